@@ -1,0 +1,69 @@
+//! The only automation of the house: `cargo xtask tidy | test | autobahn`.
+//! In: a word on the command line → out: a report on the terminal and an exit status.
+//! May use std, anyhow and cargo_metadata; never a crate of ours and never a shell script.
+//! A new command is one line here and one module; what the checks say lives in `tidy`, what the tests run in `suite`.
+#![forbid(unsafe_code)]
+
+mod autobahn;
+mod command;
+mod suite;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["tidy"] => tidy::main(),
+        ["test", steps @ ..] => suite::main(steps),
+        ["autobahn", mode @ ("quick" | "full")] => autobahn::main(mode, None),
+        ["autobahn", mode @ ("quick" | "full"), url] => autobahn::main(mode, Some(url)),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The folder of the workspace, and the folder cargo builds into.
+#[derive(Clone, Debug)]
+pub(crate) struct House {
+    pub(crate) root: PathBuf,
+    pub(crate) target: PathBuf,
+}
+
+impl House {
+    /// Asks cargo, so that `CARGO_TARGET_DIR` and `build.target-dir` are respected.
+    ///
+    /// # Errors
+    /// When cargo cannot read the workspace.
+    pub(crate) fn find() -> Result<Self> {
+        let metadata = cargo_metadata::MetadataCommand::new()
+            .no_deps()
+            .exec()
+            .context("cargo metadata, run inside the workspace")?;
+        Ok(Self {
+            root: metadata.workspace_root.into_std_path_buf(),
+            target: metadata.target_directory.into_std_path_buf(),
+        })
+    }
+}
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test [STEP …]              everything: checks, unit tests, release build, interop suites, corpus
+  tidy                       the rules of the house: arrows, cards, sizes, unsafe, words, pages, locks
+  autobahn quick|full [URL]  RFC 6455 and RFC 7692 against the echo example, or against a server at URL";

@@ -1,0 +1,103 @@
+//! What the suites need from the machine: Node.js, a Python environment, a browser, Debian packages.
+//! In: what is installed → out: paths of programs, or an error that says what to install.
+//! May install Debian packages with apt-get (as root or through sudo); never upgrades what is there.
+//! A new requirement is a function here; when it is asked for is decided in `steps`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::command::{ask, must};
+
+/// Checks that Node.js is new enough for node:test.
+///
+/// # Errors
+/// Says which version was found and which is needed.
+pub(crate) fn node() -> Result<()> {
+    let version = ask("node", &["--version"]).context("Node.js is not installed")?;
+    let major = version.trim_start_matches('v').split('.').next().and_then(|n| n.parse().ok());
+    if major.is_none_or(|major: u32| major < NODE_MAJOR_MIN) {
+        bail!("Node.js {version} is too old: {NODE_MAJOR_MIN} or newer is needed");
+    }
+    println!("Node.js {version}");
+    Ok(())
+}
+
+/// The Python of an environment in `folder`, made when it is not there yet.
+///
+/// # Errors
+/// When there is no Python 3, or its venv module is missing and cannot be installed.
+pub(crate) fn python(folder: &Path) -> Result<PathBuf> {
+    let python = folder.join("bin/python");
+    if ask(&python, &["-m", "pip", "--version"]).is_some() {
+        return Ok(python);
+    }
+    if ask("python3", &["-c", "import ensurepip, venv"]).is_none() {
+        install("python3-venv")?;
+    }
+    must(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
+    Ok(python)
+}
+
+/// A Chromium or Chrome, installed from Debian's packages when there is none.
+///
+/// # Errors
+/// When none is found and none can be installed.
+pub(crate) fn browser() -> Result<PathBuf> {
+    if find_browser().is_none() {
+        install("chromium")?;
+    }
+    find_browser().context("chromium was installed but is not on the PATH")
+}
+
+/// A Python 2.7 that runs, for the Autobahn TestSuite.
+pub(crate) fn python_2_7() -> Option<PathBuf> {
+    let versions = std::env::var_os("PYENV_ROOT")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".pyenv")))
+        .and_then(|root| std::fs::read_dir(root.join("versions")).ok());
+    let of_pyenv = versions
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("2.7"))
+        .map(|entry| entry.path().join("bin/python2.7"));
+    let mut found: Vec<PathBuf> = of_pyenv.chain([PathBuf::from("python2.7")]).collect();
+    found.retain(|python| ask(python, &["-c", "print(27)"]).as_deref() == Some("27"));
+    found.into_iter().next()
+}
+
+fn find_browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let candidates =
+        BROWSERS.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    candidates.into_iter().find(|program| program.is_file())
+}
+
+/// Installs a Debian package; asks for fresh package lists only when the first try fails.
+fn install(package: &str) -> Result<()> {
+    println!("installing the Debian package {package}");
+    let apt = |arguments: &[&str]| {
+        let is_root = ask("id", &["-u"]).as_deref() == Some("0");
+        let mut command = if is_root {
+            Command::new("apt-get")
+        } else {
+            let mut sudo = Command::new("sudo");
+            sudo.args(["--non-interactive", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+            sudo
+        };
+        must(command.env("DEBIAN_FRONTEND", "noninteractive").args(arguments))
+    };
+    let install = ["install", "--yes", "--no-install-recommends", package];
+    if apt(&install).is_err() {
+        apt(&["update"]).with_context(|| format!("install {package} by hand"))?;
+        apt(&install).with_context(|| format!("install {package} by hand"))?;
+    }
+    Ok(())
+}
+
+const NODE_MAJOR_MIN: u32 = 20;
+const BROWSERS: &[&str] =
+    &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];

@@ -1,0 +1,129 @@
+//! The steps of `cargo xtask test`, one function each.
+//! In: where the workspace and its target folder are → out: how many tests of the step passed and failed.
+//! May run programs through `command`; what a step needs from the machine it asks `machine` for.
+//! A step is a function here and a row of the table in `suite`; how results are counted is in `tally`.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use super::machine;
+use super::tally::Tally;
+use crate::command::watch;
+use crate::{House, autobahn, tidy};
+
+pub(super) fn fmt(house: &House) -> Result<Tally> {
+    Ok(Tally::check(watch(cargo(house).args(["fmt", "--all", "--check"]))?.success))
+}
+
+pub(super) fn clippy(house: &House) -> Result<Tally> {
+    let mut clippy = cargo(house);
+    clippy.args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]);
+    Ok(Tally::check(watch(&mut clippy)?.success))
+}
+
+pub(super) fn tidy(_house: &House) -> Result<Tally> {
+    Ok(Tally::check(tidy::main()?))
+}
+
+pub(super) fn unit(house: &House) -> Result<Tally> {
+    let mut test = cargo(house);
+    test.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+    Ok(Tally::of_cargo(&watch(&mut test)?))
+}
+
+/// The same packages as `cargo run --release`, so that neither builds again what the other built.
+pub(super) fn build(house: &House) -> Result<Tally> {
+    Ok(Tally::check(watch(cargo(house).args(["build", "--release", "--locked"]))?.success))
+}
+
+pub(super) fn npm(house: &House) -> Result<Tally> {
+    machine::node()?;
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    Ok(Tally::check(watch(npm.current_dir(interop(house)))?.success))
+}
+
+pub(super) fn pip(house: &House) -> Result<Tally> {
+    let mut pip = Command::new(machine::python(&environment(house))?);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip.args(["--require-hashes", "--only-binary", ":all:", "-r"]);
+    Ok(Tally::check(watch(pip.arg(interop(house).join("python/requirements.txt")))?.success))
+}
+
+pub(super) fn chromium(_house: &House) -> Result<Tally> {
+    println!("{}", machine::browser()?.display());
+    Ok(Tally::check(true))
+}
+
+pub(super) fn js(house: &House) -> Result<Tally> {
+    node_suite(house, "js")
+}
+
+pub(super) fn browser(house: &House) -> Result<Tally> {
+    node_suite(house, "browser")
+}
+
+pub(super) fn python(house: &House) -> Result<Tally> {
+    let mut suite = Command::new(machine::python(&environment(house))?);
+    suite.args(["-B", "-m", "unittest", "discover", "--verbose"]);
+    suite.current_dir(interop(house).join("python")).env("FANWIRE", server(house)?);
+    Ok(Tally::of_unittest(&watch(&mut suite)?))
+}
+
+pub(super) fn autobahn(house: &House) -> Result<Tally> {
+    let Some(python) = machine::python_2_7() else {
+        return Ok(Tally::left_out("no Python 2.7 found, which the Autobahn TestSuite needs"));
+    };
+    let report = autobahn::run(house, &python, autobahn::QUICK, None)?;
+    Ok(Tally::counted(report.passed(), report.failed()))
+}
+
+pub(super) fn corpus(house: &House) -> Result<Tally> {
+    let mut bench = cargo(house);
+    bench.args(["run", "--release", "--locked", "-p", "fanwire-bench", "--", "corpus", "--server"]);
+    Ok(Tally::check(watch(bench.arg(server(house)?))?.success))
+}
+
+/// Runs the `*.test.js` files of a folder with Node's own test runner.
+fn node_suite(house: &House, folder: &str) -> Result<Tally> {
+    let mut node = Command::new("node");
+    node.args(["--test", "--test-reporter=spec"]);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(interop(house).join(folder))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".test.js") {
+            files.push(format!("{folder}/{name}"));
+        }
+    }
+    files.sort();
+    node.args(files).current_dir(interop(house)).env("FANWIRE", server(house)?);
+    if folder == "browser" {
+        node.env("CHROMIUM", machine::browser()?);
+    }
+    Ok(Tally::of_node(&watch(&mut node)?))
+}
+
+/// The release binary that the suites start.
+fn server(house: &House) -> Result<PathBuf> {
+    let server = house.target.join("release/fanwire");
+    if !server.is_file() {
+        bail!("{} is missing: cargo xtask test build", server.display());
+    }
+    Ok(server)
+}
+
+fn cargo(house: &House) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(&house.root);
+    cargo
+}
+
+fn interop(house: &House) -> PathBuf {
+    house.root.join("tests/interop")
+}
+
+fn environment(house: &House) -> PathBuf {
+    house.target.join("interop/venv")
+}

@@ -1,0 +1,49 @@
+//! Tests of the counting of test results.
+//! In: closing lines as the runners print them → out: passed and failed.
+//! Uses nothing but the counting; never starts a runner.
+//! What the runners are called with is decided in `steps.rs`.
+
+use super::*;
+
+fn outcome(output: &str, success: bool) -> Outcome {
+    Outcome { success, output: output.to_owned() }
+}
+
+#[test]
+fn cargo_results_are_summed_over_binaries() {
+    let output = "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured\n\
+                  test result: FAILED. 3 passed; 1 failed; 0 ignored\n";
+    assert_eq!(Tally::of_cargo(&outcome(output, false)), Tally::counted(15, 1));
+}
+
+#[test]
+fn a_build_that_fails_is_one_failure() {
+    assert_eq!(Tally::of_cargo(&outcome("error[E0308]\n", false)), Tally::counted(0, 1));
+}
+
+#[test]
+fn node_results_are_read_from_either_reporter() {
+    let spec = outcome("✔ a (1ms)\nℹ tests 4\nℹ pass 3\nℹ fail 1\nℹ cancelled 0\n", false);
+    assert_eq!(Tally::of_node(&spec), Tally::counted(3, 1));
+    let tap = outcome("ok 1 - a\n# tests 3\n# pass 3\n# fail 0\n", true);
+    assert_eq!(Tally::of_node(&tap), Tally::counted(3, 0));
+}
+
+#[test]
+fn unittest_results_are_read_from_its_verdict() {
+    let good = outcome("Ran 7 tests in 0.1s\n\nOK\n", true);
+    assert_eq!(Tally::of_unittest(&good), Tally::counted(7, 0));
+    let bad = outcome("Ran 7 tests in 0.1s\n\nFAILED (failures=1, errors=2)\n", false);
+    assert_eq!(Tally::of_unittest(&bad), Tally::counted(4, 3));
+}
+
+#[test]
+fn a_suite_that_runs_nothing_has_failed() {
+    assert_eq!(Tally::of_node(&outcome("", true)), Tally::counted(0, 1));
+}
+
+#[test]
+fn what_is_left_out_counts_nothing() {
+    let parts = [Tally::check(true), Tally::left_out("no Python 2.7"), Tally::check(false)];
+    assert_eq!(parts.into_iter().sum::<Tally>(), Tally::counted(1, 1));
+}

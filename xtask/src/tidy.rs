@@ -1,0 +1,132 @@
+//! The rules of the house that a program can check; `cargo xtask tidy` runs them all.
+//! In: the workspace's files and `cargo metadata` → out: one line per finding, `path:line: what is wrong`.
+//! May use `lexer` for Rust text; never changes a file and never builds anything.
+//! A rule is a module below with its table on top; the list of rules is `findings`.
+
+mod arrows;
+mod cards;
+mod lexer;
+mod locks;
+mod pages;
+mod sizes;
+mod unsafety;
+mod words;
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::House;
+
+/// Runs every check and prints what it found; `true` when there is nothing.
+///
+/// # Errors
+/// When the workspace cannot be read.
+pub(crate) fn main() -> Result<bool> {
+    let house = House::find()?;
+    let findings = findings(&house)?;
+    for finding in &findings {
+        println!("{finding}");
+    }
+    println!("tidy: {} findings", findings.len());
+    Ok(findings.is_empty())
+}
+
+/// One broken rule. `line` counts from 1; 0 means the whole file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    pub(crate) path: String,
+    pub(crate) line: usize,
+    pub(crate) what: String,
+}
+
+impl Finding {
+    pub(crate) fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, what: what.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.what)
+    }
+}
+
+/// A text file of the workspace: its path from the root with `/`, and what stands in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl Source {
+    #[cfg(test)]
+    pub(crate) fn new(path: &str, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    /// Test code: a `tests.rs`, or anything below a `tests` folder.
+    fn is_test(&self) -> bool {
+        self.path.ends_with("/tests.rs") || self.path.split('/').any(|part| part == "tests")
+    }
+}
+
+fn findings(house: &House) -> Result<Vec<Finding>> {
+    let sources = sources(&house.root)?;
+    let is_ours = |source: &&Source| source.is_rust() && !GENERATED.contains(&source.path.as_str());
+    let rust: Vec<Source> = sources.iter().filter(is_ours).cloned().collect();
+    let crates = arrows::crates(&house.root)?;
+    let mut findings = arrows::check(&crates);
+    findings.extend(cards::check(&rust));
+    findings.extend(sizes::check(&rust));
+    findings.extend(unsafety::check(&rust));
+    findings.extend(words::check(&sources));
+    findings.extend(pages::check(&sources, &crates));
+    findings.extend(locks::check(&sources));
+    findings.sort();
+    Ok(findings)
+}
+
+/// Every text file below the folders that the rules cover, in a stable order.
+fn sources(root: &Path) -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for page in ["ARCHITECTURE.md"].iter().filter(|page| root.join(page).is_file()) {
+        sources
+            .push(Source { path: (*page).to_owned(), text: fs::read_to_string(root.join(page))? });
+    }
+    for folder in ["crates", "bench", "xtask", "tests", "fuzz"] {
+        gather(root, folder, &mut sources)?;
+    }
+    sources.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(sources)
+}
+
+fn gather(root: &Path, folder: &str, into: &mut Vec<Source>) -> Result<()> {
+    let Ok(entries) = fs::read_dir(root.join(folder)) else { return Ok(()) };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("{folder}/{name}");
+        if entry.file_type()?.is_dir() {
+            if !SKIPPED_FOLDERS.contains(&name.as_str()) {
+                gather(root, &path, into)?;
+            }
+        } else if COVERED_ENDINGS.iter().any(|ending| name.ends_with(ending)) {
+            let text =
+                fs::read_to_string(entry.path()).with_context(|| format!("reading {path}"))?;
+            into.push(Source { path, text });
+        }
+    }
+    Ok(())
+}
+
+/// Files that a program wrote; the rules for Rust text are not for them.
+const GENERATED: &[&str] = &["crates/protocol/src/generated.rs"];
+const SKIPPED_FOLDERS: &[&str] = &["target", "node_modules", "__pycache__", "corpus", "artifacts"];
+const COVERED_ENDINGS: &[&str] = &[".rs", ".js", ".py", "package-lock.json", "requirements.txt"];
