@@ -1,0 +1,44 @@
+//! Tests of `block`: the form that is chosen, by hand-made tokens.
+//! Tokens → form, and bits of its beginning.
+//! Uses `block` and its neighbours; round trips are in `tests/it`.
+//! Change here: cases of the choice.
+
+use super::*;
+
+#[test]
+fn a_short_text_takes_the_static_codes() {
+    let tokens: Vec<_> = b"Hello".iter().map(|byte| Token::literal(*byte)).collect();
+    assert!(matches!(plan(&tokens, 5), Plan::Fixed));
+}
+
+#[test]
+fn bytes_without_pattern_are_stored() {
+    let tokens: Vec<_> = (0..=255).map(Token::literal).collect();
+    assert!(matches!(plan(&tokens, 256), Plan::Stored));
+}
+
+#[test]
+fn few_different_bytes_get_codes_of_their_own() {
+    let tokens: Vec<_> = (0..400u32).map(|at| Token::literal(b"0123"[at as usize % 4])).collect();
+    let Plan::Dynamic(dynamic) = plan(&tokens, 400) else { panic!("a dynamic block is shorter") };
+    let cost = Histogram::new(&tokens, &Gaps::NONE).cost(&dynamic.codes);
+    assert_eq!(cost, 400 * 2 + 100 + 3, "three of four symbols and the end share the last bit");
+}
+
+#[test]
+fn the_estimate_is_no_more_than_a_few_bytes_above_a_dynamic_block() {
+    for symbols in 1..=64u32 {
+        let tokens: Vec<_> = (0..1_000u32)
+            .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) % symbols)
+            .map(|symbol| Token::literal(symbol as u8))
+            .collect();
+        let histogram = Histogram::new(&tokens, &Gaps::NONE);
+        let dynamic = Dynamic::new(&histogram, 0);
+        let cost = histogram.cost(&dynamic.codes) + dynamic.header.cost();
+        assert!(histogram.dynamic_cost_likely(0) <= cost + 25 * 8, "{symbols} symbols");
+    }
+}
+
+fn plan(tokens: &[Token], bytes: usize) -> Plan {
+    Plan::new(&Histogram::new(tokens, &Gaps::NONE), bytes)
+}

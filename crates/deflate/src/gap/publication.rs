@@ -1,0 +1,103 @@
+//! One publication on its way to many peers, and the parses that are shared between them.
+//! Made by `history`; asked by shards for the depths they need → a parse, made once per depth.
+//! Immutable but for write-once slots; holds no plaintext.
+//! Change here: which depths there are. Which one fits a peer is decided in `reach`.
+
+use std::sync::OnceLock;
+
+use super::Parse;
+
+/// What all shards share of one publication of one channel in one encoding.
+pub struct Publication {
+    /// Numbers of one history are consecutive; no two histories share one.
+    pub(super) sequence: u64,
+    pub(super) bytes: u32,
+    /// Length of the publication before.
+    pub(super) previous_bytes: u32,
+    /// Deepest first; unused ones have depth 0.
+    pub(super) rungs: [Rung; RUNGS],
+    /// Depth for peers with other traffic in between, at most [`DEPTH_MAX`].
+    pub(super) depth: u8,
+    /// Where the message begins in the channel's stream.
+    pub(super) start: u64,
+    parses: [OnceLock<Option<Box<Parse>>>; RUNGS + 3 + WINDOWS],
+}
+
+/// A number of earlier publications that lie without a break before the message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rung {
+    pub(super) depth: u16,
+    pub(super) bytes: u32,
+}
+
+/// Which earlier publications a parse refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Depth {
+    /// None: the frame stands alone.
+    Alone,
+    /// None, and distances keep to a window of this many bits (8 to 14), because the message
+    /// itself is longer.
+    AloneWithin(u8),
+    /// The newest one, wherever it is in the window.
+    Newest,
+    /// As many as the history gives to peers with several channels.
+    Several,
+    /// An unbroken run of publications; the index of one of the lengths offered.
+    Run(u8),
+}
+
+impl Depth {
+    /// The window that distances keep to whatever the reference.
+    pub(super) fn window_bits(self) -> u8 {
+        if let Self::AloneWithin(window_bits) = self { window_bits } else { 15 }
+    }
+}
+
+impl Publication {
+    pub(super) fn new(sequence: u64, start: u64, bytes: u32) -> Self {
+        let parses = std::array::from_fn(|_| OnceLock::new());
+        let rungs = [Rung::default(); RUNGS];
+        Self { sequence, bytes, previous_bytes: 0, rungs, depth: 0, start, parses }
+    }
+
+    /// Bytes of plaintext.
+    pub fn bytes(&self) -> usize {
+        self.bytes as usize
+    }
+
+    /// The parse of this depth, made with `make` by whoever needs it first.
+    ///
+    /// `make` asks the history, which may have gone on; then there is none, for anybody, and the
+    /// message is to be sent standalone.
+    pub fn parse(&self, depth: Depth, make: impl FnOnce() -> Option<Parse>) -> Option<&Parse> {
+        let slot = match depth {
+            Depth::Alone => 0,
+            Depth::Newest => 1,
+            Depth::Several => 2,
+            Depth::Run(rung) => 3 + usize::from(rung),
+            Depth::AloneWithin(window_bits) => 3 + RUNGS + usize::from(window_bits - 8),
+        };
+        self.parses[slot].get_or_init(|| make().map(Box::new)).as_deref()
+    }
+
+    /// The number of earlier publications at this depth.
+    pub fn depth(&self, depth: Depth) -> usize {
+        match depth {
+            Depth::Alone | Depth::AloneWithin(_) => 0,
+            Depth::Newest => 1,
+            Depth::Several => usize::from(self.depth),
+            Depth::Run(rung) => usize::from(self.rungs[usize::from(rung)].depth),
+        }
+    }
+}
+
+/// Publications that a frame for peers with several channels may refer to, each with its own gap.
+pub const DEPTH_MAX: usize = 4;
+
+/// Window bits from 8 to 14.
+const WINDOWS: usize = 7;
+
+/// Lengths of runs that are offered: all that the window holds, and three for peers that joined
+/// lately.
+pub(super) const RUNGS: usize = 4;
+pub(super) const RUN_DEPTHS: [u16; RUNGS] = [u16::MAX, 16, 4, 1];

@@ -1,0 +1,138 @@
+//! What a server remembers of a peer's window: how far it went, and where publications lie in it.
+//! A publication → which depth fits this peer and with what gaps; a queued frame → moved positions.
+//! Pure: 8 bytes per connection, 24 per subscription; never refers to bytes that may be gone.
+//! Change here: the choice of the depth. Which depths a publication has is `publication`.
+
+use super::Depth;
+use super::publication::{DEPTH_MAX, Publication};
+
+/// Plaintext bytes of all compressed messages queued to one connection so far.
+///
+/// Moves for every message with RSV1=1 and for no other (RFC 7692 §7.2.1), in the order in which
+/// they are queued. A frame that has been queued is never dropped, replaced or reordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counter(u64);
+
+impl Counter {
+    /// A compressed message that is not a publication in context was queued: a reply, or a
+    /// publication that stands alone and is in no history.
+    pub fn advance(&mut self, message_bytes: usize) {
+        self.0 += message_bytes as u64;
+    }
+}
+
+/// Where the last publications of one channel lie in the window of one connection.
+///
+/// Starts empty at every subscribe; then every publication of the channel either is queued or
+/// leaves it as it is, and a missing number shows itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reach {
+    /// The counter at the start of the newest publication.
+    newest: u64,
+    /// Its number; 0 before the first one.
+    sequence: u64,
+    /// How far before it the ones before it begin; 0 for unknown, and then so are the rest.
+    behind: [u16; DEPTH_MAX - 1],
+    /// How many publications, up to the newest, lie without a break.
+    run: u16,
+}
+
+/// Which frame of a publication a connection gets; connections with equal ones share it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reference {
+    depth: Depth,
+    gaps: [u32; DEPTH_MAX],
+    count: u8,
+}
+
+impl Reference {
+    /// To nothing: what a connection without context takeover, with a window of 15 bits, gets.
+    pub const ALONE: Self = Self { depth: Depth::Alone, gaps: [0; DEPTH_MAX], count: 0 };
+
+    pub fn depth(&self) -> Depth {
+        self.depth
+    }
+
+    /// For [`Parse::emit`](super::Parse::emit).
+    pub fn gaps(&self) -> &[u32] {
+        &self.gaps[..usize::from(self.count)]
+    }
+}
+
+impl Reach {
+    /// The deepest reference that a decoder with this window (8 to 15 bits) can follow.
+    pub fn reference(
+        &self,
+        publication: &Publication,
+        counter: Counter,
+        window_bits: u8,
+    ) -> Reference {
+        if publication.bytes() > 1 << window_bits {
+            let depth = Depth::AloneWithin(window_bits);
+            return Reference { depth, ..Reference::ALONE };
+        }
+        if !self.precedes(publication) {
+            return Reference::ALONE;
+        }
+        let room = (1u64 << window_bits).saturating_sub(publication.bytes.into());
+        let gap = counter.0 - self.newest;
+        let scattered = self.scattered(publication, gap, room);
+        if gap != u64::from(publication.previous_bytes) {
+            return scattered;
+        }
+        let fitting = publication.rungs.iter().position(|rung| {
+            rung.depth > 0 && rung.depth <= self.run && u64::from(rung.bytes) <= room
+        });
+        match fitting {
+            Some(rung) if usize::from(publication.rungs[rung].depth) >= scattered.gaps().len() => {
+                Reference { depth: Depth::Run(rung as u8), ..Reference::ALONE }
+            }
+            _ => scattered,
+        }
+    }
+
+    /// The publication was queued in a compressed frame of any depth: moves both positions.
+    pub fn queued(&mut self, publication: &Publication, counter: &mut Counter) {
+        let mut next =
+            Self { newest: counter.0, sequence: publication.sequence, run: 1, ..Self::default() };
+        if self.precedes(publication) {
+            let shift = counter.0 - self.newest;
+            if shift == u64::from(publication.previous_bytes) {
+                next.run = self.run.saturating_add(1);
+            }
+            let behind = std::iter::once(0).chain(self.behind);
+            for (at, (behind, slot)) in behind.zip(&mut next.behind).enumerate() {
+                let known = at == 0 || behind > 0;
+                let place = u16::try_from(shift + u64::from(behind)).ok();
+                let Some(place) = place.filter(|_| known) else { break };
+                *slot = place;
+            }
+        }
+        *self = next;
+        counter.advance(publication.bytes());
+    }
+
+    fn precedes(&self, publication: &Publication) -> bool {
+        self.sequence > 0 && self.sequence + 1 == publication.sequence
+    }
+
+    /// The deepest reference with a gap for each publication.
+    fn scattered(&self, publication: &Publication, gap: u64, room: u64) -> Reference {
+        let known = 1 + self.behind.iter().take_while(|behind| **behind > 0).count();
+        let gaps = |at: usize| if at == 0 { gap } else { gap + u64::from(self.behind[at - 1]) };
+        let all = usize::from(publication.depth);
+        for (depth, count) in [(Depth::Several, all), (Depth::Newest, all.min(1))] {
+            if count == 0 || count > known || gaps(count - 1) > room {
+                continue;
+            }
+            let mut reference = Reference { depth, count: count as u8, ..Reference::ALONE };
+            // Within the window, so that they fit.
+            (0..count).for_each(|at| reference.gaps[at] = gaps(at) as u32);
+            return reference;
+        }
+        Reference::ALONE
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Tests of `reach`: sizes, and which depth a connection gets.
+//! Publications and other traffic → references.
+//! Uses `gap`; what the frames decode to is tested in `tests/it`.
+//! Change here: cases of the choice.
+
+use super::*;
+use crate::gap::History;
+
+#[test]
+fn a_connection_takes_8_bytes_and_a_subscription_24() {
+    assert_eq!(size_of::<Counter>(), 8);
+    assert_eq!(size_of::<Reach>(), 24);
+}
+
+#[test]
+fn the_first_publication_stands_alone_and_the_next_ones_run() {
+    check(&[100; 6], |_| 0, 15, &["a", "r1", "r2", "r3", "r4", "r5"]);
+}
+
+#[test]
+fn other_traffic_in_between_makes_gaps() {
+    check(&[100; 6], |_| 7, 15, &["a", "g1", "g2", "g3", "g4", "g4"]);
+}
+
+#[test]
+fn other_traffic_once_ends_the_run_and_not_the_context() {
+    let expect = ["a", "r1", "r2", "r3", "r4", "g4", "g4"];
+    check(&[100; 7], |at| 7 * usize::from(at == 5), 15, &expect);
+}
+
+#[test]
+fn a_window_that_does_not_hold_several_is_used_for_one() {
+    check(&[300; 7], |_| 100, 10, &["a", "g1", "g1", "g1", "g1", "g1", "g1"]);
+    check(&[600; 3], |_| 0, 10, &["a", "a", "a"]);
+}
+
+#[test]
+fn much_other_traffic_ends_the_context() {
+    check(&[100; 3], |_| 33_000, 15, &["a", "a", "a"]);
+}
+
+#[test]
+fn a_missed_publication_ends_the_context() {
+    let mut history = History::new(1 << 15, 4, 6);
+    let (mut reach, mut counter) = (Reach::default(), Counter::default());
+    let mut publish = || history.publish(&[b'x'; 50]).expect("a usual length");
+    reach.queued(&publish(), &mut counter);
+    publish();
+    let publication = publish();
+    assert_eq!(reach.reference(&publication, counter, 15), Reference::ALONE);
+    reach.queued(&publication, &mut counter);
+    assert_eq!(reach.reference(&publish(), counter, 15).depth(), Depth::Run(3));
+}
+
+#[test]
+fn another_history_of_the_channel_starts_without_context() {
+    let (mut reach, mut counter) = (Reach::default(), Counter::default());
+    let mut history = History::new(1 << 15, 4, 6);
+    reach.queued(&history.publish(b"a message").expect("a usual length"), &mut counter);
+    let mut history = History::new(1 << 15, 4, 6);
+    for _ in 0..3 {
+        let publication = history.publish(b"a message").expect("a usual length");
+        assert_eq!(reach.reference(&publication, counter, 15), Reference::ALONE);
+    }
+}
+
+fn check(sizes: &[usize], other: impl Fn(usize) -> usize, window_bits: u8, expect: &[&str]) {
+    let mut history = History::new(1 << 15, 4, 6);
+    let (mut reach, mut counter) = (Reach::default(), Counter::default());
+    let mut found = Vec::new();
+    for (at, size) in sizes.iter().enumerate() {
+        let publication = history.publish(&vec![b'x'; *size]).expect("a usual length");
+        counter.advance(other(at));
+        let reference = reach.reference(&publication, counter, window_bits);
+        let kind = match reference.depth() {
+            Depth::Alone | Depth::AloneWithin(_) => "a".to_owned(),
+            Depth::Newest | Depth::Several => format!("g{}", reference.gaps().len()),
+            depth @ Depth::Run(_) => format!("r{}", publication.depth(depth)),
+        };
+        found.push(kind);
+        reach.queued(&publication, &mut counter);
+    }
+    assert_eq!(found, expect);
+}

@@ -1,0 +1,192 @@
+//! Decompresses one message at a time (RFC 7692 §7.2.2) within a limit of output bytes.
+//! Pieces of compressed payload → plaintext appended to a buffer, or `Corrupt`, or `TooLarge`.
+//! Uses zlib-rs; never keeps a window from one message to the next; knows nothing of frames.
+//! Change here: limits, BFINAL handling, output growth. Encoding is `standalone`.
+
+use std::fmt;
+
+use zlib_rs::{Inflate, InflateFlush, Status};
+
+use crate::FLUSH_TAIL;
+
+/// One reusable raw DEFLATE decoder with a 32 KiB window, about 48 KB; one serves a whole shard.
+///
+/// Per message: [`reset`](Self::reset), any number of [`push`](Self::push), then
+/// [`finish`](Self::finish). Nothing survives a reset, so every message must stand alone: the peer
+/// agreed to `client_no_context_takeover` (RFC 7692 §7.1.1.2).
+pub struct Inflater {
+    inflate: Inflate,
+    /// The last block had BFINAL=1 and `inflate` takes no more until it is restarted.
+    ended: bool,
+    final_blocks: u32,
+}
+
+impl Inflater {
+    /// A decoder ready for its first message.
+    pub fn new() -> Self {
+        Self { inflate: Inflate::new(false, WINDOW_BITS), ended: false, final_blocks: 0 }
+    }
+
+    /// Starts a message; whatever was left of the one before is forgotten. Allocates nothing.
+    pub fn reset(&mut self) {
+        // zlib-rs goes back to its default configuration here, which has the 15 window bits of `new`.
+        self.inflate.reset(false);
+        self.ended = false;
+        self.final_blocks = 0;
+    }
+
+    /// Appends the plaintext of the next `piece` to `out`, which holds nothing but this message.
+    ///
+    /// `out` never gets longer than `bytes_max`, nor does its capacity grow beyond `bytes_max + 1`.
+    ///
+    /// # Errors
+    /// `Corrupt` when the bytes are not DEFLATE (RFC 1951 §3.2), `TooLarge` at the first byte
+    /// beyond `bytes_max`. After an error only `reset` makes sense.
+    pub fn push(
+        &mut self,
+        piece: &[u8],
+        out: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<(), InflateError> {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            if self.ended {
+                self.restart(out)?;
+            }
+            let read = self.decode(rest, out, bytes_max)?;
+            rest = &rest[read..];
+        }
+        Ok(())
+    }
+
+    /// Ends the message: appends the flush tail that the sender cut off (RFC 7692 §7.2.2).
+    ///
+    /// # Errors
+    /// As [`push`](Self::push); also `Corrupt` when the payload stops in the middle of a block.
+    pub fn finish(&mut self, out: &mut Vec<u8>, bytes_max: usize) -> Result<(), InflateError> {
+        let untouched = self.inflate.total_in() == 0 && self.final_blocks == 0;
+        if self.ended || untouched {
+            // Two forms that zlib makes and its users send, though the RFC asks for a 00 byte: a
+            // finished stream without it (RFC 7692 §7.2.3.4), and nothing at all for an empty
+            // message (§7.2.3.6).
+            return Ok(());
+        }
+        // Valid when the tail ends the last block, which may be final itself, and nothing else.
+        let read = self.decode(&TAIL_AND_PROBE, out, bytes_max)?;
+        if self.ended && [FLUSH_TAIL.len(), TAIL_AND_PROBE.len()].contains(&read) {
+            return Ok(());
+        }
+        // A payload that stops inside a block takes the tail or the probe for data.
+        Err(InflateError::Corrupt)
+    }
+
+    /// Goes on behind a block with BFINAL=1 (RFC 7692 §7.2.3.4), keeping the window.
+    fn restart(&mut self, out: &[u8]) -> Result<(), InflateError> {
+        self.final_blocks += 1;
+        if self.final_blocks > FINAL_BLOCKS_MAX {
+            return Err(InflateError::Corrupt);
+        }
+        self.inflate.reset(false);
+        self.ended = false;
+        let window = &out[out.len().saturating_sub(1 << WINDOW_BITS)..];
+        if !window.is_empty() {
+            self.inflate.set_dictionary(window).map_err(|_| InflateError::Corrupt)?;
+        }
+        Ok(())
+    }
+
+    /// Decodes until `input` is used up or a final block has ended; returns the bytes read.
+    fn decode(
+        &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<usize, InflateError> {
+        let mut read = 0;
+        let mut room = input.len().saturating_mul(4).clamp(ROOM_BYTES_MIN, ROOM_BYTES_MAX);
+        loop {
+            let start = out.len();
+            grow(out, room, bytes_max);
+            let (read_before, written_before) = (self.inflate.total_in(), self.inflate.total_out());
+            let status =
+                self.inflate.decompress(&input[read..], &mut out[start..], InflateFlush::NoFlush);
+            read += (self.inflate.total_in() - read_before) as usize;
+            let end = start + (self.inflate.total_out() - written_before) as usize;
+            let full = end == out.len();
+            out.truncate(end.min(bytes_max));
+            let status = status.map_err(|_| InflateError::Corrupt)?;
+            if end > bytes_max {
+                return Err(InflateError::TooLarge { bytes_max });
+            }
+            if status == Status::StreamEnd {
+                self.ended = true;
+                return Ok(read);
+            }
+            if !full {
+                return Ok(read);
+            }
+            room = room.saturating_mul(2).min(ROOM_BYTES_MAX);
+        }
+    }
+}
+
+impl Default for Inflater {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Why a compressed message was not delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InflateError {
+    /// The payload is not DEFLATE (RFC 1951) or ends in the middle of a block.
+    Corrupt,
+    /// The plaintext would be longer than `bytes_max` bytes.
+    TooLarge { bytes_max: usize },
+}
+
+impl fmt::Display for InflateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Corrupt => f.write_str("the compressed payload is not valid DEFLATE data"),
+            Self::TooLarge { bytes_max } => {
+                write!(f, "the message inflates to more than {bytes_max} bytes")
+            }
+        }
+    }
+}
+
+impl std::error::Error for InflateError {}
+
+/// Lengthens `out` by up to `room` zero bytes, but never beyond one byte more than `bytes_max`.
+///
+/// The one byte more is how an output that is too long shows itself.
+fn grow(out: &mut Vec<u8>, room: usize, bytes_max: usize) {
+    let len_max = bytes_max.saturating_add(1).max(out.len());
+    let len = out.len().saturating_add(room).min(len_max);
+    if len > out.capacity() {
+        let capacity = out.capacity().saturating_mul(2).clamp(len, len_max);
+        out.reserve_exact(capacity - out.len());
+    }
+    out.resize(len, 0);
+}
+
+const WINDOW_BITS: u8 = 15;
+
+/// The cut-off tail, then an empty final block, at whose end a decoder between two blocks stops.
+const TAIL_AND_PROBE: [u8; 9] = {
+    let [a, b, c, d] = FLUSH_TAIL;
+    [a, b, c, d, 0x01, a, b, c, d]
+};
+
+/// Blocks with BFINAL=1 that one message may hold. Each costs a restart with a 32 KiB window for
+/// two bytes of input, and real senders make one per message or per flush.
+const FINAL_BLOCKS_MAX: u32 = 1024;
+
+/// Output is made room for in steps of four times the input within these bounds.
+const ROOM_BYTES_MIN: usize = 256;
+const ROOM_BYTES_MAX: usize = 65_536;
+
+#[cfg(test)]
+mod tests;

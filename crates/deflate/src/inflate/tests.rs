@@ -1,0 +1,160 @@
+//! Tests of `inflate` on hand-made payloads (RFC 7692 §7.2.3, RFC 1951 §3.2).
+//! Payload in hex → message or error.
+//! Uses only `inflate`; random payloads against an independent decoder are in `tests/it`.
+//! Change here: cases of single payloads.
+
+use super::*;
+
+#[test]
+fn the_examples_of_rfc_7692_section_7_2_3_inflate() {
+    // §7.2.3.1 one block; §7.2.3.3 a stored block; §7.2.3.4 BFINAL=1; §7.2.3.5 two blocks.
+    check("f2 48 cd c9 c9 07 00", Ok(b"Hello"));
+    check("00 05 00 fa ff 48 65 6c 6c 6f 00", Ok(b"Hello"));
+    check("f3 48 cd c9 c9 07 00 00", Ok(b"Hello"));
+    check("f2 48 05 00 00 00 ff ff ca c9 c9 07 00", Ok(b"Hello"));
+}
+
+#[test]
+fn an_empty_message_is_one_zero_byte_or_nothing() {
+    check("00", Ok(b"")); // RFC 7692 §7.2.3.6
+    check("", Ok(b""));
+}
+
+#[test]
+fn data_behind_a_final_block_belongs_to_the_message() {
+    // "Hello" with BFINAL=1, then "Hello" again, final or not.
+    check("f3 48 cd c9 c9 07 00 f3 48 cd c9 c9 07 00 00", Ok(b"HelloHello"));
+    check("f3 48 cd c9 c9 07 00 f2 48 cd c9 c9 07 00", Ok(b"HelloHello"));
+}
+
+#[test]
+fn a_final_block_without_the_closing_zero_byte_is_complete() {
+    check("f3 48 cd c9 c9 07 00", Ok(b"Hello"));
+    check("01 05 00 fa ff 48 65 6c 6c 6f", Ok(b"Hello"));
+}
+
+#[test]
+fn a_final_block_may_be_the_one_that_the_tail_completes() {
+    check("01", Ok(b""));
+    check("f2 48 cd c9 c9 07 04", Ok(b"Hello"));
+}
+
+#[test]
+fn a_block_behind_a_final_block_may_refer_back_into_it() {
+    let mut inflater = Inflater::new();
+    let mut out = Vec::new();
+    inflater.push(&hex("01 05 00 fa ff 48 65 6c 6c 6f"), &mut out, 100).expect("a stored block");
+    // Fixed block: match of length 3 (code 0000001) at distance 5 (code 00100, extra bit 0), end.
+    // Bits, lowest first: 0 (not final) 10 (fixed) 0000001 00100 0 0000000, then 000 (stored).
+    inflater.push(&hex("02 12 00 00"), &mut out, 100).expect("a match into the block before");
+    inflater.finish(&mut out, 100).expect("complete");
+    assert_eq!(out, b"HelloHel");
+}
+
+#[test]
+fn a_message_after_one_with_bfinal_is_delivered() {
+    let mut inflater = Inflater::new();
+    for payload in ["f3 48 cd c9 c9 07 00 00", "f3 48 cd c9 c9 07 00", "f2 48 cd c9 c9 07 00"] {
+        let mut out = Vec::new();
+        inflater.reset();
+        inflater.push(&hex(payload), &mut out, 100).expect("valid");
+        inflater.finish(&mut out, 100).expect("complete");
+        assert_eq!(out, b"Hello");
+    }
+}
+
+#[test]
+fn a_payload_that_stops_inside_a_block_is_corrupt() {
+    check("f2 48 cd c9 c9", Err(InflateError::Corrupt));
+    check("f2 48 cd c9 c9 07", Err(InflateError::Corrupt));
+    check("00 05 00 fa ff 48 65", Err(InflateError::Corrupt));
+    check("00 05", Err(InflateError::Corrupt));
+}
+
+#[test]
+fn a_payload_with_its_flush_tail_left_on_is_corrupt() {
+    check("f2 48 cd c9 c9 07 00 00 00 ff ff", Err(InflateError::Corrupt)); // RFC 7692 §7.2.1
+}
+
+#[test]
+fn what_rfc_1951_forbids_is_corrupt() {
+    check("06 00", Err(InflateError::Corrupt)); // §3.2.3: BTYPE 11
+    check("00 05 00 00 00 48 65 6c 6c 6f 00", Err(InflateError::Corrupt)); // §3.2.4: NLEN
+    check("02 12 00 00", Err(InflateError::Corrupt)); // §3.2.5: distance beyond the beginning
+}
+
+#[test]
+fn a_window_of_one_message_is_not_seen_by_the_next() {
+    let mut inflater = Inflater::new();
+    let mut out = Vec::new();
+    inflater.push(&hex("f2 48 cd c9 c9 07 00"), &mut out, 100).expect("valid");
+    inflater.finish(&mut out, 100).expect("complete");
+    inflater.reset();
+    let result = inflater.push(&hex("02 12 00 00"), &mut Vec::new(), 100);
+    assert_eq!(result, Err(InflateError::Corrupt));
+}
+
+#[test]
+fn a_limit_equal_to_the_message_lets_it_pass_and_one_less_does_not() {
+    assert_eq!(inflate(&hex("f2 48 cd c9 c9 07 00"), 5), Ok(b"Hello".to_vec()));
+    let too_large = Err(InflateError::TooLarge { bytes_max: 4 });
+    assert_eq!(inflate(&hex("f2 48 cd c9 c9 07 00"), 4), too_large);
+    assert_eq!(inflate(&hex("00"), 0), Ok(Vec::new()));
+}
+
+#[test]
+fn output_that_waits_for_room_is_not_lost() {
+    // A run takes two bits for 258 bytes, so that one byte of input is more than a step of output.
+    let run = vec![7; 300_000];
+    let mut payload = Vec::new();
+    crate::Compressor::new(9).standalone(&run, &mut payload);
+    let mut inflater = Inflater::new();
+    let mut out = Vec::new();
+    for byte in payload {
+        inflater.push(&[byte], &mut out, run.len()).expect("valid");
+    }
+    inflater.finish(&mut out, run.len()).expect("complete");
+    assert!(out == run, "{} bytes", out.len());
+}
+
+#[test]
+fn final_blocks_are_counted_anew_in_each_message() {
+    let mut inflater = Inflater::new();
+    for _ in 0..=FINAL_BLOCKS_MAX {
+        inflater.reset();
+        inflater.push(&hex("03 00 00"), &mut Vec::new(), 0).expect("valid");
+        inflater.finish(&mut Vec::new(), 0).expect("complete");
+    }
+}
+
+#[test]
+fn endless_final_blocks_are_corrupt() {
+    let payload = |blocks: u32| hex("03 00").repeat(blocks as usize);
+    assert_eq!(inflate(&payload(FINAL_BLOCKS_MAX), 10), Ok(Vec::new()));
+    assert_eq!(inflate(&payload(FINAL_BLOCKS_MAX + 2), 10), Err(InflateError::Corrupt));
+}
+
+fn check(payload: &str, expect: Result<&[u8], InflateError>) {
+    let payload = hex(payload);
+    let expect = expect.map(<[u8]>::to_vec);
+    assert_eq!(inflate(&payload, 1000), expect, "{payload:02x?} at once");
+    let mut inflater = Inflater::new();
+    let mut out = Vec::new();
+    let result = payload
+        .iter()
+        .try_for_each(|byte| inflater.push(&[*byte], &mut out, 1000))
+        .and_then(|()| inflater.finish(&mut out, 1000));
+    assert_eq!(result.map(|()| out), expect, "{payload:02x?} byte by byte");
+}
+
+fn inflate(payload: &[u8], bytes_max: usize) -> Result<Vec<u8>, InflateError> {
+    let mut inflater = Inflater::new();
+    let mut out = Vec::new();
+    inflater.push(payload, &mut out, bytes_max)?;
+    inflater.finish(&mut out, bytes_max)?;
+    Ok(out)
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).expect("hex")).collect()
+}

@@ -1,0 +1,28 @@
+//! DEFLATE for message streams (RFC 1951, RFC 7692 §7.2): one message, one payload, and back.
+//! Plaintext → compressed payload without its flush tail; compressed pieces → bounded plaintext.
+//! Encodes by itself and inflates with zlib-rs; never IO, clocks, or anything of WebSocket framing.
+//! Change here: what the crate shows. Encoding is `standalone`, `dedicated` and `gap`, decoding `inflate`.
+#![forbid(unsafe_code)]
+
+mod bits;
+mod block;
+mod dedicated;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod gap;
+mod header;
+mod huffman;
+mod inflate;
+mod level;
+mod matcher;
+mod standalone;
+mod tables;
+mod token;
+mod window;
+
+pub use dedicated::{Dedicated, Scratch};
+pub use inflate::{InflateError, Inflater};
+pub use standalone::Compressor;
+
+/// What every sync flush ends with; RFC 7692 §7.2.1 cuts it from a payload and §7.2.2 puts it back.
+pub const FLUSH_TAIL: [u8; 4] = [0x00, 0x00, 0xff, 0xff];

@@ -1,0 +1,211 @@
+//! Parses bytes into literals and copies (RFC 1951 §4): hash chains and lazy matching.
+//! A window, a range of it, and where copies may come from → tokens.
+//! Pure; allocates only where the list of tokens grows.
+//! Change here: which copy is taken. How hard it looks is `level`, what the chains are is `window`.
+
+use crate::level::Effort;
+use crate::tables::LENGTH_MAX;
+use crate::token::Token;
+use crate::window::{HASHED_BYTES, Window};
+
+/// One parse of one range of a window.
+pub(crate) struct Parser<'a> {
+    bytes: &'a [u8],
+    links: &'a [u16],
+    /// Copies come from this place or later ones.
+    floor: usize,
+    /// Where the range begins.
+    start: usize,
+    /// Starts of the publications before `start`, newest first, when copies name them; else empty.
+    sources: &'a [usize],
+    distance_max: usize,
+    effort: Effort,
+}
+
+#[derive(Clone, Copy)]
+struct Match {
+    length: usize,
+    delta: usize,
+}
+
+impl<'a> Parser<'a> {
+    /// Parses what follows `start`, with copies from `floor` on and at most 32768 bytes back.
+    pub(crate) fn new(window: &'a Window, floor: usize, start: usize, effort: Effort) -> Self {
+        let (bytes, links) = (window.bytes(), window.links());
+        Self { bytes, links, floor, start, sources: &[], distance_max: DISTANCE_MAX, effort }
+    }
+
+    /// The same for a decoder with a window of `1 << window_bits` bytes (RFC 7692 §7.1.2.1).
+    pub(crate) fn within(self, window_bits: u8) -> Self {
+        Self { distance_max: DISTANCE_MAX.min(1 << window_bits), ..self }
+    }
+
+    /// The same, but each copy stays within the range or within one of `sources`, and names it.
+    ///
+    /// `sources` are starts of publications, newest first; each ends where the next newer begins.
+    pub(crate) fn with_sources(
+        window: &'a Window,
+        sources: &'a [usize],
+        start: usize,
+        effort: Effort,
+    ) -> Self {
+        let floor = sources.last().copied().unwrap_or(start);
+        Self { sources, ..Self::new(window, floor, start, effort) }
+    }
+
+    /// Appends the tokens of the range from `start` to `end`; `delta` is a guess at how far back
+    /// the same bytes are.
+    pub(crate) fn parse(&self, end: usize, delta: usize, tokens: &mut Vec<Token>) {
+        let mut at = self.start;
+        let mut delta = delta;
+        while at < end {
+            let found = if self.links[at] == 0 && !self.repeats(at, end, delta) {
+                NOTHING
+            } else {
+                self.longest(at, end, HASHED_BYTES - 1, delta)
+            };
+            if found.length < HASHED_BYTES {
+                tokens.push(Token::literal(self.bytes[at]));
+                at += 1;
+                continue;
+            }
+            let (copy_at, copy) = self.later(at, end, found);
+            tokens.extend(self.bytes[at..copy_at].iter().map(|byte| Token::literal(*byte)));
+            tokens.push(self.token(copy_at, copy));
+            at = copy_at + copy.length;
+            // Without earlier messages there is no other version of this one to follow.
+            delta = if self.floor < self.start { copy.delta } else { 0 };
+        }
+    }
+
+    /// Whether the bytes at `at` are those of `delta` bytes before, as far as it can be seen fast.
+    #[inline]
+    fn repeats(&self, at: usize, end: usize, delta: usize) -> bool {
+        delta > 0
+            && at + HASHED_BYTES <= end
+            && word(self.bytes, at) == word(self.bytes, at - delta)
+    }
+
+    /// The better of `found` and what begins a little later (lazy matching), with its position.
+    fn later(&self, at: usize, end: usize, found: Match) -> (usize, Match) {
+        let (mut at, mut found) = (at, found);
+        while found.length < self.effort.lazy
+            && at + 1 + HASHED_BYTES <= end
+            && self.links[at + 1] != 0
+        {
+            let next = self.longest(at + 1, end, found.length - 1, found.delta);
+            if next.length < found.length || gain(found, next) <= 2 {
+                break;
+            }
+            at += 1;
+            found = next;
+        }
+        (at, found)
+    }
+
+    /// The longest copy of more than `length` bytes for the bytes at `at`, the nearest of equals.
+    #[inline(always)] // called once per position
+    fn longest(&self, at: usize, end: usize, length: usize, delta: usize) -> Match {
+        let longest = LENGTH_MAX.min(end - at);
+        let mut best = Match { length, delta: 0 };
+        if longest <= length || longest < HASHED_BYTES {
+            return NOTHING;
+        }
+        let floor = self.floor.max(at.saturating_sub(self.distance_max));
+        if delta > 0 && delta <= at - floor {
+            self.improve(&mut best, at, at - delta, longest);
+        }
+        let nice = self.effort.nice.min(longest);
+        let mut from = at;
+        let mut chain = self.effort.chain;
+        while best.length < nice && chain > 0 {
+            let link = usize::from(self.links[from]);
+            if link == 0 || link > from - floor {
+                break;
+            }
+            from -= link;
+            self.improve(&mut best, at, from, longest);
+            chain -= 1;
+        }
+        if best.delta == 0 { NOTHING } else { best }
+    }
+
+    /// Takes the copy from `from` if it is longer than the best one so far.
+    #[inline(always)] // two callers, one of which is the innermost loop
+    fn improve(&self, best: &mut Match, at: usize, from: usize, longest: usize) {
+        // The last four bytes of a longer copy differ most often, so they are compared first.
+        let tail = best.length + 1 - HASHED_BYTES;
+        if word(self.bytes, at + tail) == word(self.bytes, from + tail) {
+            self.compare(best, at, from, longest);
+        }
+    }
+
+    fn compare(&self, best: &mut Match, at: usize, from: usize, longest: usize) {
+        let limit = if from < self.start { self.limit(from, longest) } else { longest };
+        let length = common(&self.bytes[from..], &self.bytes[at..at + limit]);
+        if length > best.length {
+            *best = Match { length, delta: at - from };
+        }
+    }
+
+    /// How long a copy from `from`, before the range, may be.
+    fn limit(&self, from: usize, longest: usize) -> usize {
+        if self.sources.is_empty() {
+            return longest;
+        }
+        let (_, end) = self.source(from);
+        longest.min(end - from)
+    }
+
+    /// The index and the end of the publication that holds `from`.
+    fn source(&self, from: usize) -> (usize, usize) {
+        let mut end = self.start;
+        for (index, &start) in self.sources.iter().enumerate() {
+            if from >= start {
+                return (index, end);
+            }
+            end = start;
+        }
+        unreachable!("copies come from the floor or later, which is the start of the last source")
+    }
+
+    fn token(&self, at: usize, copy: Match) -> Token {
+        let from = at - copy.delta;
+        if from >= self.start || self.sources.is_empty() {
+            return Token::copy(copy.length, copy.delta);
+        }
+        let (index, _) = self.source(from);
+        Token::copy_from(copy.length, index, at - self.start, from - self.sources[index])
+    }
+}
+
+/// Quarter bits that taking `next` one byte later saves, roughly: length against distance.
+fn gain(found: Match, next: Match) -> isize {
+    let length = 4 * (next.length as isize - found.length as isize);
+    length + found.delta.ilog2() as isize - next.delta.ilog2() as isize
+}
+
+#[inline]
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// How many bytes at the beginnings are equal, at most as many as `b` has.
+#[inline]
+fn common(a: &[u8], b: &[u8]) -> usize {
+    let a = &a[..b.len()];
+    let mut length = 0;
+    let (a_words, b_words) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+    for (a, b) in a_words.iter().zip(b_words) {
+        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differing != 0 {
+            return length + differing.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    length + a[length..].iter().zip(&b[length..]).take_while(|(a, b)| a == b).count()
+}
+
+const NOTHING: Match = Match { length: 0, delta: 0 };
+
+const DISTANCE_MAX: usize = 1 << 15;

@@ -1,0 +1,86 @@
+//! What the parser makes of a message (RFC 1951 §3.2.5): literals and copies, four bytes each.
+//! A literal, a copy inside the stream, or a copy out of an earlier publication ↔ a number.
+//! Pure; uses nothing but `tables`.
+//! Change here: the form of a token. Finding them is `matcher`, writing them is `block`.
+
+use crate::tables::{LENGTH_MIN, LENGTHS};
+
+/// Either a literal byte, or a copy of 3 to 258 bytes.
+///
+/// A copy says where from in one of two ways: by its distance, or as place in an earlier
+/// publication of the channel, whose distance from the message (the gap) differs by connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token(u32);
+
+impl Token {
+    pub(crate) const fn literal(byte: u8) -> Self {
+        Self(byte as u32)
+    }
+
+    /// A copy from `distance` (1..=32768) bytes back in what the decoder has put out.
+    pub(crate) const fn copy(length: usize, distance: usize) -> Self {
+        Self(COPY | ((length - LENGTH_MIN) as u32) << LENGTH_AT | (distance - 1) as u32)
+    }
+
+    /// A copy from `offset` in publication `source` (0 is the newest) to `position` in the message.
+    ///
+    /// Both are less than 32768, so that their difference fits.
+    pub(crate) const fn copy_from(
+        length: usize,
+        source: usize,
+        position: usize,
+        offset: usize,
+    ) -> Self {
+        let value = (position + BIAS as usize - offset) as u32;
+        let length = (length - LENGTH_MIN) as u32;
+        Self(COPY | (source as u32 + 1) << SOURCE_AT | length << LENGTH_AT | value)
+    }
+
+    #[inline]
+    pub(crate) const fn is_literal(self) -> bool {
+        self.0 & COPY == 0
+    }
+
+    /// The literal or length symbol and its extra bits, packed as in [`LENGTHS`].
+    #[inline]
+    pub(crate) fn entry(self) -> u32 {
+        let length = LENGTHS[usize::from((self.0 >> LENGTH_AT) as u8)];
+        if self.is_literal() { self.0 } else { length }
+    }
+
+    /// The distance of a copy for a connection with these gaps.
+    #[inline]
+    pub(crate) fn distance(self, gaps: &Gaps) -> u32 {
+        let base = gaps.0[(self.0 >> SOURCE_AT) as usize & (SOURCES_MAX - 1)];
+        (self.0 & 0xffff).wrapping_add(base)
+    }
+}
+
+/// How far the start of a message is from the starts of the publications before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gaps([u32; SOURCES_MAX]);
+
+impl Gaps {
+    /// For tokens that only have distances.
+    pub(crate) const NONE: Self = Self([1, 0, 0, 0, 0, 0, 0, 0]);
+
+    /// `gaps[i]` is the number of plaintext bytes from the start of the publication `i` + 1 before
+    /// the message to the start of the message; at most seven of them.
+    pub(crate) fn new(gaps: &[u32]) -> Self {
+        let mut bases = Self::NONE;
+        for (base, gap) in bases.0[1..].iter_mut().zip(gaps) {
+            *base = gap.wrapping_sub(BIAS);
+        }
+        bases
+    }
+}
+
+/// The message itself, and the publications that a token can name.
+const SOURCES_MAX: usize = 8;
+const COPY: u32 = 1 << 31;
+const SOURCE_AT: u32 = 24;
+const LENGTH_AT: u32 = 16;
+const BIAS: u32 = 1 << 15;
+
+#[cfg(test)]
+mod tests;

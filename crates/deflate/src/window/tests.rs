@@ -1,0 +1,55 @@
+//! Tests of `window`: chains lead to equal bytes, and to nothing from before the window.
+//! Bytes → links.
+//! Uses only `window`.
+//! Change here: cases of appending, sliding and forgetting.
+
+use super::*;
+
+#[test]
+fn links_lead_to_the_same_four_bytes() {
+    let mut window = Window::new(16);
+    window.append(b"abcdeabcde");
+    assert_eq!(window.links(), [0, 0, 0, 0, 0, 5, 5, 0, 0, 0]);
+}
+
+#[test]
+fn bytes_of_two_pieces_are_chained_as_if_of_one() {
+    let mut window = Window::new(16);
+    window.append(b"abcdeab");
+    window.append(b"cde");
+    assert_eq!(window.links(), [0, 0, 0, 0, 0, 5, 5, 0, 0, 0]);
+}
+
+#[test]
+fn forgotten_bytes_are_not_found() {
+    let mut window = Window::new(16);
+    window.append(b"abcdeabcde");
+    window.reset(100_000);
+    window.append(b"abcde");
+    assert_eq!(window.links(), [0; 5]);
+}
+
+#[test]
+fn sliding_keeps_the_chains_of_what_stays() {
+    let mut window = Window::new(16);
+    window.append(b"abcdeabcde");
+    window.slide(5);
+    window.append(b"abcd");
+    assert_eq!(window.bytes(), b"abcdeabcd");
+    assert_eq!(window.links()[5], 5);
+    window.slide(6);
+    window.append(b"abcd");
+    assert_eq!(window.links(), [0; 7]);
+}
+
+#[test]
+fn numbering_starts_anew_without_a_false_link() {
+    let mut window = Window::new(16);
+    window.append(b"abcdeabcde");
+    window.base += NUMBER_MAX;
+    window.heads.iter_mut().filter(|head| **head > 0).for_each(|head| *head += NUMBER_MAX);
+    window.slide(5);
+    assert_eq!(window.base, 1);
+    window.append(b"abcd");
+    assert_eq!(window.links()[5], 5);
+}

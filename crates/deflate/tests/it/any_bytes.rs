@@ -1,0 +1,35 @@
+//! The fuzz targets of this crate as property tests on stable.
+//! Random bytes, some of them after a plausible beginning → no panic.
+//! Uses `fanwire_deflate::fuzzing`.
+//! Change here: a line per fuzz target; what they promise is written there.
+
+use fanwire_deflate::fuzzing;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+proptest! {
+    #[test]
+    fn any_payload_inflates_or_fails_in_bounds(data in vec(any::<u8>(), 0..300)) {
+        fuzzing::inflate(&data);
+    }
+
+    #[test]
+    fn any_dynamic_block_inflates_or_fails_in_bounds(data in vec(any::<u8>(), 0..300), head: [u8; 2]) {
+        // BFINAL and BTYPE 10, then a few codes, so that the code lengths are often accepted.
+        fuzzing::inflate(&[&head[..], &[0x05, 0xc0, 0x01], &data].concat());
+    }
+
+    #[test]
+    fn any_publications_come_back_in_context(
+        data in vec(any::<u8>(), 0..2_000),
+        word in vec(any::<u8>(), 1..64),
+    ) {
+        fuzzing::gap(&data);
+        fuzzing::gap(&[&data[..], &word.repeat(30)].concat());
+    }
+
+    #[test]
+    fn any_message_comes_back(data in vec(any::<u8>(), 0..2_000)) {
+        fuzzing::standalone(&data);
+    }
+}

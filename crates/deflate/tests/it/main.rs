@@ -1,0 +1,12 @@
+//! Integration tests of fanwire-deflate, against a decoder written for the test.
+//! Random messages and payloads → equal results from two independent decoders.
+//! Uses the public face only.
+//! Change here: the list of test rooms.
+#![forbid(unsafe_code)]
+
+mod against_oracle;
+mod any_bytes;
+mod clients;
+mod limits;
+mod messages;
+mod puff;
