@@ -1,0 +1,39 @@
+//! Tests of `compression`: which message may be compressed for which peer.
+//! Offer and message size → yes or no.
+//! Uses `extension` to make agreements.
+//! Change here: cases of message size against window.
+
+use super::*;
+use crate::extension::{Settings, negotiate};
+
+#[test]
+fn without_an_agreement_nothing_is_compressed() {
+    assert_eq!(Compression::of(None), Compression::Raw);
+    assert!(!Compression::Raw.takes(0));
+    assert!(!Compression::Raw.takes(1000));
+}
+
+#[test]
+fn with_the_full_window_every_message_may_be_compressed() {
+    check("permessage-deflate", 1 << 30, true);
+}
+
+#[test]
+fn a_message_beyond_the_peers_window_goes_out_raw() {
+    // RFC 7692 §7.1.2.1
+    check("permessage-deflate; server_max_window_bits=9", 512, true);
+    check("permessage-deflate; server_max_window_bits=9", 513, false);
+    check("permessage-deflate; server_max_window_bits=14", 16_384, true);
+    check("permessage-deflate; server_max_window_bits=14", 16_385, false);
+}
+
+#[test]
+fn the_state_of_a_connection_is_two_bytes() {
+    assert!(size_of::<Compression>() <= 2);
+}
+
+fn check(offer: &str, message_bytes: usize, expect: bool) {
+    let agreement = negotiate([offer].into_iter(), Settings { enabled: true });
+    assert!(agreement.is_some());
+    assert_eq!(Compression::of(agreement).takes(message_bytes), expect, "{offer}");
+}

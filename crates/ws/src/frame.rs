@@ -1,0 +1,90 @@
+//! Writes the server's frames (RFC 6455 §5.2): one message, one frame, unmasked, fin = 1.
+//! Opcode, RSV1 and payload → header and payload, contiguous in one buffer.
+//! Uses nothing; never compresses (the payload comes compressed when RSV1 is set) and never sends.
+//! Change here: how a frame is laid out. Reading a client's header is `header`.
+
+/// Appends one whole frame to `out`; `rsv1`: `payload` is a compressed message (RFC 7692 §6).
+///
+/// Allocates at most once. A control frame's payload is at most [`CONTROL_BYTES_MAX`] bytes.
+pub fn encode(opcode: Opcode, rsv1: bool, payload: &[u8], out: &mut Vec<u8>) {
+    debug_assert!(!opcode.is_control() || payload.len() <= CONTROL_BYTES_MAX);
+    out.reserve(HEADER_BYTES_MAX + payload.len());
+    out.push(FIN | if rsv1 { RSV1 } else { 0 } | opcode as u8);
+    match payload.len() {
+        len @ 0..=125 => out.push(len as u8),
+        len @ 126..=0xffff => {
+            out.push(LENGTH_16);
+            out.extend_from_slice(&(len as u16).to_be_bytes());
+        }
+        len => {
+            out.push(LENGTH_64);
+            out.extend_from_slice(&(len as u64).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(payload);
+}
+
+/// Appends a close frame (RFC 6455 §5.5.1); `reason` is cut at 123 bytes, on a character boundary.
+///
+/// 1005, 1006 and 1015 must not be sent (§7.4.1); they give a close frame without payload.
+pub fn encode_close(code: u16, reason: &str, out: &mut Vec<u8>) {
+    if matches!(code, 1005 | 1006 | 1015) {
+        return encode(Opcode::Close, false, &[], out);
+    }
+    let reason = &reason[..reason.floor_char_boundary(CONTROL_BYTES_MAX - 2)];
+    let mut payload = [0; CONTROL_BYTES_MAX];
+    payload[..2].copy_from_slice(&code.to_be_bytes());
+    payload[2..2 + reason.len()].copy_from_slice(reason.as_bytes());
+    encode(Opcode::Close, false, &payload[..2 + reason.len()], out);
+}
+
+/// What a frame is (RFC 6455 §5.2); the values are those on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Opcode {
+    Continuation = 0x0,
+    Text = 0x1,
+    Binary = 0x2,
+    Close = 0x8,
+    Ping = 0x9,
+    Pong = 0xa,
+}
+
+impl Opcode {
+    /// Whether frames of this kind may stand between the fragments of a message (RFC 6455 §5.5).
+    pub fn is_control(self) -> bool {
+        self as u8 & 0x8 != 0
+    }
+
+    /// The opcode of a header's low four bits, unless reserved.
+    pub(crate) fn of(nibble: u8) -> Option<Self> {
+        match nibble {
+            0x0 => Some(Self::Continuation),
+            0x1 => Some(Self::Text),
+            0x2 => Some(Self::Binary),
+            0x8 => Some(Self::Close),
+            0x9 => Some(Self::Ping),
+            0xa => Some(Self::Pong),
+            _ => None,
+        }
+    }
+}
+
+/// The longest header of an unmasked frame, in bytes.
+pub const HEADER_BYTES_MAX: usize = 10;
+
+/// The longest payload of a control frame, in bytes (RFC 6455 §5.5).
+pub const CONTROL_BYTES_MAX: usize = 125;
+
+// The first two bytes of a frame (RFC 6455 §5.2).
+pub(crate) const FIN: u8 = 0x80;
+pub(crate) const RSV1: u8 = 0x40;
+pub(crate) const RSV2_RSV3: u8 = 0x30;
+pub(crate) const OPCODE: u8 = 0x0f;
+pub(crate) const MASK: u8 = 0x80;
+pub(crate) const LENGTH_7: u8 = 0x7f;
+pub(crate) const LENGTH_16: u8 = 126;
+pub(crate) const LENGTH_64: u8 = 127;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! What holds for any bytes at all: bodies of fuzz targets, also run by `tests/it/any_bytes.rs`.
+//! Bytes from a fuzzer → nothing, or a panic that names the broken promise.
+//! Uses the public face of this crate; never part of the server.
+//! Change here: a target per decoder; the programs that call them live in the fuzz folder.
+
+use crate::extension::{self, Settings};
+use crate::handshake::{self, Request};
+use crate::{Compression, Event, Failure, Input, Limits, Pool, Reader};
+
+/// A client's stream after the handshake: however it is split, the same events come out, in bounds.
+///
+/// The first byte chooses whether compression was agreed on, the next four the sizes of the reads.
+pub fn reader(data: &[u8]) {
+    let Some((&[flags, ref sizes @ ..], stream)) = data.split_first_chunk::<5>() else { return };
+    let compression_agreed = flags & 1 != 0;
+    let whole = read(compression_agreed, stream, [usize::MAX; 4]);
+    assert_eq!(whole, read(compression_agreed, stream, [1; 4]), "read byte by byte");
+    let sizes = sizes.map(|size| usize::from(size) + 1);
+    assert_eq!(whole, read(compression_agreed, stream, sizes), "read in pieces of {sizes:?}");
+}
+
+/// Values of `Sec-WebSocket-Extensions`, one per line: the answer names only what it may.
+pub fn negotiation(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    let offers = || text.lines();
+    assert_eq!(extension::negotiate(offers(), Settings { enabled: false }), None);
+    let Some(agreement) = extension::negotiate(offers(), Settings { enabled: true }) else {
+        return;
+    };
+    assert!((9..=15).contains(&agreement.server_window_bits));
+    let response = agreement.response();
+    let mut parts = response.split("; ");
+    assert_eq!(parts.next(), Some("permessage-deflate"));
+    assert_eq!(parts.next(), Some("client_no_context_takeover"));
+    for part in parts {
+        let name = part.split('=').next().expect("split gives at least one");
+        assert!(name.starts_with("server_"), "{name} limits the client, unasked");
+        assert!(text.contains(name), "{name} was not offered");
+    }
+    // The answer is an offer that would be answered the same (RFC 7692 §7.1: same grammar).
+    let again = extension::negotiate([response.as_str()].into_iter(), Settings { enabled: true });
+    assert_eq!(again, Some(agreement));
+    assert_ne!(Compression::of(again), Compression::Raw);
+}
+
+/// The parts of an upgrade request, one per line; an empty line is a missing header.
+pub fn handshake(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    let mut lines = text.lines().chain(std::iter::repeat(""));
+    let mut line = || lines.next().expect("endless");
+    let method = line();
+    let mut header = || Some(line()).filter(|value| !value.is_empty());
+    let request = Request {
+        method,
+        http_1_1_or_newer: true,
+        upgrade: header(),
+        connection: header(),
+        key: header(),
+        version: header(),
+    };
+    match handshake::check(&request) {
+        Ok(accept) => assert_eq!(accept.len(), 28, "base64 of a SHA-1"),
+        Err(error) => {
+            assert!([400, 405, 426].contains(&error.status()));
+            assert!(error.to_string().len() < 1000, "an error repeats a whole value");
+        }
+    }
+    let protocol = handshake::choose_subprotocol(text.lines(), &["a", "b"]);
+    assert!(protocol.is_none_or(|protocol| text.contains(protocol)));
+}
+
+/// An event with bytes of its own.
+#[derive(Debug, PartialEq)]
+enum Owned {
+    Text(String),
+    Binary(Vec<u8>),
+    Ping(Vec<u8>),
+    Pong(Vec<u8>),
+    Close(Option<(u16, String)>),
+}
+
+fn read(
+    compression_agreed: bool,
+    stream: &[u8],
+    sizes: [usize; 4],
+) -> (Vec<Owned>, Option<Failure>) {
+    let mut reader = Reader::new(compression_agreed);
+    let mut pool = Pool::new();
+    let mut events = Vec::new();
+    let mut failure = None;
+    let mut rest = stream;
+    for size in sizes.into_iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (piece, behind) = rest.split_at(size.min(rest.len()));
+        rest = behind;
+        let mut piece = piece.to_vec();
+        let mut input = Input::new(&mut piece);
+        loop {
+            match reader.receive(&mut input, &mut pool, &LIMITS) {
+                Ok(Some(event)) => events.push(own(event)),
+                Ok(None) => break,
+                Err(error) => assert_eq!(failure.replace(error), None, "a second failure"),
+            }
+        }
+        assert!(input.is_empty(), "Ok(None) says that everything was taken");
+    }
+    (events, failure)
+}
+
+fn own(event: Event<'_>) -> Owned {
+    match event {
+        Event::Text(text) => Owned::Text(text.to_owned()),
+        Event::Binary(bytes) => Owned::Binary(bytes.to_vec()),
+        Event::Ping(bytes) => Owned::Ping(bytes.to_vec()),
+        Event::Pong(bytes) => Owned::Pong(bytes.to_vec()),
+        Event::Close(close) => Owned::Close(close.map(|(code, reason)| (code, reason.to_owned()))),
+    }
+    .in_bounds()
+}
+
+impl Owned {
+    fn in_bounds(self) -> Self {
+        let (bytes, bytes_max) = match &self {
+            Self::Text(text) => (text.len(), LIMITS.inflated_bytes_max),
+            Self::Binary(bytes) => (bytes.len(), LIMITS.inflated_bytes_max),
+            Self::Ping(bytes) | Self::Pong(bytes) => (bytes.len(), 125),
+            Self::Close(close) => (close.as_ref().map_or(0, |(_, reason)| reason.len()), 123),
+        };
+        assert!(bytes <= bytes_max, "{bytes} bytes are more than {bytes_max}");
+        self
+    }
+}
+
+/// Small, so that a fuzzer reaches them.
+const LIMITS: Limits =
+    Limits { message_bytes_max: 400, inflated_bytes_max: 2_000, fragments_max: 20 };

@@ -1,0 +1,113 @@
+//! Reads and judges the header of one client frame (RFC 6455 §5.2, §5.4, §5.5; RFC 7692 §6).
+//! A frame's first bytes, and what may come now → a `Header`, need of more, or a `Failure`.
+//! Uses `frame`'s bit names; never touches the payload, never allocates.
+//! Change here: a rule about headers. What follows from a header is `reader`.
+
+use crate::frame::{
+    CONTROL_BYTES_MAX, FIN, LENGTH_7, LENGTH_16, LENGTH_64, MASK, OPCODE, RSV1, RSV2_RSV3,
+};
+use crate::{Failure, Opcode};
+
+/// A header that obeys every rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) fin: bool,
+    pub(crate) rsv1: bool,
+    pub(crate) opcode: Opcode,
+    pub(crate) mask: [u8; 4],
+    pub(crate) payload_bytes: usize,
+    /// The header's own length, 6..=14.
+    pub(crate) header_bytes: usize,
+}
+
+/// What the connection allows at this point.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowed {
+    /// permessage-deflate was agreed on, so RSV1 has a meaning.
+    pub(crate) rsv1: bool,
+    /// A fragmented message is open and wants continuation frames.
+    pub(crate) continuation: bool,
+    /// What the open message may still grow by.
+    pub(crate) payload_bytes: usize,
+    /// The limit that `payload_bytes` comes from, for the failure's text.
+    pub(crate) message_bytes_max: usize,
+}
+
+/// Reads a header from the front of `bytes`; `None` when it is not all there yet.
+///
+/// Each rule is checked as soon as its byte is there and in the order of the bytes, so the same
+/// stream fails with the same failure however it is split.
+pub(crate) fn parse(bytes: &[u8], allowed: Allowed) -> Result<Option<Header>, Failure> {
+    let Some((&first, bytes)) = bytes.split_first() else { return Ok(None) };
+    let opcode = check_first(first, allowed)?;
+    let Some((&second, bytes)) = bytes.split_first() else { return Ok(None) };
+    if second & MASK == 0 {
+        return Err(Failure::Unmasked);
+    }
+    let length_7 = second & LENGTH_7;
+    if opcode.is_control() && usize::from(length_7) > CONTROL_BYTES_MAX {
+        return Err(Failure::ControlTooLong);
+    }
+    let Some((payload_bytes, bytes)) = length(length_7, bytes)? else { return Ok(None) };
+    if !opcode.is_control() && payload_bytes > allowed.payload_bytes as u64 {
+        return Err(Failure::MessageTooBig { bytes_max: allowed.message_bytes_max });
+    }
+    let Some(&mask) = bytes.first_chunk::<4>() else { return Ok(None) };
+    Ok(Some(Header {
+        fin: first & FIN != 0,
+        rsv1: first & RSV1 != 0,
+        opcode,
+        mask,
+        payload_bytes: payload_bytes as usize,
+        header_bytes: 6 + match length_7 {
+            LENGTH_16 => 2,
+            LENGTH_64 => 8,
+            _ => 0,
+        },
+    }))
+}
+
+/// Judges fin, RSV1–3 and the opcode.
+fn check_first(first: u8, allowed: Allowed) -> Result<Opcode, Failure> {
+    if first & RSV2_RSV3 != 0 || (first & RSV1 != 0 && !allowed.rsv1) {
+        return Err(Failure::ReservedBits);
+    }
+    let opcode = first & OPCODE;
+    let opcode = Opcode::of(opcode).ok_or(Failure::ReservedOpcode { opcode })?;
+    if first & RSV1 != 0 && !matches!(opcode, Opcode::Text | Opcode::Binary) {
+        return Err(Failure::MisplacedRsv1);
+    }
+    match opcode {
+        Opcode::Continuation if !allowed.continuation => Err(Failure::ContinuationWithoutStart),
+        Opcode::Text | Opcode::Binary if allowed.continuation => Err(Failure::MessageInterleaved),
+        Opcode::Close | Opcode::Ping | Opcode::Pong if first & FIN == 0 => {
+            Err(Failure::FragmentedControl)
+        }
+        _ => Ok(opcode),
+    }
+}
+
+/// Reads the extended length, if `length_7` announces one, and returns the bytes behind it.
+fn length(length_7: u8, bytes: &[u8]) -> Result<Option<(u64, &[u8])>, Failure> {
+    match length_7 {
+        LENGTH_16 => {
+            let Some((length, rest)) = bytes.split_first_chunk() else { return Ok(None) };
+            match u16::from_be_bytes(*length) {
+                0..=125 => Err(Failure::LengthNotMinimal),
+                length => Ok(Some((length.into(), rest))),
+            }
+        }
+        LENGTH_64 => {
+            let Some((length, rest)) = bytes.split_first_chunk() else { return Ok(None) };
+            match u64::from_be_bytes(*length) {
+                0..=0xffff => Err(Failure::LengthNotMinimal),
+                length if length >> 63 != 0 => Err(Failure::LengthHighBit),
+                length => Ok(Some((length, rest))),
+            }
+        }
+        length => Ok(Some((length.into(), bytes))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! What the connections of one shard share for reading: scratch buffers and one inflater.
+//! A compressed payload → plaintext; assembled messages rest here while they are handed out.
+//! Uses `deflate`; never holds anything of a connection beyond the event it just gave.
+//! Change here: what is pooled and how much is kept. Who fills it is `reader`.
+
+use fanwire_deflate::{InflateError, Inflater};
+
+use crate::{Failure, Limits};
+
+/// Scratch space and an inflater, one per shard.
+///
+/// Empty at first; the inflater (some 50 KB) is made for the first compressed message. Buffers are
+/// kept up to 64 KiB each; what a larger message needed is given back at the next `receive`.
+#[derive(Default)]
+pub struct Pool {
+    inflater: Option<Box<Inflater>>,
+    /// The binary or inflated payload of the current event.
+    pub(crate) bytes: Vec<u8>,
+    /// The assembled text of the current event.
+    pub(crate) text: String,
+}
+
+impl Pool {
+    /// An empty pool; allocates nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Inflates one whole compressed payload into `bytes` (RFC 7692 §7.2.2).
+    pub(crate) fn inflate(&mut self, payload: &[u8], limits: &Limits) -> Result<(), Failure> {
+        let inflater = self.inflater.get_or_insert_default();
+        let bytes_max = limits.inflated_bytes_max;
+        self.bytes.clear();
+        inflater.reset();
+        inflater
+            .push(payload, &mut self.bytes, bytes_max)
+            .and_then(|()| inflater.finish(&mut self.bytes, bytes_max))
+            .map_err(|error| match error {
+                InflateError::TooLarge { bytes_max } => Failure::InflatedTooBig { bytes_max },
+                _ => Failure::CorruptDeflate,
+            })
+    }
+
+    /// Gives back what an unusually large message needed.
+    pub(crate) fn trim(&mut self) {
+        if self.bytes.capacity() > KEPT_BYTES_MAX {
+            self.bytes = Vec::new();
+        }
+        if self.text.capacity() > KEPT_BYTES_MAX {
+            self.text = String::new();
+        }
+    }
+}
+
+/// Ordinary messages never reach the allocator; a rare large one does not stay.
+const KEPT_BYTES_MAX: usize = 65_536;

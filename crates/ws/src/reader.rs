@@ -1,0 +1,218 @@
+//! Turns a connection's bytes into messages (RFC 6455 §5.4–§5.6, RFC 7692 §7.2.2).
+//! Bytes in any split → one `Event` at a time, borrowed; or a `Failure` that ends the connection.
+//! Uses the shard's `Pool` for inflating and assembling; never owns memory between messages.
+//! Change here: the order of events, whole frames. What arrives in pieces is `reader::partial`.
+
+mod partial;
+
+use std::ops::Range;
+
+use self::partial::Partial;
+use crate::header::{self, Allowed};
+use crate::{Failure, Opcode, Pool, close, mask};
+
+/// One connection's inbound state: 16 bytes, and no heap block between messages.
+///
+/// A frame that is there as a whole and not a fragment is handed out of the input without a copy
+/// (inflated into the pool when compressed). Only a frame or message that arrives in pieces has
+/// state, in one box, which grows with what arrived and never with what a header promises.
+#[derive(Default)]
+pub struct Reader {
+    partial: Option<Box<Partial>>,
+    compression_agreed: bool,
+    /// A close frame or a failure came: the rest of the stream means nothing any more.
+    ended: bool,
+}
+
+impl Reader {
+    /// A reader at the start of a connection; `compression_agreed` allows RSV1 (RFC 7692 §6).
+    pub fn new(compression_agreed: bool) -> Self {
+        Self { partial: None, compression_agreed, ended: false }
+    }
+
+    /// Takes bytes from the front of `input` until one event is complete.
+    ///
+    /// `Ok(None)`: all of `input` was taken, and what is incomplete is kept inside. Call it until
+    /// then. `limits` must stay the same for a connection's whole life.
+    ///
+    /// # Errors
+    /// What the peer did wrong. After a failure, and after [`Event::Close`], everything further is
+    /// taken and ignored (RFC 6455 §5.5.1, §7.1.7).
+    pub fn receive<'a>(
+        &mut self,
+        input: &'a mut Input<'_>,
+        pool: &'a mut Pool,
+        limits: &Limits,
+    ) -> Result<Option<Event<'a>>, Failure> {
+        pool.trim();
+        let ready = self.advance(input, pool, limits).inspect_err(|_| self.end())?;
+        let Some(ready) = ready else { return Ok(None) };
+        if ready.opcode == Opcode::Close {
+            self.end();
+        }
+        ready.event(input.bytes, pool).inspect_err(|_| self.end()).map(Some)
+    }
+
+    fn advance(
+        &mut self,
+        input: &mut Input<'_>,
+        pool: &mut Pool,
+        limits: &Limits,
+    ) -> Result<Option<Ready>, Failure> {
+        if self.ended {
+            input.taken = input.bytes.len();
+            return Ok(None);
+        }
+        if self.partial.is_none()
+            && let Some(ready) = whole_frame(self.compression_agreed, input, pool, limits)?
+        {
+            return Ok(Some(ready));
+        }
+        while !input.is_empty() {
+            let partial = self.partial.get_or_insert_default();
+            let ready = partial.advance(self.compression_agreed, input, pool, limits)?;
+            if partial.is_idle() {
+                self.partial = None;
+            }
+            if ready.is_some() {
+                return Ok(ready);
+            }
+        }
+        Ok(None)
+    }
+
+    fn end(&mut self) {
+        self.partial = None;
+        self.ended = true;
+    }
+}
+
+/// Takes a frame that is complete in `input` and is a message by itself; takes nothing otherwise.
+fn whole_frame(
+    compression_agreed: bool,
+    input: &mut Input<'_>,
+    pool: &mut Pool,
+    limits: &Limits,
+) -> Result<Option<Ready>, Failure> {
+    let allowed = Allowed {
+        rsv1: compression_agreed,
+        continuation: false,
+        payload_bytes: limits.message_bytes_max,
+        message_bytes_max: limits.message_bytes_max,
+    };
+    let rest = &input.bytes[input.taken..];
+    let Some(header) = header::parse(rest, allowed)? else { return Ok(None) };
+    if !header.fin || header.payload_bytes > rest.len() - header.header_bytes {
+        return Ok(None);
+    }
+    let start = input.taken + header.header_bytes;
+    let range = start..start + header.payload_bytes;
+    input.taken = range.end;
+    let payload = &mut input.bytes[range.clone()];
+    mask::unmask(payload, header.mask);
+    let place = if header.rsv1 {
+        pool.inflate(payload, limits)?;
+        Place::PoolBytes
+    } else {
+        Place::Input(range)
+    };
+    Ok(Some(Ready { opcode: header.opcode, place }))
+}
+
+/// A complete message or control frame, before its bytes are borrowed.
+struct Ready {
+    opcode: Opcode,
+    place: Place,
+}
+
+/// Where an event's payload lies.
+enum Place {
+    Input(Range<usize>),
+    PoolBytes,
+    /// Text that is known to be UTF-8.
+    PoolText,
+}
+
+impl Ready {
+    fn event<'a>(self, input: &'a [u8], pool: &'a Pool) -> Result<Event<'a>, Failure> {
+        let payload = match self.place {
+            Place::PoolText => return Ok(Event::Text(&pool.text)),
+            Place::PoolBytes => &pool.bytes,
+            Place::Input(range) => &input[range],
+        };
+        Ok(match self.opcode {
+            Opcode::Text => Event::Text(str::from_utf8(payload).map_err(|_| Failure::TextNotUtf8)?),
+            // A message goes by the opcode of its first frame.
+            Opcode::Binary | Opcode::Continuation => Event::Binary(payload),
+            Opcode::Ping => Event::Ping(payload),
+            Opcode::Pong => Event::Pong(payload),
+            Opcode::Close => Event::Close(close::parse(payload)?),
+        })
+    }
+}
+
+/// One message or control frame, borrowed until the next call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A whole text message, inflated if it was compressed.
+    Text(&'a str),
+    /// A whole binary message, inflated if it was compressed.
+    Binary(&'a [u8]),
+    /// At most 125 bytes, to be sent back in a pong (RFC 6455 §5.5.2).
+    Ping(&'a [u8]),
+    /// At most 125 bytes (RFC 6455 §5.5.3).
+    Pong(&'a [u8]),
+    /// Code and reason, if given; wants a close frame as its answer (RFC 6455 §5.5.1).
+    Close(Option<(u16, &'a str)>),
+}
+
+/// Bytes read from a socket; a [`Reader`] unmasks them in place and takes them from the front.
+#[derive(Debug)]
+pub struct Input<'b> {
+    bytes: &'b mut [u8],
+    taken: usize,
+}
+
+impl<'b> Input<'b> {
+    /// All of `bytes` is to be read.
+    pub fn new(bytes: &'b mut [u8]) -> Self {
+        Self { bytes, taken: 0 }
+    }
+
+    /// Whether everything was taken.
+    pub fn is_empty(&self) -> bool {
+        self.taken == self.bytes.len()
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.taken..]
+    }
+
+    /// Takes up to `bytes_max` bytes from the front.
+    fn take(&mut self, bytes_max: usize) -> &mut [u8] {
+        let start = self.taken;
+        self.taken = self.bytes.len().min(start.saturating_add(bytes_max));
+        &mut self.bytes[start..self.taken]
+    }
+}
+
+/// Upper bounds of what one message may cost; a message beyond them fails the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Payload bytes of one message as sent, all its frames together, before inflating → 1009.
+    pub message_bytes_max: usize,
+    /// Bytes of one compressed message after inflating → 1009.
+    pub inflated_bytes_max: usize,
+    /// Frames of one message → 1008.
+    pub fragments_max: u32,
+}
+
+impl Default for Limits {
+    /// 64 KiB per message, ten times that after inflating, 65,536 frames.
+    fn default() -> Self {
+        Self { message_bytes_max: 65_536, inflated_bytes_max: 655_360, fragments_max: 65_536 }
+    }
+}
+
+#[cfg(test)]
+mod tests;

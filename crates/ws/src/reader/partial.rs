@@ -1,0 +1,198 @@
+//! A frame or message of which only a part has arrived (RFC 6455 §5.4).
+//! The next bytes, in any split → a finished message in the `Pool`, or more to wait for.
+//! Uses `header`, `mask`, `text`; never reserves memory for bytes that have not arrived.
+//! Change here: assembling fragments. Frames that arrive whole are `reader`.
+
+use super::{Input, Limits, Place, Ready};
+use crate::header::{self, Allowed, Header};
+use crate::text::Text;
+use crate::{Failure, Opcode, Pool, mask};
+
+/// What is known of the frame and the message being received; boxed by the reader while it lasts.
+#[derive(Debug, Default)]
+pub(super) struct Partial {
+    /// The frame whose payload is arriving; `None` while its header is.
+    frame: Option<Frame>,
+    header: [u8; HEADER_BYTES_MAX],
+    header_bytes: usize,
+    /// The open message, from its first frame's header to its last frame's end.
+    message: Option<Message>,
+    /// The payload so far of a control frame, which may stand between fragments.
+    control: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Frame {
+    fin: bool,
+    opcode: Opcode,
+    /// Its first byte belongs to the next payload byte.
+    mask: [u8; 4],
+    bytes_left: usize,
+}
+
+#[derive(Debug)]
+struct Message {
+    body: Body,
+    /// Payload bytes of all frames whose headers have been read.
+    bytes: usize,
+    fragments: u32,
+}
+
+#[derive(Debug)]
+enum Body {
+    Text(Text),
+    Binary(Vec<u8>),
+    /// Still compressed; the first frame's opcode says what it will be.
+    Deflated(Opcode, Vec<u8>),
+}
+
+impl Partial {
+    /// Takes bytes of `input` up to the end of the frame at most.
+    pub(super) fn advance(
+        &mut self,
+        compression_agreed: bool,
+        input: &mut Input<'_>,
+        pool: &mut Pool,
+        limits: &Limits,
+    ) -> Result<Option<Ready>, Failure> {
+        if self.frame.is_none() && !self.read_header(compression_agreed, input, limits)? {
+            return Ok(None);
+        }
+        let frame = self.frame.as_mut().expect("read_header found one");
+        let piece = input.take(frame.bytes_left);
+        frame.bytes_left -= piece.len();
+        let key = frame.mask;
+        frame.mask = mask::advance(key, piece.len());
+        let (fin, opcode, bytes_left) = (frame.fin, frame.opcode, frame.bytes_left);
+        match &mut self.message {
+            Some(message) if !opcode.is_control() => message.body.push(piece, key)?,
+            _ => mask::unmask_onto(piece, key, &mut self.control),
+        }
+        if bytes_left > 0 {
+            return Ok(None);
+        }
+        self.frame = None;
+        if opcode.is_control() {
+            pool.bytes.clear();
+            pool.bytes.append(&mut self.control);
+            return Ok(Some(Ready { opcode, place: Place::PoolBytes }));
+        }
+        match self.message.take_if(|_| fin) {
+            Some(message) => message.body.finish(pool, limits).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether nothing is under way, so that this can be dropped.
+    pub(super) fn is_idle(&self) -> bool {
+        self.frame.is_none() && self.message.is_none() && self.header_bytes == 0
+    }
+
+    /// The heap memory this holds beside its own box.
+    #[cfg(test)]
+    pub(super) fn heap_bytes(&self) -> usize {
+        let message = self.message.as_ref().map_or(0, |message| match &message.body {
+            Body::Text(text) => text.heap_bytes(),
+            Body::Binary(bytes) | Body::Deflated(_, bytes) => bytes.capacity(),
+        });
+        message + self.control.capacity()
+    }
+
+    /// Whether the header of the next frame is complete; then `frame` and `message` are set by it.
+    fn read_header(
+        &mut self,
+        compression_agreed: bool,
+        input: &mut Input<'_>,
+        limits: &Limits,
+    ) -> Result<bool, Failure> {
+        let known = self.header_bytes;
+        let more = input.rest();
+        let more = &more[..more.len().min(HEADER_BYTES_MAX - known)];
+        let there = known + more.len();
+        self.header[known..there].copy_from_slice(more);
+        let message_bytes = self.message.as_ref().map_or(0, |message| message.bytes);
+        let allowed = Allowed {
+            rsv1: compression_agreed,
+            continuation: self.message.is_some(),
+            payload_bytes: limits.message_bytes_max.saturating_sub(message_bytes),
+            message_bytes_max: limits.message_bytes_max,
+        };
+        match header::parse(&self.header[..there], allowed)? {
+            Some(header) => {
+                input.take(header.header_bytes - known);
+                self.header_bytes = 0;
+                self.start_frame(header, limits)?;
+                Ok(true)
+            }
+            None => {
+                input.take(there - known);
+                self.header_bytes = there;
+                Ok(false)
+            }
+        }
+    }
+
+    fn start_frame(&mut self, header: Header, limits: &Limits) -> Result<(), Failure> {
+        let Header { fin, opcode, mask, payload_bytes, .. } = header;
+        self.frame = Some(Frame { fin, opcode, mask, bytes_left: payload_bytes });
+        if opcode.is_control() {
+            return Ok(());
+        }
+        let message = self.message.get_or_insert_with(|| Message::new(&header));
+        if message.fragments >= limits.fragments_max.max(1) {
+            return Err(Failure::TooManyFragments { fragments_max: limits.fragments_max });
+        }
+        message.fragments += 1;
+        message.bytes += payload_bytes;
+        Ok(())
+    }
+}
+
+impl Message {
+    fn new(first: &Header) -> Self {
+        let body = match first.opcode {
+            opcode if first.rsv1 => Body::Deflated(opcode, Vec::new()),
+            Opcode::Text => Body::Text(Text::default()),
+            _ => Body::Binary(Vec::new()),
+        };
+        Self { body, bytes: 0, fragments: 0 }
+    }
+}
+
+impl Body {
+    /// Unmasks `piece` and appends it.
+    fn push(&mut self, piece: &mut [u8], key: [u8; 4]) -> Result<(), Failure> {
+        match self {
+            Self::Text(text) => {
+                // In place, since it is checked before it is copied; the input is in the cache.
+                mask::unmask(piece, key);
+                text.push(piece)
+            }
+            Self::Binary(bytes) | Self::Deflated(_, bytes) => {
+                mask::unmask_onto(piece, key, bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Moves the message into `pool`, inflated.
+    fn finish(self, pool: &mut Pool, limits: &Limits) -> Result<Ready, Failure> {
+        match self {
+            Self::Text(text) => {
+                pool.text = text.finish()?;
+                Ok(Ready { opcode: Opcode::Text, place: Place::PoolText })
+            }
+            Self::Binary(bytes) => {
+                pool.bytes = bytes;
+                Ok(Ready { opcode: Opcode::Binary, place: Place::PoolBytes })
+            }
+            Self::Deflated(opcode, bytes) => {
+                pool.inflate(&bytes, limits)?;
+                Ok(Ready { opcode, place: Place::PoolBytes })
+            }
+        }
+    }
+}
+
+/// The longest header of a masked frame: two bytes, a 64-bit length, the key (RFC 6455 §5.2).
+const HEADER_BYTES_MAX: usize = 14;

@@ -1,0 +1,349 @@
+//! Tests of `reader`: streams of client frames (RFC 6455 §5.4–§5.6, §8.1; RFC 7692 §6).
+//! Bytes in hex → events, then perhaps a failure; at once and byte by byte.
+//! Keys are mostly 00 00 00 00, so that payloads can be read; random keys are in `tests/it`.
+//! Change here: cases of streams; memory is at the end. Headers alone are tested in `header`.
+
+use super::*;
+
+#[test]
+fn the_masked_example_of_rfc_6455_section_5_7_is_read() {
+    check("81 85 37 fa 21 3d 7f 9f 4d 51 58", &[text("Hello")]);
+}
+
+#[test]
+fn a_message_may_be_empty() {
+    check("81 80 01 02 03 04", &[text("")]);
+    check("82 80 01 02 03 04", &[Seen::Binary(vec![])]);
+}
+
+#[test]
+fn several_frames_in_one_read_are_several_events() {
+    check(
+        "81 81 00 00 00 00 61  82 82 00 00 00 00 01 02  8a 80 00 00 00 00",
+        &[text("a"), Seen::Binary(vec![1, 2]), Seen::Pong(vec![])],
+    );
+}
+
+#[test]
+fn fragments_become_one_message() {
+    // RFC 6455 §5.4
+    check("01 83 00 00 00 00 48 65 6c  80 82 00 00 00 00 6c 6f", &[text("Hello")]);
+    check("02 81 00 00 00 00 01  00 80 00 00 00 00  80 81 00 00 00 00 02", &[binary(&[1, 2])]);
+    check("01 80 00 00 00 00  00 80 00 00 00 00  80 80 00 00 00 00", &[text("")]);
+    // Each fragment has a key of its own.
+    check("02 82 01 01 01 01 11 12  80 82 ff 00 00 00 00 01", &[binary(&[0x10, 0x13, 0xff, 1])]);
+}
+
+#[test]
+fn control_frames_may_stand_between_fragments() {
+    // RFC 6455 §5.4
+    check(
+        "01 81 00 00 00 00 61  89 82 00 00 00 00 70 71  8a 80 00 00 00 00  80 81 00 00 00 00 62",
+        &[Seen::Ping(b"pq".to_vec()), Seen::Pong(vec![]), text("ab")],
+    );
+}
+
+#[test]
+fn a_close_frame_ends_the_stream() {
+    // RFC 6455 §5.5.1: what follows is ignored, even if it is nonsense.
+    check("88 80 00 00 00 00  ff ff ff", &[Seen::Close(None)]);
+    let bye = Seen::Close(Some((1000, "bye".to_owned())));
+    check("88 85 00 00 00 00 03 e8 62 79 65  81 81 00 00 00 00 61", &[bye]);
+    let closed = Seen::Close(Some((1001, String::new())));
+    check("01 81 00 00 00 00 61  88 82 00 00 00 00 03 e9", &[closed]);
+}
+
+#[test]
+fn a_bad_close_frame_is_a_failure() {
+    // RFC 6455 §5.5.1, §7.4
+    check("88 81 00 00 00 00 03", &[Seen::Failed(Failure::CloseTooShort)]);
+    check("88 82 00 00 00 00 03 ed", &[Seen::Failed(Failure::CloseCode { code: 1005 })]);
+    check("88 83 00 00 00 00 03 e8 ff", &[Seen::Failed(Failure::CloseReasonNotUtf8)]);
+}
+
+#[test]
+fn a_failure_ends_the_stream() {
+    // RFC 6455 §7.1.7: no further data is processed.
+    let failed = Seen::Failed(Failure::ReservedOpcode { opcode: 3 });
+    check("81 81 00 00 00 00 61  83 80 00 00 00 00  81 81 00 00 00 00 62", &[text("a"), failed]);
+}
+
+#[test]
+fn a_message_within_a_message_fails_with_1002() {
+    // RFC 6455 §5.4
+    let failed = Seen::Failed(Failure::MessageInterleaved);
+    check("01 81 00 00 00 00 61  81 81 00 00 00 00 62", &[failed]);
+}
+
+#[test]
+fn a_continuation_after_the_last_fragment_fails_with_1002() {
+    // RFC 6455 §5.4
+    let failed = Seen::Failed(Failure::ContinuationWithoutStart);
+    let message = "01 81 00 00 00 00 61  80 81 00 00 00 00 62";
+    check(&format!("{message}  80 81 00 00 00 00 63"), &[text("ab"), failed.clone()]);
+    check("81 81 00 00 00 00 61  80 81 00 00 00 00 63", &[text("a"), failed]);
+}
+
+#[test]
+fn text_that_is_not_utf_8_fails_with_1007() {
+    // RFC 6455 §8.1
+    let failed = [Seen::Failed(Failure::TextNotUtf8)];
+    check("81 82 00 00 00 00 c3 28", &failed);
+    check("81 81 00 00 00 00 ce", &failed);
+    check("01 81 00 00 00 00 ce  80 80 00 00 00 00", &failed);
+    check("01 81 00 00 00 00 ce  80 81 00 00 00 00 ba", &[text("κ")]);
+    // Binary messages may hold anything, also inside fragments.
+    check("02 81 00 00 00 00 ff  80 81 00 00 00 00 fe", &[binary(&[0xff, 0xfe])]);
+}
+
+#[test]
+fn invalid_text_fails_before_its_fragment_or_frame_is_complete() {
+    // Autobahn 6.4.1–6.4.4: the frame would go on, and the message too.
+    let failed = [Seen::Failed(Failure::TextNotUtf8)];
+    check("81 88 00 00 00 00 ce ba f4 90", &failed);
+    check("01 83 00 00 00 00 ce ba f4  80 82 00 00 00 00 90", &failed);
+    check("01 88 00 00 00 00 ff", &failed);
+}
+
+#[test]
+fn a_message_over_the_limit_fails_with_1009_at_its_header() {
+    // RFC 6455 §7.4.1. No payload follows these headers.
+    let failed = [Seen::Failed(Failure::MessageTooBig { bytes_max: 8 })];
+    check("82 89", &failed);
+    check("02 84 00 00 00 00 01 02 03 04  80 85", &failed);
+    check("02 83 00 00 00 00 01 02 03  00 83 00 00 00 00 04 05 06  80 83", &failed);
+    check("82 fe 01 00", &failed);
+    let eight = [binary(&[1, 2, 3, 4, 5, 6, 7, 8])];
+    check("82 88 00 00 00 00 01 02 03 04 05 06 07 08", &eight);
+    check("02 84 00 00 00 00 01 02 03 04  80 84 00 00 00 00 05 06 07 08", &eight);
+}
+
+#[test]
+fn control_frames_do_not_count_towards_the_message() {
+    check(
+        "02 88 00 00 00 00 01 02 03 04 05 06 07 08  89 8a 00 00 00 00 30 31 32 33 34 35 36 37 38 39
+         80 80 00 00 00 00",
+        &[Seen::Ping(b"0123456789".to_vec()), binary(&[1, 2, 3, 4, 5, 6, 7, 8])],
+    );
+}
+
+#[test]
+fn a_message_of_too_many_fragments_fails_with_1008() {
+    let three = "02 80 00 00 00 00  00 80 00 00 00 00  00 80 00 00 00 00";
+    check(&format!("{three}  80 80 00 00 00 00"), &[binary(&[])]);
+    let failed = Seen::Failed(Failure::TooManyFragments { fragments_max: 4 });
+    check(&format!("{three}  00 80 00 00 00 00  80 80 00 00 00 00"), &[failed]);
+    // The count begins anew with each message.
+    check(
+        &format!("{three}  80 80 00 00 00 00  {three}  80 80 00 00 00 00"),
+        &[binary(&[]), binary(&[])],
+    );
+}
+
+#[test]
+fn a_compressed_message_is_inflated() {
+    // RFC 7692 §7.2.3.1, in one frame and in two
+    check_compressed("c1 87 00 00 00 00 f2 48 cd c9 c9 07 00", &[text("Hello")]);
+    check_compressed("41 83 00 00 00 00 f2 48 cd  80 84 00 00 00 00 c9 c9 07 00", &[text("Hello")]);
+    check_compressed("c2 87 00 00 00 00 f2 48 cd c9 c9 07 00", &[binary(b"Hello")]);
+    check_compressed("c1 81 00 00 00 00 00", &[text("")]);
+    check_compressed("41 80 00 00 00 00  80 81 00 00 00 00 00", &[text("")]);
+}
+
+#[test]
+fn a_compressed_message_with_bfinal_is_inflated_and_so_is_the_next() {
+    // RFC 7692 §7.2.3.4
+    let bfinal = "c1 88 00 00 00 00 f3 48 cd c9 c9 07 00 00";
+    let plain = "c1 87 00 00 00 00 f2 48 cd c9 c9 07 00";
+    check_compressed(
+        &format!("{bfinal} {bfinal} {plain}"),
+        &[text("Hello"), text("Hello"), text("Hello")],
+    );
+}
+
+#[test]
+fn compressed_and_raw_messages_may_alternate() {
+    // RFC 7692 §6
+    check_compressed(
+        "81 81 00 00 00 00 61  c1 87 00 00 00 00 f2 48 cd c9 c9 07 00  81 81 00 00 00 00 62",
+        &[text("a"), text("Hello"), text("b")],
+    );
+}
+
+#[test]
+fn a_control_frame_may_stand_inside_a_compressed_message() {
+    check_compressed(
+        "41 83 00 00 00 00 f2 48 cd  89 80 00 00 00 00  80 84 00 00 00 00 c9 c9 07 00",
+        &[Seen::Ping(vec![]), text("Hello")],
+    );
+}
+
+#[test]
+fn a_compressed_message_that_does_not_inflate_fails_with_1007() {
+    let failed = [Seen::Failed(Failure::CorruptDeflate)];
+    check_compressed("c1 82 00 00 00 00 06 00", &failed);
+    check_compressed("c1 84 00 00 00 00 f2 48 cd c9", &failed);
+}
+
+#[test]
+fn a_message_that_does_not_inflate_spoils_nothing_for_other_connections() {
+    let mut pool = Pool::new();
+    for failing in ["c1 82 00 00 00 00 06 00", "c1 84 00 00 00 00 f2 48 cd c9"] {
+        let seen = read(&mut Reader::new(true), &mut pool, &mut hex(failing));
+        assert_eq!(seen, [Seen::Failed(Failure::CorruptDeflate)]);
+        let mut hello = hex("c1 87 00 00 00 00 f2 48 cd c9 c9 07 00");
+        assert_eq!(read(&mut Reader::new(true), &mut pool, &mut hello), [text("Hello")]);
+    }
+}
+
+#[test]
+fn a_compressed_text_that_is_not_utf_8_fails_with_1007() {
+    // One stored block with the byte ff (RFC 1951 §3.2.4).
+    let failed = [Seen::Failed(Failure::TextNotUtf8)];
+    check_compressed("c1 87 00 00 00 00 00 01 00 fe ff ff 00", &failed);
+    check_compressed("c2 87 00 00 00 00 00 01 00 fe ff ff 00", &[binary(&[0xff])]);
+}
+
+#[test]
+fn a_message_that_inflates_beyond_the_limit_fails_with_1009() {
+    // RFC 6455 §7.4.1
+    let mut pool = Pool::new();
+    for (message, allowed) in [("x".repeat(16), true), ("x".repeat(17), false)] {
+        let mut payload = Vec::new();
+        fanwire_deflate::Compressor::new(6).standalone(message.as_bytes(), &mut payload);
+        let mut frame = vec![0xc1, 0x80 | payload.len() as u8, 0, 0, 0, 0];
+        frame.extend(payload);
+        let seen = read(&mut Reader::new(true), &mut pool, &mut frame);
+        let failed = Seen::Failed(Failure::InflatedTooBig { bytes_max: 16 });
+        assert_eq!(seen, [if allowed { text(&message) } else { failed }]);
+    }
+}
+
+#[test]
+fn rsv1_without_agreement_fails_with_1002() {
+    // RFC 6455 §5.2
+    check("c1 81 00 00 00 00 00", &[Seen::Failed(Failure::ReservedBits)]);
+}
+
+#[test]
+fn every_failure_fits_a_close_frame_as_its_reason() {
+    let longest = Failure::InflatedTooBig { bytes_max: usize::MAX };
+    assert!(longest.to_string().len() <= 123);
+    assert!(Failure::MessageInterleaved.to_string().len() <= 123);
+}
+
+#[test]
+fn a_reader_at_rest_is_at_most_24_bytes_and_owns_no_heap_block() {
+    assert!(size_of::<Reader>() <= 24);
+    let mut reader = Reader::new(true);
+    let mut pool = Pool::new();
+    let message = hex("01 83 00 00 00 00 48 65 6c  89 81 00 00 00 00 70  80 82 00 00 00 00 6c 6f");
+    for byte in &message[..message.len() - 1] {
+        read(&mut reader, &mut pool, &mut [*byte]);
+        assert!(reader.partial.is_some());
+    }
+    let seen = read(&mut reader, &mut pool, &mut [message[message.len() - 1]]);
+    assert_eq!(seen, [text("Hello")]);
+    assert!(reader.partial.is_none());
+    // A frame that arrives whole never makes any; neither does what follows a failure.
+    read(&mut reader, &mut pool, &mut hex("81 81 00 00 00 00 61"));
+    assert!(reader.partial.is_none());
+    read(&mut reader, &mut pool, &mut hex("01 81 00 00 00 00 61  81 81"));
+    assert!(reader.partial.is_none());
+}
+
+#[test]
+fn a_header_that_promises_much_reserves_nothing() {
+    let limits = Limits { message_bytes_max: usize::MAX, ..LIMITS };
+    let mut reader = Reader::new(false);
+    let mut pool = Pool::new();
+    let mut bytes = hex("82 ff 00 00 00 40 00 00 00 00 00 00 00 00 01 02 03");
+    let mut input = Input::new(&mut bytes);
+    assert_eq!(reader.receive(&mut input, &mut pool, &limits), Ok(None));
+    let partial = reader.partial.expect("256 GiB minus three bytes are missing");
+    assert!(partial.heap_bytes() < 64, "{} bytes", partial.heap_bytes());
+}
+
+#[test]
+fn the_pool_gives_back_what_a_large_message_needed() {
+    let limits = Limits { message_bytes_max: 1 << 20, ..LIMITS };
+    let mut reader = Reader::new(false);
+    let mut pool = Pool::new();
+    let mut bytes = hex("82 ff 00 00 00 00 00 08 00 00 00 00 00 00");
+    bytes.resize(bytes.len() + (1 << 19), 7);
+    let (first, second) = bytes.split_at_mut(1000);
+    let mut input = Input::new(first);
+    assert_eq!(reader.receive(&mut input, &mut pool, &limits), Ok(None));
+    let mut input = Input::new(second);
+    let event = reader.receive(&mut input, &mut pool, &limits);
+    assert!(matches!(event, Ok(Some(Event::Binary(payload))) if payload == [7; 1 << 19]));
+    assert_eq!(reader.receive(&mut input, &mut pool, &limits), Ok(None));
+    assert_eq!(pool.bytes.capacity(), 0);
+}
+
+const LIMITS: Limits = Limits { message_bytes_max: 8, inflated_bytes_max: 16, fragments_max: 4 };
+
+/// An event that owns its bytes, or the failure that ended the stream.
+#[derive(Clone, Debug, PartialEq)]
+enum Seen {
+    Text(String),
+    Binary(Vec<u8>),
+    Ping(Vec<u8>),
+    Pong(Vec<u8>),
+    Close(Option<(u16, String)>),
+    Failed(Failure),
+}
+
+fn text(text: &str) -> Seen {
+    Seen::Text(text.to_owned())
+}
+
+fn binary(bytes: &[u8]) -> Seen {
+    Seen::Binary(bytes.to_vec())
+}
+
+fn check(stream: &str, expect: &[Seen]) {
+    check_with(false, stream, expect);
+    if !expect.contains(&Seen::Failed(Failure::ReservedBits)) {
+        check_with(true, stream, expect);
+    }
+}
+
+fn check_compressed(stream: &str, expect: &[Seen]) {
+    check_with(true, stream, expect);
+}
+
+fn check_with(compression_agreed: bool, stream: &str, expect: &[Seen]) {
+    let stream = hex(stream);
+    let mut pool = Pool::new();
+    let mut reader = Reader::new(compression_agreed);
+    assert_eq!(read(&mut reader, &mut pool, &mut stream.clone()), expect, "{stream:02x?}");
+    assert!(reader.partial.is_none() || expect.is_empty());
+    let mut reader = Reader::new(compression_agreed);
+    let seen = stream.iter().flat_map(|byte| read(&mut reader, &mut pool, &mut [*byte]));
+    assert_eq!(seen.collect::<Vec<_>>(), expect, "{stream:02x?} byte by byte");
+}
+
+fn read(reader: &mut Reader, pool: &mut Pool, bytes: &mut [u8]) -> Vec<Seen> {
+    let mut input = Input::new(bytes);
+    let mut seen = Vec::new();
+    loop {
+        seen.push(match reader.receive(&mut input, pool, &LIMITS) {
+            Ok(None) => break,
+            Ok(Some(Event::Text(text))) => Seen::Text(text.to_owned()),
+            Ok(Some(Event::Binary(bytes))) => Seen::Binary(bytes.to_vec()),
+            Ok(Some(Event::Ping(bytes))) => Seen::Ping(bytes.to_vec()),
+            Ok(Some(Event::Pong(bytes))) => Seen::Pong(bytes.to_vec()),
+            Ok(Some(Event::Close(close))) => {
+                Seen::Close(close.map(|(code, reason)| (code, reason.to_owned())))
+            }
+            Err(failure) => Seen::Failed(failure),
+        });
+    }
+    assert!(input.is_empty());
+    seen
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).expect("hex")).collect()
+}
