@@ -1,0 +1,70 @@
+//! What can be wrong with bytes, by cause (client protocol §2, §5.7).
+//! In: nothing. Out: [`DecodeError`] (the peer's fault, disconnect 3501), [`NotJson`] (the publisher's).
+//! Uses the error type of prost; never names a disconnect: the node chooses the code.
+//! Causes change here; who detects them lives in `command`, `reply` and `publication`.
+
+use std::fmt;
+
+use serde_json::error::Category;
+
+/// Why a message from a client is not a list of commands. The peer is at fault: disconnect 3501.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// A WebSocket message of zero bytes.
+    EmptyFrame,
+    /// A JSON line with nothing but whitespace.
+    BlankLine,
+    /// A JSON line that is not a JSON text, ends early, or nests deeper than 128 levels.
+    /// `column` counts bytes in its line from 1.
+    JsonSyntax { column: usize },
+    /// JSON, but with a value of the wrong type, a number out of range or a key given twice.
+    JsonType { column: usize },
+    /// A Protobuf length that does not end, or takes more than 10 bytes.
+    BrokenLength,
+    /// A Protobuf length above the `left` bytes that follow it.
+    LengthOverrun { length: usize, left: usize },
+    /// Bytes of the right length that are not the message.
+    Protobuf(prost::DecodeError),
+}
+
+impl From<serde_json::Error> for DecodeError {
+    fn from(error: serde_json::Error) -> Self {
+        let column = error.column();
+        match error.classify() {
+            Category::Data => Self::JsonType { column },
+            Category::Syntax | Category::Eof | Category::Io => Self::JsonSyntax { column },
+        }
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyFrame => f.write_str("the message is empty"),
+            Self::BlankLine => f.write_str("a line of the message is blank"),
+            Self::JsonSyntax { column } => write!(f, "no JSON at byte {column} of a line"),
+            Self::JsonType { column } => write!(f, "wrong JSON type at byte {column} of a line"),
+            Self::BrokenLength => f.write_str("the length before a command is no varint"),
+            Self::LengthOverrun { length, left } => {
+                write!(f, "a command of {length} bytes is announced, {left} follow")
+            }
+            Self::Protobuf(error) => write!(f, "no Protobuf command: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// A payload for JSON clients is not JSON. Whoever published it is at fault; the JSON client that
+/// should get it is disconnected with 3506 (client protocol §3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotJson;
+
+impl fmt::Display for NotJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a payload for a JSON client is not valid JSON")
+    }
+}
+
+impl std::error::Error for NotJson {}

@@ -1,0 +1,72 @@
+//! What must hold for any bytes at all: the bodies of fuzz targets, also run as property tests by `tests/it/any_bytes.rs`.
+//! In: bytes from a fuzzer. Out: nothing, or a panic that names the broken promise.
+//! Uses the decoders and encoders of this crate, and serde_json as the oracle; never part of the server.
+//! A new decoder gets a function here; the targets that call them live in the fuzz folder.
+
+use prost::Message as _;
+use serde::de::IgnoredAny;
+
+use crate::{
+    Command, Commands, Encoding, Publication, Push, Reply, encode_publication, encode_reply,
+    is_json, is_json_object, json,
+};
+
+/// A client's message: decoding ends, and what was understood survives being written and read.
+pub fn commands(frame: &[u8]) {
+    for encoding in Encoding::ALL {
+        let count = Commands::new(encoding, frame).map_while(Result::ok).map(command).count();
+        assert!(count <= frame.len(), "every command takes at least a byte");
+    }
+}
+
+fn command(command: Command) {
+    let bytes = command.encode_to_vec();
+    assert_eq!(Command::decode(&*bytes).as_ref(), Ok(&command), "Protobuf changes a command");
+    let mut text = Vec::new();
+    if json::write(&command, &mut text).is_ok() {
+        assert!(!text.contains(&b'\n'), "a raw newline would end the command");
+        let read: Command = json::read(&text).expect("reads what it wrote");
+        let mut again = Vec::new();
+        json::write(&read, &mut again).expect("writes what it read");
+        assert_eq!(text, again, "JSON changes a command");
+    }
+}
+
+/// A payload: the verdict is that of serde_json.
+pub fn payload(data: &[u8]) {
+    let oracle = std::str::from_utf8(data)
+        .is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
+    assert_eq!(is_json(data), oracle, "not the verdict of serde_json");
+    let is_object = oracle && data.trim_ascii_start().starts_with(b"{");
+    assert_eq!(is_json_object(data), is_object, "an object starts with a brace");
+}
+
+/// A publication in Protobuf: the hand-written push is the generated one.
+pub fn publication(bytes: &[u8]) {
+    if let Ok(publication) = Publication::decode(bytes) {
+        let channel = publication.key.clone();
+        publication_push(&channel, &publication);
+    }
+}
+
+/// The hand-written push has the bytes of the generated one, and in JSON its value.
+pub fn publication_push(channel: &str, publication: &Publication) {
+    let r#pub = Some(publication.clone());
+    let push = Some(Push { channel: channel.to_owned(), r#pub, ..Push::default() });
+    let reply = Reply { push, ..Reply::default() };
+    let mut expect = Vec::new();
+    encode_reply(Encoding::Protobuf, &reply, &mut expect).expect("Protobuf takes any payload");
+    let message = encode_publication(Encoding::Protobuf, channel, publication);
+    assert_eq!(message.as_deref(), Some(&*expect), "not the generated Protobuf");
+
+    expect.clear();
+    let is_written = encode_reply(Encoding::Json, &reply, &mut expect).is_ok();
+    let message = encode_publication(Encoding::Json, channel, publication);
+    assert_eq!(message.is_some(), is_written, "not the generated verdict on payloads");
+    if let Some(message) = message {
+        assert!(!message.contains(&b'\n'), "a raw newline would end the push");
+        // A number beyond f64 in a payload is JSON, but no value of serde_json's.
+        let value = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).ok();
+        assert_eq!(value(&message), value(&expect), "not the generated JSON");
+    }
+}

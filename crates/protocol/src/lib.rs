@@ -1,0 +1,31 @@
+//! The Centrifugo client protocol (v2) as values: commands in, replies and pushes out, codes beside them.
+//! In: one WebSocket message of bytes → [`Command`]s. Out: [`Reply`]s and pushes → bytes, as JSON or Protobuf.
+//! Uses prost, serde and bytes; never a socket, a clock, a session or the WebSocket frame around its bytes.
+//! Wire shapes change in `proto/client.proto`, codes in `codes`; what a command does lives in the node.
+#![forbid(unsafe_code)]
+
+pub use codes::{Disconnect, ErrorCode, UnsubscribeCode};
+pub use command::{Commands, Request};
+pub use encoding::{Encoding, MESSAGES_PER_FRAME_MAX, join, ping};
+pub use error::{DecodeError, NotJson};
+pub use message::*;
+pub use publication::encode_publication;
+pub use reply::{
+    encode_disconnect_push, encode_join_push, encode_leave_push, encode_message_push,
+    encode_refresh_push, encode_reply, encode_subscribe_push, encode_unsubscribe_push,
+};
+pub use scan::{is_json, is_json_object};
+
+mod codes;
+mod command;
+mod encoding;
+mod error;
+mod escape;
+#[doc(hidden)]
+pub mod fuzzing;
+mod json;
+#[path = "generated.rs"]
+pub mod message;
+mod publication;
+mod reply;
+mod scan;

@@ -1,0 +1,155 @@
+//! Tests of `reply`: the examples of the protocol, byte for byte, in both encodings.
+//! In: replies and pushes. Out: what stands on the wire.
+//! Uses the public face only.
+//! Every field of every message is covered in `tests/it`; publications in `publication`.
+
+use super::*;
+use crate::message::{
+    ConnectResult, Error, HistoryResult, PresenceResult, PresenceStatsResult, SubscribeResult,
+    UnsubscribeResult,
+};
+use crate::{ErrorCode, UnsubscribeCode};
+
+#[test]
+fn a_connect_result_is_written_as_in_the_example() {
+    let connect = ConnectResult {
+        client: "4f1d".into(),
+        version: "6.9.1 OSS".into(),
+        ping: 25,
+        pong: true,
+        ..ConnectResult::default()
+    };
+    let reply = Reply { id: 1, connect: Some(connect), ..Reply::default() };
+    let text =
+        r#"{"id":1,"connect":{"client":"4f1d","version":"6.9.1 OSS","ping":25,"pong":true}}"#;
+    check(&reply, text);
+    let bytes = b"\x19\x08\x01\x2a\x15\x0a\x044f1d\x12\x096.9.1 OSS\x38\x19\x40\x01";
+    assert_eq!(written(Encoding::Protobuf, &reply), Ok(bytes.to_vec()));
+}
+
+#[test]
+fn a_subscribe_result_is_written_as_in_the_example() {
+    let subscribe = SubscribeResult {
+        recoverable: true,
+        epoch: "AbCdEfGh".into(),
+        positioned: true,
+        ..SubscribeResult::default()
+    };
+    let reply = Reply { id: 2, subscribe: Some(subscribe), ..Reply::default() };
+    let text = r#"{"id":2,"subscribe":{"recoverable":true,"epoch":"AbCdEfGh","positioned":true}}"#;
+    check(&reply, text);
+}
+
+#[test]
+fn an_error_is_written_as_in_the_example() {
+    let error = |code: ErrorCode| Reply { id: 3, error: Some(code.into()), ..Reply::default() };
+    let text = r#"{"id":3,"error":{"code":103,"message":"permission denied"}}"#;
+    check(&error(ErrorCode::PERMISSION_DENIED), text);
+    let text =
+        r#"{"id":3,"error":{"code":100,"message":"internal server error","temporary":true}}"#;
+    check(&error(ErrorCode::INTERNAL), text);
+}
+
+#[test]
+fn an_empty_result_keeps_its_key() {
+    let unsubscribe = Some(UnsubscribeResult {});
+    check(&Reply { id: 3, unsubscribe, ..Reply::default() }, r#"{"id":3,"unsubscribe":{}}"#);
+}
+
+#[test]
+fn fields_marked_always_are_there_with_default_values() {
+    let history = Some(HistoryResult::default());
+    let text = r#"{"history":{"publications":[],"epoch":"","offset":0}}"#;
+    check(&Reply { history, ..Reply::default() }, text);
+    let presence_stats = Some(PresenceStatsResult::default());
+    let text = r#"{"presence_stats":{"num_clients":0,"num_users":0}}"#;
+    check(&Reply { presence_stats, ..Reply::default() }, text);
+    let presence = [("id".to_owned(), ClientInfo::default())].into();
+    let presence = Some(PresenceResult { presence });
+    let text = r#"{"presence":{"presence":{"id":{"user":"","client":""}}}}"#;
+    check(&Reply { presence, ..Reply::default() }, text);
+    let text = r#"{"presence":{"presence":{}}}"#;
+    check(&Reply { presence: Some(PresenceResult::default()), ..Reply::default() }, text);
+}
+
+#[test]
+fn a_reply_without_any_field_is_the_ping() {
+    for encoding in Encoding::ALL {
+        let expect = crate::ping(encoding).to_vec();
+        assert_eq!(written(encoding, &Reply::default()), Ok(expect));
+    }
+}
+
+#[test]
+fn pushes_name_their_channel_code_and_reason() {
+    let code = UnsubscribeCode::SERVER;
+    let mut out = Vec::new();
+    encode_unsubscribe_push(Encoding::Json, "c", code.code, code.reason, &mut out);
+    crate::join(Encoding::Json, &mut out);
+    encode_disconnect_push(Encoding::Json, 3501, "bad request", &mut out);
+    crate::join(Encoding::Json, &mut out);
+    encode_refresh_push(Encoding::Json, Refresh { expires: true, ttl: 60 }, &mut out);
+    let expect = r#"{"push":{"channel":"c","unsubscribe":{"code":2000,"reason":"server unsubscribe"}}}
+{"push":{"disconnect":{"code":3501,"reason":"bad request"}}}
+{"push":{"refresh":{"expires":true,"ttl":60}}}"#;
+    assert_eq!(String::from_utf8(out).as_deref(), Ok(expect));
+}
+
+#[test]
+fn pushes_of_presence_and_subscriptions_carry_their_payloads() {
+    let info = || ClientInfo {
+        user: "u".into(),
+        client: "id".into(),
+        conn_info: Bytes::from_static(b"{\n\"a\": 1}"),
+        ..ClientInfo::default()
+    };
+    let mut out = Vec::new();
+    encode_join_push(Encoding::Json, "c", info(), &mut out).expect("JSON inside");
+    crate::join(Encoding::Json, &mut out);
+    encode_leave_push(Encoding::Json, "c", info(), &mut out).expect("JSON inside");
+    crate::join(Encoding::Json, &mut out);
+    let subscribe = Subscribe { data: Bytes::from_static(b"5"), ..Subscribe::default() };
+    encode_subscribe_push(Encoding::Json, "c", subscribe, &mut out).expect("JSON inside");
+    crate::join(Encoding::Json, &mut out);
+    encode_message_push(Encoding::Json, Bytes::from_static(b"[]"), &mut out).expect("JSON inside");
+    let expect = r#"{"push":{"channel":"c","join":{"info":{"user":"u","client":"id","conn_info":{"a": 1}}}}}
+{"push":{"channel":"c","leave":{"info":{"user":"u","client":"id","conn_info":{"a": 1}}}}}
+{"push":{"channel":"c","subscribe":{"data":5}}}
+{"push":{"message":{"data":[]}}}"#;
+    assert_eq!(String::from_utf8(out).as_deref(), Ok(expect));
+}
+
+#[test]
+fn a_payload_that_is_no_json_leaves_the_buffer_as_it_was() {
+    let mut out = b"before".to_vec();
+    for data in [&b"{"[..], b"\xff", b"\"\xff\"", b"1 2", b"\n"] {
+        let data = Bytes::copy_from_slice(data);
+        assert_eq!(encode_message_push(Encoding::Json, data, &mut out), Err(NotJson));
+        assert_eq!(out, b"before");
+    }
+    let data = Bytes::from_static(b"{");
+    assert_eq!(encode_message_push(Encoding::Protobuf, data, &mut out), Ok(()));
+    assert_eq!(out, b"before\x07\x22\x05\x42\x03\x0a\x01{");
+}
+
+#[test]
+fn strings_are_escaped_the_html_safe_way() {
+    let message = "<a href=\"x\">&\u{2028}\n".to_owned();
+    let error = Some(Error { code: 400, message, temporary: false });
+    let text = r#"{"error":{"code":400,"message":"\u003ca href=\"x\"\u003e\u0026\u2028\n"}}"#;
+    check(&Reply { error, ..Reply::default() }, text);
+}
+
+/// The reply is written as `text`, and both encodings read back as what was written.
+fn check(reply: &Reply, text: &str) {
+    let json = written(Encoding::Json, reply).expect("JSON inside");
+    assert_eq!(String::from_utf8(json).as_deref(), Ok(text));
+    assert_eq!(json::read::<Reply>(text.as_bytes()).as_ref(), Ok(reply));
+    let protobuf = written(Encoding::Protobuf, reply).expect("Protobuf takes anything");
+    assert_eq!(Reply::decode_length_delimited(&*protobuf).as_ref(), Ok(reply));
+}
+
+fn written(encoding: Encoding, reply: &Reply) -> Result<Vec<u8>, NotJson> {
+    let mut out = Vec::new();
+    encode_reply(encoding, reply, &mut out).map(|()| out)
+}
