@@ -1,0 +1,107 @@
+//! Channel names: namespaces, private prefix, user lists and what a name may look like (Centrifugo v6 `channel.*`).
+//! In: `ChannelOptions` once, then names → out: the namespace with its rules, or the error code of the reply.
+//! May use: regex, fanwire-protocol (codes). Never allocates per name, never knows connections or subscriptions.
+//! How names are read is changed here; who may do what is in `channel/permission.rs`, defaults are in `options.rs`.
+
+mod build;
+mod permission;
+
+use fanwire_protocol::ErrorCode;
+use hashbrown::HashMap;
+use regex::Regex;
+
+use crate::options::Namespace;
+
+pub(crate) use build::compile;
+pub use permission::{SubscribeDecision, Who, check_data, may_publish};
+
+/// The rules of all channels, compiled once; shared by every connection.
+#[derive(Debug)]
+pub struct Channels {
+    length_max: usize,
+    private_prefix: Option<char>,
+    namespace_boundary: Option<char>,
+    user_boundary: Option<char>,
+    user_separator: Option<char>,
+    without_namespace: Rules,
+    namespaces: HashMap<String, Rules>,
+}
+
+#[derive(Debug)]
+struct Rules {
+    namespace: Namespace,
+    channel_regex: Option<Regex>,
+}
+
+/// A name taken apart.
+struct Name<'a> {
+    /// "" = none.
+    namespace: &'a str,
+    /// What `channel_regex` sees: the part after the namespace, or the whole name (prefix included) without one.
+    rest: &'a str,
+}
+
+impl Channels {
+    /// Whether the name is not empty and at most `channel.max_length` bytes long; otherwise error 107.
+    pub fn fits(&self, channel: &str) -> bool {
+        (1..=self.length_max).contains(&channel.len())
+    }
+
+    /// The rules for this name; their `publication_data_format` is the one of the namespace or else the global one.
+    ///
+    /// # Errors
+    /// In this order: 107 when the name does not [fit](Self::fits), 102 when its namespace is unknown, 107 when the
+    /// part after the namespace does not match `channel_regex` or, without a pattern, the name is not ASCII.
+    pub fn resolve(&self, channel: &str) -> Result<&Namespace, ErrorCode> {
+        if !self.fits(channel) {
+            return Err(ErrorCode::BAD_REQUEST);
+        }
+        let name = self.split(channel);
+        let rules = self.rules(name.namespace).ok_or(ErrorCode::UNKNOWN_CHANNEL)?;
+        let valid = match &rules.channel_regex {
+            Some(regex) => regex.is_match(name.rest),
+            None => channel.is_ascii(),
+        };
+        if valid { Ok(&rules.namespace) } else { Err(ErrorCode::BAD_REQUEST) }
+    }
+
+    /// Whether the name starts with `channel.private_prefix`: clients need a subscription token.
+    pub fn is_private(&self, channel: &str) -> bool {
+        self.private_prefix.is_some_and(|prefix| channel.starts_with(prefix))
+    }
+
+    /// The only users that may subscribe (`dialog#42,43`: those after the last boundary); `None` when the channel is
+    /// not limited to users. Empty entries are left out, so the anonymous user is on no list.
+    pub fn allowed_users<'a>(
+        &self,
+        channel: &'a str,
+        namespace: &Namespace,
+    ) -> Option<impl Iterator<Item = &'a str> + use<'a>> {
+        if !namespace.allow_user_limited_channels {
+            return None;
+        }
+        let (_, users) = channel.rsplit_once(self.user_boundary?)?;
+        let separator = self.user_separator;
+        let users = users.split(move |c| Some(c) == separator);
+        Some(users.filter(|user| !user.is_empty()))
+    }
+
+    fn split<'a>(&self, channel: &'a str) -> Name<'a> {
+        let stripped = self.private_prefix.and_then(|prefix| channel.strip_prefix(prefix));
+        let boundary = self.namespace_boundary;
+        match boundary.and_then(|boundary| stripped.unwrap_or(channel).split_once(boundary)) {
+            Some((namespace, rest)) => Name { namespace, rest },
+            None => Name { namespace: "", rest: channel },
+        }
+    }
+
+    fn rules(&self, namespace: &str) -> Option<&Rules> {
+        if namespace.is_empty() {
+            return Some(&self.without_namespace);
+        }
+        self.namespaces.get(namespace)
+    }
+}
+
+#[cfg(test)]
+mod tests;

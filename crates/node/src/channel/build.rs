@@ -1,0 +1,141 @@
+//! Compiles `ChannelOptions` into `Channels`, and refuses what could not work.
+//! In: options as the configuration gave them → out: the compiled rules, or the first `OptionsError`.
+//! May use: regex. Runs at start and reload only, so it may allocate.
+//! Limits of names, patterns and boundaries are changed here; what they do to a channel name lives in `channel.rs`.
+
+use hashbrown::HashMap;
+use regex::Regex;
+
+use super::{Channels, Rules};
+use crate::options::{ChannelOptions, DataFormat, Namespace, OptionsError};
+
+impl Channels {
+    /// Compiles the rules.
+    ///
+    /// # Errors
+    /// Namespace names that are malformed or used twice, patterns that do not compile, prefixes and boundaries of more
+    /// than one character or with the same character twice, a `max_length` of 0.
+    pub fn new(options: &ChannelOptions) -> Result<Self, OptionsError> {
+        if options.max_length == 0 {
+            return Err(OptionsError::value("channel.max_length", 0, "at least 1 byte"));
+        }
+        check_distinct(options)?;
+        let format = options.publication_data_format;
+        Ok(Self {
+            length_max: options.max_length,
+            private_prefix: one_char(PRIVATE_PREFIX, &options.private_prefix)?,
+            namespace_boundary: one_char(NAMESPACE_BOUNDARY, &options.namespace_boundary)?,
+            user_boundary: one_char(USER_BOUNDARY, &options.user_boundary)?,
+            user_separator: one_char(USER_SEPARATOR, &options.user_separator)?,
+            without_namespace: rules(
+                &options.without_namespace,
+                format,
+                "channel.without_namespace",
+            )?,
+            namespaces: namespaces(options)?,
+        })
+    }
+}
+
+const PRIVATE_PREFIX: &str = "channel.private_prefix";
+const NAMESPACE_BOUNDARY: &str = "channel.namespace_boundary";
+const USER_BOUNDARY: &str = "channel.user_boundary";
+const USER_SEPARATOR: &str = "channel.user_separator";
+
+fn namespaces(options: &ChannelOptions) -> Result<HashMap<String, Rules>, OptionsError> {
+    let mut namespaces = HashMap::with_capacity(options.namespaces.len());
+    for (index, namespace) in options.namespaces.iter().enumerate() {
+        let name = &namespace.name;
+        check_name(index, name, &options.namespace_boundary)?;
+        let prefix_key = format!("channel.namespaces[{name}]");
+        let rules = rules(namespace, options.publication_data_format, &prefix_key)?;
+        if namespaces.insert(name.clone(), rules).is_some() {
+            let key = format!("channel.namespaces[{index}].name");
+            return Err(OptionsError::Duplicate { key, value: name.clone() });
+        }
+    }
+    Ok(namespaces)
+}
+
+/// One namespace with its pattern compiled and the global data format filled in.
+fn rules(
+    namespace: &Namespace,
+    format: DataFormat,
+    prefix_key: &str,
+) -> Result<Rules, OptionsError> {
+    let mut namespace = namespace.clone();
+    if namespace.publication_data_format == DataFormat::Unset {
+        namespace.publication_data_format = format;
+    }
+    let channel_regex = compile(prefix_key, "channel_regex", &namespace.channel_regex)?;
+    Ok(Rules { namespace, channel_regex })
+}
+
+/// Compiles a pattern; "" = none.
+pub(crate) fn compile(
+    prefix_key: &str,
+    key: &str,
+    pattern: &str,
+) -> Result<Option<Regex>, OptionsError> {
+    if pattern.is_empty() {
+        return Ok(None);
+    }
+    Regex::new(pattern).map(Some).map_err(|error| OptionsError::Regex {
+        key: format!("{prefix_key}.{key}"),
+        value: pattern.to_owned(),
+        fault: last_line(&error.to_string()).to_owned(),
+    })
+}
+
+/// The regex crate draws the pattern with carets; the cause stands in the last line.
+fn last_line(error: &str) -> &str {
+    let line = error.lines().last().unwrap_or(error).trim();
+    line.strip_prefix("error: ").unwrap_or(line)
+}
+
+fn check_name(index: usize, name: &str, boundary: &str) -> Result<(), OptionsError> {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if name.len() < 2 || !name.bytes().all(known) {
+        return Err(OptionsError::value(
+            format!("channel.namespaces[{index}].name"),
+            name,
+            "two or more of the characters a-z A-Z 0-9 - _ .",
+        ));
+    }
+    if !boundary.is_empty() && name.contains(boundary) {
+        return Err(OptionsError::value(
+            format!("channel.namespaces[{index}].name"),
+            name,
+            format!("a name without channel.namespace_boundary ({boundary:?})"),
+        ));
+    }
+    Ok(())
+}
+
+fn one_char(key: &str, value: &str) -> Result<Option<char>, OptionsError> {
+    let mut chars = value.chars();
+    match (chars.next(), chars.next()) {
+        (first, None) => Ok(first),
+        _ => Err(OptionsError::value(key, value, "one character, or \"\" to do without")),
+    }
+}
+
+/// The same character for two purposes would make names ambiguous.
+fn check_distinct(options: &ChannelOptions) -> Result<(), OptionsError> {
+    let rows = [
+        (PRIVATE_PREFIX, &options.private_prefix),
+        (NAMESPACE_BOUNDARY, &options.namespace_boundary),
+        (USER_BOUNDARY, &options.user_boundary),
+        (USER_SEPARATOR, &options.user_separator),
+    ];
+    for (index, (key, value)) in rows.iter().enumerate() {
+        let earlier = rows[..index].iter().find(|(_, other)| other == value);
+        if let Some((other, _)) = earlier.filter(|_| !value.is_empty()) {
+            return Err(OptionsError::value(*key, value, format!("not the same as {other}")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Tests of compiling channel options: every mistake is refused with key, value and expectation.
+//! In: options with one value changed → out: fine, or the text of the error.
+//! May use: the public face of `options` and `channel`.
+//! How names are read is tested in `channel/tests.rs`.
+
+use crate::channel::Channels;
+use crate::options::{ChannelOptions, Namespace};
+
+fn error(change: impl FnOnce(&mut ChannelOptions)) -> String {
+    let mut options = ChannelOptions::default();
+    change(&mut options);
+    Channels::new(&options).expect_err("the change is a mistake").to_string()
+}
+
+fn named(name: &str) -> Namespace {
+    Namespace { name: name.to_owned(), ..Namespace::default() }
+}
+
+#[test]
+fn namespace_names_have_two_or_more_known_characters() {
+    for name in ["", "a", "a b", "a:b", "größe", "a/b", "ab\n"] {
+        assert_eq!(
+            error(|options| options.namespaces = vec![named("good"), named(name)]),
+            format!(
+                "channel.namespaces[1].name is {name:?}, expected two or more of the characters a-z A-Z 0-9 - _ ."
+            )
+        );
+    }
+    for name in ["ab", "A-z_0.9", "--", "very-long-name.of_some.namespace"] {
+        let namespaces = vec![named(name)];
+        let options = ChannelOptions { namespaces, ..ChannelOptions::default() };
+        assert!(Channels::new(&options).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn namespace_names_are_unique() {
+    assert_eq!(
+        error(|options| options.namespaces = vec![named("chat"), named("news"), named("chat")]),
+        "channel.namespaces[2].name is \"chat\" a second time, expected a name of its own"
+    );
+}
+
+#[test]
+fn namespace_name_with_the_boundary_could_never_be_reached() {
+    assert_eq!(
+        error(|options| {
+            options.namespace_boundary = ".".to_owned();
+            options.namespaces = vec![named("a.b")];
+        }),
+        "channel.namespaces[0].name is \"a.b\", expected a name without channel.namespace_boundary (\".\")"
+    );
+}
+
+#[test]
+fn patterns_are_named_by_their_namespace() {
+    let broken = |name: &str| Namespace { channel_regex: "a{2".to_owned(), ..named(name) };
+    let fault = "expected a regular expression: unclosed counted repetition";
+    assert_eq!(
+        error(|options| options.namespaces = vec![broken("chat")]),
+        format!("channel.namespaces[chat].channel_regex is \"a{{2\", {fault}")
+    );
+    assert_eq!(
+        error(|options| options.without_namespace = broken("")),
+        format!("channel.without_namespace.channel_regex is \"a{{2\", {fault}")
+    );
+}
+
+#[test]
+fn boundaries_are_one_character_or_none() {
+    let expected =
+        |key| format!("channel.{key} is \"::\", expected one character, or \"\" to do without");
+    let two = || "::".to_owned();
+    assert_eq!(error(|options| options.private_prefix = two()), expected("private_prefix"));
+    assert_eq!(error(|options| options.namespace_boundary = two()), expected("namespace_boundary"));
+    assert_eq!(error(|options| options.user_boundary = two()), expected("user_boundary"));
+    assert_eq!(error(|options| options.user_separator = two()), expected("user_separator"));
+    let empty = ChannelOptions {
+        private_prefix: String::new(),
+        namespace_boundary: String::new(),
+        user_boundary: String::new(),
+        user_separator: String::new(),
+        ..ChannelOptions::default()
+    };
+    assert!(Channels::new(&empty).is_ok());
+}
+
+#[test]
+fn one_character_cannot_have_two_purposes() {
+    assert_eq!(
+        error(|options| options.user_boundary = ":".to_owned()),
+        "channel.user_boundary is \":\", expected not the same as channel.namespace_boundary"
+    );
+}
+
+#[test]
+fn names_need_at_least_one_byte() {
+    assert_eq!(
+        error(|options| options.max_length = 0),
+        "channel.max_length is \"0\", expected at least 1 byte"
+    );
+}

@@ -1,0 +1,100 @@
+//! Who may subscribe and publish (the rules of Centrifugo v6), and what data may be (client protocol §16).
+//! In: who asks, the namespace, the name → out: a decision or the error code of the reply.
+//! May use: fanwire-protocol. Pure functions; never looks into tokens or at the state of a connection.
+//! Order of the rules is changed here; how names are read lives in `channel.rs`, tokens in `token.rs`.
+
+use fanwire_protocol::{ErrorCode, is_json, is_json_object};
+
+use super::Channels;
+use crate::options::{DataFormat, Namespace};
+
+/// Who asks for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Who<'a> {
+    /// User id of the connection; "" = anonymous.
+    pub user: &'a str,
+    /// `client.insecure`: every permission of a namespace passes.
+    pub insecure: bool,
+}
+
+/// What becomes of a client's subscribe request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubscribeDecision {
+    /// Go on.
+    Allowed,
+    /// The request carries a token and that alone decides (`Verifier::verify_subscription`).
+    VerifyToken,
+    /// Reply with this error.
+    Denied(ErrorCode),
+}
+
+impl Channels {
+    /// Decides a client's subscribe, as far as it can be decided without looking into a token.
+    /// `namespace` is what [`resolve`](Self::resolve) gave for `channel`.
+    ///
+    /// First match decides: a token is verified; a private name without one is denied; a user list allows its users;
+    /// else the namespace's permission; `insecure`; 103.
+    pub fn may_subscribe(
+        &self,
+        who: Who<'_>,
+        channel: &str,
+        namespace: &Namespace,
+        has_token: bool,
+    ) -> SubscribeDecision {
+        if has_token {
+            return SubscribeDecision::VerifyToken;
+        }
+        if self.is_private(channel) {
+            return SubscribeDecision::Denied(ErrorCode::PERMISSION_DENIED);
+        }
+        let granted = match self.allowed_users(channel, namespace) {
+            Some(mut users) => users.any(|user| user == who.user),
+            None => {
+                namespace.allow_subscribe_for_client
+                    && who.passes(namespace.allow_subscribe_for_anonymous)
+            }
+        };
+        if granted || who.insecure {
+            return SubscribeDecision::Allowed;
+        }
+        SubscribeDecision::Denied(ErrorCode::PERMISSION_DENIED)
+    }
+}
+
+/// Whether a client may publish into a channel of this namespace; `subscribed` = it is subscribed to that channel.
+///
+/// # Errors
+/// 103.
+pub fn may_publish(who: Who<'_>, namespace: &Namespace, subscribed: bool) -> Result<(), ErrorCode> {
+    let for_role = namespace.allow_publish_for_client
+        || (namespace.allow_publish_for_subscriber && subscribed);
+    if for_role && who.passes(namespace.allow_publish_for_anonymous) || who.insecure {
+        return Ok(());
+    }
+    Err(ErrorCode::PERMISSION_DENIED)
+}
+
+/// Whether the data of a publication has the demanded format. A namespace from [`Channels::resolve`] has the global
+/// format already filled in.
+///
+/// # Errors
+/// 107.
+pub fn check_data(format: DataFormat, data: &[u8]) -> Result<(), ErrorCode> {
+    let valid = match format {
+        DataFormat::Unset => !data.is_empty(),
+        DataFormat::Json => is_json(data),
+        DataFormat::JsonObject => is_json_object(data),
+        DataFormat::Binary => true,
+    };
+    if valid { Ok(()) } else { Err(ErrorCode::BAD_REQUEST) }
+}
+
+impl Who<'_> {
+    /// A permission of authenticated users, extended to user "" where the namespace says so.
+    fn passes(self, for_anonymous: bool) -> bool {
+        !self.user.is_empty() || for_anonymous
+    }
+}
+
+#[cfg(test)]
+mod tests;

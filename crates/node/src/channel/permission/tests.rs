@@ -1,0 +1,107 @@
+//! Tests of permissions: the whole matrix of options, users and roles (the rules of Centrifugo v6).
+//! In: a row of the matrix → out: the decision.
+//! May use: the public face of `channel`.
+//! How names are read is tested in `channel/tests.rs`.
+
+use super::*;
+use crate::options::ChannelOptions;
+
+const DENIED: SubscribeDecision = SubscribeDecision::Denied(ErrorCode::PERMISSION_DENIED);
+
+const ANONYMOUS: Who<'static> = Who { user: "", insecure: false };
+const ADA: Who<'static> = Who { user: "42", insecure: false };
+const INSECURE: Who<'static> = Who { user: "", insecure: true };
+
+fn check(namespace: &Namespace, channel: &str, expect: [SubscribeDecision; 3]) {
+    let options = ChannelOptions { without_namespace: namespace.clone(), ..Default::default() };
+    let channels = Channels::new(&options).expect("the options are valid");
+    let decided = [ANONYMOUS, ADA, INSECURE]
+        .map(|who| channels.may_subscribe(who, channel, namespace, false));
+    assert_eq!(decided, expect, "{channel} with {namespace:?}");
+    for who in [ANONYMOUS, ADA, INSECURE] {
+        let decided = channels.may_subscribe(who, channel, namespace, true);
+        assert_eq!(decided, SubscribeDecision::VerifyToken, "{channel}");
+    }
+}
+
+#[test]
+fn subscribe_follows_the_matrix() {
+    use SubscribeDecision::Allowed;
+    let namespace = |client, anonymous, user_limited| Namespace {
+        allow_subscribe_for_client: client,
+        allow_subscribe_for_anonymous: anonymous,
+        allow_user_limited_channels: user_limited,
+        ..Namespace::default()
+    };
+    for user_limited in [false, true] {
+        // columns: anonymous, user 42, anonymous in insecure mode
+        check(&namespace(false, false, user_limited), "news", [DENIED, DENIED, Allowed]);
+        check(&namespace(false, true, user_limited), "news", [DENIED, DENIED, Allowed]);
+        check(&namespace(true, false, user_limited), "news", [DENIED, Allowed, Allowed]);
+        check(&namespace(true, true, user_limited), "news", [Allowed, Allowed, Allowed]);
+        check(&namespace(true, true, user_limited), "$news", [DENIED, DENIED, DENIED]);
+        check(&namespace(true, true, user_limited), "$news#42", [DENIED, DENIED, DENIED]);
+    }
+    for anonymous in [false, true] {
+        for client in [false, true] {
+            let limited = namespace(client, anonymous, true);
+            check(&limited, "talk#42,43", [DENIED, Allowed, Allowed]);
+            check(&limited, "talk#43", [DENIED, DENIED, Allowed]);
+            check(&limited, "talk#42#43", [DENIED, DENIED, Allowed]);
+            check(&limited, "talk#", [DENIED, DENIED, Allowed]);
+        }
+        check(&namespace(false, anonymous, false), "talk#42", [DENIED, DENIED, Allowed]);
+    }
+}
+
+#[test]
+fn publish_follows_the_matrix() {
+    let flags = [false, true];
+    for client in flags {
+        for subscriber in flags {
+            for anonymous in flags {
+                for subscribed in flags {
+                    let namespace = Namespace {
+                        allow_publish_for_client: client,
+                        allow_publish_for_subscriber: subscriber,
+                        allow_publish_for_anonymous: anonymous,
+                        ..Namespace::default()
+                    };
+                    let role = client || (subscriber && subscribed);
+                    let expect = [role && anonymous, role, true];
+                    let decided = [ANONYMOUS, ADA, INSECURE]
+                        .map(|who| may_publish(who, &namespace, subscribed).is_ok());
+                    assert_eq!(decided, expect, "subscribed {subscribed}, {namespace:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn refused_publish_gets_103() {
+    let refused = may_publish(ADA, &Namespace::default(), true);
+    assert_eq!(refused, Err(ErrorCode::PERMISSION_DENIED));
+}
+
+#[test]
+fn data_must_have_the_format_of_the_namespace() {
+    use DataFormat::{Binary, Json, JsonObject, Unset};
+    let rows: [(&[u8], &[DataFormat]); 8] = [
+        (b"", &[Binary]),
+        (b"\xff\x00", &[Unset, Binary]),
+        (b"{", &[Unset, Binary]),
+        (b"{} {}", &[Unset, Binary]),
+        (b"42", &[Unset, Json, Binary]),
+        (b"[{}]", &[Unset, Json, Binary]),
+        (b"\"\xff\"", &[Unset, Binary]),
+        (b" {\"a\":[1,2]} ", &[Unset, Json, JsonObject, Binary]),
+    ];
+    for (data, formats) in rows {
+        for format in [Unset, Json, JsonObject, Binary] {
+            let expect =
+                if formats.contains(&format) { Ok(()) } else { Err(ErrorCode::BAD_REQUEST) };
+            assert_eq!(check_data(format, data), expect, "{format:?} {data:?}");
+        }
+    }
+}

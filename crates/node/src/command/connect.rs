@@ -1,0 +1,110 @@
+//! The `connect` command (protocol §7): from credentials to a connected session with its server-side subscriptions.
+//! In: a ConnectRequest → out: a ConnectResult, an error that makes the connection unusable, or a disconnect.
+//! Uses: `credentials`, `lifetime`, channel rules, the roster. Never: leaves anything behind when it refuses.
+//! Change here: what a connect result says and which channels the server adds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fanwire_protocol::{
+    ConnectRequest, ConnectResult, Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult,
+};
+use uuid::Builder;
+
+use super::credentials::{self, Credentials, Grants};
+use super::lifetime::Lifetime;
+use super::{Answer, Refusal, Turn};
+use crate::channel::{SubscribeDecision, Who};
+use crate::session::{NO_EXPIRY, Terms};
+use crate::token::ChannelGrant;
+
+/// Everything that can be refused is refused before the first change; then nothing fails any more.
+pub(super) fn handle(turn: &mut Turn<'_>, request: ConnectRequest) -> Answer {
+    let Credentials { user, info, expire_at, channels } = credentials::of(turn, &request.token)?;
+    let lifetime = Lifetime::of(turn, expire_at)?;
+    let grants_hash = credentials::hash(&channels);
+    let channels = server_side_channels(turn, &user, channels, &request.subs)?;
+    let user = turn.node.enter(&user).ok_or(Disconnect::CONNECTION_LIMIT)?;
+    admit(turn, user, info, lifetime, grants_hash);
+    let subs = channels.into_iter().map(|(channel, grant)| join(turn, channel, grant)).collect();
+    turn.roster.schedule(turn.node, turn.key.index);
+    Ok(Reply { connect: Some(result(turn, lifetime, subs)), ..Reply::default() })
+}
+
+/// The channels of the token, which must be possible, and the requested ones (`connect.subs`) the user may subscribe to.
+fn server_side_channels(
+    turn: &Turn<'_>,
+    user: &str,
+    mut channels: Grants,
+    requested: &BTreeMap<String, SubscribeRequest>,
+) -> Result<Grants, Refusal> {
+    let rules = turn.node.rules();
+    for channel in channels.keys() {
+        rules.resolve(channel)?;
+    }
+    let who = Who { user, insecure: turn.insecure() };
+    for channel in requested.keys() {
+        let namespace = match rules.resolve(channel) {
+            Ok(namespace) => namespace,
+            Err(ErrorCode::UNKNOWN_CHANNEL) => return Err(Disconnect::BAD_REQUEST.into()),
+            Err(_) => continue,
+        };
+        if rules.may_subscribe(who, channel, namespace, false) == SubscribeDecision::Allowed {
+            channels.entry(channel.clone()).or_default();
+        }
+    }
+    if channels.len() > turn.node.options().client.channel_limit {
+        return Err(Disconnect::CHANNEL_LIMIT.into());
+    }
+    Ok(channels)
+}
+
+fn admit(turn: &mut Turn<'_>, user: Arc<str>, info: Bytes, lifetime: Lifetime, grants_hash: u64) {
+    turn.roster.admit(turn.key.index, user);
+    let first_ping = turn.node.clock().moment(turn.now).after(first_ping_after(turn));
+    let session = turn.session_mut();
+    session.id = Builder::from_random_bytes(rand::random()).into_uuid();
+    session.info = info;
+    session.expire_at = lifetime.expire_at.unwrap_or(NO_EXPIRY);
+    session.grants_hash = grants_hash;
+    session.beat_at = first_ping;
+}
+
+/// A random moment between half an interval and a whole one, so that connections of one moment do not ping at one moment.
+fn first_ping_after(turn: &Turn<'_>) -> Duration {
+    let interval = turn.node.options().client.ping_interval;
+    interval.mul_f64(rand::random_range(0.5..1.0))
+}
+
+fn join(turn: &mut Turn<'_>, channel: String, grant: ChannelGrant) -> (String, SubscribeResult) {
+    let terms = Terms::boxed(grant.info, None);
+    turn.roster.join(turn.node, turn.key.index, &channel, true, terms);
+    (channel, SubscribeResult { data: grant.data, ..SubscribeResult::default() })
+}
+
+fn result(
+    turn: &Turn<'_>,
+    lifetime: Lifetime,
+    subs: BTreeMap<String, SubscribeResult>,
+) -> ConnectResult {
+    let (options, session) = (turn.node.options(), turn.session());
+    let time = turn.node.clock().unix_ms(turn.now).try_into().unwrap_or(i64::MAX);
+    ConnectResult {
+        client: session.client(),
+        version: options.version.clone(),
+        expires: lifetime.expires(),
+        ttl: lifetime.ttl,
+        subs,
+        ping: if session.frame_ping { 0 } else { whole_seconds(options.client.ping_interval) },
+        pong: !session.frame_ping,
+        time: if options.client.connect_include_server_time { time } else { 0 },
+        ..ConnectResult::default()
+    }
+}
+
+/// Rounded up: a client that hears 0 expects no pings at all.
+fn whole_seconds(duration: Duration) -> u32 {
+    duration.as_millis().div_ceil(1000).try_into().unwrap_or(u32::MAX)
+}

@@ -1,0 +1,93 @@
+//! Who a connection is (configuration reference §7): token, trusted header, anonymous or insecure, in this order.
+//! In: the token of `connect` or `refresh` → out: credentials, or the error or disconnect of the failure mapping.
+//! Uses: `token::Verifier`. Never: changes a session.
+//! Change here: the order of ways in, and what a bad token leads to. How tokens are read lives in `token.rs`.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+use fanwire_protocol::{Disconnect, ErrorCode};
+
+use super::{Refusal, Turn};
+use crate::token::{ChannelGrant, ConnectionClaims, TokenError};
+
+/// Server-side channels by name.
+pub(super) type Grants = BTreeMap<String, ChannelGrant>;
+
+/// What a connection may say about itself after authentication.
+#[derive(Debug, Default)]
+pub(super) struct Credentials {
+    /// "" = anonymous.
+    pub(super) user: String,
+    pub(super) info: Bytes,
+    /// Unix second.
+    pub(super) expire_at: Option<u64>,
+    pub(super) channels: Grants,
+}
+
+/// The credentials of a connect.
+///
+/// # Errors
+/// Expired token 109, bad token 3500, anonymous token where not allowed 3507, nothing to go by 3501.
+pub(super) fn of(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
+    let options = &turn.node.options().client;
+    if !token.is_empty() {
+        let claims = claims(turn, token)?;
+        if claims.user.is_empty() && options.disallow_anonymous_connection_tokens {
+            return Err(Disconnect::PERMISSION_DENIED.into());
+        }
+        return Ok(claims.into());
+    }
+    if let Some(user) = turn.session().header_user.as_deref() {
+        return Ok(Credentials { user: user.to_owned(), ..Credentials::default() });
+    }
+    if options.allow_anonymous_connect_without_token || options.insecure {
+        return Ok(Credentials::default());
+    }
+    Err(Disconnect::BAD_REQUEST.into())
+}
+
+fn claims(turn: &Turn<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
+    turn.node.connection_verifier().verify_connection(token, turn.unix()).map_err(|error| {
+        match error {
+            TokenError::Expired => ErrorCode::TOKEN_EXPIRED.into(),
+            TokenError::Invalid(_) | TokenError::Disabled => Disconnect::INVALID_TOKEN.into(),
+        }
+    })
+}
+
+/// The credentials of a refresh: the same user and the same server-side channels, or a disconnect.
+///
+/// # Errors
+/// Expired token 3005, bad token or another user 3500, other channels 3010.
+pub(super) fn renewed(turn: &Turn<'_>, token: &str) -> Result<Credentials, Disconnect> {
+    let verifier = turn.node.connection_verifier();
+    let claims = verifier.verify_connection(token, turn.unix()).map_err(|error| match error {
+        TokenError::Expired => Disconnect::EXPIRED,
+        TokenError::Invalid(_) | TokenError::Disabled => Disconnect::INVALID_TOKEN,
+    })?;
+    let session = turn.session();
+    if claims.user != *session.user {
+        return Err(Disconnect::INVALID_TOKEN);
+    }
+    if hash(&claims.channels) != session.grants_hash {
+        return Err(Disconnect::INSUFFICIENT_STATE);
+    }
+    Ok(claims.into())
+}
+
+/// A fingerprint of the names, to compare a later token with an earlier one in 8 bytes.
+pub(super) fn hash(channels: &Grants) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    channels.len().hash(&mut hasher);
+    channels.keys().for_each(|channel| channel.hash(&mut hasher));
+    hasher.finish()
+}
+
+impl From<ConnectionClaims> for Credentials {
+    fn from(claims: ConnectionClaims) -> Self {
+        let ConnectionClaims { user, info, expire_at, channels, .. } = claims;
+        Self { user, info, expire_at, channels }
+    }
+}

@@ -1,0 +1,30 @@
+//! The `publish` command (protocol §16): a client's publication on its way to the broker.
+//! In: a PublishRequest → out: an empty result, or why not; the publication comes back to the publisher like to anybody.
+//! Uses: channel rules, the broker through the node. Never: delivers by itself.
+//! Change here: order of the checks and what a client's publication carries.
+
+use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply};
+
+use super::{Answer, Turn, named};
+use crate::broker::PublishOptions;
+use crate::channel::{check_data, may_publish};
+
+pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Answer {
+    named(&request.channel)?;
+    let namespace = turn.node.rules().resolve(&request.channel)?;
+    if request.r#type != STREAM {
+        return Err(ErrorCode::NOT_AVAILABLE.into()); // map channels (protocol §27)
+    }
+    check_data(namespace.publication_data_format, &request.data)?;
+    let place = turn.place_of(&request.channel);
+    may_publish(turn.who(), namespace, place.is_some())?;
+    let session = turn.session();
+    let info = session.client_info(place.map(|place| &session.subscriptions[place]));
+    let publication =
+        Publication { data: request.data, info: Some(info), ..Publication::default() };
+    turn.node.accept(&request.channel, publication, &PublishOptions::default(), turn.now)?;
+    Ok(Reply { publish: Some(PublishResult {}), ..Reply::default() })
+}
+
+/// `type` of an ordinary channel.
+const STREAM: i32 = 0;

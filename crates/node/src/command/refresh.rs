@@ -1,0 +1,25 @@
+//! The `refresh` command (protocol §21): a new connection token before the old one has run out.
+//! In: a RefreshRequest → out: the new lifetime, 110 when it is over already, or a disconnect.
+//! Uses: `credentials`, `lifetime`. Never: changes user or channels of a connection.
+//! Change here: what a refresh renews. Enforcement of expiry lives in `hub/timers.rs`.
+
+use fanwire_protocol::{Disconnect, RefreshRequest, RefreshResult, Reply};
+
+use super::lifetime::Lifetime;
+use super::{Answer, Turn, credentials};
+use crate::session::NO_EXPIRY;
+
+pub(super) fn handle(turn: &mut Turn<'_>, request: RefreshRequest) -> Answer {
+    if request.token.is_empty() {
+        return Err(Disconnect::BAD_REQUEST.into());
+    }
+    let renewed = credentials::renewed(turn, &request.token)?;
+    let lifetime = Lifetime::of(turn, renewed.expire_at)?;
+    let session = turn.session_mut();
+    session.info = renewed.info;
+    session.expire_at = lifetime.expire_at.unwrap_or(NO_EXPIRY);
+    turn.roster.schedule(turn.node, turn.key.index);
+    let (expires, ttl) = (lifetime.expires(), lifetime.ttl);
+    let result = RefreshResult { expires, ttl, ..RefreshResult::default() };
+    Ok(Reply { refresh: Some(result), ..Reply::default() })
+}

@@ -1,0 +1,19 @@
+//! The `rpc` command (protocol §20): only the built-in ping exists.
+//! In: an RpcRequest → out: an empty result for the ping, 104 for other methods beside it, 108 when nothing is configured.
+//! Uses: options. Never: calls a backend.
+//! Change here: which methods the server answers itself.
+
+use fanwire_protocol::{ErrorCode, Reply, RpcRequest, RpcResult};
+
+use super::{Answer, Turn};
+
+pub(super) fn handle(turn: &mut Turn<'_>, request: RpcRequest) -> Answer {
+    let options = &turn.node.options().rpc;
+    if !options.ping {
+        return Err(ErrorCode::NOT_AVAILABLE.into());
+    }
+    if request.method != options.ping_method {
+        return Err(ErrorCode::METHOD_NOT_FOUND.into());
+    }
+    Ok(Reply { rpc: Some(RpcResult::default()), ..Reply::default() })
+}

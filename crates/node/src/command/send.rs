@@ -1,0 +1,12 @@
+//! The `send` command (protocol §20): a message without reply, for which there is no receiver.
+//! In: a SendRequest → out: disconnect 3508.
+//! Uses: nothing. Never: replies; `send` has none.
+//! Change here: who receives such messages, once somebody does.
+
+use fanwire_protocol::{Disconnect, SendRequest};
+
+use super::{Answer, Turn};
+
+pub(super) fn handle(_turn: &mut Turn<'_>, _request: SendRequest) -> Answer {
+    Err(Disconnect::NOT_AVAILABLE.into())
+}

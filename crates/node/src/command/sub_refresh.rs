@@ -1,0 +1,46 @@
+//! The `sub_refresh` command (protocol §21): a new subscription token before the old one has run out.
+//! In: a SubRefreshRequest → out: the new lifetime, an error, or a disconnect.
+//! Uses: subscription tokens, `lifetime`. Never: subscribes.
+//! Change here: what a subscription refresh renews. Enforcement of expiry lives in `hub/timers.rs`.
+
+use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
+
+use super::lifetime::Lifetime;
+use super::{Answer, Turn, named};
+use crate::session::Terms;
+use crate::token::{SubscriptionClaims, TokenError};
+
+pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Answer {
+    named(&request.channel)?;
+    let place = turn.place_of(&request.channel).ok_or(ErrorCode::PERMISSION_DENIED)?;
+    if request.r#type != 0 {
+        return Err(ErrorCode::NOT_AVAILABLE.into()); // shared poll channels (protocol §28)
+    }
+    if request.token.is_empty() {
+        return Err(ErrorCode::BAD_REQUEST.into());
+    }
+    if turn.session().subscriptions[place].server_side {
+        return Err(Disconnect::BAD_REQUEST.into()); // the server keeps these alive, not the client
+    }
+    let claims = claims(turn, &request)?;
+    let lifetime = Lifetime::of(turn, claims.expire_at)?;
+    turn.session_mut().subscriptions[place].terms = Terms::boxed(claims.info, lifetime.expire_at);
+    turn.roster.schedule(turn.node, turn.key.index);
+    let (expires, ttl) = (lifetime.expires(), lifetime.ttl);
+    let result = SubRefreshResult { expires, ttl, ..SubRefreshResult::default() };
+    Ok(Reply { sub_refresh: Some(result), ..Reply::default() })
+}
+
+fn claims(turn: &Turn<'_>, request: &SubRefreshRequest) -> Result<SubscriptionClaims, Disconnect> {
+    let verifier = turn.node.subscription_verifier();
+    let claims =
+        verifier.verify_subscription(&request.token, turn.unix()).map_err(|error| match error {
+            TokenError::Expired => Disconnect::SUBSCRIPTION_EXPIRED,
+            TokenError::Invalid(_) | TokenError::Disabled => Disconnect::INVALID_TOKEN,
+        })?;
+    let session = turn.session();
+    if !claims.is_for(&session.user, &request.channel, &session.client()) {
+        return Err(Disconnect::INVALID_TOKEN);
+    }
+    Ok(claims)
+}

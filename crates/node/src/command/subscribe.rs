@@ -1,0 +1,94 @@
+//! The `subscribe` command (protocol §8): checks in the order of its table, then a place in the lists.
+//! In: a SubscribeRequest → out: a SubscribeResult, an error, or a disconnect.
+//! Uses: channel rules, subscription tokens, the roster. Never: history; recovery and positioning are off until it is there.
+//! Change here: order and answers of the checks. Permission rules themselves live in `channel/permission.rs`.
+
+use bytes::Bytes;
+use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
+
+use super::lifetime::Lifetime;
+use super::{Answer, Refusal, Turn, named};
+use crate::channel::SubscribeDecision;
+use crate::options::Namespace;
+use crate::session::Terms;
+use crate::token::{SubscriptionClaims, TokenError};
+
+pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Answer {
+    check_request(turn, &request)?;
+    let namespace = turn.node.rules().resolve(&request.channel)?;
+    if request.r#type != STREAM {
+        return Err(ErrorCode::NOT_AVAILABLE.into()); // map and shared poll channels (protocol §27, §28)
+    }
+    let permit = permit(turn, &request, namespace)?;
+    let lifetime = Lifetime::of(turn, permit.expire_at)?;
+    let terms = Terms::boxed(permit.info, lifetime.expire_at);
+    turn.roster.join(turn.node, turn.key.index, &request.channel, false, terms);
+    if lifetime.expires() {
+        turn.roster.schedule(turn.node, turn.key.index);
+    }
+    let (expires, ttl, data) = (lifetime.expires(), lifetime.ttl, permit.data);
+    let result = SubscribeResult { expires, ttl, data, ..SubscribeResult::default() };
+    Ok(Reply { subscribe: Some(result), ..Reply::default() })
+}
+
+/// The checks that need no rules of the namespace.
+fn check_request(turn: &Turn<'_>, request: &SubscribeRequest) -> Result<(), Refusal> {
+    named(&request.channel)?;
+    if !turn.node.rules().fits(&request.channel) {
+        return Err(ErrorCode::BAD_REQUEST.into());
+    }
+    if turn.session().subscriptions.len() >= turn.node.options().client.channel_limit {
+        return Err(ErrorCode::LIMIT_EXCEEDED.into());
+    }
+    if turn.place_of(&request.channel).is_some() {
+        return Err(ErrorCode::ALREADY_SUBSCRIBED.into());
+    }
+    if !matches!(request.delta.as_str(), "" | "fossil") {
+        return Err(Disconnect::BAD_REQUEST.into());
+    }
+    if request.tf.is_some() {
+        return Err(ErrorCode::BAD_REQUEST.into()); // no namespace allows filters yet
+    }
+    Ok(())
+}
+
+/// What a permitted subscription brings along; empty without a token.
+#[derive(Default)]
+struct Permit {
+    info: Bytes,
+    data: Bytes,
+    expire_at: Option<u64>,
+}
+
+fn permit(
+    turn: &Turn<'_>,
+    request: &SubscribeRequest,
+    namespace: &Namespace,
+) -> Result<Permit, Refusal> {
+    let (channel, has_token) = (request.channel.as_str(), !request.token.is_empty());
+    match turn.node.rules().may_subscribe(turn.who(), channel, namespace, has_token) {
+        SubscribeDecision::Allowed => Ok(Permit::default()),
+        SubscribeDecision::Denied(code) => Err(code.into()),
+        SubscribeDecision::VerifyToken => {
+            let SubscriptionClaims { info, data, expire_at, .. } = claims(turn, request)?;
+            Ok(Permit { info, data, expire_at })
+        }
+    }
+}
+
+fn claims(turn: &Turn<'_>, request: &SubscribeRequest) -> Result<SubscriptionClaims, Refusal> {
+    let verifier = turn.node.subscription_verifier();
+    let claims =
+        verifier.verify_subscription(&request.token, turn.unix()).map_err(|error| match error {
+            TokenError::Expired => ErrorCode::TOKEN_EXPIRED,
+            TokenError::Invalid(_) | TokenError::Disabled => ErrorCode::PERMISSION_DENIED,
+        })?;
+    let session = turn.session();
+    if !claims.is_for(&session.user, &request.channel, &session.client()) {
+        return Err(Disconnect::INVALID_TOKEN.into());
+    }
+    Ok(claims)
+}
+
+/// `type` of an ordinary subscription.
+const STREAM: i32 = 0;

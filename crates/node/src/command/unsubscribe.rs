@@ -1,0 +1,16 @@
+//! The `unsubscribe` command (protocol §15): always answered with `{}`, because SDKs drop the connection on an error.
+//! In: an UnsubscribeRequest → out: an empty result; afterwards nothing of that channel is sent.
+//! Uses: the roster. Never: refuses.
+//! Change here: what leaving a channel by request means.
+
+use fanwire_protocol::{Reply, UnsubscribeRequest, UnsubscribeResult};
+
+use super::{Answer, Turn, named};
+
+pub(super) fn handle(turn: &mut Turn<'_>, request: UnsubscribeRequest) -> Answer {
+    named(&request.channel)?;
+    if let Some(place) = turn.place_of(&request.channel) {
+        turn.roster.leave(turn.node, turn.key.index, place);
+    }
+    Ok(Reply { unsubscribe: Some(UnsubscribeResult {}), ..Reply::default() })
+}

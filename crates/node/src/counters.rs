@@ -1,0 +1,135 @@
+//! What a hub counts for the metrics endpoint.
+//! In: one writer, the hub's own thread → out: numbers any thread reads with relaxed order.
+//! Uses: atomics. Never: locks, or labels without bound (channels and users are never counted by name).
+//! Change here: which numbers exist. Their names for Prometheus live in the server.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use fanwire_protocol::{Disconnect, ErrorCode, Request};
+
+/// A number with one writer: a relaxed load and store, no locked instruction.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// The present value.
+    pub fn value(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    pub(crate) fn add(&self, n: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+
+    pub(crate) fn subtract(&self, n: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_sub(n), Relaxed);
+    }
+}
+
+/// The numbers of one hub. Gauges go up and down, the rest only up.
+#[derive(Debug, Default)]
+pub struct HubCounters {
+    /// Gauge: sessions, connected or not yet.
+    pub sessions: Counter,
+    /// Gauge: sessions whose connect succeeded.
+    pub connections: Counter,
+    /// Gauge: subscriptions of all sessions.
+    pub subscriptions: Counter,
+    /// Connects that succeeded.
+    pub connections_accepted: Counter,
+    /// Subscriptions that succeeded, server-side ones too.
+    pub subscriptions_accepted: Counter,
+    /// Broadcasts that had a subscriber here.
+    pub broadcasts: Counter,
+    /// Publications handed to subscribers.
+    pub deliveries: Counter,
+    /// Pings sent, of both kinds.
+    pub pings: Counter,
+    /// Subscriptions ended by the server with an unsubscribe push.
+    pub server_unsubscribes: Counter,
+    commands: [Counter; CommandKind::ALL.len()],
+    /// One cell per row of the table, and one for all other codes.
+    errors: [Counter; ErrorCode::ALL.len() + 1],
+    /// One cell per row of the table, and one for all other codes.
+    disconnects: [Counter; Disconnect::ALL.len() + 1],
+}
+
+impl HubCounters {
+    /// Commands received, by kind.
+    pub fn commands(&self) -> impl Iterator<Item = (CommandKind, u64)> {
+        CommandKind::ALL.into_iter().zip(self.commands.iter().map(Counter::value))
+    }
+
+    /// Error replies by code; `None` counts the codes that are not in the table.
+    pub fn errors(&self) -> impl Iterator<Item = (Option<u32>, u64)> {
+        let codes = ErrorCode::ALL.iter().map(|row| Some(row.code)).chain([None]);
+        codes.zip(self.errors.iter().map(Counter::value))
+    }
+
+    /// Disconnects the hub asked for, by close code; `None` counts the codes that are not in the table.
+    pub fn disconnects(&self) -> impl Iterator<Item = (Option<u16>, u64)> {
+        let codes = Disconnect::ALL.iter().map(|row| Some(row.code)).chain([None]);
+        codes.zip(self.disconnects.iter().map(Counter::value))
+    }
+
+    pub(crate) fn count_command(&self, kind: CommandKind) {
+        self.commands[kind as usize].add(1);
+    }
+
+    pub(crate) fn count_error(&self, code: u32) {
+        let row = ErrorCode::ALL.iter().position(|row| row.code == code);
+        self.errors[row.unwrap_or(ErrorCode::ALL.len())].add(1);
+    }
+
+    pub(crate) fn count_disconnect(&self, code: u16) {
+        let row = Disconnect::ALL.iter().position(|row| row.code == code);
+        self.disconnects[row.unwrap_or(Disconnect::ALL.len())].add(1);
+    }
+}
+
+/// Makes the enum, its list and its names from one row per kind of command.
+macro_rules! command_kinds {
+    ($($kind:ident = $name:literal,)+) => {
+        /// What a client can ask for, as a label of metrics.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum CommandKind { $($kind),+ }
+
+        impl CommandKind {
+            /// Every kind, in the order of the enum.
+            pub const ALL: [Self; [$(Self::$kind),+].len()] = [$(Self::$kind),+];
+
+            /// The name of the command on the wire.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name),+ }
+            }
+        }
+
+        impl From<&Request> for CommandKind {
+            fn from(request: &Request) -> Self {
+                match request { $(command_kinds!(@pattern $kind) => Self::$kind),+ }
+            }
+        }
+    };
+    (@pattern Pong) => { Request::Pong };
+    (@pattern Unknown) => { Request::Unknown };
+    (@pattern $kind:ident) => { Request::$kind(_) };
+}
+
+command_kinds! {
+    Connect = "connect",
+    Subscribe = "subscribe",
+    Unsubscribe = "unsubscribe",
+    Publish = "publish",
+    Presence = "presence",
+    PresenceStats = "presence_stats",
+    History = "history",
+    Rpc = "rpc",
+    Send = "send",
+    Refresh = "refresh",
+    SubRefresh = "sub_refresh",
+    Pong = "pong",
+    Unknown = "unknown",
+}
+
+#[cfg(test)]
+mod tests;

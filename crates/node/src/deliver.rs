@@ -1,0 +1,67 @@
+//! The one door through which publications of every broker reach the shards (design §3, between step 5 and 6).
+//! In: publications in broker order, on any thread → out: one `Arc<Broadcast>` in the inbox of each shard that listens.
+//! Uses: `registry`, inboxes. Never: encodes; who gets a broadcast inside a shard is the hub's business.
+//! Change here: the way from broker to shards. Order is promised by the broker and only kept here.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use fanwire_protocol::Publication;
+use parking_lot::RwLock;
+
+use crate::broadcast::Broadcast;
+use crate::notice::{Inbox, Notice, ShardId};
+use crate::registry::Registry;
+
+/// Takes publications from a broker.
+///
+/// For one channel the calls must not overlap, and their order is the order in every inbox. Never calls back into the
+/// broker, so a broker may hold a lock meanwhile.
+pub trait Deliver: Send + Sync {
+    /// Hands `publication` to whoever listens to `channel`. `accepted_at` is where its latency begins.
+    fn deliver(&self, channel: &str, publication: Publication, accepted_at: Instant);
+}
+
+/// The door of a node.
+pub(crate) struct Door {
+    registry: Arc<Registry>,
+    /// By shard id.
+    inboxes: RwLock<Vec<Arc<dyn Inbox>>>,
+}
+
+impl Door {
+    pub(crate) fn new(registry: Arc<Registry>) -> Self {
+        Self { registry, inboxes: RwLock::default() }
+    }
+
+    /// Adds the inbox of a further shard.
+    pub(crate) fn attach(&self, inbox: Arc<dyn Inbox>) -> ShardId {
+        let mut inboxes = self.inboxes.write();
+        let shard = ShardId(inboxes.len().try_into().expect("at most 65,536 shards"));
+        inboxes.push(inbox);
+        shard
+    }
+
+    /// Tells every shard.
+    pub(crate) fn tell_all(&self, notice: &Notice) {
+        for inbox in self.inboxes.read().iter() {
+            inbox.push(notice.clone());
+        }
+    }
+}
+
+impl Deliver for Door {
+    fn deliver(&self, channel: &str, publication: Publication, accepted_at: Instant) {
+        let Some(listeners) = self.registry.listeners(channel) else {
+            return; // nobody listens: nothing is made, nothing is encoded
+        };
+        let broadcast = Arc::new(Broadcast::new(listeners.channel, publication, accepted_at));
+        let inboxes = self.inboxes.read();
+        for shard in listeners.shards {
+            inboxes[usize::from(shard.0)].push(Notice::Broadcast(Arc::clone(&broadcast)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! Tests of the door: which inboxes hear of what.
+//! In: publications and orders of the API → out: letters in the inboxes of two shards.
+//! Uses: a registry and inboxes that keep.
+//! Order from many threads is tested in `tests/it/threads.rs`.
+
+use parking_lot::Mutex;
+
+use super::*;
+
+#[derive(Default)]
+struct Letters(Mutex<Vec<Notice>>);
+
+impl Inbox for Letters {
+    fn push(&self, notice: Notice) {
+        self.0.lock().push(notice);
+    }
+}
+
+fn door_with_two_shards() -> (Arc<Registry>, Door, [Arc<Letters>; 2]) {
+    let registry = Arc::new(Registry::new());
+    let door = Door::new(Arc::clone(&registry));
+    let letters = [Arc::new(Letters::default()), Arc::new(Letters::default())];
+    for (number, inbox) in letters.iter().enumerate() {
+        assert_eq!(usize::from(door.attach(Arc::clone(inbox) as _).0), number);
+    }
+    (registry, door, letters)
+}
+
+#[test]
+fn a_publication_goes_to_the_shards_that_listen_and_nowhere_else() {
+    let (registry, door, [first, second]) = door_with_two_shards();
+    registry.join("a", ShardId(1), || ());
+    for channel in ["a", "b"] {
+        door.deliver(channel, Publication::default(), Instant::now());
+    }
+    assert!(first.0.lock().is_empty());
+    let letters = second.0.lock();
+    assert!(matches!(&letters[..], [Notice::Broadcast(one)] if one.channel().as_ref() == "a"));
+}
+
+#[test]
+fn an_order_of_the_api_goes_to_every_shard() {
+    let (_, door, letters) = door_with_two_shards();
+    let disconnect = fanwire_protocol::Disconnect::FORCE_DISCONNECT;
+    door.tell_all(&Notice::Disconnect { target: Default::default(), disconnect });
+    assert!(letters.iter().all(|inbox| inbox.0.lock().len() == 1));
+}

@@ -1,0 +1,159 @@
+//! The hub of one shard: its sessions and what happens to them (design §3, steps 4 and 6). Single-threaded and pure.
+//! In: opened connections, whole WebSocket messages, notices, the time → out: effects in an `Outbox`.
+//! Uses: `roster` for state, `command` for what clients ask. Never: sockets, clocks, locks of its own.
+//! Change here: the face a shard sees. What a notice does: `hub/notices.rs`; what time does: `hub/timers.rs`.
+
+mod notices;
+mod subscribers;
+mod timers;
+mod users;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use fanwire_protocol::{Disconnect, Reply, UnsubscribeCode, encode_reply, encode_unsubscribe_push};
+
+use crate::command;
+use crate::counters::HubCounters;
+use crate::node::Node;
+use crate::notice::{Notice, ShardId};
+use crate::outbox::Outbox;
+use crate::roster::Roster;
+use crate::session::{ConnectionKey, Hello};
+
+pub(crate) use subscribers::{Subscriber, Subscribers};
+pub(crate) use users::Users;
+
+/// The sessions and subscriber lists of one shard.
+///
+/// A subscribe reply precedes every publication of its channel without any buffer: the session joins the registry
+/// *before* the reply is written, so no publication accepted afterwards is missed, and publications come in as notices of
+/// a later turn, so none is written before the reply.
+pub struct Hub {
+    node: Arc<Node>,
+    roster: Roster,
+    /// For encoding one message; its capacity stays between turns up to `SCRATCH_BYTES_MAX`.
+    scratch: Vec<u8>,
+}
+
+impl Hub {
+    /// The hub of a shard that was attached as `shard`.
+    pub fn new(node: Arc<Node>, shard: ShardId) -> Self {
+        Self { node, roster: Roster::new(shard), scratch: Vec::new() }
+    }
+
+    /// A connection opened. It has `client.stale_close_delay` to connect.
+    pub fn open(&mut self, key: ConnectionKey, hello: Hello, now: Instant) {
+        self.roster.open(&self.node, key, hello, now);
+    }
+
+    /// One whole WebSocket message arrived. For a session that is gone it is ignored.
+    pub fn receive(
+        &mut self,
+        key: ConnectionKey,
+        frame: &[u8],
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        command::receive(self, key, frame, now, out);
+    }
+
+    /// A native pong frame arrived. Only meaningful with [`Hello::frame_ping`]; one that answers nothing is ignored
+    /// (RFC 6455 §5.5.3).
+    pub fn pong(&mut self, key: ConnectionKey) {
+        if let Some(session) = self.roster.session_mut(key)
+            && session.frame_ping
+        {
+            session.awaits_pong = false;
+        }
+    }
+
+    /// Something from outside: a publication, or an order of the server API.
+    pub fn notice(&mut self, notice: Notice, _now: Instant, out: &mut impl Outbox) {
+        match notice {
+            Notice::Broadcast(broadcast) => self.broadcast(&broadcast, out),
+            Notice::Disconnect { target, disconnect } => {
+                self.disconnect_target(&target, &disconnect, out);
+            }
+            Notice::Unsubscribe { target, channel, code } => {
+                self.unsubscribe_target(&target, channel.as_deref(), code, out);
+            }
+        }
+    }
+
+    /// Does what is due: pings, and the ends of stale, silent and expired connections and subscriptions.
+    pub fn advance(&mut self, now: Instant, out: &mut impl Outbox) {
+        let moment = self.node.clock().moment(now);
+        while let Some(index) = self.roster.pop_due(moment) {
+            self.fire(index, moment, out);
+        }
+    }
+
+    /// When [`advance`](Self::advance) is to be called next. It may turn out that nothing is due then.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.roster.next_deadline().and_then(|moment| self.node.clock().instant(moment))
+    }
+
+    /// The socket is gone or is going: forgets the session and leaves all channels. Idempotent.
+    pub fn close(&mut self, key: ConnectionKey, _now: Instant) {
+        self.roster.forget(&self.node, key);
+    }
+
+    /// Numbers that any thread may read.
+    pub fn counters(&self) -> &Arc<HubCounters> {
+        self.roster.counters()
+    }
+
+    /// The node and the tables, to be borrowed at once.
+    pub(crate) fn parts(&mut self) -> (&Node, &mut Roster) {
+        (&self.node, &mut self.roster)
+    }
+
+    /// Writes one reply. A payload that is not JSON ends a JSON session with 3506.
+    pub(crate) fn send(&mut self, key: ConnectionKey, reply: &Reply, out: &mut impl Outbox) {
+        let Some(session) = self.roster.session(key) else { return };
+        self.scratch.clear();
+        match encode_reply(session.encoding, reply, &mut self.scratch) {
+            Ok(()) => out.send(key, &self.scratch),
+            Err(_) => self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out),
+        }
+        self.scratch.shrink_to(SCRATCH_BYTES_MAX);
+    }
+
+    /// Forgets the session and tells the shell to close. Nothing happens when it is gone already.
+    pub(crate) fn disconnect(
+        &mut self,
+        key: ConnectionKey,
+        disconnect: &Disconnect,
+        out: &mut impl Outbox,
+    ) {
+        if self.roster.forget(&self.node, key) {
+            self.counters().count_disconnect(disconnect.code);
+            out.disconnect(key, disconnect);
+        }
+    }
+
+    /// Ends the subscription at `place` of a session and tells the client. Afterwards nothing of that channel is sent.
+    fn end_subscription(
+        &mut self,
+        key: ConnectionKey,
+        place: usize,
+        code: UnsubscribeCode,
+        out: &mut impl Outbox,
+    ) {
+        let Some(encoding) = self.roster.session(key).map(|session| session.encoding) else {
+            return;
+        };
+        let channel = self.roster.leave(&self.node, key.index, place);
+        self.counters().server_unsubscribes.add(1);
+        self.scratch.clear();
+        encode_unsubscribe_push(encoding, &channel, code.code, code.reason, &mut self.scratch);
+        out.send(key, &self.scratch);
+    }
+}
+
+/// A reply may be large once; the buffer for it does not stay.
+const SCRATCH_BYTES_MAX: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Who gets a publication inside one shard: for each channel a dense list of connections (design §3, step 6).
+//! In: joins and leaves of sessions → out: the list of a channel in one lookup, walked once per broadcast.
+//! Uses: a slab of channels and a hash table of their indices. Never: sessions, sockets, other shards.
+//! Change here: the shape of subscriber lists. The back references from sessions are kept by `roster.rs`.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use fanwire_protocol::Encoding;
+use hashbrown::{DefaultHashBuilder, HashTable};
+use slab::Slab;
+use smallvec::SmallVec;
+
+/// The channels of one shard, each with its subscribers. A channel without subscribers is not kept.
+#[derive(Debug, Default)]
+pub(crate) struct Subscribers {
+    channels: Slab<Audience>,
+    /// Indices into `channels`, hashed by the channel's name: 5 bytes per channel instead of a second map of names.
+    names: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+/// One channel of one shard.
+#[derive(Debug)]
+pub(crate) struct Audience {
+    pub(crate) channel: Arc<str>,
+    /// In no promised order. Two fit without a heap block.
+    pub(crate) list: SmallVec<[Subscriber; 2]>,
+    /// How many of them speak JSON.
+    pub(crate) json: u32,
+}
+
+/// One entry of a subscriber list: 8 bytes, read once per delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Subscriber {
+    /// Dense index of the connection.
+    pub(crate) connection: u32,
+    /// Where its session keeps the subscription.
+    pub(crate) place: u32,
+}
+
+impl Subscribers {
+    /// The index of a channel that has subscribers here.
+    pub(crate) fn find(&self, channel: &str) -> Option<u32> {
+        let hash = self.hasher.hash_one(channel);
+        self.names.find(hash, |index| self.audience(*index).channel.as_ref() == channel).copied()
+    }
+
+    pub(crate) fn audience(&self, index: u32) -> &Audience {
+        &self.channels[index as usize]
+    }
+
+    /// Adds a subscriber. Returns the index of the channel and the place in its list.
+    pub(crate) fn add(
+        &mut self,
+        channel: Arc<str>,
+        subscriber: Subscriber,
+        encoding: Encoding,
+    ) -> (u32, u32) {
+        let index = self.find(&channel).unwrap_or_else(|| self.insert(channel));
+        let audience = &mut self.channels[index as usize];
+        audience.json += u32::from(encoding == Encoding::Json);
+        audience.list.push(subscriber);
+        (index, audience.list.len() as u32 - 1)
+    }
+
+    /// Removes the subscriber at `place`. Returns the one that was moved there, if any: its session must learn that.
+    pub(crate) fn remove(
+        &mut self,
+        index: u32,
+        place: u32,
+        encoding: Encoding,
+    ) -> Option<Subscriber> {
+        let audience = &mut self.channels[index as usize];
+        audience.json -= u32::from(encoding == Encoding::Json);
+        audience.list.swap_remove(place as usize);
+        if audience.list.is_empty() {
+            self.drop_channel(index);
+            return None;
+        }
+        audience.shrink();
+        audience.list.get(place as usize).copied()
+    }
+
+    /// The subscription at `from` of this subscriber's session is at `to` now.
+    pub(crate) fn moved(&mut self, index: u32, place: u32, to: u32) {
+        self.channels[index as usize].list[place as usize].place = to;
+    }
+
+    fn insert(&mut self, channel: Arc<str>) -> u32 {
+        let hash = self.hasher.hash_one(channel.as_ref());
+        let audience = Audience { channel, list: SmallVec::new(), json: 0 };
+        let index =
+            u32::try_from(self.channels.insert(audience)).expect("fewer than 2^32 channels");
+        let (channels, hasher) = (&self.channels, &self.hasher);
+        self.names.insert_unique(hash, index, |index| {
+            hasher.hash_one(channels[*index as usize].channel.as_ref())
+        });
+        index
+    }
+
+    fn drop_channel(&mut self, index: u32) {
+        let hash = self.hasher.hash_one(self.channels[index as usize].channel.as_ref());
+        let entry = self.names.find_entry(hash, |other| *other == index);
+        entry.expect("every channel has its name in the table").remove();
+        self.channels.remove(index as usize);
+    }
+}
+
+impl Audience {
+    /// Gives memory back after a crowd has left.
+    fn shrink(&mut self) {
+        let capacity = self.list.capacity();
+        if capacity > SHRINK_FROM && self.list.len() < capacity / 4 {
+            self.list.shrink_to_fit();
+        }
+    }
+}
+
+/// Lists below this length (8 bytes each) are not worth shrinking.
+const SHRINK_FROM: usize = 64;
+
+#[cfg(test)]
+mod tests;

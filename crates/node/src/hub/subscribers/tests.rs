@@ -1,0 +1,66 @@
+//! Tests of subscriber lists: found, moved, dropped, shrunk.
+//! In: joins and leaves → out: lists, places, memory.
+//! Uses: nothing but the lists.
+//! That sessions agree with the lists is tested in `roster/tests.rs`.
+
+use super::*;
+
+fn subscriber(connection: u32) -> Subscriber {
+    Subscriber { connection, place: connection + 100 }
+}
+
+#[test]
+fn a_channel_is_found_as_long_as_it_has_subscribers() {
+    let mut subscribers = Subscribers::default();
+    let (a, place) = subscribers.add("a".into(), subscriber(1), Encoding::Json);
+    assert_eq!((subscribers.find("a"), subscribers.find("b"), place), (Some(a), None, 0));
+    assert_eq!(subscribers.add("a".into(), subscriber(2), Encoding::Protobuf), (a, 1));
+    assert_eq!(subscribers.audience(a).json, 1);
+    assert_eq!(subscribers.remove(a, 0, Encoding::Json), Some(subscriber(2)), "moved to 0");
+    assert_eq!(subscribers.audience(a).json, 0);
+    assert_eq!(subscribers.remove(a, 0, Encoding::Protobuf), None);
+    assert_eq!(subscribers.find("a"), None);
+    assert!(subscribers.channels.is_empty() && subscribers.names.is_empty());
+}
+
+#[test]
+fn removing_the_last_of_a_list_moves_nobody() {
+    let mut subscribers = Subscribers::default();
+    for connection in 0..3 {
+        subscribers.add("a".into(), subscriber(connection), Encoding::Json);
+    }
+    assert_eq!(subscribers.remove(0, 2, Encoding::Json), None);
+    assert_eq!(subscribers.audience(0).list.as_slice(), [subscriber(0), subscriber(1)]);
+}
+
+#[test]
+fn many_channels_are_told_apart() {
+    let mut subscribers = Subscribers::default();
+    let indices: Vec<_> = (0..2_000)
+        .map(|n| subscribers.add(n.to_string().into(), subscriber(n), Encoding::Json).0)
+        .collect();
+    for index in indices.iter().step_by(2) {
+        subscribers.remove(*index, 0, Encoding::Json);
+    }
+    for (n, index) in indices.iter().enumerate() {
+        let expected = (n % 2 == 1).then_some(*index);
+        assert_eq!(subscribers.find(&n.to_string()), expected);
+    }
+}
+
+#[test]
+fn a_list_gives_memory_back_after_a_crowd_has_left() {
+    let mut subscribers = Subscribers::default();
+    for connection in 0..10_000 {
+        subscribers.add("a".into(), subscriber(connection), Encoding::Json);
+    }
+    for place in (1..10_000).rev() {
+        subscribers.remove(0, place, Encoding::Json);
+    }
+    assert!(subscribers.audience(0).list.capacity() <= SHRINK_FROM);
+}
+
+#[test]
+fn a_subscriber_takes_eight_bytes() {
+    assert_eq!(size_of::<Subscriber>(), 8);
+}

@@ -1,0 +1,80 @@
+//! What a session has to do when its timer fires: ping, or end because it is stale, silent or expired (protocol §5–7, §21).
+//! In: a due connection index and the moment → out: pings, unsubscribe pushes, disconnects; the timer is set again.
+//! Uses: `roster`, `session` deadlines. Never: clocks; a timer that fires early does nothing but go back.
+//! Change here: what happens at a deadline. When deadlines are: `Session::deadline`.
+
+use fanwire_protocol::{Disconnect, UnsubscribeCode, ping};
+
+use super::Hub;
+use crate::clock::Moment;
+use crate::outbox::Outbox;
+use crate::session::{ConnectionKey, Phase, closing};
+
+impl Hub {
+    pub(super) fn fire(&mut self, index: u32, now: Moment, out: &mut impl Outbox) {
+        let Some(key) = self.roster.key_at(index) else { return };
+        if let Some(disconnect) = self.verdict(key, now) {
+            return self.disconnect(key, &disconnect, out);
+        }
+        self.end_expired_subscriptions(key, now, out);
+        self.ping_if_due(key, now, out);
+        self.roster.schedule(&self.node, index);
+        debug_assert!(!self.roster.is_due(&self.node, index, now), "everything due was done");
+    }
+
+    /// Why the connection must end now, if it must.
+    fn verdict(&self, key: ConnectionKey, now: Moment) -> Option<Disconnect> {
+        let session = self.roster.session(key)?;
+        if session.phase != Phase::Connected {
+            return (session.beat_at <= now).then_some(Disconnect::STALE);
+        }
+        let (clock, options) = (self.node.clock(), &self.node.options().client);
+        if closing(clock, session.expire_at, options.expired_close_delay) <= now {
+            return Some(Disconnect::EXPIRED);
+        }
+        let mut server_side = session.subscriptions.iter().filter(|sub| sub.server_side);
+        let delay = options.expired_sub_close_delay;
+        if server_side.any(|sub| closing(clock, sub.expire_at(), delay) <= now) {
+            return Some(Disconnect::SUBSCRIPTION_EXPIRED);
+        }
+        (session.awaits_pong && session.pong_by <= now).then_some(Disconnect::NO_PONG)
+    }
+
+    /// Client-side subscriptions that were not refreshed end with 2501.
+    fn end_expired_subscriptions(
+        &mut self,
+        key: ConnectionKey,
+        now: Moment,
+        out: &mut impl Outbox,
+    ) {
+        let delay = self.node.options().client.expired_sub_close_delay;
+        let mut place = self.roster.session(key).map_or(0, |session| session.subscriptions.len());
+        while place > 0 {
+            place -= 1; // from the end, because the last one moves into a freed place
+            let Some(session) = self.roster.session(key) else { return };
+            let expire_at = session.subscriptions[place].expire_at();
+            if closing(self.node.clock(), expire_at, delay) <= now {
+                self.end_subscription(key, place, UnsubscribeCode::SUBSCRIPTION_EXPIRED, out);
+            }
+        }
+    }
+
+    fn ping_if_due(&mut self, key: ConnectionKey, now: Moment, out: &mut impl Outbox) {
+        let Self { node, roster, .. } = self;
+        let options = &node.options().client;
+        let Some(session) = roster.session_mut(key) else { return };
+        if session.beat_at > now {
+            return;
+        }
+        debug_assert!(!session.awaits_pong, "pong_timeout < ping_interval: that ended in 3012");
+        session.awaits_pong = true;
+        session.pong_by = now.after(options.pong_timeout);
+        session.beat_at = now.after(options.ping_interval);
+        if session.frame_ping {
+            out.ping(key);
+        } else {
+            out.send(key, ping(session.encoding));
+        }
+        roster.counters().pings.add(1);
+    }
+}

@@ -1,0 +1,38 @@
+//! Fanwire's node: sessions, channels and hubs between the encoded command and the encoded push, without sockets or clocks.
+//! In: decoded WebSocket messages, API calls and `now` → out: replies, broadcasts and disconnects through `Outbox` and `Inbox`.
+//! Uses: `fanwire-protocol`. Never: sockets, `ws`, `deflate`, HTTP, a clock of its own (one anchor, see `Node::new`).
+//! Change here: the list of rooms. Start at `hub.rs` for one shard, `node.rs` for all of them.
+#![forbid(unsafe_code)]
+
+pub mod broker;
+pub mod channel;
+pub mod options;
+pub mod token;
+
+mod broadcast;
+mod clock;
+mod command;
+mod counters;
+mod deliver;
+mod glob;
+mod hub;
+mod node;
+mod notice;
+mod outbox;
+mod registry;
+mod roster;
+mod session;
+mod wheel;
+
+pub use fanwire_protocol as protocol;
+
+pub use broadcast::{Broadcast, Form};
+pub use broker::{Position, PublishOptions};
+pub use counters::{CommandKind, Counter, HubCounters};
+pub use deliver::Deliver;
+pub use hub::Hub;
+pub use node::{Counts, Node};
+pub use notice::{Inbox, Notice, ShardId, Target};
+pub use options::{Options, OptionsError};
+pub use outbox::Outbox;
+pub use session::{ConnectionKey, Hello};

@@ -1,0 +1,230 @@
+//! The node: what all shards and the server API share. A facade over registry, broker and the one door `deliver`.
+//! In: API verbs with values and `now` → out: `Notice`s in the inboxes of the shards, positions, counts.
+//! Uses: `registry`, `broker`, `deliver`, `channel`, `token`. Never: sockets, sessions, HTTP.
+//! Change here: verbs of the whole node. Per-connection behaviour lives in `hub/` and `command/`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use fanwire_protocol::{Disconnect, ErrorCode, Publication, UnsubscribeCode};
+
+use crate::broker::{Broker, MemoryBroker, Position, PublishOptions};
+use crate::channel::{Channels, check_data};
+use crate::clock::Clock;
+use crate::deliver::{Deliver, Door};
+use crate::glob::Glob;
+use crate::notice::{Inbox, Notice, ShardId, Target};
+use crate::options::{Options, OptionsError};
+use crate::registry::Registry;
+use crate::token::Verifier;
+
+/// One running node: options, channel rules, keys, registry and broker. No sockets; time comes with the calls.
+///
+/// Lock order, outermost first: a stripe of the memory broker, then the door's inbox list or a stripe of the registry,
+/// then the inbox of a shard.
+pub struct Node {
+    options: Options,
+    channels: Channels,
+    connection_verifier: Verifier,
+    subscription_verifier: Verifier,
+    clock: Clock,
+    registry: Arc<Registry>,
+    door: Arc<Door>,
+    broker: Arc<dyn Broker>,
+}
+
+/// How much is going on in the whole node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections whose connect succeeded.
+    pub connections: usize,
+    /// Distinct user ids among them; the empty one counts as one.
+    pub users: usize,
+    /// Channels with at least one subscriber.
+    pub channels: usize,
+    /// Subscriptions of all connections.
+    pub subscriptions: usize,
+}
+
+impl Node {
+    /// A node with the memory broker. Looks once at the clock, to know how instants relate to Unix time.
+    ///
+    /// # Errors
+    /// The first option that cannot be used.
+    pub fn new(options: Options) -> Result<Arc<Self>, OptionsError> {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let unix_ms = unix.as_millis().try_into().unwrap_or(u64::MAX);
+        Self::starting_at(options, Instant::now(), unix_ms)
+    }
+
+    /// [`new`](Self::new) with a clock of the caller's: at instant `now` it is `unix_ms` (Unix time in milliseconds).
+    ///
+    /// # Errors
+    /// The first option that cannot be used.
+    pub fn starting_at(
+        options: Options,
+        now: Instant,
+        unix_ms: u64,
+    ) -> Result<Arc<Self>, OptionsError> {
+        Self::with_broker(options, now, unix_ms, |door| Arc::new(MemoryBroker::new(door)))
+    }
+
+    /// [`starting_at`](Self::starting_at) with the broker that `make` puts in front of the node's door.
+    ///
+    /// # Errors
+    /// The first option that cannot be used.
+    pub fn with_broker(
+        options: Options,
+        now: Instant,
+        unix_ms: u64,
+        make: impl FnOnce(Arc<dyn Deliver>) -> Arc<dyn Broker>,
+    ) -> Result<Arc<Self>, OptionsError> {
+        options.validate()?;
+        let client = &options.client;
+        let skip_signature = client.insecure_skip_token_signature_verify;
+        let verifier = |token, key| Verifier::new(token, key, skip_signature);
+        let registry = Arc::new(Registry::new());
+        let door = Arc::new(Door::new(Arc::clone(&registry)));
+        Ok(Arc::new(Self {
+            channels: Channels::new(&options.channel)?,
+            connection_verifier: verifier(&client.token, "client.token")?,
+            subscription_verifier: match &client.subscription_token {
+                Some(token) => verifier(token, "client.subscription_token")?,
+                None => verifier(&client.token, "client.token")?,
+            },
+            clock: Clock::new(now, unix_ms),
+            broker: make(Arc::clone(&door) as _),
+            registry,
+            door,
+            options,
+        }))
+    }
+
+    /// Adds the inbox of a further shard; before the first connection. At most 65,536 shards.
+    ///
+    /// # Panics
+    /// At one more.
+    pub fn attach(&self, inbox: Arc<dyn Inbox>) -> ShardId {
+        self.door.attach(inbox)
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Unix time was looked at again: at `now` it is `unix_ms`. Worth a call a minute, because system time is adjusted.
+    pub fn synchronise(&self, now: Instant, unix_ms: u64) {
+        self.clock.synchronise(now, unix_ms);
+    }
+
+    /// Publishes for the server API.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name or data of another format than the namespace demands; 100 broker failure.
+    pub fn publish(
+        &self,
+        channel: &str,
+        publication: Publication,
+        options: PublishOptions,
+        now: Instant,
+    ) -> Result<Position, ErrorCode> {
+        let namespace = self.channels.resolve(channel)?;
+        check_data(namespace.publication_data_format, &publication.data)?;
+        self.accept(channel, publication, &options, now)
+    }
+
+    /// Publishes what has been checked already.
+    ///
+    /// # Errors
+    /// 100 when the broker failed.
+    pub(crate) fn accept(
+        &self,
+        channel: &str,
+        publication: Publication,
+        options: &PublishOptions,
+        now: Instant,
+    ) -> Result<Position, ErrorCode> {
+        self.broker.publish(channel, publication, options, now).map_err(|_| ErrorCode::INTERNAL)
+    }
+
+    /// Disconnects the connections of `target`, on every shard.
+    pub fn disconnect(&self, target: Target, disconnect: Disconnect) {
+        self.door.tell_all(&Notice::Disconnect { target, disconnect });
+    }
+
+    /// Ends the subscriptions of `target` to `channel`, or to all channels (then no name is checked).
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name.
+    pub fn unsubscribe(
+        &self,
+        target: Target,
+        channel: Option<&str>,
+        code: UnsubscribeCode,
+    ) -> Result<(), ErrorCode> {
+        if let Some(channel) = channel {
+            self.channels.resolve(channel)?;
+        }
+        self.door.tell_all(&Notice::Unsubscribe { target, channel: channel.map(Into::into), code });
+        Ok(())
+    }
+
+    /// The channels that match a glob (`*`, `?`, `[a-z]`, `[!a]`, `{a,b}`; "" = all), each with its subscribers.
+    ///
+    /// # Errors
+    /// 107 when the pattern is no glob.
+    pub fn channels(&self, pattern: &str) -> Result<BTreeMap<String, u32>, ErrorCode> {
+        let glob = Glob::new(pattern).ok_or(ErrorCode::BAD_REQUEST)?;
+        let mut found = BTreeMap::new();
+        self.registry.each_channel(|channel, subscribers| {
+            if glob.matches(channel) {
+                found.insert(channel.to_owned(), subscribers);
+            }
+        });
+        Ok(found)
+    }
+
+    pub fn counts(&self) -> Counts {
+        let (channels, subscriptions) = self.registry.channel_counts();
+        let (users, connections) = self.registry.user_counts();
+        Counts { connections, users, channels, subscriptions }
+    }
+
+    /// One more subscriber of `channel` on `shard`; returns the one copy of the name.
+    pub(crate) fn join(&self, channel: &str, shard: ShardId) -> Arc<str> {
+        self.registry.join(channel, shard, || self.broker.subscribe(channel))
+    }
+
+    /// One subscriber of `channel` less on `shard`.
+    pub(crate) fn leave(&self, channel: &str, shard: ShardId) {
+        self.registry.leave(channel, shard, || self.broker.unsubscribe(channel));
+    }
+
+    /// One more connection of `user`; `None` at `client.user_connection_limit`, which does not count anonymous ones.
+    pub(crate) fn enter(&self, user: &str) -> Option<Arc<str>> {
+        let limit = if user.is_empty() { 0 } else { self.options.client.user_connection_limit };
+        self.registry.enter(user, limit)
+    }
+
+    /// One connection of `user` less.
+    pub(crate) fn exit(&self, user: &str) {
+        self.registry.exit(user);
+    }
+
+    pub(crate) fn rules(&self) -> &Channels {
+        &self.channels
+    }
+
+    pub(crate) fn connection_verifier(&self) -> &Verifier {
+        &self.connection_verifier
+    }
+
+    pub(crate) fn subscription_verifier(&self) -> &Verifier {
+        &self.subscription_verifier
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+}

@@ -1,0 +1,255 @@
+//! Options of the node (Centrifugo v6 `client.*`, `channel.*`, `rpc.ping.*`): plain data with its defaults and its checks.
+//! In: what the configuration table filled in → out: the same data, proven usable by `Options::validate`.
+//! May use: regex (to compile, not to match), `token` (to parse keys). Never reads files, environment or a clock.
+//! Defaults and limits are changed here; key names, types and help texts live in the server's config table.
+
+mod check;
+mod error;
+
+use std::time::Duration;
+
+pub use error::OptionsError;
+
+/// Everything a [`Node`](crate) is told at start. Field names are the Centrifugo v6 key names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Name of this node, shown in `info`.
+    pub name: String,
+    /// Text of `version` in the connect result; never parsed by clients.
+    pub version: String,
+    pub client: ClientOptions,
+    pub channel: ChannelOptions,
+    pub rpc: RpcOptions,
+}
+
+/// `client.*`: connection life cycle, limits and credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientOptions {
+    /// Time between two pings of the server; longer than `pong_timeout`.
+    pub ping_interval: Duration,
+    /// How long a client may take to answer a ping, after that 3012.
+    pub pong_timeout: Duration,
+    /// How long a connection may stay without a successful connect, after that 3502.
+    pub stale_close_delay: Duration,
+    /// Grace after the expiry of a connection, after that 3005.
+    pub expired_close_delay: Duration,
+    /// Grace after the expiry of a subscription, after that unsubscribe 2501.
+    pub expired_sub_close_delay: Duration,
+    /// Channels per connection, at least 1.
+    pub channel_limit: usize,
+    /// Outgoing bytes per connection, at least 1; more → 3008.
+    pub queue_max_size: usize,
+    /// Connections per user on this node; 0 = unlimited. More → 3504.
+    pub user_connection_limit: usize,
+    /// Put `time` (Unix ms) into the connect result.
+    pub connect_include_server_time: bool,
+    /// Without a token the user is "" instead of 3501.
+    pub allow_anonymous_connect_without_token: bool,
+    /// Tokens with an empty user get 3507.
+    pub disallow_anonymous_connection_tokens: bool,
+    /// Development: no credentials needed, every permission passes.
+    pub insecure: bool,
+    /// Development: claims of tokens are believed without looking at the signature.
+    pub insecure_skip_token_signature_verify: bool,
+    /// Keys and claims of connection tokens, and of subscription tokens when those have none of their own.
+    pub token: TokenOptions,
+    /// Some when `subscription_token.enabled`: a separate key set for subscription tokens.
+    pub subscription_token: Option<TokenOptions>,
+}
+
+/// `client.token.*` or `client.subscription_token.*`; "" = not set. `Debug` hides the secrets.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct TokenOptions {
+    /// Shared secret of HS256, HS384 and HS512.
+    pub hmac_secret_key: String,
+    /// Secret before the last rotation, still believed.
+    pub hmac_previous_secret_key: String,
+    /// Unix seconds; from then on the previous secret is refused. 0 = no end.
+    pub hmac_previous_secret_key_valid_until: u64,
+    /// PEM text of RS256, RS384 and RS512, 2048 to 8192 bits.
+    pub rsa_public_key: String,
+    /// PEM text of ES256 (P-256), ES384 (P-384) or ES512 (P-521).
+    pub ecdsa_public_key: String,
+    /// `aud` must contain exactly this.
+    pub audience: String,
+    /// One entry of `aud` must match this.
+    pub audience_regex: String,
+    /// `iss` must be exactly this.
+    pub issuer: String,
+    /// `iss` must match this.
+    pub issuer_regex: String,
+    /// Claim that carries the user id instead of `sub`; letters and `_` only.
+    pub user_id_claim: String,
+}
+
+/// `channel.*`: how names are read, and what may be done where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelOptions {
+    /// Longest name in bytes, at least 1; longer → 107.
+    pub max_length: usize,
+    /// Names with this prefix need a subscription token. One character, "" = no such channels.
+    pub private_prefix: String,
+    /// Ends the namespace in a name. One character, "" = no namespaces in names.
+    pub namespace_boundary: String,
+    /// Starts the list of users in a name. One character, "" = no such lists.
+    pub user_boundary: String,
+    /// Between the users of such a list. One character, "" = one user only.
+    pub user_separator: String,
+    /// Format of publications where a namespace does not say.
+    pub publication_data_format: DataFormat,
+    /// Rules for names without a namespace; its `name` is not used.
+    pub without_namespace: Namespace,
+    pub namespaces: Vec<Namespace>,
+}
+
+/// Rules for the channels of one namespace (`channel.namespaces[NAME].*`), everything off by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// `^[-a-zA-Z0-9_.]{2,}$`, unique.
+    pub name: String,
+    /// Pattern for the part of the name after the namespace; "" = any ASCII text.
+    pub channel_regex: String,
+    pub publication_data_format: DataFormat,
+    /// Every authenticated client may subscribe.
+    pub allow_subscribe_for_client: bool,
+    /// Extends the above to user "".
+    pub allow_subscribe_for_anonymous: bool,
+    /// Every authenticated client may publish.
+    pub allow_publish_for_client: bool,
+    /// Every authenticated client that is subscribed may publish.
+    pub allow_publish_for_subscriber: bool,
+    /// Extends the two above to user "".
+    pub allow_publish_for_anonymous: bool,
+    /// Read the list of users after `user_boundary`.
+    pub allow_user_limited_channels: bool,
+}
+
+/// What the data of a publication must be (`publication_data_format`); violations get error 107.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DataFormat {
+    /// "": as in `channel.publication_data_format`; there it demands only data that is not empty.
+    #[default]
+    Unset,
+    /// One JSON value.
+    Json,
+    /// One JSON object.
+    JsonObject,
+    /// Any bytes, none included.
+    Binary,
+}
+
+impl DataFormat {
+    /// The values of the configuration key, as [`parse`](Self::parse) reads them.
+    pub const NAMES: [&'static str; 4] = ["", "json", "json_object", "binary"];
+
+    /// Reads the value of the configuration key; `None` for anything not in [`NAMES`](Self::NAMES).
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "" => Some(Self::Unset),
+            "json" => Some(Self::Json),
+            "json_object" => Some(Self::JsonObject),
+            "binary" => Some(Self::Binary),
+            _ => None,
+        }
+    }
+}
+
+/// `rpc.ping.*`: an RPC method the server answers itself with an empty result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RpcOptions {
+    /// Whether the method exists (`rpc.ping.enabled`).
+    pub ping: bool,
+    /// Its name (`rpc.ping.method`).
+    pub ping_method: String,
+}
+
+impl Options {
+    /// Checks everything that types cannot: limits, names, patterns and keys.
+    ///
+    /// # Errors
+    /// The first wrong value, with its key and what would be right. Secrets are never part of the error.
+    pub fn validate(&self) -> Result<(), OptionsError> {
+        check::client(&self.client)?;
+        check::channel(&self.channel)?;
+        check::rpc(&self.rpc)
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            name: "fanwire".to_owned(),
+            version: concat!(env!("CARGO_PKG_VERSION"), " Fanwire").to_owned(),
+            client: ClientOptions::default(),
+            channel: ChannelOptions::default(),
+            rpc: RpcOptions::default(),
+        }
+    }
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            ping_interval: Duration::from_secs(25),
+            pong_timeout: Duration::from_secs(8),
+            stale_close_delay: Duration::from_secs(10),
+            expired_close_delay: Duration::from_secs(25),
+            expired_sub_close_delay: Duration::from_secs(25),
+            channel_limit: 128,
+            queue_max_size: 1_048_576,
+            user_connection_limit: 0,
+            connect_include_server_time: false,
+            allow_anonymous_connect_without_token: false,
+            disallow_anonymous_connection_tokens: false,
+            insecure: false,
+            insecure_skip_token_signature_verify: false,
+            token: TokenOptions::default(),
+            subscription_token: None,
+        }
+    }
+}
+
+impl Default for ChannelOptions {
+    fn default() -> Self {
+        Self {
+            max_length: 255,
+            private_prefix: "$".to_owned(),
+            namespace_boundary: ":".to_owned(),
+            user_boundary: "#".to_owned(),
+            user_separator: ",".to_owned(),
+            publication_data_format: DataFormat::Unset,
+            without_namespace: Namespace::default(),
+            namespaces: Vec::new(),
+        }
+    }
+}
+
+impl Default for RpcOptions {
+    fn default() -> Self {
+        Self { ping: false, ping_method: "ping".to_owned() }
+    }
+}
+
+impl std::fmt::Debug for TokenOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let hidden = |secret: &str| if secret.is_empty() { "" } else { "[hidden]" };
+        f.debug_struct("TokenOptions")
+            .field("hmac_secret_key", &hidden(&self.hmac_secret_key))
+            .field("hmac_previous_secret_key", &hidden(&self.hmac_previous_secret_key))
+            .field(
+                "hmac_previous_secret_key_valid_until",
+                &self.hmac_previous_secret_key_valid_until,
+            )
+            .field("rsa_public_key", &self.rsa_public_key)
+            .field("ecdsa_public_key", &self.ecdsa_public_key)
+            .field("audience", &self.audience)
+            .field("audience_regex", &self.audience_regex)
+            .field("issuer", &self.issuer)
+            .field("issuer_regex", &self.issuer_regex)
+            .field("user_id_claim", &self.user_id_claim)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! The checks behind `Options::validate`: one function per section of the configuration.
+//! In: plain options → out: the first `OptionsError`, named by its full key.
+//! May use: `channel` and `token` constructors, which prove patterns and keys by building from them. Never a clock.
+//! Ranges are changed here; name and pattern checks live in `channel.rs`, key checks in `token/keys.rs`.
+
+use super::{ChannelOptions, ClientOptions, OptionsError, RpcOptions};
+use crate::channel::Channels;
+use crate::token::Verifier;
+
+pub(super) fn client(client: &ClientOptions) -> Result<(), OptionsError> {
+    if client.pong_timeout >= client.ping_interval {
+        return Err(OptionsError::value(
+            "client.pong_timeout",
+            format_args!("{:?}", client.pong_timeout),
+            format!("less than client.ping_interval ({:?})", client.ping_interval),
+        ));
+    }
+    at_least_one("client.channel_limit", client.channel_limit)?;
+    at_least_one("client.queue_max_size", client.queue_max_size)?;
+    let skip_signature = client.insecure_skip_token_signature_verify;
+    Verifier::new(&client.token, "client.token", skip_signature)?;
+    if let Some(token) = &client.subscription_token {
+        Verifier::new(token, "client.subscription_token", skip_signature)?;
+    }
+    Ok(())
+}
+
+pub(super) fn channel(channel: &ChannelOptions) -> Result<(), OptionsError> {
+    Channels::new(channel).map(drop)
+}
+
+pub(super) fn rpc(rpc: &RpcOptions) -> Result<(), OptionsError> {
+    if rpc.ping && rpc.ping_method.is_empty() {
+        return Err(OptionsError::value("rpc.ping.method", "", "the name of a method"));
+    }
+    Ok(())
+}
+
+fn at_least_one(key: &str, value: usize) -> Result<(), OptionsError> {
+    if value == 0 {
+        return Err(OptionsError::value(key, value, "at least 1"));
+    }
+    Ok(())
+}

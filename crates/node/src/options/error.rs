@@ -1,0 +1,56 @@
+//! What can be wrong with the options: one enum, each value names the key, the value and what would be right.
+//! In: findings of `options::check`, `channel` and `token` → out: an error the start prints and stops with.
+//! May use: nothing. Never carries a secret: keys and secrets are described, not quoted.
+//! Wording is changed here; which values are wrong is decided in `check.rs`, `channel.rs` and `token/keys.rs`.
+
+use std::fmt;
+
+/// A configuration mistake that stops the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// A value out of its range or form.
+    Value { key: String, value: String, expected: String },
+    /// Two namespaces have the same name.
+    Duplicate { key: String, value: String },
+    /// A pattern that does not compile.
+    Regex { key: String, value: String, fault: String },
+    /// Text that is not a usable public key; the text itself is not repeated.
+    PublicKey { key: String, fault: String, expected: &'static str },
+    /// The cryptography does not give the known answer for this algorithm: a broken build.
+    Crypto { algorithm: &'static str },
+}
+
+impl OptionsError {
+    pub(crate) fn value(
+        key: impl Into<String>,
+        value: impl fmt::Display,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self::Value { key: key.into(), value: value.to_string(), expected: expected.into() }
+    }
+}
+
+impl fmt::Display for OptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value { key, value, expected } => {
+                write!(f, "{key} is {value:?}, expected {expected}")
+            }
+            Self::Duplicate { key, value } => {
+                write!(f, "{key} is {value:?} a second time, expected a name of its own")
+            }
+            Self::Regex { key, value, fault } => {
+                write!(f, "{key} is {value:?}, expected a regular expression: {fault}")
+            }
+            Self::PublicKey { key, fault, expected } => {
+                write!(f, "{key} {fault}, expected {expected}")
+            }
+            Self::Crypto { algorithm } => {
+                write!(f, "token verification fails its self-test for {algorithm}: broken build")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OptionsError {}

@@ -1,0 +1,100 @@
+//! Tests of the options: the defaults of Centrifugo v6, and what each mistake is called.
+//! In: options with one value changed → out: fine, or an error with key, value and expectation.
+//! May use: the public face of `options`.
+//! Mistakes in names and patterns are in `channel/build/tests.rs`, in keys in `token/keys/tests.rs`.
+
+use std::time::Duration;
+
+use super::*;
+
+fn error(change: impl FnOnce(&mut Options)) -> String {
+    let mut options = Options::default();
+    change(&mut options);
+    options.validate().expect_err("the change is a mistake").to_string()
+}
+
+#[test]
+fn defaults_are_valid_and_those_of_centrifugo() {
+    let options = Options::default();
+    assert_eq!(options.validate(), Ok(()));
+    let ClientOptions { ping_interval, pong_timeout, stale_close_delay, .. } = options.client;
+    assert_eq!(
+        [ping_interval, pong_timeout, stale_close_delay],
+        [25, 8, 10].map(Duration::from_secs)
+    );
+    assert_eq!(options.client.expired_close_delay, Duration::from_secs(25));
+    assert_eq!(options.client.expired_sub_close_delay, Duration::from_secs(25));
+    assert_eq!((options.client.channel_limit, options.client.queue_max_size), (128, 1_048_576));
+    let ChannelOptions {
+        private_prefix, namespace_boundary, user_boundary, user_separator, ..
+    } = options.channel;
+    assert_eq!(
+        [private_prefix, namespace_boundary, user_boundary, user_separator],
+        ["$", ":", "#", ","]
+    );
+    assert_eq!(options.channel.max_length, 255);
+    assert_eq!(options.rpc, RpcOptions { ping: false, ping_method: "ping".to_owned() });
+}
+
+#[test]
+fn pong_timeout_must_be_shorter_than_ping_interval() {
+    assert_eq!(
+        error(|options| options.client.pong_timeout = Duration::from_secs(25)),
+        "client.pong_timeout is \"25s\", expected less than client.ping_interval (25s)"
+    );
+}
+
+#[test]
+fn limits_of_zero_are_refused_by_name() {
+    let expected = |key| format!("{key} is \"0\", expected at least 1");
+    assert_eq!(error(|options| options.client.channel_limit = 0), expected("client.channel_limit"));
+    assert_eq!(
+        error(|options| options.client.queue_max_size = 0),
+        expected("client.queue_max_size")
+    );
+}
+
+#[test]
+fn enabled_rpc_ping_needs_a_method() {
+    assert_eq!(
+        error(|options| options.rpc = RpcOptions { ping: true, ping_method: String::new() }),
+        "rpc.ping.method is \"\", expected the name of a method"
+    );
+}
+
+#[test]
+fn claim_of_subscription_tokens_is_checked_under_its_own_key() {
+    let token = TokenOptions { user_id_claim: "user-id".to_owned(), ..TokenOptions::default() };
+    assert_eq!(
+        error(|options| options.client.subscription_token = Some(token)),
+        "client.subscription_token.user_id_claim is \"user-id\", expected letters a-z A-Z and _ only"
+    );
+}
+
+#[test]
+fn pattern_that_does_not_compile_is_shown_with_its_cause() {
+    assert_eq!(
+        error(|options| options.client.token.issuer_regex = "(a".to_owned()),
+        "client.token.issuer_regex is \"(a\", expected a regular expression: unclosed group"
+    );
+}
+
+#[test]
+fn data_formats_are_read_by_their_configuration_names() {
+    let parsed = DataFormat::NAMES.map(DataFormat::parse);
+    let expected =
+        [DataFormat::Unset, DataFormat::Json, DataFormat::JsonObject, DataFormat::Binary];
+    assert_eq!(parsed, expected.map(Some));
+    assert_eq!(DataFormat::parse("JSON"), None);
+}
+
+#[test]
+fn debug_output_hides_secrets() {
+    let token = TokenOptions {
+        hmac_secret_key: "first secret".to_owned(),
+        hmac_previous_secret_key: "second secret".to_owned(),
+        ..TokenOptions::default()
+    };
+    let shown = format!("{token:?}");
+    assert!(!shown.contains("first") && !shown.contains("second"), "{shown}");
+}

@@ -1,0 +1,27 @@
+//! The way out of a hub: what a shard shell does with the bytes and verdicts of its sessions.
+//! In: calls of the hub during one turn → out: whatever the shell makes of them (frames, writes, closes; a record in tests).
+//! Uses: connection keys, shared broadcasts, disconnect codes. Never: sockets.
+//! Change here: the effects a hub can have. What causes them lives in `hub/` and `command/`.
+
+use std::sync::Arc;
+
+use fanwire_protocol::Disconnect;
+
+use crate::broadcast::Broadcast;
+use crate::session::ConnectionKey;
+
+/// Effects of one turn of a hub. The order of the calls for one connection is the order on its wire.
+pub trait Outbox {
+    /// One encoded reply or push of a private kind, unframed and not joined.
+    fn send(&mut self, connection: ConnectionKey, message: &[u8]);
+
+    /// A publication. Hot: called once per subscriber, so it must not allocate per call. `connection` is the dense index.
+    fn deliver(&mut self, connection: u32, broadcast: &Arc<Broadcast>);
+
+    /// A native WebSocket ping frame, for sessions opened with [`crate::Hello::frame_ping`]; the answer is told to
+    /// [`crate::Hub::pong`].
+    fn ping(&mut self, connection: ConnectionKey);
+
+    /// Close with this code. The hub has forgotten the session already; everything sent before is still to be flushed.
+    fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect);
+}

@@ -1,0 +1,168 @@
+//! Who listens in this node: channel → shards with their subscriber counts, and user → number of connections.
+//! In: joins, leaves, entries and exits from every shard → out: the shards of a channel in O(1), counts, shared names.
+//! Uses: striped locks, one hash per call. Never: connections, sessions, publications.
+//! Change here: what the whole node counts. Who listens inside one shard lives in `hub/subscribers.rs`.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use hashbrown::{DefaultHashBuilder, HashMap};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::notice::ShardId;
+
+/// The listeners of all shards. Bounded by what it counts: it has no entry without a subscription or a connection.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    hasher: DefaultHashBuilder,
+    channels: Box<[Mutex<ChannelStripe>]>,
+    users: Box<[Mutex<UserStripe>]>,
+}
+
+/// The shards that have subscribers of a channel, and the one copy of its name.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    pub(crate) channel: Arc<str>,
+    pub(crate) shards: SmallVec<[ShardId; 8]>,
+}
+
+#[derive(Debug, Default)]
+struct ChannelStripe {
+    channels: HashMap<Arc<str>, Shares>,
+    subscriptions: usize,
+}
+
+/// How many subscribers each shard has; no zeros. Two shards fit without a heap block.
+type Shares = SmallVec<[(ShardId, u32); 2]>;
+
+#[derive(Debug, Default)]
+struct UserStripe {
+    users: HashMap<Arc<str>, u32>,
+    connections: usize,
+}
+
+impl Registry {
+    pub(crate) fn new() -> Self {
+        Self {
+            hasher: DefaultHashBuilder::default(),
+            channels: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            users: (0..STRIPES).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    /// One more subscriber of `channel` on `shard`. Returns the shared name.
+    ///
+    /// `first` runs under the lock when the node had no subscriber before, so that it and `last` of
+    /// [`leave`](Self::leave) are seen in the order in which they happened.
+    pub(crate) fn join(&self, channel: &str, shard: ShardId, first: impl FnOnce()) -> Arc<str> {
+        let mut stripe = self.channel_stripe(channel).lock();
+        stripe.subscriptions += 1;
+        if let Some((name, shares)) = stripe.channels.get_key_value_mut(channel) {
+            match shares.iter_mut().find(|(id, _)| *id == shard) {
+                Some((_, count)) => *count += 1,
+                None => shares.push((shard, 1)),
+            }
+            return Arc::clone(name);
+        }
+        first();
+        let name: Arc<str> = channel.into();
+        stripe.channels.insert(Arc::clone(&name), SmallVec::from_slice(&[(shard, 1)]));
+        name
+    }
+
+    /// One subscriber of `channel` less on `shard`; it must have joined. `last` runs under the lock when none is left.
+    pub(crate) fn leave(&self, channel: &str, shard: ShardId, last: impl FnOnce()) {
+        let mut stripe = self.channel_stripe(channel).lock();
+        let shares = stripe.channels.get_mut(channel).expect("who leaves has joined");
+        let at = shares.iter().position(|(id, _)| *id == shard).expect("who leaves has joined");
+        shares[at].1 -= 1;
+        if shares[at].1 == 0 {
+            shares.swap_remove(at);
+            if shares.is_empty() {
+                stripe.channels.remove(channel);
+                last();
+            }
+        }
+        stripe.subscriptions -= 1;
+    }
+
+    /// The shards with subscribers of `channel`; `None` when nobody listens. No allocation up to 8 shards.
+    pub(crate) fn listeners(&self, channel: &str) -> Option<Listeners> {
+        let stripe = self.channel_stripe(channel).lock();
+        let (name, shares) = stripe.channels.get_key_value(channel)?;
+        let shards = shares.iter().map(|(shard, _)| *shard).collect();
+        Some(Listeners { channel: Arc::clone(name), shards })
+    }
+
+    /// One more connection of `user`. `None` when it has `limit` already (0 = no limit). Returns the shared id.
+    pub(crate) fn enter(&self, user: &str, limit: usize) -> Option<Arc<str>> {
+        let mut stripe = self.user_stripe(user).lock();
+        if let Some((name, count)) = stripe.users.get_key_value_mut(user) {
+            if limit > 0 && *count as usize >= limit {
+                return None;
+            }
+            *count += 1;
+            let name = Arc::clone(name);
+            stripe.connections += 1;
+            return Some(name);
+        }
+        let name: Arc<str> = user.into();
+        stripe.users.insert(Arc::clone(&name), 1);
+        stripe.connections += 1;
+        Some(name)
+    }
+
+    /// One connection of `user` less; it must have entered.
+    pub(crate) fn exit(&self, user: &str) {
+        let mut stripe = self.user_stripe(user).lock();
+        let count = stripe.users.get_mut(user).expect("who exits has entered");
+        *count -= 1;
+        if *count == 0 {
+            stripe.users.remove(user);
+        }
+        stripe.connections -= 1;
+    }
+
+    /// Every channel with its number of subscribers, stripe by stripe: not one moment for all of them.
+    pub(crate) fn each_channel(&self, mut see: impl FnMut(&str, u32)) {
+        for stripe in &self.channels {
+            for (channel, shares) in &stripe.lock().channels {
+                see(channel, shares.iter().map(|(_, count)| count).sum());
+            }
+        }
+    }
+
+    /// (channels, subscriptions)
+    pub(crate) fn channel_counts(&self) -> (usize, usize) {
+        self.channels.iter().map(|stripe| stripe.lock()).fold((0, 0), |sum, stripe| {
+            (sum.0 + stripe.channels.len(), sum.1 + stripe.subscriptions)
+        })
+    }
+
+    /// (users, connections)
+    pub(crate) fn user_counts(&self) -> (usize, usize) {
+        self.users
+            .iter()
+            .map(|stripe| stripe.lock())
+            .fold((0, 0), |sum, stripe| (sum.0 + stripe.users.len(), sum.1 + stripe.connections))
+    }
+
+    fn channel_stripe(&self, channel: &str) -> &Mutex<ChannelStripe> {
+        &self.channels[stripe(self.hasher.hash_one(channel))]
+    }
+
+    fn user_stripe(&self, user: &str) -> &Mutex<UserStripe> {
+        &self.users[stripe(self.hasher.hash_one(user))]
+    }
+}
+
+fn stripe(hash: u64) -> usize {
+    hash as usize % STRIPES
+}
+
+/// Locks per table; well above the number of threads that meet here.
+const STRIPES: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! Who is here and what they listen to: the linked tables of one shard, and the few operations that keep them agreeing.
+//! In: opens, admissions, joins, leaves, forgets → out: sessions, subscriber lists, due timers, counters and registry in step.
+//! Uses: `session`, `hub/subscribers`, `hub/users`, `wheel`, the node's registry. Never: encodes, sends, decides.
+//! Change here: what belongs together when a session or a subscription comes or goes. Rules live in `command/`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::clock::Moment;
+use crate::counters::HubCounters;
+use crate::hub::{Subscriber, Subscribers, Users};
+use crate::node::Node;
+use crate::notice::ShardId;
+use crate::session::{ConnectionKey, Hello, Phase, Session, Subscription, Terms};
+use crate::wheel::Wheel;
+
+/// The tables of one shard.
+///
+/// Invariants, after every call: `sessions[i].subscriptions[p]` says (channel c, place q) exactly when
+/// `subscribers[c].list[q]` says (connection i, place p); a session is in the list of its user exactly when it is
+/// connected; registry and counters count exactly these.
+#[derive(Debug)]
+pub(crate) struct Roster {
+    shard: ShardId,
+    /// By connection index.
+    sessions: Vec<Option<Session>>,
+    subscribers: Subscribers,
+    users: Users,
+    wheel: Wheel,
+    counters: Arc<HubCounters>,
+    nobody: Arc<str>,
+}
+
+impl Roster {
+    pub(crate) fn new(shard: ShardId) -> Self {
+        Self {
+            shard,
+            sessions: Vec::new(),
+            subscribers: Subscribers::default(),
+            users: Users::default(),
+            wheel: Wheel::new(),
+            counters: Arc::default(),
+            nobody: "".into(),
+        }
+    }
+
+    /// Adds a session that waits for `connect`. What was left at its index is forgotten.
+    pub(crate) fn open(&mut self, node: &Node, key: ConnectionKey, hello: Hello, now: Instant) {
+        if let Some(old) = self.key_at(key.index) {
+            self.forget(node, old);
+        }
+        let index = key.index as usize;
+        if self.sessions.len() <= index {
+            self.sessions.resize_with(index + 1, || None);
+        }
+        let stale_at = node.clock().moment(now).after(node.options().client.stale_close_delay);
+        let session = Session::new(key, hello, Arc::clone(&self.nobody), stale_at);
+        self.sessions[index] = Some(session);
+        self.counters.sessions.add(1);
+        self.wheel.set(key.index, stale_at);
+    }
+
+    /// The session of a key; `None` when it is gone or its index belongs to another one now.
+    pub(crate) fn session(&self, key: ConnectionKey) -> Option<&Session> {
+        self.at(key.index).filter(|session| session.generation == key.generation)
+    }
+
+    pub(crate) fn session_mut(&mut self, key: ConnectionKey) -> Option<&mut Session> {
+        let session = self.sessions.get_mut(key.index as usize)?.as_mut()?;
+        (session.generation == key.generation).then_some(session)
+    }
+
+    pub(crate) fn at(&self, index: u32) -> Option<&Session> {
+        self.sessions.get(index as usize)?.as_ref()
+    }
+
+    pub(crate) fn key_at(&self, index: u32) -> Option<ConnectionKey> {
+        self.at(index).map(|session| ConnectionKey { index, generation: session.generation })
+    }
+
+    /// Makes the session a connected one of `user`, which has entered the node already.
+    pub(crate) fn admit(&mut self, index: u32, user: Arc<str>) {
+        self.users.add(&user, index);
+        let session = self.expect_session(index);
+        session.user = user;
+        session.header_user = None;
+        session.phase = Phase::Connected;
+        self.counters.connections.add(1);
+        self.counters.connections_accepted.add(1);
+    }
+
+    /// Subscribes a connected session to a channel it is not subscribed to. Publications arrive from now on.
+    pub(crate) fn join(
+        &mut self,
+        node: &Node,
+        index: u32,
+        channel: &str,
+        server_side: bool,
+        terms: Option<Box<Terms>>,
+    ) {
+        debug_assert!(self.place_of(index, channel).is_none(), "a second subscription");
+        let name = node.join(channel, self.shard);
+        let session = self.sessions[index as usize].as_mut().expect(LIVES);
+        let own_place = session.subscriptions.len() as u32;
+        let subscriber = Subscriber { connection: index, place: own_place };
+        let (channel, place) = self.subscribers.add(name, subscriber, session.encoding);
+        session.subscriptions.push(Subscription { channel, place, server_side, terms });
+        self.counters.subscriptions.add(1);
+        self.counters.subscriptions_accepted.add(1);
+    }
+
+    /// Ends the subscription at `place` of a session. The session's last subscription takes its place.
+    pub(crate) fn leave(&mut self, node: &Node, index: u32, place: usize) -> Arc<str> {
+        let session = self.sessions[index as usize].as_mut().expect(LIVES);
+        let encoding = session.encoding;
+        let ended = session.subscriptions.swap_remove(place);
+        if let Some(moved) = session.subscriptions.get(place) {
+            self.subscribers.moved(moved.channel, moved.place, place as u32);
+        }
+        let channel = Arc::clone(&self.subscribers.audience(ended.channel).channel);
+        if let Some(moved) = self.subscribers.remove(ended.channel, ended.place, encoding) {
+            let other = self.expect_session(moved.connection);
+            other.subscriptions[moved.place as usize].place = ended.place;
+        }
+        node.leave(&channel, self.shard);
+        self.counters.subscriptions.subtract(1);
+        channel
+    }
+
+    /// Forgets a session with everything it is part of. Idempotent; false when it was gone.
+    pub(crate) fn forget(&mut self, node: &Node, key: ConnectionKey) -> bool {
+        let Some(session) = self.session(key) else { return false };
+        for place in (0..session.subscriptions.len()).rev() {
+            self.leave(node, key.index, place);
+        }
+        self.wheel.clear(key.index);
+        let session = self.sessions[key.index as usize].take().expect(LIVES);
+        self.counters.sessions.subtract(1);
+        if session.phase == Phase::Connected {
+            self.users.remove(&session.user, key.index);
+            node.exit(&session.user);
+            self.counters.connections.subtract(1);
+        }
+        true
+    }
+
+    /// Where a session keeps its subscription to a channel. Scans the shorter of the two lists.
+    pub(crate) fn place_of(&self, index: u32, channel: &str) -> Option<usize> {
+        let channel = self.subscribers.find(channel)?;
+        let audience = &self.subscribers.audience(channel).list;
+        let own = &self.at(index)?.subscriptions;
+        if own.len() <= audience.len() {
+            return own.iter().position(|subscription| subscription.channel == channel);
+        }
+        let entry = audience.iter().find(|subscriber| subscriber.connection == index)?;
+        Some(entry.place as usize)
+    }
+
+    /// Sets the session's timer to the earliest thing it has to do.
+    pub(crate) fn schedule(&mut self, node: &Node, index: u32) {
+        self.wheel.set(index, self.deadline(node, index));
+    }
+
+    /// Whether the session has something to do at `now`.
+    pub(crate) fn is_due(&self, node: &Node, index: u32, now: Moment) -> bool {
+        self.deadline(node, index) <= now
+    }
+
+    fn deadline(&self, node: &Node, index: u32) -> Moment {
+        let (clock, options) = (node.clock(), &node.options().client);
+        self.at(index).map_or(Moment::NEVER, |session| session.deadline(clock, options))
+    }
+
+    /// The next session whose timer is due.
+    pub(crate) fn pop_due(&mut self, now: Moment) -> Option<u32> {
+        self.wheel.pop(now)
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Moment> {
+        self.wheel.next_deadline()
+    }
+
+    pub(crate) fn subscribers(&self) -> &Subscribers {
+        &self.subscribers
+    }
+
+    pub(crate) fn users(&self) -> &Users {
+        &self.users
+    }
+
+    pub(crate) fn counters(&self) -> &Arc<HubCounters> {
+        &self.counters
+    }
+
+    fn expect_session(&mut self, index: u32) -> &mut Session {
+        self.sessions[index as usize].as_mut().expect(LIVES)
+    }
+}
+
+const LIVES: &str = "indices in the tables belong to sessions that are here";
+
+#[cfg(test)]
+mod tests;

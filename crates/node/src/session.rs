@@ -1,0 +1,180 @@
+//! One connection at rest: who it is, what it is subscribed to, what it owes.
+//! In: values the roster and the commands write → out: the same values, small, without a task and without a buffer.
+//! Uses: shared strings. Never: sockets, other sessions, encoding.
+//! Change here: what is remembered per connection (every byte is paid a million times). What happens to it lives in
+//! `roster.rs`, `hub/` and `command/`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fanwire_protocol::{ClientInfo, Encoding};
+use smallvec::SmallVec;
+use uuid::Uuid;
+
+use crate::clock::{Clock, Moment};
+use crate::options::ClientOptions;
+
+/// Names one connection of one shard: a dense index, and a generation that differs when the index is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnectionKey {
+    /// Below 2^31; tables are as long as the highest index, so low ones are to be used again first.
+    pub index: u32,
+    pub generation: u32,
+}
+
+/// What the shell knows of a connection when it opens.
+#[derive(Clone, Debug)]
+pub struct Hello {
+    pub encoding: Encoding,
+    /// Keepalive by native WebSocket pings: the connect result then has neither `ping` nor `pong` (protocol §1).
+    pub frame_ping: bool,
+    /// Transport name as reported to backends (protocol §24), for one `websocket`.
+    pub transport: &'static str,
+    /// User id from `client.user_id_http_header`, when the request carried it.
+    pub user: Option<String>,
+}
+
+/// The state of one connection. With one subscription it owns no heap block of its own.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) generation: u32,
+    pub(crate) phase: Phase,
+    pub(crate) encoding: Encoding,
+    pub(crate) frame_ping: bool,
+    /// A ping is out and its pong is not in. Only one may be outstanding (protocol §6).
+    pub(crate) awaits_pong: bool,
+    /// User id from the shell until connect, when the request carried one.
+    pub(crate) header_user: Option<Box<str>>,
+    /// "" until connect.
+    pub(crate) user: Arc<str>,
+    /// The client id; nil until connect.
+    pub(crate) id: Uuid,
+    /// `conn_info`; empty = none.
+    pub(crate) info: Bytes,
+    /// At most `client.channel_limit`.
+    pub(crate) subscriptions: SmallVec<[Subscription; 1]>,
+    /// Unix second at which the credentials expire, or `NO_EXPIRY`.
+    pub(crate) expire_at: u64,
+    /// When the next ping is due; before connect, when the connection is stale.
+    pub(crate) beat_at: Moment,
+    /// When the pong is due, if `awaits_pong`.
+    pub(crate) pong_by: Moment,
+    /// Hash of the set of channels the token granted, to notice a change at refresh (protocol §21).
+    pub(crate) grants_hash: u64,
+}
+
+/// Where a connection is in its life (protocol §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Waits for `connect`.
+    Open,
+    /// `connect` was answered with an error: nothing is processed any more.
+    Refused,
+    Connected,
+}
+
+/// One subscription of a session: where it is in the hub's tables.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    /// Index of the channel in `Subscribers`.
+    pub(crate) channel: u32,
+    /// Place in the channel's list of subscribers.
+    pub(crate) place: u32,
+    /// Made by the server (token or `connect.subs`), not by a subscribe command.
+    pub(crate) server_side: bool,
+    /// Only when a token said something.
+    pub(crate) terms: Option<Box<Terms>>,
+}
+
+/// What a token says about a subscription.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// `chan_info`; empty = none.
+    pub(crate) info: Bytes,
+    /// Unix second, or `NO_EXPIRY`.
+    pub(crate) expire_at: u64,
+}
+
+impl Session {
+    pub(crate) fn new(
+        key: ConnectionKey,
+        hello: Hello,
+        nobody: Arc<str>,
+        stale_at: Moment,
+    ) -> Self {
+        Self {
+            generation: key.generation,
+            phase: Phase::Open,
+            encoding: hello.encoding,
+            frame_ping: hello.frame_ping,
+            awaits_pong: false,
+            header_user: hello.user.map(Into::into),
+            user: nobody,
+            id: Uuid::nil(),
+            info: Bytes::new(),
+            subscriptions: SmallVec::new(),
+            expire_at: NO_EXPIRY,
+            beat_at: stale_at,
+            pong_by: Moment::NEVER,
+            grants_hash: 0,
+        }
+    }
+
+    /// The client id as text, as it travels and is matched.
+    pub(crate) fn client(&self) -> String {
+        self.id.to_string()
+    }
+
+    /// The publisher of a publication, as others see it; `subscription` when it is subscribed to the channel.
+    pub(crate) fn client_info(&self, subscription: Option<&Subscription>) -> ClientInfo {
+        let terms = subscription.and_then(|subscription| subscription.terms.as_deref());
+        ClientInfo {
+            user: self.user.as_ref().to_owned(),
+            client: self.client(),
+            conn_info: self.info.clone(),
+            chan_info: terms.map(|terms| terms.info.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// The earliest moment at which something has to be done about this session.
+    pub(crate) fn deadline(&self, clock: &Clock, options: &ClientOptions) -> Moment {
+        if self.phase != Phase::Connected {
+            return self.beat_at;
+        }
+        let beat = if self.awaits_pong { self.pong_by } else { self.beat_at };
+        let expiry = closing(clock, self.expire_at, options.expired_close_delay);
+        let subscriptions = self.subscriptions.iter().map(|subscription| {
+            closing(clock, subscription.expire_at(), options.expired_sub_close_delay)
+        });
+        subscriptions.fold(beat.min(expiry), Moment::min)
+    }
+}
+
+impl Subscription {
+    /// Unix second, or `NO_EXPIRY`.
+    pub(crate) fn expire_at(&self) -> u64 {
+        self.terms.as_ref().map_or(NO_EXPIRY, |terms| terms.expire_at)
+    }
+}
+
+impl Terms {
+    /// `None` when they say nothing, which is the usual case and costs no heap block.
+    pub(crate) fn boxed(info: Bytes, expire_at: Option<u64>) -> Option<Box<Self>> {
+        let expire_at = expire_at.unwrap_or(NO_EXPIRY);
+        (!info.is_empty() || expire_at != NO_EXPIRY).then(|| Box::new(Self { info, expire_at }))
+    }
+}
+
+/// The moment at which what expires at a Unix second is ended: after a grace in which the client may refresh.
+pub(crate) fn closing(clock: &Clock, expire_at: u64, delay: std::time::Duration) -> Moment {
+    if expire_at == NO_EXPIRY {
+        return Moment::NEVER;
+    }
+    clock.moment_of_unix(expire_at).after(delay)
+}
+
+/// Never expires.
+pub(crate) const NO_EXPIRY: u64 = u64::MAX;
+
+#[cfg(test)]
+mod tests;

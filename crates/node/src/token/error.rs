@@ -1,0 +1,90 @@
+//! Why a token gives nothing, and why none could be made.
+//! In: findings of the other rooms of `token` → out: values the session maps to codes, text for logs and the command line.
+//! May use: nothing. Never quotes a token or a secret.
+//! Causes are changed here; which reply or close code they become lives in the session.
+
+use std::fmt;
+
+/// Why a token gives nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenError {
+    /// Genuine, but `exp` has come or `nbf` has not: connect and subscribe 109, refresh 3005, sub_refresh 3006.
+    Expired,
+    /// Not to be believed: connect, refresh and sub_refresh 3500, subscribe 103.
+    Invalid(Fault),
+    /// No key is configured, so no token can be checked.
+    Disabled,
+}
+
+/// What is wrong with an invalid token; for logs, clients only see the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Not three base64url parts with a JSON header that has `alg` and no `crit`.
+    Format,
+    /// `alg` is unknown, `none`, or has no configured key.
+    Algorithm,
+    /// The signature does not belong to the text.
+    Signature,
+    /// `aud` is not the configured one.
+    Audience,
+    /// `iss` is not the configured one.
+    Issuer,
+    /// A claim has a wrong type, is missing or is forbidden in this kind of token.
+    Claims,
+}
+
+/// Why no token was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SignError {
+    /// The secret is empty.
+    NoSecret,
+    /// `info` is not JSON.
+    Info,
+    /// A subscription token without a channel.
+    NoChannel,
+}
+
+impl From<Fault> for TokenError {
+    fn from(fault: Fault) -> Self {
+        Self::Invalid(fault)
+    }
+}
+
+impl fmt::Display for TokenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expired => f.write_str("the token is expired or not yet valid"),
+            Self::Invalid(fault) => write!(f, "the token {fault}"),
+            Self::Disabled => f.write_str("no key to check tokens with is configured"),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Format => "is not a JWT in compact form",
+            Self::Algorithm => "has an algorithm without a configured key",
+            Self::Signature => "has a wrong signature",
+            Self::Audience => "is for another audience",
+            Self::Issuer => "is from another issuer",
+            Self::Claims => "has a claim that is missing, forbidden or of a wrong type",
+        })
+    }
+}
+
+impl fmt::Display for SignError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSecret => "the HMAC secret key is empty, expected the secret to sign with",
+            Self::Info => "the info is not JSON, expected a value such as {\"name\":\"Ada\"}",
+            Self::NoChannel => "the channel is empty, expected the name of a channel",
+        })
+    }
+}
+
+impl std::error::Error for TokenError {}
+
+impl std::error::Error for SignError {}

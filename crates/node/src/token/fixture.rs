@@ -1,0 +1,86 @@
+//! Tokens and keys for the tests of `token`: genuine, forged and broken ones from their parts.
+//! In: header, payload and key → out: a token in compact form. Private keys are those in `tests/keys`.
+//! May use: the same cryptography as `keys.rs`. Compiled into tests only.
+//! What is expected of the tokens stands in the tests, not here.
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P521_SHA512_FIXED_SIGNING, EcdsaKeyPair};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::{Algorithm, EncodingKey};
+
+use super::keys::CRYPTO;
+use super::{Verifier, ecdsa};
+use crate::options::TokenOptions;
+
+pub(super) const SECRET: &str = "the shared secret of these tests";
+pub(super) const NOW: u64 = 1_700_000_000;
+
+pub(super) const RSA_PUBLIC: &str = include_str!("../../tests/keys/rsa_2048.public.pem");
+pub(super) const RSA_PRIVATE: &str = include_str!("../../tests/keys/rsa_2048.private.pem");
+pub(super) const P256_PUBLIC: &str = include_str!("../../tests/keys/p256.public.pem");
+pub(super) const P256_PRIVATE: &str = include_str!("../../tests/keys/p256.private.pem");
+pub(super) const P384_PUBLIC: &str = include_str!("../../tests/keys/p384.public.pem");
+pub(super) const P384_PRIVATE: &str = include_str!("../../tests/keys/p384.private.pem");
+pub(super) const P521_PUBLIC: &str = include_str!("../../tests/keys/p521.public.pem");
+pub(super) const P521_PRIVATE: &str = include_str!("../../tests/keys/p521.private.pem");
+
+/// Only `hmac_secret_key` is set.
+pub(super) fn hmac_options() -> TokenOptions {
+    TokenOptions { hmac_secret_key: SECRET.to_owned(), ..TokenOptions::default() }
+}
+
+pub(super) fn verifier(options: &TokenOptions) -> Verifier {
+    Verifier::new(options, "client.token", false).expect("the options are valid")
+}
+
+/// A verifier that knows `SECRET`.
+pub(super) fn hmac() -> Verifier {
+    verifier(&hmac_options())
+}
+
+/// A genuine HS256 token of `SECRET`.
+pub(super) fn hs256(payload: &str) -> String {
+    signed(Algorithm::HS256, &EncodingKey::from_secret(SECRET.as_bytes()), payload)
+}
+
+/// A token with the plain header of its algorithm.
+pub(super) fn signed(algorithm: Algorithm, key: &EncodingKey, payload: &str) -> String {
+    with_header(&format!(r#"{{"alg":"{algorithm:?}"}}"#), algorithm, key, payload)
+}
+
+/// A token whose header may say anything.
+pub(super) fn with_header(
+    header: &str,
+    algorithm: Algorithm,
+    key: &EncodingKey,
+    payload: &str,
+) -> String {
+    let text = unsigned(header, payload);
+    let signer = (CRYPTO.signer_factory)(&algorithm, key).expect("the key is of the family");
+    let signature = signer.try_sign(text.as_bytes()).expect("the key signs");
+    format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+/// A token signed with ES512 by `P521_PRIVATE`, whose header may say anything.
+pub(super) fn es512(header: &str, payload: &str) -> String {
+    let text = unsigned(header, payload);
+    let (_, pkcs8) = ecdsa::contents(P521_PRIVATE).expect("the fixture is PEM");
+    let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P521_SHA512_FIXED_SIGNING, &pkcs8);
+    let key = key.expect("the fixture is an ECDSA key");
+    let signature = key.sign(&SystemRandom::new(), text.as_bytes()).expect("the key signs");
+    format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+/// Header and payload without a signature.
+pub(super) fn unsigned(header: &str, payload: &str) -> String {
+    format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload))
+}
+
+pub(super) fn rsa_private() -> EncodingKey {
+    EncodingKey::from_rsa_pem(RSA_PRIVATE.as_bytes()).expect("the fixture is an RSA key")
+}
+
+pub(super) fn ec_private(pem: &str) -> EncodingKey {
+    EncodingKey::from_ec_pem(pem.as_bytes()).expect("the fixture is an ECDSA key")
+}

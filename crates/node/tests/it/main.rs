@@ -1,0 +1,21 @@
+//! Everything the node does, seen from outside: dialogues with peers, the route of a message, properties, memory.
+//! In: scripts and random operations on a simulated node with virtual time → out: what each peer heard, compared.
+//! Uses: the public face of `fanwire-node` only. Never: sockets, clocks, sleeps.
+//! Change here: the list of rooms. The simulated node lives in `world.rs`, the language of the scripts in `script.rs`.
+#![forbid(unsafe_code)]
+
+mod api;
+mod connect;
+mod expiry;
+mod hostile;
+mod life;
+mod memory;
+mod model;
+mod publish;
+mod route;
+mod script;
+mod server_side;
+mod subscribe;
+mod threads;
+mod tokens;
+mod world;

@@ -1,0 +1,122 @@
+//! What connections and broadcasts cost in memory, counted by an allocator that counts.
+//! In: ten thousand connections, a thousand subscribers → out: bytes per connection, allocations per broadcast.
+//! Uses: `allocation-counter`, which counts per thread. Never: resident memory (the server's benchmark measures that).
+//! Change here: the limits, downwards.
+
+use std::sync::Arc;
+
+use allocation_counter::measure;
+use fanwire_node::{Broadcast, ConnectionKey, Hello, Outbox, PublishOptions};
+use fanwire_protocol::{Disconnect, Encoding, Publication};
+
+use crate::script::hello;
+use crate::world::{Record, World, options, protobuf};
+
+const CONNECTIONS: u32 = 10_000;
+
+/// Heap bytes per connection that is connected as a user of its own and subscribed to one channel.
+fn bytes_per_connection(channel: impl Fn(u32) -> String) -> u64 {
+    let mut world = World::with_shards(options(|_| {}), 1);
+    let allocated = measure(|| {
+        for index in 0..CONNECTIONS {
+            connect_and_subscribe(&mut world, index, &channel(index));
+        }
+    });
+    assert_eq!(world.node.counts().subscriptions, CONNECTIONS as usize);
+    u64::try_from(allocated.bytes_current).expect("more is held than before")
+        / u64::from(CONNECTIONS)
+}
+
+fn connect_and_subscribe(world: &mut World, index: u32, channel: &str) {
+    let hello = hello(&format!("json as user-{index:08}"));
+    connect_as(hello, world, index, channel);
+}
+
+fn connect_as(hello: Hello, world: &mut World, index: u32, channel: &str) {
+    let commands = format!(
+        "{{\"id\":1,\"connect\":{{}}}}\n{{\"id\":2,\"subscribe\":{{\"channel\":\"{channel}\"}}}}"
+    );
+    let frame = match hello.encoding {
+        Encoding::Json => commands.into_bytes(),
+        Encoding::Protobuf => protobuf(&commands),
+    };
+    let key = ConnectionKey { index, generation: 1 };
+    let (hub, mut record) = (&mut world.shards[0].hub, Record::default());
+    hub.open(key, hello, world.now);
+    hub.receive(key, &frame, world.now, &mut record);
+    assert_eq!(record.effects.len(), 2);
+}
+
+#[test]
+fn an_idle_connection_with_one_subscription_stays_under_half_a_kilobyte() {
+    let bytes = bytes_per_connection(|_| "news".into());
+    assert!(bytes <= 512, "{bytes} bytes per connection");
+}
+
+#[test]
+fn a_channel_of_its_own_costs_a_connection_less_than_two_hundred_bytes_more() {
+    let bytes = bytes_per_connection(|index| format!("personal:{index:08}").replace(':', "-"));
+    assert!(bytes <= 712, "{bytes} bytes per connection");
+}
+
+#[test]
+fn a_forgotten_connection_leaves_nothing_behind_but_room() {
+    let mut world = World::with_shards(options(|_| {}), 1);
+    let round = |world: &mut World| {
+        for index in 0..100 {
+            connect_and_subscribe(world, index, &format!("channel-{index}"));
+        }
+        for index in 0..100 {
+            let key = ConnectionKey { index, generation: 1 };
+            world.shards[0].hub.close(key, world.now);
+        }
+    };
+    round(&mut world);
+    let second = measure(|| round(&mut world));
+    assert!(second.bytes_current <= 0, "{} bytes are left", second.bytes_current);
+}
+
+/// An outbox that only counts.
+#[derive(Default)]
+struct Count {
+    deliveries: usize,
+}
+
+impl Outbox for Count {
+    fn send(&mut self, _connection: ConnectionKey, _message: &[u8]) {}
+
+    fn deliver(&mut self, _connection: u32, _broadcast: &Arc<Broadcast>) {
+        self.deliveries += 1;
+    }
+
+    fn ping(&mut self, _connection: ConnectionKey) {}
+
+    fn disconnect(&mut self, _connection: ConnectionKey, _disconnect: &Disconnect) {}
+}
+
+/// Allocations of one broadcast in the hub, from the inbox to the last subscriber.
+fn allocations_per_broadcast(encoding: &str, subscribers: u32) -> u64 {
+    let mut world = World::with_shards(options(|_| {}), 1);
+    for index in 0..subscribers {
+        connect_as(hello(encoding), &mut world, index, "news");
+    }
+    let publication = Publication { data: "{}".into(), ..Publication::default() };
+    let published = world.node.publish("news", publication, PublishOptions::default(), world.now);
+    published.expect("published");
+    let letter = world.shards[0].mailbox.take().remove(0);
+    let mut count = Count::default();
+    let allocated = measure(|| world.shards[0].hub.notice(letter, world.now, &mut count));
+    assert_eq!(count.deliveries, subscribers as usize);
+    allocated.count_total
+}
+
+#[test]
+fn a_broadcast_allocates_nothing_per_subscriber() {
+    let one = allocations_per_broadcast("json", 1);
+    assert_eq!(allocations_per_broadcast("json", 1_000), one);
+}
+
+#[test]
+fn where_nobody_speaks_json_the_hub_encodes_nothing() {
+    assert_eq!(allocations_per_broadcast("protobuf", 1_000), 0);
+}

@@ -1,0 +1,228 @@
+//! Publishing (protocol §16, server API §3 publish): by clients and by the API, and who hears it how.
+//! In: dialogues → out: order of checks, `info`, mixed encodings, data that is not JSON.
+//! Uses: `world`, `script`. Never: several threads (see `threads.rs`).
+//! Change here: tests of the publish command and of `Node::publish`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use fanwire_node::broker::{Broker, BrokerError};
+use fanwire_node::options::{DataFormat, Namespace};
+use fanwire_node::{Node, Options, Position, PublishOptions};
+use fanwire_protocol::{ErrorCode, Publication};
+
+use crate::script::{hello, play_in_both};
+use crate::world::{UNIX, World, options};
+
+fn check(options: &Options, rest: &str) {
+    let connected = r#"
+        ada opens
+        ada > {"id":1,"connect":{}}
+        ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}
+    "#;
+    play_in_both(options, &format!("{connected}{rest}"));
+}
+
+fn publication(data: &'static [u8]) -> Publication {
+    Publication { data: data.into(), ..Publication::default() }
+}
+
+#[test]
+fn a_publisher_hears_its_own_publication_with_its_info() {
+    check(
+        &options(|_| {}),
+        r#"
+        ada > {"id":2,"subscribe":{"channel":"a"}}
+        ada < {"id":2,"subscribe":{}}
+        ada > {"id":3,"publish":{"channel":"a","data":{"text":"<hi>"}}}
+        ada < {"id":3,"publish":{}}
+        ada < {"push":{"channel":"a","pub":{"data":{"text":"<hi>"},"info":{"user":"","client":"ada"}}}}
+    "#,
+    );
+}
+
+#[test]
+fn checks_come_in_order_102_then_107_then_103() {
+    check(
+        &options(|options| options.channel.without_namespace = Namespace::default()),
+        r#"
+        ada > {"id":2,"publish":{"channel":"x:a"}}
+        ada < {"id":2,"error":{"code":102,"message":"unknown channel"}}
+        ada > {"id":3,"publish":{"channel":"a"}}
+        ada < {"id":3,"error":{"code":107,"message":"bad request"}}
+        ada > {"id":4,"publish":{"channel":"a","data":1}}
+        ada < {"id":4,"error":{"code":103,"message":"permission denied"}}
+    "#,
+    );
+}
+
+#[test]
+fn where_only_subscribers_may_publish_one_has_to_subscribe_first() {
+    check(
+        &options(|options| {
+            let open = &mut options.channel.without_namespace;
+            open.allow_publish_for_client = false;
+            open.allow_publish_for_subscriber = true;
+        }),
+        r#"
+        ada > {"id":2,"publish":{"channel":"a","data":1}}\n{"id":3,"subscribe":{"channel":"a"}}
+        ada < {"id":2,"error":{"code":103,"message":"permission denied"}}
+        ada < {"id":3,"subscribe":{}}
+        ada > {"id":4,"publish":{"channel":"a","data":2}}
+        ada < {"id":4,"publish":{}}
+        ada < {"push":{"channel":"a","pub":{"data":2,"info":{"user":"","client":"ada"}}}}
+    "#,
+    );
+}
+
+#[test]
+fn peers_of_both_encodings_hear_each_other() {
+    World::new(options(|_| {})).play(
+        r#"
+        ada opens json
+        bob opens protobuf
+        ada > {"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"a"}}
+        bob > {"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"a"}}
+        ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}
+        ada < {"id":2,"subscribe":{}}
+        bob < {"id":1,"connect":{"client":"bob","version":"test","ping":25,"pong":true}}
+        bob < {"id":2,"subscribe":{}}
+        ada > {"id":3,"publish":{"channel":"a","data":{"from":"ada"}}}
+        ada < {"id":3,"publish":{}}
+        bob > {"id":3,"publish":{"channel":"a","data":{"from":"bob"}}}
+        bob < {"push":{"channel":"a","pub":{"data":{"from":"ada"},"info":{"user":"","client":"ada"}}}}
+        bob < {"id":3,"publish":{}}
+        bob < {"push":{"channel":"a","pub":{"data":{"from":"bob"},"info":{"user":"","client":"bob"}}}}
+        ada < {"push":{"channel":"a","pub":{"data":{"from":"ada"},"info":{"user":"","client":"ada"}}}}
+        ada < {"push":{"channel":"a","pub":{"data":{"from":"bob"},"info":{"user":"","client":"bob"}}}}
+    "#,
+    );
+}
+
+#[test]
+fn json_subscribers_of_data_that_is_not_json_are_3506_and_the_others_hear_it() {
+    let mut world = World::with_shards(options(|_| {}), 1);
+    world.play(
+        r#"
+        ada opens json
+        bob opens protobuf
+        eve opens json
+        ada > {"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"a"}}
+        ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}
+        ada < {"id":2,"subscribe":{}}
+        eve > {"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"b"}}
+        eve < {"id":1,"connect":{"client":"eve","version":"test","ping":25,"pong":true}}
+        eve < {"id":2,"subscribe":{}}
+        bob > {"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"a"}}
+        bob < {"id":1,"connect":{"client":"bob","version":"test","ping":25,"pong":true}}
+        bob < {"id":2,"subscribe":{}}
+    "#,
+    );
+    let hub = &mut world.shards[0].hub;
+    let before = hub.counters().deliveries.value();
+    let published =
+        world.node.publish("a", publication(b"boom"), PublishOptions::default(), world.now);
+    published.expect("any data by default");
+    let mut record = crate::world::Record::default();
+    for notice in world.shards[0].mailbox.take() {
+        world.shards[0].hub.notice(notice, world.now, &mut record);
+    }
+    let mut seen: Vec<_> = record.effects.iter().map(|(index, effect)| (*index, effect)).collect();
+    assert!(matches!(seen.remove(0), (1, crate::world::Effect::Publication(_))), "bob");
+    assert!(
+        matches!(seen.remove(0), (0, crate::world::Effect::Disconnect(d)) if d.code == 3506),
+        "ada"
+    );
+    assert!(seen.is_empty());
+    assert_eq!(world.shards[0].hub.counters().deliveries.value(), before + 1);
+    assert_eq!(world.node.counts().subscriptions, 2);
+}
+
+#[test]
+fn the_api_is_checked_like_clients_but_needs_no_permission() {
+    let mut options = options(|options| {
+        options.channel.without_namespace = Namespace::default();
+        options.channel.namespaces.push(Namespace {
+            name: "objects".into(),
+            publication_data_format: DataFormat::JsonObject,
+            ..Namespace::default()
+        });
+    });
+    options.client.channel_limit = 1;
+    let world = World::new(options);
+    let publish = |channel: &str, data| {
+        world.node.publish(channel, publication(data), PublishOptions::default(), world.now)
+    };
+    assert_eq!(publish("a", b"1").map(|position| position.offset), Ok(0));
+    assert_eq!(publish("", b"1"), Err(ErrorCode::BAD_REQUEST));
+    assert_eq!(publish("a", b""), Err(ErrorCode::BAD_REQUEST));
+    assert_eq!(publish("x:a", b"1"), Err(ErrorCode::UNKNOWN_CHANNEL));
+    assert_eq!(publish("objects:a", b"1"), Err(ErrorCode::BAD_REQUEST));
+    assert!(publish("objects:a", b"{}").is_ok());
+}
+
+#[test]
+fn a_repeated_idempotency_key_is_heard_once() {
+    let mut world = World::new(options(|_| {}));
+    world.connected("ada", hello(""));
+    world.play(
+        "ada > {\"id\":2,\"subscribe\":{\"channel\":\"a\"}}\n ada < {\"id\":2,\"subscribe\":{}}",
+    );
+    let once = PublishOptions { idempotency_key: "k".into(), ..PublishOptions::default() };
+    for _ in 0..2 {
+        world.node.publish("a", publication(b"1"), once.clone(), world.now).expect("published");
+    }
+    world.settle();
+    world.play("ada < {\"push\":{\"channel\":\"a\",\"pub\":{\"data\":1}}}");
+}
+
+#[test]
+fn what_nobody_listens_to_reaches_no_inbox() {
+    let mut world = World::new(options(|_| {}));
+    world.connected("ada", hello(""));
+    world.play(
+        "ada > {\"id\":2,\"subscribe\":{\"channel\":\"a\"}}\n ada < {\"id\":2,\"subscribe\":{}}",
+    );
+    for channel in ["a", "b"] {
+        let options = PublishOptions::default();
+        world.node.publish(channel, publication(b"1"), options, world.now).expect("published");
+    }
+    let notices: Vec<_> = world.shards.iter().map(|shard| shard.mailbox.take().len()).collect();
+    assert_eq!(notices, [1, 0], "only the shard of the one subscriber, only its channel");
+}
+
+/// A broker that cannot be reached.
+struct Unreachable;
+
+impl Broker for Unreachable {
+    fn publish(
+        &self,
+        _channel: &str,
+        _publication: Publication,
+        _options: &PublishOptions,
+        _now: Instant,
+    ) -> Result<Position, BrokerError> {
+        Err(BrokerError::Unavailable)
+    }
+
+    fn subscribe(&self, _channel: &str) {}
+
+    fn unsubscribe(&self, _channel: &str) {}
+}
+
+#[test]
+fn a_broker_that_fails_is_error_100_and_temporary() {
+    let now = Instant::now();
+    let node = Node::with_broker(options(|_| {}), now, UNIX * 1000, |_| Arc::new(Unreachable));
+    let mut world = World::around(node.expect("the options are good"), now, 1);
+    let options = PublishOptions::default();
+    let published = world.node.publish("a", publication(b"1"), options, now);
+    assert_eq!(published, Err(ErrorCode::INTERNAL));
+    world.connected("ada", hello(""));
+    world.play(
+        r#"
+        ada > {"id":2,"publish":{"channel":"a","data":1}}
+        ada < {"id":2,"error":{"code":100,"message":"internal server error","temporary":true}}
+    "#,
+    );
+}

@@ -1,0 +1,129 @@
+//! The language in which tests write dialogues, so that a test reads like what happens on the wire.
+//! In: a script of lines (see `World::play`) → out: a panic at the first line that did not happen.
+//! Uses: `world`. Never: anything of the node directly.
+//! Change here: words of the language.
+
+use std::time::Duration;
+
+use fanwire_node::{Hello, Options, PublishOptions};
+use fanwire_protocol::{Encoding, Publication};
+
+use crate::world::World;
+
+impl World {
+    /// Plays a dialogue, in which one line is one event:
+    ///
+    /// ```text
+    /// ada opens                         (also: opens protobuf, opens frame_ping, opens as USER)
+    /// ada > {"id":1,"connect":{}}       she says this; `$ada` stands for her client id, `\n` for a line break
+    /// ada < {"id":1,"connect":{}}       the next thing she hears; client ids read as names
+    /// ada x 3501 bad request            the next thing is this disconnect
+    /// ada hears nothing                 there is nothing she has not read
+    /// ada closes                        her socket is gone
+    /// ada sleeps                        she answers no pings any more, and hears them
+    /// api > news {"a":1}                the server API publishes
+    /// wait 25s                          time passes (also: 500ms); who is awake answers pings
+    /// ada awaits 25s                    time passes until she hears something, at most so much
+    /// ```
+    ///
+    /// At the end everybody must have read everything.
+    pub(crate) fn play(&mut self, script: &str) {
+        for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            self.play_line(line);
+        }
+        assert_eq!(self.unread(), [], "heard, but not in the script");
+    }
+
+    fn play_line(&mut self, line: &str) {
+        let (name, rest) = line.split_once(' ').expect("NAME WORD …");
+        let (word, text) = rest.split_once(' ').unwrap_or((rest, ""));
+        match (name, word) {
+            ("wait", _) => self.wait(duration(rest)),
+            ("api", ">") => {
+                let (channel, data) = text.split_once(' ').expect("CHANNEL DATA");
+                self.publish(channel, data);
+            }
+            (_, "opens") => self.open(name, hello(text)),
+            (_, ">") => {
+                let text = self.with_ids(text).replace("\\n", "\n");
+                self.say(name, &text);
+            }
+            (_, "<") => {
+                assert_eq!(self.heard(name).as_deref(), Some(text), "at: {line}");
+            }
+            (_, "x") => {
+                assert_eq!(self.heard(name).as_deref(), Some(rest), "at: {line}");
+            }
+            (_, "awaits") => self.await_news(name, duration(text)),
+            (_, "hears") => assert_eq!(self.heard(name), None, "at: {line}"),
+            (_, "closes") => self.close(name),
+            (_, "sleeps") => self.keeps_silent(name),
+            _ => panic!("not a line of a script: {line}"),
+        }
+    }
+
+    pub(crate) fn publish(&mut self, channel: &str, data: &str) {
+        let publication = Publication { data: data.to_owned().into(), ..Publication::default() };
+        let published =
+            self.node.publish(channel, publication, PublishOptions::default(), self.now);
+        published.expect("the API may publish");
+        self.settle();
+    }
+
+    /// Opens and connects a peer and forgets what it heard.
+    pub(crate) fn connected(&mut self, name: &str, hello: Hello) {
+        self.open(name, hello);
+        self.say(name, r#"{"id":1,"connect":{}}"#);
+        let reply = self.heard(name).expect("a connect reply");
+        assert!(reply.contains(r#""client":"#), "{reply}");
+    }
+
+    fn with_ids(&self, text: &str) -> String {
+        let mut pieces = text.split('$');
+        let mut whole = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let end = piece.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(piece.len());
+            let (name, rest) = piece.split_at(end);
+            match self.try_id(name) {
+                Some(id) => whole.push_str(id),
+                None => whole.extend(["$", name]),
+            }
+            whole.push_str(rest);
+        }
+        whole
+    }
+}
+
+/// Plays one script in a fresh world for each encoding: `opens` means that encoding.
+pub(crate) fn play_in_both(options: &Options, script: &str) {
+    for encoding in ["json", "protobuf"] {
+        let script = script.replace(" opens", &format!(" opens {encoding}"));
+        World::new(options.clone()).play(&script);
+    }
+}
+
+pub(crate) fn hello(words: &str) -> Hello {
+    let mut hello =
+        Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user: None };
+    let mut words = words.split_whitespace();
+    while let Some(word) = words.next() {
+        match word {
+            "json" => hello.encoding = Encoding::Json,
+            "protobuf" => hello.encoding = Encoding::Protobuf,
+            "frame_ping" => hello.frame_ping = true,
+            "as" => hello.user = words.next().map(str::to_owned),
+            other => panic!("nobody opens {other}"),
+        }
+    }
+    hello
+}
+
+fn duration(text: &str) -> Duration {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).expect("a unit"));
+    let number = number.parse().expect("a number");
+    match unit {
+        "s" => Duration::from_secs(number),
+        "ms" => Duration::from_millis(number),
+        other => panic!("no unit of time: {other}"),
+    }
+}

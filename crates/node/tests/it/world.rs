@@ -1,0 +1,324 @@
+//! A simulated node: several hubs, peers instead of sockets, and a time that only moves when told.
+//! In: frames of peers, API calls, waiting → out: what each peer heard, in order.
+//! Uses: `Node`, `Hub`, an `Outbox` that records, an `Inbox` that queues. Never: real time.
+//! Change here: the simulation. How tests write dialogues lives in `script.rs`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use fanwire_node::{Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox};
+use fanwire_protocol::{Command, Commands, Disconnect, Encoding, Reply, encode_reply};
+use prost::Message as _;
+
+/// Unix seconds at which every world begins.
+pub(crate) const UNIX: u64 = 1_800_000_000;
+
+/// A node whose channels are open to everybody, and to whom `change` happened before its start.
+pub(crate) fn options(change: impl FnOnce(&mut Options)) -> Options {
+    let mut options = Options { version: "test".into(), ..Options::default() };
+    options.client.allow_anonymous_connect_without_token = true;
+    let open = &mut options.channel.without_namespace;
+    open.allow_subscribe_for_client = true;
+    open.allow_subscribe_for_anonymous = true;
+    open.allow_publish_for_client = true;
+    open.allow_publish_for_anonymous = true;
+    change(&mut options);
+    options
+}
+
+pub(crate) struct World {
+    pub(crate) node: Arc<Node>,
+    pub(crate) now: Instant,
+    pub(crate) shards: Vec<Shard>,
+    peers: BTreeMap<String, Peer>,
+}
+
+/// A hub with what surrounds it in a server.
+pub(crate) struct Shard {
+    pub(crate) hub: Hub,
+    pub(crate) mailbox: Arc<Mailbox>,
+    opened: u32,
+}
+
+struct Peer {
+    shard: usize,
+    key: ConnectionKey,
+    encoding: Encoding,
+    /// Client id, once heard.
+    id: String,
+    heard: VecDeque<String>,
+    answers_pings: bool,
+}
+
+impl World {
+    pub(crate) fn new(options: Options) -> Self {
+        Self::with_shards(options, 2)
+    }
+
+    pub(crate) fn with_shards(options: Options, shards: usize) -> Self {
+        let now = Instant::now();
+        let node = Node::starting_at(options, now, UNIX * 1000).expect("the options are good");
+        Self::around(node, now, shards)
+    }
+
+    /// A world with a node of the test's own making.
+    pub(crate) fn around(node: Arc<Node>, now: Instant, shards: usize) -> Self {
+        let shards = (0..shards).map(|_| Shard::new(&node)).collect();
+        Self { node, now, shards, peers: BTreeMap::new() }
+    }
+
+    /// Opens a connection on the shard with the fewest.
+    pub(crate) fn open(&mut self, name: &str, hello: Hello) {
+        let opened = self.shards.iter().map(|shard| shard.opened);
+        let shard = opened.enumerate().min_by_key(|(_, opened)| *opened).expect("a shard").0;
+        let index = self.shards[shard].opened;
+        self.shards[shard].opened += 1;
+        let key = ConnectionKey { index, generation: index + 7 };
+        let encoding = hello.encoding;
+        self.shards[shard].hub.open(key, hello, self.now);
+        let (id, heard) = (String::new(), VecDeque::new());
+        self.peers
+            .insert(name.into(), Peer { shard, key, encoding, id, heard, answers_pings: true });
+    }
+
+    pub(crate) fn key(&self, name: &str) -> ConnectionKey {
+        self.peer(name).key
+    }
+
+    pub(crate) fn shard_of(&mut self, name: &str) -> &mut Shard {
+        let shard = self.peer(name).shard;
+        &mut self.shards[shard]
+    }
+
+    pub(crate) fn id(&self, name: &str) -> &str {
+        &self.peer(name).id
+    }
+
+    /// `None` when there is no such peer.
+    pub(crate) fn try_id(&self, name: &str) -> Option<&str> {
+        self.peers.get(name).map(|peer| peer.id.as_str())
+    }
+
+    pub(crate) fn keeps_silent(&mut self, name: &str) {
+        self.peers.get_mut(name).expect("opened").answers_pings = false;
+    }
+
+    pub(crate) fn close(&mut self, name: &str) {
+        let (shard, key) = (self.peer(name).shard, self.peer(name).key);
+        self.shards[shard].hub.close(key, self.now);
+    }
+
+    /// A peer says JSON commands, in its own encoding.
+    pub(crate) fn say(&mut self, name: &str, text: &str) {
+        let frame = match self.peer(name).encoding {
+            Encoding::Json => text.as_bytes().to_vec(),
+            Encoding::Protobuf => protobuf(text),
+        };
+        self.say_bytes(name, &frame);
+    }
+
+    pub(crate) fn say_bytes(&mut self, name: &str, frame: &[u8]) {
+        let (shard, key) = (self.peer(name).shard, self.peer(name).key);
+        let mut record = Record::default();
+        self.shards[shard].hub.receive(key, frame, self.now, &mut record);
+        self.hear(shard, record);
+        self.settle();
+    }
+
+    /// A native pong frame.
+    pub(crate) fn pong_frame(&mut self, name: &str) {
+        let key = self.key(name);
+        self.shard_of(name).hub.pong(key);
+    }
+
+    /// What a peer has heard and not read yet: messages as JSON, `ping frame`, or `x CODE REASON`.
+    pub(crate) fn heard(&mut self, name: &str) -> Option<String> {
+        self.peers.get_mut(name).expect("opened").heard.pop_front()
+    }
+
+    /// Peers with something unread.
+    pub(crate) fn unread(&self) -> Vec<(&str, &str)> {
+        let unread = self.peers.iter();
+        unread
+            .flat_map(|(name, peer)| {
+                peer.heard.iter().map(move |text| (name.as_str(), text.as_str()))
+            })
+            .collect()
+    }
+
+    /// Lets the notices of all mailboxes arrive.
+    pub(crate) fn settle(&mut self) {
+        for shard in 0..self.shards.len() {
+            let notices = self.shards[shard].mailbox.take();
+            let mut record = Record::default();
+            for notice in notices {
+                self.shards[shard].hub.notice(notice, self.now, &mut record);
+            }
+            self.hear(shard, record);
+        }
+    }
+
+    /// Time passes, from one deadline to the next.
+    pub(crate) fn wait(&mut self, duration: Duration) {
+        self.wait_while(duration, |_| true);
+    }
+
+    /// Time passes until a peer hears something.
+    pub(crate) fn await_news(&mut self, name: &str, at_most: Duration) {
+        self.wait_while(at_most, |world| world.peer(name).heard.is_empty());
+    }
+
+    fn wait_while(&mut self, duration: Duration, go_on: impl Fn(&Self) -> bool) {
+        let until = self.now + duration;
+        while go_on(self) {
+            let deadlines = self.shards.iter().filter_map(|shard| shard.hub.next_deadline());
+            let next = deadlines.min().filter(|next| *next <= until);
+            self.now = self.now.max(next.unwrap_or(until));
+            for shard in 0..self.shards.len() {
+                let mut record = Record::default();
+                self.shards[shard].hub.advance(self.now, &mut record);
+                self.hear(shard, record);
+            }
+            self.settle();
+            if next.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn peer(&self, name: &str) -> &Peer {
+        self.peers.get(name).unwrap_or_else(|| panic!("{name} was not opened"))
+    }
+
+    /// Hands effects to their peers; a peer that answers pings does so at once.
+    fn hear(&mut self, shard: usize, record: Record) {
+        let mut pongs = Vec::new();
+        for (index, effect) in record.effects {
+            let peer = (self.peers.iter_mut())
+                .find(|(_, peer)| peer.shard == shard && peer.key.index == index);
+            let Some((name, peer)) = peer else { continue };
+            let text = effect.text(peer.encoding);
+            if peer.answers_pings && (text == "{}" || text == "ping frame") {
+                pongs.push((name.clone(), text));
+                continue;
+            }
+            peer.learn_id(&text);
+            peer.heard.push_back(text);
+        }
+        for (name, ping) in pongs {
+            if ping == "{}" { self.say(&name, "{}") } else { self.pong_frame(&name) }
+        }
+        self.name_ids();
+    }
+
+    /// Client ids are random; in what peers heard they are replaced by the names of the peers.
+    fn name_ids(&mut self) {
+        let ids: Vec<_> =
+            self.peers.iter().map(|(name, peer)| (peer.id.clone(), name.clone())).collect();
+        for peer in self.peers.values_mut() {
+            for text in &mut peer.heard {
+                for (id, name) in ids.iter().filter(|(id, _)| !id.is_empty()) {
+                    *text = text.replace(id, name);
+                }
+            }
+        }
+    }
+}
+
+impl Peer {
+    fn learn_id(&mut self, text: &str) {
+        if let Some((_, rest)) = text.split_once(r#""connect":{"client":""#) {
+            self.id = rest.split('"').next().unwrap_or_default().to_owned();
+        }
+    }
+}
+
+impl Shard {
+    pub(crate) fn new(node: &Arc<Node>) -> Self {
+        let mailbox = Arc::new(Mailbox::default());
+        let id = node.attach(Arc::clone(&mailbox) as _);
+        Self { hub: Hub::new(Arc::clone(node), id), mailbox, opened: 0 }
+    }
+}
+
+/// An inbox that only keeps.
+#[derive(Default)]
+pub(crate) struct Mailbox(Mutex<Vec<Notice>>);
+
+impl Mailbox {
+    pub(crate) fn take(&self) -> Vec<Notice> {
+        std::mem::take(&mut *self.0.lock().expect("nobody panicked inside"))
+    }
+}
+
+impl Inbox for Mailbox {
+    fn push(&self, notice: Notice) {
+        self.0.lock().expect("nobody panicked inside").push(notice);
+    }
+}
+
+/// An outbox that remembers what happened to which connection.
+#[derive(Default)]
+pub(crate) struct Record {
+    pub(crate) effects: Vec<(u32, Effect)>,
+}
+
+pub(crate) enum Effect {
+    Message(Vec<u8>),
+    Publication(Arc<Broadcast>),
+    PingFrame,
+    Disconnect(Disconnect),
+}
+
+impl Effect {
+    fn text(&self, encoding: Encoding) -> String {
+        match self {
+            Self::Message(bytes) => json(encoding, bytes),
+            Self::Publication(broadcast) => {
+                json(encoding, broadcast.message(encoding).expect("delivered only if it exists"))
+            }
+            Self::PingFrame => "ping frame".into(),
+            Self::Disconnect(disconnect) => format!("x {} {}", disconnect.code, disconnect.reason),
+        }
+    }
+}
+
+impl Outbox for Record {
+    fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
+        self.effects.push((connection.index, Effect::Message(message.to_vec())));
+    }
+
+    fn deliver(&mut self, connection: u32, broadcast: &Arc<Broadcast>) {
+        self.effects.push((connection, Effect::Publication(Arc::clone(broadcast))));
+    }
+
+    fn ping(&mut self, connection: ConnectionKey) {
+        self.effects.push((connection.index, Effect::PingFrame));
+    }
+
+    fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
+        self.effects.push((connection.index, Effect::Disconnect(disconnect.clone())));
+    }
+}
+
+/// JSON commands as one Protobuf frame.
+pub(crate) fn protobuf(text: &str) -> Vec<u8> {
+    let mut frame = Vec::new();
+    for command in Commands::new(Encoding::Json, text.as_bytes()) {
+        let command: Command = command.expect("tests say good JSON");
+        command.encode_length_delimited(&mut frame).expect("a Vec grows");
+    }
+    frame
+}
+
+/// One message as JSON text, whatever it was encoded in.
+pub(crate) fn json(encoding: Encoding, message: &[u8]) -> String {
+    let mut text = message.to_vec();
+    if encoding == Encoding::Protobuf {
+        let reply = Reply::decode_length_delimited(message).expect("one message of Protobuf");
+        text.clear();
+        encode_reply(Encoding::Json, &reply, &mut text).expect("payloads of tests are JSON");
+    }
+    String::from_utf8(text).expect("JSON is text")
+}
