@@ -1,0 +1,82 @@
+//! The server API behind all its faces: the node, the settings and the counters.
+//! In: one typed command. Out: its typed outcome or an `ApiError`, counted and timed.
+//! Uses the node and the clock; knows neither HTTP nor JSON text.
+//! What a method does is changed in `method/NAME.rs`; which methods exist, in `method`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use fanwire_node::Node;
+use uuid::Uuid;
+
+use crate::{ApiError, ApiOptions, Command, Counters, Method, Outcome};
+
+/// The methods of the server API over one node. Cheap to call from many threads at once.
+pub struct Api {
+    pub(crate) node: Arc<Node>,
+    pub(crate) options: ApiOptions,
+    pub(crate) uid: String,
+    pub(crate) started_at: Instant,
+    counters: Counters,
+    closing: AtomicBool,
+}
+
+impl Api {
+    /// An API over `node`; its uptime begins now.
+    pub fn new(node: Arc<Node>, options: ApiOptions) -> Self {
+        Self {
+            node,
+            options,
+            uid: Uuid::new_v4().to_string(),
+            started_at: Instant::now(),
+            counters: Counters::default(),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    /// Runs one command, whichever it is.
+    ///
+    /// # Errors
+    /// The error of the method; 108 for a method that is not built yet.
+    pub fn run(&self, command: Command) -> Result<Outcome, ApiError> {
+        match command {
+            Command::Publish(request) => self.publish(request).map(Outcome::Publish),
+            Command::Broadcast(request) => self.broadcast(request).map(Outcome::Broadcast),
+            Command::Unsubscribe(request) => self.unsubscribe(request).map(Outcome::Unsubscribe),
+            Command::Disconnect(request) => self.disconnect(request).map(Outcome::Disconnect),
+            Command::Info(request) => self.info(request).map(Outcome::Info),
+            Command::Rpc(request) => self.rpc(request).map(Outcome::Rpc),
+            Command::Channels(request) => self.channels(request).map(Outcome::Channels),
+            Command::Batch(request) => Ok(Outcome::Batch(self.batch(request))),
+            Command::Unavailable(method) => self.measure(method, |_| Err(ApiError::NOT_AVAILABLE)),
+        }
+    }
+
+    /// How often each method was called, how often it failed and how long it took.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// From now on the HTTP face answers 503: the process is going away.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether `close` was called.
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    /// Runs `work` with the time it started at and counts it under `method`.
+    pub(crate) fn measure<T>(
+        &self,
+        method: Method,
+        work: impl FnOnce(Instant) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        let started_at = Instant::now();
+        let outcome = work(started_at);
+        self.counters.record(method, started_at.elapsed(), outcome.is_err());
+        outcome
+    }
+}

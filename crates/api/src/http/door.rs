@@ -1,0 +1,126 @@
+//! The door of the HTTP face: who may come in, and how much they may bring.
+//! In: a request. Out: its body, or a `Refusal` in plain text.
+//! Uses the configured key and limit; never looks into the body.
+//! Keys are changed in the configuration (`http_api`); errors of methods live in `ApiError`.
+
+use std::hint::black_box;
+
+use axum::extract::rejection::StringRejection;
+use axum::extract::{FromRequest as _, Query, Request};
+use axum::response::{IntoResponse, Response};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode, Uri};
+use serde::Deserialize;
+
+use crate::Api;
+use crate::counters::{Counters, RefusalKind};
+
+/// Why a request does not reach a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Closing,
+    Unauthorized,
+    TooLarge,
+    Unreadable,
+    Malformed,
+}
+
+/// Checks the key and reads the body, in this order, so that strangers cost no memory. JSON is UTF-8 (RFC 8259 §8.1),
+/// also in the parts of a body that nobody reads.
+pub(super) async fn receive(api: &Api, request: Request) -> Result<String, Refusal> {
+    if api.is_closing() {
+        return Err(Refusal::Closing);
+    }
+    if !api.options.insecure && !is_authorized(&api.options.key, request.headers(), request.uri()) {
+        return Err(Refusal::Unauthorized);
+    }
+    String::from_request(request, &()).await.map_err(|rejection| refusal_of(&rejection))
+}
+
+/// Whether a request shows the key: in `X-API-Key`, else in `Authorization: apikey …`; if that failed, in `?api_key=`.
+/// An empty configured key lets nobody in.
+fn is_authorized(key: &str, headers: &HeaderMap, uri: &Uri) -> bool {
+    if key.is_empty() {
+        return false;
+    }
+    let from_headers = match text(headers, X_API_KEY) {
+        Some(given) if !given.is_empty() => Some(given),
+        _ => text(headers, AUTHORIZATION.as_str()).and_then(authorization_key),
+    };
+    from_headers.is_some_and(|given| is_equal(key, given))
+        || query_key(uri).is_some_and(|given| is_equal(key, &given))
+}
+
+impl Refusal {
+    pub(super) fn record(self, counters: &Counters) {
+        match self {
+            Self::Unauthorized => counters.record_refusal(RefusalKind::Unauthorized),
+            Self::TooLarge => counters.record_refusal(RefusalKind::TooLarge),
+            Self::Malformed => counters.record_refusal(RefusalKind::Malformed),
+            Self::Closing | Self::Unreadable => (),
+        }
+    }
+
+    fn status(self) -> StatusCode {
+        match self {
+            Self::Closing => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Unreadable => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Malformed => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        let text = status.canonical_reason().expect("every status above has a name");
+        (status, text).into_response()
+    }
+}
+
+fn refusal_of(rejection: &StringRejection) -> Refusal {
+    match rejection {
+        StringRejection::InvalidUtf8(_) => Refusal::Malformed,
+        _ if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Refusal::TooLarge,
+        _ => Refusal::Unreadable,
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The key of `apikey KEY`; the scheme's case does not matter.
+fn authorization_key(value: &str) -> Option<&str> {
+    let mut words = value.split_ascii_whitespace();
+    let scheme = words.next()?;
+    let key = words.next()?;
+    (scheme.eq_ignore_ascii_case("apikey") && words.next().is_none()).then_some(key)
+}
+
+fn query_key(uri: &Uri) -> Option<String> {
+    let query = Query::<KeyQuery>::try_from_uri(uri).ok()?;
+    query.0.api_key
+}
+
+#[derive(Deserialize)]
+struct KeyQuery {
+    api_key: Option<String>,
+}
+
+/// Compares in a time that depends on the length of what was given, not on where it differs.
+fn is_equal(key: &str, given: &str) -> bool {
+    let key = key.as_bytes();
+    let mut difference = key.len() ^ given.len();
+    for (index, byte) in given.bytes().enumerate() {
+        difference |= usize::from(byte ^ key[index % key.len()]);
+    }
+    black_box(difference) == 0
+}
+
+const X_API_KEY: &str = "x-api-key";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! The old single path: `POST /api` with `{"method":…,"params":{…}}`, one or several after another.
+//! In: a body of concatenated JSON commands. Out: one reply per command, separated by newlines.
+//! Uses the same commands as the method paths; errors always stand in the body.
+//! The numbers of methods are rows of `Method`'s table.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use serde::de::{Deserializer, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::door::{self, Refusal};
+use super::reply::{Bare, Envelope, ok_json};
+use super::{Api, Command, Method, decode};
+use crate::json::{Object, or_default};
+use crate::{ApiError, Outcome};
+
+/// Runs all commands of the body, once all of it was understood.
+pub(super) async fn call(api: Arc<Api>, request: Request) -> Response {
+    match door::receive(&api, request).await.and_then(|body| commands(&body)) {
+        Ok(commands) => ok_json(StatusCode::OK, run_all(&api, commands)),
+        Err(refusal) => {
+            refusal.record(api.counters());
+            refusal.into_response()
+        }
+    }
+}
+
+fn commands(body: &str) -> Result<Vec<LegacyCommand>, Refusal> {
+    let stream = serde_json::Deserializer::from_str(body).into_iter::<Object<LegacyCommand>>();
+    let commands: Result<Vec<_>, _> = stream.map(|read| read.map(|object| object.0)).collect();
+    match commands {
+        Ok(commands) if !commands.is_empty() => Ok(commands),
+        _ => Err(Refusal::Malformed),
+    }
+}
+
+fn run_all(api: &Api, commands: Vec<LegacyCommand>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for command in commands {
+        if !out.is_empty() {
+            out.push(b'\n');
+        }
+        let outcome = command.decoded().and_then(|known| api.run(known));
+        write_reply(command.id, &outcome, &mut out);
+    }
+    out
+}
+
+fn write_reply(id: u32, outcome: &Result<Outcome, ApiError>, out: &mut Vec<u8>) {
+    let answer = match outcome {
+        Ok(outcome) => Envelope::Result(Bare(outcome)),
+        Err(error) => Envelope::Error(*error),
+    };
+    let reply = LegacyReply { id, answer };
+    serde_json::to_writer(out, &reply).expect("replies have string keys and no failing values");
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct LegacyCommand {
+    #[serde(deserialize_with = "or_default")]
+    id: u32,
+    #[serde(deserialize_with = "method")]
+    method: Option<Method>,
+    params: Option<Box<RawValue>>,
+}
+
+impl LegacyCommand {
+    /// 104 for an unknown method, 107 for bad parameters.
+    fn decoded(&self) -> Result<Command, ApiError> {
+        let method = self.method.ok_or(ApiError::NOT_FOUND)?;
+        let params = self.params.as_ref().map_or("", |raw| raw.get());
+        decode(method, params).map_err(|_| ApiError::BAD_REQUEST)
+    }
+}
+
+#[derive(Serialize)]
+struct LegacyReply<'a> {
+    #[serde(skip_serializing_if = "is_zero")]
+    id: u32,
+    #[serde(flatten)]
+    answer: Envelope<'a>,
+}
+
+/// A name in any case, or a number; batch was never part of this path.
+fn method<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Method>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        Name(String),
+        Number(u64),
+        Other(IgnoredAny),
+    }
+    Ok(match Given::deserialize(from)? {
+        Given::Name(name) => Method::of_name(&name.to_ascii_lowercase()),
+        Given::Number(number) => Method::of_legacy_number(number),
+        Given::Other(_) => None,
+    }
+    .filter(|method| *method != Method::Batch))
+}
+
+fn is_zero(id: &u32) -> bool {
+    *id == 0
+}

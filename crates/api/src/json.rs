@@ -1,0 +1,74 @@
+//! The JSON conventions of requests: objects only, null means absent, payloads stay the sender's bytes.
+//! In: a serde deserializer. Out: field values.
+//! Pure; knows no method and no HTTP.
+//! Which fields a method has is changed in `method/NAME.rs`; how replies look, in `http::reply`.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::ApiError;
+
+/// A `T` that was written as a JSON object. (Derived code alone would take an array of its fields, too.)
+pub(crate) struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+/// A field whose JSON null means the same as its absence.
+pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// An optional field that must be an object.
+pub(crate) fn object_or_none<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Option::<Object<T>>::deserialize(deserializer)?.map(|object| object.0))
+}
+
+/// Any JSON value as the sender wrote it, byte for byte (also `null`); copied once.
+pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+    let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
+    Ok(Bytes::from(text.into_boxed_bytes()))
+}
+
+/// The payload out of its two fields: base64 wins where both are set.
+///
+/// # Errors
+/// 107 when `b64data` is not standard base64 with padding.
+pub(crate) fn payload(data: Bytes, b64data: &str) -> Result<Bytes, ApiError> {
+    if b64data.is_empty() {
+        return Ok(data);
+    }
+    STANDARD.decode(b64data).map(Bytes::from).map_err(|_| ApiError::BAD_REQUEST)
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}

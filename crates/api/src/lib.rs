@@ -1,0 +1,27 @@
+//! The server API: what backends call to publish and to steer connections, each method written once.
+//! In: typed requests, or HTTP through `http::router`. Out: typed results or `ApiError`.
+//! May use `node`; never sockets, shards or `ws`.
+//! A method is changed in `method/NAME.rs`, its HTTP face in `http`; delivery lives in `node`.
+#![forbid(unsafe_code)]
+
+mod api;
+mod counters;
+mod error;
+pub mod http;
+mod json;
+mod method;
+mod options;
+
+pub use api::Api;
+pub use counters::{Counters, LATENCY_BOUNDS_US, MethodCounts, RefusalCounts};
+pub use error::ApiError;
+pub use method::batch::{BatchReply, BatchRequest, Reply};
+pub use method::broadcast::{BroadcastRequest, BroadcastResult, PublishResponse};
+pub use method::channels::{ChannelSummary, ChannelsRequest, ChannelsResult};
+pub use method::disconnect::{DisconnectReason, DisconnectRequest, DisconnectResult};
+pub use method::info::{InfoRequest, InfoResult, NodeInfo};
+pub use method::publish::{PublishRequest, PublishResult};
+pub use method::rpc::{RpcRequest, RpcResult};
+pub use method::unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
+pub use method::{Command, Method, Outcome};
+pub use options::{ApiOptions, BODY_BYTES_MAX, ErrorMode};

@@ -1,0 +1,102 @@
+//! broadcast: the same publication into many channels.
+//! In: `BroadcastRequest`. Out: one response per channel, in the order of the request.
+//! Uses the node's publish; channels are served one after another, the payload is shared.
+//! Channel rules and data formats live in the node, the payload's two fields in `json`.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use bytes::Bytes;
+use fanwire_node::PublishOptions;
+use fanwire_node::protocol::Publication;
+use serde::{Deserialize, Serialize};
+
+use super::publish::PublishResult;
+use crate::json::{or_default, payload, raw};
+use crate::{Api, ApiError, Method};
+
+/// What to publish, in which channels and how; every field but `channels` is that of publish.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct BroadcastRequest {
+    /// Required and not empty.
+    #[serde(deserialize_with = "or_default")]
+    pub channels: Vec<String>,
+    #[serde(deserialize_with = "raw")]
+    pub data: Bytes,
+    #[serde(deserialize_with = "or_default")]
+    pub b64data: String,
+    #[serde(deserialize_with = "or_default")]
+    pub skip_history: bool,
+    #[serde(deserialize_with = "or_default")]
+    pub tags: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_default")]
+    pub idempotency_key: String,
+    #[serde(deserialize_with = "or_default")]
+    pub delta: bool,
+    #[serde(deserialize_with = "or_default")]
+    pub version: u64,
+    #[serde(deserialize_with = "or_default")]
+    pub version_epoch: String,
+}
+
+/// One response per channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BroadcastResult {
+    /// In the order of the request's channels.
+    pub responses: Vec<PublishResponse>,
+}
+
+/// What became of one channel: `{"result":{…}}` or `{"error":{…}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublishResponse {
+    /// Published there.
+    Result(PublishResult),
+    /// Not published there; the other channels are not affected.
+    Error(ApiError),
+}
+
+impl Api {
+    /// Publishes the same data to all subscribers of every channel of a list.
+    ///
+    /// # Errors
+    /// 107 without channels or with invalid base64. What is wrong with one channel is told in its response only.
+    pub fn broadcast(&self, request: BroadcastRequest) -> Result<BroadcastResult, ApiError> {
+        self.measure(Method::Broadcast, |now| {
+            if request.channels.is_empty() {
+                return Err(ApiError::BAD_REQUEST);
+            }
+            let publication = Publication {
+                data: payload(request.data, &request.b64data)?,
+                tags: request.tags,
+                ..Publication::default()
+            };
+            let options = PublishOptions {
+                idempotency_key: request.idempotency_key,
+                skip_history: request.skip_history,
+                delta: request.delta,
+                version: request.version,
+                version_epoch: request.version_epoch,
+            };
+            let to_one = |channel: &String| self.respond(channel, &publication, &options, now);
+            Ok(BroadcastResult { responses: request.channels.iter().map(to_one).collect() })
+        })
+    }
+
+    fn respond(
+        &self,
+        channel: &str,
+        publication: &Publication,
+        options: &PublishOptions,
+        now: Instant,
+    ) -> PublishResponse {
+        if channel.is_empty() {
+            return PublishResponse::Error(ApiError::BAD_REQUEST);
+        }
+        match self.node.publish(channel, publication.clone(), options.clone(), now) {
+            Ok(position) => PublishResponse::Result(position.into()),
+            Err(error) => PublishResponse::Error(error.into()),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! channels: which channels have subscribers, for debugging.
+//! In: a glob pattern. Out: each matching channel with its number of subscribers, sorted by name.
+//! Uses the node's channel list; it is not paginated (advice: at most about 10,000 active channels).
+//! Pattern matching lives in the node.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::or_default;
+use crate::{Api, ApiError, Method};
+
+/// Which channels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ChannelsRequest {
+    /// `*`, `?`, classes `[a-z]` and alternatives `{a,b}`; "" means all.
+    #[serde(deserialize_with = "or_default")]
+    pub pattern: String,
+}
+
+/// The channels found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ChannelsResult {
+    /// By name; only channels with at least one subscriber.
+    pub channels: BTreeMap<String, ChannelSummary>,
+}
+
+/// One channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ChannelSummary {
+    /// Its subscribers.
+    pub num_clients: u32,
+}
+
+impl Api {
+    /// Lists channels that have subscribers.
+    ///
+    /// # Errors
+    /// 107 for a malformed pattern.
+    pub fn channels(&self, request: ChannelsRequest) -> Result<ChannelsResult, ApiError> {
+        self.measure(Method::Channels, |_| {
+            let found = self.node.channels(&request.pattern)?;
+            let summary = |(name, num_clients)| (name, ChannelSummary { num_clients });
+            Ok(ChannelsResult { channels: found.into_iter().map(summary).collect() })
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! disconnect: close connections of a user.
+//! In: `DisconnectRequest`. Out: nothing; the clients are closed with the code, whose range decides their return.
+//! Uses the node's disconnect; it is no error when nobody matched.
+//! Who matches a target is decided in the node's hub, the built-in codes in `protocol`.
+
+use fanwire_node::Target;
+use fanwire_node::protocol::Disconnect;
+use serde::{Deserialize, Serialize};
+
+use crate::json::{object_or_none, or_default};
+use crate::{Api, ApiError, Method};
+
+/// Whom to disconnect, and what to tell them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct DisconnectRequest {
+    /// Exact match; "" is the anonymous user.
+    #[serde(deserialize_with = "or_default")]
+    pub user: String,
+    /// Absent or with code 0: 3503 "force disconnect", no return.
+    #[serde(deserialize_with = "object_or_none")]
+    pub disconnect: Option<DisconnectReason>,
+    /// Only this client id; "" means any.
+    #[serde(deserialize_with = "or_default")]
+    pub client: String,
+    /// Client ids that stay.
+    #[serde(deserialize_with = "or_default")]
+    pub whitelist: Vec<String>,
+    /// Only this session id; "" means any.
+    #[serde(deserialize_with = "or_default")]
+    pub session: String,
+}
+
+/// A close code and its text; own codes belong into 4000–4999 (4500 and above: the client does not return).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct DisconnectReason {
+    /// A code that may stand in a close frame (RFC 6455 §7.4): 1000–4999 without 1004–1006 and 1015.
+    #[serde(deserialize_with = "or_default")]
+    pub code: u32,
+    /// Shown to the client; the first 123 bytes fit into a close frame. When empty, "force disconnect" is sent:
+    /// centrifuge-js looks at the code only when there is a reason.
+    #[serde(deserialize_with = "or_default")]
+    pub reason: String,
+}
+
+/// Empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DisconnectResult {}
+
+impl Api {
+    /// Disconnects a user's connections.
+    ///
+    /// # Errors
+    /// 107 for a code that a close frame cannot carry.
+    pub fn disconnect(&self, request: DisconnectRequest) -> Result<DisconnectResult, ApiError> {
+        self.measure(Method::Disconnect, |_| {
+            let disconnect = disconnect_of(request.disconnect)?;
+            let target = Target {
+                user: request.user,
+                client: request.client,
+                session: request.session,
+                whitelist: request.whitelist,
+            };
+            self.node.disconnect(target, disconnect);
+            Ok(DisconnectResult {})
+        })
+    }
+}
+
+fn disconnect_of(reason: Option<DisconnectReason>) -> Result<Disconnect, ApiError> {
+    let Some(DisconnectReason { code, reason }) = reason else {
+        return Ok(Disconnect::FORCE_DISCONNECT);
+    };
+    match u16::try_from(code) {
+        Ok(0) => Ok(Disconnect::FORCE_DISCONNECT),
+        Ok(1004..=1006 | 1015) => Err(ApiError::BAD_REQUEST),
+        Ok(code @ 1000..=4999) if reason.is_empty() => {
+            Ok(Disconnect { code, ..Disconnect::FORCE_DISCONNECT })
+        }
+        Ok(code @ 1000..=4999) => Ok(Disconnect { code, reason: reason.into() }),
+        _ => Err(ApiError::BAD_REQUEST),
+    }
+}

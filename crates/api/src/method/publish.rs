@@ -1,0 +1,95 @@
+//! publish: one publication into one channel.
+//! In: `PublishRequest`. Out: its position in the channel's history, if it has one.
+//! Uses the node's publish; never touches connections.
+//! Channel rules and data formats live in the node, the payload's two fields in `json`.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use fanwire_node::protocol::Publication;
+use fanwire_node::{Position, PublishOptions};
+use serde::{Deserialize, Serialize};
+
+use crate::json::{or_default, payload, raw};
+use crate::{Api, ApiError, Method};
+
+/// What to publish, where and how.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct PublishRequest {
+    /// Required.
+    #[serde(deserialize_with = "or_default")]
+    pub channel: String,
+    /// The payload: in JSON any value, kept byte for byte.
+    #[serde(deserialize_with = "raw")]
+    pub data: Bytes,
+    /// A binary payload as standard base64 with padding; wins over `data`.
+    #[serde(deserialize_with = "or_default")]
+    pub b64data: String,
+    /// Deliver only: no offset, nothing stored.
+    #[serde(deserialize_with = "or_default")]
+    pub skip_history: bool,
+    /// Delivered with the publication.
+    #[serde(deserialize_with = "or_default")]
+    pub tags: BTreeMap<String, String>,
+    /// A repeat with the same key and channel within 300 s publishes nothing and returns the first position.
+    #[serde(deserialize_with = "or_default")]
+    pub idempotency_key: String,
+    /// Subscribers that agreed to deltas may get one.
+    #[serde(deserialize_with = "or_default")]
+    pub delta: bool,
+    /// Dropped when not above the channel's stored version; 0 means no check.
+    #[serde(deserialize_with = "or_default")]
+    pub version: u64,
+    /// Versions of another epoch are not compared.
+    #[serde(deserialize_with = "or_default")]
+    pub version_epoch: String,
+}
+
+/// Where the publication went; both fields are empty, and absent in JSON, without history.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PublishResult {
+    /// Its place in the stream, from 1; 0 without history.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub offset: u64,
+    /// The stream's epoch; "" without history.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub epoch: String,
+}
+
+impl Api {
+    /// Publishes to all subscribers of one channel.
+    ///
+    /// # Errors
+    /// 107 without a channel, with invalid base64 or with data against the channel's format; 102 for an unknown namespace.
+    pub fn publish(&self, request: PublishRequest) -> Result<PublishResult, ApiError> {
+        self.measure(Method::Publish, |now| {
+            if request.channel.is_empty() {
+                return Err(ApiError::BAD_REQUEST);
+            }
+            let publication = Publication {
+                data: payload(request.data, &request.b64data)?,
+                tags: request.tags,
+                ..Publication::default()
+            };
+            let options = PublishOptions {
+                idempotency_key: request.idempotency_key,
+                skip_history: request.skip_history,
+                delta: request.delta,
+                version: request.version,
+                version_epoch: request.version_epoch,
+            };
+            Ok(self.node.publish(&request.channel, publication, options, now)?.into())
+        })
+    }
+}
+
+impl From<Position> for PublishResult {
+    fn from(position: Position) -> Self {
+        Self { offset: position.offset, epoch: position.epoch }
+    }
+}
+
+fn is_zero(offset: &u64) -> bool {
+    *offset == 0
+}

@@ -1,0 +1,72 @@
+//! batch: order, per-item errors, and the reply that stands without a `result` around it.
+//! In: batches. Out: whole replies as text.
+//! Uses the test bench only.
+//! Malformed batches are in `malformed`.
+
+use fanwire_api::Method;
+
+use crate::room::{Room, ok};
+
+async fn check(body: &str, expect: &str) {
+    assert_eq!(Room::new().post("/api/batch", body.to_owned()).await, ok(expect), "{body}");
+}
+
+#[tokio::test]
+async fn replies_stand_in_request_order_without_a_result_wrapper() {
+    check(
+        r#"{"commands":[{"publish":{"channel":"a","data":{}}},{"channels":{}}],"parallel":true}"#,
+        r#"{"replies":[{"publish":{}},{"channels":{"channels":{}}}]}"#,
+    )
+    .await;
+    check(
+        r#"{"commands":[{"unsubscribe":{"user":"1"}},{"disconnect":{"user":"1"}},
+            {"broadcast":{"channels":["a"],"data":1}}]}"#,
+        r#"{"replies":[{"unsubscribe":{}},{"disconnect":{}},{"broadcast":{"responses":[{"result":{}}]}}]}"#,
+    )
+    .await;
+    check(r#"{"commands":[]}"#, r#"{"replies":[]}"#).await;
+    check(r#"{}"#, r#"{"replies":[]}"#).await;
+    check(r#"{"commands":null,"parallel":null}"#, r#"{"replies":[]}"#).await;
+}
+
+#[tokio::test]
+async fn an_item_that_fails_leaves_the_others_alone() {
+    let not_found = r#"{"error":{"code":104,"message":"not found"}}"#;
+    let bad_request = r#"{"error":{"code":107,"message":"bad request"}}"#;
+    let rows = [
+        ("null", bad_request),
+        (r#"{}"#, not_found),
+        (r#"{"publish":null}"#, not_found),
+        (r#"{"no_such_method":{"channel":"a"}}"#, not_found),
+        (r#"{"block_user":{"user":"42"}}"#, not_found),
+        (r#"{"batch":{"commands":[]}}"#, not_found),
+        (r#"{"publish":{"channel":"","data":{}}}"#, bad_request),
+        (r#"{"info":{},"channels":{}}"#, bad_request),
+        (r#"{"info":{},"channels":{},"rpc":{}}"#, bad_request),
+        (
+            r#"{"publish":{"channel":"nowhere:a","data":{}}}"#,
+            r#"{"error":{"code":102,"message":"unknown channel"}}"#,
+        ),
+        (r#"{"presence":{"channel":"a"}}"#, r#"{"error":{"code":108,"message":"not available"}}"#),
+    ];
+    let good = r#"{"publish":{"channel":"a","data":1}}"#;
+    for (item, reply) in rows {
+        let body = format!(r#"{{"commands":[{good},{item},{good}]}}"#);
+        let expect = format!(r#"{{"replies":[{{"publish":{{}}}},{reply},{{"publish":{{}}}}]}}"#);
+        check(&body, &expect).await;
+    }
+}
+
+#[tokio::test]
+async fn publications_of_a_batch_arrive_in_its_order() {
+    let mut room = Room::new();
+    room.subscriber(0, "42", &["a"]);
+    let item = |number| format!(r#"{{"publish":{{"channel":"a","data":{number}}}}}"#);
+    let items: Vec<String> = (0..100).map(item).collect();
+    room.post("/api/batch", format!(r#"{{"commands":[{}]}}"#, items.join(","))).await;
+
+    let push = |number| format!(r#"{{"push":{{"channel":"a","pub":{{"data":{number}}}}}}}"#);
+    assert_eq!(room.heard_by(0), (0..100).map(push).collect::<Vec<_>>());
+    assert_eq!(room.api.counters().of(Method::Publish).calls, 100);
+    assert_eq!(room.api.counters().of(Method::Batch).calls, 1);
+}

@@ -1,0 +1,78 @@
+//! What subscribers receive of what backends send: the same bytes, tags, base64 decoded, repeats left out.
+//! In: publishes over HTTP. Out: the pushes of a connection, as text.
+//! Uses the test bench with a hub and its in-memory connections.
+//! The encoding of pushes itself is tested in `protocol`.
+
+use crate::room::{Room, ok};
+
+async fn check(request: &str, pushed: &[&str]) {
+    let mut room = Room::new();
+    room.subscriber(0, "42", &["a", "chat:b"]);
+    let path = if request.contains("channels") { "/api/broadcast" } else { "/api/publish" };
+    assert_eq!(room.post(path, request.to_owned()).await.status, 200, "{request}");
+    assert_eq!(room.heard_by(0), pushed, "{request}");
+}
+
+#[tokio::test]
+async fn data_arrives_as_the_bytes_that_were_sent() {
+    let values = [
+        r#"{"b":1,"a":2,"b":3}"#,
+        r#"{ "spaced" :  [1 ,2 ] }"#,
+        "\"\\u00e9\\/é😀\"",
+        "1.50e+02",
+        "12345678901234567890123456789",
+        "null",
+        "[]",
+    ];
+    for value in values {
+        let request = format!(r#"{{"data": {value} ,"channel":"a"}}"#);
+        check(&request, &[&format!(r#"{{"push":{{"channel":"a","pub":{{"data":{value}}}}}}}"#)])
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn base64_wins_over_data_and_tags_travel_along() {
+    check(
+        r#"{"channel":"a","data":{},"b64data":"eyJ4IjoxfQ==","tags":{"k":"v"}}"#,
+        &[r#"{"push":{"channel":"a","pub":{"data":{"x":1},"tags":{"k":"v"}}}}"#],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_broadcast_reaches_each_channel_once() {
+    check(
+        r#"{"channels":["a","nowhere:x","chat:b","c"],"data":7}"#,
+        &[
+            r#"{"push":{"channel":"a","pub":{"data":7}}}"#,
+            r#"{"push":{"channel":"chat:b","pub":{"data":7}}}"#,
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn refused_publications_reach_nobody() {
+    check(r#"{"channel":"a","b64data":"!"}"#, &[]).await;
+    check(r#"{"channel":"a"}"#, &[]).await;
+}
+
+#[tokio::test]
+async fn a_repeat_with_the_same_idempotency_key_is_not_sent_again() {
+    let mut room = Room::new();
+    room.subscriber(0, "42", &["a", "b"]);
+    let publish = |channel: &str, data: u32, key: &str| {
+        let body = format!(r#"{{"channel":"{channel}","data":{data},"idempotency_key":"{key}"}}"#);
+        room.post("/api/publish", body)
+    };
+    let rows = [("a", 1, "k"), ("a", 2, "k"), ("b", 3, "k"), ("a", 4, "l"), ("a", 5, "")];
+    for (channel, data, key) in rows {
+        assert_eq!(publish(channel, data, key).await, ok(r#"{"result":{}}"#));
+    }
+    let data: Vec<String> = room.heard_by(0);
+    let expect = [("a", 1), ("b", 3), ("a", 4), ("a", 5)].map(|(channel, n)| {
+        format!(r#"{{"push":{{"channel":"{channel}","pub":{{"data":{n}}}}}}}"#)
+    });
+    assert_eq!(data, expect);
+}

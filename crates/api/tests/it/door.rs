@@ -1,0 +1,138 @@
+//! Who is let in: keys in three places, the off-switch, methods and paths, the body limit, shutdown.
+//! In: requests with all kinds of credentials. Out: statuses, and plain text where the door refuses.
+//! Uses the test bench only.
+//! What happens behind the door is in `replies`.
+
+use axum::body::Body;
+use fanwire_api::{ApiOptions, RefusalCounts};
+
+use crate::room::{Room, ok, plain, request};
+
+const CHANNELS: &str = r#"{"result":{"channels":{}}}"#;
+
+fn with_key(key: &str) -> Room {
+    Room::with(ApiOptions { key: key.to_owned(), ..ApiOptions::default() })
+}
+
+async fn check(room: &Room, headers: &[(&str, &str)], query: &str, is_let_in: bool) {
+    let mut request = request(&format!("/api/channels{query}"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let answer = room.send(request.body(Body::from("{}")).expect("valid")).await;
+    let expect = if is_let_in { ok(CHANNELS) } else { plain(401, "Unauthorized") };
+    assert_eq!(answer, expect, "{headers:?} {query}");
+}
+
+#[tokio::test]
+async fn the_key_is_taken_from_header_authorization_or_query_in_this_order() {
+    let room = with_key("k1");
+    let check = async |headers: &[(&str, &str)], query, expect| {
+        check(&room, headers, query, expect).await;
+    };
+    check(&[("X-API-Key", "k1")], "", true).await;
+    check(&[("x-api-key", "k1")], "", true).await;
+    check(&[("Authorization", "apikey k1")], "", true).await;
+    check(&[("Authorization", "ApiKey k1")], "", true).await;
+    check(&[], "?api_key=k1", true).await;
+    check(&[], "?x=%20&api_key=k%31&y", true).await;
+
+    check(&[], "", false).await;
+    check(&[("X-API-Key", "")], "", false).await;
+    check(&[("X-API-Key", "k2")], "", false).await;
+    check(&[("X-API-Key", "k1x")], "", false).await;
+    check(&[("X-API-Key", "K1")], "", false).await;
+    check(&[("X-API-Key", "apikey k1")], "", false).await;
+    check(&[("Authorization", "k1")], "", false).await;
+    check(&[("Authorization", "Bearer k1")], "", false).await;
+    check(&[("Authorization", "apikey k1 k1")], "", false).await;
+    check(&[("Authorization", "apikey \u{e9}")], "", false).await;
+    check(&[], "?api_key=", false).await;
+    check(&[], "?api_key=k2", false).await;
+    check(&[], "?API_KEY=k1", false).await;
+}
+
+#[tokio::test]
+async fn of_several_keys_a_wrong_header_beats_a_right_authorization_but_not_the_query() {
+    let room = with_key("k1");
+    check(&room, &[("X-API-Key", "k2"), ("Authorization", "apikey k1")], "", false).await;
+    check(&room, &[("X-API-Key", "k1"), ("Authorization", "apikey k2")], "", true).await;
+    check(&room, &[("X-API-Key", ""), ("Authorization", "apikey k1")], "", true).await;
+    check(&room, &[("X-API-Key", "k2")], "?api_key=k1", true).await;
+    check(&room, &[("Authorization", "apikey k2")], "?api_key=k1", true).await;
+    check(&room, &[("X-API-Key", "k2"), ("X-API-Key", "k1")], "", false).await;
+    check(&room, &[], "?api_key=k2&api_key=k1", false).await;
+}
+
+#[tokio::test]
+async fn an_empty_configured_key_lets_nobody_in() {
+    let room = with_key("");
+    check(&room, &[], "", false).await;
+    check(&room, &[("X-API-Key", "")], "?api_key=", false).await;
+    check(&room, &[("Authorization", "apikey ")], "", false).await;
+    check(&room, &[("X-API-Key", "k1")], "", false).await;
+}
+
+#[tokio::test]
+async fn insecure_lets_everybody_in() {
+    let room = Room::with(ApiOptions { insecure: true, ..ApiOptions::default() });
+    check(&room, &[], "", true).await;
+    check(&room, &[("X-API-Key", "wrong")], "", true).await;
+}
+
+#[tokio::test]
+async fn other_http_methods_get_405_and_unknown_paths_404() {
+    let room = Room::new();
+    for method in ["GET", "PUT", "DELETE", "OPTIONS", "HEAD"] {
+        let request = request("/api/publish").method(method).body(Body::empty()).expect("valid");
+        assert_eq!(room.send(request).await.status, 405, "{method}");
+    }
+    for path in ["/api/connections", "/api/block_user", "/api/Publish", "/api/publish/", "/publish"]
+    {
+        assert_eq!(room.post(path, "{}").await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_prefix_is_configurable() {
+    for (prefix, path) in [("/v1/api/", "/v1/api/info"), ("api", "/api/info"), ("/", "/info")] {
+        let options = ApiOptions {
+            insecure: true,
+            handler_prefix: prefix.to_owned(),
+            ..ApiOptions::default()
+        };
+        assert_eq!(Room::with(options).post(path, "{}").await.status, 200, "{prefix}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_over_the_limit_get_413_and_those_at_the_limit_pass() {
+    let text = |bytes: usize| {
+        let shell = r#"{"channel":"a","data":""}"#.len();
+        format!(r#"{{"channel":"a","data":"{}"}}"#, "x".repeat(bytes - shell))
+    };
+    let options = ApiOptions { insecure: true, body_bytes_max: 1000, ..ApiOptions::default() };
+    let room = Room::with(options);
+    assert_eq!(room.post("/api/publish", text(1000)).await, ok(r#"{"result":{}}"#));
+    assert_eq!(room.post("/api/publish", text(1001)).await, plain(413, "Payload Too Large"));
+    assert_eq!(room.post("/api", text(1_000_000)).await, plain(413, "Payload Too Large"));
+    assert_eq!(room.api.counters().refusals().too_large, 2);
+}
+
+#[tokio::test]
+async fn a_closing_server_answers_503() {
+    let room = Room::new();
+    room.api.close();
+    assert_eq!(room.post("/api/info", "{}").await, plain(503, "Service Unavailable"));
+    assert_eq!(room.post("/api", "{}").await, plain(503, "Service Unavailable"));
+}
+
+#[tokio::test]
+async fn strangers_are_turned_away_before_their_body_is_looked_at() {
+    let room = Room::new();
+    let body = Body::from("x".repeat(64 * 1024 * 1024));
+    let answer = room.send(request("/api/publish").body(body).expect("valid")).await;
+    assert_eq!(answer, plain(401, "Unauthorized"));
+    let expect = RefusalCounts { unauthorized: 1, malformed: 0, too_large: 0 };
+    assert_eq!(room.api.counters().refusals(), expect);
+}

@@ -1,0 +1,77 @@
+//! Where an application error is told: in the body, or in the status.
+//! In: the configured mode and the header of a request. Out: status and body.
+//! Uses the test bench only.
+//! The rows of codes, texts and statuses are checked here against the reference.
+
+use fanwire_api::{ApiError, ApiOptions, ErrorMode};
+
+use crate::room::{Answer, KEY, Room, json, ok, request};
+
+const UNKNOWN: &str = r#"{"channel":"nowhere:a","data":{}}"#;
+const IN_BODY: &str = r#"{"error":{"code":102,"message":"unknown channel"}}"#;
+const IN_STATUS: &str = r#"{"code":102,"message":"unknown channel"}"#;
+
+fn room(error_mode: ErrorMode) -> Room {
+    Room::with(ApiOptions { key: KEY.to_owned(), error_mode, ..ApiOptions::default() })
+}
+
+async fn publish(room: &Room, mode_header: Option<&str>) -> Answer {
+    let mut request = request("/api/publish").header("X-API-Key", KEY);
+    if let Some(mode) = mode_header {
+        request = request.header("X-Centrifugo-Error-Mode", mode);
+    }
+    room.send(request.body(UNKNOWN.into()).expect("valid")).await
+}
+
+#[tokio::test]
+async fn the_header_asks_for_transport_mode_and_nothing_else() {
+    let body = room(ErrorMode::Body);
+    assert_eq!(publish(&body, None).await, ok(IN_BODY));
+    assert_eq!(publish(&body, Some("body")).await, ok(IN_BODY));
+    assert_eq!(publish(&body, Some("TRANSPORT")).await, ok(IN_BODY));
+    assert_eq!(publish(&body, Some("transport")).await, json(404, IN_STATUS));
+    let transport = room(ErrorMode::Transport);
+    assert_eq!(publish(&transport, None).await, json(404, IN_STATUS));
+    assert_eq!(publish(&transport, Some("body")).await, json(404, IN_STATUS));
+}
+
+#[tokio::test]
+async fn results_read_the_same_in_both_modes() {
+    let room = room(ErrorMode::Transport);
+    let published = room.post("/api/publish", r#"{"channel":"a","data":{}}"#).await;
+    assert_eq!(published, ok(r#"{"result":{}}"#));
+}
+
+#[tokio::test]
+async fn items_keep_their_errors_inside_a_200_also_in_transport_mode() {
+    let room = room(ErrorMode::Transport);
+    let batch = room.post("/api/batch", format!(r#"{{"commands":[{{"publish":{UNKNOWN}}}]}}"#));
+    assert_eq!(batch.await, ok(&format!(r#"{{"replies":[{IN_BODY}]}}"#)));
+    let broadcast = room.post("/api/broadcast", r#"{"channels":["nowhere:a"],"data":{}}"#);
+    assert_eq!(broadcast.await, ok(&format!(r#"{{"result":{{"responses":[{IN_BODY}]}}}}"#)));
+}
+
+#[test]
+fn every_code_has_its_own_text_and_status() {
+    let expect = [
+        (100, "internal server error", 500),
+        (102, "unknown channel", 404),
+        (104, "not found", 404),
+        (107, "bad request", 400),
+        (108, "not available", 400),
+        (112, "unrecoverable position", 416),
+        (113, "conflict", 409),
+    ];
+    let rows = ApiError::TABLE.map(|row| (row.code, row.message, row.http_status));
+    assert_eq!(rows, expect);
+}
+
+#[test]
+fn codes_that_only_clients_know_become_100() {
+    use fanwire_node::protocol::ErrorCode;
+    let check = |code: ErrorCode, expect| assert_eq!(ApiError::from(code), expect, "{code}");
+    check(ErrorCode::UNKNOWN_CHANNEL, ApiError::UNKNOWN_CHANNEL);
+    check(ErrorCode::METHOD_NOT_FOUND, ApiError::NOT_FOUND);
+    check(ErrorCode::CONCURRENT_PAGINATION, ApiError::CONFLICT);
+    check(ErrorCode::PERMISSION_DENIED, ApiError::INTERNAL);
+}

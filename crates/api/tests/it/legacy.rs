@@ -1,0 +1,70 @@
+//! The old single path `POST /api`: one or several commands, replies separated by newlines.
+//! In: concatenated commands. Out: whole replies as text.
+//! Uses the test bench only.
+//! What the methods themselves answer is in `replies`.
+
+use crate::room::{Room, ok, plain};
+
+async fn check(body: &str, expect: &str) {
+    assert_eq!(Room::new().post("/api", body.to_owned()).await, ok(expect), "{body}");
+}
+
+#[tokio::test]
+async fn methods_are_named_in_any_case_or_numbered() {
+    let empty = r#"{"result":{}}"#;
+    let not_available = r#"{"error":{"code":108,"message":"not available"}}"#;
+    let not_found = r#"{"error":{"code":104,"message":"not found"}}"#;
+    let rows = [
+        (r#"{"method":"publish","params":{"channel":"a","data":{}}}"#, empty),
+        (r#"{"method":"PUBLISH","params":{"channel":"a","data":{}}}"#, empty),
+        (r#"{"method":0,"params":{"channel":"a","data":{}}}"#, empty),
+        (r#"{"method":3,"params":{"user":"42"}}"#, empty),
+        (r#"{"method":"channels"}"#, r#"{"result":{"channels":{}}}"#),
+        (r#"{"method":8,"params":{}}"#, r#"{"result":{"channels":{}}}"#),
+        (r#"{"method":"presence","params":{"channel":"a"}}"#, not_available),
+        (r#"{"method":39,"params":{}}"#, not_available),
+        (r#"{"method":"batch","params":{"commands":[]}}"#, not_found),
+        (r#"{"method":"block_user","params":{}}"#, not_found),
+        (r#"{"method":99}"#, not_found),
+        (r#"{"method":null}"#, not_found),
+        (r#"{"method":{}}"#, not_found),
+        (r#"{}"#, not_found),
+    ];
+    for (body, expect) in rows {
+        check(body, expect).await;
+    }
+}
+
+#[tokio::test]
+async fn ids_come_back_and_bad_parameters_get_107() {
+    let bad_request = r#"{"id":7,"error":{"code":107,"message":"bad request"}}"#;
+    check(r#"{"id":7,"method":"publish","params":{"channel":1}}"#, bad_request).await;
+    check(r#"{"id":7,"method":"publish","params":[]}"#, bad_request).await;
+    check(r#"{"id":7,"method":"publish"}"#, bad_request).await;
+    check(r#"{"id":7,"method":"publish","params":{"data":1}}"#, bad_request).await;
+    check(r#"{"id":0,"method":"channels","params":{}}"#, r#"{"result":{"channels":{}}}"#).await;
+}
+
+#[tokio::test]
+async fn several_commands_are_answered_line_by_line() {
+    check(
+        "{\"id\":1,\"method\":\"publish\",\"params\":{\"channel\":\"a\",\"data\":1}}\n\
+         {\"id\":2,\"method\":\"nope\"}{\"id\":3,\"method\":\"channels\"}\n",
+        "{\"id\":1,\"result\":{}}\n\
+         {\"id\":2,\"error\":{\"code\":104,\"message\":\"not found\"}}\n\
+         {\"id\":3,\"result\":{\"channels\":{}}}",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_empty_or_broken_body_gets_400_and_runs_nothing() {
+    let mut room = Room::new();
+    room.subscriber(0, "42", &["a"]);
+    let good = r#"{"method":"publish","params":{"channel":"a","data":1}}"#;
+    for bad in ["", " \n", "[]", "null", "{", "{\"id\":-1}", "{\"id\":\"x\"}", "x"] {
+        let body = if bad.trim().is_empty() { bad.to_owned() } else { format!("{good}\n{bad}") };
+        assert_eq!(room.post("/api", body).await, plain(400, "Bad Request"), "{bad:?}");
+    }
+    assert!(room.heard_by(0).is_empty());
+}

@@ -1,0 +1,155 @@
+//! Golden replies of each method, good and bad requests in one table.
+//! In: path and body. Out: the whole reply as text.
+//! Uses the test bench only.
+//! Replies that depend on subscribers are in `steering`, what subscribers receive in `delivery`.
+
+use crate::room::{Answer, Room, json, ok};
+
+async fn check(path: &str, body: &str, expect: Answer) {
+    let answer = Room::new().post(path, body.to_owned()).await;
+    assert_eq!(answer, expect, "{path} {body}");
+}
+
+const BAD_REQUEST: &str = r#"{"error":{"code":107,"message":"bad request"}}"#;
+const UNKNOWN_CHANNEL: &str = r#"{"error":{"code":102,"message":"unknown channel"}}"#;
+const NOT_FOUND: &str = r#"{"error":{"code":104,"message":"not found"}}"#;
+const NOT_AVAILABLE: &str = r#"{"error":{"code":108,"message":"not available"}}"#;
+const EMPTY: &str = r#"{"result":{}}"#;
+
+#[tokio::test]
+async fn publish_answers_by_the_table() {
+    let rows = [
+        (r#"{"channel":"a","data":{}}"#, EMPTY),
+        (r#"{"channel":"a","data":null}"#, EMPTY),
+        (r#"{"channel":"a","data":[1, 2]}"#, EMPTY),
+        (r#"{"channel":"a","data":"x","tags":{"k":"v"},"skip_history":true,"delta":true}"#, EMPTY),
+        (r#"{"channel":"a","data":1,"version":18446744073709551615,"version_epoch":"e"}"#, EMPTY),
+        (r#"{"channel":"a","data":1,"tags":null,"b64data":null,"idempotency_key":null}"#, EMPTY),
+        (r#"{"channel":"a","data":1,"unknown":{"x":[1]}}"#, EMPTY),
+        (r#"{"channel":"a","b64data":"AAE="}"#, EMPTY),
+        (r#"{"channel":"blob:a","b64data":""}"#, EMPTY),
+        (r#"{"channel":"blob:a"}"#, EMPTY),
+        (r#"{"channel":"object:a","data":{"x":1}}"#, EMPTY),
+        (r#"{"channel":"object:a","data":[]}"#, BAD_REQUEST),
+        (r#"{"channel":"a"}"#, BAD_REQUEST),
+        (r#"{"channel":"a","b64data":"AAE"}"#, BAD_REQUEST),
+        (r#"{"channel":"a","data":1,"b64data":"%"}"#, BAD_REQUEST),
+        (r#"{"data":{}}"#, BAD_REQUEST),
+        (r#"{"channel":"","data":{}}"#, BAD_REQUEST),
+        (r#"{"channel":null,"data":{}}"#, BAD_REQUEST),
+        (r#"{}"#, BAD_REQUEST),
+        (r#"{"channel":"nowhere:a","data":{}}"#, UNKNOWN_CHANNEL),
+    ];
+    for (body, expect) in rows {
+        check("/api/publish", body, ok(expect)).await;
+    }
+}
+
+#[tokio::test]
+async fn broadcast_answers_each_channel_in_order() {
+    let rows = [
+        (r#"{"channels":["a"],"data":{}}"#, r#"{"result":{"responses":[{"result":{}}]}}"#),
+        (
+            r#"{"channels":["a","","nowhere:a","object:a","chat:a"],"data":1}"#,
+            concat!(
+                r#"{"result":{"responses":[{"result":{}},{"error":{"code":107,"message":"bad request"}},"#,
+                r#"{"error":{"code":102,"message":"unknown channel"}},"#,
+                r#"{"error":{"code":107,"message":"bad request"}},{"result":{}}]}}"#,
+            ),
+        ),
+        (r#"{"channels":[],"data":{}}"#, BAD_REQUEST),
+        (r#"{"data":{}}"#, BAD_REQUEST),
+        (r#"{"channels":["a"],"b64data":"!"}"#, BAD_REQUEST),
+    ];
+    for (body, expect) in rows {
+        check("/api/broadcast", body, ok(expect)).await;
+    }
+}
+
+#[tokio::test]
+async fn disconnect_takes_codes_that_a_close_frame_can_carry() {
+    let rows = [
+        (r#"{"user":"42"}"#, EMPTY),
+        (r#"{}"#, EMPTY),
+        (r#"{"user":"42","disconnect":null,"whitelist":["c"],"client":"x","session":"s"}"#, EMPTY),
+        (r#"{"user":"42","disconnect":{}}"#, EMPTY),
+        (r#"{"user":"42","disconnect":{"code":3014,"reason":"state invalidated"}}"#, EMPTY),
+        (r#"{"user":"42","disconnect":{"code":4999,"reason":"x"}}"#, EMPTY),
+        (r#"{"user":"42","disconnect":{"code":999}}"#, BAD_REQUEST),
+        (r#"{"user":"42","disconnect":{"code":1005}}"#, BAD_REQUEST),
+        (r#"{"user":"42","disconnect":{"code":5000}}"#, BAD_REQUEST),
+        (r#"{"user":"42","disconnect":{"code":70000}}"#, BAD_REQUEST),
+    ];
+    for (body, expect) in rows {
+        check("/api/disconnect", body, ok(expect)).await;
+    }
+}
+
+#[tokio::test]
+async fn unsubscribe_checks_the_namespace_of_a_given_channel_only() {
+    let rows = [
+        (r#"{"user":"42","channel":"chat:a"}"#, EMPTY),
+        (r#"{"user":"42","channel":""}"#, EMPTY),
+        (r#"{"user":"42"}"#, EMPTY),
+        (r#"{"user":"42","channel":"nowhere:a"}"#, UNKNOWN_CHANNEL),
+    ];
+    for (body, expect) in rows {
+        check("/api/unsubscribe", body, ok(expect)).await;
+    }
+}
+
+#[tokio::test]
+async fn channels_and_info_take_an_empty_body() {
+    check("/api/channels", "", ok(r#"{"result":{"channels":{}}}"#)).await;
+    check("/api/channels", r#"{"pattern":null}"#, ok(r#"{"result":{"channels":{}}}"#)).await;
+    for body in ["", "{}", r#"{"unknown":1}"#] {
+        let answer = Room::new().post("/api/info", body).await;
+        let uid_at = r#"{"result":{"nodes":[{"uid":""#.len();
+        let uid = &answer.body[uid_at..uid_at + 36];
+        let expect = format!(
+            concat!(
+                r#"{{"result":{{"nodes":[{{"uid":"{}","name":"room","version":"1.2.3","num_clients":0,"#,
+                r#""num_users":0,"num_channels":0,"num_subs":0}}]}}}}"#,
+            ),
+            uid
+        );
+        assert_eq!(answer, ok(&expect), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn rpc_knows_no_function() {
+    check("/api/rpc", r#"{"method":"f","params":{}}"#, ok(NOT_FOUND)).await;
+    check("/api/rpc", r#"{"params":{}}"#, ok(BAD_REQUEST)).await;
+}
+
+#[tokio::test]
+async fn methods_that_are_not_built_yet_answer_108_in_the_mode_of_the_request() {
+    let names = [
+        "subscribe",
+        "presence",
+        "presence_stats",
+        "history",
+        "history_remove",
+        "refresh",
+        "map_publish",
+        "map_remove",
+        "map_read_state",
+        "map_read_stream",
+        "map_stats",
+        "map_clear",
+        "shared_poll_publish",
+    ];
+    let room = Room::new();
+    for name in names {
+        let path = format!("/api/{name}");
+        check(&path, r#"{"channel":"a","limit":5}"#, ok(NOT_AVAILABLE)).await;
+        let request = crate::room::request(&path)
+            .header("X-API-Key", crate::room::KEY)
+            .header("X-Centrifugo-Error-Mode", "transport")
+            .body("{}".into())
+            .expect("valid");
+        let expect = json(400, r#"{"code":108,"message":"not available"}"#);
+        assert_eq!(room.send(request).await, expect, "{name}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The test bench: an API and its router over a node with one shard, whose connections are records in memory.
+//! In: requests and client commands as text. Out: answers, and what each connection was sent.
+//! Uses axum's router as a service (no sockets) and the node's hub with an `Outbox` that writes things down.
+//! The options that all tests share are set here.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use fanwire_api::{Api, ApiOptions};
+use fanwire_node::options::{DataFormat, Namespace, Options};
+use fanwire_node::protocol::{Disconnect, Encoding};
+use fanwire_node::{Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Outbox};
+use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
+use tower::ServiceExt as _;
+
+pub(crate) const KEY: &str = "secret";
+
+pub(crate) struct Room {
+    pub(crate) api: Arc<Api>,
+    router: Router,
+    hub: Hub,
+    letters: Arc<Letters>,
+    pub(crate) heard: Heard,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) content_type: String,
+    pub(crate) body: String,
+}
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        Self::with(ApiOptions { key: KEY.to_owned(), ..ApiOptions::default() })
+    }
+
+    pub(crate) fn with(options: ApiOptions) -> Self {
+        let node = Node::new(node_options()).expect("the options above are valid");
+        let letters = Arc::new(Letters::default());
+        let shard = node.attach(Arc::<Letters>::clone(&letters));
+        let hub = Hub::new(Arc::clone(&node), shard);
+        let api = Arc::new(Api::new(node, options));
+        let router = fanwire_api::http::router(Arc::clone(&api));
+        Self { api, router, hub, letters, heard: Heard::default() }
+    }
+
+    /// A POST with the right key.
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Answer {
+        self.send(request(path).header("X-API-Key", KEY).body(body.into()).expect("valid")).await
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.expect("routers do not fail");
+        let status = response.status();
+        let content_type = response.headers().get("content-type");
+        let content_type = content_type.map_or("", |value| value.to_str().expect("ASCII"));
+        let content_type = content_type.to_owned();
+        let bytes = response.into_body().collect().await.expect("bodies in memory").to_bytes();
+        let body = String::from_utf8(bytes.to_vec()).expect("replies are text");
+        Answer { status, content_type, body }
+    }
+
+    /// A connected client of `user` that subscribed to `channels`.
+    pub(crate) fn subscriber(&mut self, index: u32, user: &str, channels: &[&str]) {
+        let now = Instant::now();
+        let key = ConnectionKey { index, generation: 0 };
+        let user = (!user.is_empty()).then(|| user.to_owned());
+        let hello =
+            Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user };
+        self.hub.open(key, hello, now);
+        self.hub.receive(key, br#"{"id":1,"connect":{}}"#, now, &mut self.heard);
+        for channel in channels {
+            let subscribe = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#);
+            self.hub.receive(key, subscribe.as_bytes(), now, &mut self.heard);
+        }
+        let replies = self.heard.take(index);
+        assert_eq!(replies.len(), 1 + channels.len(), "{replies:?}");
+        assert!(!replies.iter().any(|reply| reply.contains("error")), "{replies:?}");
+    }
+
+    /// Brings what the node pushed to the connections, and returns what `index` heard since the last time.
+    pub(crate) fn heard_by(&mut self, index: u32) -> Vec<String> {
+        for notice in std::mem::take(&mut *self.letters.0.lock().expect("no panics")) {
+            self.hub.notice(notice, Instant::now(), &mut self.heard);
+        }
+        self.heard.take(index)
+    }
+}
+
+/// A POST without any key.
+pub(crate) fn request(path: &str) -> http::request::Builder {
+    Request::builder().method("POST").uri(path)
+}
+
+/// A JSON answer with status 200.
+pub(crate) fn ok(body: &str) -> Answer {
+    json(200, body)
+}
+
+pub(crate) fn json(status: u16, body: &str) -> Answer {
+    answer(status, "application/json", body)
+}
+
+pub(crate) fn plain(status: u16, body: &str) -> Answer {
+    answer(status, "text/plain; charset=utf-8", body)
+}
+
+fn answer(status: u16, content_type: &str, body: &str) -> Answer {
+    let status = StatusCode::from_u16(status).expect("a valid status");
+    Answer { status, content_type: content_type.to_owned(), body: body.to_owned() }
+}
+
+fn node_options() -> Options {
+    let mut options =
+        Options { name: "room".into(), version: "1.2.3".into(), ..Options::default() };
+    options.client.insecure = true;
+    let namespace = |name: &str, publication_data_format| Namespace {
+        name: name.to_owned(),
+        publication_data_format,
+        ..Namespace::default()
+    };
+    options.channel.namespaces = vec![
+        namespace("chat", DataFormat::Unset),
+        namespace("object", DataFormat::JsonObject),
+        namespace("blob", DataFormat::Binary),
+    ];
+    options
+}
+
+#[derive(Default)]
+struct Letters(Mutex<Vec<Notice>>);
+
+impl Inbox for Letters {
+    fn push(&self, notice: Notice) {
+        self.0.lock().expect("no panics").push(notice);
+    }
+}
+
+/// What each connection was sent, as text; a disconnect reads `close CODE REASON`.
+#[derive(Default)]
+pub(crate) struct Heard(BTreeMap<u32, Vec<String>>);
+
+impl Heard {
+    fn take(&mut self, index: u32) -> Vec<String> {
+        self.0.remove(&index).unwrap_or_default()
+    }
+
+    fn note(&mut self, index: u32, text: String) {
+        self.0.entry(index).or_default().push(text);
+    }
+}
+
+impl Outbox for Heard {
+    fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
+        self.note(connection.index, String::from_utf8(message.to_vec()).expect("JSON is text"));
+    }
+
+    fn deliver(&mut self, connection: u32, broadcast: &Arc<Broadcast>) {
+        let message = broadcast.message(Encoding::Json).expect("data is JSON");
+        self.note(connection, String::from_utf8(message.to_vec()).expect("JSON is text"));
+    }
+
+    fn ping(&mut self, _: ConnectionKey) {}
+
+    fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
+        let text = format!("close {} {}", disconnect.code, disconnect.reason);
+        self.note(connection.index, text);
+    }
+}
