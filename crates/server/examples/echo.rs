@@ -1,0 +1,58 @@
+//! A WebSocket echo server on Fanwire's shards, frames and handshake (RFC 6455, RFC 7692).
+//! In: an address on the command line → out: every message sent back, until the process is stopped.
+//! Uses the library alone; what it shows is also what the conformance suites run against.
+//! Changed here: nothing but the set-up. The echo itself is `fanwire::echo`.
+//!
+//! `cargo run --release --example echo -- 127.0.0.1:9001`
+#![forbid(unsafe_code)]
+
+use std::{net::SocketAddr, sync::Arc, time::Duration, time::Instant};
+
+use axum::{Router, extract::Request, routing::any};
+use fanwire::{
+    echo::Echo,
+    http::{
+        listener,
+        rate::Rate,
+        upgrade::{Endpoint, Welcome},
+    },
+    shard::{Settings, Shards},
+    ws::extension,
+};
+
+const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let address: SocketAddr =
+        std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:9001").parse()?;
+    let settings = Settings {
+        shards: 1,
+        queue_bytes_max: 4 * MESSAGE_BYTES_MAX,
+        slow_close: (1008, "slow"),
+        write_timeout: Duration::from_secs(30),
+        compression_min_bytes: 0,
+        compression_level: 6,
+        message_bytes_max: MESSAGE_BYTES_MAX,
+        inflated_bytes_max: MESSAGE_BYTES_MAX,
+        fragments_max: 1 << 20,
+    };
+    let endpoint = Arc::new(Endpoint {
+        shards: Shards::start(&settings, |_| Echo)?,
+        compression: extension::Settings { enabled: true },
+        compression_apple: false,
+        subprotocols: &[],
+        allowed_origins: None,
+        connection_limit: 0,
+        rate: Rate::new(0, Instant::now()),
+    });
+    let router = Router::new().fallback_service(any(move |request: Request| {
+        let endpoint = endpoint.clone();
+        async move { endpoint.upgrade(request, |_, _| Welcome { hello: (), is_binary: false }) }
+    }));
+    let listener = listener::bind(address)?;
+    println!("echo on ws://{}", listener.local_addr()?);
+    let (_stop, stopped) = tokio::sync::watch::channel(false);
+    listener::serve(listener, router, stopped).await;
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Settings become a `Config`: every row takes its setting or its default, and what does not fit is found.
+//! In: `Settings` → out: `Config`, and findings about values and keys that are not obeyed yet.
+//! Uses the tables of `keys`. Never: precedence, relations between keys.
+//! The judgement of one value is changed here; kinds live in `key`, relations between keys in `rules`.
+
+use fanwire_node::options::Namespace;
+use serde_json::Value as Json;
+
+use super::Config;
+use super::finding::{Finding, Severity};
+use super::key::{Key, Misfit, Row, Support, Value, Weight};
+use super::keys::{self, WITHOUT_NAMESPACE};
+use super::settings::{NamespaceSettings, Raw, Setting, Settings, Values};
+
+pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config {
+    let mut config = Config::blank();
+    config.development = settings.development;
+    let place = Place { values: &settings.values, stored: "", shown: "" };
+    for table in [keys::server::SERVER, keys::client::CLIENT, keys::channel::CHANNEL] {
+        place.fill(table, &mut config, findings);
+    }
+    place.judge(keys::not_yet::NOT_YET, findings);
+
+    let within = format!("{WITHOUT_NAMESPACE}.");
+    let place = Place { values: &settings.values, stored: &within, shown: &within };
+    let without_namespace = &mut config.node.channel.without_namespace;
+    place.fill(keys::channel::NAMESPACE, without_namespace, findings);
+    place.judge(keys::not_yet::NAMESPACE_NOT_YET, findings);
+
+    let namespaces = settings.namespaces.iter().map(|settings| namespace(settings, findings));
+    config.node.channel.namespaces = namespaces.collect();
+    config
+}
+
+fn namespace(settings: &NamespaceSettings, findings: &mut Vec<Finding>) -> Namespace {
+    let within = format!("{}.", settings.path);
+    let place = Place { values: &settings.values, stored: "", shown: &within };
+    let mut namespace = Namespace::default();
+    place.fill(keys::channel::NAMESPACE, &mut namespace, findings);
+    place.judge(keys::not_yet::NAMESPACE_NOT_YET, findings);
+    namespace
+}
+
+/// Where the settings of one table stand, and how their keys are shown.
+struct Place<'a> {
+    values: &'a Values,
+    /// What stands before a row's name in `values`.
+    stored: &'a str,
+    /// What stands before it in findings.
+    shown: &'a str,
+}
+
+impl Place<'_> {
+    fn setting(&self, key: &Key) -> Option<&Setting> {
+        self.values.get(&format!("{}{}", self.stored, key.name))
+    }
+
+    fn name(&self, key: &Key) -> String {
+        format!("{}{}", self.shown, key.name)
+    }
+
+    /// Gives every row its value, in the order of the table.
+    fn fill<T>(&self, table: &[Row<T>], target: &mut T, findings: &mut Vec<Finding>) {
+        for Row { key, set } in table {
+            let read = self.setting(key).map(|setting| (setting, read(key, setting)));
+            let value = match read {
+                Some((_, Ok(value))) => value,
+                Some((setting, Err(misfit))) => {
+                    let written = setting.raw.to_string();
+                    let name = self.name(key);
+                    findings.push(Finding::misfit(
+                        &setting.source,
+                        &name,
+                        &key.kind,
+                        written,
+                        misfit,
+                    ));
+                    default(key)
+                }
+                None => default(key),
+            };
+            set(target, value);
+        }
+    }
+
+    /// Finds the keys that were set and are not obeyed.
+    fn judge(&self, table: &[Key], findings: &mut Vec<Finding>) {
+        for key in table {
+            let Some(setting) = self.setting(key) else { continue };
+            let Support::NotYet(weight) = key.support else { continue };
+            let name = self.name(key);
+            match read(key, setting) {
+                Ok(value) if asks_for_nothing(key, &value) => {}
+                Ok(_) => findings.push(Finding::not_yet(&setting.source, &name, key.doc, weight)),
+                Err(_) if weight == Weight::Refused => {
+                    findings.push(Finding::not_yet(&setting.source, &name, key.doc, weight));
+                }
+                Err(misfit) => {
+                    let written = setting.raw.to_string();
+                    let found = Finding::misfit(&setting.source, &name, &key.kind, written, misfit);
+                    findings.push(Finding { severity: Severity::Warning, ..found });
+                }
+            }
+        }
+    }
+}
+
+fn read(key: &Key, setting: &Setting) -> Result<Value, Misfit> {
+    match &setting.raw {
+        Raw::Json(json) => key.kind.read(json),
+        Raw::Text(text) => key.kind.read_text(text),
+    }
+}
+
+fn default(key: &Key) -> Value {
+    key.kind.read_text(key.default).expect("every row's default fits its kind")
+}
+
+/// The default, or a section that is empty or says `enabled: false`.
+fn asks_for_nothing(key: &Key, value: &Value) -> bool {
+    let Value::Tree(Json::Object(section)) = value else { return *value == default(key) };
+    let switch = section.get("enabled");
+    section.is_empty() || switch.is_some_and(|on| *on == Json::Bool(false) || on == "false")
+}

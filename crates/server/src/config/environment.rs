@@ -1,0 +1,111 @@
+//! Which key a variable means: `FANWIRE_CLIENT_PING_INTERVAL` is `client.ping_interval`, `CENTRIFUGO_…` likewise.
+//! In: the process's variables → out: those with our prefixes, in the order of precedence, and the target of each.
+//! Uses `catalog`. Never: reads the process environment, judges a value.
+//! Prefixes and spellings are changed here; precedence between sources lives in `settings`.
+
+use super::catalog::{self, entries, namespace_keys};
+use super::key::Kind;
+use super::keys::NAMESPACES;
+use super::nearest::nearest;
+use super::settings::NamespaceSettings;
+
+#[cfg(test)]
+mod tests;
+
+/// A variable with one of our prefixes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Variable {
+    /// As it stands in the environment.
+    pub(crate) name: String,
+    /// Without its prefix.
+    pub(crate) rest: String,
+    pub(crate) value: String,
+}
+
+/// What a variable is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A key by its full name.
+    Key(String),
+    /// A key of the namespace at this position.
+    Namespace(usize, &'static str),
+    /// A key below a block, with the rest of the name in lower case.
+    Inside(&'static str, String),
+    /// Put there by others for others.
+    Nothing,
+    /// No key; the nearest variable, when it is near.
+    Unknown(Option<String>),
+}
+
+/// Our variables: Centrifugo's before Fanwire's, the list of namespaces before everything else.
+pub(crate) fn variables(environment: impl Iterator<Item = (String, String)>) -> Vec<Variable> {
+    let ours = |(name, value): (String, String)| {
+        let rest = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?.to_owned();
+        Some(Variable { name, rest, value })
+    };
+    let mut variables: Vec<Variable> = environment.filter_map(ours).collect();
+    let list = catalog::variable(NAMESPACES);
+    variables.sort_by_key(|variable| {
+        (variable.rest != list, variable.name.starts_with(FANWIRE), variable.name.clone())
+    });
+    variables
+}
+
+/// The meaning of a variable without its prefix.
+pub(crate) fn target(rest: &str, namespaces: &[NamespaceSettings]) -> Target {
+    if let Some(entry) = entries().iter().find(|entry| entry.variable() == rest) {
+        return Target::Key(entry.name.clone());
+    }
+    if let Some(target) = namespace_target(rest, namespaces).or_else(|| block_target(rest)) {
+        return target;
+    }
+    if is_of_others(rest) {
+        return Target::Nothing;
+    }
+    let known: Vec<String> = entries().iter().map(catalog::Entry::variable).collect();
+    let near = nearest(rest, known.iter().map(String::as_str));
+    Target::Unknown(near.map(|near| format!("{FANWIRE}{near}")))
+}
+
+/// `CHANNEL_NAMESPACES_CHAT_HISTORY_SIZE` for the namespace `chat`; the longest name that fits is meant.
+fn namespace_target(rest: &str, namespaces: &[NamespaceSettings]) -> Option<Target> {
+    let below = rest.strip_prefix(&format!("{}_", catalog::variable(NAMESPACES)))?;
+    let mut best: Option<(usize, usize, &'static str)> = None;
+    for (index, namespace) in namespaces.iter().enumerate() {
+        let name = namespace_name(namespace);
+        let prefix = format!("{}_", catalog::variable(name));
+        let Some(key) = below.strip_prefix(&prefix) else { continue };
+        let known = namespace_keys().find(|known| catalog::variable(known.name) == key);
+        if let Some(known) = known
+            && best.is_none_or(|(length, ..)| length < prefix.len())
+        {
+            best = Some((prefix.len(), index, known.name));
+        }
+    }
+    best.map(|(_, index, key)| Target::Namespace(index, key))
+}
+
+fn namespace_name(namespace: &NamespaceSettings) -> &str {
+    let name = namespace.path.strip_prefix(NAMESPACES).unwrap_or(&namespace.path);
+    name.trim_start_matches('[').trim_end_matches(']')
+}
+
+fn block_target(rest: &str) -> Option<Target> {
+    let blocks = entries().iter().filter(|entry| {
+        matches!(entry.key.kind, Kind::Block | Kind::Objects) && entry.name != NAMESPACES
+    });
+    let mut inside = blocks.filter_map(|entry| {
+        let part = rest.strip_prefix(&entry.variable())?.strip_prefix('_')?;
+        Some(Target::Inside(&entry.name, part.to_ascii_lowercase()))
+    });
+    inside.next()
+}
+
+/// `VAR_*` are values for interpolation; Kubernetes announces every service by `NAME_PORT…` and `NAME_SERVICE_…`.
+fn is_of_others(rest: &str) -> bool {
+    let framed = format!("_{rest}_");
+    rest.starts_with("VAR_") || framed.contains("_PORT_") || framed.contains("_SERVICE_")
+}
+
+const FANWIRE: &str = "FANWIRE_";
+const PREFIXES: [&str; 2] = [FANWIRE, "CENTRIFUGO_"];

@@ -1,0 +1,193 @@
+//! Configuration files: JSON, YAML or TOML by their extension, read into one tree.
+//! In: a path → out: an object of sections and values, or where the file is wrong.
+//! Uses the parsers and the file system (this one read). Never: the meaning of keys.
+//! A format is added here; what the tree means is decided in `settings`.
+
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::Value as Json;
+
+#[cfg(test)]
+mod tests;
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Json,
+    Yaml,
+    Toml,
+}
+
+/// Why a file gives no configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileError {
+    Unreadable { path: PathBuf, reason: String },
+    TooLarge { path: PathBuf },
+    UnknownFormat { path: PathBuf },
+    Syntax { path: PathBuf, format: Format, reason: String },
+    NotSections { path: PathBuf },
+}
+
+impl Format {
+    /// By extension: `.json`, `.yaml` or `.yml`, `.toml`.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "json" => Some(Self::Json),
+            "yaml" | "yml" => Some(Self::Yaml),
+            "toml" => Some(Self::Toml),
+            _ => None,
+        }
+    }
+}
+
+/// Reads and parses a file; the result is an object.
+///
+/// # Errors
+/// `FileError`, which names the path and what would be right.
+pub(crate) fn read(path: &Path) -> Result<serde_json::Map<String, Json>, FileError> {
+    let path_buf = || path.to_owned();
+    let format = Format::of(path).ok_or_else(|| FileError::UnknownFormat { path: path_buf() })?;
+    let unreadable = |error: std::io::Error| FileError::Unreadable {
+        path: path_buf(),
+        reason: error.to_string(),
+    };
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(FileError::TooLarge { path: path_buf() });
+    }
+    match parse(format, &text) {
+        Ok(Json::Object(sections)) => Ok(sections),
+        Ok(Json::Null) => Ok(serde_json::Map::new()),
+        Ok(_) => Err(FileError::NotSections { path: path_buf() }),
+        Err(reason) => Err(FileError::Syntax { path: path_buf(), format, reason }),
+    }
+}
+
+/// Parses a text; the error is the parser's, with line and column.
+pub(crate) fn parse(format: Format, text: &str) -> Result<Json, String> {
+    let empty = text.trim().is_empty();
+    let tree = match format {
+        _ if empty => Ok(Tree(Json::Null)),
+        Format::Json => serde_json::from_str(text).map_err(|error| error.to_string()),
+        Format::Yaml => yaml(text).map_err(|error| error.to_string()),
+        Format::Toml => toml::from_str(text).map_err(|error| error.to_string()),
+    };
+    tree.map(|Tree(json)| json).map_err(|reason| reason.trim().to_owned())
+}
+
+/// YAML 1.2: only `true` and `false` are switches, `no` and `on` are texts.
+fn yaml(text: &str) -> Result<Tree, serde_saphyr::Error> {
+    serde_saphyr::from_str_with_options(text, serde_saphyr::options! { strict_booleans: true })
+}
+
+/// A JSON tree whose objects name each key once, whatever the format allows.
+struct Tree(Json);
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TreeVisitor).map(Tree)
+    }
+}
+
+struct TreeVisitor;
+
+impl<'de> Visitor<'de> for TreeVisitor {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a configuration value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Json, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Tree(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Json::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Json, A::Error> {
+        let mut object = serde_json::Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let Tree(value) = entries.next_value()?;
+            if object.contains_key(&key) {
+                return Err(A::Error::custom(format_args!("the key {key:?} stands here twice")));
+            }
+            object.insert(key, value);
+        }
+        Ok(Json::Object(object))
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FileError::Unreadable { path, reason } => {
+                write!(f, "{}: cannot be read: {reason}", path.display())
+            }
+            FileError::TooLarge { path } => {
+                write!(f, "{}: longer than {FILE_BYTES_MAX} bytes", path.display())
+            }
+            FileError::UnknownFormat { path } => write!(
+                f,
+                "{}: unknown format, expected a name that ends in .json, .yaml, .yml or .toml",
+                path.display()
+            ),
+            FileError::Syntax { path, format, reason } => {
+                write!(f, "{}: not valid {format}: {reason}", path.display())
+            }
+            FileError::NotSections { path } => {
+                write!(f, "{}: expected sections such as `client` at the top", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Json => "JSON",
+            Format::Yaml => "YAML",
+            Format::Toml => "TOML",
+        })
+    }
+}
+
+/// Far above any configuration that a person wrote.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;

@@ -1,0 +1,152 @@
+//! What the configuration says that its author should hear, in words.
+//! In: where a value stands and what is wrong with it → out: one line that names source, key, value and remedy.
+//! Uses `key`. Never: decides what is wrong; shows a secret.
+//! The wording is changed here; unknown keys are found in `settings`, wrong values in `apply`, conflicts in `rules`.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::key::{Kind, Misfit, Weight};
+
+/// One remark about the configuration. Its text is complete without the severity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub severity: Severity,
+    pub source: Source,
+    /// The full key path, `channel.namespaces[chat].history_size`; a variable's name when it is none.
+    pub key: String,
+    pub problem: Problem,
+}
+
+/// What follows from a finding, worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The start is refused.
+    Error,
+    /// The start goes on without something that was asked for.
+    Warning,
+    /// Nothing that users of the server would notice.
+    Note,
+}
+
+/// Who said it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    File(PathBuf),
+    /// The variable's full name.
+    Environment(String),
+    /// The dotted name without dashes.
+    Flag(String),
+    /// Nobody: a default, or development mode.
+    Default,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// No such key; the nearest one, when it is near.
+    Unknown { nearest: Option<String> },
+    /// A value of another type; `value` is empty for secrets.
+    WrongType { value: String, expected: String },
+    /// A value outside the limits; `value` is empty for secrets.
+    OutOfRange { value: String, expected: String },
+    /// A value that only the node can judge, or that contradicts another key.
+    Rejected { reason: String },
+    /// A key of Centrifugo that Fanwire does not obey yet.
+    NotYet { doc: &'static str, weight: Weight },
+}
+
+impl Finding {
+    /// A value that does not fit its key.
+    pub(crate) fn misfit(
+        source: &Source,
+        key: &str,
+        kind: &Kind,
+        value: String,
+        misfit: Misfit,
+    ) -> Self {
+        let value = if matches!(kind, Kind::Secret) { String::new() } else { shortened(value) };
+        let problem = match misfit {
+            Misfit::Type(expected) => Problem::WrongType { value, expected },
+            Misfit::Range(expected) => Problem::OutOfRange { value, expected },
+        };
+        Self { severity: Severity::Error, source: source.clone(), key: key.to_owned(), problem }
+    }
+
+    /// A key nobody knows.
+    pub(crate) fn unknown(source: Source, key: String, nearest: Option<String>) -> Self {
+        Self { severity: Severity::Warning, source, key, problem: Problem::Unknown { nearest } }
+    }
+
+    /// A key that is not obeyed yet and was asked for.
+    pub(crate) fn not_yet(source: &Source, key: &str, doc: &'static str, weight: Weight) -> Self {
+        let severity = match weight {
+            Weight::Refused => Severity::Error,
+            Weight::Feature => Severity::Warning,
+            Weight::Tuning => Severity::Note,
+        };
+        let problem = Problem::NotYet { doc, weight };
+        Self { severity, source: source.clone(), key: key.to_owned(), problem }
+    }
+
+    /// A value that contradicts something; the reason names key, value and remedy.
+    pub(crate) fn rejected(severity: Severity, source: Source, key: &str, reason: String) -> Self {
+        Self { severity, source, key: key.to_owned(), problem: Problem::Rejected { reason } }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.source != Source::Default {
+            write!(f, "{}: ", self.source)?;
+        }
+        let key = &self.key;
+        match &self.problem {
+            Problem::Unknown { nearest: Some(nearest) } => {
+                write!(f, "{key} is not a known key, did you mean {nearest}?")
+            }
+            Problem::Unknown { nearest: None } => write!(f, "{key} is not a known key"),
+            Problem::WrongType { value, expected } | Problem::OutOfRange { value, expected } => {
+                let is = if value.is_empty() { String::new() } else { format!(" is {value},") };
+                write!(f, "{key}{is} expected {expected}")
+            }
+            Problem::Rejected { reason } => f.write_str(reason),
+            Problem::NotYet { doc, weight: Weight::Refused } => {
+                write!(f, "{key} is not supported yet and cannot be left out. {doc}")
+            }
+            Problem::NotYet { doc, .. } => write!(f, "{key} is not supported yet. {doc}"),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::File(path) => path.display().fmt(f),
+            Source::Environment(variable) => write!(f, "environment {variable}"),
+            Source::Flag(name) => write!(f, "flag --{name}"),
+            Source::Default => f.write_str("default"),
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        })
+    }
+}
+
+/// Values may be whole documents; a line of a report shows their beginning.
+fn shortened(value: String) -> String {
+    match value.char_indices().nth(VALUE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value,
+    }
+}
+
+const VALUE_CHARS_MAX: usize = 60;

@@ -1,0 +1,97 @@
+//! Tests of kinds: which values fit, and what is said about those that do not.
+//! In: JSON and texts → out: values, or expectations.
+//! Uses kinds alone. Never: rows.
+//! A rule about one kind of value is a line here.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Kind, Misfit, Value};
+
+const COUNT: Kind = Kind::Integer { min: 1, max: 10 };
+const DELAY: Kind = Kind::Duration { min: Duration::from_secs(1), max: Duration::from_secs(3600) };
+
+fn check(kind: Kind, json: serde_json::Value, expected: Result<Value, Misfit>) {
+    assert_eq!(kind.read(&json), expected, "{kind:?} from {json}");
+}
+
+fn wrong_type(expected: &str) -> Result<Value, Misfit> {
+    Err(Misfit::Type(expected.to_owned()))
+}
+
+fn out_of_range(expected: &str) -> Result<Value, Misfit> {
+    Err(Misfit::Range(expected.to_owned()))
+}
+
+#[test]
+fn values_of_the_right_type_inside_the_limits_fit() {
+    check(Kind::Switch, json!(true), Ok(Value::Switch(true)));
+    check(COUNT, json!(10), Ok(Value::Integer(10)));
+    check(DELAY, json!("1m30s"), Ok(Value::Duration(Duration::from_secs(90))));
+    check(Kind::Text, json!("x"), Ok(Value::Text("x".into())));
+    check(Kind::Choice(&["a", "b"]), json!("b"), Ok(Value::Text("b".into())));
+    check(Kind::Path, json!("/x/y"), Ok(Value::Text("/x/y".into())));
+    check(Kind::List, json!(["a", "b"]), Ok(Value::List(vec!["a".into(), "b".into()])));
+    check(Kind::Objects, json!([{}]), Ok(Value::Tree(json!([{}]))));
+}
+
+#[test]
+fn a_plain_number_is_no_duration_and_hears_why() {
+    let expected = "a duration such as \"300ms\", \"25s\" or \"1m30s\", from 1s to 1h; \
+                    a plain number has no unit";
+    check(DELAY, json!(25), wrong_type(expected));
+}
+
+#[test]
+fn other_types_hear_what_would_be_right() {
+    check(Kind::Switch, json!("true"), wrong_type("true or false; written without quotes"));
+    check(Kind::Switch, json!(1), wrong_type("true or false"));
+    check(COUNT, json!("5"), wrong_type("a whole number from 1 to 10; written without quotes"));
+    check(COUNT, json!(1.5), wrong_type("a whole number from 1 to 10"));
+    check(Kind::Text, json!(5), wrong_type("a text; written in quotes"));
+    check(Kind::List, json!("a b"), wrong_type("a list of texts"));
+    check(Kind::List, json!(["a", 1]), wrong_type("a list of texts"));
+    check(Kind::Objects, json!(["a"]), wrong_type("a list of sections"));
+    check(Kind::Block, json!([]), wrong_type("a section of keys"));
+}
+
+#[test]
+fn values_outside_the_limits_hear_the_limits() {
+    let delay = "a duration such as \"300ms\", \"25s\" or \"1m30s\", from 1s to 1h";
+    check(COUNT, json!(0), out_of_range("a whole number from 1 to 10"));
+    check(COUNT, json!(-1), out_of_range("a whole number from 1 to 10"));
+    check(COUNT, json!(11), out_of_range("a whole number from 1 to 10"));
+    check(DELAY, json!("999ms"), out_of_range(delay));
+    check(DELAY, json!("-1"), out_of_range(delay));
+    check(Kind::Choice(&["a", "b"]), json!("c"), out_of_range("one of \"a\", \"b\""));
+    for path in ["", "api", "/a{b}", "/a b", "/a?b", "/é"] {
+        check(
+            Kind::Path,
+            json!(path),
+            out_of_range("a path of letters, digits and -._~ that begins with /"),
+        );
+    }
+}
+
+#[test]
+fn texts_of_the_environment_become_values_of_the_key() {
+    let check = |kind: Kind, text: &str, expected: Value| {
+        assert_eq!(kind.read_text(text), Ok(expected), "{kind:?} from {text:?}");
+    };
+    check(Kind::Switch, "1", Value::Switch(true));
+    check(Kind::Switch, "FALSE", Value::Switch(false));
+    check(COUNT, "7", Value::Integer(7));
+    check(DELAY, "25s", Value::Duration(Duration::from_secs(25)));
+    check(Kind::List, "  a  b ", Value::List(vec!["a".into(), "b".into()]));
+    check(Kind::List, "", Value::List(vec![]));
+    check(Kind::Objects, r#"[{"name":"x"}]"#, Value::Tree(json!([{"name": "x"}])));
+}
+
+#[test]
+fn texts_that_are_no_value_of_the_key_hear_what_would_be_right() {
+    assert_eq!(COUNT.read_text("many"), wrong_type("a whole number from 1 to 10"));
+    assert_eq!(COUNT.read_text("11"), out_of_range("a whole number from 1 to 10"));
+    assert_eq!(Kind::Switch.read_text("yes"), wrong_type("true or false"));
+    assert_eq!(Kind::Objects.read_text("a b"), wrong_type("a list of sections, as JSON"));
+}

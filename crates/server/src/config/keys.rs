@@ -1,0 +1,45 @@
+//! The tables of all keys, one row per key: help, sample files, checks and documentation are made from them.
+//! In: nothing → out: rows for `Config` and `Namespace`, and the keys of Centrifugo that do not work yet.
+//! Uses `key`. Never: parsing, precedence, wording of findings.
+//! A key is changed in its row; a new key is a new row, in the file of its section.
+
+use std::time::Duration;
+
+use super::key::Kind;
+
+pub(crate) mod channel;
+pub(crate) mod client;
+pub(crate) mod not_yet;
+pub(crate) mod server;
+
+/// Keys written above namespaces and without a place of their own in `Config`: their values become namespaces.
+pub(crate) const NAMESPACES: &str = "channel.namespaces";
+/// The section with the rules of channels outside all namespaces.
+pub(crate) const WITHOUT_NAMESPACE: &str = "channel.without_namespace";
+
+const SWITCH: Kind = Kind::Switch;
+const TEXT: Kind = Kind::Text;
+const SECRET: Kind = Kind::Secret;
+const PATH: Kind = Kind::Path;
+const LIST: Kind = Kind::List;
+const BLOCK: Kind = Kind::Block;
+const OBJECTS: Kind = Kind::Objects;
+const PORT: Kind = integer(0, 65_535);
+/// Sizes and counts that fit in memory anywhere.
+const COUNT: Kind = integer(0, 0x7FFF_FFFF);
+const COUNT_FROM_1: Kind = integer(1, 0x7FFF_FFFF);
+/// Message sizes in bytes: 1 to 1 GiB.
+const BYTES: Kind = integer(1, 0x4000_0000);
+/// Waiting times of connections.
+const DELAY: Kind = duration(Duration::ZERO, DAY);
+/// Lifetimes of data, up to ten years.
+const LIFETIME: Kind = duration(Duration::ZERO, Duration::from_secs(87_600 * 3600));
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+const fn integer(min: u64, max: u64) -> Kind {
+    Kind::Integer { min, max }
+}
+
+const fn duration(min: Duration, max: Duration) -> Kind {
+    Kind::Duration { min, max }
+}

@@ -1,0 +1,52 @@
+//! Rows of `channel.*` and of one namespace: how names are read, and what clients may do.
+//! In: nothing → out: `CHANNEL`, rows that land in `Config`, and `NAMESPACE`, rows that land in a `Namespace`.
+//! Uses the kinds of `keys`. Never: lists of namespaces as such (`settings`).
+//! Change a default or a sentence here; the effects live in `fanwire_node::channel`.
+
+use fanwire_node::options::{DataFormat, Namespace};
+
+use super::{COUNT_FROM_1, SWITCH, TEXT};
+use crate::config::Config;
+use crate::config::key::{Kind, Land, Value, rows};
+
+rows! { CHANNEL: Config;
+    "channel.max_length", COUNT_FROM_1, "255" => [node.channel.max_length],
+        "Longest channel name in bytes.";
+    "channel.private_prefix", TEXT, "$" => [node.channel.private_prefix],
+        "Names that begin with this character need a subscription token; empty switches that off.";
+    "channel.namespace_boundary", TEXT, ":" => [node.channel.namespace_boundary],
+        "Character that ends the namespace in a channel name.";
+    "channel.user_boundary", TEXT, "#" => [node.channel.user_boundary],
+        "Character that starts the list of users in a channel name.";
+    "channel.user_separator", TEXT, "," => [node.channel.user_separator],
+        "Character between the users in a channel name.";
+    "channel.publication_data_format", DATA_FORMAT, "" => (|config, value| config.node.channel.publication_data_format = data_format(value)),
+        "What publications must hold where a namespace does not say: json, json_object or binary (anything).";
+}
+
+rows! { NAMESPACE: Namespace;
+    "name", TEXT, "" => [name],
+        "Name of the namespace: letters, digits, `-`, `_` and `.`, at least two of them.";
+    "allow_subscribe_for_client", SWITCH, "false" => [allow_subscribe_for_client],
+        "Every client with a user id may subscribe.";
+    "allow_subscribe_for_anonymous", SWITCH, "false" => [allow_subscribe_for_anonymous],
+        "Extends allow_subscribe_for_client to the empty user.";
+    "allow_publish_for_client", SWITCH, "false" => [allow_publish_for_client],
+        "Every client with a user id may publish.";
+    "allow_publish_for_subscriber", SWITCH, "false" => [allow_publish_for_subscriber],
+        "Every subscriber of the channel may publish.";
+    "allow_publish_for_anonymous", SWITCH, "false" => [allow_publish_for_anonymous],
+        "Extends the publish permissions to the empty user.";
+    "allow_user_limited_channels", SWITCH, "false" => [allow_user_limited_channels],
+        "Names such as `dialog#42,43` are only for the users they list.";
+    "channel_regex", TEXT, "" => [channel_regex],
+        "Regular expression for the part of the name after the namespace; empty allows ASCII names.";
+    "publication_data_format", DATA_FORMAT, "" => (|namespace, value| namespace.publication_data_format = data_format(value)),
+        "What publications must hold: json, json_object or binary (anything); empty as channel.publication_data_format.";
+}
+
+const DATA_FORMAT: Kind = Kind::Choice(&DataFormat::NAMES);
+
+fn data_format(value: Value) -> DataFormat {
+    DataFormat::parse(&String::land(value)).expect("the row's choices are the format's names")
+}

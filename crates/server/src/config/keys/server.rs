@@ -1,0 +1,87 @@
+//! Rows of the server around the node: listening, logs, WebSocket, server API, endpoints, shutdown.
+//! In: nothing → out: `SERVER`, rows that land in `Config`.
+//! Uses the kinds of `keys`. Never: `client.*` and `channel.*`, which have files of their own.
+//! Change a default, a limit or a sentence here; the effect of a value lives where `Config` is read.
+
+use std::time::Duration;
+
+use super::{BYTES, COUNT, DAY, PATH, PORT, SECRET, SWITCH, TEXT, duration, integer};
+use crate::config::Config;
+use crate::config::key::{Kind, Land, Value, rows};
+
+rows! { SERVER: Config;
+    "http_server.address", TEXT, "" => [http_server.address],
+        "Address to listen on; empty means all addresses, and without any configuration it is 127.0.0.1.";
+    "http_server.port", PORT, "8000" => [http_server.port],
+        "Port to listen on; 0 lets the system choose one.";
+    "log.level", LOG_LEVEL, "info" => [log.level],
+        "Least important log lines that are written.";
+    "log.file", TEXT, "" => [log.file],
+        "File that log lines are appended to; empty means stderr.";
+    "node.name", TEXT, "" => (set_node_name),
+        "Name of this server in API answers; empty means `fanwire`.";
+    "shards", integer(0, 1024), "0" => [shards],
+        "Fanwire only: threads that own connections; 0 means one per core.";
+    "shutdown.timeout", duration(Duration::from_secs(1), DAY), "30s" => [shutdown_timeout],
+        "Time in which connections are closed, spread over it, after SIGTERM or SIGINT.";
+    "websocket.disabled", SWITCH, "false" => [websocket.disabled],
+        "Switches the WebSocket endpoint off.";
+    "websocket.handler_prefix", PATH, "/connection/websocket" => [websocket.handler_prefix],
+        "Path of the WebSocket endpoint.";
+    "websocket.compression", SWITCH, "true" => [websocket.compression],
+        "Compresses messages for clients that offer permessage-deflate; Centrifugo's default is false.";
+    "websocket.compression_min_size", COUNT, "128" => [websocket.compression_min_size],
+        "Messages shorter than this many bytes go out uncompressed; Centrifugo's default is 0.";
+    "websocket.compression_level", integer(1, 9), "6" => [websocket.compression_level],
+        "Compression effort, from 1 (fastest) to 9 (smallest); Centrifugo's default is 1.";
+    "websocket.compression_apple", SWITCH, "false" => [websocket.compression_apple],
+        "Fanwire only: compresses for Apple's NSURLSession too, whose implementation has known defects.";
+    "websocket.message_size_limit", BYTES, "65536" => [websocket.message_size_limit],
+        "Longest incoming message in bytes; a longer one closes the connection with 1009.";
+    "websocket.decompressed_message_size_limit", COUNT, "0" => [websocket.decompressed_message_size_limit],
+        "Longest incoming message in bytes after inflating; 0 means ten times websocket.message_size_limit.";
+    "websocket.fragments_max", integer(1, 0xFFFF_FFFF), "65536" => [websocket.fragments_max],
+        "Fanwire only: most fragments of one incoming message; more close the connection with 1008.";
+    "websocket.write_timeout", duration(Duration::from_millis(1), DAY), "1s" => [websocket.write_timeout],
+        "How long a connection may accept no outgoing bytes before it is closed.";
+    "http_api.disabled", SWITCH, "false" => [http_api.disabled],
+        "Removes the HTTP server API.";
+    "http_api.handler_prefix", PATH, "/api" => [http_api.api.handler_prefix],
+        "Path in front of the method names of the server API.";
+    "http_api.key", SECRET, "" => [http_api.api.key],
+        "Secret that backends send in X-API-Key; when empty, `serve` makes a random one and prints it.";
+    "http_api.error_mode", Kind::Choice(&["", "transport"]), "" => (set_error_mode),
+        "With `transport`, API errors use HTTP status codes instead of 200 with an error object.";
+    "http_api.insecure", SWITCH, "false" => [http_api.api.insecure],
+        "Answers API requests without a key; only where something else guards the port.";
+    "http_api.max_request_body_size", BYTES, "16777216" => [http_api.api.body_bytes_max],
+        "Fanwire only: longest body of an API request in bytes; a longer one gets 413.";
+    "health.enabled", SWITCH, "false" => [health.enabled],
+        "Switches the health endpoint on.";
+    "health.handler_prefix", PATH, "/health" => [health.handler_prefix],
+        "Path of the health endpoint.";
+    "prometheus.enabled", SWITCH, "false" => [prometheus.enabled],
+        "Switches the metrics endpoint on.";
+    "prometheus.handler_prefix", PATH, "/metrics" => [prometheus.handler_prefix],
+        "Path of the metrics endpoint.";
+    "demo.enabled", SWITCH, "false" => [demo.enabled],
+        "Fanwire only: serves the demo page; on in development mode.";
+    "demo.handler_prefix", PATH, "/" => [demo.handler_prefix],
+        "Fanwire only: path of the demo page.";
+}
+
+const LOG_LEVEL: Kind = Kind::Choice(&["none", "trace", "debug", "info", "warn", "error", "fatal"]);
+
+fn set_node_name(config: &mut Config, value: Value) {
+    let name = String::land(value);
+    if !name.is_empty() {
+        config.node.name = name;
+    }
+}
+
+fn set_error_mode(config: &mut Config, value: Value) {
+    config.http_api.api.error_mode = match String::land(value).as_str() {
+        "transport" => fanwire_api::ErrorMode::Transport,
+        _ => fanwire_api::ErrorMode::Body,
+    };
+}

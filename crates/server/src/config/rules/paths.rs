@@ -1,0 +1,46 @@
+//! Every endpoint has a path of its own: one that shares it would never answer.
+//! In: a filled `Config` → out: the first two keys that claim one path.
+//! Uses the method names of the API. Never: serves anything.
+//! The paths below a prefix are named here; who serves them lives in `http::routes`.
+
+use super::{Config, Found, Severity};
+
+pub(super) fn differ(config: &Config) -> Found {
+    let claims = claims(config);
+    claims.iter().enumerate().find_map(|(index, (key, path))| {
+        let mut earlier = claims[..index].iter();
+        let (other, _) = earlier.find(|(other, taken)| other != key && taken == path)?;
+        let reason =
+            format!("{key} claims the path {path:?} as {other} does, expected a path of its own");
+        Some((Severity::Error, *key, reason))
+    })
+}
+
+/// All paths that are served, with the key that put each there.
+fn claims(config: &Config) -> Vec<(&'static str, String)> {
+    let mut claims = Vec::new();
+    if !config.websocket.disabled {
+        claims.push(("websocket.handler_prefix", below(&config.websocket.handler_prefix, "")));
+    }
+    if !config.http_api.disabled {
+        let prefix = &config.http_api.api.handler_prefix;
+        let names = fanwire_api::Method::ALL.iter().map(|method| method.name()).chain([""]);
+        claims.extend(names.map(|name| ("http_api.handler_prefix", below(prefix, name))));
+    }
+    for (key, endpoint, names) in [
+        ("health.handler_prefix", &config.health, [""].as_slice()),
+        ("prometheus.handler_prefix", &config.prometheus, &[""]),
+        ("demo.handler_prefix", &config.demo, &["", "stats.json"]),
+    ] {
+        if endpoint.enabled {
+            claims.extend(names.iter().map(|name| (key, below(&endpoint.handler_prefix, name))));
+        }
+    }
+    claims
+}
+
+/// A path below a prefix; both may lack their slashes.
+fn below(prefix: &str, name: &str) -> String {
+    let path = format!("{}/{name}", prefix.trim_end_matches('/'));
+    if path.len() > 1 { path.trim_end_matches('/').to_owned() } else { path }
+}

@@ -1,0 +1,89 @@
+//! Tests of relations between keys and of what the node judges.
+//! In: trees that fit key by key → out: what is still wrong with them.
+//! Uses `load` with flags. Never: files.
+//! A relation between keys is a test here.
+
+use crate::config::{ConfigError, load};
+
+/// All findings for these flags, as lines.
+fn found(flags: &[(&str, &str)]) -> Vec<String> {
+    let flags: Vec<(String, String)> =
+        flags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    match load(None, std::iter::empty(), &flags) {
+        Ok((_, findings)) | Err(ConfigError::Findings(findings)) => {
+            findings.iter().map(|one| format!("{}: {one}", one.severity)).collect()
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_pong_timeout_as_long_as_the_ping_interval_is_an_error() {
+    let flags = [("client.insecure", "true"), ("client.pong_timeout", "25s")];
+    assert_eq!(
+        found(&flags)[0],
+        "error: flag --client.pong_timeout: client.pong_timeout is \"25s\", expected less than \
+         client.ping_interval (25s)"
+    );
+}
+
+#[test]
+fn what_the_node_refuses_names_the_namespace_and_its_source() {
+    let namespaces = r#"[{"name": "chat", "channel_regex": "("}]"#;
+    let found = found(&[("channel.namespaces", namespaces), ("client.insecure", "true")]);
+    assert!(
+        found[0].starts_with(
+            "error: flag --channel.namespaces: channel.namespaces[chat].channel_regex is"
+        ),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn two_endpoints_at_one_path_are_an_error() {
+    assert_eq!(
+        found(&[("health.handler_prefix", "/metrics")]),
+        ["error: prometheus.handler_prefix claims the path \"/metrics\" as health.handler_prefix \
+          does, expected a path of its own"]
+    );
+    assert_eq!(
+        found(&[("health.handler_prefix", "/api/info/")]),
+        ["error: flag --health.handler_prefix: health.handler_prefix claims the path \
+          \"/api/info\" as http_api.handler_prefix does, expected a path of its own"]
+    );
+    assert_eq!(
+        found(&[("health.handler_prefix", "/metrics"), ("prometheus.enabled", "false")]).len(),
+        0
+    );
+}
+
+#[test]
+fn a_server_nobody_can_connect_to_is_warned_about() {
+    let flags = [("channel.max_length", "100")];
+    assert!(found(&flags)[0].starts_with("warning: client.token has no key"));
+    for open in [
+        ("client.token.hmac_secret_key", "secret"),
+        ("client.allow_anonymous_connect_without_token", "true"),
+        ("client.user_id_http_header", "X-User-Id"),
+    ] {
+        assert_eq!(found(&[open]).len(), 0, "{open:?}");
+    }
+}
+
+#[test]
+fn doors_left_open_are_warned_about() {
+    let check = |key: &str| {
+        let found = found(&[
+            (key, "true"),
+            ("client.channel_limit", "10"),
+            ("client.token.hmac_secret_key", "secret"),
+        ]);
+        assert!(
+            found[0].starts_with(&format!("warning: flag --{key}: {key} is true")),
+            "{found:?}"
+        );
+    };
+    check("client.insecure");
+    check("client.insecure_skip_token_signature_verify");
+    check("http_api.insecure");
+}

@@ -1,0 +1,327 @@
+//! Golden tests of whole configurations: what is found, what is refused, who overrides whom.
+//! In: files in three formats, variables, flags → out: configurations and the exact lines a person reads.
+//! Uses `assemble`, so that no file is touched. Never: the environment of the test process.
+//! A sentence of `finding` that changes is changed here too.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+
+use super::file::{Format, parse};
+use super::{Config, ConfigError, Finding, assemble, catalog, entries};
+
+mod precedence;
+mod table;
+
+/// Loads a file's text under the name `fanwire.EXTENSION`.
+fn load_text(format: Format, text: &str) -> Result<(Config, Vec<Finding>), ConfigError> {
+    let name = match format {
+        Format::Json => "fanwire.json",
+        Format::Yaml => "fanwire.yaml",
+        Format::Toml => "fanwire.toml",
+    };
+    match parse(format, text).expect("the test's text is well-formed") {
+        Json::Object(tree) => assemble(Some((Path::new(name), tree)), std::iter::empty(), &[]),
+        other => panic!("the test's text is no object: {other}"),
+    }
+}
+
+/// All findings as a person reads them.
+fn lines(result: Result<(Config, Vec<Finding>), ConfigError>) -> Vec<String> {
+    let findings = match result {
+        Ok((_, findings)) | Err(ConfigError::Findings(findings)) => findings,
+        Err(other) => panic!("{other}"),
+    };
+    findings.iter().map(|finding| format!("{}: {finding}", finding.severity)).collect()
+}
+
+fn check(format: Format, text: &str, expected: &[&str]) {
+    assert_eq!(lines(load_text(format, text)), expected, "{format}");
+}
+
+#[test]
+fn a_good_file_is_read_without_findings_in_every_format() {
+    let yaml = "
+http_server: {port: 9000}
+client:
+  allowed_origins: [https://example.com]
+  ping_interval: 1m30s
+  token: {hmac_secret_key: secret}
+channel:
+  without_namespace: {allow_subscribe_for_client: true}
+  namespaces:
+    - name: chat
+      allow_publish_for_subscriber: true
+      publication_data_format: json_object
+";
+    let json = json!({
+        "http_server": {"port": 9000},
+        "client": {
+            "allowed_origins": ["https://example.com"],
+            "ping_interval": "1m30s",
+            "token": {"hmac_secret_key": "secret"},
+        },
+        "channel": {
+            "without_namespace": {"allow_subscribe_for_client": true},
+            "namespaces": [{
+                "name": "chat",
+                "allow_publish_for_subscriber": true,
+                "publication_data_format": "json_object",
+            }],
+        },
+    });
+    let toml = r#"
+[http_server]
+port = 9000
+[client]
+allowed_origins = ["https://example.com"]
+ping_interval = "1m30s"
+token.hmac_secret_key = "secret"
+[channel.without_namespace]
+allow_subscribe_for_client = true
+[[channel.namespaces]]
+name = "chat"
+allow_publish_for_subscriber = true
+publication_data_format = "json_object"
+"#;
+    let mut expected = Config::default();
+    expected.http_server.port = 9000;
+    expected.client.allowed_origins = vec!["https://example.com".to_owned()];
+    expected.node.client.ping_interval = std::time::Duration::from_secs(90);
+    expected.node.client.token.hmac_secret_key = "secret".to_owned();
+    expected.node.channel.without_namespace.allow_subscribe_for_client = true;
+    expected.node.channel.namespaces = vec![fanwire_node::options::Namespace {
+        name: "chat".to_owned(),
+        allow_publish_for_subscriber: true,
+        publication_data_format: fanwire_node::options::DataFormat::JsonObject,
+        ..Default::default()
+    }];
+    for (format, text) in
+        [(Format::Yaml, yaml), (Format::Json, &json.to_string()), (Format::Toml, toml)]
+    {
+        let (config, findings) = load_text(format, text).expect("a good file");
+        assert_eq!(findings, [], "{format}");
+        assert_eq!(config, expected, "{format}");
+    }
+}
+
+#[test]
+fn wrong_values_are_errors_that_name_file_key_value_and_remedy() {
+    let text = r#"
+client:
+  ping_interval: 25
+  channel_limit: 0
+  insecure: "true"
+  token: {hmac_secret_key: 12345}
+http_server: {port: 70000}
+log: {level: loud}
+websocket: {handler_prefix: ws}
+channel:
+  namespaces:
+    - name: chat
+      allow_subscribe_for_client: sometimes
+"#;
+    check(
+        Format::Yaml,
+        text,
+        &[
+            "error: fanwire.yaml: http_server.port is 70000, expected a whole number from 0 to 65535",
+            "error: fanwire.yaml: log.level is \"loud\", expected one of \"none\", \"trace\", \
+             \"debug\", \"info\", \"warn\", \"error\", \"fatal\"",
+            "error: fanwire.yaml: websocket.handler_prefix is \"ws\", expected a path of letters, \
+             digits and -._~ that begins with /",
+            "error: fanwire.yaml: client.ping_interval is 25, expected a duration such as \
+             \"300ms\", \"25s\" or \"1m30s\", from 1s to 24h; a plain number has no unit",
+            "error: fanwire.yaml: client.channel_limit is 0, expected a whole number from 1 to 2147483647",
+            "error: fanwire.yaml: client.insecure is \"true\", expected true or false; written without quotes",
+            "error: fanwire.yaml: client.token.hmac_secret_key expected a text; written in quotes",
+            "error: fanwire.yaml: channel.namespaces[chat].allow_subscribe_for_client is \
+             \"sometimes\", expected true or false; written without quotes",
+            "warning: fanwire.yaml: client.token has no key, so no client can connect; set \
+             client.token.hmac_secret_key, rsa_public_key or ecdsa_public_key, or \
+             client.allow_anonymous_connect_without_token",
+        ],
+    );
+}
+
+#[test]
+fn the_same_mistake_is_found_in_every_format() {
+    for (format, text, file) in [
+        (Format::Json, r#"{"client": {"insecure": true, "queue_max_size": "1MB"}}"#, "json"),
+        (Format::Yaml, "client: {insecure: true, queue_max_size: 1MB}", "yaml"),
+        (Format::Toml, "client = {insecure = true, queue_max_size = \"1MB\"}", "toml"),
+    ] {
+        let found = lines(load_text(format, text));
+        let expected = format!(
+            "error: fanwire.{file}: client.queue_max_size is \"1MB\", \
+             expected a whole number from 1 to 2147483647; written without quotes"
+        );
+        assert_eq!(found[0], expected);
+    }
+}
+
+#[test]
+fn unknown_keys_are_warnings_with_the_nearest_key() {
+    let text = "
+client:
+  allow_anonymous_connect_without_token: true
+  ping_intervall: 25s
+  colour: blue
+clinet: {insecure: true}
+channel:
+  namespaces:
+    - name: chat
+      histori_size: 10
+";
+    check(
+        Format::Yaml,
+        text,
+        &[
+            "warning: fanwire.yaml: channel.namespaces[chat].histori_size is not a known key, did you mean history_size?",
+            "warning: fanwire.yaml: client.colour is not a known key",
+            "warning: fanwire.yaml: client.ping_intervall is not a known key, did you mean client.ping_interval?",
+            "warning: fanwire.yaml: clinet is not a known key, did you mean client?",
+        ],
+    );
+}
+
+#[test]
+fn what_is_not_supported_yet_is_noted_warned_about_or_refused() {
+    let text = "
+client: {allow_anonymous_connect_without_token: true, concurrency: 8}
+engine: {type: redis, redis: {address: 'redis://localhost:6379'}}
+http_server: {tls: {enabled: true, cert_pem: server.crt}}
+admin: {enabled: false, password: secret}
+sse: {enabled: true}
+channel:
+  without_namespace: {presence: true}
+  namespaces:
+    - {name: chat, history_size: 10, history_ttl: 300s}
+    - {name: asked, subscribe_proxy_enabled: true}
+";
+    check(
+        Format::Yaml,
+        text,
+        &[
+            "error: fanwire.yaml: http_server.tls.enabled is not supported yet and cannot be left out. \
+             TLS; put a TLS proxy in front, or the server would speak plain text.",
+            "error: fanwire.yaml: engine.type is not supported yet and cannot be left out. \
+             Engines other than memory; several servers would not hear each other.",
+            "error: fanwire.yaml: channel.namespaces[asked].subscribe_proxy_enabled is not supported \
+             yet and cannot be left out. Asks the backend at subscribe; its decision would be skipped.",
+            "warning: fanwire.yaml: engine.redis is not supported yet. Settings of the Redis engine.",
+            "warning: fanwire.yaml: sse.enabled is not supported yet. Server-Sent Events transport.",
+            "warning: fanwire.yaml: channel.without_namespace.presence is not supported yet. \
+             Presence; clients get error 108.",
+            "warning: fanwire.yaml: channel.namespaces[chat].history_size is not supported yet. \
+             History: how many publications are kept; none are.",
+            "warning: fanwire.yaml: channel.namespaces[chat].history_ttl is not supported yet. \
+             History: how long publications are kept; they are not.",
+            "note: fanwire.yaml: http_server.tls.cert_pem is not supported yet. Certificate of the server.",
+            "note: fanwire.yaml: client.concurrency is not supported yet. \
+             Commands of one connection at a time; Fanwire answers them in order.",
+            "note: fanwire.yaml: admin.password is not supported yet. Password of the admin web interface.",
+        ],
+    );
+}
+
+#[test]
+fn what_would_be_unsafe_to_skip_is_refused_in_any_type() {
+    for text in [
+        "http_server: {tls: {enabled: 'yes'}}",
+        "http_server: {tls_autocert: {enabled: true}}",
+        "http_server: {internal_port: 9000}",
+        "http_server: {internal_port: '9000'}",
+        "client: {proxy: {connect: {enabled: true, endpoint: 'http://x'}}}",
+        "engine: {type: postgres}",
+        "broker: {enabled: true, type: nats}",
+    ] {
+        let found = lines(load_text(Format::Yaml, text));
+        assert!(found[0].contains("is not supported yet and cannot be left out"), "{found:?}");
+    }
+    let off =
+        "{http_server: {tls_autocert: {enabled: false}, internal_port: ''}, broker: {type: redis}}";
+    assert!(load_text(Format::Yaml, off).is_ok());
+}
+
+#[test]
+fn sections_and_lists_of_another_shape_are_errors() {
+    check(
+        Format::Yaml,
+        "client: 5\nchannel: {namespaces: {chat: {}}}\nlog: [info]\n",
+        &[
+            "error: fanwire.yaml: channel.namespaces is {\"chat\":{}}, expected a list of sections, each with a name",
+            "error: fanwire.yaml: client is 5, expected a section of keys",
+            "error: fanwire.yaml: log is [\"info\"], expected a section of keys",
+            "warning: client.token has no key, so no client can connect; set \
+             client.token.hmac_secret_key, rsa_public_key or ecdsa_public_key, or \
+             client.allow_anonymous_connect_without_token",
+        ],
+    );
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let text = r#"{"client": {"token": {"hmac_secret_key": ["hunter2"]}}, "http_api": {"key": {"hunter2": 1}}}"#;
+    for line in lines(load_text(Format::Json, text)) {
+        assert!(!line.contains("hunter2"), "{line}");
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Json> {
+    let leaf = prop_oneof![
+        Just(Json::Null),
+        any::<bool>().prop_map(Json::from),
+        any::<i64>().prop_map(Json::from),
+        any::<f64>().prop_map(Json::from),
+        "[ -~]{0,12}".prop_map(Json::from),
+        Just(json!("25s")),
+    ];
+    leaf.prop_recursive(4, 64, 6, |inner| {
+        let part = prop::sample::select(parts());
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Json::from),
+            prop::collection::btree_map(part, inner, 0..6)
+                .prop_map(|object| Json::Object(object.into_iter().collect())),
+        ]
+    })
+}
+
+/// Parts of real names, so that random trees reach real keys.
+fn parts() -> Vec<String> {
+    let names = entries().iter().flat_map(|entry| entry.name.split('.'));
+    let mut parts: Vec<String> = names.chain(["name", "x", ""]).map(str::to_owned).collect();
+    parts.sort();
+    parts.dedup();
+    parts
+}
+
+proptest! {
+    #[test]
+    fn no_tree_panics(tree in any_json()) {
+        if let Json::Object(tree) = tree {
+            let _ = assemble(Some((Path::new("x.json"), tree)), std::iter::empty(), &[]);
+        }
+    }
+
+    #[test]
+    fn no_value_of_a_real_key_panics(
+        index in 0..entries().len(),
+        value in any_json(),
+        text in "[ -~]{0,12}",
+    ) {
+        let entry = &entries()[index];
+        let tree = entry.name.rsplit('.').fold(value, |inner, part| json!({ part: inner }));
+        let Json::Object(tree) = tree else { unreachable!("names have parts") };
+        let variable = (format!("FANWIRE_{}", catalog::variable(&entry.name)), text);
+        let _ = assemble(Some((Path::new("x.json"), tree)), [variable].into_iter(), &[]);
+    }
+
+    #[test]
+    fn no_text_panics(text in "[ -~\\n]{0,200}") {
+        for format in [Format::Json, Format::Yaml, Format::Toml] {
+            let _ = parse(format, &text);
+        }
+    }
+}

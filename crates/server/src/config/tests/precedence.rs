@@ -1,0 +1,142 @@
+//! Tests of who overrides whom, of namespaces in the environment, and of development mode.
+//! In: file, variables and flags about the same keys → out: the value that wins.
+//! Uses `assemble`. Never: the environment of the test process.
+//! A rule of precedence is a test here.
+
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
+
+use super::super::{Config, ConfigError, Finding, assemble};
+use super::lines;
+
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
+fn run(
+    file: Option<Json>,
+    environment: Pairs<'_>,
+    flags: Pairs<'_>,
+) -> Result<(Config, Vec<Finding>), ConfigError> {
+    let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let flags: Vec<(String, String)> = flags.iter().map(pair).collect();
+    let file = file.map(|file| match file {
+        Json::Object(tree) => (Path::new("fanwire.json"), tree),
+        other => panic!("the test's file is no object: {other}"),
+    });
+    assemble(file, environment.iter().map(pair), &flags)
+}
+
+fn config(file: Option<Json>, environment: Pairs<'_>, flags: Pairs<'_>) -> Config {
+    run(file, environment, flags).expect("a good configuration").0
+}
+
+fn namespaces(config: &Config) -> Vec<(&str, bool)> {
+    let namespaces = config.node.channel.namespaces.iter();
+    namespaces.map(|one| (one.name.as_str(), one.allow_subscribe_for_client)).collect()
+}
+
+#[test]
+fn flags_win_over_environment_over_file_over_defaults() {
+    let file = || Some(json!({"http_server": {"port": 1}}));
+    let port = |config: Config| config.http_server.port;
+    let both = &[("FANWIRE_HTTP_SERVER_PORT", "3"), ("CENTRIFUGO_HTTP_SERVER_PORT", "2")];
+    assert_eq!(port(config(Some(json!({})), &[], &[])), 8000);
+    assert_eq!(port(config(file(), &[], &[])), 1);
+    assert_eq!(port(config(file(), &both[1..], &[])), 2);
+    assert_eq!(port(config(file(), both, &[])), 3);
+    assert_eq!(port(config(file(), both, &[("http_server.port", "4")])), 4);
+}
+
+#[test]
+fn an_empty_variable_is_a_text_and_otherwise_not_set() {
+    let file = json!({"http_server": {"port": 1}, "channel": {"private_prefix": "!"}});
+    let empty = &[("FANWIRE_HTTP_SERVER_PORT", ""), ("FANWIRE_CHANNEL_PRIVATE_PREFIX", "")];
+    let config = config(Some(file), empty, &[]);
+    assert_eq!(config.http_server.port, 1);
+    assert_eq!(config.node.channel.private_prefix, "");
+}
+
+#[test]
+fn lists_in_variables_are_separated_by_spaces() {
+    let list = &[("FANWIRE_CLIENT_ALLOWED_ORIGINS", "https://a.example  https://b.example")];
+    let config = config(Some(json!({})), list, &[]);
+    assert_eq!(config.client.allowed_origins, ["https://a.example", "https://b.example"]);
+}
+
+#[test]
+fn variables_change_namespaces_of_the_file() {
+    let file = json!({"channel": {"namespaces": [{"name": "chat"}, {"name": "chat-2"}]}});
+    let variable = &[("CENTRIFUGO_CHANNEL_NAMESPACES_CHAT_2_ALLOW_SUBSCRIBE_FOR_CLIENT", "true")];
+    assert_eq!(namespaces(&config(Some(file), variable, &[])), [("chat", false), ("chat-2", true)]);
+}
+
+#[test]
+fn names_in_a_variable_are_the_list_of_namespaces_and_keep_what_the_file_says() {
+    let file = json!({"channel": {"namespaces": [
+        {"name": "old"}, {"name": "chat", "allow_subscribe_for_client": true},
+    ]}});
+    let variables = &[
+        ("FANWIRE_CHANNEL_NAMESPACES", "news chat"),
+        ("FANWIRE_CHANNEL_NAMESPACES_NEWS_ALLOW_SUBSCRIBE_FOR_CLIENT", "1"),
+    ];
+    assert_eq!(namespaces(&config(Some(file), variables, &[])), [("news", true), ("chat", true)]);
+}
+
+#[test]
+fn json_in_a_variable_replaces_the_list_of_namespaces() {
+    let file = json!({"channel": {"namespaces": [{"name": "old"}]}});
+    let text = r#"[{"name": "chat", "allow_subscribe_for_client": true}]"#;
+    let config = config(Some(file), &[("CENTRIFUGO_CHANNEL_NAMESPACES", text)], &[]);
+    assert_eq!(namespaces(&config), [("chat", true)]);
+}
+
+#[test]
+fn findings_name_the_variable_and_the_flag() {
+    let environment =
+        &[("CENTRIFUGO_CLIENT_PING_INTERVAL", "25"), ("FANWIRE_CLIENT_INSECUR", "true")];
+    let found =
+        lines(run(Some(json!({"client": {"insecure": true}})), environment, &[("shards", "x")]));
+    assert_eq!(
+        found,
+        [
+            "error: flag --shards: shards is \"x\", expected a whole number from 0 to 1024",
+            "error: environment CENTRIFUGO_CLIENT_PING_INTERVAL: client.ping_interval is \"25\", \
+             expected a duration such as \"300ms\", \"25s\" or \"1m30s\", from 1s to 24h",
+            "warning: environment FANWIRE_CLIENT_INSECUR: FANWIRE_CLIENT_INSECUR is not a known \
+             key, did you mean FANWIRE_CLIENT_INSECURE?",
+            "warning: fanwire.json: client.insecure is true, so anybody who reaches this server \
+             may do anything; for development only",
+        ]
+    );
+}
+
+#[test]
+fn without_any_word_about_access_the_server_is_in_development_mode() {
+    let config = config(None, &[("FANWIRE_LOG_LEVEL", "debug")], &[("http_server.port", "0")]);
+    assert!(config.development && config.node.client.insecure && config.demo.enabled);
+    assert_eq!(config.http_server.address, "127.0.0.1");
+    assert_eq!(config.client.allowed_origins.len(), 3);
+}
+
+#[test]
+fn any_word_about_access_ends_development_mode() {
+    for (name, value) in [
+        ("client.token.hmac_secret_key", "secret"),
+        ("channel.without_namespace.allow_subscribe_for_client", "true"),
+        ("channel.namespaces", "chat"),
+        ("http_server.address", "0.0.0.0"),
+        ("http_server.address", ""),
+    ] {
+        let config = config(None, &[], &[(name, value)]);
+        assert!(!config.development && !config.node.client.insecure, "{name}");
+        assert!(!config.demo.enabled && config.http_server.address != "127.0.0.1", "{name}");
+    }
+    assert!(!config(Some(json!({})), &[], &[]).development);
+}
+
+#[test]
+fn development_mode_keeps_what_was_set() {
+    let config = config(None, &[], &[("health.enabled", "false"), ("http_server.address", "::1")]);
+    assert!(config.development && !config.health.enabled);
+    assert_eq!(config.http_server.address, "::1");
+}

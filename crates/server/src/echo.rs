@@ -1,0 +1,38 @@
+//! An application that sends every message back: what the WebSocket conformance suites run against.
+//! In: data messages → out: the same messages.
+//! Uses the same shards, frames and handshake as the server; never the client protocol.
+//! Changed here: nothing but the echo.
+
+use std::time::Instant;
+
+use crate::shard::{Application, Key, Message, Outlet};
+
+#[derive(Default)]
+pub struct Echo;
+
+impl Application for Echo {
+    type Notice = std::convert::Infallible;
+    type Hello = ();
+
+    fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut Outlet) {}
+
+    fn receive(&mut self, key: Key, message: Message<'_>, _now: Instant, out: &mut Outlet) {
+        out.send_as(key, matches!(message, Message::Binary(_)), message.bytes());
+    }
+
+    fn notice(&mut self, notice: Self::Notice, _now: Instant, _out: &mut Outlet) {
+        match notice {}
+    }
+
+    fn advance(&mut self, _now: Instant, _out: &mut Outlet) {}
+
+    fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn close(&mut self, _key: Key, _now: Instant) {}
+
+    fn shutdown_close(&self) -> (u16, &'static str) {
+        (1001, "going away")
+    }
+}

@@ -1,0 +1,59 @@
+//! The limit on new connections per second (`client.connection_rate_limit`).
+//! In: the time of a handshake → out: may it go on?
+//! Uses a token bucket behind a small lock; never waits.
+//! Changed here: the bucket. Where it applies lives in `upgrade`.
+
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+/// Allows `per_second` events a second, and as many at once after a quiet second. 0 allows everything.
+pub struct Rate {
+    per_second: f64,
+    state: Mutex<(Instant, f64)>,
+}
+
+impl Rate {
+    pub fn new(per_second: usize, now: Instant) -> Self {
+        let per_second = per_second as f64;
+        Self { per_second, state: Mutex::new((now, per_second)) }
+    }
+
+    pub fn allows(&self, now: Instant) -> bool {
+        if self.per_second == 0.0 {
+            return true;
+        }
+        let (last, tokens) = &mut *self.state.lock();
+        let gained = now.saturating_duration_since(*last).as_secs_f64() * self.per_second;
+        *tokens = (*tokens + gained).min(self.per_second);
+        *last = now;
+        let allowed = *tokens >= 1.0;
+        if allowed {
+            *tokens -= 1.0;
+        }
+        allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::Rate;
+
+    #[test]
+    fn a_bucket_empties_and_refills() {
+        let start = Instant::now();
+        let rate = Rate::new(2, start);
+        assert_eq!([0, 0, 0].map(|_| rate.allows(start)), [true, true, false]);
+        assert!(rate.allows(start + Duration::from_millis(500)));
+        assert!(!rate.allows(start + Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn zero_is_no_limit() {
+        let start = Instant::now();
+        let rate = Rate::new(0, start);
+        assert!((0..1000).all(|_| rate.allows(start)));
+    }
+}

@@ -1,0 +1,174 @@
+//! What is served where: the real-time endpoint, the API, and the operator's pages.
+//! In: the configuration and the parts of a running server → out: one router.
+//! Uses axum; never contains behaviour of an endpoint beyond a few lines.
+//! Changed here: paths, and who sits behind them. The handshake lives in `upgrade`, API methods in `api`.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    body::Body,
+    extract::{Query, Request, State},
+    http::{StatusCode, header},
+    middleware::{self, Next},
+    response::{Html, IntoResponse, Response},
+    routing::{any, get},
+};
+use fanwire_api::Api;
+use fanwire_node::Hello;
+use fanwire_protocol::Encoding;
+use serde::{Deserialize, Serialize};
+
+use super::upgrade::{Endpoint, Welcome};
+use crate::{
+    config::Config,
+    metrics::Metrics,
+    realtime::{Realtime, Shards},
+    shard::INBOX_BYTES_MAX,
+};
+
+/// Subprotocols in the words of the client protocol (§1).
+pub const SUBPROTOCOLS: &[&str] = &[PROTOBUF, "centrifuge-json"];
+const PROTOBUF: &str = "centrifuge-protobuf";
+
+/// The parts that requests reach.
+pub struct Parts {
+    pub endpoint: Endpoint<Realtime>,
+    pub api: Arc<Api>,
+    pub metrics: Arc<Metrics>,
+    /// A ready command line that publishes to the demo page's channel.
+    pub demo_curl: String,
+}
+
+pub fn router(config: &Config, parts: Parts) -> Router {
+    let mut router = Router::new();
+    let shards = parts.endpoint.shards.clone();
+    if !config.websocket.disabled {
+        let endpoint = Arc::new(RealtimeEndpoint {
+            endpoint: parts.endpoint,
+            user_id_header: config.client.user_id_http_header.clone(),
+        });
+        router =
+            router.route(&config.websocket.handler_prefix, any(websocket).with_state(endpoint));
+    }
+    if !config.http_api.disabled {
+        let patient = middleware::from_fn_with_state(shards, when_shards_keep_up);
+        let api = fanwire_api::http::router(parts.api).layer(patient);
+        router = router.merge(api.layer(middleware::from_fn(in_time)));
+    }
+    if config.health.enabled {
+        router = router
+            .route(&config.health.handler_prefix, get(|| async { Json(serde_json::json!({})) }));
+    }
+    if config.prometheus.enabled {
+        let metrics = parts.metrics.clone();
+        router =
+            router.route(&config.prometheus.handler_prefix, get(prometheus).with_state(metrics));
+    }
+    if config.demo.enabled {
+        router = router.merge(demo(&config.demo.handler_prefix, parts.metrics, &parts.demo_curl));
+    }
+    router
+}
+
+struct RealtimeEndpoint {
+    endpoint: Endpoint<Realtime>,
+    user_id_header: String,
+}
+
+/// Query options of the real-time endpoint (client protocol §1); unknown ones are ignored.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ConnectQuery {
+    format: String,
+    cf_protocol: String,
+    cf_ws_frame_ping_pong: String,
+}
+
+async fn websocket(State(realtime): State<Arc<RealtimeEndpoint>>, request: Request) -> Response {
+    let query = Query::<ConnectQuery>::try_from_uri(request.uri())
+        .map(|Query(query)| query)
+        .unwrap_or_default();
+    realtime.endpoint.upgrade(request, |request, subprotocol| {
+        let is_binary = match subprotocol {
+            Some(chosen) => chosen == PROTOBUF,
+            None => query.format == "protobuf" || query.cf_protocol == "protobuf",
+        };
+        let hello = Hello {
+            encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
+            frame_ping: query.cf_ws_frame_ping_pong == "true",
+            transport: "websocket",
+            user: user_of(request, &realtime.user_id_header),
+        };
+        Welcome { hello, is_binary }
+    })
+}
+
+fn user_of(request: &Request<Body>, header: &str) -> Option<String> {
+    if header.is_empty() {
+        return None;
+    }
+    request.headers().get(header)?.to_str().ok().map(str::to_owned)
+}
+
+async fn prometheus(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
+    const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, TYPE)], metrics.text())
+}
+
+/// The demo page and the figures it shows.
+fn demo(prefix: &str, metrics: Arc<Metrics>, curl: &str) -> Router {
+    let escaped =
+        curl.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    let page = include_str!("../../assets/demo.html").replace("{{curl}}", &escaped);
+    let stats = format!("{}/stats.json", prefix.trim_end_matches('/'));
+    Router::new()
+        .route(prefix, get(|| async move { Html(page) }))
+        .route(&stats, get(demo_stats).with_state(metrics))
+}
+
+#[derive(Serialize)]
+struct DemoStats {
+    payload_bytes: u64,
+    wire_bytes: u64,
+    deliveries: u64,
+    connections: usize,
+}
+
+async fn demo_stats(State(metrics): State<Arc<Metrics>>) -> Json<DemoStats> {
+    let sent = metrics.sent();
+    Json(DemoStats {
+        payload_bytes: sent.payload_bytes,
+        wire_bytes: sent.wire_bytes,
+        deliveries: sent.messages,
+        connections: metrics.connections(),
+    })
+}
+
+/// Back-pressure: a publisher that is faster than the shards waits here instead of filling their inboxes.
+async fn when_shards_keep_up(
+    State(shards): State<Arc<Shards>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    while shards.backlog_bytes() > INBOX_BYTES_MAX {
+        tokio::time::sleep(BACKLOG_PAUSE).await;
+    }
+    next.run(request).await
+}
+
+/// Ends requests whose body does not come, so that a slow peer holds a task for a bounded time only.
+async fn in_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            (StatusCode::REQUEST_TIMEOUT, "the request did not come in time\n").into_response()
+        }
+    }
+}
+
+/// Read timeout of a whole API request (Centrifugo: 30 s).
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A shard drains its whole inbox in a few milliseconds.
+const BACKLOG_PAUSE: Duration = Duration::from_millis(1);

@@ -1,0 +1,188 @@
+//! From an HTTP request to a WebSocket on a shard (RFC 6455 §4.2, RFC 7692 §7).
+//! In: a request on an endpoint → out: 101 and a socket for a shard, or a plain HTTP error that says what was wrong.
+//! Uses `ws` for the rules and hyper for the switch; never decides who may connect beyond origin and limits.
+//! Changed here: the checks before the 101. What the connection then does lives in the shard's application.
+
+use std::{sync::Arc, time::Instant};
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, Request, Response, StatusCode, Version, header},
+};
+use fanwire_ws::{
+    Compression,
+    extension::{self, Agreement},
+    handshake,
+};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use super::{origin, patient::Patient, rate::Rate};
+use crate::shard::{self, Application, Arrival, Permit, Shards};
+
+/// One WebSocket endpoint in front of the shards of an application.
+pub struct Endpoint<A: Application> {
+    pub shards: Arc<Shards<A>>,
+    pub compression: extension::Settings,
+    /// Offer compression to Apple's NSURLSession stack too, whose inflater is known to break.
+    pub compression_apple: bool,
+    /// Subprotocols this endpoint speaks.
+    pub subprotocols: &'static [&'static str],
+    /// Patterns of allowed origins; `None` checks nothing.
+    pub allowed_origins: Option<Vec<String>>,
+    /// 0 = no limit.
+    pub connection_limit: usize,
+    pub rate: Rate,
+}
+
+/// What an application says to a request that may become its connection.
+pub struct Welcome<H> {
+    pub hello: H,
+    pub is_binary: bool,
+}
+
+impl<A: Application> Endpoint<A> {
+    /// Answers one request. `welcome` is asked with the head of the request and the chosen subprotocol.
+    pub fn upgrade(
+        &self,
+        mut request: Request<Body>,
+        welcome: impl FnOnce(&Request<Body>, Option<&'static str>) -> Welcome<A::Hello>,
+    ) -> Response<Body> {
+        let accept = match check(&request) {
+            Ok(accept) => accept,
+            Err(error) => return refuse_handshake(&error),
+        };
+        let permit = match self.admit(request.headers()) {
+            Ok(permit) => permit,
+            Err((status, text)) => return refuse(status, text),
+        };
+        let offers = values(request.headers(), header::SEC_WEBSOCKET_PROTOCOL);
+        let subprotocol = handshake::choose_subprotocol(offers, self.subprotocols);
+        let agreement = self.negotiate(request.headers());
+        let Welcome { hello, is_binary } = welcome(&request, subprotocol);
+        let on_upgrade = hyper::upgrade::on(&mut request);
+        let shards = self.shards.clone();
+        tokio::spawn(async move {
+            match on_upgrade.await {
+                Ok(upgraded) => {
+                    hand_over(&shards, upgraded, Ticket { hello, is_binary, agreement, permit })
+                }
+                Err(error) => tracing::debug!(%error, "a peer left during its handshake"),
+            }
+        });
+        switch(&accept, subprotocol, agreement)
+    }
+
+    fn admit(&self, headers: &HeaderMap) -> Result<Permit, (StatusCode, &'static str)> {
+        let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
+        if let Some(patterns) = &self.allowed_origins
+            && !origin::is_allowed(origin, patterns)
+        {
+            let text =
+                "this Origin is not allowed: the server's client.allowed_origins must list it";
+            return Err((StatusCode::FORBIDDEN, text));
+        }
+        if !self.rate.allows(Instant::now()) {
+            return Err((
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many new connections at the moment, try again",
+            ));
+        }
+        let full = (StatusCode::SERVICE_UNAVAILABLE, "this node has as many connections as it may");
+        self.shards.permit(self.connection_limit).ok_or(full)
+    }
+
+    fn negotiate(&self, headers: &HeaderMap) -> Option<Agreement> {
+        let user_agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        if !self.compression_apple && user_agent.is_some_and(extension::is_apple_nsurlsession) {
+            return None;
+        }
+        let offers = values(headers, header::SEC_WEBSOCKET_EXTENSIONS);
+        extension::negotiate(offers, self.compression)
+    }
+}
+
+/// What travels from the handshake to the shard, beside the socket.
+struct Ticket<H> {
+    hello: H,
+    is_binary: bool,
+    agreement: Option<Agreement>,
+    permit: Permit,
+}
+
+fn hand_over<A: Application>(
+    shards: &Shards<A>,
+    upgraded: hyper::upgrade::Upgraded,
+    ticket: Ticket<A::Hello>,
+) {
+    let Ok(parts) = upgraded.downcast::<TokioIo<Patient<TcpStream>>>() else {
+        tracing::error!("an upgraded connection is not a TCP socket");
+        return;
+    };
+    let socket = parts.io.into_inner().into_socket().into_std();
+    match socket.and_then(|socket| shard::prepare(&socket).map(|()| socket)) {
+        Ok(socket) => shards.open(Arrival {
+            socket,
+            early: parts.read_buf.to_vec(),
+            is_binary: ticket.is_binary,
+            compression: Compression::of(ticket.agreement),
+            may_inflate: ticket.agreement.is_some(),
+            hello: ticket.hello,
+            permit: ticket.permit,
+        }),
+        Err(error) => tracing::debug!(%error, "a peer left before its shard had it"),
+    }
+}
+
+fn check(request: &Request<Body>) -> Result<String, handshake::HandshakeError> {
+    let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+    // A header may be split over several lines (RFC 9110 §5.3); these two are lists.
+    let list = |name| values(request.headers(), name).collect::<Vec<_>>().join(", ");
+    let (upgrade, connection) = (list(header::UPGRADE), list(header::CONNECTION));
+    handshake::check(&handshake::Request {
+        method: request.method().as_str(),
+        http_1_1_or_newer: request.version() >= Version::HTTP_11,
+        upgrade: (!upgrade.is_empty()).then_some(&upgrade),
+        connection: (!connection.is_empty()).then_some(&connection),
+        key: text(header::SEC_WEBSOCKET_KEY),
+        version: text(header::SEC_WEBSOCKET_VERSION),
+    })
+}
+
+fn values(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item = &str> {
+    headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
+}
+
+fn switch(accept: &str, subprotocol: Option<&str>, agreement: Option<Agreement>) -> Response<Body> {
+    let mut response = Response::builder()
+        .status(StatusCode::SWITCHING_PROTOCOLS)
+        .header(header::UPGRADE, "websocket")
+        .header(header::CONNECTION, "Upgrade")
+        .header(header::SEC_WEBSOCKET_ACCEPT, accept);
+    if let Some(subprotocol) = subprotocol {
+        response = response.header(header::SEC_WEBSOCKET_PROTOCOL, subprotocol);
+    }
+    if let Some(agreement) = agreement {
+        response = response.header(header::SEC_WEBSOCKET_EXTENSIONS, agreement.response());
+    }
+    response.body(Body::empty()).expect("every header value is made of printable ASCII")
+}
+
+fn refuse_handshake(error: &handshake::HandshakeError) -> Response<Body> {
+    let status =
+        StatusCode::from_u16(error.status()).expect("a status of the handshake's own table");
+    let mut response = refuse(status, error.to_string());
+    for (name, value) in error.headers() {
+        response.headers_mut().insert(*name, header::HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn refuse(status: StatusCode, text: impl Into<String>) -> Response<Body> {
+    let mut text = text.into();
+    text.push('\n');
+    let response = Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, "text/plain; charset=utf-8");
+    response.body(Body::from(text)).expect("static headers are valid")
+}

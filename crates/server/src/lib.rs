@@ -1,0 +1,29 @@
+//! Fanwire as a library: the server of the Centrifugo client protocol and server API.
+//! In: a `Config` → out: a running `Server` with its shards, its HTTP faces and its metrics.
+//! Uses every room below it; the only crate with sockets. Never: protocol, compression or channel rules of its own.
+//! Changed here: what the library shows to its users. Each concern lives in the module of its name.
+//!
+//! ```no_run
+//! # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = fanwire::config::Config::default();
+//! let server = fanwire::Server::start(config).await?;
+//! println!("listening on {}", server.address());
+//! server.shutdown().await;
+//! # Ok(()) }
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod echo;
+pub mod example;
+pub mod http;
+pub mod metrics;
+pub mod realtime;
+mod server;
+pub mod shard;
+
+pub use fanwire_api as api;
+pub use fanwire_node as node;
+pub use fanwire_protocol as protocol;
+pub use fanwire_ws as ws;
+pub use server::{Server, StartError};

@@ -1,0 +1,282 @@
+//! The numbers of a running server in Prometheus' text format (OpenMetrics 1.0).
+//! In: counters of shards, hubs, node and API → out: one text per scrape; nothing is counted here.
+//! Uses prometheus-client through `page`; reads relaxed, so a scrape never slows a shard.
+//! Changed here: names, labels and help of metrics. What is counted lives beside the code that counts.
+
+mod page;
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use fanwire_api::{Api, LATENCY_BOUNDS_US, Method, MethodCounts};
+use fanwire_node::{HubCounters, Node};
+use parking_lot::Mutex;
+use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Registry};
+
+use self::page::{Labels, Page};
+use crate::{
+    realtime::Shards,
+    shard::counters::{Histogram, ShardCounters, Traffic},
+};
+
+/// Everything a scrape reads.
+pub struct Metrics {
+    sources: Arc<Sources>,
+    registry: Registry,
+}
+
+/// Messages and bytes sent since the start, over all shards and encodings.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Sent {
+    pub messages: u64,
+    pub payload_bytes: u64,
+    pub wire_bytes: u64,
+}
+
+struct Sources {
+    node: Arc<Node>,
+    shards: Arc<Shards>,
+    hubs: Arc<Mutex<Vec<Arc<HubCounters>>>>,
+    api: Arc<Api>,
+}
+
+impl Metrics {
+    /// `hubs` is filled by the shards as they start.
+    pub fn new(
+        node: Arc<Node>,
+        shards: Arc<Shards>,
+        hubs: Arc<Mutex<Vec<Arc<HubCounters>>>>,
+        api: Arc<Api>,
+    ) -> Self {
+        let sources = Arc::new(Sources { node, shards, hubs, api });
+        let mut registry = Registry::with_prefix("fanwire");
+        registry.register_collector(Box::new(Scrape(sources.clone())));
+        Self { sources, registry }
+    }
+
+    /// One scrape.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)
+            .expect("writing to a String does not fail");
+        text
+    }
+
+    pub fn sent(&self) -> Sent {
+        let mut sent = Sent::default();
+        for traffic in self.sources.shards.counters().iter().flat_map(|counters| &counters.traffic)
+        {
+            sent.messages += traffic.messages_out.value();
+            sent.payload_bytes += traffic.payload_bytes_out.value();
+            sent.wire_bytes += traffic.wire_bytes_out.value();
+        }
+        sent
+    }
+
+    pub fn connections(&self) -> usize {
+        self.sources.shards.connections()
+    }
+}
+
+struct Scrape(Arc<Sources>);
+
+impl fmt::Debug for Scrape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scrape")
+    }
+}
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let mut page = Page(&mut encoder);
+        self.node(&mut page)?;
+        self.traffic(&mut page)?;
+        self.shards(&mut page)?;
+        self.hubs(&mut page)?;
+        self.api(&mut page)
+    }
+}
+
+impl Scrape {
+    fn node(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        let counts = self.0.node.counts();
+        let gauges = [
+            ("node_num_clients", "Clients whose connect succeeded", counts.connections),
+            ("node_num_users", "Distinct users among them", counts.users),
+            ("node_num_channels", "Channels with at least one subscriber", counts.channels),
+            ("node_num_subscriptions", "Subscriptions of all clients", counts.subscriptions),
+            (
+                "transport_connections",
+                "Open connections, in any state",
+                self.0.shards.connections(),
+            ),
+        ];
+        gauges.into_iter().try_for_each(|(name, help, value)| page.gauge(name, help, value))
+    }
+
+    fn traffic(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        type Read = fn(&Traffic) -> u64;
+        let rows: [(&str, &str, Read); 6] = [
+            ("transport_messages_received", "Messages received", |t| t.messages_in.value()),
+            (
+                "transport_payload_bytes_received",
+                "Bytes of messages received, after inflating",
+                |t| t.payload_bytes_in.value(),
+            ),
+            ("transport_wire_bytes_received", "Bytes received on sockets", |t| {
+                t.wire_bytes_in.value()
+            }),
+            ("transport_messages_sent", "Messages sent", |t| t.messages_out.value()),
+            (
+                "transport_payload_bytes_sent",
+                "Bytes of messages sent, before compression and framing",
+                |t| t.payload_bytes_out.value(),
+            ),
+            ("transport_wire_bytes_sent", "Bytes sent on sockets", |t| t.wire_bytes_out.value()),
+        ];
+        for (name, help, read) in rows {
+            let sum = |kind: usize| -> u64 {
+                self.0.shards.counters().iter().map(|counters| read(&counters.traffic[kind])).sum()
+            };
+            let label = |encoding: &str| {
+                [("transport", "websocket".to_owned()), ("encoding", encoding.to_owned())]
+            };
+            page.counters(name, help, [(label("json"), sum(0)), (label("protobuf"), sum(1))])?;
+        }
+        Ok(())
+    }
+
+    fn shards(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        type Read = fn(&ShardCounters) -> u64;
+        let rows: [(&str, &str, Read); 8] = [
+            ("transport_connections_opened", "Connections opened", |c| c.opened.value()),
+            ("transport_connections_closed", "Connections closed", |c| c.closed.value()),
+            ("transport_writes", "System calls that wrote", |c| c.writes.value()),
+            ("transport_closes_sent", "Close frames sent", |c| c.closes_out.value()),
+            ("transport_protocol_failures", "Peers that broke the protocol", |c| {
+                c.protocol_failures.value()
+            }),
+            ("transport_queue_overflows", "Clients closed as slow (3008)", |c| {
+                c.queue_overflows.value()
+            }),
+            ("transport_write_timeouts", "Clients closed as stuck", |c| c.write_timeouts.value()),
+            ("shard_turns", "Turns of all shard loops", |c| c.turns.value()),
+        ];
+        for (name, help, read) in rows {
+            let sum = self.0.shards.counters().iter().map(|counters| read(counters)).sum();
+            page.counters(name, help, [([], sum)])?;
+        }
+        self.publish_latency(page)
+    }
+
+    fn publish_latency(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        let mut buckets = [0; Histogram::BOUNDS + 1];
+        let mut sum_us = 0;
+        for counters in self.0.shards.counters() {
+            let (counts, sum) = counters.publish_latency.snapshot();
+            buckets.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
+            sum_us += sum;
+        }
+        let bounds: Vec<u64> = (0..Histogram::BOUNDS).map(Histogram::bound_us).collect();
+        let help = "From the acceptance of a publication to the end of the write, per shard";
+        page.histogram(
+            "node_publish_latency_seconds",
+            help,
+            &bounds,
+            &[([], &buckets[..], sum_us as f64 / 1e6)],
+        )
+    }
+
+    fn hubs(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        type Read = fn(&HubCounters) -> u64;
+        let rows: [(&str, &str, Read); 6] = [
+            ("client_connections_accepted", "Connects that succeeded", |c| {
+                c.connections_accepted.value()
+            }),
+            ("client_subscriptions_accepted", "Subscriptions that succeeded", |c| {
+                c.subscriptions_accepted.value()
+            }),
+            ("client_num_server_unsubscribes", "Subscriptions ended by the server", |c| {
+                c.server_unsubscribes.value()
+            }),
+            ("client_pings_sent", "Pings sent", |c| c.pings.value()),
+            ("node_broadcasts", "Publications delivered, per shard", |c| c.broadcasts.value()),
+            ("node_deliveries", "Publications handed to subscribers", |c| c.deliveries.value()),
+        ];
+        let hubs = self.0.hubs.lock().clone();
+        for (name, help, read) in rows {
+            page.counters(name, help, [([], hubs.iter().map(|hub| read(hub)).sum())])?;
+        }
+        let hubs = || hubs.iter();
+        let commands =
+            hubs().flat_map(|hub| hub.commands().map(|(kind, n)| (kind.name().to_owned(), n)));
+        page.counters("client_commands", "Commands received", sums("method", commands))?;
+        let errors = hubs().flat_map(|hub| hub.errors().map(|(code, n)| (code_label(code), n)));
+        page.counters("client_num_reply_errors", "Error replies", sums("code", errors))?;
+        let ends = hubs().flat_map(|hub| {
+            hub.disconnects().map(|(code, n)| (code_label(code.map(u32::from)), n))
+        });
+        page.counters(
+            "client_num_server_disconnects",
+            "Disconnects by the server",
+            sums("code", ends),
+        )
+    }
+
+    fn api(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        let counters = self.0.api.counters();
+        let methods: Vec<_> =
+            Method::ALL.into_iter().map(|method| (method, counters.of(method))).collect();
+        let rows = |read: fn(&MethodCounts) -> u64| {
+            methods
+                .iter()
+                .map(move |(method, counts)| ([("method", method.name().to_owned())], read(counts)))
+        };
+        page.counters("api_commands", "Calls of the server API", rows(|counts| counts.calls))?;
+        page.counters(
+            "api_command_errors",
+            "Calls that ended in an error",
+            rows(|counts| counts.errors),
+        )?;
+        let refusals = counters.refusals();
+        let refused = [
+            ("unauthorized", refusals.unauthorized),
+            ("malformed", refusals.malformed),
+            ("too_large", refusals.too_large),
+        ];
+        let refused = refused.map(|(reason, count)| ([("reason", reason.to_owned())], count));
+        page.counters("api_refusals", "Requests that never reached a method", refused)?;
+        let latencies: Vec<_> = methods
+            .iter()
+            .map(|(method, counts)| {
+                (
+                    [("method", method.name().to_owned())],
+                    &counts.buckets[..],
+                    counts.time.as_secs_f64(),
+                )
+            })
+            .collect();
+        page.histogram(
+            "api_command_duration_seconds",
+            "Time inside a method",
+            &LATENCY_BOUNDS_US,
+            &latencies,
+        )
+    }
+}
+
+/// Adds up what the hubs counted under the same name, as rows labelled with that name.
+fn sums(
+    label: &'static str,
+    counts: impl Iterator<Item = (String, u64)>,
+) -> impl Iterator<Item = (Labels<1>, u64)> {
+    let mut sums = BTreeMap::<String, u64>::new();
+    for (name, count) in counts {
+        *sums.entry(name).or_default() += count;
+    }
+    sums.into_iter().map(move |(name, sum)| ([(label, name)], sum))
+}
+
+/// Codes of the protocol's own tables by number; all others under one name, so that the number of series stays bounded.
+fn code_label(code: Option<u32>) -> String {
+    code.map_or_else(|| "other".to_owned(), |code| code.to_string())
+}

@@ -1,0 +1,195 @@
+//! Fanwire's application on a shard: a hub of sessions behind the shard's sockets.
+//! In: messages, notices and time from the shard → out: replies joined per turn, publications as frames shared by all receivers.
+//! Uses `node` for every decision and `ws` for frames; never a socket, never a rule of its own.
+//! Changed here: how the hub's effects become frames. What a session does lives in `node`, how frames leave in `shard`.
+
+use std::{sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use fanwire_node::{
+    Broadcast, ConnectionKey, Form, Hello, Hub, HubCounters, Inbox, Node, Notice, Outbox, ShardId,
+};
+use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
+
+use crate::shard::{self, Application, Frame, Key, Message, Opcode, Outlet};
+
+/// One shard's hub, with the frames of the broadcast it is delivering.
+pub struct Realtime {
+    hub: Hub,
+    joiner: Joiner,
+    frames: Frames,
+}
+
+/// The shards of a Fanwire server.
+pub type Shards = shard::Shards<Realtime>;
+
+/// The letterbox of a shard, as `node` sees it.
+pub struct ShardInbox(pub shard::Inbox<Notice, Hello>);
+
+impl Inbox for ShardInbox {
+    fn push(&self, notice: Notice) {
+        let bytes = match &notice {
+            Notice::Broadcast(broadcast) => broadcast.publication().data.len() + NOTICE_BYTES,
+            _ => NOTICE_BYTES,
+        };
+        self.0.push(shard::Letter::Notice(notice), bytes);
+    }
+}
+
+impl Realtime {
+    pub fn new(node: Arc<Node>, shard: ShardId) -> Self {
+        Self { hub: Hub::new(node, shard), joiner: Joiner::default(), frames: Frames::default() }
+    }
+
+    pub fn counters(&self) -> Arc<HubCounters> {
+        self.hub.counters().clone()
+    }
+
+    /// Runs one step of the hub, then sends the replies it left to be joined.
+    fn step(&mut self, out: &mut Outlet, step: impl FnOnce(&mut Hub, &mut HubOutlet<'_>)) {
+        let mut outlet = HubOutlet { out, joiner: &mut self.joiner, frames: &mut self.frames };
+        step(&mut self.hub, &mut outlet);
+        outlet.send_joined();
+    }
+}
+
+impl Application for Realtime {
+    type Notice = Notice;
+    type Hello = Hello;
+
+    fn open(&mut self, key: Key, hello: Hello, now: Instant, _out: &mut Outlet) {
+        self.hub.open(connection(key), hello, now);
+    }
+
+    fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet) {
+        self.step(out, |hub, out| hub.receive(connection(key), message.bytes(), now, out));
+    }
+
+    fn notice(&mut self, notice: Notice, now: Instant, out: &mut Outlet) {
+        if let Notice::Broadcast(broadcast) = &notice {
+            out.note_latency(broadcast.accepted_at());
+        }
+        self.step(out, |hub, out| hub.notice(notice, now, out));
+        self.frames = Frames::default();
+    }
+
+    fn pong(&mut self, key: Key, _now: Instant, _out: &mut Outlet) {
+        self.hub.pong(connection(key));
+    }
+
+    fn advance(&mut self, now: Instant, out: &mut Outlet) {
+        self.step(out, |hub, out| hub.advance(now, out));
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.hub.next_deadline()
+    }
+
+    fn close(&mut self, key: Key, now: Instant) {
+        self.hub.close(connection(key), now);
+    }
+
+    fn shutdown_close(&self) -> (u16, &'static str) {
+        (Disconnect::SHUTDOWN.code, "shutdown")
+    }
+}
+
+/// The frames of the broadcast being delivered, by form: copied once per shard out of the slots that all shards share,
+/// so that handing one to a connection touches no memory of another core.
+#[derive(Default)]
+struct Frames([Option<Frame>; Form::COUNT]);
+
+/// Messages of a private kind for one connection, waiting to leave in one WebSocket message (client protocol §2, §23).
+#[derive(Default)]
+struct Joiner {
+    connection: Option<ConnectionKey>,
+    messages: usize,
+    bytes: Vec<u8>,
+}
+
+/// What the hub sees of the outlet.
+struct HubOutlet<'a> {
+    out: &'a mut Outlet,
+    joiner: &'a mut Joiner,
+    frames: &'a mut Frames,
+}
+
+impl HubOutlet<'_> {
+    fn send_joined(&mut self) {
+        if let Some(connection) = self.joiner.connection.take() {
+            self.out.send(key(connection), &self.joiner.bytes);
+            self.joiner.bytes.clear();
+            self.joiner.messages = 0;
+        }
+    }
+}
+
+impl Outbox for HubOutlet<'_> {
+    fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
+        if self.joiner.connection != Some(connection)
+            || self.joiner.messages == MESSAGES_PER_FRAME_MAX
+        {
+            self.send_joined();
+            self.joiner.connection = Some(connection);
+        } else {
+            let form = self.out.form(connection.index);
+            join(encoding(form.is_some_and(|(is_binary, _)| is_binary)), &mut self.joiner.bytes);
+        }
+        self.joiner.bytes.extend_from_slice(message);
+        self.joiner.messages += 1;
+    }
+
+    fn deliver(&mut self, connection: u32, broadcast: &Arc<Broadcast>) {
+        self.send_joined();
+        let Some((is_binary, compression)) = self.out.form(connection) else { return };
+        let encoding = encoding(is_binary);
+        let message =
+            broadcast.message(encoding).expect("the hub delivers in encodings that exist");
+        let form = Form { encoding, compressed: compression.takes(message.len()) };
+        let frame = self.frames.0[form.index()].get_or_insert_with(|| {
+            let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };
+            let framer = self.out.framer();
+            let make = |message: &Bytes| {
+                Bytes::copy_from_slice(framer.frame(opcode, form.compressed, message))
+            };
+            Frame::from(&broadcast.frame(form, make)[..])
+        });
+        self.out.push(connection, frame.clone(), message.len());
+    }
+
+    fn ping(&mut self, connection: ConnectionKey) {
+        self.send_joined();
+        self.out.ping(key(connection));
+    }
+
+    fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
+        self.send_joined();
+        let key = key(connection);
+        match disconnect.code {
+            // Never written: the peer sees its transport close (client protocol §5.9).
+            code if code == Disconnect::CONNECTION_CLOSED.code => self.out.abort(key),
+            code if code == Disconnect::SLOW.code => {
+                self.out.close_slow(key, code, &disconnect.reason)
+            }
+            code => self.out.close(key, code, &disconnect.reason),
+        }
+    }
+}
+
+/// What a notice weighs in an inbox beside its payload, about.
+const NOTICE_BYTES: usize = 256;
+
+fn connection(key: Key) -> ConnectionKey {
+    ConnectionKey { index: key.index, generation: key.generation }
+}
+
+fn key(connection: ConnectionKey) -> Key {
+    Key { index: connection.index, generation: connection.generation }
+}
+
+fn encoding(is_binary: bool) -> Encoding {
+    if is_binary { Encoding::Protobuf } else { Encoding::Json }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Tests of the broadcast path from the hub to the sockets: what it allocates.
+//! In: a publication for few and for many subscribers → out: allocations on the shard's thread, bytes on sockets.
+//! Uses `allocation-counter` (per thread) and real sockets; never another thread.
+//! Changed here: the claim that a subscriber costs no allocation.
+
+use std::{io::Read, net::TcpListener, time::Duration};
+
+use allocation_counter::measure;
+use fanwire_node::{Options, PublishOptions};
+use fanwire_protocol::Publication;
+use parking_lot::Mutex;
+
+use super::*;
+use crate::shard::{Compression, Settings};
+
+#[derive(Default)]
+struct Letters(Mutex<Vec<Notice>>);
+
+impl Inbox for Letters {
+    fn push(&self, notice: Notice) {
+        self.0.lock().push(notice);
+    }
+}
+
+/// Allocations of one broadcast, after a first one has warmed the buffers up.
+fn allocations_per_broadcast(subscribers: usize, compression: Compression) -> u64 {
+    let now = Instant::now();
+    let mut options = Options::default();
+    options.client.insecure = true;
+    let node = Node::new(options).expect("defaults are valid");
+    let letters = Arc::new(Letters::default());
+    let mut realtime = Realtime::new(node.clone(), node.attach(letters.clone()));
+    let mut out = Outlet::for_test(settings());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut peers = Vec::new();
+    for _ in 0..subscribers {
+        let address = listener.local_addr().expect("bound");
+        peers.push(std::net::TcpStream::connect(address).expect("listening"));
+        let (socket, _) = listener.accept().expect("a peer is waiting");
+        let key = out.open_for_test(socket, compression);
+        realtime.open(key, hello(), now, &mut out);
+        let commands = "{\"id\":1,\"connect\":{}}\n{\"id\":2,\"subscribe\":{\"channel\":\"a\"}}";
+        realtime.receive(key, Message::Text(commands), now, &mut out);
+    }
+    out.flush();
+    let mut publish = || {
+        let publication =
+            Publication { data: format!("\"{}\"", "ab".repeat(100)).into(), ..Default::default() };
+        node.publish("a", publication, PublishOptions::default(), now).expect("accepted");
+        let notice = letters.0.lock().pop().expect("one shard listens");
+        measure(|| {
+            realtime.notice(notice, now, &mut out);
+            out.flush();
+        })
+        .count_total
+    };
+    publish();
+    let counted = publish();
+    for peer in &mut peers {
+        peer.set_read_timeout(Some(Duration::from_secs(5))).expect("a valid timeout");
+        assert!(peer.read(&mut [0; 1024]).expect("the bytes are there") > 0);
+    }
+    counted
+}
+
+#[test]
+fn a_broadcast_allocates_nothing_per_subscriber() {
+    for compression in [Compression::Raw, Compression::Standalone] {
+        let (few, many) = [20, 400].map(|n| allocations_per_broadcast(n, compression)).into();
+        assert_eq!(few, many, "{compression:?}");
+        assert!(many <= 8, "{compression:?}: {many} allocations for one publication");
+    }
+}
+
+fn hello() -> Hello {
+    Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user: None }
+}
+
+fn settings() -> Settings {
+    Settings {
+        shards: 1,
+        queue_bytes_max: 1 << 20,
+        slow_close: (3008, "slow"),
+        write_timeout: Duration::from_secs(1),
+        compression_min_bytes: 0,
+        compression_level: 6,
+        message_bytes_max: 65_536,
+        inflated_bytes_max: 655_360,
+        fragments_max: 65_536,
+    }
+}

@@ -1,0 +1,228 @@
+//! Starting and stopping a whole server.
+//! In: a configuration → out: a bound address, running shards and HTTP faces; and their orderly end.
+//! Uses every other room; contains no behaviour of its own.
+//! Changed here: the order of start and stop. What the parts do lives in them.
+
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use fanwire_api::Api;
+use fanwire_node::{Node, OptionsError, ShardId};
+use fanwire_protocol::Disconnect;
+use fanwire_ws::extension;
+use tokio::{sync::watch, task::JoinHandle};
+
+use crate::{
+    config::Config,
+    example,
+    http::{listener, rate::Rate, routes, upgrade::Endpoint},
+    metrics::Metrics,
+    realtime::{Realtime, ShardInbox, Shards},
+    shard,
+};
+
+/// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
+pub struct Server {
+    address: SocketAddr,
+    shards: Arc<Shards>,
+    api: Arc<Api>,
+    http: JoinHandle<()>,
+    clock: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+    shutdown_timeout: Duration,
+}
+
+/// Why a server did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// An option of the node is wrong; names the key, the value and what would be right.
+    Options(OptionsError),
+    /// `http_server.address` is no address and cannot be resolved.
+    Address { value: String, source: io::Error },
+    /// The address is taken, or not ours.
+    Bind { address: SocketAddr, source: io::Error },
+    /// Threads or pollers could not be made.
+    Shards(io::Error),
+}
+
+impl Server {
+    /// Binds, starts the shards and serves. Must run inside a tokio runtime, which then carries the HTTP side.
+    ///
+    /// # Errors
+    /// See [`StartError`]; nothing is left running.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        raise_descriptor_limit();
+        let address = resolve(&config).await?;
+        let node = Node::new(config.node.clone()).map_err(StartError::Options)?;
+        let bind = |source| StartError::Bind { address, source };
+        let listener = listener::bind(address).map_err(bind)?;
+        let address = listener.local_addr().map_err(bind)?;
+        let hubs = Arc::default();
+        let shards = start_shards(&config, &node, &hubs).map_err(StartError::Shards)?;
+        let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
+        let clock = tokio::spawn(keep_time(node.clone()));
+        let metrics = Arc::new(Metrics::new(node, shards.clone(), hubs, api.clone()));
+        let parts = routes::Parts {
+            endpoint: endpoint(&config, shards.clone()),
+            api: api.clone(),
+            metrics,
+            demo_curl: demo_curl(&config, address),
+        };
+        let (stop, stopped) = watch::channel(false);
+        let http = tokio::spawn(listener::serve(listener, routes::router(&config, parts), stopped));
+        let shutdown_timeout = config.shutdown_timeout;
+        Ok(Self { address, shards, api, http, clock, stop, shutdown_timeout })
+    }
+
+    /// The address bound, with the port the system chose when 0 was configured.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops accepting, closes every connection with 3001, spread over the time so that clients do not come back as one
+    /// wave, and returns when all is done, or after `shutdown.timeout` at the latest.
+    pub async fn shutdown(self) {
+        self.api.close();
+        self.clock.abort();
+        let _ = self.stop.send(true);
+        let stop = shard::Stop {
+            spread: self.shutdown_timeout.mul_f64(SPREAD_SHARE),
+            timeout: self.shutdown_timeout,
+        };
+        let shards = self.shards.clone();
+        let closing = tokio::task::spawn_blocking(move || shards.stop(stop));
+        let all = async { (self.http.await, closing.await) };
+        if tokio::time::timeout(self.shutdown_timeout + GRACE, all).await.is_err() {
+            tracing::warn!("shutdown.timeout passed before every connection was closed");
+        }
+    }
+}
+
+/// Tells the node what time it is, so that tokens expire rightly after the system's clock was set or the machine slept.
+async fn keep_time(node: Arc<Node>) {
+    let mut ticks = tokio::time::interval(TIME_INTERVAL);
+    loop {
+        ticks.tick().await;
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        node.synchronise(Instant::now(), u64::try_from(unix.as_millis()).unwrap_or(u64::MAX));
+    }
+}
+
+/// The line on the demo page. Anybody may read that page, so it names the key in development mode only.
+fn demo_curl(config: &Config, address: SocketAddr) -> String {
+    let line = example::curl(config, address);
+    match config.http_api.api.key.as_str() {
+        key if config.development || key.is_empty() => line,
+        key => line.replace(key, "<http_api.key>"),
+    }
+}
+
+fn start_shards(
+    config: &Config,
+    node: &Arc<Node>,
+    hubs: &Arc<parking_lot::Mutex<Vec<Arc<fanwire_node::HubCounters>>>>,
+) -> io::Result<Arc<Shards>> {
+    let (hub_node, hubs) = (node.clone(), hubs.clone());
+    let shards = Shards::start(&settings(config), move |number| {
+        let shard = ShardId(u16::try_from(number).expect("fewer shards than 65,536"));
+        let realtime = Realtime::new(hub_node.clone(), shard);
+        hubs.lock().push(realtime.counters());
+        realtime
+    })?;
+    for inbox in shards.inboxes() {
+        node.attach(Arc::new(ShardInbox(inbox.clone())));
+    }
+    Ok(shards)
+}
+
+fn settings(config: &Config) -> shard::Settings {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let websocket = &config.websocket;
+    let message_bytes_max = websocket.message_size_limit;
+    shard::Settings {
+        shards: if config.shards == 0 { cores() } else { config.shards },
+        queue_bytes_max: config.node.client.queue_max_size,
+        slow_close: (Disconnect::SLOW.code, "slow"),
+        write_timeout: websocket.write_timeout,
+        compression_min_bytes: websocket.compression_min_size,
+        compression_level: websocket.compression_level,
+        message_bytes_max,
+        inflated_bytes_max: match websocket.decompressed_message_size_limit {
+            0 => message_bytes_max.saturating_mul(10),
+            limit => limit,
+        },
+        fragments_max: websocket.fragments_max,
+    }
+}
+
+fn endpoint(config: &Config, shards: Arc<Shards>) -> Endpoint<Realtime> {
+    Endpoint {
+        shards,
+        compression: extension::Settings { enabled: config.websocket.compression },
+        compression_apple: config.websocket.compression_apple,
+        subprotocols: routes::SUBPROTOCOLS,
+        allowed_origins: Some(config.client.allowed_origins.clone()),
+        connection_limit: config.client.connection_limit,
+        rate: Rate::new(config.client.connection_rate_limit, Instant::now()),
+    }
+}
+
+async fn resolve(config: &Config) -> Result<SocketAddr, StartError> {
+    let options = &config.http_server;
+    if options.address.is_empty() {
+        return Ok(SocketAddr::new(listener::any_address(), options.port));
+    }
+    let failed = |source| StartError::Address { value: options.address.clone(), source };
+    let mut found =
+        tokio::net::lookup_host((options.address.as_str(), options.port)).await.map_err(failed)?;
+    found.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+}
+
+/// Every connection is a descriptor, so the soft limit is of no use to a server.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
+}
+
+const TIME_INTERVAL: Duration = Duration::from_secs(60);
+
+/// For the last turns of the shards, beyond `shutdown.timeout`.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// Part of `shutdown.timeout` in which closes are spread; the rest is for peers that answer late.
+const SPREAD_SHARE: f64 = 0.75;
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Options(error) => error.fmt(f),
+            StartError::Address { value, source } => write!(
+                f,
+                "http_server.address = {value:?} cannot be resolved ({source}): use an IP address or a name that resolves"
+            ),
+            StartError::Bind { address, source } if source.kind() == io::ErrorKind::AddrInUse => {
+                write!(
+                    f,
+                    "http_server.port = {}: {address} is taken by another process: stop it, or choose another port (0 = any free one)",
+                    address.port()
+                )
+            }
+            StartError::Bind { address, source } => write!(
+                f,
+                "http_server.address and port: cannot listen on {address} ({source}): use an address of this machine and a port you may bind"
+            ),
+            StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}

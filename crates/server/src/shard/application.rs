@@ -1,0 +1,53 @@
+//! What runs on a shard: the port between sockets with WebSocket messages on one side and meaning on the other.
+//! In: connections that open, messages, notices from other threads, time → out: calls on the turn's `Outlet`.
+//! Uses the shard's keys and the `Outlet`; never sees a socket, a frame header or another shard.
+//! Changed here: the contract itself. Fanwire's application is `realtime`, the echo server's is `echo`.
+
+use std::time::Instant;
+
+use super::outlet::Outlet;
+
+/// Names one connection of one shard. `index` is dense and reused; `generation` tells its uses apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Key {
+    pub index: u32,
+    pub generation: u32,
+}
+
+/// A data message of the peer, assembled, unmasked and inflated.
+#[derive(Clone, Copy, Debug)]
+pub enum Message<'a> {
+    Text(&'a str),
+    Binary(&'a [u8]),
+}
+
+impl<'a> Message<'a> {
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Message::Text(text) => text.as_bytes(),
+            Message::Binary(bytes) => bytes,
+        }
+    }
+}
+
+/// The state and behaviour of one shard. Everything runs to completion on the shard's thread; nothing may block.
+pub trait Application: 'static {
+    /// What other threads may tell this shard.
+    type Notice: Send + 'static;
+    /// What the handshake learned about a new connection.
+    type Hello: Send + 'static;
+
+    fn open(&mut self, key: Key, hello: Self::Hello, now: Instant, out: &mut Outlet);
+    fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet);
+    fn notice(&mut self, notice: Self::Notice, now: Instant, out: &mut Outlet);
+    /// A native pong frame of the peer (RFC 6455 §5.5.3); most applications do not care.
+    fn pong(&mut self, _key: Key, _now: Instant, _out: &mut Outlet) {}
+    /// Timers that are due at `now`.
+    fn advance(&mut self, now: Instant, out: &mut Outlet);
+    /// When `advance` wants to be called next.
+    fn next_deadline(&self) -> Option<Instant>;
+    /// The connection is gone or going: forget it. Called once or more per opened key, also after the application's own `close`.
+    fn close(&mut self, key: Key, now: Instant);
+    /// The code and reason that tell clients of a shutdown (Fanwire: 3001).
+    fn shutdown_close(&self) -> (u16, &'static str);
+}

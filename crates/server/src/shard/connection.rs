@@ -1,0 +1,78 @@
+//! One connection at rest: a slab entry of about a hundred bytes, without buffers, tasks or compression state.
+//! In: a socket whose handshake is done → out: the state that `shard::outlet` and `shard::turn` work on.
+//! Uses the queue and the WebSocket reader; never decides anything.
+//! Changed here: what a connection consists of, and its life from open to gone.
+
+use fanwire_ws::{Compression, Reader};
+use mio::net::TcpStream;
+
+use super::{application::Key, inbox::Permit, queue::Queue};
+
+pub(super) struct Connection {
+    /// First, so that a place is free before the peer sees its connection end.
+    pub(super) _permit: Permit,
+    pub(super) socket: TcpStream,
+    pub(super) generation: u32,
+    /// Counts flushes that wrote something, so that a blocked socket can be seen to move.
+    pub(super) progress: u32,
+    pub(super) reader: Reader,
+    pub(super) queue: Queue,
+    pub(super) phase: Phase,
+    pub(super) compression: Compression,
+    pub(super) is_binary: bool,
+    /// In the list of connections to flush at the end of this turn.
+    pub(super) is_dirty: bool,
+    /// The socket took less than it was given: wait until it is writable.
+    pub(super) is_blocked: bool,
+    /// In the list of connections to read on with in the next turn.
+    pub(super) is_unread: bool,
+    /// It publishes faster than the shards deliver: not read until they have caught up.
+    pub(super) is_held: bool,
+}
+
+/// ```text
+/// Open ──we close──► Closing ──peer's close or end──► Done ──queue empty──► (dropped)
+///  │ ╰──peer closes────────────────────────────────────╯
+///  ╰──peer breaks the protocol──► Failed ──end of its stream, or the linger time──► (dropped)
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    Open,
+    /// Our close frame is queued or sent; the peer's is awaited (RFC 6455 §5.5.1).
+    Closing,
+    /// A close frame with an error code is queued or sent; input is thrown away (RFC 6455 §7.1.7).
+    Failed,
+    /// Nothing more is expected; gone as soon as the queue is empty.
+    Done,
+}
+
+impl Connection {
+    /// An open connection that has neither sent nor received anything.
+    pub(super) fn new(
+        socket: TcpStream,
+        generation: u32,
+        may_inflate: bool,
+        compression: Compression,
+        permit: Permit,
+    ) -> Self {
+        Self {
+            _permit: permit,
+            socket,
+            generation,
+            progress: 0,
+            reader: Reader::new(may_inflate),
+            queue: Queue::default(),
+            phase: Phase::Open,
+            compression,
+            is_binary: false,
+            is_dirty: false,
+            is_blocked: false,
+            is_unread: false,
+            is_held: false,
+        }
+    }
+
+    pub(super) fn key(&self, index: u32) -> Key {
+        Key { index, generation: self.generation }
+    }
+}

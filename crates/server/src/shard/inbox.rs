@@ -1,0 +1,157 @@
+//! The letterbox of a shard: how other threads hand it connections, notices and the wish to stop.
+//! In: letters from any thread → out: all of them at once, in order, on the shard's thread.
+//! Uses one small lock and the poller's waker; never blocks the shard and never runs application code.
+//! Changed here: what crosses threads. What a letter does lives in `shard::turn`.
+
+use std::{
+    cell::Cell,
+    collections::VecDeque,
+    net::TcpStream,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use fanwire_ws::Compression;
+use parking_lot::Mutex;
+
+use super::INBOX_BYTES_MAX;
+
+/// A socket whose handshake is done, on its way to the shard that will own it.
+pub struct Arrival<H> {
+    pub socket: TcpStream,
+    /// Bytes the peer sent behind its handshake.
+    pub early: Vec<u8>,
+    /// Messages to this peer go out as binary frames.
+    pub is_binary: bool,
+    pub compression: Compression,
+    /// permessage-deflate was agreed, so the peer may send compressed messages.
+    pub may_inflate: bool,
+    pub hello: H,
+    /// Counts the connection for as long as it lives.
+    pub permit: Permit,
+}
+
+pub enum Letter<N, H> {
+    Open(Box<Arrival<H>>),
+    Notice(N),
+    /// Close everything and end the thread.
+    Stop(Stop),
+}
+
+/// How a shard is to end.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop {
+    /// Closes are spread evenly over at most this time.
+    pub spread: Duration,
+    /// After this time, counted from the same moment, connections that are still there are dropped.
+    pub timeout: Duration,
+}
+
+/// The sending side, cheap to clone. Letters of one sender arrive in its order.
+pub struct Inbox<N, H> {
+    shared: Arc<Shared<N, H>>,
+}
+
+struct Shared<N, H> {
+    letters: Mutex<VecDeque<Letter<N, H>>>,
+    /// What the letters not yet taken weigh, in bytes.
+    bytes: AtomicUsize,
+    waker: mio::Waker,
+}
+
+impl<N, H> Inbox<N, H> {
+    pub(super) fn new(waker: mio::Waker) -> Self {
+        let shared = Shared { letters: Mutex::default(), bytes: AtomicUsize::new(0), waker };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Leaves a letter that keeps `bytes` of memory; the shard is woken when the box was empty. Never refuses: publishers
+    /// are made to wait by others, see [`INBOX_BYTES_MAX`].
+    pub fn push(&self, letter: Letter<N, H>, bytes: usize) {
+        let mut letters = self.shared.letters.lock();
+        letters.push_back(letter);
+        self.shared.bytes.fetch_add(bytes, Relaxed);
+        let was_empty = letters.len() == 1;
+        drop(letters);
+        POSTED.set(POSTED.get().wrapping_add(1));
+        if was_empty {
+            // An eventfd write fails only when its counter is full, and then the shard is awake already.
+            let _ = self.shared.waker.wake();
+        }
+    }
+
+    /// Swaps the full box for the empty `taken`; its storage is used again.
+    pub(super) fn take(&self, taken: &mut VecDeque<Letter<N, H>>) {
+        debug_assert!(taken.is_empty());
+        let mut letters = self.shared.letters.lock();
+        std::mem::swap(&mut *letters, taken);
+        self.shared.bytes.store(0, Relaxed);
+    }
+
+    /// What waits here, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.shared.bytes.load(Relaxed)
+    }
+}
+
+/// All inboxes, as one shard sees them.
+pub(super) struct Inboxes<N, H> {
+    pub(super) all: Vec<Inbox<N, H>>,
+    pub(super) own: usize,
+}
+
+impl<N, H> Inboxes<N, H> {
+    pub(super) fn own(&self) -> &Inbox<N, H> {
+        &self.all[self.own]
+    }
+
+    /// Some shard is behind by more than [`INBOX_BYTES_MAX`].
+    pub(super) fn are_crowded(&self) -> bool {
+        backlog_bytes(&self.all) > INBOX_BYTES_MAX
+    }
+}
+
+/// Bytes waiting in the fullest of these.
+pub(super) fn backlog_bytes<N, H>(inboxes: &[Inbox<N, H>]) -> usize {
+    inboxes.iter().map(Inbox::bytes).max().unwrap_or(0)
+}
+
+/// How many letters this thread has pushed, into whichever box. A shard compares it around a message to learn whether
+/// that message became work for other shards.
+pub(super) fn posted_by_this_thread() -> u64 {
+    POSTED.get()
+}
+
+thread_local! {
+    static POSTED: Cell<u64> = const { Cell::new(0) };
+}
+
+impl<N, H> Clone for Inbox<N, H> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+/// One counted connection; the count falls when the permit is dropped with it.
+pub struct Permit(Arc<AtomicUsize>);
+
+impl Permit {
+    /// Counts one more, unless `max` (0 = no limit) are counted already.
+    pub fn acquire(count: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
+        let before = count.fetch_add(1, Relaxed);
+        if max > 0 && before >= max {
+            count.fetch_sub(1, Relaxed);
+            return None;
+        }
+        Some(Self(count.clone()))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,129 @@
+//! The frames one connection still has to write, in order (design: outbox at rest is data).
+//! In: whole frames, shared inside the shard → out: slices for one `writev`, and the count of bytes that left.
+//! Uses the standard library only; never touches a socket, never drops a frame it has begun to write.
+//! Changed here: how waiting frames are held. When a connection is flushed or given up is decided in `shard::turn`.
+
+use std::{collections::VecDeque, io::IoSlice, rc::Rc};
+
+use smallvec::SmallVec;
+
+/// A frame ready for the wire. Shared by all connections of one shard, so counting references costs no atomic operation.
+pub type Frame = Rc<[u8]>;
+
+/// Waiting frames, oldest first. Empty it holds no heap block: the usual single frame sits inline,
+/// further ones go to a list that is taken from the shard's [`Lists`] and given back when drained.
+#[derive(Default)]
+pub(super) struct Queue {
+    head: Option<Frame>,
+    head_written: u32,
+    bytes: u32,
+    rest: Option<Box<List>>,
+}
+
+/// Frames behind the first. Boxed where it is held: millions of queues have none, and a pointer is a quarter of its size.
+#[derive(Default)]
+pub(super) struct List {
+    frames: VecDeque<Frame>,
+}
+
+/// Lists that no queue uses at the moment, kept for the next one.
+#[derive(Default)]
+#[expect(clippy::vec_box, reason = "the boxes themselves are what is kept for the next queue")]
+pub(super) struct Lists(Vec<Box<List>>);
+
+/// Slices handed to one `writev` at most; more than this in one call gains nothing (IOV_MAX is 1024).
+const SLICES_MAX: usize = 64;
+
+impl Queue {
+    /// Unwritten bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes as usize
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.head.is_none()
+    }
+
+    /// Appends a frame. The caller has checked the limit; frames are at most 4 GiB in sum.
+    pub(super) fn push(&mut self, frame: Frame, lists: &mut Lists) {
+        self.bytes += u32::try_from(frame.len()).expect("a frame is far below 4 GiB");
+        if self.head.is_none() {
+            self.head = Some(frame);
+        } else {
+            self.rest.get_or_insert_with(|| lists.take()).frames.push_back(frame);
+        }
+    }
+
+    /// The unwritten bytes as slices, at most [`SLICES_MAX`].
+    pub(super) fn slices(&self) -> SmallVec<[IoSlice<'_>; 8]> {
+        let mut slices = SmallVec::new();
+        if let Some(head) = &self.head {
+            slices.push(IoSlice::new(&head[self.head_written as usize..]));
+            let rest = self.rest.iter().flat_map(|rest| rest.frames.iter());
+            slices.extend(rest.take(SLICES_MAX - 1).map(|frame| IoSlice::new(frame)));
+        }
+        slices
+    }
+
+    /// The one unwritten slice, when there is exactly one: the case of a plain `send`.
+    pub(super) fn single(&self) -> Option<&[u8]> {
+        match (&self.head, &self.rest) {
+            (Some(head), None) => Some(&head[self.head_written as usize..]),
+            _ => None,
+        }
+    }
+
+    /// Takes note that `count` bytes left; frames written whole are released.
+    pub(super) fn advance(&mut self, mut count: usize, lists: &mut Lists) {
+        self.bytes -= u32::try_from(count).expect("no more than was queued");
+        while let Some(head) = &self.head {
+            let left = head.len() - self.head_written as usize;
+            if count < left {
+                self.head_written += u32::try_from(count).expect("within one frame");
+                return;
+            }
+            count -= left;
+            self.head_written = 0;
+            self.head = self.rest.as_mut().and_then(|rest| rest.frames.pop_front());
+            self.give_back_drained(lists);
+        }
+    }
+
+    /// Drops every frame of which nothing has been written: a connection that ends as slow.
+    pub(super) fn drop_unwritten(&mut self, lists: &mut Lists) {
+        if self.head_written == 0 {
+            self.head = None;
+        }
+        if let Some(mut rest) = self.rest.take() {
+            rest.frames.clear();
+            lists.give_back(rest);
+        }
+        let left = self.head.as_ref().map_or(0, |head| head.len() - self.head_written as usize);
+        self.bytes = u32::try_from(left).expect("within one frame");
+    }
+
+    fn give_back_drained(&mut self, lists: &mut Lists) {
+        if self.rest.as_ref().is_some_and(|rest| rest.frames.is_empty()) {
+            lists.give_back(self.rest.take().expect("just seen"));
+        }
+    }
+}
+
+impl Lists {
+    fn take(&mut self) -> Box<List> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    fn give_back(&mut self, list: Box<List>) {
+        if self.0.len() < LISTS_KEPT && list.frames.capacity() <= LIST_CAPACITY_KEPT {
+            self.0.push(list);
+        }
+    }
+}
+
+/// A turn that reaches more connections than this twice allocates again: 1024 lists are about half a megabyte.
+const LISTS_KEPT: usize = 1024;
+const LIST_CAPACITY_KEPT: usize = 64;
+
+#[cfg(test)]
+mod tests;

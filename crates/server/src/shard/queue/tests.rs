@@ -1,0 +1,60 @@
+//! Tests of the outgoing queue: what is pushed leaves once, in order, whatever the socket takes.
+//! In: frames and write sizes → out: the bytes as a peer would see them.
+//! Uses proptest; never a socket.
+//! Changed here: expectations of the queue alone.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn written(queue: &Queue, count: usize) -> Vec<u8> {
+    let all: Vec<u8> = queue.slices().iter().flat_map(|slice| slice.to_vec()).collect();
+    all[..count.min(all.len())].to_vec()
+}
+
+proptest! {
+    #[test]
+    fn bytes_leave_once_and_in_order(
+        steps in prop::collection::vec((prop::collection::vec(any::<u8>(), 1..40), 0usize..60), 1..80),
+    ) {
+        let (mut queue, mut lists) = (Queue::default(), Lists::default());
+        let (mut pushed, mut left) = (Vec::new(), Vec::new());
+        for (frame, take) in steps {
+            pushed.extend_from_slice(&frame);
+            queue.push(frame.into(), &mut lists);
+            let out = written(&queue, take);
+            queue.advance(out.len(), &mut lists);
+            left.extend_from_slice(&out);
+            prop_assert_eq!(queue.bytes(), pushed.len() - left.len());
+        }
+        while !queue.is_empty() {
+            let out = written(&queue, usize::MAX);
+            queue.advance(out.len(), &mut lists);
+            left.extend_from_slice(&out);
+        }
+        prop_assert_eq!(left, pushed);
+        prop_assert!(queue.rest.is_none());
+    }
+}
+
+#[test]
+fn a_begun_frame_survives_and_unbegun_ones_go() {
+    let (mut queue, mut lists) = (Queue::default(), Lists::default());
+    for frame in [b"one", b"two"] {
+        queue.push(Rc::from(&frame[..]), &mut lists);
+    }
+    queue.advance(1, &mut lists);
+    queue.drop_unwritten(&mut lists);
+    assert_eq!((written(&queue, 9), queue.bytes()), (b"ne".to_vec(), 2));
+}
+
+#[test]
+fn an_empty_queue_is_small_and_holds_nothing() {
+    assert!(size_of::<Queue>() <= 32);
+    let (mut queue, mut lists) = (Queue::default(), Lists::default());
+    queue.push(Rc::from(&b"x"[..]), &mut lists);
+    queue.push(Rc::from(&b"y"[..]), &mut lists);
+    queue.advance(2, &mut lists);
+    assert!(queue.is_empty() && queue.rest.is_none() && queue.single().is_none());
+    assert_eq!(lists.0.len(), 1);
+}

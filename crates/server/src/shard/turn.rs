@@ -1,0 +1,313 @@
+//! The loop of one shard: read what came, take the letters, serve the timers, then write once per dirty connection.
+//! In: readiness of sockets, letters, time → out: calls of the application, and everything its `Outlet` sends.
+//! Uses its own poller on its own thread (docs/decisions/0001); owns its sockets, so nothing here is locked.
+//! Changed here: the order of a turn and its fairness. What a connection is lives in `connection`, writing in `outlet`.
+
+use std::{
+    collections::VecDeque,
+    io::{self, ErrorKind, Read},
+    time::{Duration, Instant},
+};
+
+use fanwire_ws::{Event, Input, Limits, Pool, Reader};
+use mio::{Events, Interest, Poll, Token, event::Source};
+
+use super::{
+    application::{Application, Key, Message},
+    connection::{Connection, Phase},
+    inbox::{Arrival, Inboxes, Letter, posted_by_this_thread},
+    outlet::Outlet,
+    stop::Stopping,
+};
+
+pub(super) struct Turn<A: Application> {
+    application: A,
+    out: Outlet,
+    poll: Poll,
+    inboxes: Inboxes<A::Notice, A::Hello>,
+    /// Taken from the inbox and not served yet.
+    letters: VecDeque<Letter<A::Notice, A::Hello>>,
+    pool: Pool,
+    limits: Limits,
+    buffer: Box<[u8]>,
+    /// Connections that had more to read than one turn allows.
+    unread: Vec<Key>,
+    /// Connections that publish faster than some shard delivers; read again when it has caught up.
+    held: Vec<Key>,
+    generation: u32,
+    stopping: Option<Stopping>,
+}
+
+impl<A: Application> Turn<A> {
+    pub(super) fn new(
+        application: A,
+        out: Outlet,
+        poll: Poll,
+        inboxes: Inboxes<A::Notice, A::Hello>,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            application,
+            out,
+            poll,
+            inboxes,
+            letters: VecDeque::new(),
+            pool: Pool::new(),
+            limits,
+            buffer: vec![0; READ_BYTES].into(),
+            unread: Vec::new(),
+            held: Vec::new(),
+            generation: 0,
+            stopping: None,
+        }
+    }
+
+    /// Runs until a letter asks to stop and every connection is gone. Blocks the thread while nothing is to be done.
+    pub(super) fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        while !self.stopping.as_ref().is_some_and(|stopping| stopping.is_over(&self.out)) {
+            let timeout = self.patience();
+            match self.poll.poll(&mut events, timeout) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => {
+                    result?;
+                    self.turn(&events);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How long to sleep at most until a socket, a letter or a timer wants a turn.
+    fn patience(&self) -> Option<Duration> {
+        if !self.unread.is_empty() || !self.letters.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let now = Instant::now();
+        let deadline = self.next_deadline();
+        let sleep = deadline.map(|deadline| deadline.saturating_duration_since(now));
+        if self.held.is_empty() { sleep } else { Some(sleep.unwrap_or(HELD).min(HELD)) }
+    }
+
+    fn turn(&mut self, events: &Events) {
+        self.out.now = Instant::now();
+        self.out.counters.turns.add(1);
+        self.read_on();
+        for event in events.iter().filter(|event| event.token() != WAKER) {
+            let index = event.token().0 as u32;
+            if event.is_writable() {
+                self.out.writable(index);
+            }
+            if event.is_readable() || event.is_read_closed() || event.is_error() {
+                self.read(index, event.is_read_closed() || event.is_error());
+            }
+        }
+        self.take_letters();
+        self.advance();
+        self.tell_fallen();
+        self.out.flush();
+        self.tell_fallen();
+    }
+
+    /// Reads connections that were left in an earlier turn.
+    fn read_on(&mut self) {
+        if !self.held.is_empty() && !self.inboxes.are_crowded() {
+            for key in self.held.drain(..) {
+                if let Some(connection) = self.out.any(key) {
+                    connection.is_held = false;
+                    if !std::mem::replace(&mut connection.is_unread, true) {
+                        self.unread.push(key);
+                    }
+                }
+            }
+        }
+        for key in std::mem::take(&mut self.unread) {
+            if let Some(connection) = self.out.any(key) {
+                connection.is_unread = false;
+                self.read(key.index, true);
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let stopping = self.stopping.as_ref().map(Stopping::next_deadline);
+        [self.application.next_deadline(), self.out.next_deadline(), stopping]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn advance(&mut self) {
+        let now = self.out.now;
+        self.out.advance();
+        if self.application.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.application.advance(now, &mut self.out);
+        }
+        if let Some(stopping) = &mut self.stopping {
+            stopping.close_due(&mut self.out, self.application.shutdown_close());
+        }
+    }
+
+    /// Serves what the inbox holds; what takes too long is left for the next turn, so that sockets and timers are not.
+    fn take_letters(&mut self) {
+        if self.letters.is_empty() {
+            self.inboxes.own().take(&mut self.letters);
+        }
+        let started = Instant::now();
+        while let Some(letter) = self.letters.pop_front() {
+            match letter {
+                Letter::Open(arrival) => self.open(*arrival),
+                Letter::Notice(notice) => {
+                    self.application.notice(notice, self.out.now, &mut self.out);
+                    self.tell_fallen();
+                }
+                Letter::Stop(stop) => {
+                    self.stopping.get_or_insert_with(|| Stopping::new(&self.out, stop));
+                }
+            }
+            if started.elapsed() >= LETTERS_TIME {
+                return;
+            }
+        }
+        self.letters.shrink_to(LETTERS_KEPT);
+    }
+
+    /// Tells the application of connections that ended, so that it forgets them.
+    fn tell_fallen(&mut self) {
+        while let Some(key) = self.out.fallen.pop() {
+            self.application.close(key, self.out.now);
+            self.out.counters.closed.add(1);
+        }
+    }
+
+    fn open(&mut self, arrival: Arrival<A::Hello>) {
+        let mut socket = mio::net::TcpStream::from_std(arrival.socket);
+        let entry = self.out.connections.vacant_entry();
+        let index = entry.key();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if socket.register(self.poll.registry(), Token(index), interest).is_err() {
+            return; // Out of kernel memory for one more watch: the peer sees its connection end.
+        }
+        self.generation = self.generation.wrapping_add(1);
+        let key = Key { index: index as u32, generation: self.generation };
+        let mut connection = Connection::new(
+            socket,
+            self.generation,
+            arrival.may_inflate,
+            arrival.compression,
+            arrival.permit,
+        );
+        connection.is_binary = arrival.is_binary;
+        entry.insert(connection);
+        self.out.counters.opened.add(1);
+        self.application.open(key, arrival.hello, self.out.now, &mut self.out);
+        let mut early = arrival.early;
+        self.feed(key, &mut early);
+        // What came before the registration raises no event of its own.
+        self.read(key.index, false);
+    }
+
+    /// Reads what is there, within the fair share of one turn; `to_the_end` looks for the end of the stream too.
+    fn read(&mut self, index: u32, to_the_end: bool) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for _ in 0..READS_PER_TURN {
+            let Some(connection) = self.out.connections.get_mut(index as usize) else { break };
+            if connection.is_held {
+                self.buffer = buffer;
+                return;
+            }
+            let key = connection.key(index);
+            match connection.socket.read(&mut buffer) {
+                Ok(0) => self.out.peer_ended(key),
+                Ok(count) => {
+                    self.out.counters.of(connection.is_binary).wire_bytes_in.add(count as u64);
+                    self.feed(key, &mut buffer[..count]);
+                    if count == buffer.len() || to_the_end {
+                        continue;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => self.out.abort(key),
+            }
+            self.buffer = buffer;
+            return;
+        }
+        self.buffer = buffer;
+        if let Some(connection) = self.out.connections.get_mut(index as usize)
+            && connection.phase != Phase::Done
+            && !std::mem::replace(&mut connection.is_unread, true)
+        {
+            self.unread.push(connection.key(index));
+        }
+    }
+
+    /// Gives bytes of the peer to its reader and every complete message to the application.
+    fn feed(&mut self, key: Key, bytes: &mut [u8]) {
+        let Some(connection) = self.out.connections.get_mut(key.index as usize) else { return };
+        if !matches!(connection.phase, Phase::Open | Phase::Closing) {
+            return;
+        }
+        let mut reader = std::mem::take(&mut connection.reader);
+        let posted = posted_by_this_thread();
+        let mut input = Input::new(bytes);
+        loop {
+            match reader.receive(&mut input, &mut self.pool, &self.limits) {
+                Ok(None) => break,
+                Ok(Some(event)) => handle(&mut self.application, &mut self.out, key, event),
+                Err(failure) => {
+                    self.out.counters.protocol_failures.add(1);
+                    self.out.fail(key, failure.close_code(), &failure.to_string());
+                }
+            }
+            if !matches!(self.out.phase(key), Some(Phase::Open | Phase::Closing)) {
+                reader = Reader::default();
+                break;
+            }
+        }
+        if let Some(connection) = self.out.connections.get_mut(key.index as usize) {
+            connection.reader = reader;
+            if posted != posted_by_this_thread() && self.inboxes.are_crowded() {
+                connection.is_held = true;
+                self.held.push(key);
+            }
+        }
+        self.tell_fallen();
+    }
+}
+
+fn handle<A: Application>(application: &mut A, out: &mut Outlet, key: Key, event: Event<'_>) {
+    let message = match event {
+        Event::Text(text) => Message::Text(text),
+        Event::Binary(bytes) => Message::Binary(bytes),
+        Event::Ping(payload) => return out.pong(key, payload),
+        Event::Pong(_) if out.is_open(key) => return application.pong(key, out.now, out),
+        Event::Pong(_) => return,
+        Event::Close(close) => return out.peer_closed(key, close.map(|(code, _)| code)),
+    };
+    if out.is_open(key) {
+        let traffic = out.counters.of(out.form(key.index).is_some_and(|(is_binary, _)| is_binary));
+        traffic.messages_in.add(1);
+        traffic.payload_bytes_in.add(message.bytes().len() as u64);
+        application.receive(key, message, out.now, out);
+    }
+}
+
+pub(super) const WAKER: Token = Token(usize::MAX);
+
+/// One read takes this much at most; the buffer is shared by all connections of the shard.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A peer that sends faster than this per turn waits for the next one, so that others get their share.
+const READS_PER_TURN: usize = 16;
+
+const EVENTS_MAX: usize = 1024;
+
+/// A turn serves letters no longer than this before it looks at sockets and timers again.
+const LETTERS_TIME: Duration = Duration::from_millis(20);
+
+/// A burst of letters does not leave its storage behind.
+const LETTERS_KEPT: usize = 16 * 1024;
+
+/// How often a shard asks whether the others have caught up. Nobody tells it: that would cost every turn.
+const HELD: Duration = Duration::from_millis(1);

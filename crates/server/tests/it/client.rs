@@ -1,0 +1,202 @@
+//! A WebSocket client for tests: few lines, no mercy, every byte in the test's hands (RFC 6455).
+//! In: frames to send → out: frames received.
+//! Uses tokio's sockets and zlib-rs; never the crate `ws`, so that a mistake there cannot hide here.
+//! Changed here: how a test speaks. What it says lives in the tests.
+
+use std::net::SocketAddr;
+
+use fanwire::{Server, config::Config};
+use fanwire_deflate::Inflater;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// A frame as it came: first header byte, payload.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub(crate) head: u8,
+    pub(crate) payload: Vec<u8>,
+}
+
+pub(crate) struct Client {
+    pub(crate) socket: TcpStream,
+    pub(crate) response: String,
+    buffer: Vec<u8>,
+}
+
+/// A server on a free port, with what the test wants different.
+pub(crate) async fn start(change: impl FnOnce(&mut Config)) -> Server {
+    let mut config = Config::default();
+    config.http_server.address = "127.0.0.1".to_owned();
+    config.http_server.port = 0;
+    config.node.client.insecure = true;
+    config.http_api.api.key = "key".to_owned();
+    config.shards = 2;
+    change(&mut config);
+    Server::start(config).await.expect("a free port is free")
+}
+
+impl Client {
+    /// Opens a WebSocket; `headers` are further lines of the request, each with its CRLF.
+    pub(crate) async fn open(address: SocketAddr, headers: &str) -> Self {
+        let client = Self::request(
+            address,
+            &format!(
+                "GET /connection/websocket HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                 Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n"
+            ),
+        )
+        .await;
+        assert!(client.response.starts_with("HTTP/1.1 101 "), "{}", client.response);
+        client
+    }
+
+    /// Sends any request and reads the head of the answer.
+    pub(crate) async fn request(address: SocketAddr, request: &str) -> Self {
+        Self::raw_request(address, request.as_bytes()).await
+    }
+
+    /// As [`Client::request`], with bytes that are no text.
+    pub(crate) async fn raw_request(address: SocketAddr, request: &[u8]) -> Self {
+        let socket = TcpStream::connect(address).await.expect("the server listens");
+        let mut client = Self { socket, response: String::new(), buffer: Vec::new() };
+        client.raw(request).await;
+        loop {
+            if let Some(end) = client.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+                let rest = client.buffer.split_off(end + 4);
+                client.response =
+                    String::from_utf8(std::mem::replace(&mut client.buffer, rest)).unwrap();
+                return client;
+            }
+            assert!(client.fill().await, "the server closed before it answered");
+        }
+    }
+
+    /// Connects a session and subscribes it, in one message of two commands.
+    pub(crate) async fn subscribed(address: SocketAddr, headers: &str, channel: &str) -> Self {
+        let mut client = Self::open(address, headers).await;
+        client.text(&format!("{{\"id\":1,\"connect\":{{}}}}\n{{\"id\":2,\"subscribe\":{{\"channel\":\"{channel}\"}}}}")).await;
+        let replies = client.next_text().await;
+        assert!(
+            replies.lines().nth(1).is_some_and(|line| line.starts_with("{\"id\":2,\"subscribe\":")),
+            "{replies}"
+        );
+        client
+    }
+
+    pub(crate) async fn text(&mut self, text: &str) {
+        self.frame(0x81, text.as_bytes()).await;
+    }
+
+    /// One masked frame with the given first byte.
+    pub(crate) async fn frame(&mut self, head: u8, payload: &[u8]) {
+        let mut bytes = vec![head];
+        match payload.len() {
+            len @ 0..126 => bytes.push(0x80 | len as u8),
+            len @ 126..65536 => {
+                bytes.push(0x80 | 126);
+                bytes.extend_from_slice(&(len as u16).to_be_bytes());
+            }
+            len => {
+                bytes.push(0x80 | 127);
+                bytes.extend_from_slice(&(len as u64).to_be_bytes());
+            }
+        }
+        let mask = [0x12, 0x34, 0x56, 0x78];
+        bytes.extend_from_slice(&mask);
+        bytes.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+        self.raw(&bytes).await;
+    }
+
+    pub(crate) async fn raw(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).await.expect("the server reads");
+    }
+
+    /// The next frame; `None` at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Option<Received> {
+        loop {
+            if let Some(frame) = self.parse() {
+                return Some(frame);
+            }
+            if !self.fill().await {
+                return None;
+            }
+        }
+    }
+
+    pub(crate) async fn next_text(&mut self) -> String {
+        let frame = self.next().await.expect("a frame, not the end");
+        let text = match frame.head {
+            0x81 => frame.payload,
+            0xc1 => inflate(&frame.payload),
+            _ => panic!("not a text message: {frame:?}"),
+        };
+        String::from_utf8(text).expect("text is UTF-8")
+    }
+
+    /// Reads on to the close frame; its code and reason.
+    pub(crate) async fn closed(&mut self) -> (u16, String) {
+        while let Some(frame) = self.next().await {
+            if frame.head == 0x88 {
+                let code = u16::from_be_bytes([frame.payload[0], frame.payload[1]]);
+                return (code, String::from_utf8(frame.payload[2..].to_vec()).unwrap());
+            }
+        }
+        panic!("the stream ended without a close frame");
+    }
+
+    /// Everything up to the end of the stream, as text.
+    pub(crate) async fn text_to_the_end(mut self) -> String {
+        while self.fill().await {}
+        String::from_utf8(self.buffer).expect("text")
+    }
+
+    fn parse(&mut self) -> Option<Received> {
+        let (len, start) = match *self.buffer.get(1)? {
+            126 => (usize::from(u16::from_be_bytes(self.buffer.get(2..4)?.try_into().ok()?)), 4),
+            127 => (u64::from_be_bytes(self.buffer.get(2..10)?.try_into().ok()?) as usize, 10),
+            len => (usize::from(len), 2),
+        };
+        let payload = self.buffer.get(start..start + len)?.to_vec();
+        let head = self.buffer[0];
+        self.buffer.drain(..start + len);
+        Some(Received { head, payload })
+    }
+
+    async fn fill(&mut self) -> bool {
+        let mut chunk = [0; 16384];
+        match self.socket.read(&mut chunk).await {
+            Ok(0) | Err(_) => false,
+            Ok(count) => {
+                self.buffer.extend_from_slice(&chunk[..count]);
+                true
+            }
+        }
+    }
+}
+
+/// The message inside a standalone compressed frame.
+pub(crate) fn inflate(payload: &[u8]) -> Vec<u8> {
+    let (mut inflater, mut message) = (Inflater::new(), Vec::new());
+    inflater.reset();
+    inflater.push(payload, &mut message, 1 << 20).expect("valid deflate data");
+    inflater.finish(&mut message, 1 << 20).expect("a whole message");
+    message
+}
+
+/// Publishes through the HTTP API; the body of the answer.
+pub(crate) async fn publish(address: SocketAddr, channel: &str, data: &str) -> String {
+    let body = format!("{{\"channel\":\"{channel}\",\"data\":{data}}}");
+    let request = format!(
+        "POST /api/publish HTTP/1.1\r\nHost: x\r\nX-API-Key: key\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    Client::request(address, &request).await.text_to_the_end().await
+}
+
+/// The text of `GET path`.
+pub(crate) async fn fetch(address: SocketAddr, path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    Client::request(address, &request).await.text_to_the_end().await
+}

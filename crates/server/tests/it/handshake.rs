@@ -1,0 +1,81 @@
+//! What happens before the 101: errors say what was wrong, origins and limits are kept (RFC 6455 §4.2).
+//! In: requests → out: status lines and bodies.
+//! Uses the test client; never the insides.
+//! Changed here: expectations of the handshake over a socket. The rules have their own tests in `ws`.
+
+use crate::client::{Client, start};
+
+const COMPRESSION: &str =
+    "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
+
+#[tokio::test]
+async fn a_wrong_version_is_answered_with_426_and_the_right_one() {
+    let server = start(|_| {}).await;
+    let request = "GET /connection/websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 8\r\n\r\n";
+    let client = Client::request(server.address(), request).await;
+    assert!(client.response.starts_with("HTTP/1.1 426 "), "{}", client.response);
+    assert!(
+        client.response.to_lowercase().contains("sec-websocket-version: 13"),
+        "{}",
+        client.response
+    );
+}
+
+#[tokio::test]
+async fn a_plain_request_to_the_endpoint_is_a_client_error() {
+    let server = start(|_| {}).await;
+    let request = "GET /connection/websocket HTTP/1.1\r\nHost: x\r\n\r\n";
+    let client = Client::request(server.address(), request).await;
+    assert!(client.response.starts_with("HTTP/1.1 4"), "{}", client.response);
+}
+
+#[tokio::test]
+async fn an_offered_protocol_is_echoed_and_an_unknown_one_is_not() {
+    let server = start(|_| {}).await;
+    let offer = "Sec-WebSocket-Protocol: chat, centrifuge-protobuf\r\n";
+    let client = Client::open(server.address(), offer).await;
+    assert!(client.response.to_lowercase().contains("sec-websocket-protocol: centrifuge-protobuf"));
+    let client = Client::open(server.address(), "Sec-WebSocket-Protocol: chat\r\n").await;
+    assert!(!client.response.to_lowercase().contains("sec-websocket-protocol"));
+}
+
+#[tokio::test]
+async fn compression_is_agreed_unless_switched_off_or_unsafe() {
+    let server = start(|_| {}).await;
+    let client = Client::open(server.address(), COMPRESSION).await;
+    assert!(client.response.contains("permessage-deflate; "), "{}", client.response);
+    assert!(client.response.contains("client_no_context_takeover"), "{}", client.response);
+    let safari = "User-Agent: Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Safari/605.1.15\r\n";
+    let client = Client::open(server.address(), &format!("{COMPRESSION}{safari}")).await;
+    assert!(!client.response.contains("permessage-deflate"), "{}", client.response);
+    let server = start(|config| config.websocket.compression = false).await;
+    let client = Client::open(server.address(), COMPRESSION).await;
+    assert!(!client.response.contains("permessage-deflate"), "{}", client.response);
+}
+
+#[tokio::test]
+async fn a_foreign_origin_is_forbidden_and_a_listed_one_connects() {
+    let server =
+        start(|config| config.client.allowed_origins = vec!["https://*.example.com".to_owned()])
+            .await;
+    let request = "GET /connection/websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nOrigin: https://evil.org\r\n\r\n";
+    let client = Client::request(server.address(), request).await;
+    assert!(client.response.starts_with("HTTP/1.1 403 "), "{}", client.response);
+    Client::open(server.address(), "Origin: https://chat.example.com\r\n").await;
+}
+
+#[tokio::test]
+async fn above_the_connection_limit_the_answer_is_503_until_one_leaves() {
+    let server = start(|config| config.client.connection_limit = 1).await;
+    let mut first = Client::subscribed(server.address(), "", "a").await;
+    let request = "GET /connection/websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+    let refused = Client::request(server.address(), request).await;
+    assert!(refused.response.starts_with("HTTP/1.1 503 "), "{}", refused.response);
+    first.frame(0x88, &[0x03, 0xe8]).await;
+    assert_eq!(first.next().await.expect("the echo of the close").payload, [0x03, 0xe8]);
+    assert_eq!(first.next().await, None);
+    Client::subscribed(server.address(), "", "a").await;
+}

@@ -1,0 +1,59 @@
+//! Limits of messages on a connection: size, inflated size, fragments (client-protocol §1; RFC 6455 §7.4.1).
+//! In: too much of something → out: 1009, and memory that did not follow.
+//! Uses the test client and the compressor of `deflate`.
+//! Changed here: expectations over sockets. The reader's own tests are in `ws`.
+
+use fanwire_deflate::Compressor;
+
+use crate::client::{Client, start};
+
+#[tokio::test]
+async fn a_message_above_the_limit_fails_with_1009() {
+    let server = start(|config| config.websocket.message_size_limit = 1000).await;
+    let mut client = Client::open(server.address(), "").await;
+    client.frame(0x81, &[b'x'; 1001]).await;
+    assert_eq!(client.closed().await.0, 1009);
+}
+
+#[tokio::test]
+async fn a_decompression_bomb_fails_with_1009() {
+    let server = start(|_| {}).await;
+    let mut client =
+        Client::open(server.address(), "Sec-WebSocket-Extensions: permessage-deflate\r\n").await;
+    let mut bomb = Vec::new();
+    Compressor::new(9).standalone(&vec![b' '; 16 << 20], &mut bomb);
+    assert!(bomb.len() < 65_536, "the bomb passes the limit of the wire");
+    client.frame(0xc1, &bomb).await;
+    assert_eq!(client.closed().await.0, 1009);
+}
+
+#[tokio::test]
+async fn corrupt_deflate_data_fails_with_1007() {
+    let server = start(|_| {}).await;
+    let mut client =
+        Client::open(server.address(), "Sec-WebSocket-Extensions: permessage-deflate\r\n").await;
+    client.frame(0xc1, &[0x07, 0xff, 0xff]).await;
+    assert_eq!(client.closed().await.0, 1007);
+}
+
+#[tokio::test]
+async fn a_compressed_command_is_understood() {
+    let server = start(|_| {}).await;
+    let mut client =
+        Client::open(server.address(), "Sec-WebSocket-Extensions: permessage-deflate\r\n").await;
+    let mut command = Vec::new();
+    Compressor::new(6).standalone(b"{\"id\":1,\"connect\":{}}", &mut command);
+    client.frame(0xc1, &command).await;
+    assert!(client.next_text().await.starts_with("{\"id\":1,\"connect\":{"));
+}
+
+#[tokio::test]
+async fn fragments_above_the_limit_fail() {
+    let server = start(|config| config.websocket.fragments_max = 3).await;
+    let mut client = Client::open(server.address(), "").await;
+    client.frame(0x01, b"{").await;
+    for _ in 0..4 {
+        client.frame(0x00, b" ").await;
+    }
+    assert!(matches!(client.closed().await.0, 1008 | 1009));
+}

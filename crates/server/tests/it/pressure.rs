@@ -1,0 +1,146 @@
+//! Back-pressure between shards: a client that publishes faster than another shard delivers waits, and nobody else.
+//! In: two shards, one of them stuck → out: who is read and who is not.
+//! Uses shards with a small application of its own; sockets without a handshake.
+//! Changed here: expectations of `shard::inbox` and `shard::turn`.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc, OnceLock,
+        mpsc::{Receiver, Sender, channel},
+    },
+    time::{Duration, Instant},
+};
+
+use fanwire::shard::{
+    Application, Arrival, Compression, INBOX_BYTES_MAX, Inbox, Key, Letter, Message, Outlet,
+    Settings, Shards, prepare,
+};
+use parking_lot::Mutex;
+
+#[test]
+fn a_client_that_publishes_faster_than_another_shard_delivers_is_not_read_until_that_has_caught_up()
+{
+    let (shards, stuck, go_on) = shards_of_which_the_second_sticks();
+    let mut publisher = open(&shards);
+    let _on_the_second_shard = open(&shards);
+    let mut bystander = open(&shards);
+
+    publisher.write_all(&POST).expect("sent");
+    stuck.recv().expect("the second shard serves the first letter, slowly");
+    publisher.write_all(&POST).expect("sent");
+    while shards.backlog_bytes() <= INBOX_BYTES_MAX {
+        std::thread::yield_now();
+    }
+    publisher.write_all(&ECHO).expect("sent, but not read");
+    for _ in 0..3 {
+        bystander.write_all(&ECHO).expect("sent");
+        assert_eq!(answer(&mut bystander), ECHOED, "others are served");
+    }
+    publisher.set_nonblocking(true).expect("a socket");
+    let error = publisher.read(&mut [0]).expect_err("nothing was answered");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    publisher.set_nonblocking(false).expect("a socket");
+
+    go_on.send(()).expect("it waits for this");
+    go_on.send(()).expect("it waits for this");
+    assert_eq!(answer(&mut publisher), ECHOED, "the publisher is read again");
+}
+
+/// Echoes texts, but "post" becomes a letter too large for the second shard's inbox.
+struct Poster {
+    inboxes: Arc<OnceLock<Vec<Inbox<(), ()>>>>,
+    stuck: Sender<()>,
+    go_on: Arc<Mutex<Receiver<()>>>,
+}
+
+impl Application for Poster {
+    type Notice = ();
+    type Hello = ();
+
+    fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut Outlet) {}
+
+    fn receive(&mut self, key: Key, message: Message<'_>, _now: Instant, out: &mut Outlet) {
+        match message.bytes() {
+            b"post" => {
+                let second = &self.inboxes.get().expect("set before the first socket")[1];
+                second.push(Letter::Notice(()), INBOX_BYTES_MAX + 1);
+            }
+            other => out.send_as(key, false, other),
+        }
+    }
+
+    fn notice(&mut self, (): (), _now: Instant, _out: &mut Outlet) {
+        self.stuck.send(()).expect("the test listens");
+        self.go_on.lock().recv().expect("the test lets it go on");
+    }
+
+    fn advance(&mut self, _now: Instant, _out: &mut Outlet) {}
+
+    fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn close(&mut self, _key: Key, _now: Instant) {}
+
+    fn shutdown_close(&self) -> (u16, &'static str) {
+        (1001, "going away")
+    }
+}
+
+fn shards_of_which_the_second_sticks() -> (Arc<Shards<Poster>>, Receiver<()>, Sender<()>) {
+    let (stuck, is_stuck) = channel();
+    let (go_on, may_go_on) = channel();
+    let may_go_on = Arc::new(Mutex::new(may_go_on));
+    let inboxes: Arc<OnceLock<Vec<Inbox<(), ()>>>> = Arc::default();
+    let seen = inboxes.clone();
+    let make =
+        move |_| Poster { inboxes: seen.clone(), stuck: stuck.clone(), go_on: may_go_on.clone() };
+    let shards = Shards::start(&settings(), make).expect("two threads");
+    inboxes.set(shards.inboxes().to_vec()).unwrap_or_else(|_| unreachable!("set once"));
+    (shards, is_stuck, go_on)
+}
+
+/// A connection on the next shard in turn, as it is after its handshake.
+fn open(shards: &Shards<Poster>) -> TcpStream {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let ours = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+    let (socket, _) = listener.accept().expect("connected");
+    prepare(&socket).expect("an open socket");
+    shards.open(Arrival {
+        socket,
+        early: Vec::new(),
+        is_binary: false,
+        compression: Compression::Raw,
+        may_inflate: false,
+        hello: (),
+        permit: shards.permit(0).expect("no limit"),
+    });
+    ours
+}
+
+fn answer(socket: &mut TcpStream) -> [u8; 6] {
+    let mut bytes = [0; 6];
+    socket.read_exact(&mut bytes).expect("an answer");
+    bytes
+}
+
+fn settings() -> Settings {
+    Settings {
+        shards: 2,
+        queue_bytes_max: 1 << 20,
+        slow_close: (3008, "slow"),
+        write_timeout: Duration::from_secs(1),
+        compression_min_bytes: 128,
+        compression_level: 1,
+        message_bytes_max: 65_536,
+        inflated_bytes_max: 655_360,
+        fragments_max: 65_536,
+    }
+}
+
+/// Text frames with a mask of zeros.
+const POST: [u8; 10] = *b"\x81\x84\0\0\0\0post";
+const ECHO: [u8; 10] = *b"\x81\x84\0\0\0\0echo";
+const ECHOED: [u8; 6] = *b"\x81\x04echo";

@@ -1,0 +1,69 @@
+//! The end of a server: 3001 to everyone, new requests refused, threads gone.
+//! In: connected clients and a shutdown → out: close frames and a finished call.
+//! Uses the test client.
+//! Changed here: expectations of `server` and `shard::stop`.
+
+use std::{net::TcpListener, time::Duration};
+
+use fanwire::{Server, StartError, config::Config};
+use tokio::net::TcpStream;
+
+use crate::client::{Client, start};
+
+#[tokio::test]
+async fn every_client_gets_3001_and_the_listener_is_gone() {
+    let server = start(|_| {}).await;
+    let address = server.address();
+    let mut clients = Vec::new();
+    for _ in 0..10 {
+        clients.push(Client::subscribed(address, "", "a").await);
+    }
+    let shutdown = tokio::spawn(server.shutdown());
+    for client in &mut clients {
+        assert_eq!(client.closed().await, (3001, "shutdown".to_owned()));
+        client.frame(0x88, &[0x0b, 0xb9]).await;
+        assert_eq!(client.next().await, None);
+    }
+    shutdown.await.expect("a clean end");
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_client_that_never_answers_the_close_does_not_hold_the_server_beyond_its_timeout() {
+    let server = start(|config| config.shutdown_timeout = Duration::from_millis(300)).await;
+    let mut stubborn = Client::subscribed(server.address(), "", "a").await;
+    server.shutdown().await;
+    assert_eq!(stubborn.closed().await, (3001, "shutdown".to_owned()));
+    assert_eq!(
+        stubborn.next().await,
+        None,
+        "the shard dropped it, long before the 5 s for a close"
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_is_under_way_is_answered_before_the_server_ends() {
+    let server = start(|_| {}).await;
+    let head = "POST /api/info HTTP/1.1\r\nHost: x\r\nX-API-Key: key\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+    let mut client = Client::request(server.address(), head).await;
+    assert!(client.response.starts_with("HTTP/1.1 100 "), "its body is awaited");
+    let shutdown = server.shutdown();
+    tokio::pin!(shutdown);
+    let ended = tokio::time::timeout(Duration::from_millis(100), &mut shutdown).await;
+    assert!(ended.is_err(), "it waits for the request");
+    client.raw(b"{}").await;
+    shutdown.await;
+    assert!(client.text_to_the_end().await.starts_with("HTTP/1.1 "));
+}
+
+#[tokio::test]
+async fn a_taken_port_is_an_error_that_names_key_and_remedy() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut config = Config::default();
+    config.http_server.address = "127.0.0.1".to_owned();
+    config.http_server.port = taken.local_addr().expect("bound").port();
+    let Err(error) = Server::start(config).await else { panic!("two listeners on one port") };
+    assert!(matches!(error, StartError::Bind { .. }));
+    let text = error.to_string();
+    assert!(text.contains("http_server.port") && text.contains("another port"), "{text}");
+}
