@@ -1,0 +1,195 @@
+//! The command line: commands, their options, and one flag per key of the configuration.
+//! In: arguments → out: parsed commands; usage errors end the process with code 2.
+//! Uses clap and the catalog of keys. Never: runs anything.
+//! A command's options are changed here; flags of keys come from the keys' rows.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use fanwire::config::{Entry, Format, Kind, entries};
+
+#[cfg(test)]
+mod tests;
+
+/// A real-time messaging server for the clients and backends of Centrifugo.
+///
+/// Without a command it serves; without a configuration it serves in development mode.
+#[derive(Debug, Parser)]
+#[command(name = "fanwire", version, args_conflicts_with_subcommands = true)]
+#[command(after_help = "`fanwire --help` lists every key of the configuration.")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) serve: Serve,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the server (what happens without a command)
+    Serve(Serve),
+    /// Say what is wrong with a configuration file and which keys are not supported yet
+    #[command(visible_alias = "checkconfig")]
+    CheckConfig(CheckConfig),
+    /// Print a configuration file with every key at its default
+    #[command(visible_alias = "genconfig")]
+    SampleConfig(SampleConfig),
+    /// Print the documentation of every key, as Markdown
+    #[command(visible_alias = "configdoc")]
+    ConfigDoc,
+    /// Print a token for development, signed with an HMAC secret
+    Token(Token),
+    /// Print the version
+    Version,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Configuration file; its name ends in .json, .yaml, .yml or .toml
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) keys: KeyFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckConfig {
+    /// Configuration file; its name ends in .json, .yaml, .yml or .toml
+    #[arg(value_name = "FILE", required_unless_present = "config")]
+    file: Option<PathBuf>,
+    /// The same, as `serve` takes it
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
+    config: Option<PathBuf>,
+}
+
+impl CheckConfig {
+    pub(crate) fn path(&self) -> &PathBuf {
+        self.file.as_ref().or(self.config.as_ref()).expect("clap requires one of the two")
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SampleConfig {
+    #[arg(short, long, value_enum, default_value_t = FileFormat::Yaml)]
+    pub(crate) format: FileFormat,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum FileFormat {
+    Json,
+    Yaml,
+    Toml,
+}
+
+impl From<FileFormat> for Format {
+    fn from(format: FileFormat) -> Self {
+        match format {
+            FileFormat::Json => Format::Json,
+            FileFormat::Yaml => Format::Yaml,
+            FileFormat::Toml => Format::Toml,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Token {
+    /// User id (sub); "" for an anonymous user
+    #[arg(short, long, value_name = "ID", default_value = "")]
+    pub(crate) user: String,
+    /// Channel: makes a subscription token instead of a connection token
+    #[arg(short = 's', long)]
+    pub(crate) channel: Option<String>,
+    /// How long the token is valid; 0 for ever
+    #[arg(short, long, value_name = "DURATION", default_value = "1h")]
+    pub(crate) ttl: String,
+    /// What other subscribers see of the user
+    #[arg(long, value_name = "JSON", default_value = "")]
+    pub(crate) info: String,
+    /// Secret to sign with, instead of client.token.hmac_secret_key
+    #[arg(long)]
+    pub(crate) secret: Option<String>,
+    /// Configuration file that holds the secret
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[arg(long, value_enum, default_value_t = Algorithm::Hs256)]
+    pub(crate) alg: Algorithm,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Algorithm {
+    #[value(name = "HS256", alias = "hs256")]
+    Hs256,
+    #[value(name = "HS384", alias = "hs384")]
+    Hs384,
+    #[value(name = "HS512", alias = "hs512")]
+    Hs512,
+}
+
+/// The flags of keys that were given, in the form `fanwire::config::load` takes them.
+#[derive(Debug, Default)]
+pub(crate) struct KeyFlags(pub(crate) Vec<(String, String)>);
+
+impl Args for KeyFlags {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(entries().iter().map(flag))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for KeyFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |entry: &Entry| {
+            let value = matches.try_get_one::<String>(&entry.name).ok()??;
+            Some((entry.name.clone(), value.clone()))
+        };
+        Ok(Self(entries().iter().filter_map(given).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The flag of a key. Keys that do not work yet are understood, so that their findings can be reported, and not listed.
+fn flag(entry: &'static Entry) -> Arg {
+    let key = entry.key;
+    let default = match key.default {
+        "" => String::new(),
+        default => format!(" [default: {default}]"),
+    };
+    let heading = entry.name.split_once('.').map_or("server", |(section, _)| section);
+    let flag = Arg::new(entry.name.as_str())
+        .long(entry.name.as_str())
+        .help(format!("{}{default}", key.doc))
+        .help_heading(heading)
+        .action(ArgAction::Set)
+        .hide(!entry.works())
+        .hide_short_help(true)
+        .value_name(value_name(&key.kind))
+        .allow_hyphen_values(true);
+    let flag = match key.kind {
+        Kind::Switch => flag.num_args(0..=1).require_equals(true).default_missing_value("true"),
+        _ => flag,
+    };
+    match entry.name.as_str() {
+        "http_server.address" => flag.short('a'),
+        "http_server.port" => flag.short('p'),
+        _ => flag,
+    }
+}
+
+fn value_name(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Switch => "BOOL",
+        Kind::Integer { .. } => "NUMBER",
+        Kind::Duration { .. } => "DURATION",
+        Kind::Text | Kind::Secret | Kind::Choice(_) => "TEXT",
+        Kind::Path => "PATH",
+        Kind::List => "LIST",
+        Kind::Block | Kind::Objects => "JSON",
+    }
+}

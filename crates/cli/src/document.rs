@@ -1,0 +1,31 @@
+//! `fanwire sample-config`, `config-doc` and `version`: text that comes from the program itself.
+//! In: a format → out: text on stdout.
+//! Uses `fanwire::config::document`. Never: files.
+//! What the texts say lives in the rows of keys.
+
+use std::io::{ErrorKind, Write};
+
+use anyhow::Result;
+use fanwire::config::document;
+
+use crate::arguments::SampleConfig;
+
+pub(crate) fn sample(arguments: &SampleConfig) -> Result<()> {
+    print(&document::sample(arguments.format.into()))
+}
+
+pub(crate) fn page() -> Result<()> {
+    print(&document::markdown())
+}
+
+pub(crate) fn version() -> Result<()> {
+    print(concat!("fanwire ", env!("CARGO_PKG_VERSION"), "\n"))
+}
+
+/// Prints; a reader that has seen enough (`| head`) is no error.
+fn print(text: &str) -> Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

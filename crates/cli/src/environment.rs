@@ -1,0 +1,41 @@
+//! The environment of the process, and the file `.env` of the working directory below it.
+//! In: variables, a file of `NAME=value` lines → out: pairs; a variable of the process wins.
+//! Uses the file system (that one read). Never: the meaning of a variable.
+//! The syntax of `.env` is changed here; which variables are keys lives in `fanwire::config`.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+
+use anyhow::{Context, Result};
+
+#[cfg(test)]
+mod tests;
+
+/// All variables, as `fanwire::config::load` takes them.
+pub(crate) fn variables() -> Result<impl Iterator<Item = (String, String)>> {
+    let mut variables = match std::fs::read_to_string(FILE) {
+        Ok(text) => parse(&text),
+        Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
+        Err(error) => return Err(error).context("the file .env cannot be read"),
+    };
+    for (name, value) in std::env::vars_os() {
+        if let Ok(name) = name.into_string() {
+            variables.insert(name, value.to_string_lossy().into_owned());
+        }
+    }
+    Ok(variables.into_iter())
+}
+
+/// `NAME=value`, perhaps after `export`, the value perhaps in quotes. Other lines are left to other readers.
+fn parse(text: &str) -> BTreeMap<String, String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let pairs = lines.filter_map(|line| line.trim_start_matches("export ").split_once('='));
+    pairs.map(|(name, value)| (name.trim().to_owned(), unquoted(value.trim()).to_owned())).collect()
+}
+
+fn unquoted(value: &str) -> &str {
+    let within = |quote| value.strip_prefix(quote)?.strip_suffix(quote);
+    within('"').or_else(|| within('\'')).unwrap_or(value)
+}
+
+const FILE: &str = ".env";

@@ -1,0 +1,44 @@
+//! The one binary, `fanwire`: serves, checks configurations, makes samples, documentation and tokens.
+//! In: the command line, the environment, signals → out: a running server, text on stdout, exit codes 0, 1 and 2.
+//! Uses the library `fanwire` only. Never: server behaviour, keys of the configuration.
+//! A command is one file beside this one; its options are in `arguments`.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+
+mod arguments;
+mod check;
+mod document;
+mod environment;
+mod logs;
+mod serve;
+mod token;
+
+/// Keeps resident memory steadier than the system's allocator.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let command = arguments.command.unwrap_or(Command::Serve(arguments.serve));
+    let done = match command {
+        Command::Serve(serve) => serve::run(&serve),
+        Command::CheckConfig(check) => check::run(&check),
+        Command::SampleConfig(sample) => document::sample(&sample),
+        Command::ConfigDoc => document::page(),
+        Command::Token(token) => token::run(&token),
+        Command::Version => document::version(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fanwire: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

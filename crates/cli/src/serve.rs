@@ -1,0 +1,143 @@
+//! `fanwire serve`: from a configuration to a running server, and to its orderly end.
+//! In: file, environment, flags, then signals → out: a server; its address and first steps on stdout.
+//! Uses `fanwire::Server`. Never: server behaviour.
+//! What is printed at the start and which signals end it are changed here.
+
+use std::io::Write;
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, anyhow};
+use fanwire::Server;
+use fanwire::config::{Config, ConfigError, Finding, Severity, load};
+use fanwire::example::{curl, reachable};
+use rand::distr::{Alphanumeric, SampleString};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::arguments::Serve;
+use crate::{check, environment, logs};
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) fn run(arguments: &Serve) -> Result<()> {
+    let environment = environment::variables()?;
+    let (mut config, findings) =
+        load(arguments.config.as_deref(), environment, &arguments.keys.0).map_err(report)?;
+    logs::start(&config.log)?;
+    log(&findings);
+    let generated = generate_key(&mut config);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("fanwire-http")
+        .enable_all()
+        .build()
+        .context("the threads for HTTP cannot be started")?;
+    let result = runtime.block_on(serve(config, generated));
+    // Does not wait for what a second signal, or the end of shutdown.timeout, has given up.
+    runtime.shutdown_background();
+    result
+}
+
+async fn serve(config: Config, generated: bool) -> Result<()> {
+    let mut signals = Signals::listen().context("signals cannot be listened to")?;
+    let server = Server::start(config.clone()).await?;
+    // A stdout that nobody reads is no reason to end.
+    let _ = std::io::stdout().write_all(greeting(&config, server.address(), generated).as_bytes());
+    tracing::info!(address = %server.address(), version = env!("CARGO_PKG_VERSION"), "listening");
+    signals.next().await;
+    tracing::info!("stopping; a second signal ends at once");
+    tokio::select! {
+        () = server.shutdown() => Ok(()),
+        () = signals.next() => Err(anyhow!("ended by a second signal, before all clients were told")),
+    }
+}
+
+/// SIGINT and SIGTERM; SIGHUP is taken too, so that it does not end the process.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        let terminate = signal(SignalKind::terminate())?;
+        let hangup = signal(SignalKind::hangup())?;
+        Ok(Self { interrupt, terminate, hangup })
+    }
+
+    /// The next signal that asks to stop.
+    async fn next(&mut self) {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hangup.recv() => {
+                    tracing::warn!("SIGHUP ignored: the configuration is read at the start only, restart to change it");
+                }
+            }
+        }
+    }
+}
+
+/// What a person needs to go on: where to look, and a command that publishes.
+fn greeting(config: &Config, address: SocketAddr, generated: bool) -> String {
+    let host = reachable(address);
+    let mut lines = vec![format!("Fanwire {} listens on {address}", env!("CARGO_PKG_VERSION"))];
+    if config.development {
+        lines.push(DEVELOPMENT.to_owned());
+    }
+    lines.push(String::new());
+    if config.demo.enabled {
+        lines.push(format!("  demo page  http://{host}{}", config.demo.handler_prefix));
+    }
+    if !config.websocket.disabled {
+        lines.push(format!("  WebSocket  ws://{host}{}", config.websocket.handler_prefix));
+    }
+    let api = &config.http_api;
+    if !api.disabled {
+        lines.push(format!("  server API http://{host}{}", api.api.handler_prefix));
+    }
+    if generated {
+        lines.push(format!("  API key    {} (random, until http_api.key is set)", api.api.key));
+    }
+    if !api.disabled && (generated || api.api.insecure) {
+        lines.push(format!("\nPublish to the channel `demo`:\n\n  {}", curl(config, address)));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// An API that nobody has a key for is of no use: makes one up. Says whether it did.
+fn generate_key(config: &mut Config) -> bool {
+    let options = &mut config.http_api;
+    let needed = !options.disabled && !options.api.insecure && options.api.key.is_empty();
+    if needed {
+        options.api.key = Alphanumeric.sample_string(&mut rand::rng(), KEY_CHARS);
+    }
+    needed
+}
+
+/// All findings go to stderr when they stop the start; the last line counts them.
+fn report(error: ConfigError) -> anyhow::Error {
+    let ConfigError::Findings(findings) = error else { return error.into() };
+    // Nothing is left to do about a stderr that cannot be written to.
+    let _ = check::print(&findings, &mut std::io::stderr().lock());
+    anyhow!("the configuration has errors, nothing was started")
+}
+
+fn log(findings: &[Finding]) {
+    for finding in findings {
+        match finding.severity {
+            Severity::Error => tracing::error!("{finding}"),
+            Severity::Warning => tracing::warn!("{finding}"),
+            Severity::Note => tracing::debug!("{finding}"),
+        }
+    }
+}
+
+/// 190 bits of randomness.
+const KEY_CHARS: usize = 32;
+
+const DEVELOPMENT: &str = "
+  Development mode: nothing was configured, so only this machine can connect, nobody is asked
+  for credentials, and every channel is open. `fanwire sample-config` prints a configuration.";

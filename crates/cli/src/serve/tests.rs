@@ -1,0 +1,57 @@
+//! Tests of what a person reads at the start.
+//! In: configurations → out: the greeting.
+//! Uses `fanwire::config` defaults. Never: sockets, signals.
+//! A line of the greeting is changed here too.
+
+use fanwire::config::{Config, load};
+
+use super::{generate_key, greeting};
+
+fn development() -> Config {
+    load(None, std::iter::empty(), &[]).expect("no configuration is a configuration").0
+}
+
+fn words(config: &Config, generated: bool) -> String {
+    greeting(config, "0.0.0.0:8000".parse().expect("an address"), generated)
+}
+
+#[test]
+fn development_mode_shows_the_demo_the_key_and_a_command_that_publishes() {
+    let mut config = development();
+    let generated = generate_key(&mut config);
+    let key = config.http_api.api.key.clone();
+    assert!(generated && key.len() == 32);
+    let text = words(&config, generated);
+    for line in [
+        "  demo page  http://127.0.0.1:8000/\n".to_owned(),
+        "  WebSocket  ws://127.0.0.1:8000/connection/websocket\n".to_owned(),
+        format!("  API key    {key} "),
+        format!(
+            "  curl -H 'X-API-Key: {key}' -d '{{\"channel\":\"demo\",\"data\":{{\"text\":\"hello\"}}}}' \
+             http://127.0.0.1:8000/api/publish\n"
+        ),
+        "Development mode".to_owned(),
+    ] {
+        assert!(text.contains(&line), "{text}");
+    }
+}
+
+#[test]
+fn a_configured_key_is_kept_and_not_shown() {
+    let mut config = Config::default();
+    config.http_api.api.key = "hunter2".to_owned();
+    assert!(!generate_key(&mut config));
+    let text = words(&config, false);
+    assert!(!text.contains("hunter2") && !text.contains("Development"), "{text}");
+}
+
+#[test]
+fn an_api_without_keys_or_none_at_all_gets_no_key() {
+    let mut config = Config::default();
+    config.http_api.api.insecure = true;
+    assert!(!generate_key(&mut config));
+    assert!(words(&config, false).contains("curl -d "));
+    config.http_api.disabled = true;
+    assert!(!generate_key(&mut config));
+    assert!(!words(&config, false).contains("/api"));
+}

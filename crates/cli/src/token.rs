@@ -1,0 +1,98 @@
+//! `fanwire token`: connection and subscription tokens for development.
+//! In: a user, perhaps a channel, and a secret or a configuration → out: a signed token on stdout.
+//! Uses `fanwire::node::token`. Never: signs with anything but HMAC.
+//! Options are changed in `arguments`; claims and signatures live in the node.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, anyhow, bail};
+use fanwire::config::{Kind, Misfit, Value, load};
+use fanwire::node::options::TokenOptions;
+use fanwire::node::token::{
+    ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
+    sign_hmac_subscription,
+};
+
+use crate::arguments::{Algorithm, Token};
+use crate::environment;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) fn run(arguments: &Token) -> Result<()> {
+    let now =
+        SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
+    println!("{}", make(arguments, &options(arguments)?, now.as_secs())?);
+    Ok(())
+}
+
+fn make(arguments: &Token, options: &TokenOptions, issued_at: u64) -> Result<String> {
+    let algorithm = match arguments.alg {
+        Algorithm::Hs256 => HmacAlgorithm::Hs256,
+        Algorithm::Hs384 => HmacAlgorithm::Hs384,
+        Algorithm::Hs512 => HmacAlgorithm::Hs512,
+    };
+    let lifetime = lifetime(&arguments.ttl)?;
+    let token = match &arguments.channel {
+        None => {
+            let token = ConnectionToken {
+                user: &arguments.user,
+                user_id_claim: &options.user_id_claim,
+                issued_at,
+                lifetime,
+                info: &arguments.info,
+                channels: &[],
+                audience: &options.audience,
+                issuer: &options.issuer,
+            };
+            sign_hmac_connection(&options.hmac_secret_key, algorithm, &token)
+        }
+        Some(channel) => {
+            let token = SubscriptionToken {
+                user: &arguments.user,
+                user_id_claim: &options.user_id_claim,
+                channel,
+                issued_at,
+                lifetime,
+                info: &arguments.info,
+                audience: &options.audience,
+                issuer: &options.issuer,
+            };
+            sign_hmac_subscription(&options.hmac_secret_key, algorithm, &token)
+        }
+    };
+    Ok(token?)
+}
+
+/// The secret and claims that the server will check this kind of token with.
+fn options(arguments: &Token) -> Result<TokenOptions> {
+    let (config, _) = load(arguments.config.as_deref(), environment::variables()?, &[])?;
+    let client = config.node.client;
+    let own = client.subscription_token.filter(|_| arguments.channel.is_some());
+    let mut options = own.unwrap_or(client.token);
+    if let Some(secret) = &arguments.secret {
+        options.hmac_secret_key.clone_from(secret);
+    }
+    if options.hmac_secret_key.is_empty() {
+        bail!(
+            "no secret to sign with: give --secret, or --config with a file that sets \
+             client.token.hmac_secret_key, or FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY"
+        );
+    }
+    Ok(options)
+}
+
+fn lifetime(ttl: &str) -> Result<Lifetime> {
+    let kind = Kind::Duration { min: Duration::ZERO, max: TTL_MAX };
+    match kind.read_text(ttl) {
+        Ok(Value::Duration(Duration::ZERO)) => Ok(Lifetime::Never),
+        Ok(Value::Duration(ttl)) => Ok(Lifetime::Seconds(ttl.as_secs().max(1))),
+        Ok(_) => unreachable!("a duration's kind gives durations"),
+        Err(Misfit::Type(expected) | Misfit::Range(expected)) => {
+            Err(anyhow!("--ttl is {ttl:?}, expected {expected}"))
+        }
+    }
+}
+
+/// Ten years.
+const TTL_MAX: Duration = Duration::from_secs(87_600 * 3600);
