@@ -1,0 +1,103 @@
+//! Criterion benches of what happens once per message: encode a publication, read a frame, compress, inflate.
+//! In: made-up messages of typical sizes → out: time per message, with bytes as throughput.
+//! Uses the pure crates only: no sockets, no server.
+//! Change here which single steps are timed; whole routes are measured by the scenarios of `fanwire-bench`.
+#![forbid(unsafe_code)]
+
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use fanwire_bench::generator::frame::{TEXT, encode_masked};
+use fanwire_deflate::{Compressor, Inflater};
+use fanwire_protocol::{Encoding, Publication, encode_publication};
+use fanwire_ws::{Input, Limits, Pool, Reader};
+use std::hint::black_box;
+
+/// Bytes of a chat line, a trade tick, an event and a match state.
+const SIZES: [usize; 4] = [64, 270, 1_000, 2_200];
+
+/// JSON of about this size: records that differ a little, as lists of readings do.
+fn message(bytes: usize) -> Vec<u8> {
+    let mut text = String::from("[");
+    for number in 0.. {
+        let record = format!("{{\"id\":{},\"name\":\"sensor {number}\"}}", number * 7919 % 10_007);
+        if text.len() + record.len() + 1 > bytes {
+            break;
+        }
+        text.push_str(&record);
+        text.push(',');
+    }
+    text.pop();
+    text.push(']');
+    text.into_bytes()
+}
+
+fn encode(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("encode publication");
+    for bytes in SIZES {
+        let publication = Publication { data: message(bytes).into(), ..Publication::default() };
+        group.throughput(Throughput::Bytes(publication.data.len() as u64));
+        for (name, encoding) in [("json", Encoding::Json), ("protobuf", Encoding::Protobuf)] {
+            group.bench_function(BenchmarkId::new(name, bytes), |bencher| {
+                bencher.iter(|| encode_publication(encoding, "bench", black_box(&publication)));
+            });
+        }
+    }
+}
+
+fn read(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("read frame");
+    let limits = Limits::default();
+    for bytes in [2, 64, 1_000] {
+        let mut frame = Vec::new();
+        encode_masked(TEXT, &vec![b'x'; bytes], &mut frame);
+        group.throughput(Throughput::Bytes(bytes as u64));
+        group.bench_function(BenchmarkId::from_parameter(bytes), |bencher| {
+            let (mut reader, mut pool) = (Reader::new(false), Pool::new());
+            let read = |frame: &mut Vec<u8>| {
+                let mut input = Input::new(frame);
+                let event = reader.receive(&mut input, &mut pool, &limits);
+                assert!(black_box(event).is_ok_and(|event| event.is_some()), "a whole valid frame");
+            };
+            // Unmasking changes the bytes, so each turn needs its own copy.
+            bencher.iter_batched_ref(|| frame.clone(), read, BatchSize::SmallInput);
+        });
+    }
+}
+
+fn compress(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("compress standalone");
+    for bytes in SIZES {
+        let message = message(bytes);
+        group.throughput(Throughput::Bytes(message.len() as u64));
+        for level in [1, 6] {
+            group.bench_function(BenchmarkId::new(format!("level {level}"), bytes), |bencher| {
+                let (mut compressor, mut out) = (Compressor::new(level), Vec::new());
+                bencher.iter(|| {
+                    out.clear();
+                    compressor.standalone(black_box(&message), &mut out);
+                });
+            });
+        }
+    }
+}
+
+fn inflate(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("inflate standalone");
+    for bytes in SIZES {
+        let (message, mut payload) = (message(bytes), Vec::new());
+        Compressor::new(6).standalone(&message, &mut payload);
+        group.throughput(Throughput::Bytes(message.len() as u64));
+        group.bench_function(BenchmarkId::from_parameter(bytes), |bencher| {
+            let (mut inflater, mut out) = (Inflater::new(), Vec::new());
+            bencher.iter(|| {
+                out.clear();
+                inflater.reset();
+                let pushed = inflater.push(black_box(&payload), &mut out, usize::MAX);
+                pushed.and_then(|()| inflater.finish(&mut out, usize::MAX))
+            });
+            assert_eq!(out, message);
+        });
+    }
+}
+
+criterion_group!(benches, encode, read, compress, inflate);
+criterion_main!(benches);

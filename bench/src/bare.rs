@@ -1,0 +1,139 @@
+//! The bare send loop: one epoll loop, one send(2) of one frame per socket per publication, and nothing else.
+//! In: a control connection that names a payload length per publication → out: that frame to every other connection.
+//! Uses mio only. It is the limit that Fanwire is measured against, so nothing may be added to it.
+//! Change nothing here that makes it slower; the other side of the measurement lives in `fanout`.
+
+use anyhow::{Context, Result};
+use clap::Args;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+use std::io::{self, ErrorKind, Read, Write};
+
+use crate::generator::frame;
+use crate::machine;
+
+/// Run the bare send loop by itself (fanout starts it for you).
+#[derive(Args)]
+pub struct Bare {
+    /// Address to listen on; port 0 takes a free one, which is printed.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: std::net::SocketAddr,
+}
+
+impl Bare {
+    /// Serves until it is killed or the control connection closes.
+    pub fn run(self) -> Result<()> {
+        machine::raise_descriptor_limit();
+        let mut listener = TcpListener::bind(self.listen)?;
+        println!("{}", listener.local_addr()?);
+        let poll = Poll::new()?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let mut limit = Loop { poll, listener, control: None, subscribers: Vec::new() };
+        let mut events = Events::with_capacity(1024);
+        let mut controlled = true;
+        while controlled {
+            limit.poll.poll(&mut events, None)?;
+            for event in &events {
+                match event.token() {
+                    LISTENER => limit.accept()?,
+                    CONTROL => controlled = limit.command()?,
+                    Token(index) if event.is_writable() => limit.subscribers[index].flush()?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The trigger for one publication: the payload length, little-endian.
+pub fn trigger(payload_bytes: usize) -> Vec<u8> {
+    u32::try_from(payload_bytes).expect("a payload below 4 GiB").to_le_bytes().to_vec()
+}
+
+struct Loop {
+    poll: Poll,
+    listener: TcpListener,
+    control: Option<TcpStream>,
+    subscribers: Vec<Subscriber>,
+}
+
+impl Loop {
+    /// The first connection is the control connection, all others are subscribers.
+    fn accept(&mut self) -> Result<()> {
+        loop {
+            let mut stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error).context("accepting"),
+            };
+            stream.set_nodelay(true)?;
+            if self.control.is_none() {
+                self.poll.registry().register(&mut stream, CONTROL, Interest::READABLE)?;
+                self.control = Some(stream);
+                continue;
+            }
+            let token = Token(self.subscribers.len());
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            self.poll.registry().register(&mut stream, token, interest)?;
+            self.subscribers.push(Subscriber { stream, queue: Vec::new() });
+        }
+    }
+
+    /// Reads whole triggers and publishes each; false when the control connection is closed.
+    fn command(&mut self) -> Result<bool> {
+        self.accept()?; // subscribers that connected before the trigger was sent get the publication
+        let mut frame = Vec::new();
+        loop {
+            let mut trigger = [0; 4];
+            let control = self.control.as_mut().context("no control connection")?;
+            match control.read(&mut trigger) {
+                Ok(0) => return Ok(false),
+                Ok(4) => {}
+                Ok(_) => control.read_exact(&mut trigger).context("a cut trigger")?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
+                Err(error) => return Err(error).context("reading a trigger"),
+            }
+            let payload = vec![b'x'; u32::from_le_bytes(trigger) as usize];
+            frame.clear();
+            frame::encode_text(&payload, &mut frame);
+            self.subscribers.iter_mut().try_for_each(|subscriber| subscriber.send(&frame))?;
+        }
+    }
+}
+
+struct Subscriber {
+    stream: TcpStream,
+    /// What the socket did not take.
+    queue: Vec<u8>,
+}
+
+impl Subscriber {
+    fn send(&mut self, frame: &[u8]) -> io::Result<()> {
+        let sent = match self.queue.is_empty() {
+            true => send(&mut self.stream, frame)?,
+            false => 0,
+        };
+        self.queue.extend_from_slice(&frame[sent..]);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.queue.is_empty() {
+            let sent = send(&mut self.stream, &self.queue)?;
+            self.queue.drain(..sent);
+        }
+        Ok(())
+    }
+}
+
+/// One send(2); 0 when the socket would block.
+fn send(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    match stream.write(bytes) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
+        sent => sent,
+    }
+}
+
+const LISTENER: Token = Token(usize::MAX - 1);
+const CONTROL: Token = Token(usize::MAX - 2);

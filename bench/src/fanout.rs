@@ -1,0 +1,231 @@
+//! Scenario `fanout`: deliveries per server CPU-second, bytes and latency, as a ratio of two contenders in turn.
+//! In: subscribers, message, publications outstanding → out: a table; not passed below `--bar`.
+//! Uses `target` for processes and `round` for each measurement; both contenders get the same subscribers.
+//! Change here what is compared and shown; how one round is measured lives in `round`.
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+
+use crate::generator::publisher::http_request;
+use crate::stats::{grouped, median};
+use crate::target::{API_KEY, fanwire_binary};
+use crate::{bare, machine};
+use round::{CHANNEL, Outcome, Round};
+
+pub mod round;
+
+/// Deliveries per server CPU-second against the bare send loop, or with compression against without.
+#[derive(Args)]
+pub struct Fanout {
+    /// Subscribers of the one channel.
+    #[arg(long, default_value_t = 1_000)]
+    subscribers: usize,
+    /// Bytes of each publication's data.
+    #[arg(long, default_value_t = 200)]
+    bytes: usize,
+    /// Publications under way at once; the next one starts when all subscribers have one.
+    #[arg(long, default_value_t = 1)]
+    outstanding: usize,
+    /// Subscribers negotiate permessage-deflate.
+    #[arg(long)]
+    compression: bool,
+    /// Compare compression on to off, instead of Fanwire to the bare loop.
+    #[arg(long, conflicts_with = "compression")]
+    compare_compression: bool,
+    /// Compare the bare loop to itself: the ratio shows how much this machine's noise moves it.
+    #[arg(long, conflicts_with = "compare_compression")]
+    noise: bool,
+    /// Publish the lines of this file, one JSON text each, instead of made-up data.
+    #[arg(long, value_name = "JSONL")]
+    corpus: Option<PathBuf>,
+    /// Measured seconds of each contender in each round.
+    #[arg(long, default_value_t = 4.0)]
+    seconds: f64,
+    /// Rounds; each measures both contenders one after the other.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Fail when the median ratio is below this.
+    #[arg(long)]
+    bar: Option<f64>,
+    /// The fanwire binary; by default the release build.
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+    #[arg(long, default_value_t = 0)]
+    server_core: usize,
+    #[arg(long, default_value_t = 1)]
+    generator_core: usize,
+}
+
+/// Who is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contender {
+    Bare,
+    Fanwire { compression: bool },
+}
+
+/// One publication ready for both contenders.
+pub struct Publication {
+    /// For the HTTP API.
+    pub request: Vec<u8>,
+    /// For the bare loop: a frame as long as Fanwire's uncompressed one.
+    pub trigger: Vec<u8>,
+}
+
+impl Fanout {
+    /// True when the bar is met or none was set.
+    ///
+    /// # Errors
+    /// A server that does not start, or anything wrong that a subscriber receives.
+    pub fn run(self) -> Result<bool> {
+        machine::raise_descriptor_limit();
+        machine::pin(self.generator_core)?;
+        let binary = match self.noise {
+            true => PathBuf::new(),
+            false => fanwire_binary(self.server.clone())?,
+        };
+        let publications = publications(&self.payloads()?);
+        let round = Round {
+            binary: &binary,
+            publications: &publications,
+            subscribers: self.subscribers,
+            outstanding: self.outstanding,
+            seconds: self.seconds,
+            server_core: self.server_core,
+        };
+        let contenders = self.contenders();
+        println!("{self}\n\n{HEADER}");
+        let mut outcomes = Vec::new();
+        for number in 1..=self.rounds {
+            for contender in contenders {
+                let outcome = round.run(contender).with_context(|| contender.to_string())?;
+                println!("{number:>5}  {}", row(contender, &outcome));
+                outcomes.push(outcome);
+            }
+        }
+        Ok(self.judge(contenders, &outcomes))
+    }
+
+    fn contenders(&self) -> [Contender; 2] {
+        let fanwire = |compression| Contender::Fanwire { compression };
+        match (self.noise, self.compare_compression) {
+            (true, _) => [Contender::Bare; 2],
+            (_, true) => [fanwire(false), fanwire(true)],
+            _ => [Contender::Bare, fanwire(self.compression)],
+        }
+    }
+
+    fn payloads(&self) -> Result<Vec<String>> {
+        let Some(path) = &self.corpus else { return Ok(made_up_payloads(self.bytes)) };
+        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        ensure!(!lines.is_empty(), "{} has no lines", path.display());
+        Ok(lines)
+    }
+
+    /// Prints medians and the ratio of each round's pair; true unless the bar is missed.
+    fn judge(&self, contenders: [Contender; 2], outcomes: &[Outcome]) -> bool {
+        println!();
+        for (place, contender) in contenders.into_iter().enumerate() {
+            let own: Vec<Outcome> = outcomes.iter().skip(place).step_by(2).copied().collect();
+            println!("median {}", row(contender, &Outcome::median(&own)));
+        }
+        let ratios =
+            outcomes.chunks_exact(2).map(|pair| pair[1].per_cpu_second / pair[0].per_cpu_second);
+        let ratio = median(ratios);
+        let passed = self.bar.is_none_or(|bar| ratio >= bar);
+        let verdict = match self.bar {
+            None => String::new(),
+            Some(bar) => format!(", bar {bar}: {}", if passed { "met" } else { "MISSED" }),
+        };
+        println!(
+            "\nratio of deliveries per CPU-second, {} / {}: {ratio:.3}{verdict}",
+            contenders[1], contenders[0]
+        );
+        if outcomes.iter().any(|outcome| outcome.others_share > NOISY_SHARE) {
+            println!(
+                "noisy: others used more than {:.0} % of the server's core",
+                NOISY_SHARE * 100.0
+            );
+        }
+        passed
+    }
+}
+
+impl fmt::Display for Fanout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let data = match &self.corpus {
+            Some(path) => format!("lines of {}", path.display()),
+            None => format!("{} B", self.bytes),
+        };
+        write!(
+            f,
+            "fanout: {} subscribers, {data}, {} outstanding, {} rounds of {} s; server on core {}, generator on core {}",
+            grouped(self.subscribers as f64),
+            self.outstanding,
+            self.rounds,
+            self.seconds,
+            self.server_core,
+            self.generator_core,
+        )
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Contender::Bare => "bare loop",
+            Contender::Fanwire { compression: false } => "fanwire",
+            Contender::Fanwire { compression: true } => "fanwire, compressed",
+        })
+    }
+}
+
+fn row(contender: Contender, outcome: &Outcome) -> String {
+    format!(
+        "{contender:<20} {:>16} {:>11.3} {:>11.1} {:>8.2} {:>8.2} {:>13} {:>7.1}",
+        grouped(outcome.per_cpu_second),
+        1e6 / outcome.per_cpu_second,
+        outcome.bytes_per_delivery,
+        outcome.latency_p50_ms,
+        outcome.latency_p99_ms,
+        grouped(outcome.publications),
+        outcome.others_share * 100.0,
+    )
+}
+
+fn publications(payloads: &[String]) -> Vec<Publication> {
+    let publication = |data: &String| {
+        let envelope = format!(r#"{{"push":{{"channel":"{CHANNEL}","pub":{{"data":{data}}}}}}}"#);
+        let request = http_request(CHANNEL, &format!("\"data\":{data}"), API_KEY);
+        Publication { request, trigger: bare::trigger(envelope.len()) }
+    };
+    payloads.iter().map(publication).collect()
+}
+
+/// JSON objects of exactly this many bytes (at least 24) with text that neither repeats nor is pure noise.
+fn made_up_payloads(bytes: usize) -> Vec<String> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut letter = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(LETTERS[(state >> 59) as usize])
+    };
+    (100..164)
+        .map(|number| {
+            let start = format!("{{\"n\":{number},\"text\":\"");
+            let length = bytes.saturating_sub(start.len() + 2).max(1);
+            start + &(0..length).map(|_| letter()).collect::<String>() + "\"}"
+        })
+        .collect()
+}
+
+const HEADER: &str = "round  contender            deliveries/CPU-s  µs/delivery  B/delivery   p50 ms   p99 ms  publications  others %";
+const LETTERS: &[u8; 32] = b"etaoin shrdlu etaoin shrdlu 0123";
+/// Above this share of the server's core for others, a run is noisy.
+const NOISY_SHARE: f64 = 0.05;
+
+#[cfg(test)]
+mod tests;

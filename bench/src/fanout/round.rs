@@ -1,0 +1,205 @@
+//! One round of `fanout`: a fresh server, fresh subscribers, a warm-up, and one measured stretch.
+//! In: a contender and ready-made publications → out: an `Outcome`.
+//! Uses `target`, `generator` and `machine`; the stretch starts and ends with nothing under way, so CPU time is whole.
+//! Change here how a round is measured; what is compared lives in `fanout`.
+
+use anyhow::{Result, bail};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::{Contender, Publication};
+use crate::generator::messages::Encoding;
+use crate::generator::publisher::Publisher;
+use crate::generator::{Audience, Generator, Profile, Progress};
+use crate::machine::Meter;
+use crate::stats::{median, percentile};
+use crate::target::Target;
+
+/// What all rounds of a run have in common.
+pub struct Round<'a> {
+    pub binary: &'a Path,
+    pub publications: &'a [Publication],
+    pub subscribers: usize,
+    pub outstanding: usize,
+    pub seconds: f64,
+    pub server_core: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// Messages that reached a subscriber, per second of server CPU.
+    pub per_cpu_second: f64,
+    /// On the wire towards the subscriber, frame header included.
+    pub bytes_per_delivery: f64,
+    /// From sending the publication to its last receiver.
+    pub latency_p50_ms: f64,
+    pub latency_p99_ms: f64,
+    pub publications: f64,
+    /// Share of the server's core that others used.
+    pub others_share: f64,
+}
+
+impl Round<'_> {
+    /// # Errors
+    /// A failed start, a failed publication, a message too many, or ten seconds without progress.
+    pub fn run(&self, contender: Contender) -> Result<Outcome> {
+        let target = match contender {
+            Contender::Bare => Target::bare(self.server_core)?,
+            Contender::Fanwire { .. } => Target::fanwire(self.binary, Some(self.server_core))?,
+        };
+        self.measure(contender, &target)
+            .map_err(|error| error.context(format!("server log:\n{}", target.log_tail())))
+    }
+
+    fn measure(&self, contender: Contender, target: &Target) -> Result<Outcome> {
+        let mut generator = Generator::new(false)?;
+        let (address, registry) = (target.address(), generator.registry());
+        let publisher = match contender {
+            Contender::Bare => Publisher::bare(address, registry)?,
+            Contender::Fanwire { .. } => Publisher::http(address, self.outstanding, registry)?,
+        };
+        generator.open(address, self.subscribers, &profile(contender))?;
+        let ledger = Ledger::new(self.subscribers);
+        let mut run = Run { round: self, contender, generator, publisher, ledger, next: 0 };
+        run.publish_for(WARM_UP)?;
+        run.ledger.latencies_ms.clear();
+        let (deliveries, bytes) = (run.ledger.deliveries, run.generator.bytes_received());
+        let meter = Meter::start(target.pid(), self.server_core)?;
+        run.publish_for(Duration::from_secs_f64(self.seconds))?;
+        let usage = meter.stop()?;
+        let deliveries = (run.ledger.deliveries - deliveries) as f64;
+        let latencies = &run.ledger.latencies_ms;
+        Ok(Outcome {
+            per_cpu_second: deliveries / usage.cpu_seconds,
+            bytes_per_delivery: (run.generator.bytes_received() - bytes) as f64 / deliveries,
+            latency_p50_ms: percentile(latencies, 0.5),
+            latency_p99_ms: percentile(latencies, 0.99),
+            publications: latencies.len() as f64,
+            others_share: usage.others_share,
+        })
+    }
+}
+
+impl Outcome {
+    /// The median of each figure by itself.
+    pub fn median(outcomes: &[Outcome]) -> Outcome {
+        let of = |figure: fn(&Outcome) -> f64| median(outcomes.iter().map(figure));
+        Outcome {
+            per_cpu_second: of(|outcome| outcome.per_cpu_second),
+            bytes_per_delivery: of(|outcome| outcome.bytes_per_delivery),
+            latency_p50_ms: of(|outcome| outcome.latency_p50_ms),
+            latency_p99_ms: of(|outcome| outcome.latency_p99_ms),
+            publications: of(|outcome| outcome.publications),
+            others_share: of(|outcome| outcome.others_share),
+        }
+    }
+}
+
+struct Run<'a> {
+    round: &'a Round<'a>,
+    contender: Contender,
+    generator: Generator,
+    publisher: Publisher,
+    ledger: Ledger,
+    next: usize,
+}
+
+impl Run<'_> {
+    /// Publishes for this long, then waits until everything has arrived.
+    fn publish_for(&mut self, stretch: Duration) -> Result<()> {
+        let started = Instant::now();
+        let mut progress = Progress::default();
+        loop {
+            let now = Instant::now();
+            if now - started < stretch {
+                self.publish(now)?;
+            } else if self.ledger.open.is_empty() && self.publisher.is_idle() {
+                return Ok(());
+            }
+            if self.generator.turn(Some(SPIN), &mut self.ledger)? {
+                self.publisher.receive()?;
+            }
+            progress.check(self.ledger.deliveries, || self.ledger.missing())?;
+        }
+    }
+
+    fn publish(&mut self, now: Instant) -> Result<()> {
+        while self.ledger.open.len() < self.round.outstanding && self.publisher.has_free_lane() {
+            let publication = &self.round.publications[self.next];
+            self.next = (self.next + 1) % self.round.publications.len();
+            self.ledger.open.push_back(Open { published_at: now, arrivals: 0 });
+            self.publisher.publish(match self.contender {
+                Contender::Bare => &publication.trigger,
+                Contender::Fanwire { .. } => &publication.request,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts arrivals: each subscriber gets the publications in order, so its count names the one that arrived.
+struct Ledger {
+    received: Vec<u64>,
+    /// Publications that not every subscriber has yet, oldest first.
+    open: VecDeque<Open>,
+    completed: u64,
+    deliveries: u64,
+    latencies_ms: Vec<f64>,
+}
+
+struct Open {
+    published_at: Instant,
+    arrivals: usize,
+}
+
+impl Ledger {
+    fn new(subscribers: usize) -> Self {
+        let (received, open) = (vec![0; subscribers], VecDeque::new());
+        Self { received, open, completed: 0, deliveries: 0, latencies_ms: Vec::new() }
+    }
+
+    fn missing(&self) -> String {
+        let behind = self.received.iter().filter(|received| **received == self.completed).count();
+        format!(
+            "publication {} of this round has not reached {behind} of {} subscribers",
+            self.completed + 1,
+            self.received.len()
+        )
+    }
+}
+
+impl Audience for Ledger {
+    fn publication(&mut self, subscriber: usize, _message: &[u8]) -> Result<()> {
+        let place = (self.received[subscriber] - self.completed) as usize;
+        let Some(open) = self.open.get_mut(place) else {
+            bail!("subscriber {subscriber} received more than was published");
+        };
+        self.received[subscriber] += 1;
+        self.deliveries += 1;
+        open.arrivals += 1;
+        if open.arrivals == self.received.len() {
+            self.latencies_ms.push(open.published_at.elapsed().as_secs_f64() * 1e3);
+            self.open.pop_front();
+            self.completed += 1;
+        }
+        Ok(())
+    }
+}
+
+fn profile(contender: Contender) -> Profile {
+    Profile {
+        plain: contender == Contender::Bare,
+        encoding: Encoding::Json,
+        compression: contender == Contender::Fanwire { compression: true },
+        channels: vec![CHANNEL.to_owned()],
+    }
+}
+
+pub const CHANNEL: &str = "bench";
+const WARM_UP: Duration = Duration::from_millis(500);
+/// The generator never sleeps while it measures: waking it for every frame would cost the server, not the generator.
+const SPIN: Duration = Duration::ZERO;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! Tests of what fan-out rounds publish and compare.
+//! In: sizes and flags → out: payloads, requests, contenders.
+//! Uses `fanout` only; starts nothing.
+//! The bookkeeping of a round is tested in `round`.
+
+use super::*;
+
+#[test]
+fn made_up_payloads_are_json_of_the_asked_size() {
+    for bytes in [64, 200, 5_000] {
+        let payloads = made_up_payloads(bytes);
+        for payload in &payloads {
+            assert_eq!(payload.len(), bytes);
+            serde_json::from_str::<serde_json::Value>(payload).expect("valid JSON");
+        }
+        assert_ne!(payloads[0], payloads[1]);
+    }
+}
+
+#[test]
+fn the_bare_frame_is_as_long_as_the_envelope() {
+    let publications = publications(&["{}".to_owned()]);
+    let envelope = r#"{"push":{"channel":"bench","pub":{"data":{}}}}"#;
+    assert_eq!(publications[0].trigger, (envelope.len() as u32).to_le_bytes());
+    assert!(publications[0].request.ends_with(br#"{"channel":"bench","data":{}}"#));
+}

@@ -1,0 +1,125 @@
+//! The publisher: HTTP keep-alive connections to `POST /api/publish`, or the control connection of the bare loop.
+//! In: ready-made requests → out: bytes to the target; answers are checked and counted.
+//! Uses mio sockets on the generator's poller; one request per lane at a time.
+//! Change here how a publication is asked for; what it contains is the scenario's business.
+
+use anyhow::{Context, Result, bail};
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+
+use super::PUBLISHER_TOKEN;
+
+pub struct Publisher {
+    lanes: Vec<Lane>,
+    /// The bare loop does not answer.
+    answered: bool,
+}
+
+impl Publisher {
+    /// HTTP lanes: as many requests can be under way at once.
+    pub fn http(address: SocketAddr, lanes: usize, registry: &Registry) -> Result<Self> {
+        let lanes = (0..lanes).map(|lane| Lane::connect(address, lane, registry));
+        Ok(Self { lanes: lanes.collect::<Result<_>>()?, answered: true })
+    }
+
+    /// The control connection of the bare loop: must be its first connection.
+    pub fn bare(address: SocketAddr, registry: &Registry) -> Result<Self> {
+        Ok(Self { lanes: vec![Lane::connect(address, 0, registry)?], answered: false })
+    }
+
+    pub fn has_free_lane(&self) -> bool {
+        self.lanes.iter().any(|lane| !lane.busy)
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.lanes.iter().all(|lane| !lane.busy)
+    }
+
+    /// Sends one request on a free lane.
+    ///
+    /// # Errors
+    /// No free lane, or a socket that does not take the whole request.
+    pub fn publish(&mut self, request: &[u8]) -> Result<()> {
+        let lane = self.lanes.iter_mut().find(|lane| !lane.busy).context("every lane is busy")?;
+        lane.stream.write_all(request).context("publishing")?;
+        lane.busy = self.answered;
+        Ok(())
+    }
+
+    /// Reads the answers that are there.
+    ///
+    /// # Errors
+    /// An answer that is not 200 with a result, or a closed connection.
+    pub fn receive(&mut self) -> Result<()> {
+        self.lanes.iter_mut().try_for_each(Lane::receive)
+    }
+}
+
+/// A request to `POST /api/publish`; `payload` is the field with the data, `"data":…` or `"b64data":"…"`.
+pub fn http_request(channel: &str, payload: &str, key: &str) -> Vec<u8> {
+    let body = format!("{{\"channel\":\"{channel}\",{payload}}}");
+    let head = format!(
+        "POST /api/publish HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    (head + &body).into_bytes()
+}
+
+struct Lane {
+    stream: TcpStream,
+    busy: bool,
+    answer: Vec<u8>,
+}
+
+impl Lane {
+    fn connect(address: SocketAddr, lane: usize, registry: &Registry) -> Result<Self> {
+        let stream = std::net::TcpStream::connect(address)
+            .with_context(|| format!("connecting the publisher to {address}"))?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        let mut stream = TcpStream::from_std(stream);
+        registry.register(&mut stream, Token(PUBLISHER_TOKEN + lane), Interest::READABLE)?;
+        Ok(Self { stream, busy: false, answer: Vec::new() })
+    }
+
+    fn receive(&mut self) -> Result<()> {
+        let mut buffer = [0; 4096];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => bail!("the server closed the publisher's connection"),
+                Ok(length) => self.answer.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error).context("reading an answer"),
+            }
+        }
+        if let Some(length) = check_answer(&self.answer)? {
+            self.answer.drain(..length);
+            self.busy = false;
+        }
+        Ok(())
+    }
+}
+
+/// The length of a complete good answer at the front, `None` when more bytes are needed.
+fn check_answer(bytes: &[u8]) -> Result<Option<usize>> {
+    let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let head = std::str::from_utf8(&bytes[..end])?;
+    let mut fields = head.lines().filter_map(|line| line.split_once(':'));
+    let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let (_, length) =
+        length.with_context(|| format!("an answer without content-length: {head}"))?;
+    let length: usize = length.trim().parse().context("content-length")?;
+    let Some(body) = bytes.get(end + 4..end + 4 + length) else { return Ok(None) };
+    if !head.starts_with("HTTP/1.1 200 ") || !body.starts_with(b"{\"result\":") {
+        bail!("publishing failed: {}", String::from_utf8_lossy(bytes));
+    }
+    Ok(Some(end + 4 + length))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! Scenario `idle`: memory of an idle connection with one subscription, and CPU with pings on.
+//! In: a number of connections → out: resident bytes at steps, their slope, CPU per connection and second.
+//! Uses `target`, `generator` and `machine`; subscribers answer pings and do nothing else.
+//! Change here what an idle connection is; how memory and CPU are read lives in `machine`.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::generator::messages::Encoding;
+use crate::generator::{Audience, Generator, Profile};
+use crate::machine::{self, Meter};
+use crate::stats::{grouped, slope};
+use crate::target::{Target, fanwire_binary};
+
+/// Server memory per idle connection (slope of resident memory) and CPU per connection with pings on.
+#[derive(Args)]
+pub struct Idle {
+    /// Connections at the last step; the others are a nineteenth, a quarter and half of it.
+    #[arg(long, default_value_t = 19_000)]
+    connections: usize,
+    /// Do not offer permessage-deflate.
+    #[arg(long)]
+    no_compression: bool,
+    /// One channel per connection instead of one for all.
+    #[arg(long)]
+    own_channels: bool,
+    /// Measured seconds with pings on; a multiple of the ping interval (25 s) counts each ping once. 0 leaves it out.
+    #[arg(long, default_value_t = 50.0)]
+    seconds: f64,
+    /// Fail when a connection takes more bytes than this.
+    #[arg(long)]
+    bytes_max: Option<f64>,
+    /// Fail when a connection takes more µs of CPU per second than this.
+    #[arg(long)]
+    cpu_us_max: Option<f64>,
+    /// The fanwire binary; by default the release build.
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+    #[arg(long, default_value_t = 0)]
+    server_core: usize,
+    #[arg(long, default_value_t = 1)]
+    generator_core: usize,
+}
+
+impl Idle {
+    /// True when no limit was set or both are kept.
+    ///
+    /// # Errors
+    /// A server that does not start, or that closes or sends anything but replies and pings.
+    pub fn run(self) -> Result<bool> {
+        let descriptors = machine::raise_descriptor_limit();
+        if descriptors < self.connections as u64 + DESCRIPTORS_SPARE {
+            bail!(
+                "{} connections need more than the {descriptors} descriptors allowed",
+                self.connections
+            );
+        }
+        machine::pin(self.generator_core)?;
+        let target =
+            Target::fanwire(&fanwire_binary(self.server.clone())?, Some(self.server_core))?;
+        let measured = self.measure(&target);
+        measured.map_err(|error| error.context(format!("server log:\n{}", target.log_tail())))
+    }
+
+    fn measure(&self, target: &Target) -> Result<bool> {
+        let mut generator = Generator::new(false)?;
+        let compression = if self.no_compression { "not offered" } else { "negotiated" };
+        let channels = if self.own_channels { "a channel each" } else { "one channel" };
+        println!("idle: one subscription per connection, {channels}, compression {compression}\n");
+        println!("connections   resident MB   bytes per connection so far");
+        let empty = machine::resident_bytes(target.pid())? as f64;
+        println!("{:>11} {:>13.2}", 0, empty / 1e6);
+        let mut points = Vec::new();
+        let mut opened = 0;
+        for step in self.steps() {
+            self.open(target, &mut generator, opened..step)?;
+            opened = step;
+            rest(&mut generator, SETTLE)?;
+            let resident = machine::resident_bytes(target.pid())? as f64;
+            println!(
+                "{:>11} {:>13.2} {:>29.0}",
+                grouped(step as f64),
+                resident / 1e6,
+                (resident - empty) / step as f64
+            );
+            points.push((step as f64, resident));
+        }
+        let bytes = slope(&points);
+        println!(
+            "\nbytes per idle connection (least squares): {bytes:.0}{}",
+            limit(bytes, self.bytes_max)
+        );
+        let cpu_us = self.cpu_with_pings(target, &mut generator)?;
+        let kept = |value: f64, max: Option<f64>| max.is_none_or(|max| value <= max);
+        Ok(kept(bytes, self.bytes_max) && kept(cpu_us, self.cpu_us_max))
+    }
+
+    fn cpu_with_pings(&self, target: &Target, generator: &mut Generator) -> Result<f64> {
+        if self.seconds == 0.0 {
+            return Ok(0.0);
+        }
+        rest(generator, FIRST_PING_MAX)?;
+        let pings = generator.pings();
+        let meter = Meter::start(target.pid(), self.server_core)?;
+        rest(generator, Duration::from_secs_f64(self.seconds))?;
+        let usage = meter.stop()?;
+        let connections = self.connections as f64;
+        let cpu_us = usage.cpu_seconds * 1e6 / connections / usage.wall_seconds;
+        let pings = (generator.pings() - pings) as f64;
+        println!(
+            "µs of CPU per connection and second with pings: {cpu_us:.3}{} ({:.2} pings per connection in {:.0} s, {:.1} µs per ping)",
+            limit(cpu_us, self.cpu_us_max),
+            pings / connections,
+            usage.wall_seconds,
+            usage.cpu_seconds * 1e6 / pings.max(1.0),
+        );
+        let resident = machine::resident_bytes(target.pid())? as f64;
+        println!("resident after the pings: {:.2} MB", resident / 1e6);
+        Ok(cpu_us)
+    }
+
+    fn open(
+        &self,
+        target: &Target,
+        generator: &mut Generator,
+        numbers: std::ops::Range<usize>,
+    ) -> Result<()> {
+        let mut profile = Profile {
+            plain: false,
+            encoding: Encoding::Json,
+            compression: !self.no_compression,
+            channels: vec!["idle".to_owned()],
+        };
+        if !self.own_channels {
+            return generator.open(target.address(), numbers.len(), &profile);
+        }
+        for number in numbers {
+            profile.channels = vec![format!("idle-{number}")];
+            generator.open(target.address(), 1, &profile)?;
+        }
+        Ok(())
+    }
+
+    fn steps(&self) -> [usize; 4] {
+        [19, 4, 2, 1].map(|part| self.connections.div_ceil(part))
+    }
+}
+
+/// Answers pings for this long.
+fn rest(generator: &mut Generator, stretch: Duration) -> Result<()> {
+    let started = Instant::now();
+    while let Some(left) = stretch.checked_sub(started.elapsed()) {
+        generator.turn(Some(left), &mut Silence)?;
+    }
+    Ok(())
+}
+
+/// Nobody publishes to idle connections.
+struct Silence;
+
+impl Audience for Silence {
+    fn publication(&mut self, subscriber: usize, message: &[u8]) -> Result<()> {
+        bail!("idle subscriber {subscriber} received {}", message.escape_ascii());
+    }
+}
+
+fn limit(value: f64, max: Option<f64>) -> String {
+    match max {
+        None => String::new(),
+        Some(max) => {
+            format!(" (at most {max}: {})", if value <= max { "kept" } else { "EXCEEDED" })
+        }
+    }
+}
+
+/// Time for the server to free what the handshakes needed.
+const SETTLE: Duration = Duration::from_secs(1);
+/// Every connection has had its first ping after one interval of 25 s.
+const FIRST_PING_MAX: Duration = Duration::from_secs(25);
+/// Standard streams, the poller, and what the server itself needs beside connections.
+const DESCRIPTORS_SPARE: u64 = 50;

@@ -1,0 +1,14 @@
+//! The scenarios of `fanwire-bench` and what they are made of (see README.md).
+//! In: a scenario with its flags → out: a table, and whether its bars and checks were met.
+//! Uses none of Fanwire's crates, so that nothing is measured or checked by itself.
+//! Change here which scenarios exist; each lives in the module of its name.
+#![forbid(unsafe_code)]
+
+pub mod bare;
+pub mod corpus;
+pub mod fanout;
+pub mod generator;
+pub mod idle;
+pub mod machine;
+pub mod stats;
+pub mod target;

@@ -1,0 +1,112 @@
+//! What the kernel knows: CPU time and resident memory of a process, work on a core, limits.
+//! In: process ids and core numbers → out: seconds and bytes.
+//! Uses /proc (Linux) and rustix; never starts or stops anything.
+//! Change here how a quantity is read; when it is read is the scenario's business.
+
+use anyhow::{Context, Result};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::time::Instant;
+use std::{fs, io};
+
+/// CPU seconds (user and system) of all living threads of a process, in nanosecond steps (/proc/PID/stat has 10 ms).
+/// A thread that ends while the list is read counts nothing.
+///
+/// # Errors
+/// The process is gone.
+pub fn cpu_seconds(pid: u32) -> Result<f64> {
+    let mut nanoseconds = 0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = match fs::read_to_string(thread?.path().join("schedstat")) {
+            Err(error) if has_ended(&error) => continue,
+            text => text?,
+        };
+        let on_cpu = text.split_ascii_whitespace().next().context("an empty schedstat")?;
+        nanoseconds += on_cpu.parse::<u64>()?;
+    }
+    Ok(nanoseconds as f64 / 1e9)
+}
+
+/// Whether a file of /proc could not be read because its thread is gone: before it was opened, or after.
+fn has_ended(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
+
+/// Resident memory of a process in bytes.
+///
+/// # Errors
+/// The process is gone.
+pub fn resident_bytes(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let kilobytes = line.trim().trim_end_matches(" kB").parse::<u64>()?;
+    Ok(kilobytes * 1024)
+}
+
+/// Work of a process and of everybody else on one core between two moments.
+pub struct Meter {
+    pid: u32,
+    core: usize,
+    started: Instant,
+    process: f64,
+    core_total: f64,
+}
+
+/// What a `Meter` found.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    pub wall_seconds: f64,
+    /// CPU seconds of the process.
+    pub cpu_seconds: f64,
+    /// Share of the core's time that went to others; above 0.05 the numbers are noisy.
+    pub others_share: f64,
+}
+
+impl Meter {
+    pub fn start(pid: u32, core: usize) -> Result<Self> {
+        let (process, core_total) = (cpu_seconds(pid)?, core_seconds(core)?);
+        Ok(Self { pid, core, started: Instant::now(), process, core_total })
+    }
+
+    pub fn stop(&self) -> Result<Usage> {
+        let wall_seconds = self.started.elapsed().as_secs_f64();
+        let cpu_seconds = cpu_seconds(self.pid)? - self.process;
+        let others = core_seconds(self.core)? - self.core_total - cpu_seconds;
+        Ok(Usage { wall_seconds, cpu_seconds, others_share: (others / wall_seconds).max(0.0) })
+    }
+}
+
+/// Seconds in which a core was not idle (steps of 1/100 s; time stolen by the hypervisor counts).
+fn core_seconds(core: usize) -> Result<f64> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    let name = format!("cpu{core}");
+    let mut lines = stat.lines().map(|line| line.split_ascii_whitespace());
+    let fields = lines.find_map(|mut fields| (fields.next() == Some(&name)).then_some(fields));
+    let ticks = fields.with_context(|| format!("no core {core}"))?.map(str::parse::<u64>);
+    let ticks = ticks.collect::<Result<Vec<_>, _>>()?;
+    // user nice system idle iowait irq softirq steal; guest time is part of user.
+    let busy = [0, 1, 2, 5, 6, 7].iter().filter_map(|column| ticks.get(*column)).sum::<u64>();
+    Ok(busy as f64 / 100.0)
+}
+
+/// Raises this process's descriptor limit to the hard limit and returns it.
+pub fn raise_descriptor_limit() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    // A limit that cannot be raised shows itself when connections fail.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// Keeps this thread, and what it starts, on one core.
+///
+/// # Errors
+/// There is no such core.
+pub fn pin(core: usize) -> Result<()> {
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    sched_setaffinity(None, &cores).with_context(|| format!("pinning to core {core}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! The program `fanwire-bench`: one subcommand per scenario.
+//! In: a subcommand with its flags → out: its table, and exit code 1 when a bar or a check is missed.
+//! Uses the library `fanwire_bench` beside it.
+//! Change here how scenarios are called; what they do lives in the module of their name.
+#![forbid(unsafe_code)]
+
+use clap::{Parser, Subcommand};
+use fanwire_bench::{bare, corpus, fanout, idle};
+use std::process::ExitCode;
+
+/// Measures Fanwire as ratios against something measured in the same run, and checks it with real input.
+#[derive(Parser)]
+#[command(name = "fanwire-bench", version)]
+struct Arguments {
+    #[command(subcommand)]
+    scenario: Scenario,
+}
+
+#[derive(Subcommand)]
+enum Scenario {
+    Fanout(fanout::Fanout),
+    Idle(idle::Idle),
+    Corpus(corpus::Corpus),
+    Bare(bare::Bare),
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let passed = match Arguments::parse().scenario {
+        Scenario::Fanout(fanout) => fanout.run()?,
+        Scenario::Idle(idle) => idle.run()?,
+        Scenario::Corpus(corpus) => corpus.run()?,
+        Scenario::Bare(bare) => bare.run().map(|()| true)?,
+    };
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

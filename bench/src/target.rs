@@ -1,0 +1,138 @@
+//! Processes under measurement: the release `fanwire` binary or the bare loop, pinned to a core.
+//! In: what to start and where → out: its address and process id; stopped and cleaned up when dropped.
+//! Uses child processes and `taskset`; never speaks to them beyond waiting for the port.
+//! Change here how a server is started and configured; what is asked of it lives in the scenarios.
+
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A running server. Dropping it ends the process and removes its folder.
+pub struct Target {
+    child: Child,
+    address: SocketAddr,
+    folder: Option<PathBuf>,
+}
+
+impl Target {
+    /// The bare send loop: this program once more.
+    pub fn bare(core: usize) -> Result<Self> {
+        let program = std::env::current_exe()?;
+        let mut child = pinned(core, &program).arg("bare").stdout(Stdio::piped()).spawn()?;
+        let mut first_line = String::new();
+        let stdout = child.stdout.take().context("the pipe was asked for")?;
+        BufReader::new(stdout).read_line(&mut first_line)?;
+        let address = first_line.trim().parse().context("the bare loop prints its address")?;
+        Ok(Self { child, address, folder: None })
+    }
+
+    /// `fanwire serve` with a configuration of its own on a free port; returns when it accepts connections.
+    /// On one core it has one shard, on all of them one shard each.
+    ///
+    /// # Errors
+    /// It ends or does not listen within ten seconds; the error carries its log.
+    pub fn fanwire(binary: &Path, core: Option<usize>) -> Result<Self> {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let folder =
+            std::env::temp_dir().join(format!("fanwire-bench-{}-{port}", std::process::id()));
+        fs::create_dir(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        let config = folder.join("config.json");
+        fs::write(&config, configuration(port))?;
+        let log = File::create(folder.join("log"))?;
+        let mut command = match core {
+            Some(core) => pinned(core, binary),
+            None => Command::new(binary),
+        };
+        command.stdin(Stdio::null());
+        command.args(["serve".as_ref(), "--config".as_ref(), config.as_os_str()]);
+        command.stdout(log.try_clone()?).stderr(log);
+        let child = command.spawn().with_context(|| format!("starting {}", binary.display()))?;
+        let mut target = Self { child, address, folder: Some(folder) };
+        target.wait_until_listening()?;
+        Ok(target)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The last lines the server wrote: the context of a failed run.
+    pub fn log_tail(&self) -> String {
+        let log = self.folder.as_ref().map(|folder| fs::read_to_string(folder.join("log")));
+        let log = log.and_then(Result::ok).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+    }
+
+    fn wait_until_listening(&mut self) -> Result<()> {
+        let started = Instant::now();
+        while TcpStream::connect(self.address).is_err() {
+            let ended = self.child.try_wait()?;
+            if ended.is_some() || started.elapsed() > START_WAIT {
+                bail!(
+                    "the server does not listen ({ended:?}); its log ends with\n{}",
+                    self.log_tail()
+                );
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // Killed, not asked: a graceful end spreads its disconnects over many seconds.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(folder) = &self.folder {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+/// The release binary: the one named, or the one that cargo builds beside this program or in `target`.
+///
+/// # Errors
+/// There is none.
+pub fn fanwire_binary(named: Option<PathBuf>) -> Result<PathBuf> {
+    let beside = std::env::current_exe()?.with_file_name("fanwire");
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/fanwire");
+    let found = named.into_iter().chain([beside, built]).find(|path| path.is_file());
+    found.context("no fanwire binary: run `cargo build --release`, or name one with --server")
+}
+
+/// A command that runs on one core only: taskset replaces itself, so the process id is the program's.
+fn pinned(core: usize, program: &Path) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", &core.to_string()]).arg(program);
+    command
+}
+
+/// Anonymous subscribers on every channel, compression as it is by default, and a known API key.
+fn configuration(port: u16) -> String {
+    serde_json::json!({
+        "http_server": { "address": "127.0.0.1", "port": port },
+        "log": { "level": "warn" },
+        "http_api": { "key": API_KEY },
+        "client": { "allow_anonymous_connect_without_token": true },
+        "channel": { "without_namespace": {
+            "allow_subscribe_for_client": true,
+            "allow_subscribe_for_anonymous": true,
+        } },
+    })
+    .to_string()
+}
+
+pub const API_KEY: &str = "bench";
+const START_WAIT: Duration = Duration::from_secs(10);
+const LOG_LINES: usize = 20;
