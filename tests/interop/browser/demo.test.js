@@ -1,0 +1,66 @@
+// The demo page in a real browser, from the first `fanwire` without arguments to a burst of messages.
+// In: a development server and a headless Chromium → out: what a person sees on the page.
+// May use the page's visible elements by their ids; never its variables.
+// The browser is driven by chromium.js; the page is crates/server/assets/demo.html.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { startBare } from '../server.js';
+import { openPage } from './chromium.js';
+
+test('a newcomer publishes from the page and from the API and sees both arrive', async (t) => {
+  const server = await startBare();
+  t.after(() => server.stop());
+  const page = await openPage(t, server.http);
+  await page.until(`document.getElementById('state')?.dataset.state === 'connected'`, 30_000);
+
+  await t.test('the connection negotiated permessage-deflate', async () => {
+    const headers = Object.entries(await page.handshake());
+    const find = ([name]) => name.toLowerCase() === 'sec-websocket-extensions';
+    assert.match(headers.find(find)?.[1] ?? '', /permessage-deflate/);
+  });
+
+  await t.test('what is typed into the box arrives on the page', async () => {
+    await page.type('message', 'hello from <b>the box</b> ☺');
+    await page.press('publish');
+    await page.until(shows('hello from <b>the box</b> ☺'));
+    assert.equal(await page.evaluate(`document.querySelectorAll('#publications b').length`), 0);
+    await page.until(`document.getElementById('message').value === ''`);
+  });
+
+  await t.test('what the API publishes arrives on the page', async () => {
+    await server.api('publish', { channel: 'demo', data: { text: 'hello from the backend' } });
+    await page.until(shows('hello from the backend'));
+    const first = `document.querySelector('#publications li').textContent`;
+    assert.match(await page.evaluate(first), /hello from the backend/, 'the newest is on top');
+  });
+
+  await t.test('another channel is heard instead after it was chosen', async () => {
+    await page.type('channel', 'other');
+    await page.evaluate(`document.getElementById('channel-form').requestSubmit()`);
+    const joined = async () => (await server.api('channels', { pattern: 'other' })).channels.other;
+    while (!(await joined())) await page.evaluate('document.readyState');
+    await server.api('publish', { channel: 'demo', data: { text: 'not for this page' } });
+    await server.api('publish', { channel: 'other', data: { price: 92.63 } });
+    await page.until(shows('92.63'));
+    assert.equal(await page.evaluate(shows('not for this page')), false);
+  });
+
+  await t.test('a burst shows that fewer bytes were sent than published', async () => {
+    await page.press('burst');
+    await page.until(`document.querySelectorAll('#publications li').length >= 50`, 30_000);
+    await page.until(`Number(document.getElementById('saved').dataset.value) > 0`, 30_000);
+    const [wire, payload] = await page.evaluate(
+      `['wire', 'payload'].map((id) => Number(document.getElementById(id).dataset.value))`,
+    );
+    assert.ok(wire > 0 && wire < payload, `${wire} bytes on the wire for ${payload} of payload`);
+  });
+
+  assert.deepEqual(page.faults, []);
+});
+
+/** An expression that is true when the list of publications shows `text`. */
+function shows(text) {
+  return `document.getElementById('publications').textContent.includes(${JSON.stringify(text)})`;
+}

@@ -1,0 +1,112 @@
+"""Starts the release server for a test, calls its API and stops it by its own process id.
+
+In: settings with Centrifugo's keys -> out: a `Server` that listens on a free port of 127.0.0.1.
+May use the standard library only; never waits for a moment, always for an event and with a limit.
+How a server is started is changed here; what is expected of it stands in the tests.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import re
+import subprocess
+import tempfile
+import threading
+import urllib.request
+from pathlib import Path
+
+API_KEY = "interop-api-key"
+TOKEN_SECRET = "interop-token-secret"
+PATIENCE_S = 10.0
+"""The longest a test waits for one event."""
+
+_ROOT = Path(__file__).resolve().parents[3]
+_PROGRAM = os.environ.get("FANWIRE", str(_ROOT / "target/release/fanwire"))
+_ADDRESS = re.compile(r"\blistens on (127\.0\.0\.1:\d+)")
+
+
+class Server:
+    """A running server; use it as a context manager."""
+
+    def __init__(self, settings):
+        self._folder = tempfile.TemporaryDirectory(prefix="fanwire-")
+        file = Path(self._folder.name) / "config.json"
+        file.write_text(json.dumps(_merge(_COMMON_SETTINGS, settings)))
+        self.process = subprocess.Popen(
+            [_PROGRAM, "serve", "--config", str(file)],
+            cwd=self._folder.name,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.lines = []
+        host = self._first_address()
+        self.http = f"http://{host}"
+        self.websocket = f"ws://{host}/connection/websocket"
+        self._reader = threading.Thread(target=lambda: self.lines.extend(self.process.stdout))
+        self._reader.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def api(self, method, **request):
+        """Calls a method of the server API and returns its result."""
+        call = urllib.request.Request(
+            f"{self.http}/api/{method}",
+            data=json.dumps(request).encode(),
+            headers={"X-API-Key": API_KEY, "Content-Type": "application/json"},
+        )
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(call, timeout=PATIENCE_S) as answer:
+            reply = json.load(answer)
+        if "error" in reply:
+            raise AssertionError(f"{method}: {reply}")
+        return reply["result"]
+
+    def stop(self):
+        """Ends the server with SIGTERM and returns its exit status."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        status = self.process.wait(timeout=40)
+        self._reader.join()
+        self.process.stdout.close()
+        self._folder.cleanup()
+        return status
+
+    def _first_address(self):
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if found := _ADDRESS.search(line):
+                return found.group(1)
+        raise AssertionError("the server ended; it printed:\n" + "".join(self.lines))
+
+
+def token(claims, secret=TOKEN_SECRET):
+    """A token as the server's `client.token.hmac_secret_key` verifies it (HS256)."""
+
+    def part(value):
+        return base64.urlsafe_b64encode(value).rstrip(b"=")
+
+    text = part(b'{"alg":"HS256","typ":"JWT"}') + b"." + part(json.dumps(claims).encode())
+    signature = hmac.new(secret.encode(), text, hashlib.sha256).digest()
+    return (text + b"." + part(signature)).decode()
+
+
+def _merge(below, above):
+    merged = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merge(merged[key], value) if both else value
+    return merged
+
+
+_COMMON_SETTINGS = {
+    "http_server": {"address": "127.0.0.1", "port": 0},
+    "http_api": {"key": API_KEY},
+    "client": {"token": {"hmac_secret_key": TOKEN_SECRET}},
+}
