@@ -87,6 +87,12 @@ impl Plan {
         Self::choose(histogram, bytes, 1)
     }
 
+    /// The same without codes made for it.
+    pub(crate) fn fixed(histogram: &Histogram, bytes: usize) -> Self {
+        let fixed = histogram.fixed + histogram.extra;
+        if stored_cost(bytes) < fixed { Self::Stored } else { Self::Fixed }
+    }
+
     fn choose(histogram: &Histogram, bytes: usize, distance_weight: u32) -> Self {
         let fixed = histogram.fixed + histogram.extra;
         let stored = stored_cost(bytes);
@@ -97,7 +103,7 @@ impl Plan {
                 return Self::Dynamic(dynamic);
             }
         }
-        if stored < fixed { Self::Stored } else { Self::Fixed }
+        Self::fixed(histogram, bytes)
     }
 
     /// The codes of a block that has any.

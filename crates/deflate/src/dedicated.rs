@@ -4,9 +4,9 @@
 //! Change here: how memory is divided. Messages without context are `standalone`.
 
 use crate::bits::BitWriter;
-use crate::block::{Histogram, Plan, room, write_flush};
+use crate::block::{Histogram, room, write_flush};
 use crate::level::Effort;
-use crate::matcher::Parser;
+use crate::strategy::Strategy;
 use crate::token::{Gaps, Token};
 use crate::window::Window;
 
@@ -17,6 +17,7 @@ use crate::window::Window;
 pub struct Dedicated {
     window: Window,
     window_bits: u8,
+    strategy: Strategy,
     effort: Effort,
 }
 
@@ -32,9 +33,14 @@ impl Dedicated {
     /// range.
     pub fn new(window_bits: u8, memory_level: u8, level: u8) -> Self {
         let window_bits = window_bits.clamp(9, 15);
-        let mut window = Window::new(u32::from(memory_level.clamp(1, 9)) + 7);
+        let mut window = Window::new(u32::from(memory_level.clamp(1, 9)) + 8);
         window.reserve((1 << window_bits) + piece_bytes(window_bits));
-        Self { window, window_bits, effort: Effort::of(level) }
+        Self { window, window_bits, strategy: Strategy::Default, effort: Effort::of(level) }
+    }
+
+    /// The same with another strategy than [`Strategy::Default`].
+    pub fn with_strategy(self, strategy: Strategy) -> Self {
+        Self { strategy, ..self }
     }
 
     /// Starts over, without a word of the messages before, in the memory it has.
@@ -54,7 +60,8 @@ impl Dedicated {
             for piece in block.chunks(piece_bytes(self.window_bits)) {
                 self.parse(piece, &mut scratch.tokens);
             }
-            let plan = Plan::new(&Histogram::new(&scratch.tokens, &Gaps::NONE), block.len());
+            let histogram = Histogram::new(&scratch.tokens, &Gaps::NONE);
+            let plan = self.strategy.plan(&histogram, block.len());
             plan.write(&scratch.tokens, block, &Gaps::NONE, &mut writer);
         }
         write_flush(&mut writer);
@@ -74,8 +81,7 @@ impl Dedicated {
         }
         let start = self.window.len();
         self.window.append(piece);
-        let parser = Parser::new(&self.window, 0, start, self.effort).within(self.window_bits);
-        parser.parse(start + piece.len(), 0, tokens);
+        self.strategy.parse(&self.window, start, self.window_bits, self.effort, tokens);
     }
 }
 

@@ -7,8 +7,10 @@ mod history;
 mod parse;
 mod publication;
 mod reach;
+mod trial;
 
 pub use history::History;
 pub use parse::Parse;
 pub use publication::{DEPTH_MAX, Depth, Publication};
 pub use reach::{Counter, Reach, Reference};
+pub use trial::Trial;

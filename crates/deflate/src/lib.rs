@@ -15,14 +15,18 @@ mod huffman;
 mod inflate;
 mod level;
 mod matcher;
+mod shadow;
 mod standalone;
+mod strategy;
 mod tables;
 mod token;
 mod window;
 
 pub use dedicated::{Dedicated, Scratch};
 pub use inflate::{InflateError, Inflater};
+pub use shadow::{Mismatch, Shadow};
 pub use standalone::Compressor;
+pub use strategy::Strategy;
 
 /// What every sync flush ends with; RFC 7692 §7.2.1 cuts it from a payload and §7.2.2 puts it back.
 pub const FLUSH_TAIL: [u8; 4] = [0x00, 0x00, 0xff, 0xff];

@@ -19,6 +19,8 @@ pub(crate) struct Parser<'a> {
     /// Starts of the publications before `start`, newest first, when copies name them; else empty.
     sources: &'a [usize],
     distance_max: usize,
+    /// Shorter copies are not taken.
+    length_min: usize,
     effort: Effort,
 }
 
@@ -32,12 +34,18 @@ impl<'a> Parser<'a> {
     /// Parses what follows `start`, with copies from `floor` on and at most 32768 bytes back.
     pub(crate) fn new(window: &'a Window, floor: usize, start: usize, effort: Effort) -> Self {
         let (bytes, links) = (window.bytes(), window.links());
-        Self { bytes, links, floor, start, sources: &[], distance_max: DISTANCE_MAX, effort }
+        let (sources, distance_max, length_min) = (&[][..], DISTANCE_MAX, HASHED_BYTES);
+        Self { bytes, links, floor, start, sources, distance_max, length_min, effort }
     }
 
     /// The same for a decoder with a window of `1 << window_bits` bytes (RFC 7692 §7.1.2.1).
     pub(crate) fn within(self, window_bits: u8) -> Self {
         Self { distance_max: DISTANCE_MAX.min(1 << window_bits), ..self }
+    }
+
+    /// The same with copies of `length_min` bytes or more only, and never of less than four.
+    pub(crate) fn of_at_least(self, length_min: usize) -> Self {
+        Self { length_min: length_min.max(HASHED_BYTES), ..self }
     }
 
     /// The same, but each copy stays within the range or within one of `sources`, and names it.
@@ -64,7 +72,7 @@ impl<'a> Parser<'a> {
             } else {
                 self.longest(at, end, HASHED_BYTES - 1, delta)
             };
-            if found.length < HASHED_BYTES {
+            if found.length < self.length_min {
                 tokens.push(Token::literal(self.bytes[at]));
                 at += 1;
                 continue;
@@ -192,7 +200,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 
 /// How many bytes at the beginnings are equal, at most as many as `b` has.
 #[inline]
-fn common(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
     let a = &a[..b.len()];
     let mut length = 0;
     let (a_words, b_words) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);

@@ -62,10 +62,14 @@ pub(crate) struct Gaps([u32; SOURCES_MAX]);
 
 impl Gaps {
     /// For tokens that only have distances.
-    pub(crate) const NONE: Self = Self([1, 0, 0, 0, 0, 0, 0, 0]);
+    pub(crate) const NONE: Self = {
+        let mut bases = [0; SOURCES_MAX];
+        bases[0] = 1;
+        Self(bases)
+    };
 
     /// `gaps[i]` is the number of plaintext bytes from the start of the publication `i` + 1 before
-    /// the message to the start of the message; at most seven of them.
+    /// the message to the start of the message; at most fifteen of them.
     pub(crate) fn new(gaps: &[u32]) -> Self {
         let mut bases = Self::NONE;
         for (base, gap) in bases.0[1..].iter_mut().zip(gaps) {
@@ -76,7 +80,7 @@ impl Gaps {
 }
 
 /// The message itself, and the publications that a token can name.
-const SOURCES_MAX: usize = 8;
+const SOURCES_MAX: usize = 16;
 const COPY: u32 = 1 << 31;
 const SOURCE_AT: u32 = 24;
 const LENGTH_AT: u32 = 16;

@@ -9,16 +9,16 @@ pub(crate) struct Window {
     /// For each byte, how far back the same four bytes began before; 0 for nowhere.
     links: Vec<u16>,
     /// By hash, the number of the newest position.
-    heads: Box<[u32]>,
+    heads: Box<[u16]>,
     /// The number of `bytes[0]`, at least 1.
-    base: u32,
+    base: usize,
     /// Positions from here on are not in the chains yet.
     hashed: usize,
     shift: u32,
 }
 
 impl Window {
-    /// An empty window; `table_bits` (1 to 16) is the binary logarithm of the chains' number.
+    /// An empty window; `table_bits` (1 to 17) is the binary logarithm of the chains' number.
     pub(crate) fn new(table_bits: u32) -> Self {
         Self {
             bytes: Vec::new(),
@@ -36,6 +36,12 @@ impl Window {
         self.links.reserve_exact(bytes.saturating_sub(self.links.len()));
     }
 
+    /// Makes room for `bytes` more, doubling what there is, but never for more than `most` in all.
+    pub(crate) fn reserve_within(&mut self, bytes: usize, most: usize) {
+        grow(&mut self.bytes, bytes, most);
+        grow(&mut self.links, bytes, most);
+    }
+
     /// Forgets all bytes, in the time of nothing; the next ones are about `bytes` many.
     ///
     /// Few bytes use a part of the table only, which stays in the cache.
@@ -51,31 +57,31 @@ impl Window {
         self.bytes.drain(..count);
         self.links.drain(..count);
         self.hashed = self.hashed.saturating_sub(count);
-        self.base += count as u32;
-        if self.base > NUMBER_MAX {
-            self.renumber();
-        }
+        self.base += count;
     }
 
     /// Appends `piece`; with it the window holds at most 65535 bytes.
     pub(crate) fn append(&mut self, piece: &[u8]) {
         self.bytes.extend_from_slice(piece);
         debug_assert!(self.bytes.len() <= BYTES_MAX);
+        if self.base + self.bytes.len() > NUMBERS {
+            self.renumber();
+        }
         self.links.resize(self.bytes.len(), 0);
-        let (base, shift) = (self.base, self.shift);
+        let (base, shift) = (self.base as u16, self.shift);
         let heads = &mut self.heads[..];
         let mask = heads.len() - 1;
-        let numbers = base + self.hashed as u32..;
+        let first = self.base + self.hashed;
         let quads = self.bytes[self.hashed..].array_windows::<HASHED_BYTES>();
         let links = &mut self.links[self.hashed..][..quads.len()];
         self.hashed += quads.len();
-        for ((quad, link), number) in quads.zip(links).zip(numbers) {
+        for ((quad, link), number) in quads.zip(links).zip(first..) {
+            let number = number as u16;
             let hash = u32::from_le_bytes(*quad).wrapping_mul(MULTIPLIER) >> shift;
             let head = &mut heads[hash as usize & mask];
-            // Less than 65536 if both are numbers of bytes in the window; else masked out, because
-            // a branch could not be foretold.
+            // Masked out if the byte is no longer in the window: a branch could not be foretold.
             let known = u16::from(*head >= base).wrapping_neg();
-            *link = number.wrapping_sub(*head) as u16 & known;
+            *link = number.wrapping_sub(*head) & known;
             *head = number;
         }
     }
@@ -94,14 +100,28 @@ impl Window {
 
     /// Bytes of memory taken.
     pub(crate) fn memory(&self) -> usize {
-        self.bytes.capacity() + self.links.capacity() * 2 + self.heads.len() * 4
+        self.bytes.capacity() + self.links.capacity() * 2 + self.heads.len() * 2
     }
 
-    /// Starts numbering anew, once in gigabytes.
+    /// What a window of `bytes` bytes takes, itself not included.
+    pub(crate) fn memory_for(table_bits: u32, bytes: usize) -> usize {
+        bytes * 3 + (2 << table_bits)
+    }
+
+    /// Starts numbering anew: a pass over the table, once in the bytes that numbers are left for.
     fn renumber(&mut self) {
-        let shift = self.base - 1;
+        let shift = (self.base - 1) as u16;
         self.heads.iter_mut().for_each(|head| *head = head.saturating_sub(shift));
         self.base = 1;
+    }
+}
+
+/// Makes room for `more` elements, doubling what there is, but never for more than `most` in all.
+pub(crate) fn grow<T>(list: &mut Vec<T>, more: usize, most: usize) {
+    let len = list.len() + more;
+    if len > list.capacity() {
+        let capacity = (list.capacity() * 2).clamp(len, most.max(len));
+        list.reserve_exact(capacity - list.len());
     }
 }
 
@@ -114,7 +134,8 @@ pub(crate) const HASHED_BYTES: usize = 4;
 /// 2³² divided by the golden ratio, as a prime; mixes four bytes into the high bits.
 const MULTIPLIER: u32 = 2_654_435_761;
 
-const NUMBER_MAX: u32 = u32::MAX / 2;
+/// How many there are, with 0, which means none.
+const NUMBERS: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests;

@@ -1,49 +1,53 @@
 //! The last publications of one channel in one encoding, as every peer in context has them.
 //! A plaintext → its place in the stream, hashed once; a publication and a depth → a parse.
 //! Pure; bounded in bytes; reading it needs no exclusive access.
-//! Change here: how much is kept and which depths are offered. Parsing is `matcher`.
+//! Change here: how much is kept and which depths are offered. Parsing is `matcher`, what a depth
+//! would save is `trial`.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::publication::{RUN_DEPTHS, Rung};
 use super::{DEPTH_MAX, Depth, Parse, Publication};
 use crate::level::Effort;
 use crate::matcher::Parser;
-use crate::window::Window;
+use crate::window::{Window, grow};
 
 /// The plaintexts of a channel's last publications, with the places of equal bytes in them.
 ///
-/// Holds up to a quarter more than `bytes_max`, for shards that are a little behind.
+/// Holds up to half more than `bytes_max`, for shards that are a little behind.
 pub struct History {
+    /// Nothing but whole publications.
     window: Window,
     /// Where the window begins in the stream of all publications.
     origin: u64,
-    /// Where publications begin in that stream, oldest first.
-    starts: VecDeque<u64>,
+    /// Where publications begin in the window, oldest first.
+    starts: Vec<u16>,
     /// Of the newest publication; see [`Publication`].
     sequence: u64,
     bytes_max: usize,
+    /// Publications had to go because of the limit.
+    is_full: bool,
     depth: usize,
     effort: Effort,
 }
 
 impl History {
-    /// For `bytes_max` (up to 32 KiB) bytes of plaintext; parses with the effort of `level`.
+    /// For `bytes_max` (512 bytes to 32 KiB) of plaintext; parses with the effort of `level`.
     ///
     /// Peers that have other traffic between the publications are served with the last `depth`
     /// (up to [`DEPTH_MAX`]) of them, peers with an unbroken run with all.
     pub fn new(bytes_max: usize, depth: usize, level: u8) -> Self {
-        let bytes_max = bytes_max.clamp(BYTES_MIN, WINDOW_BYTES);
+        let bytes_max = bytes_max.clamp(Self::BYTES_MIN, WINDOW_BYTES);
         // No two histories may share a number: a peer remembers the last one it has got, and a
         // channel whose history was freed starts with another one.
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
-            window: Window::new(bytes_max.ilog2() - 1),
+            window: Window::new(table_bits(bytes_max)),
             origin: 0,
-            starts: VecDeque::new(),
+            starts: Vec::new(),
             sequence: NEXT.fetch_add(1, Ordering::Relaxed) << 32,
             bytes_max,
+            is_full: false,
             depth: depth.clamp(1, DEPTH_MAX),
             effort: Effort::of(level),
         }
@@ -52,99 +56,204 @@ impl History {
     /// Adds a message as the channel's newest publication.
     ///
     /// `None` for a message that cannot be one, because it is empty or longer than
-    /// [`MESSAGE_BYTES_MAX`](Self::MESSAGE_BYTES_MAX): it is to be sent raw or standalone, to
+    /// [`message_bytes_max`](Self::message_bytes_max): it is to be sent raw or standalone, to
     /// everybody, and the history stays as it is.
     pub fn publish(&mut self, message: &[u8]) -> Option<Publication> {
-        if message.is_empty() || message.len() > Self::MESSAGE_BYTES_MAX {
+        if message.is_empty() || message.len() > self.message_bytes_max() {
             return None;
         }
-        self.slide();
-        let start = self.origin + self.window.len() as u64;
+        self.make_room(message.len());
+        let start = self.window.len();
         self.sequence += 1;
-        let mut publication = Publication::new(self.sequence, start, message.len() as u32);
+        let place = self.origin + start as u64;
+        let mut publication = Publication::new(self.sequence, place, message.len() as u32);
         self.offer_depths(&mut publication);
         self.window.append(message);
-        self.starts.push_back(start);
+        self.starts.push(start as u16);
         Some(publication)
     }
 
     /// The publication parsed against those before it; `None` when the history has gone on too far.
     pub fn parse(&self, publication: &Publication, depth: Depth) -> Option<Parse> {
-        let start = usize::try_from(publication.start.checked_sub(self.origin)?).ok()?;
-        let end = start + publication.bytes();
-        let message = &self.window.bytes()[start..end];
-        let mut tokens = Vec::with_capacity(message.len() / 2);
-        let delta = publication.previous_bytes as usize;
-        let count = publication.depth(depth);
+        let place = self.place(publication)?;
         match depth {
-            Depth::Alone | Depth::AloneWithin(_) => {
-                let parser = Parser::new(&self.window, start, start, self.effort);
-                parser.within(depth.window_bits()).parse(end, 0, &mut tokens);
-                Some(Parse::exact(&tokens, message))
-            }
-            Depth::Run(_) => {
-                let floor = self.sources(publication, count)?.last()?;
-                let parser = Parser::new(&self.window, floor, start, self.effort);
-                parser.parse(end, delta, &mut tokens);
-                Some(Parse::exact(&tokens, message))
-            }
+            Depth::Alone => Some(self.parse_alone(place, 15)),
+            Depth::AloneWithin(window_bits) => Some(self.parse_alone(place, window_bits)),
+            Depth::Run(_) => self.parse_run(place, publication.depth(depth)),
             Depth::Newest | Depth::Several => {
-                let mut sources = [0; DEPTH_MAX];
-                let sources = &mut sources[..count];
-                let places = self.sources(publication, count)?;
-                sources.iter_mut().zip(places).for_each(|(source, place)| *source = place);
-                let parser = Parser::with_sources(&self.window, sources, start, self.effort);
-                parser.parse(end, delta, &mut tokens);
-                let gaps = std::array::from_fn::<_, DEPTH_MAX, _>(|at| {
-                    sources.get(at).map_or(0, |source| (start - source) as u32)
-                });
-                Some(Parse::for_any_gaps(&tokens, message, &gaps[..count]))
+                self.parse_several(place, publication.depth(depth)).map(|(parse, _)| parse)
             }
         }
     }
 
-    /// Bytes of memory taken.
-    pub fn memory(&self) -> usize {
-        size_of::<Self>() + self.window.memory() + self.starts.capacity() * 8
+    /// Serves peers that have other traffic in between with the last `depth` (1 to [`DEPTH_MAX`])
+    /// publications from the next one on.
+    pub fn set_depth(&mut self, depth: usize) {
+        self.depth = depth.clamp(1, DEPTH_MAX);
     }
 
-    /// The longest message that may be a publication.
+    /// Publications that the next one offers to peers that have other traffic in between, at most.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Keeps up to `bytes_max` (512 bytes to 32 KiB) from now on.
+    ///
+    /// The newest publications that fit stay, so peers keep their context. Hashes all that stays;
+    /// a smaller history gives the memory back.
+    pub fn resize(&mut self, bytes_max: usize) {
+        let bytes_max = bytes_max.clamp(Self::BYTES_MIN, WINDOW_BYTES);
+        self.is_full &= bytes_max <= self.bytes_max;
+        self.bytes_max = bytes_max;
+        self.keep(bytes_max);
+        let mut window = Window::new(table_bits(bytes_max));
+        window.reserve(self.window.len());
+        window.append(self.window.bytes());
+        self.window = window;
+        self.starts.shrink_to_fit();
+    }
+
+    /// The limit that was set last.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// Whether publications had to go because of the limit.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// The longest message that may be a publication: three quarters of `bytes_max`, so that the
+    /// one before it is always held too, and at most [`MESSAGE_BYTES_MAX`](Self::MESSAGE_BYTES_MAX).
+    pub fn message_bytes_max(&self) -> usize {
+        (self.bytes_max / 4 * 3).min(Self::MESSAGE_BYTES_MAX)
+    }
+
+    /// Bytes of memory taken, itself included.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.window.memory() + self.starts.capacity() * size_of::<u16>()
+    }
+
+    /// What a history of this `bytes_max` takes at most, whatever is published.
+    pub fn memory_for(bytes_max: usize) -> usize {
+        let bytes_max = bytes_max.clamp(Self::BYTES_MIN, WINDOW_BYTES);
+        let window = Window::memory_for(table_bits(bytes_max), window_bytes(bytes_max));
+        size_of::<Self>() + window + count_max(bytes_max) * size_of::<u16>()
+    }
+
+    /// The longest message that may be a publication of the largest history.
     pub const MESSAGE_BYTES_MAX: usize = 16 << 10;
 
-    /// Where the `count` publications before this one begin in the window, newest first.
-    fn sources(
-        &self,
-        publication: &Publication,
-        count: usize,
-    ) -> Option<impl Iterator<Item = usize>> {
-        let index = self.starts.binary_search(&publication.start).ok()?;
-        let first = index.checked_sub(count)?;
-        let places = self.starts.range(first..index).rev();
-        Some(places.map(|start| (start - self.origin) as usize))
+    /// Less would not hold a single publication of the usual size.
+    pub const BYTES_MIN: usize = 1 << 9;
+
+    /// Where a publication is; `None` when it is no longer held.
+    pub(super) fn place(&self, publication: &Publication) -> Option<Place> {
+        let start = publication.start.checked_sub(self.origin)?;
+        let index = self.starts.binary_search(&u16::try_from(start).ok()?).ok()?;
+        let start = start as usize;
+        Some(Place { index, start, end: start + publication.bytes() })
     }
 
-    /// Forgets what is beyond the limit once it is a quarter more.
-    fn slide(&mut self) {
-        if self.window.len() < self.bytes_max + self.bytes_max / 4 {
-            return;
+    pub(super) fn parse_alone(&self, place: Place, window_bits: u8) -> Parse {
+        let parser = Parser::new(&self.window, place.start, place.start, self.effort);
+        self.exact(parser.within(window_bits), place, 0)
+    }
+
+    /// Against the unbroken run of the `count` publications before it.
+    pub(super) fn parse_run(&self, place: Place, count: usize) -> Option<Parse> {
+        let floor = self.sources(place, count)?.last()?;
+        let parser = Parser::new(&self.window, floor, place.start, self.effort);
+        Some(self.exact(parser, place, self.previous_bytes(place)))
+    }
+
+    /// Against the `count` publications before it wherever they are, with the smallest gaps that a
+    /// peer can have, newest first.
+    pub(super) fn parse_several(
+        &self,
+        place: Place,
+        count: usize,
+    ) -> Option<(Parse, [u32; DEPTH_MAX])> {
+        let mut sources = [0; DEPTH_MAX];
+        let mut gaps = [0; DEPTH_MAX];
+        let slots = sources.iter_mut().zip(&mut gaps);
+        for ((source, gap), start) in slots.zip(self.sources(place, count)?) {
+            (*source, *gap) = (start, (place.start - start) as u32);
         }
-        let count = self.window.len() - self.bytes_max;
-        self.window.slide(count);
-        self.origin += count as u64;
-        while self.starts.front().is_some_and(|start| *start < self.origin) {
-            self.starts.pop_front();
+        let sources = &sources[..count];
+        let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
+        let message = self.message(place);
+        let mut tokens = Vec::with_capacity(message.len() / 2);
+        parser.parse(place.end, self.previous_bytes(place), &mut tokens);
+        Some((Parse::for_any_gaps(&tokens, message, &gaps[..count]), gaps))
+    }
+
+    /// How many publications before this one begin at most `bytes` bytes before it.
+    pub(super) fn held(&self, place: Place, bytes: usize) -> usize {
+        let from = place.start.saturating_sub(bytes);
+        place.index - self.starts[..place.index].partition_point(|at| usize::from(*at) < from)
+    }
+
+    /// Bytes of the `count` publications before this one, all of which are held.
+    pub(super) fn run_bytes(&self, place: Place, count: usize) -> usize {
+        place.start - usize::from(self.starts[place.index - count])
+    }
+
+    fn message(&self, place: Place) -> &[u8] {
+        &self.window.bytes()[place.start..place.end]
+    }
+
+    fn exact(&self, parser: Parser<'_>, place: Place, delta: usize) -> Parse {
+        let message = self.message(place);
+        let mut tokens = Vec::with_capacity(message.len() / 2);
+        parser.parse(place.end, delta, &mut tokens);
+        Parse::exact(&tokens, message)
+    }
+
+    /// Where the `count` publications before this one begin in the window, newest first.
+    fn sources(&self, place: Place, count: usize) -> Option<impl Iterator<Item = usize>> {
+        let first = place.index.checked_sub(count)?;
+        Some(self.starts[first..place.index].iter().rev().map(|start| usize::from(*start)))
+    }
+
+    /// Length of the publication before, or 0.
+    fn previous_bytes(&self, place: Place) -> usize {
+        if place.index == 0 { 0 } else { self.run_bytes(place, 1) }
+    }
+
+    /// Forgets the oldest publications once another one has no place beside them.
+    fn make_room(&mut self, bytes: usize) {
+        let (most, count_max) = (window_bytes(self.bytes_max), count_max(self.bytes_max));
+        if self.window.len() + bytes > most || self.starts.len() == count_max {
+            self.keep(self.bytes_max.min(most - bytes));
+            self.is_full = true;
         }
+        self.window.reserve_within(bytes, most);
+        grow(&mut self.starts, 1, count_max);
+    }
+
+    /// Forgets all but the newest publications that are at most `bytes` bytes together.
+    fn keep(&mut self, bytes: usize) {
+        let len = self.window.len();
+        let count = count_max(self.bytes_max) / 3 * 2;
+        let first = self
+            .starts
+            .partition_point(|start| usize::from(*start) + bytes < len)
+            .max(self.starts.len().saturating_sub(count));
+        let cut = self.starts.get(first).map_or(len, |start| usize::from(*start));
+        self.window.slide(cut);
+        self.origin += cut as u64;
+        self.starts.drain(..first);
+        self.starts.iter_mut().for_each(|start| *start -= cut as u16);
     }
 
     /// Notes which depths there are for a publication that is about to be appended.
     fn offer_depths(&self, publication: &mut Publication) {
-        let room = self.bytes_max.min(WINDOW_BYTES - publication.bytes()) as u64;
-        let first = self.starts.partition_point(|start| start + room < publication.start);
-        let held = self.starts.len() - first;
-        let bytes = |depth: usize| match depth {
-            0 => 0,
-            _ => (publication.start - self.starts[self.starts.len() - depth]) as u32,
-        };
+        let bytes_max = self.room(publication);
+        let (index, start) = (self.starts.len(), self.window.len());
+        let place = Place { index, start, end: start };
+        let held = self.held(place, bytes_max);
+        let bytes = |depth| if depth == 0 { 0 } else { self.run_bytes(place, depth) as u32 };
         publication.previous_bytes = bytes(held.min(1));
         publication.depth = held.min(self.depth) as u8;
         for (rung, depth) in publication.rungs.iter_mut().zip(RUN_DEPTHS) {
@@ -152,13 +261,39 @@ impl History {
             *rung = Rung { depth: depth as u16, bytes: bytes(depth) };
         }
     }
+
+    /// How far back from a publication's start others are offered.
+    pub(super) fn room(&self, publication: &Publication) -> usize {
+        self.bytes_max.min(WINDOW_BYTES - publication.bytes())
+    }
+}
+
+/// A publication in the window.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// In the list of starts.
+    index: usize,
+    start: usize,
+    end: usize,
+}
+
+/// Bytes that the window of a history holds at most.
+fn window_bytes(bytes_max: usize) -> usize {
+    bytes_max / 2 * 3
+}
+
+/// Publications that a history holds at most: shorter ones than these 32 bytes save little.
+fn count_max(bytes_max: usize) -> usize {
+    window_bytes(bytes_max) / 32
+}
+
+/// Half as many chains as bytes: with more of them the table takes more than it saves time.
+fn table_bits(bytes_max: usize) -> u32 {
+    bytes_max.ilog2() - 1
 }
 
 /// What the largest window of a decoder holds (RFC 7692 §7.1.2.1).
-const WINDOW_BYTES: usize = 1 << 15;
-
-/// Less would not hold a single publication of the usual size.
-const BYTES_MIN: usize = 1 << 9;
+pub(super) const WINDOW_BYTES: usize = 1 << 15;
 
 #[cfg(test)]
 mod tests;

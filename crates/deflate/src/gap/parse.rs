@@ -3,6 +3,7 @@
 //! Immutable; allocates only in the making.
 //! Change here: how codes are chosen when distances are not known yet. The bits are `block`.
 
+use super::DEPTH_MAX;
 use crate::bits::{BITS_MAX, BitWriter, SLACK_BYTES};
 use crate::block::{Histogram, Plan, room, write_flush};
 use crate::tables::{END_OF_BLOCK, distance_symbol};
@@ -38,7 +39,7 @@ impl Parse {
     /// For tokens that name their sources; `gaps` are the smallest that a peer can have.
     pub(super) fn for_any_gaps(tokens: &[Token], message: &[u8], gaps: &[u32]) -> Self {
         // Other traffic makes gaps wider, so codes are made for such ones.
-        let mut wider = [0; 8];
+        let mut wider = [0; DEPTH_MAX];
         wider.iter_mut().zip(gaps).for_each(|(wide, gap)| *wide = (gap * 3).min(GAP_MAX));
         let histogram = Histogram::new(tokens, &Gaps::new(&wider[..gaps.len()]));
         let plan = Plan::for_any_gaps(&histogram, message.len());

@@ -46,13 +46,6 @@ pub enum Depth {
     Run(u8),
 }
 
-impl Depth {
-    /// The window that distances keep to whatever the reference.
-    pub(super) fn window_bits(self) -> u8 {
-        if let Self::AloneWithin(window_bits) = self { window_bits } else { 15 }
-    }
-}
-
 impl Publication {
     pub(super) fn new(sequence: u64, start: u64, bytes: u32) -> Self {
         let parses = std::array::from_fn(|_| OnceLock::new());
@@ -92,7 +85,7 @@ impl Publication {
 }
 
 /// Publications that a frame for peers with several channels may refer to, each with its own gap.
-pub const DEPTH_MAX: usize = 4;
+pub const DEPTH_MAX: usize = 8;
 
 /// Window bits from 8 to 14.
 const WINDOWS: usize = 7;

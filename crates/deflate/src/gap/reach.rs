@@ -1,6 +1,6 @@
 //! What a server remembers of a peer's window: how far it went, and where publications lie in it.
 //! A publication → which depth fits this peer and with what gaps; a queued frame → moved positions.
-//! Pure: 8 bytes per connection, 24 per subscription; never refers to bytes that may be gone.
+//! Pure: 8 bytes per connection, 32 per subscription; never refers to bytes that may be gone.
 //! Change here: the choice of the depth. Which depths a publication has is `publication`.
 
 use super::Depth;

@@ -46,10 +46,26 @@ fn sliding_keeps_the_chains_of_what_stays() {
 fn numbering_starts_anew_without_a_false_link() {
     let mut window = Window::new(16);
     window.append(b"abcdeabcde");
-    window.base += NUMBER_MAX;
-    window.heads.iter_mut().filter(|head| **head > 0).for_each(|head| *head += NUMBER_MAX);
+    let shift = NUMBERS - 12;
+    window.base += shift;
+    window.heads.iter_mut().filter(|head| **head > 0).for_each(|head| *head += shift as u16);
     window.slide(5);
-    assert_eq!(window.base, 1);
+    assert_eq!(window.base, NUMBERS - 6);
     window.append(b"abcd");
+    assert_eq!(window.base, 1);
     assert_eq!(window.links()[5], 5);
+    window.base = NUMBERS;
+    window.reset(5);
+    window.append(b"abcd");
+    assert_eq!(window.links(), [0; 4]);
+}
+
+#[test]
+fn numbers_last_for_as_many_messages_as_there_are() {
+    let mut window = Window::new(15);
+    for _ in 0..20_000 {
+        window.reset(10_000);
+        window.append(b"abcdeabcde");
+        assert_eq!(window.links(), [0, 0, 0, 0, 0, 5, 5, 0, 0, 0]);
+    }
 }

@@ -3,7 +3,9 @@
 //! Uses `puff` as the oracle.
 //! Change here: properties about content. Limits are in `limits`.
 
-use fanwire_deflate::{Compressor, Dedicated, FLUSH_TAIL, InflateError, Inflater, Scratch};
+use fanwire_deflate::{
+    Compressor, Dedicated, FLUSH_TAIL, InflateError, Inflater, Scratch, Strategy,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -38,8 +40,10 @@ proptest! {
         window_bits in 9..=15u8,
         memory_level in 1..=9u8,
         level in 1..=9u8,
+        strategy in strategy(),
     ) {
-        let mut dedicated = Dedicated::new(window_bits, memory_level, level);
+        let dedicated = Dedicated::new(window_bits, memory_level, level);
+        let mut dedicated = dedicated.with_strategy(strategy);
         let mut scratch = Scratch::default();
         let mut stream = Vec::new();
         for (message, reset) in messages {
@@ -134,6 +138,16 @@ fn check_against_oracle(payload: &[u8]) -> Result<(), TestCaseError> {
     });
     prop_assert_eq!(inflate(&[payload]).ok(), expect.map(|plain| plain.bytes));
     Ok(())
+}
+
+fn strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {
+    prop_oneof![
+        Just(Strategy::Default),
+        Just(Strategy::Filtered),
+        Just(Strategy::HuffmanOnly),
+        Just(Strategy::Rle),
+        Just(Strategy::Fixed),
+    ]
 }
 
 fn compress(level: u8, message: &[u8]) -> Vec<u8> {

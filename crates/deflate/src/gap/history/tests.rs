@@ -1,16 +1,24 @@
-//! Tests of `history`: what is kept, and for how long it can be parsed.
+//! Tests of `history`: what is kept, for how long it can be parsed, and in how much memory.
 //! Publications → memory and parses.
 //! Uses `gap`; what the parses decode to is tested in `tests/it`.
 //! Change here: cases of limits.
 
 use super::*;
+use crate::gap::{Counter, Reach};
 
 #[test]
 fn a_message_that_is_empty_or_too_long_is_no_publication() {
-    let mut history = History::new(1 << 15, 4, 6);
-    assert!(history.publish(b"").is_none());
-    assert!(history.publish(&[0; History::MESSAGE_BYTES_MAX + 1]).is_none());
-    assert!(history.publish(&[0; History::MESSAGE_BYTES_MAX]).is_some());
+    for (bytes_max, most) in [(1 << 15, History::MESSAGE_BYTES_MAX), (1_024, 768), (0, 384)] {
+        let mut history = History::new(bytes_max, 4, 6);
+        assert_eq!(history.message_bytes_max(), most);
+        assert!(history.publish(b"").is_none());
+        assert!(history.publish(&vec![0; most + 1]).is_none());
+        for _ in 0..5 {
+            assert!(history.publish(&vec![0; most]).is_some());
+        }
+        let newest = history.publish(&vec![0; most]).expect("a usual length");
+        assert!(newest.depth(Depth::Several) >= 1, "the one before is held");
+    }
 }
 
 #[test]
@@ -25,16 +33,73 @@ fn a_history_that_has_gone_on_parses_no_more() {
 }
 
 #[test]
-fn memory_is_bounded_by_the_limit_of_bytes() {
-    for bytes_max in [1_000, 4_000, 32_768] {
-        let mut history = History::new(bytes_max, 4, 6);
-        for at in 0..10_000u32 {
-            let message = at.to_string().repeat(at as usize % 60 + 1);
-            history.publish(message.as_bytes()).expect("a usual length");
+fn memory_is_bounded_whatever_is_published() {
+    for bytes_max in [0, 512, 1_000, 1_024, 4_000, 32_768, 1 << 20] {
+        for bytes in [1, 20, 33, 300, 5_000, 16_384] {
+            let mut history = History::new(bytes_max, 4, 6);
+            let most = History::memory_for(bytes_max);
+            for at in 0..3_000usize {
+                let _ = history.publish(&vec![at as u8; bytes - at % 3 % bytes]);
+                assert!(history.memory() <= most, "{} of {most}", history.memory());
+            }
         }
-        // Bytes and links, which grow by doubling; the table; and where publications start.
-        let bytes = bytes_max * 5 / 4 + 400;
-        let most = bytes * 2 * 3 + bytes_max * 2 * 2 + bytes * 8;
+    }
+}
+
+#[test]
+fn a_history_of_1_kib_takes_less_than_6_kb() {
+    assert!(History::memory_for(1 << 10) < 6_000, "{}", History::memory_for(1 << 10));
+    assert!(History::memory_for(1 << 9) < 3_200, "{}", History::memory_for(1 << 9));
+    assert!(History::memory_for(1 << 15) < 185_000, "{}", History::memory_for(1 << 15));
+}
+
+#[test]
+fn peers_keep_their_context_when_a_history_is_resized() {
+    let mut history = History::new(4_096, 8, 6);
+    let (mut reach, mut counter) = (Reach::default(), Counter::default());
+    let mut publish = |history: &mut History| {
+        counter.advance(10); // other traffic
+        let publication = history.publish(&[7; 300]).expect("a usual length");
+        let reference = reach.reference(&publication, counter, 15);
+        reach.queued(&publication, &mut counter);
+        assert!(history.parse(&publication, reference.depth()).is_some());
+        reference.gaps().len()
+    };
+    let mut depths = vec![];
+    for _ in 0..10 {
+        depths.push(publish(&mut history));
+    }
+    history.resize(1_024);
+    for _ in 0..2 {
+        depths.push(publish(&mut history));
+    }
+    history.resize(32_768);
+    for _ in 0..6 {
+        depths.push(publish(&mut history));
+    }
+    assert_eq!(depths, [0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 3, 3, 5, 6, 7, 8, 8, 8]);
+}
+
+#[test]
+fn resizing_gives_memory_back() {
+    let mut history = History::new(32_768, 4, 6);
+    for _ in 0..200 {
+        history.publish(&[7; 500]).expect("a usual length");
+    }
+    for bytes_max in [16_384, 2_048, 512, 1_024, 8_192] {
+        history.resize(bytes_max);
+        assert_eq!(history.bytes_max(), bytes_max);
+        let most = History::memory_for(bytes_max);
         assert!(history.memory() <= most, "{} of {most}", history.memory());
     }
+}
+
+#[test]
+fn a_publication_that_no_longer_fits_is_gone_after_resizing() {
+    let mut history = History::new(4_096, 4, 6);
+    let publication = history.publish(&[7; 2_000]).expect("a usual length");
+    history.resize(1_024);
+    assert!(history.parse(&publication, Depth::Alone).is_none());
+    let next = history.publish(&[7; 500]).expect("a usual length");
+    assert_eq!(next.depth(Depth::Several), 0);
 }

@@ -7,9 +7,9 @@ use super::*;
 use crate::gap::History;
 
 #[test]
-fn a_connection_takes_8_bytes_and_a_subscription_24() {
+fn a_connection_takes_8_bytes_and_a_subscription_32() {
     assert_eq!(size_of::<Counter>(), 8);
-    assert_eq!(size_of::<Reach>(), 24);
+    assert_eq!(size_of::<Reach>(), 32);
 }
 
 #[test]

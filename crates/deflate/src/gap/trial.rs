@@ -1,0 +1,146 @@
+//! What more or less of a channel's past would save, measured with its own publications.
+//! A history and a publication → payload bytes at several depths; from them depth and size to have.
+//! Pure; for now and then, because one costs about as much as seven parses.
+//! Change here: when a history is worth more or less. Who asks, and the budget, is the server.
+
+use super::history::WINDOW_BYTES;
+use super::{History, Publication};
+
+/// Payload bytes of one publication, or of several added up, by what a frame refers to.
+///
+/// [`History::trial`] parses once for each depth that is held: seven times at most, so 20 to 60 µs
+/// for a message of 1 KB. One publication in fifty costs a few per cent of the channel's encoding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trial {
+    count: u32,
+    message: u32,
+    alone: u32,
+    /// With gaps, for each of [`DEPTHS`]; those from `depths` on are not held.
+    several: [u32; DEPTHS.len()],
+    depths: usize,
+    /// In an unbroken run of all that is held, or of the newer half of it.
+    run: u32,
+    half_run: u32,
+    /// Publications in the newer half.
+    half_count: usize,
+    /// The history holds as much as it may.
+    is_full: bool,
+    bytes_max: usize,
+}
+
+impl History {
+    /// What the publication takes at the depths that are held; `None` when it is no longer there.
+    pub fn trial(&self, publication: &Publication) -> Option<Trial> {
+        let place = self.place(publication)?;
+        let held = self.held(place, self.room(publication));
+        let half_count = self.held(place, self.bytes_max() / 2).max(1).min(held);
+        let mut payload = Vec::new();
+        let mut bytes = |parse: super::Parse, gaps: &[u32]| {
+            payload.clear();
+            parse.emit(gaps, &mut payload);
+            payload.len() as u32
+        };
+        let alone = bytes(self.parse_alone(place, 15), &[]);
+        let mut trial = Trial {
+            count: 1,
+            message: publication.bytes,
+            alone,
+            several: [alone; DEPTHS.len()],
+            depths: DEPTHS.partition_point(|depth| *depth <= held),
+            run: alone,
+            half_run: alone,
+            half_count,
+            is_full: self.is_full(),
+            bytes_max: self.bytes_max(),
+        };
+        for (at, depth) in DEPTHS[..trial.depths].iter().enumerate() {
+            let (parse, gaps) = self.parse_several(place, *depth)?;
+            trial.several[at] = bytes(parse, &gaps[..*depth]);
+        }
+        if held > 0 {
+            trial.run = bytes(self.parse_run(place, held)?, &[]);
+            trial.half_run = trial.run;
+        }
+        if half_count < held {
+            trial.half_run = bytes(self.parse_run(place, half_count)?, &[]);
+        }
+        Some(trial)
+    }
+}
+
+impl Trial {
+    /// Adds a later trial of one publication of the same history; earlier ones count less and less.
+    ///
+    /// One of other depths or of another size begins anew. About [`COUNT_MAX`] trials together say
+    /// what the next publications will be like.
+    pub fn add(&mut self, later: &Self) {
+        let kind = |trial: &Self| (trial.depths, trial.is_full, trial.bytes_max);
+        if kind(self) != kind(later) {
+            *self = *later;
+            return;
+        }
+        if self.count >= Self::COUNT_MAX {
+            self.sums().into_iter().for_each(|sum| *sum -= *sum / Self::COUNT_MAX);
+        }
+        let mut more = *later;
+        self.sums().into_iter().zip(more.sums()).for_each(|(sum, more)| *sum += *more);
+        self.half_count = self.half_count.min(later.half_count);
+    }
+
+    /// The depth to serve peers with that have other traffic in between: the smallest one within
+    /// 3 % of the best, because each has gaps of its own and so fewer peers share a frame.
+    pub fn depth(&self) -> usize {
+        let known = &self.several[..self.depths];
+        let best = u64::from(known.iter().copied().min().unwrap_or(0));
+        let good = known.iter().position(|bytes| u64::from(*bytes) * 100 <= best * 103);
+        good.map_or(1, |at| DEPTHS[at])
+    }
+
+    /// A history of twice the size may pay: the older half of this one, which is full, saves 3 % or
+    /// more, or there is room for one earlier publication only.
+    pub fn wants_more(&self) -> bool {
+        let saves = u64::from(self.run) * 100 <= u64::from(self.half_run) * 97;
+        let is_probed = self.depths > 1;
+        self.bytes_max < WINDOW_BYTES && self.is_full && (saves || !is_probed)
+    }
+
+    /// A history of half the size would do: the older half of this one saves less than 1 %, and
+    /// the newer one holds as many publications as the depth asks for, at least two.
+    pub fn wants_less(&self) -> bool {
+        let saves = u64::from(self.run) * 100 <= u64::from(self.half_run) * 99;
+        let suffices = self.half_count >= self.depth().max(2);
+        self.bytes_max > History::BYTES_MIN && self.is_full && suffices && !saves
+    }
+
+    /// Bytes per delivery that context saves against a frame that stands alone.
+    ///
+    /// The mean of peers with an unbroken run and peers with the depth that is best for them.
+    pub fn saved(&self) -> usize {
+        let alone = self.alone.min(self.message);
+        let several = self.several[..self.depths].iter().copied().min().unwrap_or(alone);
+        let saved = alone.saturating_sub(several) + alone.saturating_sub(self.run);
+        (saved / 2 / self.count.max(1)) as usize
+    }
+
+    /// Neither alone nor in context a frame is smaller than 97 % of its message.
+    pub fn is_incompressible(&self) -> bool {
+        let several = self.several[..self.depths].iter().copied().min().unwrap_or(self.alone);
+        let best = self.alone.min(self.run).min(several);
+        u64::from(best) * 100 >= u64::from(self.message) * 97
+    }
+
+    /// Trials after which the earliest ones fade.
+    pub const COUNT_MAX: u32 = 8;
+
+    fn sums(&mut self) -> [&mut u32; 5 + DEPTHS.len()] {
+        let [a, b, c, d] = &mut self.several;
+        let Self { count, message, alone, run, half_run, .. } = self;
+        [count, message, alone, run, half_run, a, b, c, d]
+    }
+}
+
+/// Depths that are tried for peers with other traffic in between.
+const DEPTHS: [usize; 4] = [1, 2, 4, 8];
+
+#[cfg(test)]
+mod tests;

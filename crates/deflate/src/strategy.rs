@@ -1,0 +1,78 @@
+//! What the strategies of zlib mean for a compressor of one connection.
+//! A strategy and a range of a window → tokens, for those that do not look for copies by hash.
+//! Pure; uses `window` and `token`.
+//! Change here: how a strategy parses. Which codes a block gets is `block`, hash chains are `matcher`.
+
+use crate::block::{Histogram, Plan};
+use crate::level::Effort;
+use crate::matcher::{Parser, common};
+use crate::tables::LENGTH_MAX;
+use crate::token::Token;
+use crate::window::Window;
+
+/// How a message is parsed and coded, as the strategies of zlib's `deflateInit2` go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// For texts and most else.
+    #[default]
+    Default,
+    /// For values with a somewhat random distribution, as a filter puts them out: only copies of
+    /// six bytes or more, the rest by its codes.
+    Filtered,
+    /// No copies at all.
+    HuffmanOnly,
+    /// Only runs of one byte.
+    Rle,
+    /// As `Default`, but the static codes only, which are simpler to decode.
+    Fixed,
+}
+
+impl Strategy {
+    /// Appends the tokens of the range from `start` to the end of the window, with distances of at
+    /// most `1 << window_bits`.
+    pub(crate) fn parse(
+        self,
+        window: &Window,
+        start: usize,
+        window_bits: u8,
+        effort: Effort,
+        tokens: &mut Vec<Token>,
+    ) {
+        match self {
+            Self::Default | Self::Filtered | Self::Fixed => {
+                let parser = Parser::new(window, 0, start, effort).within(window_bits);
+                let least = if self == Self::Filtered { FILTERED_LENGTH_MIN } else { 0 };
+                parser.of_at_least(least).parse(window.len(), 0, tokens);
+            }
+            Self::HuffmanOnly => {
+                tokens.extend(window.bytes()[start..].iter().map(|byte| Token::literal(*byte)));
+            }
+            Self::Rle => parse_runs(window.bytes(), start, tokens),
+        }
+    }
+
+    pub(crate) fn plan(self, tokens: &Histogram, bytes: usize) -> Plan {
+        if self == Self::Fixed { Plan::fixed(tokens, bytes) } else { Plan::new(tokens, bytes) }
+    }
+}
+
+fn parse_runs(bytes: &[u8], start: usize, tokens: &mut Vec<Token>) {
+    let mut at = start;
+    while at < bytes.len() {
+        let end = bytes.len().min(at + LENGTH_MAX);
+        let run = if at > 0 { common(&bytes[at - 1..], &bytes[at..end]) } else { 0 };
+        if run < RUN_LENGTH_MIN {
+            tokens.push(Token::literal(bytes[at]));
+            at += 1;
+        } else {
+            tokens.push(Token::copy(run, 1));
+            at += run;
+        }
+    }
+}
+
+const FILTERED_LENGTH_MIN: usize = 6;
+const RUN_LENGTH_MIN: usize = 3;
+
+#[cfg(test)]
+mod tests;
