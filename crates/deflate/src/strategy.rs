@@ -28,6 +28,15 @@ pub enum Strategy {
 }
 
 impl Strategy {
+    /// The names of configuration, as [`named`](Self::named) reads them.
+    pub const NAMES: [&'static str; 5] = ["default", "filtered", "huffman_only", "rle", "fixed"];
+
+    /// The strategy of a name; `None` for anything not in [`NAMES`](Self::NAMES).
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Default, Self::Filtered, Self::HuffmanOnly, Self::Rle, Self::Fixed];
+        Self::NAMES.iter().zip(all).find_map(|(known, one)| (*known == name).then_some(one))
+    }
+
     /// Appends the tokens of the range from `start` to the end of the window, with distances of at
     /// most `1 << window_bits`.
     pub(crate) fn parse(

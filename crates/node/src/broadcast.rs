@@ -1,39 +1,58 @@
-//! One publication on its way to all shards: every encoding and every frame of it is made once, by whoever needs it first.
-//! In: a publication with its channel → out: encoded pushes (one per encoding) and shell-made frames (one per `Form`).
-//! Uses: `fanwire_protocol` to encode, write-once cells. Never: sockets, subscriber lists.
-//! Change here: which forms are shared. Who gets a broadcast lives in `hub/notices.rs`; ws frames are made by the server.
+//! One publication on its way to all shards: every encoding of it is made once, by whoever needs it first.
+//! In: a publication with its channel → out: encoded pushes (one per encoding), and what the shell prepared for its shards.
+//! Uses: `fanwire_protocol` to encode, write-once cells. Never: sockets, frames, subscriber lists.
+//! Change here: what all receivers share. Who gets a broadcast lives in `hub/notices.rs`; frames are made by the shell.
 
+use std::any::Any;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
 use fanwire_protocol::{Encoding, Publication, encode_publication};
 
+use crate::channel::NamespaceId;
+
 /// A publication shared by all its receivers; nothing in it changes except that empty slots are filled once.
 #[derive(Debug)]
 pub struct Broadcast {
     channel: Arc<str>,
+    namespace: NamespaceId,
     publication: Publication,
     accepted_at: Instant,
     messages: [OnceLock<Option<Bytes>>; 2],
-    frames: [OnceLock<Bytes>; Form::COUNT],
+    prepared: Option<Prepared>,
+}
+
+/// The shell's part of a broadcast. The node carries it and does not look inside.
+pub type Prepared = Box<dyn Any + Send + Sync>;
+
+/// Adds the shell's part to broadcasts, once for all shards.
+///
+/// For one channel the calls do not overlap and come in the order of its publications. A lock of the channel is held
+/// meanwhile, so `prepare` must be short and never call back into the node.
+pub trait Prepare: Send + Sync {
+    fn prepare(&self, broadcast: &Broadcast) -> Prepared;
 }
 
 impl Broadcast {
     /// Wraps a publication; encodes nothing.
-    pub fn new(channel: Arc<str>, publication: Publication, accepted_at: Instant) -> Self {
-        Self {
-            channel,
-            publication,
-            accepted_at,
-            messages: Default::default(),
-            frames: Default::default(),
-        }
+    pub fn new(
+        channel: Arc<str>,
+        namespace: NamespaceId,
+        publication: Publication,
+        accepted_at: Instant,
+    ) -> Self {
+        let messages = Default::default();
+        Self { channel, namespace, publication, accepted_at, messages, prepared: None }
     }
 
     /// The channel, shared with the registry and the hubs.
     pub fn channel(&self) -> &Arc<str> {
         &self.channel
+    }
+
+    pub fn namespace(&self) -> NamespaceId {
+        self.namespace
     }
 
     /// The publication itself.
@@ -55,34 +74,14 @@ impl Broadcast {
             .as_ref()
     }
 
-    /// The frame of one form, made by `make` from the encoded push at the first call and shared afterwards.
-    ///
-    /// # Panics
-    /// When [`message`](Self::message) of that encoding is `None`: the hub never delivers such a broadcast.
-    pub fn frame(&self, form: Form, make: impl FnOnce(&Bytes) -> Bytes) -> &Bytes {
-        self.frames[form.index()].get_or_init(|| {
-            make(
-                self.message(form.encoding)
-                    .expect("a broadcast is delivered only in encodings it has"),
-            )
-        })
+    /// What the shell prepared, if it is a `T`.
+    pub fn prepared<T: 'static>(&self) -> Option<&T> {
+        self.prepared.as_ref()?.downcast_ref()
     }
-}
 
-/// What decides about the bytes of a shared frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Form {
-    pub encoding: Encoding,
-    pub compressed: bool,
-}
-
-impl Form {
-    /// How many forms there are.
-    pub const COUNT: usize = 4;
-
-    /// Dense index below [`COUNT`](Self::COUNT).
-    pub fn index(self) -> usize {
-        self.encoding.index() * 2 + usize::from(self.compressed)
+    /// Before any shard sees the broadcast.
+    pub fn prepare(&mut self, prepare: &dyn Prepare) {
+        self.prepared = Some(prepare.prepare(self));
     }
 }
 

@@ -10,7 +10,7 @@ use fanwire_protocol::ErrorCode;
 use hashbrown::HashMap;
 use regex::Regex;
 
-use crate::options::Namespace;
+use crate::options::{ChannelOptions, Namespace};
 
 pub(crate) use build::compile;
 pub use permission::{SubscribeDecision, Who, check_data, may_publish};
@@ -27,8 +27,20 @@ pub struct Channels {
     namespaces: HashMap<String, Rules>,
 }
 
+/// Names one namespace of a node: 0 is for channels without one, then those of `ChannelOptions::namespaces` in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NamespaceId(pub u16);
+
+impl NamespaceId {
+    /// All of them with their options, in the order of the ids.
+    pub fn all(options: &ChannelOptions) -> impl Iterator<Item = &Namespace> {
+        std::iter::once(&options.without_namespace).chain(&options.namespaces)
+    }
+}
+
 #[derive(Debug)]
 struct Rules {
+    id: NamespaceId,
     namespace: Namespace,
     channel_regex: Option<Regex>,
 }
@@ -63,6 +75,12 @@ impl Channels {
             None => channel.is_ascii(),
         };
         if valid { Ok(&rules.namespace) } else { Err(ErrorCode::BAD_REQUEST) }
+    }
+
+    /// The namespace a name belongs to; that of channels without one when it is unknown.
+    pub(crate) fn namespace_id(&self, channel: &str) -> NamespaceId {
+        self.rules(self.split(channel).namespace)
+            .map_or_else(NamespaceId::default, |rules| rules.id)
     }
 
     /// Whether the name starts with `channel.private_prefix`: clients need a subscription token.

@@ -3,15 +3,15 @@
 //! Uses: `registry`, inboxes. Never: encodes; who gets a broadcast inside a shard is the hub's business.
 //! Change here: the way from broker to shards. Order is promised by the broker and only kept here.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use fanwire_protocol::Publication;
 use parking_lot::RwLock;
 
-use crate::broadcast::Broadcast;
+use crate::broadcast::{Broadcast, Prepare};
 use crate::notice::{Inbox, Notice, ShardId};
-use crate::registry::Registry;
+use crate::registry::{Listeners, Registry};
 
 /// Takes publications from a broker.
 ///
@@ -27,11 +27,12 @@ pub(crate) struct Door {
     registry: Arc<Registry>,
     /// By shard id.
     inboxes: RwLock<Vec<Arc<dyn Inbox>>>,
+    prepare: OnceLock<Arc<dyn Prepare>>,
 }
 
 impl Door {
     pub(crate) fn new(registry: Arc<Registry>) -> Self {
-        Self { registry, inboxes: RwLock::default() }
+        Self { registry, inboxes: RwLock::default(), prepare: OnceLock::new() }
     }
 
     /// Adds the inbox of a further shard.
@@ -40,6 +41,10 @@ impl Door {
         let shard = ShardId(inboxes.len().try_into().expect("at most 65,536 shards"));
         inboxes.push(inbox);
         shard
+    }
+
+    pub(crate) fn prepare_with(&self, prepare: Arc<dyn Prepare>) {
+        assert!(self.prepare.set(prepare).is_ok(), "broadcasts are prepared by one shell");
     }
 
     /// Tells every shard.
@@ -55,9 +60,14 @@ impl Deliver for Door {
         let Some(listeners) = self.registry.listeners(channel) else {
             return; // nobody listens: nothing is made, nothing is encoded
         };
-        let broadcast = Arc::new(Broadcast::new(listeners.channel, publication, accepted_at));
+        let Listeners { channel, namespace, shards } = listeners;
+        let mut broadcast = Broadcast::new(channel, namespace, publication, accepted_at);
+        if let Some(prepare) = self.prepare.get() {
+            broadcast.prepare(prepare.as_ref());
+        }
+        let broadcast = Arc::new(broadcast);
         let inboxes = self.inboxes.read();
-        for shard in listeners.shards {
+        for shard in shards {
             inboxes[usize::from(shard.0)].push(Notice::Broadcast(Arc::clone(&broadcast)));
         }
     }

@@ -26,8 +26,9 @@ mod wheel;
 
 pub use fanwire_protocol as protocol;
 
-pub use broadcast::{Broadcast, Form};
+pub use broadcast::{Broadcast, Prepare, Prepared};
 pub use broker::{Position, PublishOptions};
+pub use channel::NamespaceId;
 pub use counters::{CommandKind, Counter, HubCounters};
 pub use deliver::Deliver;
 pub use hub::Hub;

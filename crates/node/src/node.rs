@@ -9,6 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use fanwire_protocol::{Disconnect, ErrorCode, Publication, UnsubscribeCode};
 
+use crate::broadcast::Prepare;
 use crate::broker::{Broker, MemoryBroker, Position, PublishOptions};
 use crate::channel::{Channels, check_data};
 use crate::clock::Clock;
@@ -109,6 +110,19 @@ impl Node {
         self.door.attach(inbox)
     }
 
+    /// Lets `prepare` add the shell's part to every broadcast; before the first connection, and once.
+    ///
+    /// # Panics
+    /// At the second call.
+    pub fn prepare_with(&self, prepare: Arc<dyn Prepare>) {
+        self.door.prepare_with(prepare);
+    }
+
+    /// Whether a channel has subscribers on this node.
+    pub fn has_listeners(&self, channel: &str) -> bool {
+        self.registry.has_listeners(channel)
+    }
+
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -193,7 +207,8 @@ impl Node {
 
     /// One more subscriber of `channel` on `shard`; returns the one copy of the name.
     pub(crate) fn join(&self, channel: &str, shard: ShardId) -> Arc<str> {
-        self.registry.join(channel, shard, || self.broker.subscribe(channel))
+        let namespace = || self.channels.namespace_id(channel);
+        self.registry.join(channel, shard, namespace, || self.broker.subscribe(channel))
     }
 
     /// One subscriber of `channel` less on `shard`.

@@ -122,6 +122,60 @@ pub struct Namespace {
     pub allow_publish_for_anonymous: bool,
     /// Read the list of users after `user_boundary`.
     pub allow_user_limited_channels: bool,
+    /// How publications are compressed; the node only keeps it for its shell.
+    pub compression: CompressionPolicy,
+}
+
+/// How the publications of a namespace are compressed for clients that can take it (`compression`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CompressionPolicy {
+    /// "": `Context`, except where clients may publish that may not read; see [`Namespace::compression_policy`].
+    #[default]
+    Unset,
+    /// Each publication against the ones before it in its channel.
+    Context,
+    /// Each publication by itself.
+    Standalone,
+    /// Not at all.
+    Off,
+}
+
+impl CompressionPolicy {
+    /// The values of the configuration key, as [`parse`](Self::parse) reads them.
+    pub const NAMES: [&'static str; 4] = ["", "context", "standalone", "off"];
+
+    /// Reads the value of the configuration key; `None` for anything not in [`NAMES`](Self::NAMES).
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "" => Some(Self::Unset),
+            "context" => Some(Self::Context),
+            "standalone" => Some(Self::Standalone),
+            "off" => Some(Self::Off),
+            _ => None,
+        }
+    }
+}
+
+impl Namespace {
+    /// The policy in force; never `Unset`.
+    ///
+    /// Who publishes into a channel and watches the sizes of somebody else's compressed publications can test guesses
+    /// about the publications before his own (CRIME). Whoever may read the channel learns nothing that way, so context is
+    /// the default wherever publishing clients may read too, and where only the server API publishes.
+    ///
+    /// `is_private` is for channels with `channel.private_prefix`, which nobody reads without a token.
+    pub fn compression_policy(&self, is_private: bool) -> CompressionPolicy {
+        let some_may_not_read = is_private
+            || self.allow_user_limited_channels
+            || !self.allow_subscribe_for_client
+            || self.allow_publish_for_anonymous && !self.allow_subscribe_for_anonymous;
+        let blind_publishers = self.allow_publish_for_client && some_may_not_read;
+        match self.compression {
+            CompressionPolicy::Unset if blind_publishers => CompressionPolicy::Standalone,
+            CompressionPolicy::Unset => CompressionPolicy::Context,
+            set => set,
+        }
+    }
 }
 
 /// What the data of a publication must be (`publication_data_format`); violations get error 107.

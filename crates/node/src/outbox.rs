@@ -15,8 +15,11 @@ pub trait Outbox {
     /// One encoded reply or push of a private kind, unframed and not joined.
     fn send(&mut self, connection: ConnectionKey, message: &[u8]);
 
-    /// A publication. Hot: called once per subscriber, so it must not allocate per call. `connection` is the dense index.
-    fn deliver(&mut self, connection: u32, broadcast: &Arc<Broadcast>);
+    /// A publication. Hot: called once per subscriber, so it must not allocate per call.
+    ///
+    /// `connection` is the dense index. `place` tells the subscriptions of one connection apart, below
+    /// `client.channel_limit`; while a subscription lives it changes only when another one of the connection ends.
+    fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>);
 
     /// A native WebSocket ping frame, for sessions opened with [`crate::Hello::frame_ping`]; the answer is told to
     /// [`crate::Hub::pong`].

@@ -10,6 +10,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use crate::channel::NamespaceId;
 use crate::notice::ShardId;
 
 /// The listeners of all shards. Bounded by what it counts: it has no entry without a subscription or a connection.
@@ -24,13 +25,20 @@ pub(crate) struct Registry {
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pub(crate) channel: Arc<str>,
+    pub(crate) namespace: NamespaceId,
     pub(crate) shards: SmallVec<[ShardId; 8]>,
 }
 
 #[derive(Debug, Default)]
 struct ChannelStripe {
-    channels: HashMap<Arc<str>, Shares>,
+    channels: HashMap<Arc<str>, Entry>,
     subscriptions: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    namespace: NamespaceId,
+    shares: Shares,
 }
 
 /// How many subscribers each shard has; no zeros. Two shards fit without a heap block.
@@ -53,28 +61,36 @@ impl Registry {
 
     /// One more subscriber of `channel` on `shard`. Returns the shared name.
     ///
-    /// `first` runs under the lock when the node had no subscriber before, so that it and `last` of
+    /// The first one brings the channel's `namespace` along. `first` runs under the lock when the node had no subscriber before, so that it and `last` of
     /// [`leave`](Self::leave) are seen in the order in which they happened.
-    pub(crate) fn join(&self, channel: &str, shard: ShardId, first: impl FnOnce()) -> Arc<str> {
+    pub(crate) fn join(
+        &self,
+        channel: &str,
+        shard: ShardId,
+        namespace: impl FnOnce() -> NamespaceId,
+        first: impl FnOnce(),
+    ) -> Arc<str> {
         let mut stripe = self.channel_stripe(channel).lock();
         stripe.subscriptions += 1;
-        if let Some((name, shares)) = stripe.channels.get_key_value_mut(channel) {
-            match shares.iter_mut().find(|(id, _)| *id == shard) {
+        if let Some((name, entry)) = stripe.channels.get_key_value_mut(channel) {
+            match entry.shares.iter_mut().find(|(id, _)| *id == shard) {
                 Some((_, count)) => *count += 1,
-                None => shares.push((shard, 1)),
+                None => entry.shares.push((shard, 1)),
             }
             return Arc::clone(name);
         }
         first();
         let name: Arc<str> = channel.into();
-        stripe.channels.insert(Arc::clone(&name), SmallVec::from_slice(&[(shard, 1)]));
+        let shares = SmallVec::from_slice(&[(shard, 1)]);
+        stripe.channels.insert(Arc::clone(&name), Entry { namespace: namespace(), shares });
         name
     }
 
     /// One subscriber of `channel` less on `shard`; it must have joined. `last` runs under the lock when none is left.
     pub(crate) fn leave(&self, channel: &str, shard: ShardId, last: impl FnOnce()) {
         let mut stripe = self.channel_stripe(channel).lock();
-        let shares = stripe.channels.get_mut(channel).expect("who leaves has joined");
+        let entry = stripe.channels.get_mut(channel).expect("who leaves has joined");
+        let shares = &mut entry.shares;
         let at = shares.iter().position(|(id, _)| *id == shard).expect("who leaves has joined");
         shares[at].1 -= 1;
         if shares[at].1 == 0 {
@@ -90,9 +106,14 @@ impl Registry {
     /// The shards with subscribers of `channel`; `None` when nobody listens. No allocation up to 8 shards.
     pub(crate) fn listeners(&self, channel: &str) -> Option<Listeners> {
         let stripe = self.channel_stripe(channel).lock();
-        let (name, shares) = stripe.channels.get_key_value(channel)?;
-        let shards = shares.iter().map(|(shard, _)| *shard).collect();
-        Some(Listeners { channel: Arc::clone(name), shards })
+        let (name, entry) = stripe.channels.get_key_value(channel)?;
+        let shards = entry.shares.iter().map(|(shard, _)| *shard).collect();
+        Some(Listeners { channel: Arc::clone(name), namespace: entry.namespace, shards })
+    }
+
+    /// Whether somebody listens to `channel`.
+    pub(crate) fn has_listeners(&self, channel: &str) -> bool {
+        self.channel_stripe(channel).lock().channels.contains_key(channel)
     }
 
     /// One more connection of `user`. `None` when it has `limit` already (0 = no limit). Returns the shared id.
@@ -127,8 +148,8 @@ impl Registry {
     /// Every channel with its number of subscribers, stripe by stripe: not one moment for all of them.
     pub(crate) fn each_channel(&self, mut see: impl FnMut(&str, u32)) {
         for stripe in &self.channels {
-            for (channel, shares) in &stripe.lock().channels {
-                see(channel, shares.iter().map(|(_, count)| count).sum());
+            for (channel, entry) in &stripe.lock().channels {
+                see(channel, entry.shares.iter().map(|(_, count)| count).sum());
             }
         }
     }

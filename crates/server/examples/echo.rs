@@ -3,7 +3,7 @@
 //! Uses the library alone; what it shows is also what the conformance suites run against.
 //! Changed here: nothing but the set-up. The echo itself is `fanwire::echo`.
 //!
-//! `cargo run --release --example echo -- 127.0.0.1:9001`
+//! `cargo run --release --example echo -- 127.0.0.1:9001 [--dedicated]`
 #![forbid(unsafe_code)]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration, time::Instant};
@@ -27,20 +27,21 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address: SocketAddr =
         std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:9001").parse()?;
     let settings = Settings {
-        shards: 1,
         queue_bytes_max: 4 * MESSAGE_BYTES_MAX,
         slow_close: (1008, "slow"),
         write_timeout: Duration::from_secs(30),
         compression_min_bytes: 0,
-        compression_level: 6,
         message_bytes_max: MESSAGE_BYTES_MAX,
         inflated_bytes_max: MESSAGE_BYTES_MAX,
         fragments_max: 1 << 20,
+        ..Settings::default()
     };
     let endpoint = Arc::new(Endpoint {
         shards: Shards::start(&settings, |_| Echo)?,
         compression: extension::Settings { enabled: true },
         compression_apple: false,
+        compression_dedicated: std::env::args().any(|argument| argument == "--dedicated"),
+        distrust: settings.distrust.clone(),
         subprotocols: &[],
         allowed_origins: None,
         connection_limit: 0,

@@ -92,6 +92,11 @@ pub struct WebsocketOptions {
     pub compression_level: u8,
     /// Answer offers of Apple's NSURLSession too.
     pub compression_apple: bool,
+    /// Bytes for the histories of channels, and for compressors of single connections.
+    pub compression_memory_max: usize,
+    /// Inflate every compressed frame before it is sent, and compare.
+    pub compression_verify: bool,
+    pub compression_dedicated: DedicatedOptions,
     /// Bytes of one incoming message on the wire; longer → close 1009.
     pub message_size_limit: usize,
     /// Bytes of one incoming message after inflating; 0 = ten times `message_size_limit`.
@@ -100,6 +105,18 @@ pub struct WebsocketOptions {
     pub fragments_max: u32,
     /// How long a write may make no progress before the connection is closed.
     pub write_timeout: Duration,
+}
+
+/// `websocket.compression_dedicated.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DedicatedOptions {
+    /// A compressor for each connection that allows it, instead of frames shared between connections.
+    pub enabled: bool,
+    /// 9 to 15.
+    pub window_bits: u8,
+    /// 1 to 9.
+    pub memory_level: u8,
+    pub strategy: fanwire_deflate::Strategy,
 }
 
 /// `http_api.*`

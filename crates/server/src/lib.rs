@@ -13,6 +13,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod budget;
+pub mod compression;
 pub mod config;
 pub mod echo;
 pub mod example;

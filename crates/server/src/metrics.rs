@@ -3,6 +3,7 @@
 //! Uses prometheus-client through `page`; reads relaxed, so a scrape never slows a shard.
 //! Changed here: names, labels and help of metrics. What is counted lives beside the code that counts.
 
+mod compression;
 mod page;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -14,6 +15,7 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, regis
 
 use self::page::{Labels, Page};
 use crate::{
+    compression::Contexts,
     realtime::Shards,
     shard::counters::{Histogram, ShardCounters, Traffic},
 };
@@ -36,6 +38,7 @@ struct Sources {
     node: Arc<Node>,
     shards: Arc<Shards>,
     hubs: Arc<Mutex<Vec<Arc<HubCounters>>>>,
+    contexts: Arc<Contexts>,
     api: Arc<Api>,
 }
 
@@ -45,9 +48,10 @@ impl Metrics {
         node: Arc<Node>,
         shards: Arc<Shards>,
         hubs: Arc<Mutex<Vec<Arc<HubCounters>>>>,
+        contexts: Arc<Contexts>,
         api: Arc<Api>,
     ) -> Self {
-        let sources = Arc::new(Sources { node, shards, hubs, api });
+        let sources = Arc::new(Sources { node, shards, hubs, contexts, api });
         let mut registry = Registry::with_prefix("fanwire");
         registry.register_collector(Box::new(Scrape(sources.clone())));
         Self { sources, registry }
@@ -92,6 +96,7 @@ impl Collector for Scrape {
         self.traffic(&mut page)?;
         self.shards(&mut page)?;
         self.hubs(&mut page)?;
+        compression::write(&self.0.contexts, self.0.node.options(), &mut page)?;
         self.api(&mut page)
     }
 }
@@ -147,7 +152,7 @@ impl Scrape {
 
     fn shards(&self, page: &mut Page<'_, '_>) -> fmt::Result {
         type Read = fn(&ShardCounters) -> u64;
-        let rows: [(&str, &str, Read); 8] = [
+        let rows: [(&str, &str, Read); 9] = [
             ("transport_connections_opened", "Connections opened", |c| c.opened.value()),
             ("transport_connections_closed", "Connections closed", |c| c.closed.value()),
             ("transport_writes", "System calls that wrote", |c| c.writes.value()),
@@ -159,6 +164,11 @@ impl Scrape {
                 c.queue_overflows.value()
             }),
             ("transport_write_timeouts", "Clients closed as stuck", |c| c.write_timeouts.value()),
+            (
+                "transport_verify_failures",
+                "Frames that websocket.compression_verify held back",
+                |c| c.verify_failures.value(),
+            ),
             ("shard_turns", "Turns of all shard loops", |c| c.turns.value()),
         ];
         for (name, help, read) in rows {

@@ -3,15 +3,20 @@
 //! Uses `node` for every decision and `ws` for frames; never a socket, never a rule of its own.
 //! Changed here: how the hub's effects become frames. What a session does lives in `node`, how frames leave in `shard`.
 
+mod frames;
+
 use std::{sync::Arc, time::Instant};
 
-use bytes::Bytes;
 use fanwire_node::{
-    Broadcast, ConnectionKey, Form, Hello, Hub, HubCounters, Inbox, Node, Notice, Outbox, ShardId,
+    Broadcast, ConnectionKey, Hello, Hub, HubCounters, Inbox, Node, Notice, Outbox, ShardId,
 };
 use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
 
-use crate::shard::{self, Application, Frame, Key, Message, Opcode, Outlet};
+use self::frames::Frames;
+use crate::{
+    compression::Contexts,
+    shard::{self, Application, Key, Message, Outlet},
+};
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
 pub struct Realtime {
@@ -37,8 +42,10 @@ impl Inbox for ShardInbox {
 }
 
 impl Realtime {
-    pub fn new(node: Arc<Node>, shard: ShardId) -> Self {
-        Self { hub: Hub::new(node, shard), joiner: Joiner::default(), frames: Frames::default() }
+    /// The application of one shard of `node`, whose broadcasts `contexts` prepares.
+    pub fn new(node: Arc<Node>, shard: ShardId, contexts: Arc<Contexts>) -> Self {
+        let frames = Frames::new(contexts);
+        Self { hub: Hub::new(node, shard), joiner: Joiner::default(), frames }
     }
 
     pub fn counters(&self) -> Arc<HubCounters> {
@@ -66,11 +73,15 @@ impl Application for Realtime {
     }
 
     fn notice(&mut self, notice: Notice, now: Instant, out: &mut Outlet) {
-        if let Notice::Broadcast(broadcast) = &notice {
-            out.note_latency(broadcast.accepted_at());
-        }
+        let broadcast = match &notice {
+            Notice::Broadcast(broadcast) => Some(Arc::clone(broadcast)),
+            _ => None,
+        };
         self.step(out, |hub, out| hub.notice(notice, now, out));
-        self.frames = Frames::default();
+        if let Some(broadcast) = broadcast {
+            out.note_latency(broadcast.accepted_at());
+            self.frames.finish(&broadcast);
+        }
     }
 
     fn pong(&mut self, key: Key, _now: Instant, _out: &mut Outlet) {
@@ -93,11 +104,6 @@ impl Application for Realtime {
         (Disconnect::SHUTDOWN.code, "shutdown")
     }
 }
-
-/// The frames of the broadcast being delivered, by form: copied once per shard out of the slots that all shards share,
-/// so that handing one to a connection touches no memory of another core.
-#[derive(Default)]
-struct Frames([Option<Frame>; Form::COUNT]);
 
 /// Messages of a private kind for one connection, waiting to leave in one WebSocket message (client protocol §2, §23).
 #[derive(Default)]
@@ -139,22 +145,9 @@ impl Outbox for HubOutlet<'_> {
         self.joiner.messages += 1;
     }
 
-    fn deliver(&mut self, connection: u32, broadcast: &Arc<Broadcast>) {
+    fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>) {
         self.send_joined();
-        let Some((is_binary, compression)) = self.out.form(connection) else { return };
-        let encoding = encoding(is_binary);
-        let message =
-            broadcast.message(encoding).expect("the hub delivers in encodings that exist");
-        let form = Form { encoding, compressed: compression.takes(message.len()) };
-        let frame = self.frames.0[form.index()].get_or_insert_with(|| {
-            let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };
-            let framer = self.out.framer();
-            let make = |message: &Bytes| {
-                Bytes::copy_from_slice(framer.frame(opcode, form.compressed, message))
-            };
-            Frame::from(&broadcast.frame(form, make)[..])
-        });
-        self.out.push(connection, frame.clone(), message.len());
+        self.frames.deliver(connection, place, broadcast, self.out);
     }
 
     fn ping(&mut self, connection: ConnectionKey) {

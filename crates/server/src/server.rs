@@ -17,12 +17,14 @@ use fanwire_ws::extension;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
+    budget::Budget,
+    compression::{ContextSettings, Contexts, Policies},
     config::Config,
     example,
     http::{listener, rate::Rate, routes, upgrade::Endpoint},
     metrics::Metrics,
     realtime::{Realtime, ShardInbox, Shards},
-    shard,
+    shard::{self, Distrust},
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
@@ -31,7 +33,7 @@ pub struct Server {
     shards: Arc<Shards>,
     api: Arc<Api>,
     http: JoinHandle<()>,
-    clock: JoinHandle<()>,
+    chores: [JoinHandle<()>; 2],
     stop: watch::Sender<bool>,
     shutdown_timeout: Duration,
 }
@@ -59,16 +61,22 @@ impl Server {
         raise_descriptor_limit();
         let address = resolve(&config).await?;
         let node = Node::new(config.node.clone()).map_err(StartError::Options)?;
+        let contexts = Arc::new(contexts(&config));
+        node.prepare_with(contexts.clone());
         let bind = |source| StartError::Bind { address, source };
         let listener = listener::bind(address).map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
-        let hubs = Arc::default();
-        let shards = start_shards(&config, &node, &hubs).map_err(StartError::Shards)?;
+        let (hubs, distrust) = Default::default();
+        let shards = start_shards(&config, &node, &contexts, &distrust, &hubs)
+            .map_err(StartError::Shards)?;
         let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
-        let clock = tokio::spawn(keep_time(node.clone()));
-        let metrics = Arc::new(Metrics::new(node, shards.clone(), hubs, api.clone()));
+        let chores = [
+            tokio::spawn(keep_time(node.clone())),
+            tokio::spawn(keep_house(node.clone(), contexts.clone())),
+        ];
+        let metrics = Arc::new(Metrics::new(node, shards.clone(), hubs, contexts, api.clone()));
         let parts = routes::Parts {
-            endpoint: endpoint(&config, shards.clone()),
+            endpoint: endpoint(&config, shards.clone(), distrust),
             api: api.clone(),
             metrics,
             demo_curl: demo_curl(&config, address),
@@ -76,7 +84,7 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let http = tokio::spawn(listener::serve(listener, routes::router(&config, parts), stopped));
         let shutdown_timeout = config.shutdown_timeout;
-        Ok(Self { address, shards, api, http, clock, stop, shutdown_timeout })
+        Ok(Self { address, shards, api, http, chores, stop, shutdown_timeout })
     }
 
     /// The address bound, with the port the system chose when 0 was configured.
@@ -88,7 +96,7 @@ impl Server {
     /// wave, and returns when all is done, or after `shutdown.timeout` at the latest.
     pub async fn shutdown(self) {
         self.api.close();
-        self.clock.abort();
+        self.chores.iter().for_each(JoinHandle::abort);
         let _ = self.stop.send(true);
         let stop = shard::Stop {
             spread: self.shutdown_timeout.mul_f64(SPREAD_SHARE),
@@ -113,6 +121,18 @@ async fn keep_time(node: Arc<Node>) {
     }
 }
 
+/// Gives memory of compression back that nobody uses, or to those who save more with it.
+async fn keep_house(node: Arc<Node>, contexts: Arc<Contexts>) {
+    let mut ticks = tokio::time::interval(Contexts::SWEEP_INTERVAL);
+    loop {
+        ticks.tick().await;
+        let (node, contexts) = (node.clone(), contexts.clone());
+        let sweep = move || contexts.sweep(|channel| node.has_listeners(channel));
+        // With very many channels it takes some milliseconds, which no request should wait for.
+        let _ = tokio::task::spawn_blocking(sweep).await;
+    }
+}
+
 /// The line on the demo page. Anybody may read that page, so it names the key in development mode only.
 fn demo_curl(config: &Config, address: SocketAddr) -> String {
     let line = example::curl(config, address);
@@ -125,12 +145,16 @@ fn demo_curl(config: &Config, address: SocketAddr) -> String {
 fn start_shards(
     config: &Config,
     node: &Arc<Node>,
+    contexts: &Arc<Contexts>,
+    distrust: &Arc<Distrust>,
     hubs: &Arc<parking_lot::Mutex<Vec<Arc<fanwire_node::HubCounters>>>>,
 ) -> io::Result<Arc<Shards>> {
     let (hub_node, hubs) = (node.clone(), hubs.clone());
-    let shards = Shards::start(&settings(config), move |number| {
+    let (settings, contexts) =
+        (settings(config, contexts.memory(), distrust.clone()), contexts.clone());
+    let shards = Shards::start(&settings, move |number| {
         let shard = ShardId(u16::try_from(number).expect("fewer shards than 65,536"));
-        let realtime = Realtime::new(hub_node.clone(), shard);
+        let realtime = Realtime::new(hub_node.clone(), shard, contexts.clone());
         hubs.lock().push(realtime.counters());
         realtime
     })?;
@@ -140,7 +164,17 @@ fn start_shards(
     Ok(shards)
 }
 
-fn settings(config: &Config) -> shard::Settings {
+fn contexts(config: &Config) -> Contexts {
+    let websocket = &config.websocket;
+    Contexts::new(ContextSettings {
+        policies: Policies::new(&config.node.channel),
+        level: websocket.compression_level,
+        min_bytes: websocket.compression_min_size,
+        memory: Budget::new(websocket.compression_memory_max),
+    })
+}
+
+fn settings(config: &Config, memory: &Arc<Budget>, distrust: Arc<Distrust>) -> shard::Settings {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let websocket = &config.websocket;
     let message_bytes_max = websocket.message_size_limit;
@@ -151,6 +185,15 @@ fn settings(config: &Config) -> shard::Settings {
         write_timeout: websocket.write_timeout,
         compression_min_bytes: websocket.compression_min_size,
         compression_level: websocket.compression_level,
+        compression_verify: websocket.compression_verify,
+        dedicated: shard::DedicatedSettings {
+            window_bits: websocket.compression_dedicated.window_bits,
+            memory_level: websocket.compression_dedicated.memory_level,
+            level: websocket.compression_level,
+            strategy: websocket.compression_dedicated.strategy,
+            memory: memory.clone(),
+        },
+        distrust,
         message_bytes_max,
         inflated_bytes_max: match websocket.decompressed_message_size_limit {
             0 => message_bytes_max.saturating_mul(10),
@@ -160,11 +203,13 @@ fn settings(config: &Config) -> shard::Settings {
     }
 }
 
-fn endpoint(config: &Config, shards: Arc<Shards>) -> Endpoint<Realtime> {
+fn endpoint(config: &Config, shards: Arc<Shards>, distrust: Arc<Distrust>) -> Endpoint<Realtime> {
     Endpoint {
         shards,
         compression: extension::Settings { enabled: config.websocket.compression },
         compression_apple: config.websocket.compression_apple,
+        compression_dedicated: config.websocket.compression_dedicated.enabled,
+        distrust,
         subprotocols: routes::SUBPROTOCOLS,
         allowed_origins: Some(config.client.allowed_origins.clone()),
         connection_limit: config.client.connection_limit,

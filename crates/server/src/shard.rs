@@ -6,12 +6,15 @@
 mod application;
 mod connection;
 pub mod counters;
+mod dedicated;
+mod distrust;
 mod framer;
 mod inbox;
 mod outlet;
 mod queue;
 mod stop;
 mod turn;
+mod window;
 
 use std::{
     io,
@@ -27,6 +30,8 @@ use std::{
 
 pub use application::{Application, Key, Message};
 use counters::ShardCounters;
+pub use dedicated::DedicatedSettings;
+pub use distrust::{Distrust, Peer};
 pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
 use inbox::Inboxes;
@@ -49,9 +54,35 @@ pub struct Settings {
     pub compression_min_bytes: usize,
     /// 1–9, as in zlib.
     pub compression_level: u8,
+    /// Compressors of single connections, for those with [`Compression::Dedicated`].
+    pub dedicated: DedicatedSettings,
+    /// Inflate every compressed frame before it is queued, and compare.
+    pub compression_verify: bool,
+    /// Peers whose inflater failed.
+    pub distrust: Arc<Distrust>,
     pub message_bytes_max: usize,
     pub inflated_bytes_max: usize,
     pub fragments_max: u32,
+}
+
+impl Default for Settings {
+    /// One shard with the defaults of the configuration.
+    fn default() -> Self {
+        Self {
+            shards: 1,
+            queue_bytes_max: 1 << 20,
+            slow_close: (1008, "slow"),
+            write_timeout: Duration::from_secs(1),
+            compression_min_bytes: 128,
+            compression_level: 6,
+            dedicated: DedicatedSettings::default(),
+            compression_verify: false,
+            distrust: Arc::default(),
+            message_bytes_max: 64 << 10,
+            inflated_bytes_max: 640 << 10,
+            fragments_max: 1 << 16,
+        }
+    }
 }
 
 /// The running shards of one application.

@@ -5,24 +5,60 @@
 
 use crate::extension::Agreement;
 
-/// How one connection's messages are compressed.
+/// How one connection's messages are compressed; `window_bits` is the peer's window, 9..=15.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compression {
     /// Never: every frame has RSV1 = 0.
     Raw,
     /// Each message by itself, in a frame that all such connections share.
-    Standalone,
-    /// The same, for a peer that asked for a window of 2^`window_bits` bytes, 9..=14.
-    StandaloneWithin { window_bits: u8 },
+    Standalone { window_bits: u8 },
+    /// Publications against earlier ones that are in the peer's window, in frames shared by all
+    /// connections that have them at the same place; other messages by themselves.
+    Context { window_bits: u8 },
+    /// Each message against all before, by a compressor of the connection's own.
+    Dedicated { window_bits: u8 },
 }
 
 impl Compression {
-    /// What `agreement` allows; no agreement is `Raw`.
+    /// What `agreement` allows to share; no agreement is `Raw`.
     pub fn of(agreement: Option<Agreement>) -> Self {
-        match agreement.map(|agreement| agreement.server_window_bits) {
+        match agreement {
             None => Self::Raw,
-            Some(15..) => Self::Standalone,
-            Some(window_bits) => Self::StandaloneWithin { window_bits },
+            Some(Agreement { server_no_context_takeover, server_window_bits, .. }) => {
+                let window_bits = server_window_bits;
+                match server_no_context_takeover {
+                    true => Self::Standalone { window_bits },
+                    false => Self::Context { window_bits },
+                }
+            }
+        }
+    }
+
+    /// The same without references from one message to another.
+    pub fn without_context(self) -> Self {
+        match self {
+            Self::Context { window_bits } | Self::Dedicated { window_bits } => {
+                Self::Standalone { window_bits }
+            }
+            other => other,
+        }
+    }
+
+    /// With a compressor of its own where references between messages are allowed.
+    pub fn dedicated(self) -> Self {
+        match self {
+            Self::Context { window_bits } => Self::Dedicated { window_bits },
+            other => other,
+        }
+    }
+
+    /// The peer's window, if messages to it are compressed.
+    pub fn window_bits(self) -> Option<u8> {
+        match self {
+            Self::Raw => None,
+            Self::Standalone { window_bits }
+            | Self::Context { window_bits }
+            | Self::Dedicated { window_bits } => Some(window_bits),
         }
     }
 
@@ -33,9 +69,10 @@ impl Compression {
     /// (RFC 7692 §7.1.2.1). Otherwise the message goes out raw, which is always allowed (§6).
     pub fn takes(self, message_bytes: usize) -> bool {
         match self {
-            Self::Raw => false,
-            Self::Standalone => true,
-            Self::StandaloneWithin { window_bits } => message_bytes <= 1 << window_bits,
+            Self::Raw | Self::Dedicated { .. } => false,
+            Self::Standalone { window_bits } | Self::Context { window_bits } => {
+                window_bits == 15 || message_bytes <= 1 << window_bits
+            }
         }
     }
 }

@@ -38,6 +38,26 @@ pub fn encode_close(code: u16, reason: &str, out: &mut Vec<u8>) {
     encode(Opcode::Close, false, &payload[..2 + reason.len()], out);
 }
 
+/// Whether a frame that [`encode`] made holds a compressed message (RFC 7692 §6).
+pub fn is_compressed(frame: &[u8]) -> bool {
+    frame.first().is_some_and(|head| head & RSV1 != 0)
+}
+
+/// What kind of message a frame that [`encode`] made begins.
+pub fn opcode(frame: &[u8]) -> Option<Opcode> {
+    frame.first().and_then(|head| Opcode::of(head & OPCODE))
+}
+
+/// What follows the header of a frame that [`encode`] made.
+pub fn payload(frame: &[u8]) -> &[u8] {
+    let header_bytes = match frame.get(1) {
+        Some(&LENGTH_16) => 4,
+        Some(&LENGTH_64) => 10,
+        _ => 2,
+    };
+    frame.get(header_bytes..).unwrap_or_default()
+}
+
 /// What a frame is (RFC 6455 §5.2); the values are those on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]

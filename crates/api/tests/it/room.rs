@@ -160,7 +160,7 @@ impl Outbox for Heard {
         self.note(connection.index, String::from_utf8(message.to_vec()).expect("JSON is text"));
     }
 
-    fn deliver(&mut self, connection: u32, broadcast: &Arc<Broadcast>) {
+    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>) {
         let message = broadcast.message(Encoding::Json).expect("data is JSON");
         self.note(connection, String::from_utf8(message.to_vec()).expect("JSON is text"));
     }

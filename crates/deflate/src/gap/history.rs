@@ -151,6 +151,10 @@ impl History {
     pub(super) fn place(&self, publication: &Publication) -> Option<Place> {
         let start = publication.start.checked_sub(self.origin)?;
         let index = self.starts.binary_search(&u16::try_from(start).ok()?).ok()?;
+        let later = (self.starts.len() - 1 - index) as u64;
+        if publication.sequence + later != self.sequence {
+            return None; // another history's
+        }
         let start = start as usize;
         Some(Place { index, start, end: start + publication.bytes() })
     }

@@ -46,6 +46,29 @@ pub enum Depth {
     Run(u8),
 }
 
+impl Depth {
+    /// How many there are.
+    pub const COUNT: usize = 3 + RUNGS + WINDOWS;
+
+    /// All of them, in the order of their indices.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let rungs = (0..RUNGS as u8).map(Self::Run);
+        let windows = (8..8 + WINDOWS as u8).map(Self::AloneWithin);
+        [Self::Alone, Self::Newest, Self::Several].into_iter().chain(rungs).chain(windows)
+    }
+
+    /// Dense index below [`COUNT`](Self::COUNT).
+    pub fn index(self) -> usize {
+        match self {
+            Self::Alone => 0,
+            Self::Newest => 1,
+            Self::Several => 2,
+            Self::Run(rung) => 3 + usize::from(rung),
+            Self::AloneWithin(window_bits) => 3 + RUNGS + usize::from(window_bits - 8),
+        }
+    }
+}
+
 impl Publication {
     pub(super) fn new(sequence: u64, start: u64, bytes: u32) -> Self {
         let parses = std::array::from_fn(|_| OnceLock::new());
@@ -63,14 +86,16 @@ impl Publication {
     /// `make` asks the history, which may have gone on; then there is none, for anybody, and the
     /// message is to be sent standalone.
     pub fn parse(&self, depth: Depth, make: impl FnOnce() -> Option<Parse>) -> Option<&Parse> {
-        let slot = match depth {
-            Depth::Alone => 0,
-            Depth::Newest => 1,
-            Depth::Several => 2,
-            Depth::Run(rung) => 3 + usize::from(rung),
-            Depth::AloneWithin(window_bits) => 3 + RUNGS + usize::from(window_bits - 8),
-        };
-        self.parses[slot].get_or_init(|| make().map(Box::new)).as_deref()
+        self.parses[depth.index()].get_or_init(|| make().map(Box::new)).as_deref()
+    }
+
+    /// Whether some peer may get a frame of this depth.
+    pub fn offers(&self, depth: Depth) -> bool {
+        match depth {
+            Depth::Alone => true,
+            Depth::AloneWithin(window_bits) => self.bytes() > 1 << window_bits,
+            _ => self.depth(depth) > 0,
+        }
     }
 
     /// The number of earlier publications at this depth.

@@ -1,5 +1,5 @@
 //! Tests of broadcasts: made once, shared afterwards, no JSON where there is none.
-//! In: publications → out: their messages and frames, compared by address.
+//! In: publications → out: their messages, compared by address, and what a shell prepared.
 //! Uses: the public face and the slots themselves.
 //! Who gets a broadcast is tested in `tests/it`.
 
@@ -7,7 +7,7 @@ use super::*;
 
 fn broadcast(data: &'static str) -> Broadcast {
     let publication = Publication { data: data.into(), ..Publication::default() };
-    Broadcast::new("news".into(), publication, Instant::now())
+    Broadcast::new("news".into(), NamespaceId::default(), publication, Instant::now())
 }
 
 #[test]
@@ -27,33 +27,21 @@ fn data_that_is_not_json_has_no_json_message_but_a_protobuf_one() {
     assert!(broadcast.message(Encoding::Protobuf).is_some());
 }
 
-#[test]
-fn every_form_has_a_slot_of_its_own() {
-    let mut indices = Vec::new();
-    for encoding in Encoding::ALL {
-        for compressed in [false, true] {
-            indices.push(Form { encoding, compressed }.index());
-        }
+/// Prepares the number of publications so far.
+#[derive(Default)]
+struct Count(std::sync::atomic::AtomicU32);
+
+impl Prepare for Count {
+    fn prepare(&self, _broadcast: &Broadcast) -> Prepared {
+        Box::new(self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
     }
-    indices.sort_unstable();
-    assert_eq!(indices, (0..Form::COUNT).collect::<Vec<_>>());
 }
 
 #[test]
-fn a_frame_is_made_once_even_when_several_shards_ask() {
-    let broadcast = broadcast("1");
-    let made = std::sync::atomic::AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let form = Form { encoding: Encoding::Protobuf, compressed: true };
-                let frame = broadcast.frame(form, |message| {
-                    made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    message.clone()
-                });
-                assert!(!frame.is_empty());
-            });
-        }
-    });
-    assert_eq!(made.into_inner(), 1);
+fn what_the_shell_prepared_rides_along() {
+    let (count, mut broadcasts) = (Count::default(), [broadcast("1"), broadcast("2")]);
+    assert_eq!(broadcasts[0].prepared::<u32>(), None);
+    broadcasts.iter_mut().for_each(|broadcast| broadcast.prepare(&count));
+    assert_eq!(broadcasts.each_ref().map(Broadcast::prepared::<u32>), [Some(&0), Some(&1)]);
+    assert_eq!(broadcasts[0].prepared::<u64>(), None, "of another kind");
 }

@@ -6,7 +6,7 @@
 use hashbrown::HashMap;
 use regex::Regex;
 
-use super::{Channels, Rules};
+use super::{Channels, NamespaceId, Rules};
 use crate::options::{ChannelOptions, DataFormat, Namespace, OptionsError};
 
 impl Channels {
@@ -28,6 +28,7 @@ impl Channels {
             user_boundary: one_char(USER_BOUNDARY, &options.user_boundary)?,
             user_separator: one_char(USER_SEPARATOR, &options.user_separator)?,
             without_namespace: rules(
+                NamespaceId::default(),
                 &options.without_namespace,
                 format,
                 "channel.without_namespace",
@@ -48,7 +49,15 @@ fn namespaces(options: &ChannelOptions) -> Result<HashMap<String, Rules>, Option
         let name = &namespace.name;
         check_name(index, name, &options.namespace_boundary)?;
         let prefix_key = format!("channel.namespaces[{name}]");
-        let rules = rules(namespace, options.publication_data_format, &prefix_key)?;
+        let Ok(id) = u16::try_from(index + 1).map(NamespaceId) else {
+            let count = options.namespaces.len();
+            return Err(OptionsError::value(
+                "channel.namespaces",
+                count,
+                "at most 65,535 namespaces",
+            ));
+        };
+        let rules = rules(id, namespace, options.publication_data_format, &prefix_key)?;
         if namespaces.insert(name.clone(), rules).is_some() {
             let key = format!("channel.namespaces[{index}].name");
             return Err(OptionsError::Duplicate { key, value: name.clone() });
@@ -59,6 +68,7 @@ fn namespaces(options: &ChannelOptions) -> Result<HashMap<String, Rules>, Option
 
 /// One namespace with its pattern compiled and the global data format filled in.
 fn rules(
+    id: NamespaceId,
     namespace: &Namespace,
     format: DataFormat,
     prefix_key: &str,
@@ -68,7 +78,7 @@ fn rules(
         namespace.publication_data_format = format;
     }
     let channel_regex = compile(prefix_key, "channel_regex", &namespace.channel_regex)?;
-    Ok(Rules { namespace, channel_regex })
+    Ok(Rules { id, namespace, channel_regex })
 }
 
 /// Compiles a pattern; "" = none.

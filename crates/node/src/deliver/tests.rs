@@ -6,6 +6,8 @@
 use parking_lot::Mutex;
 
 use super::*;
+use crate::broadcast::Prepared;
+use crate::channel::NamespaceId;
 
 #[derive(Default)]
 struct Letters(Mutex<Vec<Notice>>);
@@ -29,7 +31,7 @@ fn door_with_two_shards() -> (Arc<Registry>, Door, [Arc<Letters>; 2]) {
 #[test]
 fn a_publication_goes_to_the_shards_that_listen_and_nowhere_else() {
     let (registry, door, [first, second]) = door_with_two_shards();
-    registry.join("a", ShardId(1), || ());
+    registry.join("a", ShardId(1), NamespaceId::default, || ());
     for channel in ["a", "b"] {
         door.deliver(channel, Publication::default(), Instant::now());
     }
@@ -44,4 +46,25 @@ fn an_order_of_the_api_goes_to_every_shard() {
     let disconnect = fanwire_protocol::Disconnect::FORCE_DISCONNECT;
     door.tell_all(&Notice::Disconnect { target: Default::default(), disconnect });
     assert!(letters.iter().all(|inbox| inbox.0.lock().len() == 1));
+}
+
+/// Prepares the name of the channel.
+struct Name;
+
+impl Prepare for Name {
+    fn prepare(&self, broadcast: &Broadcast) -> Prepared {
+        Box::new(broadcast.channel().to_string())
+    }
+}
+
+#[test]
+fn a_broadcast_is_prepared_before_a_shard_sees_it_and_knows_its_namespace() {
+    let (registry, door, [letters, _]) = door_with_two_shards();
+    door.prepare_with(Arc::new(Name));
+    registry.join("a", ShardId(0), || NamespaceId(7), || ());
+    door.deliver("a", Publication::default(), Instant::now());
+    let letters = letters.0.lock();
+    let [Notice::Broadcast(broadcast)] = &letters[..] else { panic!("one broadcast") };
+    assert_eq!(broadcast.prepared::<String>().expect("prepared"), "a");
+    assert_eq!(broadcast.namespace(), NamespaceId(7));
 }

@@ -31,7 +31,7 @@ impl Hub {
         }
         counters.deliveries.add(audience.list.len() as u64);
         for subscriber in &audience.list {
-            out.deliver(subscriber.connection, broadcast);
+            out.deliver(subscriber.connection, subscriber.place, broadcast);
         }
     }
 
@@ -50,7 +50,7 @@ impl Hub {
                 refused.extend(self.roster.key_at(subscriber.connection));
             } else {
                 self.counters().deliveries.add(1);
-                out.deliver(subscriber.connection, broadcast);
+                out.deliver(subscriber.connection, subscriber.place, broadcast);
             }
         }
         for key in refused {

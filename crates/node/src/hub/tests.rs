@@ -19,7 +19,7 @@ struct Ends(Vec<u16>);
 impl Outbox for Ends {
     fn send(&mut self, _connection: ConnectionKey, _message: &[u8]) {}
 
-    fn deliver(&mut self, _connection: u32, _broadcast: &Arc<Broadcast>) {}
+    fn deliver(&mut self, _connection: u32, _place: u32, _broadcast: &Arc<Broadcast>) {}
 
     fn ping(&mut self, _connection: ConnectionKey) {}
 

@@ -89,6 +89,58 @@ fn data_formats_are_read_by_their_configuration_names() {
 }
 
 #[test]
+fn compression_policies_are_read_by_their_configuration_names() {
+    use CompressionPolicy::{Context, Off, Standalone, Unset};
+    let parsed = CompressionPolicy::NAMES.map(CompressionPolicy::parse);
+    assert_eq!(parsed, [Unset, Context, Standalone, Off].map(Some));
+    assert_eq!(CompressionPolicy::parse("on"), None);
+}
+
+#[test]
+fn context_is_the_default_where_every_publisher_may_read() {
+    let policy = |is_private, change: fn(&mut Namespace)| {
+        let mut namespace = Namespace::default();
+        change(&mut namespace);
+        namespace.compression_policy(is_private)
+    };
+    let may_do_both: fn(&mut Namespace) = |namespace| {
+        namespace.allow_subscribe_for_client = true;
+        namespace.allow_publish_for_client = true;
+    };
+    assert_eq!(policy(false, |_| ()), CompressionPolicy::Context, "only backends publish");
+    assert_eq!(policy(true, |_| ()), CompressionPolicy::Context);
+    assert_eq!(policy(false, may_do_both), CompressionPolicy::Context);
+    assert_eq!(
+        policy(true, may_do_both),
+        CompressionPolicy::Standalone,
+        "a token is needed to read"
+    );
+    let subscribers = |namespace: &mut Namespace| namespace.allow_publish_for_subscriber = true;
+    assert_eq!(policy(false, subscribers), CompressionPolicy::Context, "who publishes has read");
+    let blind: [fn(&mut Namespace); 3] = [
+        |namespace| namespace.allow_publish_for_client = true,
+        |namespace| {
+            namespace.allow_subscribe_for_client = true;
+            namespace.allow_publish_for_client = true;
+            namespace.allow_publish_for_anonymous = true;
+        },
+        |namespace| {
+            namespace.allow_subscribe_for_client = true;
+            namespace.allow_publish_for_client = true;
+            namespace.allow_user_limited_channels = true;
+        },
+    ];
+    for change in blind {
+        assert_eq!(policy(false, change), CompressionPolicy::Standalone);
+    }
+    let set = |namespace: &mut Namespace| {
+        namespace.allow_publish_for_client = true;
+        namespace.compression = CompressionPolicy::Context;
+    };
+    assert_eq!(policy(false, set), CompressionPolicy::Context, "said is said");
+}
+
+#[test]
 fn debug_output_hides_secrets() {
     let token = TokenOptions {
         hmac_secret_key: "first secret".to_owned(),

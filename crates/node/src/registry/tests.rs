@@ -21,9 +21,9 @@ fn shards(registry: &Registry, channel: &str) -> Vec<u16> {
 #[test]
 fn a_channel_names_each_shard_once_as_long_as_it_has_subscribers_there() {
     let registry = Registry::new();
-    registry.join("a", FIRST, || ());
-    registry.join("a", FIRST, || ());
-    registry.join("a", SECOND, || ());
+    registry.join("a", FIRST, NamespaceId::default, || ());
+    registry.join("a", FIRST, NamespaceId::default, || ());
+    registry.join("a", SECOND, NamespaceId::default, || ());
     assert_eq!(shards(&registry, "a"), [0, 1]);
     registry.leave("a", FIRST, || ());
     assert_eq!(shards(&registry, "a"), [0, 1]);
@@ -39,7 +39,7 @@ fn the_broker_hears_of_the_first_and_the_last_subscriber_only() {
     let registry = Registry::new();
     let (first, last) = (Cell::new(0), Cell::new(0));
     for shard in [FIRST, SECOND, FIRST] {
-        registry.join("a", shard, || first.set(first.get() + 1));
+        registry.join("a", shard, NamespaceId::default, || first.set(first.get() + 1));
     }
     for shard in [SECOND, FIRST, FIRST] {
         assert_eq!(last.get(), 0);
@@ -51,8 +51,8 @@ fn the_broker_hears_of_the_first_and_the_last_subscriber_only() {
 #[test]
 fn everybody_shares_one_copy_of_a_name() {
     let registry = Registry::new();
-    let one = registry.join("a", FIRST, || ());
-    let other = registry.join("a", SECOND, || ());
+    let one = registry.join("a", FIRST, NamespaceId::default, || ());
+    let other = registry.join("a", SECOND, NamespaceId::default, || ());
     let delivered = registry.listeners("a").map(|listeners| listeners.channel);
     assert!(Arc::ptr_eq(&one, &other));
     assert!(delivered.is_some_and(|delivered| Arc::ptr_eq(&one, &delivered)));
@@ -64,8 +64,8 @@ fn everybody_shares_one_copy_of_a_name() {
 fn counts_add_up_over_stripes() {
     let registry = Registry::new();
     for number in 0..1_000 {
-        registry.join(&format!("channel {number}"), FIRST, || ());
-        registry.join(&format!("channel {}", number / 2), SECOND, || ());
+        registry.join(&format!("channel {number}"), FIRST, NamespaceId::default, || ());
+        registry.join(&format!("channel {}", number / 2), SECOND, NamespaceId::default, || ());
         registry.enter(&format!("user {}", number / 4), 0);
     }
     assert_eq!(registry.channel_counts(), (1_000, 2_000));

@@ -85,7 +85,7 @@ struct Count {
 impl Outbox for Count {
     fn send(&mut self, _connection: ConnectionKey, _message: &[u8]) {}
 
-    fn deliver(&mut self, _connection: u32, _broadcast: &Arc<Broadcast>) {
+    fn deliver(&mut self, _connection: u32, _place: u32, _broadcast: &Arc<Broadcast>) {
         self.deliveries += 1;
     }
 

@@ -1,12 +1,11 @@
-//! The route of one message (design §3) as far as it runs through protocol and node: steps 3 to 8 of the U.
+//! The route of one message (design §3) as far as it runs through protocol and node: steps 3 to 7 of the U.
 //! In: the bytes of one publish command → out: the bytes every subscriber shares.
-//! Uses: hubs and inboxes by hand. Never: sockets; the server walks the steps before 3 and after 8.
+//! Uses: hubs and inboxes by hand. Never: sockets; the server walks the steps before 3 and after 7.
 //! Change here: the walk.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use fanwire_node::{Broadcast, Form, Notice};
+use fanwire_node::{Broadcast, Notice};
 use fanwire_protocol::{Commands, Encoding, Request};
 
 use crate::script::hello;
@@ -26,8 +25,7 @@ fn the_route_of_one_message() {
     let (broadcast, letters) = step_5_broker_and_door_fill_the_inboxes(&world);
     // Out: meaning becomes bytes.
     step_6_hubs_know_who_gets_it(&mut world, &broadcast, letters);
-    let message = step_7_protocol_writes_the_envelope_once(&world, &broadcast);
-    step_8_a_frame_is_made_once_and_shared(&broadcast, &message);
+    step_7_protocol_writes_the_envelope_once(&world, &broadcast);
 }
 
 fn three_shards() -> World {
@@ -95,25 +93,12 @@ fn step_6_hubs_know_who_gets_it(
 }
 
 /// Once per encoding, whoever asks.
-fn step_7_protocol_writes_the_envelope_once(world: &World, broadcast: &Broadcast) -> Bytes {
+fn step_7_protocol_writes_the_envelope_once(world: &World, broadcast: &Broadcast) {
     for encoding in Encoding::ALL {
         let message = broadcast.message(encoding).expect("the data is JSON");
         assert!(std::ptr::eq(message, broadcast.message(encoding).expect("still")));
     }
-    let message = broadcast.message(Encoding::Json).expect("the data is JSON").clone();
+    let message = broadcast.message(Encoding::Json).expect("the data is JSON");
     let text = r#"{"push":{"channel":"news","pub":{"data":{"text":"hi"},"info":{"user":"","client":"ADA"}}}}"#;
-    assert_eq!(message, text.replace("ADA", world.id("ada")).into_bytes());
-    message
-}
-
-/// Whoever needs a form first makes it, everybody else shares it.
-fn step_8_a_frame_is_made_once_and_shared(broadcast: &Broadcast, message: &Bytes) {
-    let form = Form { encoding: Encoding::Json, compressed: false };
-    let made = broadcast.frame(form, |message| {
-        let length = u8::try_from(message.len()).expect("126 to 255 bytes");
-        Bytes::from([&[0x81, 126, 0, length], message.as_ref()].concat())
-    });
-    let shared = broadcast.frame(form, |_| unreachable!("made once"));
-    assert!(std::ptr::eq(made, shared));
-    assert_eq!(made[4..], message[..]);
+    assert_eq!(message[..], text.replace("ADA", world.id("ada")).into_bytes()[..]);
 }

@@ -289,7 +289,7 @@ impl Outbox for Record {
         self.effects.push((connection.index, Effect::Message(message.to_vec())));
     }
 
-    fn deliver(&mut self, connection: u32, broadcast: &Arc<Broadcast>) {
+    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>) {
         self.effects.push((connection, Effect::Publication(Arc::clone(broadcast))));
     }
 

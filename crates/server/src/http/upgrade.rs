@@ -3,10 +3,11 @@
 //! Uses `ws` for the rules and hyper for the switch; never decides who may connect beyond origin and limits.
 //! Changed here: the checks before the 101. What the connection then does lives in the shard's application.
 
-use std::{sync::Arc, time::Instant};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use axum::{
     body::Body,
+    extract::ConnectInfo,
     http::{HeaderMap, Request, Response, StatusCode, Version, header},
 };
 use fanwire_ws::{
@@ -18,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::{origin, patient::Patient, rate::Rate};
-use crate::shard::{self, Application, Arrival, Permit, Shards};
+use crate::shard::{self, Application, Arrival, Distrust, Peer, Permit, Shards};
 
 /// One WebSocket endpoint in front of the shards of an application.
 pub struct Endpoint<A: Application> {
@@ -26,6 +27,10 @@ pub struct Endpoint<A: Application> {
     pub compression: extension::Settings,
     /// Offer compression to Apple's NSURLSession stack too, whose inflater is known to break.
     pub compression_apple: bool,
+    /// Give connections that allow it a compressor of their own.
+    pub compression_dedicated: bool,
+    /// Peers that get no references between messages, because they failed at them.
+    pub distrust: Arc<Distrust>,
     /// Subprotocols this endpoint speaks.
     pub subprotocols: &'static [&'static str],
     /// Patterns of allowed origins; `None` checks nothing.
@@ -59,14 +64,16 @@ impl<A: Application> Endpoint<A> {
         let offers = values(request.headers(), header::SEC_WEBSOCKET_PROTOCOL);
         let subprotocol = handshake::choose_subprotocol(offers, self.subprotocols);
         let agreement = self.negotiate(request.headers());
+        let peer = peer(&request);
+        let compression = self.compression_of(agreement, peer);
         let Welcome { hello, is_binary } = welcome(&request, subprotocol);
         let on_upgrade = hyper::upgrade::on(&mut request);
         let shards = self.shards.clone();
+        let may_inflate = agreement.is_some();
+        let ticket = Ticket { hello, is_binary, compression, may_inflate, peer, permit };
         tokio::spawn(async move {
             match on_upgrade.await {
-                Ok(upgraded) => {
-                    hand_over(&shards, upgraded, Ticket { hello, is_binary, agreement, permit })
-                }
+                Ok(upgraded) => hand_over(&shards, upgraded, ticket),
                 Err(error) => tracing::debug!(%error, "a peer left during its handshake"),
             }
         });
@@ -100,13 +107,32 @@ impl<A: Application> Endpoint<A> {
         let offers = values(headers, header::SEC_WEBSOCKET_EXTENSIONS);
         extension::negotiate(offers, self.compression)
     }
+
+    fn compression_of(&self, agreement: Option<Agreement>, peer: Peer) -> Compression {
+        let compression = Compression::of(agreement);
+        if self.distrust.knows(peer, Instant::now()) {
+            return compression.without_context();
+        }
+        if self.compression_dedicated { compression.dedicated() } else { compression }
+    }
 }
+
+/// What tells a peer from others when it comes again.
+fn peer(request: &Request<Body>) -> Peer {
+    let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    let said = [header::USER_AGENT, FORWARDED_FOR].map(|name| request.headers().get(name));
+    Peer::of(&(address, said))
+}
+
+const FORWARDED_FOR: header::HeaderName = header::HeaderName::from_static("x-forwarded-for");
 
 /// What travels from the handshake to the shard, beside the socket.
 struct Ticket<H> {
     hello: H,
     is_binary: bool,
-    agreement: Option<Agreement>,
+    compression: Compression,
+    may_inflate: bool,
+    peer: Peer,
     permit: Permit,
 }
 
@@ -125,8 +151,9 @@ fn hand_over<A: Application>(
             socket,
             early: parts.read_buf.to_vec(),
             is_binary: ticket.is_binary,
-            compression: Compression::of(ticket.agreement),
-            may_inflate: ticket.agreement.is_some(),
+            compression: ticket.compression,
+            may_inflate: ticket.may_inflate,
+            peer: ticket.peer,
             hello: ticket.hello,
             permit: ticket.permit,
         }),

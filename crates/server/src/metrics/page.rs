@@ -39,6 +39,20 @@ impl Page<'_, '_> {
         Ok(())
     }
 
+    /// A counter of seconds; the name ends in `_seconds`.
+    pub(super) fn seconds<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: impl IntoIterator<Item = (Labels<N>, f64)>,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (labels, value) in rows {
+            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, f64, u64>(&value, None)?;
+        }
+        Ok(())
+    }
+
     /// Each row: labels, counts per bucket (not cumulated, one more than there are bounds), sum in seconds.
     pub(super) fn histogram<const N: usize>(
         &mut self,

@@ -11,7 +11,11 @@ use fanwire_protocol::Publication;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::shard::{Compression, Settings};
+use crate::{
+    budget::Budget,
+    compression::{ContextSettings, Policies},
+    shard::{Compression, Settings},
+};
 
 #[derive(Default)]
 struct Letters(Mutex<Vec<Notice>>);
@@ -29,7 +33,14 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression) -> u6
     options.client.insecure = true;
     let node = Node::new(options).expect("defaults are valid");
     let letters = Arc::new(Letters::default());
-    let mut realtime = Realtime::new(node.clone(), node.attach(letters.clone()));
+    let contexts = Arc::new(Contexts::new(ContextSettings {
+        policies: Policies::new(&node.options().channel),
+        level: 6,
+        min_bytes: 0,
+        memory: Budget::new(1 << 20),
+    }));
+    node.prepare_with(contexts.clone());
+    let mut realtime = Realtime::new(node.clone(), node.attach(letters.clone()), contexts);
     let mut out = Outlet::for_test(settings());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut peers = Vec::new();
@@ -55,6 +66,7 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression) -> u6
         .count_total
     };
     publish();
+    publish();
     let counted = publish();
     for peer in &mut peers {
         peer.set_read_timeout(Some(Duration::from_secs(5))).expect("a valid timeout");
@@ -65,7 +77,11 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression) -> u6
 
 #[test]
 fn a_broadcast_allocates_nothing_per_subscriber() {
-    for compression in [Compression::Raw, Compression::Standalone] {
+    for compression in [
+        Compression::Raw,
+        Compression::Standalone { window_bits: 15 },
+        Compression::Context { window_bits: 15 },
+    ] {
         let (few, many) = [20, 400].map(|n| allocations_per_broadcast(n, compression)).into();
         assert_eq!(few, many, "{compression:?}");
         assert!(many <= 8, "{compression:?}: {many} allocations for one publication");
@@ -77,15 +93,5 @@ fn hello() -> Hello {
 }
 
 fn settings() -> Settings {
-    Settings {
-        shards: 1,
-        queue_bytes_max: 1 << 20,
-        slow_close: (3008, "slow"),
-        write_timeout: Duration::from_secs(1),
-        compression_min_bytes: 0,
-        compression_level: 6,
-        message_bytes_max: 65_536,
-        inflated_bytes_max: 655_360,
-        fragments_max: 65_536,
-    }
+    Settings { compression_min_bytes: 0, ..Settings::default() }
 }

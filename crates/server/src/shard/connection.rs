@@ -1,12 +1,16 @@
-//! One connection at rest: a slab entry of about a hundred bytes, without buffers, tasks or compression state.
+//! One connection at rest: a slab entry of about two hundred bytes, without buffers, tasks or a compressor.
 //! In: a socket whose handshake is done → out: the state that `shard::outlet` and `shard::turn` work on.
 //! Uses the queue and the WebSocket reader; never decides anything.
 //! Changed here: what a connection consists of, and its life from open to gone.
 
+use fanwire_deflate::Shadow;
 use fanwire_ws::{Compression, Reader};
 use mio::net::TcpStream;
 
-use super::{application::Key, inbox::Permit, queue::Queue};
+use super::{
+    application::Key, dedicated::Context, distrust::Peer, inbox::Permit, queue::Queue,
+    window::Window,
+};
 
 pub(super) struct Connection {
     /// First, so that a place is free before the peer sees its connection end.
@@ -19,6 +23,12 @@ pub(super) struct Connection {
     pub(super) queue: Queue,
     pub(super) phase: Phase,
     pub(super) compression: Compression,
+    pub(super) peer: Peer,
+    pub(super) window: Window,
+    /// With `Compression::Dedicated`, from the first compressed message on.
+    pub(super) dedicated: Option<Box<Context>>,
+    /// With `Settings::compression_verify`, from the first compressed message on.
+    pub(super) shadow: Option<Box<Shadow>>,
     pub(super) is_binary: bool,
     /// In the list of connections to flush at the end of this turn.
     pub(super) is_dirty: bool,
@@ -64,6 +74,10 @@ impl Connection {
             queue: Queue::default(),
             phase: Phase::Open,
             compression,
+            peer: Peer::default(),
+            window: Window::default(),
+            dedicated: None,
+            shadow: None,
             is_binary: false,
             is_dirty: false,
             is_blocked: false,

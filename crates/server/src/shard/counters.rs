@@ -63,6 +63,8 @@ pub struct ShardCounters {
     pub protocol_failures: Counter,
     pub queue_overflows: Counter,
     pub write_timeouts: Counter,
+    /// Compressed frames that a peer could not have read, found by `Settings::compression_verify`.
+    pub verify_failures: Counter,
     pub turns: Counter,
     /// From a publication's acceptance to the end of the turn that wrote it.
     pub publish_latency: Histogram,

@@ -1,14 +1,15 @@
 //! Making frames of messages: raw, or compressed so that many connections can share the bytes (RFC 7692 §7.2.1).
-//! In: a message, and whether its receivers take compressed ones → out: one whole frame.
+//! In: a message or its payload, and whether its receivers take compressed ones → out: one whole frame.
 //! Uses `ws` for the header and `deflate` for the body; knows no connection.
 //! Changed here: when compressing pays. Which connection gets which frame lives in the application.
 
-use fanwire_deflate::Compressor;
+use fanwire_deflate::{Compressor, Dedicated, Scratch};
 use fanwire_ws::{Opcode, frame};
 
 /// One shard's frame maker; its buffers are used again for each message.
 pub struct Framer {
     compressor: Compressor,
+    scratch: Scratch,
     compression_min_bytes: usize,
     compressed: Vec<u8>,
     frame: Vec<u8>,
@@ -18,27 +19,62 @@ impl Framer {
     pub(super) fn new(level: u8, compression_min_bytes: usize) -> Self {
         Self {
             compressor: Compressor::new(level),
+            scratch: Scratch::default(),
             compression_min_bytes,
             compressed: Vec::new(),
             frame: Vec::new(),
         }
     }
 
-    /// The frame of `message`, valid until the next call; compressed only if its receivers can take that. A message that is small, or does not shrink, goes out raw, which
-    /// every receiver accepts: compression is chosen per message (RFC 7692 §6).
+    /// Whether a message is long enough to be compressed.
+    pub fn compresses(&self, message: &[u8]) -> bool {
+        message.len() >= self.compression_min_bytes
+    }
+
+    /// The frame of `message`, valid until the next call; compressed only if its receivers can take that. A message that
+    /// is small, or does not shrink, goes out raw, which every receiver accepts: compression is chosen per message
+    /// (RFC 7692 §6).
     pub fn frame(&mut self, opcode: Opcode, may_compress: bool, message: &[u8]) -> &[u8] {
-        self.frame.clear();
-        self.frame.shrink_to(KEPT_BYTES);
-        if may_compress && message.len() >= self.compression_min_bytes {
-            self.compressed.clear();
-            self.compressed.shrink_to(KEPT_BYTES);
+        if may_compress && self.compresses(message) {
+            self.clear();
             self.compressor.standalone(message, &mut self.compressed);
             if self.compressed.len() < message.len() {
-                frame::encode(opcode, true, &self.compressed, &mut self.frame);
-                return &self.frame;
+                return self.header(opcode);
             }
         }
+        self.clear();
         frame::encode(opcode, false, message, &mut self.frame);
+        &self.frame
+    }
+
+    /// The frame of a payload that `emit` appends to a buffer, valid until the next call.
+    pub fn compressed(&mut self, opcode: Opcode, emit: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
+        self.clear();
+        emit(&mut self.compressed);
+        self.header(opcode)
+    }
+
+    /// The frame of `message` in the context of `dedicated`, which from then on holds the message, whatever its size.
+    pub(super) fn dedicated(
+        &mut self,
+        opcode: Opcode,
+        dedicated: &mut Dedicated,
+        message: &[u8],
+    ) -> &[u8] {
+        self.clear();
+        dedicated.compress(message, &mut self.scratch, &mut self.compressed);
+        self.header(opcode)
+    }
+
+    fn clear(&mut self) {
+        for buffer in [&mut self.compressed, &mut self.frame] {
+            buffer.clear();
+            buffer.shrink_to(KEPT_BYTES);
+        }
+    }
+
+    fn header(&mut self, opcode: Opcode) -> &[u8] {
+        frame::encode(opcode, true, &self.compressed, &mut self.frame);
         &self.frame
     }
 }

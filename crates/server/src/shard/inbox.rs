@@ -17,7 +17,7 @@ use std::{
 use fanwire_ws::Compression;
 use parking_lot::Mutex;
 
-use super::INBOX_BYTES_MAX;
+use super::{INBOX_BYTES_MAX, distrust::Peer};
 
 /// A socket whose handshake is done, on its way to the shard that will own it.
 pub struct Arrival<H> {
@@ -29,6 +29,7 @@ pub struct Arrival<H> {
     pub compression: Compression,
     /// permessage-deflate was agreed, so the peer may send compressed messages.
     pub may_inflate: bool,
+    pub peer: Peer,
     pub hello: H,
     /// Counts the connection for as long as it lives.
     pub permit: Permit,

@@ -198,6 +198,7 @@ impl<A: Application> Turn<A> {
             arrival.permit,
         );
         connection.is_binary = arrival.is_binary;
+        connection.peer = arrival.peer;
         entry.insert(connection);
         self.out.counters.opened.add(1);
         self.application.open(key, arrival.hello, self.out.now, &mut self.out);

@@ -10,11 +10,11 @@ use std::{
         Arc, OnceLock,
         mpsc::{Receiver, Sender, channel},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use fanwire::shard::{
-    Application, Arrival, Compression, INBOX_BYTES_MAX, Inbox, Key, Letter, Message, Outlet,
+    Application, Arrival, Compression, INBOX_BYTES_MAX, Inbox, Key, Letter, Message, Outlet, Peer,
     Settings, Shards, prepare,
 };
 use parking_lot::Mutex;
@@ -97,7 +97,8 @@ fn shards_of_which_the_second_sticks() -> (Arc<Shards<Poster>>, Receiver<()>, Se
     let seen = inboxes.clone();
     let make =
         move |_| Poster { inboxes: seen.clone(), stuck: stuck.clone(), go_on: may_go_on.clone() };
-    let shards = Shards::start(&settings(), make).expect("two threads");
+    let shards =
+        Shards::start(&Settings { shards: 2, ..Settings::default() }, make).expect("two threads");
     inboxes.set(shards.inboxes().to_vec()).unwrap_or_else(|_| unreachable!("set once"));
     (shards, is_stuck, go_on)
 }
@@ -114,6 +115,7 @@ fn open(shards: &Shards<Poster>) -> TcpStream {
         is_binary: false,
         compression: Compression::Raw,
         may_inflate: false,
+        peer: Peer::default(),
         hello: (),
         permit: shards.permit(0).expect("no limit"),
     });
@@ -124,20 +126,6 @@ fn answer(socket: &mut TcpStream) -> [u8; 6] {
     let mut bytes = [0; 6];
     socket.read_exact(&mut bytes).expect("an answer");
     bytes
-}
-
-fn settings() -> Settings {
-    Settings {
-        shards: 2,
-        queue_bytes_max: 1 << 20,
-        slow_close: (3008, "slow"),
-        write_timeout: Duration::from_secs(1),
-        compression_min_bytes: 128,
-        compression_level: 1,
-        message_bytes_max: 65_536,
-        inflated_bytes_max: 655_360,
-        fragments_max: 65_536,
-    }
 }
 
 /// Text frames with a mask of zeros.

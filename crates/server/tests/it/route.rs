@@ -9,13 +9,10 @@ use std::{
 };
 
 use fanwire::{
-    node::{
-        Broadcast, ConnectionKey, Form, Hello, Hub, Inbox, Node, Notice, Options, Outbox, ShardId,
-    },
+    node::{Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, ShardId},
     protocol::{Disconnect, Encoding},
-    ws::{Event, Input, Limits, Opcode, Pool, Reader, frame},
+    ws::{Event, Input, Limits, Pool, Reader},
 };
-use fanwire_deflate::Compressor;
 
 /// What leaves the hub: messages of one connection, and publications for any.
 #[derive(Default)]
@@ -28,7 +25,7 @@ impl Outbox for Out {
     fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
         self.messages.push((connection.index, message.to_vec()));
     }
-    fn deliver(&mut self, connection: u32, broadcast: &Arc<Broadcast>) {
+    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>) {
         self.deliveries.push((connection, broadcast.clone()));
     }
     fn ping(&mut self, _: ConnectionKey) {}
@@ -86,14 +83,8 @@ fn the_route_of_one_message() {
     );
     assert_eq!(push.as_ptr(), broadcast.message(Encoding::Json).expect("again").as_ptr());
 
-    // 8: the frame of each form is made once, by whoever needs it first.
-    let form = Form { encoding: Encoding::Json, compressed: true };
-    let frame = broadcast.frame(form, |message| standalone(message).into());
-    assert_eq!(frame[0], 0xc1, "FIN, RSV1, text (RFC 7692 §6)");
-    let again = broadcast.frame(form, |_| panic!("made twice"));
-    assert_eq!(frame.as_ptr(), again.as_ptr());
-
-    // 9 is a write per dirty connection: see `traffic`, over sockets.
+    // 8: the frame is made once for all that can read the same; 9 is a write per dirty connection: see `traffic` and
+    // `context`, over sockets.
 }
 
 const LIMITS: Limits =
@@ -115,13 +106,6 @@ fn two_subscribers_are_at_rest(hub: &mut Hub, out: &mut Out, now: Instant) {
     hub.receive(key(0), commands, now, out);
     hub.receive(key(1), b"\x04\x08\x01\x22\x00\x0a\x08\x02\x2a\x06\x0a\x04news", now, out);
     assert_eq!(out.messages.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 0, 1, 1]);
-}
-
-fn standalone(message: &[u8]) -> Vec<u8> {
-    let (mut compressed, mut framed) = (Vec::new(), Vec::new());
-    Compressor::new(6).standalone(message, &mut compressed);
-    frame::encode(Opcode::Text, true, &compressed, &mut framed);
-    framed
 }
 
 fn key(index: u32) -> ConnectionKey {

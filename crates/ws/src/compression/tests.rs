@@ -28,6 +28,21 @@ fn a_message_beyond_the_peers_window_goes_out_raw() {
 }
 
 #[test]
+fn context_is_used_unless_the_peer_or_the_server_declines_it() {
+    // RFC 7692 §7.1.1.1
+    let of = |offer| Compression::of(negotiate([offer].into_iter(), Settings { enabled: true }));
+    let context = of("permessage-deflate; server_max_window_bits=12");
+    assert_eq!(context, Compression::Context { window_bits: 12 });
+    assert_eq!(context.without_context(), Compression::Standalone { window_bits: 12 });
+    assert_eq!(context.dedicated(), Compression::Dedicated { window_bits: 12 });
+    assert!(!context.dedicated().takes(1), "its window is its own");
+    let standalone = of("permessage-deflate; server_no_context_takeover");
+    assert_eq!(standalone, Compression::Standalone { window_bits: 15 });
+    assert_eq!(standalone.dedicated(), standalone);
+    assert_eq!(Compression::Raw.dedicated().without_context(), Compression::Raw);
+}
+
+#[test]
 fn the_state_of_a_connection_is_two_bytes() {
     assert!(size_of::<Compression>() <= 2);
 }

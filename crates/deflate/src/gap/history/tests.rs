@@ -103,3 +103,17 @@ fn a_publication_that_no_longer_fits_is_gone_after_resizing() {
     let next = history.publish(&[7; 500]).expect("a usual length");
     assert_eq!(next.depth(Depth::Several), 0);
 }
+
+#[test]
+fn a_publication_of_another_history_is_not_found() {
+    let mut histories = [History::new(4096, 1, 6), History::new(4096, 1, 6)];
+    let [one, other] = histories.each_mut().map(|history| history.publish(b"equal places"));
+    let (one, other) = (one.expect("short"), other.expect("short"));
+    assert!(histories[0].parse(&one, Depth::Alone).is_some());
+    assert!(histories[0].parse(&other, Depth::Alone).is_none());
+}
+
+#[test]
+fn depths_have_indices_in_their_order() {
+    assert!(Depth::all().map(Depth::index).eq(0..Depth::COUNT));
+}

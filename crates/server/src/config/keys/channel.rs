@@ -3,7 +3,7 @@
 //! Uses the kinds of `keys`. Never: lists of namespaces as such (`settings`).
 //! Change a default or a sentence here; the effects live in `fanwire_node::channel`.
 
-use fanwire_node::options::{DataFormat, Namespace};
+use fanwire_node::options::{CompressionPolicy, DataFormat, Namespace};
 
 use super::{COUNT_FROM_1, SWITCH, TEXT};
 use crate::config::Config;
@@ -41,11 +41,20 @@ rows! { NAMESPACE: Namespace;
         "Names such as `dialog#42,43` are only for the users they list.";
     "channel_regex", TEXT, "" => [channel_regex],
         "Regular expression for the part of the name after the namespace; empty allows ASCII names.";
+    "compression", COMPRESSION, "" => (|namespace, value| namespace.compression = compression(value)),
+        "Fanwire only: context compresses publications against earlier ones of their channel, standalone each by itself, off not at all; empty is context, except standalone where clients may publish that may not read.";
     "publication_data_format", DATA_FORMAT, "" => (|namespace, value| namespace.publication_data_format = data_format(value)),
         "What publications must hold: json, json_object or binary (anything); empty as channel.publication_data_format.";
 }
 
 const DATA_FORMAT: Kind = Kind::Choice(&DataFormat::NAMES);
+
+const COMPRESSION: Kind = Kind::Choice(&CompressionPolicy::NAMES);
+
+fn compression(value: Value) -> CompressionPolicy {
+    CompressionPolicy::parse(&String::land(value))
+        .expect("the row's choices are the policies' names")
+}
 
 fn data_format(value: Value) -> DataFormat {
     DataFormat::parse(&String::land(value)).expect("the row's choices are the format's names")

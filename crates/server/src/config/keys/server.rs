@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use fanwire_deflate::Strategy;
+
 use super::{BYTES, COUNT, DAY, PATH, PORT, SECRET, SWITCH, TEXT, duration, integer};
 use crate::config::Config;
 use crate::config::key::{Kind, Land, Value, rows};
@@ -36,6 +38,18 @@ rows! { SERVER: Config;
         "Compression effort, from 1 (fastest) to 9 (smallest); Centrifugo's default is 1.";
     "websocket.compression_apple", SWITCH, "false" => [websocket.compression_apple],
         "Fanwire only: compresses for Apple's NSURLSession too, whose implementation has known defects.";
+    "websocket.compression_memory_max", COUNT, "268435456" => [websocket.compression_memory_max],
+        "Fanwire only: bytes of memory for what publications of channels are compressed against; the channels that save most come first.";
+    "websocket.compression_verify", SWITCH, "false" => [websocket.compression_verify],
+        "Fanwire only: inflates every compressed frame before it is sent and compares; for tests and for tracking down trouble, at about 50 KB and one inflation per connection.";
+    "websocket.compression_dedicated.enabled", SWITCH, "false" => [websocket.compression_dedicated.enabled],
+        "Fanwire only: gives each connection a compressor of its own, for traffic that is not broadcast; its memory is part of websocket.compression_memory_max.";
+    "websocket.compression_dedicated.window_bits", integer(9, 15), "12" => [websocket.compression_dedicated.window_bits],
+        "Window of such a compressor: 2^bits bytes; it takes four times that.";
+    "websocket.compression_dedicated.memory_level", integer(1, 9), "5" => [websocket.compression_dedicated.memory_level],
+        "Table of such a compressor: it takes 2^(level + 9) bytes.";
+    "websocket.compression_dedicated.strategy", STRATEGY, "default" => (|config, value| config.websocket.compression_dedicated.strategy = strategy(value)),
+        "What such a compressor looks for: default, filtered, huffman_only, rle or fixed, as in zlib.";
     "websocket.message_size_limit", BYTES, "65536" => [websocket.message_size_limit],
         "Longest incoming message in bytes; a longer one closes the connection with 1009.";
     "websocket.decompressed_message_size_limit", COUNT, "0" => [websocket.decompressed_message_size_limit],
@@ -68,6 +82,12 @@ rows! { SERVER: Config;
         "Fanwire only: serves the demo page; on in development mode.";
     "demo.handler_prefix", PATH, "/" => [demo.handler_prefix],
         "Fanwire only: path of the demo page.";
+}
+
+const STRATEGY: Kind = Kind::Choice(&Strategy::NAMES);
+
+fn strategy(value: Value) -> Strategy {
+    Strategy::named(&String::land(value)).expect("the row's choices are the strategies' names")
 }
 
 const LOG_LEVEL: Kind = Kind::Choice(&["none", "trace", "debug", "info", "warn", "error", "fatal"]);

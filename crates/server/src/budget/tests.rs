@@ -1,0 +1,28 @@
+//! Tests of the memory budget: what is granted, refused and given back.
+//! In: sequences of wishes → out: bytes held.
+//! Uses the budget alone.
+//! Changed here: expectations of the accounting.
+
+use super::*;
+
+#[test]
+fn what_is_dropped_can_be_granted_again() {
+    let budget = Budget::new(100);
+    let one = budget.reserve(60).expect("there is room");
+    assert!(budget.reserve(41).is_none());
+    assert!(budget.was_short() && !budget.was_short(), "said once");
+    drop(one);
+    assert_eq!((budget.bytes(), budget.reserve(100).map(|all| all.bytes())), (0, Some(100)));
+}
+
+#[test]
+fn a_reservation_shrinks_always_and_grows_while_there_is_room() {
+    let budget = Budget::new(100);
+    let mut one = budget.reserve(60).expect("there is room");
+    let _other = budget.reserve(30).expect("there is room");
+    assert!(!one.resize(71) && one.bytes() == 60);
+    assert!(one.resize(70) && budget.bytes() == 100);
+    assert!(one.resize(10) && budget.bytes() == 40);
+    drop(one);
+    assert_eq!(budget.bytes(), 30);
+}

@@ -1,0 +1,258 @@
+//! The last publications of one channel, one history per encoding, and how long it may be.
+//! In: messages in the channel's order, wishes of shards → out: publications, parses made once.
+//! Uses `deflate::gap` and the memory budget; a lock per encoding that the publisher and the first parse of a depth take.
+//! Changed here: when a history begins, grows, rests and ends. Who has to give memory back is decided in `sweep`.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+    time::Instant,
+};
+
+use fanwire_deflate::gap::{Depth, History, Parse, Publication, Trial};
+use fanwire_protocol::Encoding;
+use parking_lot::Mutex;
+
+use super::{ContextSettings, NamespaceCounters};
+use crate::budget::Reservation;
+
+/// One channel's histories.
+#[derive(Default)]
+pub(crate) struct Channel([Lane; 2]);
+
+/// The history of one channel in one encoding.
+#[derive(Default)]
+pub(crate) struct Lane {
+    /// Some shard had a subscriber in context since the last sweep.
+    is_wanted: AtomicBool,
+    /// Depths that shards have asked for lately, a bit each: parsed by the publisher, so that no shard waits for another
+    /// and none comes too late.
+    depths: AtomicU32,
+    /// Deliveries in context since the last sweep.
+    deliveries: AtomicU64,
+    tracking: Mutex<Option<Tracking>>,
+}
+
+/// A history while there is one.
+struct Tracking {
+    history: History,
+    memory: Reservation,
+    /// Publications until the next trial.
+    trial_in: u32,
+    /// Publications left out because the last trial said that nothing is gained.
+    resting: u32,
+    /// The last trials together.
+    trial: Trial,
+    /// Something was published since the last sweep.
+    is_busy: bool,
+    /// Sweeps that found it unwanted, busy ones counted manifold.
+    unwanted: u32,
+}
+
+impl Channel {
+    pub(crate) fn lane(&self, encoding: Encoding) -> &Lane {
+        &self.0[encoding.index()]
+    }
+}
+
+impl Lane {
+    /// A subscriber in context took part.
+    pub(crate) fn want(&self) {
+        if !self.is_wanted.load(Relaxed) {
+            self.is_wanted.store(true, Relaxed);
+        }
+    }
+
+    /// `deliveries` subscribers got a frame of this depth.
+    pub(crate) fn delivered(&self, depth: Depth, deliveries: u64) {
+        let bit = 1 << depth.index();
+        if self.depths.load(Relaxed) & bit == 0 {
+            self.depths.fetch_or(bit, Relaxed);
+        }
+        self.deliveries.fetch_add(deliveries, Relaxed);
+    }
+
+    /// Adds a message to the history, if there is one or is to be one. Called in the channel's order.
+    pub(super) fn publish(
+        &self,
+        message: &[u8],
+        settings: &ContextSettings,
+        counters: &NamespaceCounters,
+    ) -> Option<Publication> {
+        let mut tracking = self.tracking.lock();
+        if tracking.is_none() && self.is_wanted.load(Relaxed) {
+            *tracking = Tracking::begin(message.len(), settings);
+        }
+        let tracking = tracking.as_mut()?;
+        tracking.is_busy = true;
+        if message.len() < settings.min_bytes || tracking.rests() {
+            return None;
+        }
+        let started = Instant::now();
+        tracking.make_room(message.len());
+        let publication = tracking.history.publish(message)?;
+        let depths = self.depths.load(Relaxed);
+        let wanted = Depth::all().filter(|depth| depths & (1 << depth.index()) != 0);
+        for depth in wanted.filter(|depth| publication.offers(*depth)) {
+            counters.parses.add(1);
+            publication.parse(depth, || tracking.history.parse(&publication, depth));
+        }
+        if tracking.try_out(&publication) {
+            self.depths.store(0, Relaxed);
+        }
+        counters.spent(started.elapsed());
+        Some(publication)
+    }
+
+    /// The publication parsed at one depth, by the publisher or, the first time, here. `None` when the history has gone
+    /// on too far: then for everybody.
+    pub(crate) fn parse<'a>(
+        &self,
+        publication: &'a Publication,
+        depth: Depth,
+        counters: &NamespaceCounters,
+    ) -> Option<&'a Parse> {
+        publication.parse(depth, || {
+            counters.parses.add(1);
+            self.tracking.lock().as_ref()?.history.parse(publication, depth)
+        })
+    }
+}
+
+impl Tracking {
+    /// A small history for messages of about this size; `None` without memory for it.
+    fn begin(message_bytes: usize, settings: &ContextSettings) -> Option<Self> {
+        let bytes_max = (message_bytes.min(BYTES_MAX) * FIRST_PUBLICATIONS).next_power_of_two();
+        let least = (message_bytes * 2).next_power_of_two();
+        let bytes_max = bytes_max.clamp(BYTES_MIN, FIRST_BYTES_MAX.max(least)).min(BYTES_MAX);
+        let memory = settings.memory.reserve(History::memory_for(bytes_max))?;
+        let history = History::new(bytes_max, 1, settings.level);
+        Some(Self {
+            history,
+            memory,
+            trial_in: FIRST_TRIAL,
+            resting: 0,
+            trial: Trial::default(),
+            is_busy: false,
+            unwanted: 0,
+        })
+    }
+
+    /// Counts down while nothing is gained. The first message after a rest is tried out at once.
+    fn rests(&mut self) -> bool {
+        self.resting = self.resting.saturating_sub(1);
+        self.resting > 0
+    }
+
+    /// Now and then: measures what depth and length are worth, and sets both. True when it did.
+    fn try_out(&mut self, publication: &Publication) -> bool {
+        self.trial_in = self.trial_in.saturating_sub(1);
+        if self.trial_in > 0 {
+            return false;
+        }
+        self.trial_in = TRIAL_INTERVAL;
+        let Some(trial) = self.history.trial(publication) else { return false };
+        self.trial.add(&trial);
+        let trial = self.trial;
+        self.history.set_depth(trial.depth());
+        if trial.is_incompressible() {
+            self.resting = REST;
+            self.trial_in = 1;
+        } else if trial.wants_more() {
+            self.resize(self.history.bytes_max() * 2);
+            self.trial_in = FIRST_TRIAL;
+        } else if trial.wants_less() {
+            self.resize(self.history.bytes_max() / 2);
+        }
+        true
+    }
+
+    /// Messages that became longer want a longer history.
+    fn make_room(&mut self, message_bytes: usize) {
+        let fits = ..=History::MESSAGE_BYTES_MAX;
+        if message_bytes > self.history.message_bytes_max() && fits.contains(&message_bytes) {
+            self.resize((message_bytes * 2).next_power_of_two());
+        }
+    }
+
+    /// Within the limits of histories and, when it is to be longer, of the budget.
+    fn resize(&mut self, bytes_max: usize) {
+        let bytes_max = bytes_max.clamp(BYTES_MIN, BYTES_MAX);
+        let bytes = History::memory_for(bytes_max);
+        if bytes_max != self.history.bytes_max()
+            && (bytes <= self.memory.bytes() || self.memory.resize(bytes))
+        {
+            self.history.resize(bytes_max);
+            self.memory.resize(bytes);
+        }
+    }
+}
+
+/// What a sweep learns and may do.
+impl Lane {
+    /// What was asked of this history since the last call; `None` without a history.
+    pub(super) fn take_use(&self) -> Option<Use> {
+        let is_wanted = self.is_wanted.swap(false, Relaxed);
+        let deliveries = self.deliveries.swap(0, Relaxed);
+        let mut tracking = self.tracking.lock();
+        let tracking = tracking.as_mut()?;
+        let is_busy = std::mem::take(&mut tracking.is_busy);
+        tracking.unwanted = match is_wanted {
+            true => 0,
+            false if is_busy => tracking.unwanted + IDLE_SWEEPS / 2,
+            false => tracking.unwanted + 1,
+        };
+        let saved_bytes = deliveries * tracking.trial.saved() as u64;
+        let is_over = tracking.unwanted >= IDLE_SWEEPS;
+        Some(Use { is_over, saved_bytes, memory: tracking.memory.bytes() })
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.tracking.lock().is_none() && !self.is_wanted.load(Relaxed)
+    }
+
+    /// Ends the history. Subscribers get the next publications standalone.
+    pub(super) fn end(&self) {
+        *self.tracking.lock() = None;
+    }
+
+    /// Halves the history, or ends it when it is the shortest already. Returns the bytes given back.
+    pub(super) fn shrink(&self) -> usize {
+        let mut slot = self.tracking.lock();
+        let Some(tracking) = slot.as_mut() else { return 0 };
+        let before = tracking.memory.bytes();
+        if tracking.history.bytes_max() <= BYTES_MIN {
+            *slot = None;
+            return before;
+        }
+        tracking.resize(tracking.history.bytes_max() / 2);
+        before - tracking.memory.bytes()
+    }
+}
+
+/// The use of a history between two sweeps.
+pub(super) struct Use {
+    /// Nobody takes part any more.
+    pub(super) is_over: bool,
+    pub(super) saved_bytes: u64,
+    pub(super) memory: usize,
+}
+
+/// A history begins with room for about this many publications.
+const FIRST_PUBLICATIONS: usize = 4;
+/// And with at most this, or two messages.
+const FIRST_BYTES_MAX: usize = 8 << 10;
+/// The shortest history: what 100,000 busy channels can have at the same time in the default budget.
+const BYTES_MIN: usize = 1 << 10;
+
+/// What the largest window of a decoder holds (RFC 7692 §7.1.2.1).
+const BYTES_MAX: usize = 32 << 10;
+
+/// Publications before the first trial, and after a history became longer.
+const FIRST_TRIAL: u32 = 16;
+/// Publications between trials: one trial costs about as much as ten parses.
+const TRIAL_INTERVAL: u32 = 256;
+/// Sweeps without a publication after which a history ends; one with publications that nobody took in context counts for
+/// half of them.
+const IDLE_SWEEPS: u32 = 60;
+/// Publications sent without context after a trial that gained nothing.
+const REST: u32 = 256;

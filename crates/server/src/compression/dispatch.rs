@@ -1,0 +1,74 @@
+//! The shell's part of one broadcast: frames that all shards share, and the publication's place in its channel's history.
+//! In: a broadcast just accepted → out: for each form a frame, made once by whoever needs it first; parses likewise.
+//! Uses write-once cells; a shard takes no lock but for a parse that nobody has made yet.
+//! Changed here: what shards share of a broadcast. Frames for one shard's connections are made in `realtime::frames`.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use fanwire_deflate::gap::Publication;
+use fanwire_node::options::CompressionPolicy;
+use fanwire_protocol::Encoding;
+
+use super::channel::{Channel, Lane};
+
+/// What is prepared once for all shards.
+pub(crate) struct Dispatch {
+    policy: CompressionPolicy,
+    frames: [OnceLock<Bytes>; Form::COUNT],
+    context: Option<(Arc<Channel>, [Option<Publication>; 2])>,
+}
+
+/// What decides about the bytes of a frame that refers to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Form {
+    pub(crate) encoding: Encoding,
+    pub(crate) compressed: bool,
+}
+
+impl Form {
+    /// How many forms there are.
+    pub(crate) const COUNT: usize = 4;
+
+    /// Dense index below [`COUNT`](Self::COUNT).
+    pub(crate) fn index(self) -> usize {
+        self.encoding.index() * 2 + usize::from(self.compressed)
+    }
+}
+
+impl Dispatch {
+    /// Of a channel without a history.
+    pub(super) fn new(policy: CompressionPolicy) -> Self {
+        Self { policy, frames: Default::default(), context: None }
+    }
+
+    /// Of a channel whose history holds the message in the encodings that have a publication.
+    pub(super) fn in_context(
+        channel: Arc<Channel>,
+        publications: [Option<Publication>; 2],
+    ) -> Self {
+        let context = Some((channel, publications));
+        Self { context, ..Self::new(CompressionPolicy::Context) }
+    }
+
+    pub(crate) fn policy(&self) -> CompressionPolicy {
+        self.policy
+    }
+
+    /// The frame of one form, made by `make` at the first call and shared afterwards.
+    pub(crate) fn frame(&self, form: Form, make: impl FnOnce() -> Bytes) -> &Bytes {
+        self.frames[form.index()].get_or_init(make)
+    }
+
+    /// The publication in the channel's history of one encoding, and that history.
+    pub(crate) fn publication(&self, encoding: Encoding) -> Option<(&Publication, &Lane)> {
+        let (channel, publications) = self.context.as_ref()?;
+        let publication = publications[encoding.index()].as_ref()?;
+        Some((publication, channel.lane(encoding)))
+    }
+
+    /// The channel's history of one encoding, also when this publication is not in it.
+    pub(crate) fn lane(&self, encoding: Encoding) -> Option<&Lane> {
+        self.context.as_ref().map(|(channel, _)| channel.lane(encoding))
+    }
+}

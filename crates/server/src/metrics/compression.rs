@@ -1,0 +1,75 @@
+//! The metrics of compression: per namespace what it saved and what it cost, and its memory.
+//! In: the sums of `compression` → out: rows of the page.
+//! Uses the page alone; channels are never named, so the number of series stays bounded.
+//! Changed here: names, labels and help. What is counted lives in `compression::counters`.
+
+use std::fmt;
+
+use fanwire_node::{NamespaceId, Options};
+
+use super::page::{Labels, Page};
+use crate::compression::{Contexts, Kind, NamespaceCounters};
+
+pub(super) fn write(
+    contexts: &Contexts,
+    options: &Options,
+    page: &mut Page<'_, '_>,
+) -> fmt::Result {
+    let names: Vec<&str> =
+        NamespaceId::all(&options.channel).map(|one| one.name.as_str()).collect();
+    let rows = || names.iter().map(|name| (*name).to_owned()).zip(contexts.counters());
+    let kinds = rows().flat_map(|(namespace, counters)| {
+        Kind::ALL.map(|kind| {
+            let labels = [("namespace", namespace.clone()), ("kind", kind.name().to_owned())];
+            (labels, counters.deliveries(kind))
+        })
+    });
+    let help = "Publications sent, by how they were compressed: newest, several and run refer to earlier ones";
+    page.counters("compression_deliveries", help, kinds)?;
+    for (name, help, read) in SUMS {
+        let values = rows().map(|(namespace, counters)| -> (Labels<1>, u64) {
+            ([("namespace", namespace)], read(counters))
+        });
+        page.counters(name, help, values)?;
+    }
+    let time = rows()
+        .map(|(namespace, counters)| ([("namespace", namespace)], counters.time().as_secs_f64()));
+    page.seconds("compression_time_seconds", "Time spent on compressing publications", time)?;
+    let memory = contexts.memory();
+    let gauges = [
+        ("compression_memory_bytes", "Memory of histories and compressors", memory.bytes()),
+        ("compression_memory_max_bytes", "websocket.compression_memory_max", memory.bytes_max()),
+        ("compression_channels", "Channels with a history", contexts.channels()),
+    ];
+    gauges.into_iter().try_for_each(|(name, help, value)| page.gauge(name, help, value))
+}
+
+type Read = fn(&NamespaceCounters) -> u64;
+
+const SUMS: [(&str, &str, Read); 5] = [
+    (
+        "compression_message_bytes",
+        "Bytes of publications sent, before compression and framing",
+        NamespaceCounters::message_bytes,
+    ),
+    (
+        "compression_frame_bytes",
+        "Bytes of their frames, headers included",
+        NamespaceCounters::frame_bytes,
+    ),
+    (
+        "compression_parses",
+        "Times a publication was parsed, once per depth needed on the node",
+        NamespaceCounters::parses,
+    ),
+    (
+        "compression_emits",
+        "Frames made of parses, once per shard and distinct gap",
+        NamespaceCounters::emits,
+    ),
+    (
+        "compression_gaps_refused",
+        "Frames that were not made because a publication had too many distinct gaps",
+        NamespaceCounters::gaps_refused,
+    ),
+];

@@ -1,0 +1,55 @@
+//! Compressors of single connections, for streams that are not broadcast (RFC 7692 §7.1.1.1).
+//! In: what the configuration allows, and the node's memory budget → out: a compressor for one connection, or none.
+//! Uses `deflate::Dedicated` and `budget`; never decides which connections want one.
+//! Changed here: what such a compressor takes. When it is made lives in `outlet`.
+
+use std::sync::Arc;
+
+use fanwire_deflate::{Dedicated, Strategy};
+
+use crate::budget::{Budget, Reservation};
+
+/// How compressors of single connections are made.
+#[derive(Clone, Debug)]
+pub struct DedicatedSettings {
+    /// Largest window in bits, 9–15; a peer may have asked for a smaller one.
+    pub window_bits: u8,
+    /// 1–9, as in zlib.
+    pub memory_level: u8,
+    /// 1–9, as in zlib.
+    pub level: u8,
+    pub strategy: Strategy,
+    /// What all compressors of the node take their memory from.
+    pub memory: Arc<Budget>,
+}
+
+impl Default for DedicatedSettings {
+    /// The defaults of the configuration, with a budget of its own.
+    fn default() -> Self {
+        Self {
+            window_bits: 12,
+            memory_level: 5,
+            level: 6,
+            strategy: Strategy::default(),
+            memory: Budget::new(256 << 20),
+        }
+    }
+}
+
+/// The compressor of one connection, with the memory it was granted.
+pub(super) struct Context {
+    pub(super) compressor: Dedicated,
+    _memory: Reservation,
+}
+
+impl DedicatedSettings {
+    /// A compressor for a peer with this window; `None` when the budget is spent.
+    pub(super) fn make(&self, window_bits: u8) -> Option<Box<Context>> {
+        let window_bits = window_bits.min(self.window_bits);
+        let bytes = (1 << (window_bits + 2)) + (1 << (self.memory_level + 9));
+        let memory = self.memory.reserve(bytes)?;
+        let compressor =
+            Dedicated::new(window_bits, self.memory_level, self.level).with_strategy(self.strategy);
+        Some(Box::new(Context { compressor, _memory: memory }))
+    }
+}

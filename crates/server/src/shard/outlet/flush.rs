@@ -1,0 +1,144 @@
+//! Writing: one system call per dirty connection at the end of a turn, and patience with sockets that do not take it.
+//! In: queues with frames → out: bytes on sockets; connections that are done or stuck are dropped.
+//! Uses sockets and the outlet's timers; never makes a frame and never calls the application.
+//! Changed here: when bytes leave. What they are is decided before they are queued.
+
+use std::{net::Shutdown, time::Instant};
+
+use rustix::{io::Errno, net::SendFlags};
+
+use super::{Outlet, closes::LINGER};
+use crate::shard::{
+    application::Key,
+    connection::{Connection, Phase},
+    queue::Lists,
+};
+
+impl Outlet {
+    /// The socket can take bytes again.
+    pub(in crate::shard) fn writable(&mut self, index: u32) {
+        if let Some(connection) = self.connections.get_mut(index as usize)
+            && std::mem::take(&mut connection.is_blocked)
+        {
+            self.mark_dirty(index);
+        }
+    }
+
+    /// Writes every dirty connection once, then drops the ones that are done. The last step of a turn.
+    pub(crate) fn flush(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for index in dirty.drain(..) {
+            self.flush_one(index);
+        }
+        self.dirty = dirty;
+        let now = Instant::now();
+        for accepted_at in self.latencies.drain(..) {
+            self.counters.publish_latency.observe(now.saturating_duration_since(accepted_at));
+        }
+        while let Some(index) = self.doomed.pop() {
+            self.connections.try_remove(index as usize);
+        }
+    }
+
+    /// Gives up on peers that did not close, and on sockets that did not move.
+    pub(in crate::shard) fn advance(&mut self) {
+        while let Some((deadline, key)) = self.lingering.front().copied()
+            && deadline <= self.now
+        {
+            self.lingering.pop_front();
+            self.abort(key);
+        }
+        while let Some((deadline, key, progress)) = self.stalled.front().copied()
+            && deadline <= self.now
+        {
+            self.stalled.pop_front();
+            self.check_stalled(key, progress);
+        }
+    }
+
+    pub(in crate::shard) fn next_deadline(&self) -> Option<Instant> {
+        let linger = self.lingering.front().map(|(deadline, _)| *deadline);
+        let stall = self.stalled.front().map(|(deadline, ..)| *deadline);
+        linger.into_iter().chain(stall).min()
+    }
+
+    pub(super) fn flush_one(&mut self, index: u32) {
+        let Some(connection) = self.connections.get_mut(index as usize) else { return };
+        connection.is_dirty = false;
+        match write(connection, &mut self.lists) {
+            Ok(written) => {
+                self.counters.of(connection.is_binary).wire_bytes_out.add(written as u64);
+                self.counters.writes.add(1);
+                self.after_write(index);
+            }
+            Err(_) => self.abort(self.connections[index as usize].key(index)),
+        }
+    }
+
+    fn after_write(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        if !connection.queue.is_empty() {
+            connection.is_blocked = true;
+            let watch = (
+                self.now + self.settings.write_timeout,
+                connection.key(index),
+                connection.progress,
+            );
+            self.stalled.push_back(watch);
+            if connection.phase == Phase::Done {
+                // Moving a little now and then keeps a connection, but not one that is over.
+                self.lingering.push_back((self.now + LINGER, connection.key(index)));
+            }
+            return;
+        }
+        match connection.phase {
+            Phase::Open | Phase::Closing => {}
+            Phase::Failed => {
+                // Half-closing lets the peer read the close frame before it sees the end of the stream.
+                let _ = connection.socket.shutdown(Shutdown::Write);
+            }
+            Phase::Done => self.doomed.push(index),
+        }
+    }
+
+    /// A connection that moved since and is blocked again has a later entry of its own. Before one is given up it gets
+    /// a last chance: after a long turn the poller may not have said yet that the socket moved.
+    fn check_stalled(&mut self, key: Key, progress: u32) {
+        let is_stuck = |c: &Connection| c.is_blocked && c.progress == progress;
+        match self.any(key) {
+            Some(connection) if is_stuck(connection) => connection.is_blocked = false,
+            _ => return,
+        }
+        self.flush_one(key.index);
+        if self.any(key).is_some_and(|connection| is_stuck(connection)) {
+            self.counters.write_timeouts.add(1);
+            self.abort(key);
+        }
+    }
+}
+
+/// Writes until the queue is empty or the socket blocks; returns the bytes written.
+///
+/// The calls go to the kernel directly: libc's are cancellation points, which costs 1 % of a delivery in a process with
+/// threads (`fanwire-bench fanout`).
+fn write(connection: &mut Connection, lists: &mut Lists) -> rustix::io::Result<usize> {
+    let mut total = 0;
+    while !connection.queue.is_empty() {
+        let result = match connection.queue.single() {
+            Some(slice) => rustix::net::send(&connection.socket, slice, SendFlags::NOSIGNAL),
+            None => rustix::io::writev(&connection.socket, &connection.queue.slices()),
+        };
+        match result {
+            Ok(0) => return Err(Errno::PIPE),
+            Ok(count) => {
+                total += count;
+                connection.progress = connection.progress.wrapping_add(1);
+                connection.queue.advance(count, lists);
+            }
+            Err(Errno::AGAIN) => break,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(total)
+}

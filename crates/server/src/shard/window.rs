@@ -1,0 +1,43 @@
+//! What one peer's inflater has in its window, as far as the shard remembers it (RFC 7692 §7.1.1.1).
+//! In: compressed messages in the order in which they are queued → out: what a publication's frame may refer to.
+//! Uses `deflate::gap`; never queues, never compresses.
+//! Changed here: the state per connection and subscription. Who moves it: `Outlet` alone, with every frame it queues.
+
+use fanwire_deflate::gap::{Counter, Publication, Reach, Reference};
+use smallvec::SmallVec;
+
+/// Positions in the window of one peer; empty until the first publication in context.
+#[derive(Default)]
+pub(super) struct Window {
+    counter: Counter,
+    /// By place of the subscription. What a former subscription left at a place does no harm: numbers of publications
+    /// are unique, so it is not taken for another channel's.
+    reaches: SmallVec<[Reach; 1]>,
+}
+
+impl Window {
+    /// What the frame of `publication` may refer to, for the subscription at `place` and a window of `window_bits`.
+    pub(super) fn reference(
+        &self,
+        place: u32,
+        publication: &Publication,
+        window_bits: u8,
+    ) -> Reference {
+        let reach = self.reaches.get(place as usize).copied().unwrap_or_default();
+        reach.reference(publication, self.counter, window_bits)
+    }
+
+    /// A compressed message of `message_bytes` was queued that is in no history.
+    pub(super) fn queued(&mut self, message_bytes: usize) {
+        self.counter.advance(message_bytes);
+    }
+
+    /// A publication was queued, compressed, for the subscription at `place`.
+    pub(super) fn queued_publication(&mut self, place: u32, publication: &Publication) {
+        let place = place as usize;
+        if self.reaches.len() <= place {
+            self.reaches.resize(place + 1, Reach::default());
+        }
+        self.reaches[place].queued(publication, &mut self.counter);
+    }
+}
