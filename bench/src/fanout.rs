@@ -13,16 +13,24 @@ use crate::generator::publisher::http_request;
 use crate::stats::{grouped, median};
 use crate::target::{API_KEY, fanwire_binary};
 use crate::{bare, machine};
-use round::{CHANNEL, Outcome, Round};
+use round::{Outcome, Round};
+use schedule::{Choice, channel};
 
 pub mod round;
+pub mod schedule;
 
 /// Deliveries per server CPU-second against the bare send loop, or with compression against without.
 #[derive(Args)]
 pub struct Fanout {
-    /// Subscribers of the one channel.
+    /// Connections.
     #[arg(long, default_value_t = 1_000)]
     subscribers: usize,
+    /// Channels that each of them subscribes to; each publication goes to one of all channels, at random.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    channels: u16,
+    /// Channels that there are; each subscriber has another choice of them. By default those it subscribes to.
+    #[arg(long, value_name = "COUNT")]
+    of: Option<u16>,
     /// Bytes of each publication's data.
     #[arg(long, default_value_t = 200)]
     bytes: usize,
@@ -86,10 +94,12 @@ impl Fanout {
             true => PathBuf::new(),
             false => fanwire_binary(self.server.clone())?,
         };
-        let publications = publications(&self.payloads()?);
+        let choice = self.choice()?;
+        let publications = publications(&self.payloads()?, choice.all)?;
         let round = Round {
             binary: &binary,
             publications: &publications,
+            choice,
             subscribers: self.subscribers,
             outstanding: self.outstanding,
             seconds: self.seconds,
@@ -115,6 +125,15 @@ impl Fanout {
             (_, true) => [fanwire(false), fanwire(true)],
             _ => [Contender::Bare, fanwire(self.compression)],
         }
+    }
+
+    fn choice(&self) -> Result<Choice> {
+        let each = usize::from(self.channels);
+        let all = self.of.map_or(each, usize::from);
+        ensure!(each <= all, "--channels {each}: there are only {all} (--of)");
+        let is_plain = all == 1 || self.compare_compression;
+        ensure!(is_plain, "the bare loop has one channel: say --compare-compression");
+        Ok(Choice { each, all })
     }
 
     fn payloads(&self) -> Result<Vec<String>> {
@@ -162,8 +181,10 @@ impl fmt::Display for Fanout {
         };
         write!(
             f,
-            "fanout: {} subscribers, {data}, {} outstanding, {} rounds of {} s; server on core {}, generator on core {}",
+            "fanout: {} subscribers of {} of {} channels, {data}, {} outstanding, {} rounds of {} s; server on core {}, generator on core {}",
             grouped(self.subscribers as f64),
+            self.channels,
+            self.of.unwrap_or(self.channels),
             self.outstanding,
             self.rounds,
             self.seconds,
@@ -196,13 +217,19 @@ fn row(contender: Contender, outcome: &Outcome) -> String {
     )
 }
 
-fn publications(payloads: &[String]) -> Vec<Publication> {
-    let publication = |data: &String| {
-        let envelope = format!(r#"{{"push":{{"channel":"{CHANNEL}","pub":{{"data":{data}}}}}}}"#);
-        let request = http_request(CHANNEL, &format!("\"data\":{data}"), API_KEY);
+/// For each channel the publications it gets in turn: an equal part of the payloads, in their order.
+fn publications(payloads: &[String], channels: usize) -> Result<Vec<Vec<Publication>>> {
+    ensure!(payloads.len() >= channels, "{channels} channels need as many payloads");
+    let publication = |channel: &str, data: &String| {
+        let envelope = format!(r#"{{"push":{{"channel":"{channel}","pub":{{"data":{data}}}}}}}"#);
+        let request = http_request(channel, &format!("\"data\":{data}"), API_KEY);
         Publication { request, trigger: bare::trigger(envelope.len()) }
     };
-    payloads.iter().map(publication).collect()
+    let parts = payloads.chunks(payloads.len() / channels).take(channels).enumerate();
+    let of_channel = |(number, part): (usize, &[String])| {
+        part.iter().map(|data| publication(&channel(number), data)).collect()
+    };
+    Ok(parts.map(of_channel).collect())
 }
 
 /// JSON objects of exactly this many bytes (at least 24) with text that neither repeats nor is pure noise.

@@ -3,15 +3,15 @@
 //! Uses `target`, `generator` and `machine`; the stretch starts and ends with nothing under way, so CPU time is whole.
 //! Change here how a round is measured; what is compared lives in `fanout`.
 
-use anyhow::{Result, bail};
-use std::collections::VecDeque;
+use anyhow::Result;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::schedule::{Choice, Ledger, Schedule, channel};
 use super::{Contender, Publication};
 use crate::generator::messages::Encoding;
 use crate::generator::publisher::Publisher;
-use crate::generator::{Audience, Generator, Profile, Progress};
+use crate::generator::{Generator, Profile, Progress};
 use crate::machine::Meter;
 use crate::stats::{median, percentile};
 use crate::target::Target;
@@ -19,7 +19,9 @@ use crate::target::Target;
 /// What all rounds of a run have in common.
 pub struct Round<'a> {
     pub binary: &'a Path,
-    pub publications: &'a [Publication],
+    /// By channel.
+    pub publications: &'a [Vec<Publication>],
+    pub choice: Choice,
     pub subscribers: usize,
     pub outstanding: usize,
     pub seconds: f64,
@@ -59,9 +61,13 @@ impl Round<'_> {
             Contender::Bare => Publisher::bare(address, registry)?,
             Contender::Fanwire { .. } => Publisher::http(address, self.outstanding, registry)?,
         };
-        generator.open(address, self.subscribers, &profile(contender))?;
-        let ledger = Ledger::new(self.subscribers);
-        let mut run = Run { round: self, contender, generator, publisher, ledger, next: 0 };
+        let memberships: Vec<_> =
+            (0..self.subscribers).map(|number| self.choice.of_subscriber(number)).collect();
+        for group in memberships.chunk_by(|one, other| one == other) {
+            generator.open(address, group.len(), &profile(contender, &group[0]))?;
+        }
+        let (ledger, schedule) = (Ledger::new(memberships), Schedule::new(self.choice.all));
+        let mut run = Run { round: self, contender, generator, publisher, ledger, schedule };
         run.publish_for(WARM_UP)?;
         run.ledger.latencies_ms.clear();
         let (deliveries, bytes) = (run.ledger.deliveries, run.generator.bytes_received());
@@ -102,7 +108,7 @@ struct Run<'a> {
     generator: Generator,
     publisher: Publisher,
     ledger: Ledger,
-    next: usize,
+    schedule: Schedule,
 }
 
 impl Run<'_> {
@@ -126,9 +132,10 @@ impl Run<'_> {
 
     fn publish(&mut self, now: Instant) -> Result<()> {
         while self.ledger.open.len() < self.round.outstanding && self.publisher.has_free_lane() {
-            let publication = &self.round.publications[self.next];
-            self.next = (self.next + 1) % self.round.publications.len();
-            self.ledger.open.push_back(Open { published_at: now, arrivals: 0 });
+            let (channel, number) = self.schedule.pick();
+            let publications = &self.round.publications[channel];
+            let publication = &publications[number % publications.len()];
+            self.ledger.published(channel, now);
             self.publisher.publish(match self.contender {
                 Contender::Bare => &publication.trigger,
                 Contender::Fanwire { .. } => &publication.request,
@@ -138,68 +145,15 @@ impl Run<'_> {
     }
 }
 
-/// Counts arrivals: each subscriber gets the publications in order, so its count names the one that arrived.
-struct Ledger {
-    received: Vec<u64>,
-    /// Publications that not every subscriber has yet, oldest first.
-    open: VecDeque<Open>,
-    completed: u64,
-    deliveries: u64,
-    latencies_ms: Vec<f64>,
-}
-
-struct Open {
-    published_at: Instant,
-    arrivals: usize,
-}
-
-impl Ledger {
-    fn new(subscribers: usize) -> Self {
-        let (received, open) = (vec![0; subscribers], VecDeque::new());
-        Self { received, open, completed: 0, deliveries: 0, latencies_ms: Vec::new() }
-    }
-
-    fn missing(&self) -> String {
-        let behind = self.received.iter().filter(|received| **received == self.completed).count();
-        format!(
-            "publication {} of this round has not reached {behind} of {} subscribers",
-            self.completed + 1,
-            self.received.len()
-        )
-    }
-}
-
-impl Audience for Ledger {
-    fn publication(&mut self, subscriber: usize, _message: &[u8]) -> Result<()> {
-        let place = (self.received[subscriber] - self.completed) as usize;
-        let Some(open) = self.open.get_mut(place) else {
-            bail!("subscriber {subscriber} received more than was published");
-        };
-        self.received[subscriber] += 1;
-        self.deliveries += 1;
-        open.arrivals += 1;
-        if open.arrivals == self.received.len() {
-            self.latencies_ms.push(open.published_at.elapsed().as_secs_f64() * 1e3);
-            self.open.pop_front();
-            self.completed += 1;
-        }
-        Ok(())
-    }
-}
-
-fn profile(contender: Contender) -> Profile {
+fn profile(contender: Contender, channels: &[usize]) -> Profile {
     Profile {
         plain: contender == Contender::Bare,
         encoding: Encoding::Json,
         compression: contender == Contender::Fanwire { compression: true },
-        channels: vec![CHANNEL.to_owned()],
+        channels: channels.iter().map(|number| channel(*number)).collect(),
     }
 }
 
-pub const CHANNEL: &str = "bench";
 const WARM_UP: Duration = Duration::from_millis(500);
 /// The generator never sleeps while it measures: waking it for every frame would cost the server, not the generator.
 const SPIN: Duration = Duration::ZERO;
-
-#[cfg(test)]
-mod tests;

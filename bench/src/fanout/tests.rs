@@ -19,8 +19,20 @@ fn made_up_payloads_are_json_of_the_asked_size() {
 
 #[test]
 fn the_bare_frame_is_as_long_as_the_envelope() {
-    let publications = publications(&["{}".to_owned()]);
+    let publications = publications(&["{}".to_owned()], 1).expect("one payload is enough");
     let envelope = r#"{"push":{"channel":"bench","pub":{"data":{}}}}"#;
-    assert_eq!(publications[0].trigger, (envelope.len() as u32).to_le_bytes());
-    assert!(publications[0].request.ends_with(br#"{"channel":"bench","data":{}}"#));
+    assert_eq!(publications[0][0].trigger, (envelope.len() as u32).to_le_bytes());
+    assert!(publications[0][0].request.ends_with(br#"{"channel":"bench","data":{}}"#));
+}
+
+#[test]
+fn each_channel_gets_an_equal_part_of_the_payloads_in_their_order() {
+    let payloads: Vec<String> = (0..7).map(|number| number.to_string()).collect();
+    let publications = publications(&payloads, 3).expect("more payloads than channels");
+    let ends = |channel: usize| -> Vec<&[u8]> {
+        publications[channel].iter().map(|one| &one.request[one.request.len() - 2..]).collect()
+    };
+    assert_eq!(ends(0), [b"0}", b"1}"]);
+    assert_eq!(ends(2), [b"4}", b"5}"]);
+    assert!(super::publications(&payloads, 8).is_err(), "no payload for the last");
 }
