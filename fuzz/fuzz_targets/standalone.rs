@@ -1,5 +1,5 @@
 //! Fuzz target: messages to compress (RFC 7692 §7.2.1).
-//! Bytes, the first of which chooses the level → nothing, or a panic that names the broken promise.
+//! Bytes, the first two of which are settings → nothing, or a panic that names the broken promise.
 //! Uses `fanwire_deflate::fuzzing` only; the same function runs as a property test on stable.
 //! Change here: nothing. What is promised is written in `crates/deflate/src/fuzzing.rs`.
 #![forbid(unsafe_code)]

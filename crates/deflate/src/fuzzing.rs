@@ -1,12 +1,10 @@
 //! What holds for any bytes at all: bodies of fuzz targets, also run by `tests/it/any_bytes.rs`.
 //! Bytes from a fuzzer → nothing, or a panic that names the broken promise.
-//! Uses this crate's own encoder and decoder, and zlib-rs as a client; never part of the server.
+//! Uses this crate's own encoder and decoder, and a shadow as a client; never part of the server.
 //! Change here: a target per decoder; the programs that call them live in the fuzz folder.
 
-use zlib_rs::{Inflate, InflateFlush};
-
 use crate::gap::{Counter, History, Reach};
-use crate::{Compressor, FLUSH_TAIL, InflateError, Inflater};
+use crate::{Compressor, Dedicated, InflateError, Inflater, Scratch, Shadow, Strategy};
 
 /// A payload, in two pieces and within a limit: ends, stays in bounds, and does not depend on the
 /// cut.
@@ -27,20 +25,27 @@ pub fn inflate(data: &[u8]) {
     }
 }
 
-/// Messages of one channel to a client that also gets other traffic: each comes back in context.
+/// Messages of one channel to a client that also gets other traffic: each comes back in context,
+/// without a final block and from within the window.
 ///
-/// The first three bytes are the settings; pieces of 64 are messages, and some of them replies.
+/// The first three bytes are the settings; pieces of 64 are messages, some of them replies, and
+/// some change the history.
 pub fn gap(data: &[u8]) {
     let Some((&[bits, depth, level], data)) = data.split_first_chunk() else { return };
     let window_bits = 8 + bits % 8;
-    let mut history = History::new(1 << 12, 1 + usize::from(depth % 4), level);
+    let mut history = History::new(1 << 12, 1 + usize::from(depth % 8), level);
     let (mut reach, mut counter) = (Reach::default(), Counter::default());
     let mut compressor = Compressor::new(level);
-    let mut inflate = Inflate::new(false, 15);
+    let mut shadow = Shadow::new(window_bits);
     let mut payload = Vec::new();
     for piece in data.chunks(64) {
         payload.clear();
-        if piece[0] % 4 == 0 {
+        match piece[0] % 16 {
+            0 => history.resize(usize::from(piece[piece.len() - 1]) << 5),
+            1 => history.set_depth(usize::from(piece[piece.len() - 1] % 10)),
+            _ => {}
+        }
+        if piece[0] % 4 == 3 {
             compressor.standalone_within(window_bits, piece, &mut payload);
             counter.advance(piece.len());
         } else {
@@ -49,21 +54,47 @@ pub fn gap(data: &[u8]) {
             let parse = history.parse(&publication, reference.depth()).expect("the newest one");
             parse.emit(reference.gaps(), &mut payload);
             reach.queued(&publication, &mut counter);
+            let trial = (piece[0] % 16 == 2).then(|| history.trial(&publication));
+            assert_ne!(trial, Some(None), "the newest one can be tried");
         }
-        payload.extend(FLUSH_TAIL);
-        let (mut out, before) = ([0; 65], inflate.total_out());
-        inflate.decompress(&payload, &mut out, InflateFlush::SyncFlush).expect("valid");
-        assert_eq!(&out[..(inflate.total_out() - before) as usize], piece);
+        assert_eq!(shadow.check(&payload, piece), Ok(()));
+        assert!(history.memory() <= History::memory_for(history.bytes_max()));
     }
 }
 
-/// A message: it comes back, whatever the level.
+/// A message: it comes back, whatever the level, without a final block and from within the window.
 pub fn standalone(data: &[u8]) {
-    let Some((&level, message)) = data.split_first() else { return };
+    let Some((&[level, bits], message)) = data.split_first_chunk() else { return };
+    let window_bits = 8 + bits % 8;
     let mut payload = Vec::new();
-    Compressor::new(level).standalone(message, &mut payload);
+    Compressor::new(level).standalone_within(window_bits, message, &mut payload);
+    assert_eq!(Shadow::new(window_bits).check(&payload, message), Ok(()));
     let back = run(&mut Inflater::new(), &[&payload], message.len());
     assert_eq!(back.as_deref(), Ok(message));
+}
+
+/// Messages of one connection: each comes back in context, whatever the settings and strategy.
+///
+/// The first four bytes are the settings; a message's first byte is its length, 255 begins anew.
+pub fn dedicated(data: &[u8]) {
+    let Some((&[bits, memory_level, level, strategy], rest)) = data.split_first_chunk() else {
+        return;
+    };
+    let window_bits = 9 + bits % 7;
+    let strategy = STRATEGIES[usize::from(strategy) % STRATEGIES.len()];
+    let mut dedicated = Dedicated::new(window_bits, memory_level, level).with_strategy(strategy);
+    let mut shadow = Shadow::new(window_bits);
+    let (mut rest, mut scratch, mut payload) = (rest, Scratch::default(), Vec::new());
+    while let Some((&bytes, after)) = rest.split_first() {
+        if bytes == 255 {
+            dedicated.reset();
+        }
+        let (message, after) = after.split_at(after.len().min(usize::from(bytes)));
+        rest = after;
+        payload.clear();
+        dedicated.compress(message, &mut scratch, &mut payload);
+        assert_eq!(shadow.check(&payload, message), Ok(()));
+    }
 }
 
 fn run(
@@ -81,3 +112,6 @@ fn run(
     assert!(out.capacity() <= bytes_max + 1, "more memory than allowed");
     result.map(|()| out)
 }
+
+const STRATEGIES: [Strategy; 5] =
+    [Strategy::Default, Strategy::Filtered, Strategy::HuffmanOnly, Strategy::Rle, Strategy::Fixed];

@@ -29,6 +29,16 @@ proptest! {
     }
 
     #[test]
+    fn any_messages_of_a_connection_come_back_in_context(
+        settings: [u8; 4],
+        data in vec(any::<u8>(), 0..2_000),
+        word in vec(any::<u8>(), 1..64),
+    ) {
+        fuzzing::dedicated(&[&settings[..], &data].concat());
+        fuzzing::dedicated(&[&settings[..], &word.repeat(30)].concat());
+    }
+
+    #[test]
     fn any_message_comes_back(data in vec(any::<u8>(), 0..2_000)) {
         fuzzing::standalone(&data);
     }

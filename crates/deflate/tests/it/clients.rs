@@ -1,16 +1,17 @@
 //! A simulation of clients of a gap coder: whatever they are sent, their inflaters reproduce it.
-//! Random publications, joins, replies, losses and windows → the invariants of gap coding.
-//! Uses `puff` and zlib-rs as clients, each with the window it agreed to.
-//! Change here: what may happen to a client. Which frames it gets is decided in `gap`.
+//! Random publications, joins, replies, losses, resized histories → the invariants of gap coding.
+//! Uses `channel` and `client`, which check what they are given.
+//! Change here: what may happen. What is checked is `client`; traffic as in real life is `fan_out`.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 
-use fanwire_deflate::gap::{Counter, History, Publication, Reach, Reference};
-use fanwire_deflate::{Compressor, FLUSH_TAIL};
+use fanwire_deflate::Compressor;
+use fanwire_deflate::gap::History;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::puff;
+use crate::channel::{Channel, Letter};
+use crate::client::Client;
 
 const CHANNELS: usize = 4;
 
@@ -19,26 +20,29 @@ proptest! {
     #[test]
     fn every_client_gets_every_message(
         clients in vec((8..=15u8, vec(any::<bool>(), CHANNELS)), 1..6),
-        bytes_max in prop_oneof![Just(600usize), Just(4_000), Just(32_768)],
-        depth in 1..=4usize,
+        bytes_max in bytes_max(),
+        depth in 1..=8usize,
         level in 1..=9u8,
+        behind in 0..4usize,
         steps in vec(step(), 1..120),
     ) {
-        let mut house = House::new(&clients, bytes_max, depth, level);
+        let mut house = House::new(&clients, bytes_max, depth, level, behind);
         for step in &steps {
             house.take(step);
         }
+        house.deliver(0);
     }
 }
 
 #[test]
 fn one_channel_of_slowly_changing_state_costs_a_tenth_in_context() {
-    let mut house = House::new(&[(15, vec![true; 1])], 32_768, 4, 6);
+    let mut house = House::new(&[(15, vec![true; 1])], 32_768, 4, 6, 0);
     for at in 0..200 {
         house.take(&Step::Publish { channel: 0, seed: at, rows: 40 });
     }
     let client = &house.clients[0];
-    assert!(client.received * 10 < client.plain, "{} of {}", client.received, client.plain);
+    let plaintext_bytes = client.plaintext_bytes();
+    assert!(client.received * 10 < plaintext_bytes, "{} of {plaintext_bytes}", client.received);
 }
 
 #[derive(Clone, Debug)]
@@ -70,19 +74,32 @@ enum Step {
         client: usize,
         channel: usize,
     },
-    /// The client misses the next publication of the channel.
+    /// The client misses the next publication of the channel that is delivered.
     Miss {
         client: usize,
         channel: usize,
+    },
+    /// The client's connection ends, and it comes back with a new one.
+    Reconnect {
+        client: usize,
     },
     /// The channel's history was freed and begins anew.
     Forget {
         channel: usize,
     },
+    Resize {
+        channel: usize,
+        bytes_max: usize,
+    },
+    Deepen {
+        channel: usize,
+        depth: usize,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let channel = 0..CHANNELS;
+    let both = || (0..6usize, 0..CHANNELS);
     prop_oneof![
         6 => (channel.clone(), 0..3u32, 0..4usize)
             .prop_map(|(channel, seed, rows)| Step::Publish { channel, seed, rows }),
@@ -93,141 +110,129 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (channel.clone(), vec(any::<u8>(), 1..700))
             .prop_map(|(channel, bytes)| Step::Bytes { channel, bytes }),
         2 => (0..6usize, 0..30usize).prop_map(|(client, rows)| Step::Reply { client, rows }),
-        1 => (0..6usize, channel.clone()).prop_map(|(client, channel)| Step::Join { client, channel }),
-        1 => (0..6usize, channel.clone()).prop_map(|(client, channel)| Step::Leave { client, channel }),
-        1 => (0..6usize, channel.clone()).prop_map(|(client, channel)| Step::Miss { client, channel }),
-        1 => channel.prop_map(|channel| Step::Forget { channel }),
+        1 => both().prop_map(|(client, channel)| Step::Join { client, channel }),
+        1 => both().prop_map(|(client, channel)| Step::Leave { client, channel }),
+        1 => both().prop_map(|(client, channel)| Step::Miss { client, channel }),
+        1 => (0..6usize).prop_map(|client| Step::Reconnect { client }),
+        1 => channel.clone().prop_map(|channel| Step::Forget { channel }),
+        1 => (channel.clone(), bytes_max())
+            .prop_map(|(channel, bytes_max)| Step::Resize { channel, bytes_max }),
+        1 => (channel, 1..=8usize).prop_map(|(channel, depth)| Step::Deepen { channel, depth }),
     ]
 }
 
+fn bytes_max() -> impl Strategy<Value = usize> {
+    prop_oneof![Just(600usize), Just(4_000), Just(8_192), Just(32_768)]
+}
+
+/// A channel's publication or a message that is none, which one queue delivers in their order.
+type Post = (usize, Vec<u8>, Option<Letter>);
+
 struct House {
-    histories: Vec<History>,
+    channels: Vec<Channel>,
     clients: Vec<Client>,
+    misses: Vec<(usize, usize)>,
     compressor: Compressor,
     new_history: Box<dyn Fn() -> History>,
+    /// What was published and not delivered yet, of which there may be so many.
+    posts: VecDeque<Post>,
+    behind: usize,
 }
 
 impl House {
-    fn new(clients: &[(u8, Vec<bool>)], bytes_max: usize, depth: usize, level: u8) -> Self {
+    fn new(
+        clients: &[(u8, Vec<bool>)],
+        bytes_max: usize,
+        depth: usize,
+        level: u8,
+        behind: usize,
+    ) -> Self {
         let new_history = move || History::new(bytes_max, depth, level);
+        let client = |(window_bits, joined): &(u8, Vec<bool>)| {
+            let mut client = Client::new(*window_bits);
+            let joined = (0..CHANNELS).filter(|channel| joined.get(*channel) == Some(&true));
+            joined.for_each(|channel| client.join(channel));
+            client
+        };
         Self {
-            histories: (0..CHANNELS).map(|_| new_history()).collect(),
-            clients: clients.iter().map(|(bits, joined)| Client::new(*bits, joined)).collect(),
+            channels: (0..CHANNELS).map(|_| Channel::new(new_history())).collect(),
+            clients: clients.iter().map(client).collect(),
+            misses: Vec::new(),
             compressor: Compressor::new(level),
             new_history: Box::new(new_history),
+            posts: VecDeque::new(),
+            behind,
         }
     }
 
     fn take(&mut self, step: &Step) {
         let count = self.clients.len();
         match step {
-            Step::Publish { channel, seed, rows } => self.publish(*channel, &state(*seed, *rows)),
-            Step::Bytes { channel, bytes } => self.publish(*channel, bytes),
+            Step::Publish { channel, seed, rows } => self.publish(*channel, state(*seed, *rows)),
+            Step::Bytes { channel, bytes } => self.publish(*channel, bytes.clone()),
             Step::Twice { channel, seed, rows } => {
-                self.publish(*channel, &state(*seed, *rows).repeat(2));
+                self.publish(*channel, state(*seed, *rows).repeat(2));
             }
-            Step::Reply { client, rows } => {
-                let message = state(7, *rows);
-                self.clients[client % count].reply(&message, &mut self.compressor);
+            Step::Reply { client, rows } => self.reply(client % count, &state(7, *rows)),
+            Step::Join { client, channel } => self.clients[client % count].join(*channel),
+            Step::Leave { client, channel } => self.clients[client % count].leave(*channel),
+            Step::Miss { client, channel } => self.misses.push((client % count, *channel)),
+            Step::Reconnect { client } => {
+                let client = &mut self.clients[client % count];
+                let mut new = Client::new(client.window_bits());
+                (0..CHANNELS).filter(|at| client.is_subscribed(*at)).for_each(|at| new.join(at));
+                *client = new;
             }
-            Step::Join { client, channel } => {
-                self.clients[client % count].reach.insert(*channel, Reach::default());
+            Step::Forget { channel } => {
+                self.deliver(0);
+                self.channels[*channel] = Channel::new((self.new_history)());
             }
-            Step::Leave { client, channel } => {
-                self.clients[client % count].reach.remove(channel);
+            Step::Resize { channel, bytes_max } => {
+                self.channels[*channel].resize(*bytes_max);
             }
-            Step::Miss { client, channel } => self.clients[client % count].misses.push(*channel),
-            Step::Forget { channel } => self.histories[*channel] = (self.new_history)(),
+            Step::Deepen { channel, depth } => self.channels[*channel].history.set_depth(*depth),
         }
     }
 
-    fn publish(&mut self, channel: usize, message: &[u8]) {
-        let Some(publication) = self.histories[channel].publish(message) else { return };
-        // Equal references share one frame, as in a shard.
-        let mut frames = HashMap::new();
-        for client in &mut self.clients {
-            let history = &self.histories[channel];
-            client.publication(channel, message, &publication, |reference| {
-                frames.entry(reference).or_insert_with(|| {
-                    let parse = || history.parse(&publication, reference.depth());
-                    let parse =
-                        publication.parse(reference.depth(), parse).expect("the newest one");
-                    let mut frame = Vec::new();
-                    parse.emit(reference.gaps(), &mut frame);
-                    frame
-                })
-            });
-        }
+    fn publish(&mut self, channel: usize, message: Vec<u8>) {
+        let letter = self.channels[channel].publish(&message);
+        self.posts.push_back((channel, message, letter));
+        self.deliver(self.behind);
     }
-}
 
-struct Client {
-    window_bits: u8,
-    counter: Counter,
-    reach: HashMap<usize, Reach>,
-    misses: Vec<usize>,
-    /// What the peer has: all plaintext of compressed messages, and an inflater in context.
-    stream: Vec<u8>,
-    inflate: zlib_rs::Inflate,
-    received: usize,
-    plain: usize,
-}
-
-impl Client {
-    fn new(window_bits: u8, joined: &[bool]) -> Self {
-        let joined = (0..CHANNELS).filter(|channel| joined.get(*channel) == Some(&true));
-        Self {
-            window_bits,
-            counter: Counter::default(),
-            reach: joined.map(|channel| (channel, Reach::default())).collect(),
-            misses: Vec::new(),
-            stream: Vec::new(),
-            inflate: zlib_rs::Inflate::new(false, 15),
-            received: 0,
-            plain: 0,
+    /// All but so many.
+    fn deliver(&mut self, behind: usize) {
+        while self.posts.len() > behind {
+            let mut post = self.posts.pop_front().expect("more than none");
+            (0..self.clients.len()).for_each(|client| self.deliver_to(client, &mut post));
         }
     }
 
-    fn publication<'f>(
-        &mut self,
-        channel: usize,
-        message: &[u8],
-        publication: &Publication,
-        frame: impl FnOnce(Reference) -> &'f mut Vec<u8>,
-    ) {
-        let Some(reach) = self.reach.get_mut(&channel) else { return };
-        if let Some(at) = self.misses.iter().position(|missed| *missed == channel) {
-            self.misses.swap_remove(at);
+    fn deliver_to(&mut self, client: usize, (channel, message, letter): &mut Post) {
+        if !self.clients[client].is_subscribed(*channel) {
             return;
         }
-        let reference = reach.reference(publication, self.counter, self.window_bits);
-        reach.queued(publication, &mut self.counter);
-        self.receive(frame(reference), message);
+        let missed = self.misses.iter().position(|missed| *missed == (client, *channel));
+        if let Some(missed) = missed {
+            self.misses.swap_remove(missed);
+            return;
+        }
+        let Some(letter) = letter else { return self.reply(client, message) };
+        let channel_now = &self.channels[*channel];
+        let client = &mut self.clients[client];
+        let plaintexts = &channel_now.plaintexts[..=letter.index];
+        let reference = client
+            .reference(*channel, &letter.publication, plaintexts)
+            .expect("a subscription was seen");
+        let frame = letter.frame(reference, channel_now, &mut self.compressor).to_vec();
+        client.publication(*channel, &letter.publication, &frame, message);
     }
 
-    fn reply(&mut self, message: &[u8], compressor: &mut Compressor) {
+    fn reply(&mut self, client: usize, message: &[u8]) {
+        let client = &mut self.clients[client];
         let mut frame = Vec::new();
-        compressor.standalone_within(self.window_bits, message, &mut frame);
-        self.counter.advance(message.len());
-        self.receive(&frame, message);
-    }
-
-    fn receive(&mut self, frame: &[u8], message: &[u8]) {
-        let data = [frame, &FLUSH_TAIL].concat();
-        let window = &self.stream[self.stream.len().saturating_sub(1 << self.window_bits)..];
-        let plain = puff::inflate_within(&data, window, 1 << self.window_bits).expect("valid");
-        assert_eq!(plain.bytes, message, "the plaintext by puff");
-        assert_eq!(plain.final_blocks, 0, "BFINAL is never set");
-        let mut out = vec![0; message.len() + 1];
-        let before = self.inflate.total_out();
-        self.inflate
-            .decompress(&data, &mut out, zlib_rs::InflateFlush::SyncFlush)
-            .expect("valid for zlib-rs");
-        out.truncate((self.inflate.total_out() - before) as usize);
-        assert_eq!(out, message, "the plaintext by zlib-rs");
-        self.stream.extend_from_slice(message);
-        self.received += frame.len();
-        self.plain += message.len();
+        self.compressor.standalone_within(client.window_bits(), message, &mut frame);
+        client.other(&frame, message);
     }
 }
 

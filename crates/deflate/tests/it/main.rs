@@ -6,7 +6,10 @@
 
 mod against_oracle;
 mod any_bytes;
+mod channel;
+mod client;
 mod clients;
+mod fan_out;
 mod limits;
 mod messages;
 mod puff;

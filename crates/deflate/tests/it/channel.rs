@@ -1,0 +1,81 @@
+//! A simulated channel: its history, what was published, and the frames for its clients.
+//! Messages → publications, and for each distinct reference one frame.
+//! Uses the crate's gap coder and its standalone compressor as a shard does.
+//! Change here: how a shard turns references into frames. Who gets them is `clients` and `fan_out`.
+
+use std::collections::HashMap;
+
+use fanwire_deflate::Compressor;
+use fanwire_deflate::gap::{History, Publication, Reference};
+
+pub(crate) struct Channel {
+    pub(crate) history: History,
+    /// All that are in the history or were, oldest first.
+    pub(crate) plaintexts: Vec<Vec<u8>>,
+    resized: usize,
+}
+
+impl Channel {
+    pub(crate) fn new(history: History) -> Self {
+        Self { history, plaintexts: Vec::new(), resized: 0 }
+    }
+
+    /// `None` for a message that must go standalone to everybody.
+    pub(crate) fn publish(&mut self, message: &[u8]) -> Option<Letter> {
+        let publication = self.history.publish(message)?;
+        self.plaintexts.push(message.to_vec());
+        let (index, resized) = (self.plaintexts.len() - 1, self.resized);
+        Some(Letter { publication, index, resized, frames: HashMap::new() })
+    }
+
+    pub(crate) fn resize(&mut self, bytes_max: usize) {
+        self.resized += 1;
+        self.history.resize(bytes_max);
+        assert!(self.history.memory() <= History::memory_for(bytes_max));
+    }
+}
+
+/// A publication on its way to clients, with the frames that they share.
+pub(crate) struct Letter {
+    pub(crate) publication: Publication,
+    /// In the plaintexts of its channel.
+    pub(crate) index: usize,
+    /// How often the history had been resized.
+    resized: usize,
+    frames: HashMap<Reference, Vec<u8>>,
+}
+
+impl Letter {
+    /// The one frame for everybody with this reference.
+    ///
+    /// A history that has gone on too far has no parse any more; the message stands alone then.
+    pub(crate) fn frame(
+        &mut self,
+        reference: Reference,
+        channel: &Channel,
+        compressor: &mut Compressor,
+    ) -> &[u8] {
+        let publication = &self.publication;
+        self.frames.entry(reference).or_insert_with(|| {
+            let mut frame = Vec::new();
+            let make = || channel.history.parse(publication, reference.depth());
+            match publication.parse(reference.depth(), make) {
+                Some(parse) => {
+                    parse.emit(reference.gaps(), &mut frame);
+                    let again = channel.history.parse(publication, reference.depth());
+                    let mut other = Vec::new();
+                    again.iter().for_each(|parse| parse.emit(reference.gaps(), &mut other));
+                    assert!(again.is_none() || frame == other, "I5: equal keys, equal bytes");
+                }
+                None => {
+                    let newest = self.index + 1 == channel.plaintexts.len();
+                    let resized = self.resized < channel.resized;
+                    assert!(!newest || resized, "I6: the newest one has all that it offers");
+                    let message = &channel.plaintexts[self.index];
+                    compressor.standalone_within(8, message, &mut frame);
+                }
+            }
+            frame
+        })
+    }
+}
