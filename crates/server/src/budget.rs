@@ -5,7 +5,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
 /// A limit in bytes that is shared.
@@ -13,8 +13,8 @@ use std::sync::{
 pub struct Budget {
     bytes_max: usize,
     bytes: AtomicUsize,
-    /// Somebody was refused since the last look.
-    is_short: AtomicBool,
+    /// Bytes refused since the last look.
+    refused: AtomicUsize,
 }
 
 /// Bytes that were granted; given back when dropped.
@@ -26,7 +26,7 @@ pub struct Reservation {
 
 impl Budget {
     pub fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { bytes_max, bytes: AtomicUsize::new(0), is_short: AtomicBool::new(false) })
+        Arc::new(Self { bytes_max, bytes: AtomicUsize::new(0), refused: AtomicUsize::new(0) })
     }
 
     /// Grants `bytes`, if that many are left.
@@ -43,16 +43,16 @@ impl Budget {
         self.bytes_max
     }
 
-    /// Whether somebody was refused since the last call.
-    pub(crate) fn was_short(&self) -> bool {
-        self.is_short.swap(false, Relaxed)
+    /// Bytes that were refused since the last call; wishes that were repeated count again.
+    pub(crate) fn take_refused(&self) -> usize {
+        self.refused.swap(0, Relaxed)
     }
 
     fn take(&self, bytes: usize) -> bool {
         let grant = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.bytes_max);
         let is_granted = self.bytes.fetch_update(Relaxed, Relaxed, grant).is_ok();
         if !is_granted {
-            self.is_short.store(true, Relaxed);
+            self.refused.fetch_add(bytes, Relaxed);
         }
         is_granted
     }

@@ -127,3 +127,6 @@ impl Prepare for Contexts {
 
 /// Locks; channels of one stripe wait for each other while one of them is looked up.
 const STRIPES: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -22,14 +22,24 @@ pub(crate) struct Channel([Lane; 2]);
 /// The history of one channel in one encoding.
 #[derive(Default)]
 pub(crate) struct Lane {
-    /// Some shard had a subscriber in context since the last sweep.
+    /// Some shard has, or had, a subscriber in context.
     is_wanted: AtomicBool,
     /// Depths that shards have asked for lately, a bit each: parsed by the publisher, so that no shard waits for another
     /// and none comes too late.
     depths: AtomicU32,
     /// Deliveries in context since the last sweep.
     deliveries: AtomicU64,
-    tracking: Mutex<Option<Tracking>>,
+    state: Mutex<State>,
+}
+
+/// What the publisher and a sweep change.
+#[derive(Default)]
+struct State {
+    tracking: Option<Tracking>,
+    /// Something was published since the last sweep.
+    is_busy: bool,
+    /// Sweeps that found it unused, busy ones counted manifold.
+    unused: u32,
 }
 
 /// A history while there is one.
@@ -41,11 +51,7 @@ struct Tracking {
     /// Publications left out because the last trial said that nothing is gained.
     resting: u32,
     /// The last trials together.
-    trial: Trial,
-    /// Something was published since the last sweep.
-    is_busy: bool,
-    /// Sweeps that found it unwanted, busy ones counted manifold.
-    unwanted: u32,
+    trial: Option<Trial>,
 }
 
 impl Channel {
@@ -78,12 +84,12 @@ impl Lane {
         settings: &ContextSettings,
         counters: &NamespaceCounters,
     ) -> Option<Publication> {
-        let mut tracking = self.tracking.lock();
-        if tracking.is_none() && self.is_wanted.load(Relaxed) {
-            *tracking = Tracking::begin(message.len(), settings);
+        let mut state = self.state.lock();
+        state.is_busy = true;
+        if state.tracking.is_none() && self.is_wanted.load(Relaxed) {
+            state.tracking = Tracking::begin(message.len(), settings);
         }
-        let tracking = tracking.as_mut()?;
-        tracking.is_busy = true;
+        let tracking = state.tracking.as_mut()?;
         if message.len() < settings.min_bytes || tracking.rests() {
             return None;
         }
@@ -113,28 +119,23 @@ impl Lane {
     ) -> Option<&'a Parse> {
         publication.parse(depth, || {
             counters.parses.add(1);
-            self.tracking.lock().as_ref()?.history.parse(publication, depth)
+            self.state.lock().tracking.as_ref()?.history.parse(publication, depth)
         })
     }
 }
 
 impl Tracking {
-    /// A small history for messages of about this size; `None` without memory for it.
+    /// As long a history as may pay while memory is plenty: it is cut when the older half turns out to save nothing, while
+    /// a short one cannot learn what a long one would save. `None` without memory for even a short one.
     fn begin(message_bytes: usize, settings: &ContextSettings) -> Option<Self> {
-        let bytes_max = (message_bytes.min(BYTES_MAX) * FIRST_PUBLICATIONS).next_power_of_two();
-        let least = (message_bytes * 2).next_power_of_two();
-        let bytes_max = bytes_max.clamp(BYTES_MIN, FIRST_BYTES_MAX.max(least)).min(BYTES_MAX);
-        let memory = settings.memory.reserve(History::memory_for(bytes_max))?;
+        let budget = &settings.memory;
+        let least =
+            (message_bytes.min(BYTES_MAX) * 2).next_power_of_two().clamp(BYTES_MIN, BYTES_MAX);
+        let is_plenty = budget.bytes() < budget.bytes_max() / PLENTY_SHARE;
+        let bytes_max = if is_plenty { BYTES_MAX } else { least };
+        let memory = budget.reserve(History::memory_for(bytes_max))?;
         let history = History::new(bytes_max, 1, settings.level);
-        Some(Self {
-            history,
-            memory,
-            trial_in: FIRST_TRIAL,
-            resting: 0,
-            trial: Trial::default(),
-            is_busy: false,
-            unwanted: 0,
-        })
+        Some(Self { history, memory, trial_in: FIRST_TRIAL, resting: 0, trial: None })
     }
 
     /// Counts down while nothing is gained. The first message after a rest is tried out at once.
@@ -150,9 +151,10 @@ impl Tracking {
             return false;
         }
         self.trial_in = TRIAL_INTERVAL;
-        let Some(trial) = self.history.trial(publication) else { return false };
-        self.trial.add(&trial);
-        let trial = self.trial;
+        let Some(newest) = self.history.trial(publication) else { return false };
+        let trial = self.trial.get_or_insert_default();
+        trial.add(&newest);
+        let trial = *trial;
         self.history.set_depth(trial.depth());
         if trial.is_incompressible() {
             self.resting = REST;
@@ -189,39 +191,39 @@ impl Tracking {
 
 /// What a sweep learns and may do.
 impl Lane {
-    /// What was asked of this history since the last call; `None` without a history.
-    pub(super) fn take_use(&self) -> Option<Use> {
-        let is_wanted = self.is_wanted.swap(false, Relaxed);
+    /// Takes note of what happened since the last call. `None` without a history, or when it was ended because nobody
+    /// listens, or nobody has taken part in context for long.
+    pub(super) fn take_use(&self, has_listeners: bool) -> Option<Use> {
         let deliveries = self.deliveries.swap(0, Relaxed);
-        let mut tracking = self.tracking.lock();
-        let tracking = tracking.as_mut()?;
-        let is_busy = std::mem::take(&mut tracking.is_busy);
-        tracking.unwanted = match is_wanted {
-            true => 0,
-            false if is_busy => tracking.unwanted + IDLE_SWEEPS / 2,
-            false => tracking.unwanted + 1,
+        let mut state = self.state.lock();
+        let is_used = deliveries > 0;
+        state.unused = match std::mem::take(&mut state.is_busy) {
+            _ if is_used => 0,
+            true if state.tracking.is_some() => state.unused + IDLE_SWEEPS / 2,
+            _ => state.unused + 1,
         };
-        let saved_bytes = deliveries * tracking.trial.saved() as u64;
-        let is_over = tracking.unwanted >= IDLE_SWEEPS;
-        Some(Use { is_over, saved_bytes, memory: tracking.memory.bytes() })
+        if !has_listeners || state.unused >= IDLE_SWEEPS {
+            self.is_wanted.store(false, Relaxed);
+            *state = State::default();
+            return None;
+        }
+        let tracking = state.tracking.as_ref()?;
+        let saved_bytes = tracking.trial.map_or(UNTRIED_SAVED_BYTES, |trial| trial.saved() as u64);
+        Some(Use { saved_bytes: deliveries * saved_bytes, memory: tracking.memory.bytes() })
     }
 
+    /// Neither wanted nor there.
     pub(super) fn is_idle(&self) -> bool {
-        self.tracking.lock().is_none() && !self.is_wanted.load(Relaxed)
-    }
-
-    /// Ends the history. Subscribers get the next publications standalone.
-    pub(super) fn end(&self) {
-        *self.tracking.lock() = None;
+        self.state.lock().tracking.is_none() && !self.is_wanted.load(Relaxed)
     }
 
     /// Halves the history, or ends it when it is the shortest already. Returns the bytes given back.
     pub(super) fn shrink(&self) -> usize {
-        let mut slot = self.tracking.lock();
-        let Some(tracking) = slot.as_mut() else { return 0 };
+        let mut state = self.state.lock();
+        let Some(tracking) = state.tracking.as_mut() else { return 0 };
         let before = tracking.memory.bytes();
         if tracking.history.bytes_max() <= BYTES_MIN {
-            *slot = None;
+            state.tracking = None;
             return before;
         }
         tracking.resize(tracking.history.bytes_max() / 2);
@@ -231,18 +233,14 @@ impl Lane {
 
 /// The use of a history between two sweeps.
 pub(super) struct Use {
-    /// Nobody takes part any more.
-    pub(super) is_over: bool,
     pub(super) saved_bytes: u64,
     pub(super) memory: usize,
 }
 
-/// A history begins with room for about this many publications.
-const FIRST_PUBLICATIONS: usize = 4;
-/// And with at most this, or two messages.
-const FIRST_BYTES_MAX: usize = 8 << 10;
-/// The shortest history: what 100,000 busy channels can have at the same time in the default budget.
-const BYTES_MIN: usize = 1 << 10;
+/// Histories begin long while less than this part (1/n) of the budget is used.
+const PLENTY_SHARE: usize = 2;
+/// The shortest history, 3 KB in all: nine of ten of 100,000 busy channels can have one at the same time in 256 MiB.
+const BYTES_MIN: usize = History::BYTES_MIN;
 
 /// What the largest window of a decoder holds (RFC 7692 §7.1.2.1).
 const BYTES_MAX: usize = 32 << 10;
@@ -254,5 +252,7 @@ const TRIAL_INTERVAL: u32 = 256;
 /// Sweeps without a publication after which a history ends; one with publications that nobody took in context counts for
 /// half of them.
 const IDLE_SWEEPS: u32 = 60;
+/// What context is believed to save per delivery before the first trial.
+const UNTRIED_SAVED_BYTES: u64 = 100;
 /// Publications sent without context after a trial that gained nothing.
 const REST: u32 = 256;

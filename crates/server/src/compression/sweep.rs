@@ -16,7 +16,7 @@ impl Contexts {
         if self.is_swept.swap(true, Relaxed) {
             return;
         }
-        let is_short = self.settings.memory.was_short();
+        let refused = self.settings.memory.take_refused();
         let mut candidates = Vec::new();
         for stripe in &self.stripes {
             let pair =
@@ -32,17 +32,18 @@ impl Contexts {
                 Encoding::ALL.iter().any(|encoding| !channel.lane(*encoding).is_idle())
             });
         }
-        if is_short {
-            self.make_room(candidates);
+        if refused > 0 {
+            self.make_room(refused, candidates);
         }
         self.is_swept.store(false, Relaxed);
     }
 
-    /// Shortens histories, the least useful first, until a part of the budget is free for those that were refused.
-    fn make_room(&self, mut candidates: Vec<Candidate>) {
+    /// Shortens histories, the least useful first, until there is room for those that were refused; no more than a part of
+    /// the budget each time, because what they are worth is not known yet.
+    fn make_room(&self, refused: usize, mut candidates: Vec<Candidate>) {
         candidates.sort_by(|one, other| one.worth.total_cmp(&other.worth));
         let memory = &self.settings.memory;
-        let goal = memory.bytes_max() / ROOM_SHARE;
+        let goal = refused.min(memory.bytes_max() / ROOM_SHARE);
         while memory.bytes_max().saturating_sub(memory.bytes()) < goal && !candidates.is_empty() {
             candidates.retain(|candidate| {
                 let free = memory.bytes_max().saturating_sub(memory.bytes());
@@ -66,14 +67,10 @@ struct Candidate {
 /// Ends a history that nobody uses, or says what it is worth.
 fn judge(channel: &Arc<Channel>, encoding: Encoding, has_listeners: bool) -> Option<Candidate> {
     let lane = channel.lane(encoding);
-    let used = lane.take_use()?;
-    if !has_listeners || used.is_over {
-        lane.end();
-        return None;
-    }
+    let used = lane.take_use(has_listeners)?;
     let worth = used.saved_bytes as f64 / used.memory.max(1) as f64;
     Some(Candidate { channel: channel.clone(), encoding, worth })
 }
 
-/// The part of the budget (1/n) that a sweep frees when somebody was refused.
-const ROOM_SHARE: usize = 16;
+/// The part of the budget (1/n) that a sweep frees at most.
+const ROOM_SHARE: usize = 4;

@@ -268,3 +268,6 @@ fn opcode(encoding: Encoding) -> Opcode {
 /// Distinct frames of one broadcast on one shard; further connections get the one that refers to nothing. At 1 to 2 µs
 /// each they are still cheaper than the writes they go into (`fanwire-bench fanout --channels 5`).
 const GAPS_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests;

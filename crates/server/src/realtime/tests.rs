@@ -48,7 +48,7 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression) -> u6
         let address = listener.local_addr().expect("bound");
         peers.push(std::net::TcpStream::connect(address).expect("listening"));
         let (socket, _) = listener.accept().expect("a peer is waiting");
-        let key = out.open_for_test(socket, compression);
+        let key = out.open_for_test(socket, false, compression);
         realtime.open(key, hello(), now, &mut out);
         let commands = "{\"id\":1,\"connect\":{}}\n{\"id\":2,\"subscribe\":{\"channel\":\"a\"}}";
         realtime.receive(key, Message::Text(commands), now, &mut out);

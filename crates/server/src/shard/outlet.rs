@@ -29,7 +29,7 @@ use super::{
 pub struct Outlet {
     pub(super) connections: Slab<Connection>,
     pub(super) now: Instant,
-    pub(super) counters: Arc<ShardCounters>,
+    pub(crate) counters: Arc<ShardCounters>,
     settings: Settings,
     framer: Framer,
     lists: Lists,
@@ -274,20 +274,32 @@ const WINDOW_BITS_MAX: u8 = 15;
 impl Outlet {
     /// An outlet without a shard around it.
     pub(crate) fn for_test(settings: Settings) -> Self {
-        Self::new(settings, std::sync::Arc::default())
+        Self::new(settings, Arc::default())
     }
 
     /// A connection on a socket of the test's own, unknown to any poller.
     pub(crate) fn open_for_test(
         &mut self,
         socket: std::net::TcpStream,
+        is_binary: bool,
         compression: Compression,
     ) -> Key {
         super::prepare(&socket).expect("an open socket");
-        let permit = super::Permit::acquire(&std::sync::Arc::default(), 0).expect("no limit");
-        let connection =
+        let permit = super::Permit::acquire(&Arc::default(), 0).expect("no limit");
+        let mut connection =
             Connection::new(mio::net::TcpStream::from_std(socket), 1, false, compression, permit);
+        connection.is_binary = is_binary;
         Key { index: self.connections.insert(connection) as u32, generation: 1 }
+    }
+
+    /// What the poller would say of a socket whose peer has read.
+    pub(crate) fn writable_for_test(&mut self, key: Key) {
+        self.writable(key.index);
+    }
+
+    /// Whether something is still to be written.
+    pub(crate) fn is_busy_for_test(&self) -> bool {
+        self.connections.iter().any(|(_, connection)| !connection.queue.is_empty())
     }
 }
 

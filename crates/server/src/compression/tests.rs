@@ -1,0 +1,232 @@
+//! Tests of histories: when one begins, grows, rests and ends, and how memory is shared out.
+//! In: broadcasts, wishes and sweeps → out: publications or none, bytes of memory.
+//! Uses `Contexts` as a node does, without node, shards and clocks.
+//! Changed here: expectations of the life of a history. What frames are made of it is tested in `realtime::frames`.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use fanwire_deflate::gap::{Counter, Depth, Reach};
+use fanwire_node::{NamespaceId, Options};
+use fanwire_protocol::Publication;
+
+use super::*;
+
+fn contexts(memory: usize) -> Contexts {
+    Contexts::new(ContextSettings {
+        policies: Policies::new(&Options::default().channel),
+        level: 6,
+        min_bytes: 64,
+        memory: Budget::new(memory),
+    })
+}
+
+/// Accepts a publication as the node's door does.
+fn publish(contexts: &Contexts, channel: &str, data: impl Into<Bytes>) -> Broadcast {
+    let publication = Publication { data: data.into(), ..Publication::default() };
+    let mut broadcast =
+        Broadcast::new(channel.into(), NamespaceId::default(), publication, Instant::now());
+    broadcast.prepare(contexts);
+    broadcast
+}
+
+/// As a shard with one subscriber in context: says whether the publication was in a history.
+fn deliver(contexts: &Contexts, broadcast: &Broadcast) -> bool {
+    deliver_in(Encoding::Json, contexts, broadcast)
+}
+
+fn deliver_in(encoding: Encoding, contexts: &Contexts, broadcast: &Broadcast) -> bool {
+    let dispatch = broadcast.prepared::<Dispatch>().expect("prepared");
+    match dispatch.publication(encoding) {
+        Some((_, lane)) => {
+            lane.want();
+            lane.delivered(Depth::Run(0), 1);
+            true
+        }
+        None => {
+            match dispatch.lane(encoding) {
+                Some(lane) => lane.want(),
+                None => contexts.want(broadcast, encoding),
+            }
+            false
+        }
+    }
+}
+
+fn state(seed: usize) -> String {
+    let rows = (0..12).map(|row| format!(r#"{{"row":{row},"score":{}}}"#, (seed + row) / 3 % 7));
+    format!("[{}]", rows.collect::<Vec<_>>().join(","))
+}
+
+/// Publishes once and delivers; whether it was in a history.
+fn round(contexts: &Contexts, channel: &str, seed: usize) -> bool {
+    deliver(contexts, &publish(contexts, channel, state(seed)))
+}
+
+#[test]
+fn a_history_begins_when_somebody_wants_it_and_only_in_that_encoding() {
+    let contexts = contexts(1 << 20);
+    let first = publish(&contexts, "news", state(0));
+    assert_eq!(contexts.memory().bytes(), 0, "nobody asked");
+    assert!(!deliver(&contexts, &first));
+    let second = publish(&contexts, "news", state(1));
+    assert!(deliver(&contexts, &second));
+    let dispatch = second.prepared::<Dispatch>().expect("prepared");
+    assert!(dispatch.publication(Encoding::Protobuf).is_none());
+    assert!(contexts.memory().bytes() > 0);
+}
+
+#[test]
+fn small_and_huge_messages_are_in_no_history_and_do_not_disturb_it() {
+    let contexts = contexts(1 << 20);
+    round(&contexts, "news", 0);
+    assert!(round(&contexts, "news", 1));
+    assert!(!deliver(&contexts, &publish(&contexts, "news", "1")));
+    assert!(!deliver(
+        &contexts,
+        &publish(&contexts, "news", format!("\"{}\"", "x".repeat(40_000)))
+    ));
+    assert!(round(&contexts, "news", 2));
+}
+
+#[test]
+fn a_history_becomes_as_long_as_pays_and_no_longer() {
+    let memory = |messages: &dyn Fn(usize) -> String| {
+        let contexts = contexts(1 << 20);
+        for n in 0..3_000 {
+            deliver(&contexts, &publish(&contexts, "news", messages(n)));
+        }
+        contexts.memory().bytes()
+    };
+    // Each text comes again after 40 others: 16 KB apart.
+    let far = memory(&|n| format!("\"{}\"", noise(n % 40 + 1, 400)));
+    let near = memory(&|n| format!("{{\"n\":{n},\"same\":\"{}\"}}", noise(7, 400)));
+    assert!(far > 3 * near, "{far} against {near} bytes");
+}
+
+#[test]
+fn messages_that_do_not_compress_are_left_out_for_a_while() {
+    let contexts = contexts(1 << 20);
+    let mut taken = [0; 2];
+    for n in 0..600 {
+        let broadcast = publish(&contexts, "news", wild(n));
+        taken[n / 300] += usize::from(deliver_in(Encoding::Protobuf, &contexts, &broadcast));
+    }
+    assert!((10..50).contains(&taken[0]), "{taken:?} of 300 each in a history");
+    assert!((1..10).contains(&taken[1]), "{taken:?}: tried again");
+}
+
+#[test]
+fn unwanted_histories_end_and_their_memory_is_given_back() {
+    let contexts = contexts(1 << 20);
+    for channel in ["left", "silent", "busy"] {
+        for seed in 0..3 {
+            round(&contexts, channel, seed);
+        }
+    }
+    let used = contexts.memory().bytes();
+    contexts.sweep(|channel| channel != "left");
+    assert_eq!(contexts.memory().bytes(), used / 3 * 2, "nobody listens to one");
+    // Two more sweeps while nobody takes part in context.
+    for seed in 3..5 {
+        drop(publish(&contexts, "busy", state(seed)));
+        contexts.sweep(|_| true);
+    }
+    assert_eq!(contexts.memory().bytes(), used / 3, "silence is forgiven for longer");
+    (0..60).for_each(|_| contexts.sweep(|_| true));
+    assert_eq!((contexts.memory().bytes(), contexts.channels()), (0, 0));
+}
+
+#[test]
+fn memory_is_never_exceeded_and_goes_to_those_who_save_most() {
+    let contexts = contexts(200_000);
+    let names: Vec<String> = (0..200).map(|number| format!("channel {number}")).collect();
+    let mut in_context = vec![0; names.len()];
+    for seed in 0..60 {
+        for (number, name) in names.iter().enumerate() {
+            // The first twenty have a hundred times the audience.
+            let broadcast = publish(&contexts, name, state(seed));
+            for _ in 0..if number < 20 { 100 } else { 1 } {
+                in_context[number] += usize::from(deliver(&contexts, &broadcast));
+            }
+            assert!(contexts.memory().bytes() <= 200_000);
+        }
+        if seed % 5 == 4 {
+            contexts.sweep(|_| true);
+        }
+    }
+    let shares: usize = in_context[..20].iter().sum();
+    assert!(shares >= 20 * 50 * 100, "{shares} of {} deliveries", 20 * 60 * 100);
+    let others = in_context[20..].iter().filter(|count| **count > 0).count();
+    assert!(others >= 10, "{others} of the small ones had a turn");
+}
+
+#[test]
+fn of_a_hundred_thousand_busy_channels_most_have_a_history_in_the_default_memory() {
+    // A hundredth of both.
+    let contexts = contexts((256 << 20) / 100);
+    let names: Vec<String> = (0..1_000).map(|number| format!("quote {number}")).collect();
+    let tick = |seed: usize| {
+        format!(
+            r#"{{"e":"trade","s":"XSVUSD","id":{},"p":"{}.25","q":"1.{}","side":"buy","ts":17000{},"venue":"XC3"}}"#,
+            seed * 3,
+            seed % 40,
+            seed % 9,
+            seed * 7,
+        )
+    };
+    let mut in_context = 0;
+    for seed in 0..12 {
+        in_context = 0;
+        for name in &names {
+            let broadcast = publish(&contexts, name, tick(seed));
+            in_context += usize::from(deliver(&contexts, &broadcast));
+        }
+        contexts.sweep(|_| true);
+    }
+    assert!(in_context >= 850, "{in_context} of 1,000, with {} bytes", contexts.memory().bytes());
+}
+
+#[test]
+fn frames_of_a_history_that_was_resized_are_still_right() {
+    let contexts = contexts(1 << 20);
+    let (mut reach, mut counter) = (Reach::default(), Counter::default());
+    let mut shadow = fanwire_deflate::Shadow::new(15);
+    let mut depths = 0;
+    for seed in 0..400 {
+        let broadcast = publish(&contexts, "news", state(seed * seed % 91));
+        deliver(&contexts, &broadcast);
+        let dispatch = broadcast.prepared::<Dispatch>().expect("prepared");
+        let Some((publication, lane)) = dispatch.publication(Encoding::Json) else { continue };
+        let reference = reach.reference(publication, counter, 15);
+        let counters = contexts.counters_of(&broadcast);
+        let parse = lane.parse(publication, reference.depth(), counters).expect("still there");
+        let mut payload = Vec::new();
+        parse.emit(reference.gaps(), &mut payload);
+        let message = broadcast.message(Encoding::Json).expect("JSON");
+        shadow.check(&payload, message).expect("a peer reads it");
+        reach.queued(publication, &mut counter);
+        depths += usize::from(reference.depth() != Depth::Alone);
+    }
+    assert_eq!(depths, 398, "all but the very first in context");
+}
+
+/// Letters of a reproducible text of its own for each seed.
+fn noise(seed: usize, bytes: usize) -> String {
+    let mut state = seed as u64;
+    let mut step = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        char::from(b'a' + (state >> 33) as u8 % 26)
+    };
+    (0..bytes).map(|_| step()).collect()
+}
+
+/// Bytes that neither context nor codes make smaller.
+fn wild(seed: usize) -> Bytes {
+    let mut state = seed as u64 + 1;
+    let mut step = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (state >> 33) as u8
+    };
+    (0..900).map(|_| step()).collect()
+}

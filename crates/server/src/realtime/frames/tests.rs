@@ -1,0 +1,112 @@
+//! Simulated clients of a whole shard: whatever they are sent, their inflaters read every message, once and in order.
+//! In: random subscriptions, publications, replies and departures → out: the streams of many sockets, decoded and compared.
+//! Uses real sockets, and zlib-rs and stock zlib as clients, each with the window it agreed to; never a server thread.
+//! Changed here: what may happen to a client. Which frame it gets is decided in `frames`.
+
+mod world;
+
+use proptest::{collection::vec, prelude::*};
+
+use self::world::{Plan, Step, World};
+use crate::{compression::Kind, shard::Compression};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn every_client_reads_every_message_of_its_channels_in_order(
+        clients in vec(plan(), 1..8),
+        memory in prop_oneof![Just(0usize), Just(20_000), Just(1 << 20)],
+        steps in vec(step(), 1..150),
+    ) {
+        let mut world = World::new(memory);
+        clients.iter().for_each(|plan| world.open(plan));
+        steps.iter().for_each(|step| world.take(step));
+        world.check();
+    }
+}
+
+#[test]
+fn one_channel_of_slowly_changing_state_goes_out_in_context() {
+    let mut world = World::new(1 << 20);
+    for is_binary in [false, true] {
+        world.open(&Plan { is_binary, compression: CONTEXT, channels: vec![true] });
+    }
+    for seed in 0..100 {
+        world.take(&Step::Publish { channel: 0, seed, rows: 30 });
+    }
+    world.check();
+    let counters = &world.contexts.counters()[0];
+    // The first publication makes the history wanted, the second is the first in it.
+    assert_eq!(counters.deliveries(Kind::Standalone), 2 * 2);
+    assert_eq!(counters.deliveries(Kind::Run), 98 * 2);
+    assert!(counters.frame_bytes() * 10 < counters.message_bytes());
+}
+
+#[test]
+fn with_five_channels_and_replies_in_between_nearly_all_goes_out_in_context() {
+    let mut world = World::new(1 << 22);
+    for number in 0..6 {
+        let channels = (0..5).map(|channel| channel != number).collect();
+        world.open(&Plan { is_binary: number == 5, compression: CONTEXT, channels });
+    }
+    for seed in 0..600u32 {
+        let channel = (seed.wrapping_mul(2_654_435_761) >> 13) as usize % 5;
+        world.take(&Step::Publish { channel, seed, rows: 8 });
+        if seed % 7 == 0 {
+            world.take(&Step::Reply { client: seed as usize, bytes: 300 });
+        }
+    }
+    world.check();
+    let counters = &world.contexts.counters()[0];
+    let [newest, several, run] =
+        [Kind::Newest, Kind::Several, Kind::Run].map(|kind| counters.deliveries(kind));
+    let all: u64 = Kind::ALL.iter().map(|kind| counters.deliveries(*kind)).sum();
+    assert!((newest + several + run) * 100 >= all * 95, "{newest} + {several} + {run} of {all}");
+}
+
+#[test]
+fn a_channel_that_is_not_to_be_compressed_goes_out_raw() {
+    let mut world = World::new(1 << 20);
+    world.open(&Plan { is_binary: false, compression: CONTEXT, channels: vec![false; 5] });
+    world.subscribe(0, "off:news");
+    world.subscribe(0, "standalone:news");
+    for seed in 0..10 {
+        world.publish("off:news", seed, 30);
+        world.publish("standalone:news", seed, 30);
+    }
+    world.check();
+    let [_, off, standalone] = world.contexts.counters() else { panic!("three namespaces") };
+    assert_eq!((off.deliveries(Kind::Raw), off.deliveries(Kind::Standalone)), (10, 0));
+    assert_eq!(
+        (standalone.deliveries(Kind::Standalone), standalone.deliveries(Kind::Run)),
+        (10, 0)
+    );
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    let compression = (0..5, 9..=15u8).prop_map(|(kind, window_bits)| match kind {
+        0 => Compression::Raw,
+        1 => Compression::Standalone { window_bits },
+        2 => Compression::Dedicated { window_bits },
+        _ => Compression::Context { window_bits },
+    });
+    (any::<bool>(), compression, vec(any::<bool>(), CHANNELS))
+        .prop_map(|(is_binary, compression, channels)| Plan { is_binary, compression, channels })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let rows = prop_oneof![8 => 1..60usize, 1 => 300..2_000usize];
+    prop_oneof![
+        12 => (0..CHANNELS, 0..1_000u32, rows).prop_map(|(channel, seed, rows)| {
+            Step::Publish { channel, seed, rows }
+        }),
+        2 => (0..CHANNELS, 0..3_000usize).prop_map(|(channel, bytes)| Step::Noise { channel, bytes }),
+        2 => (0..8usize, 1..2_000usize).prop_map(|(client, bytes)| Step::Reply { client, bytes }),
+        1 => (0..8usize, 0..CHANNELS).prop_map(|(client, channel)| Step::Toggle { client, channel }),
+        1 => plan().prop_map(Step::Open),
+        1 => Just(Step::Sweep),
+    ]
+}
+
+const CONTEXT: Compression = Compression::Context { window_bits: 15 };
+pub(super) const CHANNELS: usize = 5;

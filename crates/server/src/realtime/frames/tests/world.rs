@@ -1,0 +1,344 @@
+//! A shard without its thread, with clients at the other ends of its sockets.
+//! In: steps → out: streams of bytes, read by clients that inflate with stock zlib and zlib-rs.
+//! Uses the application, the outlet and `compression` as a server does; expectations come from a plain model.
+//! Changed here: how steps are carried out and streams are read.
+
+use std::{
+    io::{ErrorKind, Read},
+    net::{TcpListener, TcpStream},
+    sync::Arc,
+    time::Instant,
+};
+
+use fanwire_deflate::Shadow;
+use fanwire_node::{
+    Hello, Inbox, Node, Notice, Options, PublishOptions,
+    options::{CompressionPolicy, Namespace},
+};
+use fanwire_protocol::{Encoding, Publication, encode_publication};
+use flate2::{Decompress, FlushDecompress};
+use parking_lot::Mutex;
+
+use super::CHANNELS;
+use crate::{
+    budget::Budget,
+    compression::{ContextSettings, Contexts, Policies},
+    realtime::Realtime,
+    shard::{Application, Compression, Key, Message, Outlet, Settings},
+};
+
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) is_binary: bool,
+    pub(super) compression: Compression,
+    pub(super) channels: Vec<bool>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Publish {
+        channel: usize,
+        seed: u32,
+        rows: usize,
+    },
+    /// A publication that does not compress.
+    Noise {
+        channel: usize,
+        bytes: usize,
+    },
+    /// A message to one client only.
+    Reply {
+        client: usize,
+        bytes: usize,
+    },
+    /// Subscribes or unsubscribes.
+    Toggle {
+        client: usize,
+        channel: usize,
+    },
+    Open(Plan),
+    Sweep,
+}
+
+pub(super) struct World {
+    pub(super) contexts: Arc<Contexts>,
+    node: Arc<Node>,
+    letters: Arc<Letters>,
+    realtime: Realtime,
+    out: Outlet,
+    listener: TcpListener,
+    clients: Vec<Client>,
+}
+
+#[derive(Default)]
+struct Letters(Mutex<Vec<Notice>>);
+
+impl Inbox for Letters {
+    fn push(&self, notice: Notice) {
+        self.0.lock().push(notice);
+    }
+}
+
+struct Client {
+    key: Key,
+    encoding: Encoding,
+    socket: TcpStream,
+    channels: Vec<String>,
+    /// Messages it must get; `None` stands for a reply, which is only read.
+    expected: Vec<Option<Vec<u8>>>,
+    stream: Vec<u8>,
+    window_bits: u8,
+}
+
+impl World {
+    /// `memory` bytes for histories and compressors of single connections.
+    pub(super) fn new(memory: usize) -> Self {
+        let mut options = Options::default();
+        options.client.insecure = true;
+        let namespace = |name: &str, compression| Namespace {
+            name: name.to_owned(),
+            compression,
+            ..Namespace::default()
+        };
+        options.channel.namespaces = vec![
+            namespace("off", CompressionPolicy::Off),
+            namespace("standalone", CompressionPolicy::Standalone),
+        ];
+        let node = Node::new(options).expect("good options");
+        let memory = Budget::new(memory);
+        let contexts = Arc::new(Contexts::new(ContextSettings {
+            policies: Policies::new(&node.options().channel),
+            level: 6,
+            min_bytes: 64,
+            memory: memory.clone(),
+        }));
+        node.prepare_with(contexts.clone());
+        let letters = Arc::new(Letters::default());
+        let realtime = Realtime::new(node.clone(), node.attach(letters.clone()), contexts.clone());
+        let mut settings = Settings {
+            compression_min_bytes: 64,
+            compression_verify: true,
+            queue_bytes_max: 1 << 26,
+            ..Settings::default()
+        };
+        settings.dedicated.memory = memory;
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let out = Outlet::for_test(settings);
+        Self { contexts, node, letters, realtime, out, listener, clients: Vec::new() }
+    }
+
+    pub(super) fn open(&mut self, plan: &Plan) {
+        let address = self.listener.local_addr().expect("bound");
+        let socket = TcpStream::connect(address).expect("listening");
+        socket.set_nonblocking(true).expect("a socket");
+        let (peer, _) = self.listener.accept().expect("a peer is waiting");
+        let key = self.out.open_for_test(peer, plan.is_binary, plan.compression);
+        let encoding = if plan.is_binary { Encoding::Protobuf } else { Encoding::Json };
+        let hello = Hello { encoding, frame_ping: true, transport: "websocket", user: None };
+        self.realtime.open(key, hello, Instant::now(), &mut self.out);
+        let window_bits = plan.compression.window_bits().unwrap_or(15);
+        let (channels, expected, stream) = Default::default();
+        let client = Client { key, encoding, socket, channels, expected, stream, window_bits };
+        self.clients.push(client);
+        let number = self.clients.len() - 1;
+        self.command(number, r#"{"id":1,"connect":{}}"#, b"\x04\x08\x01\x22\x00");
+        for (channel, is_member) in plan.channels.iter().enumerate() {
+            if *is_member {
+                self.subscribe(number, &name(channel));
+            }
+        }
+    }
+
+    pub(super) fn take(&mut self, step: &Step) {
+        match step {
+            Step::Publish { channel, seed, rows } => self.publish(&name(*channel), *seed, *rows),
+            Step::Noise { channel, bytes } => {
+                self.publish_data(&name(*channel), format!("\"{}\"", noise(*bytes)));
+            }
+            Step::Reply { client, bytes } => self.reply(client % self.clients.len(), *bytes),
+            Step::Toggle { client, channel } => {
+                let (client, channel) = (client % self.clients.len(), name(*channel));
+                match self.clients[client].channels.contains(&channel) {
+                    true => self.unsubscribe(client, &channel),
+                    false => self.subscribe(client, &channel),
+                }
+            }
+            Step::Open(plan) => self.open(plan),
+            Step::Sweep => self.contexts.sweep(|channel| self.node.has_listeners(channel)),
+        }
+    }
+
+    pub(super) fn publish(&mut self, channel: &str, seed: u32, rows: usize) {
+        let row =
+            |at: usize| format!(r#"{{"row":{at},"score":{}}}"#, (seed as usize / 7 + at) % 50);
+        let rows: Vec<String> = (0..rows).map(row).collect();
+        self.publish_data(channel, format!(r#"{{"seed":{seed},"rows":[{}]}}"#, rows.join(",")));
+    }
+
+    fn publish_data(&mut self, channel: &str, data: String) {
+        let publication = Publication { data: data.into(), ..Publication::default() };
+        for client in &mut self.clients {
+            if client.channels.iter().any(|own| own == channel) {
+                let message = encode_publication(client.encoding, channel, &publication);
+                client.expected.push(Some(message.expect("JSON").to_vec()));
+            }
+        }
+        let now = Instant::now();
+        let accepted = self.node.publish(channel, publication, PublishOptions::default(), now);
+        accepted.expect("a good channel");
+        for notice in std::mem::take(&mut *self.letters.0.lock()) {
+            self.realtime.notice(notice, now, &mut self.out);
+        }
+        self.flush();
+    }
+
+    pub(super) fn subscribe(&mut self, client: usize, channel: &str) {
+        let json = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#);
+        self.command(client, &json, &protobuf(2, 0x2a, channel));
+        self.clients[client].channels.push(channel.to_owned());
+    }
+
+    fn unsubscribe(&mut self, client: usize, channel: &str) {
+        let json = format!(r#"{{"id":3,"unsubscribe":{{"channel":"{channel}"}}}}"#);
+        self.command(client, &json, &protobuf(3, 0x32, channel));
+        self.clients[client].channels.retain(|own| own != channel);
+    }
+
+    /// An answer to nobody else, of about this size and compressed when that is long enough.
+    fn reply(&mut self, client: usize, bytes: usize) {
+        let client = &mut self.clients[client];
+        let message = "reply ".repeat(bytes / 6 + 1);
+        self.out.send(client.key, message.as_bytes());
+        client.expected.push(Some(message.into_bytes()));
+        self.flush();
+    }
+
+    fn command(&mut self, client: usize, json: &str, protobuf: &[u8]) {
+        let (key, encoding) = (self.clients[client].key, self.clients[client].encoding);
+        let message = match encoding {
+            Encoding::Json => Message::Text(json),
+            Encoding::Protobuf => Message::Binary(protobuf),
+        };
+        self.realtime.receive(key, message, Instant::now(), &mut self.out);
+        self.clients[client].expected.push(None);
+        self.flush();
+    }
+
+    /// Writes, and reads at the other ends until nothing is left to write.
+    fn flush(&mut self) {
+        self.out.flush();
+        for client in &mut self.clients {
+            client.read();
+            self.out.writable_for_test(client.key);
+        }
+        self.out.flush();
+    }
+
+    /// Every client read what it had to, and no frame was held back.
+    pub(super) fn check(&mut self) {
+        assert_eq!(self.out.counters.verify_failures.value(), 0, "held back by verification");
+        while self.out.is_busy_for_test() {
+            self.flush();
+        }
+        for client in &mut self.clients {
+            let expected: usize = client.expected.len();
+            while frames(&client.stream).count() < expected {
+                client.read();
+            }
+            client.check();
+        }
+    }
+}
+
+impl Client {
+    fn read(&mut self) {
+        let mut buffer = [0; 1 << 16];
+        loop {
+            match self.socket.read(&mut buffer) {
+                Ok(0) => panic!("the connection was closed"),
+                Ok(count) => self.stream.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Reads the stream as a client does: one inflater for all of it, reset by nothing.
+    fn check(&self) {
+        let mut zlib = Decompress::new_with_window_bits(false, self.window_bits);
+        let mut shadow = Shadow::new(self.window_bits);
+        let mut expected = self.expected.iter();
+        for (head, payload) in frames(&self.stream) {
+            let message = match head & 0x40 {
+                0 => payload.to_vec(),
+                _ => inflate(&mut zlib, payload),
+            };
+            if head & 0x40 != 0 {
+                shadow.check(payload, &message).expect("zlib-rs reads the same, in the window");
+            }
+            match expected.next().expect("nothing more than expected") {
+                Some(expected) => {
+                    assert_eq!(String::from_utf8_lossy(&message), String::from_utf8_lossy(expected))
+                }
+                None => assert!(!message.is_empty()),
+            }
+        }
+        assert!(expected.next().is_none(), "everything that was expected");
+    }
+}
+
+/// First byte and payload of each whole frame (RFC 6455 §5.2).
+fn frames(mut stream: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        let (head, rest) = stream.split_first_chunk::<2>()?;
+        let (length, rest) = match head[1] {
+            126 => {
+                let (length, rest) = rest.split_first_chunk::<2>()?;
+                (u16::from_be_bytes(*length) as usize, rest)
+            }
+            127 => {
+                let (length, rest) = rest.split_first_chunk::<8>()?;
+                (u64::from_be_bytes(*length) as usize, rest)
+            }
+            length => (usize::from(length), rest),
+        };
+        let (payload, rest) = rest.split_at_checked(length)?;
+        stream = rest;
+        Some((head[0], payload))
+    })
+}
+
+fn inflate(zlib: &mut Decompress, payload: &[u8]) -> Vec<u8> {
+    let mut input = payload.to_vec();
+    input.extend_from_slice(&[0, 0, 0xff, 0xff]);
+    let (mut out, start) = (Vec::with_capacity(1 << 17), zlib.total_in());
+    while zlib.total_in() - start < input.len() as u64 {
+        let rest = &input[(zlib.total_in() - start) as usize..];
+        out.reserve(1 << 16);
+        zlib.decompress_vec(rest, &mut out, FlushDecompress::Sync).expect("a good payload");
+    }
+    out
+}
+
+/// A command with an id and one request whose only field is the channel.
+fn protobuf(id: u8, field: u8, channel: &str) -> Vec<u8> {
+    let length = channel.len() as u8;
+    let mut bytes = vec![length + 6, 0x08, id, field, length + 2, 0x0a, length];
+    bytes.extend_from_slice(channel.as_bytes());
+    bytes
+}
+
+/// Letters that compress badly.
+fn noise(bytes: usize) -> String {
+    let mut state = bytes as u64 | 1;
+    let mut step = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b'0' + (state >> 58) as u8)
+    };
+    (0..bytes).map(|_| step()).filter(|letter| *letter != '\\').collect()
+}
+
+fn name(channel: usize) -> String {
+    assert!(channel < CHANNELS);
+    format!("c{channel}")
+}
