@@ -15,6 +15,8 @@ import { fileURLToPath } from 'node:url';
 
 export const API_KEY = 'interop-api-key';
 export const TOKEN_SECRET = 'interop-token-secret';
+/** What the server logs when a compressed frame would not have been understood. */
+const WRONG_FRAME = 'a compressed frame was wrong';
 /** The longest a test waits for one event, in milliseconds. */
 export const PATIENCE_MS = 10_000;
 
@@ -60,6 +62,8 @@ export class Server {
       await within(exit, 'exit of the server', 40_000);
     }
     rmSync(this.folder, { recursive: true, force: true });
+    const wrong = this.lines.filter((line) => line.includes(WRONG_FRAME));
+    assert.deepEqual(wrong, [], 'websocket.compression_verify held frames back');
     return this.child.exitCode;
   }
 }
@@ -172,6 +176,7 @@ const COMMON_SETTINGS = {
   http_server: { address: '127.0.0.1', port: 0 },
   http_api: { key: API_KEY },
   client: { token: { hmac_secret_key: TOKEN_SECRET } },
+  websocket: { compression_verify: true },
 };
 
 /** Starts the program in a new folder with `settings` in its config.json, and keeps what it prints. */

@@ -22,6 +22,9 @@ TOKEN_SECRET = "interop-token-secret"
 PATIENCE_S = 10.0
 """The longest a test waits for one event."""
 
+_WRONG_FRAME = "a compressed frame was wrong"
+"""What the server logs when a compressed frame would not have been understood."""
+
 _ROOT = Path(__file__).resolve().parents[3]
 _PROGRAM = os.environ.get("FANWIRE", str(_ROOT / "target/release/fanwire"))
 _ADDRESS = re.compile(r"\blistens on (127\.0\.0\.1:\d+)")
@@ -76,6 +79,8 @@ class Server:
         self._reader.join()
         self.process.stdout.close()
         self._folder.cleanup()
+        wrong = [line for line in self.lines if _WRONG_FRAME in line]
+        assert not wrong, f"websocket.compression_verify held frames back: {wrong}"
         return status
 
     def _first_address(self):
@@ -109,4 +114,5 @@ _COMMON_SETTINGS = {
     "http_server": {"address": "127.0.0.1", "port": 0},
     "http_api": {"key": API_KEY},
     "client": {"token": {"hmac_secret_key": TOKEN_SECRET}},
+    "websocket": {"compression_verify": True},
 }

@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use fanwire_deflate::gap::{Depth, History, Parse, Publication, Trial};
+use fanwire_deflate::gap::{DEPTH_MAX, Depth, History, Parse, Publication, Trial};
 use fanwire_protocol::Encoding;
 use parking_lot::Mutex;
 
@@ -29,6 +29,10 @@ pub(crate) struct Lane {
     depths: AtomicU32,
     /// Deliveries in context since the last sweep.
     deliveries: AtomicU64,
+    /// Of those with other traffic in between, since the last trial: to how many the newest publication alone was in reach,
+    /// and to how many as many as the history offers.
+    newest: AtomicU64,
+    several: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -46,8 +50,11 @@ struct State {
 struct Tracking {
     history: History,
     memory: Reservation,
-    /// Publications until the next trial.
+    /// Publications until the next trial, and between the last two.
     trial_in: u32,
+    interval: u32,
+    /// Depth that most subscribers with other traffic in between have in reach.
+    reach: usize,
     /// Publications left out because the last trial said that nothing is gained.
     resting: u32,
     /// The last trials together.
@@ -75,6 +82,11 @@ impl Lane {
             self.depths.fetch_or(bit, Relaxed);
         }
         self.deliveries.fetch_add(deliveries, Relaxed);
+        match depth {
+            Depth::Newest => self.newest.fetch_add(deliveries, Relaxed),
+            Depth::Several => self.several.fetch_add(deliveries, Relaxed),
+            _ => 0,
+        };
     }
 
     /// Adds a message to the history, if there is one or is to be one. Called in the channel's order.
@@ -102,8 +114,10 @@ impl Lane {
             counters.parses.add(1);
             publication.parse(depth, || tracking.history.parse(&publication, depth));
         }
-        if tracking.try_out(&publication) {
+        if tracking.is_trial_due() {
             self.depths.store(0, Relaxed);
+            let reached = [&self.newest, &self.several].map(|count| count.swap(0, Relaxed));
+            tracking.try_out(&publication, reached);
         }
         counters.spent(started.elapsed());
         Some(publication)
@@ -134,8 +148,16 @@ impl Tracking {
         let is_plenty = budget.bytes() < budget.bytes_max() / PLENTY_SHARE;
         let bytes_max = if is_plenty { BYTES_MAX } else { least };
         let memory = budget.reserve(History::memory_for(bytes_max))?;
-        let history = History::new(bytes_max, 1, settings.level);
-        Some(Self { history, memory, trial_in: FIRST_TRIAL, resting: 0, trial: None })
+        let history = History::new(bytes_max, FIRST_DEPTH, settings.level);
+        Some(Self {
+            history,
+            memory,
+            trial_in: FIRST_TRIAL,
+            interval: FIRST_TRIAL,
+            reach: DEPTH_MAX,
+            resting: 0,
+            trial: None,
+        })
     }
 
     /// Counts down while nothing is gained. The first message after a rest is tried out at once.
@@ -144,28 +166,36 @@ impl Tracking {
         self.resting > 0
     }
 
-    /// Now and then: measures what depth and length are worth, and sets both. True when it did.
-    fn try_out(&mut self, publication: &Publication) -> bool {
+    /// Now and then, less and less often.
+    fn is_trial_due(&mut self) -> bool {
         self.trial_in = self.trial_in.saturating_sub(1);
-        if self.trial_in > 0 {
-            return false;
-        }
-        self.trial_in = TRIAL_INTERVAL;
-        let Some(newest) = self.history.trial(publication) else { return false };
+        self.trial_in == 0
+    }
+
+    /// Measures what depth and length are worth, and sets both. `newest` and `several` say how many subscribers had one
+    /// and how many had all offered publications in reach.
+    fn try_out(&mut self, publication: &Publication, [newest, several]: [u64; 2]) {
+        self.interval = (self.interval * 2).min(TRIAL_INTERVAL);
+        self.trial_in = self.interval;
+        let Some(latest) = self.history.trial(publication) else { return };
         let trial = self.trial.get_or_insert_default();
-        trial.add(&newest);
+        trial.add(&latest);
         let trial = *trial;
-        self.history.set_depth(trial.depth());
+        if several < newest {
+            self.reach = (self.reach / 2).max(1);
+        } else if newest * FEW < several {
+            self.reach = (self.reach * 2).min(DEPTH_MAX);
+        }
+        self.history.set_depth(trial.depth().min(self.reach));
         if trial.is_incompressible() {
             self.resting = REST;
             self.trial_in = 1;
         } else if trial.wants_more() {
             self.resize(self.history.bytes_max() * 2);
-            self.trial_in = FIRST_TRIAL;
+            self.interval = FIRST_TRIAL;
         } else if trial.wants_less() {
             self.resize(self.history.bytes_max() / 2);
         }
-        true
     }
 
     /// Messages that became longer want a longer history.
@@ -245,10 +275,14 @@ const BYTES_MIN: usize = History::BYTES_MIN;
 /// What the largest window of a decoder holds (RFC 7692 §7.1.2.1).
 const BYTES_MAX: usize = 32 << 10;
 
-/// Publications before the first trial, and after a history became longer.
+/// Depth until the first trial.
+const FIRST_DEPTH: usize = 4;
+/// Publications before the first trial; the next intervals double.
 const FIRST_TRIAL: u32 = 16;
-/// Publications between trials: one trial costs about as much as ten parses.
+/// Publications between trials at most: one trial costs about as much as ten parses.
 const TRIAL_INTERVAL: u32 = 256;
+/// A depth is in reach of nearly all when of this many subscribers one less has it.
+const FEW: u64 = 8;
 /// Sweeps without a publication after which a history ends; one with publications that nobody took in context counts for
 /// half of them.
 const IDLE_SWEEPS: u32 = 60;

@@ -165,6 +165,7 @@ impl Outlet {
         let shadow = connection.shadow.get_or_insert_with(|| Box::new(Shadow::new(window_bits)));
         let Err(mismatch) = shadow.check(frame::payload(&frame), message) else { return frame };
         tracing::error!(%mismatch, "a compressed frame was wrong and goes out uncompressed: a bug");
+        debug_assert!(false, "a compressed frame was wrong: {mismatch}");
         self.counters.verify_failures.add(1);
         connection.compression = Compression::Raw;
         let opcode = frame::opcode(&frame).expect("a frame of ours");

@@ -33,6 +33,7 @@ pub(crate) async fn start(change: impl FnOnce(&mut Config)) -> Server {
     config.node.client.insecure = true;
     config.http_api.api.key = "key".to_owned();
     config.shards = 2;
+    config.websocket.compression_verify = true;
     change(&mut config);
     Server::start(config).await.expect("a free port is free")
 }
