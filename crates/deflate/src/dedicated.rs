@@ -60,7 +60,7 @@ impl Dedicated {
             for piece in block.chunks(piece_bytes(self.window_bits)) {
                 self.parse(piece, &mut scratch.tokens);
             }
-            let histogram = Histogram::new(&scratch.tokens, &Gaps::NONE);
+            let histogram = Histogram::new(&scratch.tokens);
             let plan = self.strategy.plan(&histogram, block.len());
             plan.write(&scratch.tokens, block, &Gaps::NONE, &mut writer);
         }

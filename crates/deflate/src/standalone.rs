@@ -53,7 +53,7 @@ impl Compressor {
         self.tokens.clear();
         let parser = Parser::new(&self.window, 0, start, self.effort).within(window_bits);
         parser.parse(start + block.len(), 0, &mut self.tokens);
-        let plan = Plan::new(&Histogram::new(&self.tokens, &Gaps::NONE), block.len());
+        let plan = Plan::new(&Histogram::new(&self.tokens), block.len());
         plan.write(&self.tokens, block, &Gaps::NONE, writer);
     }
 }

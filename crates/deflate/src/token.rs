@@ -41,11 +41,22 @@ impl Token {
         self.0 & COPY == 0
     }
 
+    /// Whether this is a copy whose distance depends on the gaps.
+    #[inline]
+    pub(crate) const fn names_source(self) -> bool {
+        self.0 >> SOURCE_AT & (SOURCES_MAX as u32 - 1) != 0
+    }
+
     /// The literal or length symbol and its extra bits, packed as in [`LENGTHS`].
     #[inline]
     pub(crate) fn entry(self) -> u32 {
         let length = LENGTHS[usize::from((self.0 >> LENGTH_AT) as u8)];
         if self.is_literal() { self.0 } else { length }
+    }
+
+    /// A copy of the same place, but of the shortest length.
+    pub(crate) const fn shortest(self) -> Self {
+        Self(self.0 & !(0xff << LENGTH_AT))
     }
 
     /// The distance of a copy for a connection with these gaps.
@@ -80,7 +91,7 @@ impl Gaps {
 }
 
 /// The message itself, and the publications that a token can name.
-const SOURCES_MAX: usize = 16;
+pub(crate) const SOURCES_MAX: usize = 16;
 const COPY: u32 = 1 << 31;
 const SOURCE_AT: u32 = 24;
 const LENGTH_AT: u32 = 16;

@@ -21,7 +21,7 @@ fn bytes_without_pattern_are_stored() {
 fn few_different_bytes_get_codes_of_their_own() {
     let tokens: Vec<_> = (0..400u32).map(|at| Token::literal(b"0123"[at as usize % 4])).collect();
     let Plan::Dynamic(dynamic) = plan(&tokens, 400) else { panic!("a dynamic block is shorter") };
-    let cost = Histogram::new(&tokens, &Gaps::NONE).cost(&dynamic.codes);
+    let cost = Histogram::new(&tokens).cost(&dynamic.codes);
     assert_eq!(cost, 400 * 2 + 100 + 3, "three of four symbols and the end share the last bit");
 }
 
@@ -32,13 +32,35 @@ fn the_estimate_is_no_more_than_a_few_bytes_above_a_dynamic_block() {
             .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) % symbols)
             .map(|symbol| Token::literal(symbol as u8))
             .collect();
-        let histogram = Histogram::new(&tokens, &Gaps::NONE);
-        let dynamic = Dynamic::new(&histogram, 0);
+        let histogram = Histogram::new(&tokens);
+        let dynamic = Dynamic::new(&histogram);
         let cost = histogram.cost(&dynamic.codes) + dynamic.header.cost();
-        assert!(histogram.dynamic_cost_likely(0) <= cost + 25 * 8, "{symbols} symbols");
+        assert!(histogram.dynamic_cost_likely() <= cost + 25 * 8, "{symbols} symbols");
     }
 }
 
+#[test]
+fn codes_for_gaps_cover_every_distance_that_a_wider_gap_leads_to() {
+    let literals = (0..400u32).map(|at| Token::literal((at * at % 23) as u8));
+    let copies = [(5, 0, 300, 900), (9, 1, 310, 0), (20, 1, 600, 590)];
+    let copies = copies.map(|(length, source, position, offset)| {
+        Token::copy_from(length, source, position, offset)
+    });
+    let tokens: Vec<_> = literals.chain(copies).chain([Token::copy(4, 3)]).collect();
+    let least = [1_000, 2_100];
+    let plan = Plan::for_gaps_from(&least, &tokens, 10_000);
+    let Plan::Dynamic(dynamic) = plan else { panic!("made to measure") };
+    for wider in 0..30_000 {
+        let gaps = Gaps::new(&least.map(|gap| gap + wider));
+        for token in tokens.iter().filter(|token| !token.is_literal()) {
+            let (symbol, _, _) = distance_symbol(token.distance(&gaps));
+            assert!(dynamic.codes.distances[symbol].count() > 0, "{token:?} and {wider} bytes");
+        }
+    }
+    let needless = dynamic.codes.distances[5..17].iter().all(|code| code.count() == 0);
+    assert!(needless, "no code for distances that are too short to occur");
+}
+
 fn plan(tokens: &[Token], bytes: usize) -> Plan {
-    Plan::new(&Histogram::new(tokens, &Gaps::NONE), bytes)
+    Plan::new(&Histogram::new(tokens), bytes)
 }

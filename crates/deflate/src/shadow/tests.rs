@@ -110,7 +110,7 @@ fn standalone(message: &[u8]) -> Vec<u8> {
 fn payload_of(tokens: &[Token]) -> Vec<u8> {
     let mut payload = vec![0; 100 + SLACK_BYTES];
     let mut writer = BitWriter::new(&mut payload);
-    let plan = Plan::fixed(&Histogram::new(tokens, &Gaps::NONE), 10_000);
+    let plan = Plan::fixed(&Histogram::new(tokens), 10_000);
     plan.write(tokens, &[], &Gaps::NONE, &mut writer);
     write_flush(&mut writer);
     let len = writer.finish();
