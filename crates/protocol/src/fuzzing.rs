@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use crate::{
     Command, Commands, Encoding, Publication, Push, Reply, encode_publication, encode_reply,
-    is_json, is_json_object, json,
+    fossil, is_json, is_json_object, json,
 };
 
 /// A client's message: decoding ends, and what was understood survives being written and read.
@@ -69,4 +69,25 @@ pub fn publication_push(channel: &str, publication: &Publication) {
         let value = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).ok();
         assert_eq!(value(&message), value(&expect), "not the generated JSON");
     }
+}
+
+/// Two payloads, the first of the length that the first byte says: a delta makes the second of the
+/// first, and the second taken for a delta ends within its limit.
+pub fn fossil(data: &[u8]) {
+    let Some((&cut, data)) = data.split_first() else { return };
+    let (source, target) = data.split_at(data.len() * usize::from(cut) / 256);
+    let (mut delta, mut made) = (Vec::new(), b"before".to_vec());
+    fossil::Differ::default().create(source, target, &mut delta);
+    assert!(delta.len() <= target.len() + 24, "longer than promised");
+    assert_eq!(fossil::apply(source, &delta, target.len(), &mut made), Ok(()));
+    assert_eq!(&made[6..], target, "a delta makes something else");
+    if let Some(bytes_max) = target.len().checked_sub(1) {
+        let error = fossil::DeltaError::TooLarge { announced: target.len(), bytes_max };
+        assert_eq!(fossil::apply(source, &delta, bytes_max, &mut made), Err(error));
+    }
+
+    made.truncate(6);
+    let applied = fossil::apply(source, target, 1 << 12, &mut made);
+    assert!(made.len() <= 6 + (1 << 12), "beyond the limit");
+    assert!(applied.is_ok() || made == b"before", "an error leaves something");
 }

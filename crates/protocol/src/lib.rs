@@ -21,6 +21,7 @@ mod command;
 mod encoding;
 mod error;
 mod escape;
+pub mod fossil;
 #[doc(hidden)]
 pub mod fuzzing;
 mod json;

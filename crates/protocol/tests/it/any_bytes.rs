@@ -45,6 +45,37 @@ proptest! {
     fn any_bytes_are_a_publication_or_not(bytes in vec(any::<u8>(), 0..60)) {
         fuzzing::publication(&bytes);
     }
+
+    #[test]
+    fn any_bytes_are_a_delta_or_not(bytes in vec(any::<u8>(), 0..200)) {
+        fuzzing::fossil(&bytes);
+    }
+
+    #[test]
+    fn anything_almost_a_delta_is_one_or_not(cut in any::<u8>(), pieces in vec(delta_piece(), 0..40)) {
+        fuzzing::fossil(&[&[cut][..], pieces.concat().as_bytes()].concat());
+    }
+}
+
+/// What deltas are made of, and long enough to be worth a copy.
+fn delta_piece() -> impl Strategy<Value = &'static str> {
+    const PIECES: [&str; 14] = [
+        "\n",
+        "@",
+        ",",
+        ":",
+        ";",
+        "0",
+        "1",
+        "A",
+        "_",
+        "~~~~~~",
+        "é",
+        "3:abc",
+        "4@0,",
+        "a block of more than sixteen bytes",
+    ];
+    prop::sample::select(&PIECES[..])
 }
 
 /// What JSON commands are made of, so that random ones are often nearly right.

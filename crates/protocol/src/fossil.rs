@@ -1,0 +1,372 @@
+//! Deltas between two payloads in Fossil's format (client protocol §11, §12): made and applied.
+//! A source and a target → a delta; a source and a delta → the target, or a [`DeltaError`].
+//! Pure; uses nothing; never decides who gets a delta, nor writes one into a push.
+//! What a delta costs or how it is searched changes here; when to send one is the node's business.
+//!
+//! A delta is `length "\n"`, then copies `count@offset,` and inserts `count:bytes`, then `checksum;`.
+//! Numbers are big-endian in base 64 with the digits `0-9A-Z_a-z~`
+//! (<https://fossil-scm.org/home/doc/trunk/www/delta_format.wiki>).
+
+use std::fmt;
+
+/// Makes deltas; keeps its tables, so that only the first ones and longer sources allocate.
+///
+/// The search is that of the npm package `fossil-delta`, byte for byte, so that sizes compare.
+#[derive(Clone, Debug, Default)]
+pub struct Differ {
+    /// The newest block of each bucket, [`NONE`] for an empty one.
+    newest: Vec<u32>,
+    /// The block before in the same bucket, for each block of the source.
+    before: Vec<u32>,
+}
+
+impl Differ {
+    /// Appends the delta that makes `target` of `source` to `out`.
+    ///
+    /// It is at most 24 bytes longer than `target`; whoever sends it compares the lengths. It may
+    /// cut a character of UTF-8 in two and then fits into no JSON string. At each byte of `target`
+    /// at most [`CANDIDATES_MAX`] blocks are looked at, whatever the payloads are.
+    pub fn create(&mut self, source: &[u8], target: &[u8], out: &mut Vec<u8>) {
+        put_number(out, target.len());
+        out.push(b'\n');
+        let mut base = 0;
+        if source.len() > BLOCK_BYTES {
+            self.index(source);
+            while base + BLOCK_BYTES < target.len() {
+                let Some((literal, copy)) = self.search(source, target, base) else { break };
+                if literal > 0 {
+                    put_insert(out, &target[base..base + literal]);
+                }
+                put_number(out, copy.bytes);
+                out.push(b'@');
+                put_number(out, copy.offset);
+                out.push(b',');
+                base += literal + copy.bytes;
+            }
+        }
+        // A source too short to copy from makes one insert, even of nothing.
+        if base < target.len() || source.len() <= BLOCK_BYTES {
+            put_insert(out, &target[base..]);
+        }
+        put_number(out, checksum(target) as usize);
+        out.push(b';');
+    }
+
+    /// Files each block of the source under its hash.
+    fn index(&mut self, source: &[u8]) {
+        self.newest.clear();
+        self.newest.resize(source.len().div_ceil(BLOCK_BYTES), NONE);
+        self.before.clear();
+        // The last block, whole or not, is not filed; copies reach into it from the one before.
+        let filed = (source.len() - 1) / BLOCK_BYTES;
+        for (number, block) in source.as_chunks::<BLOCK_BYTES>().0.iter().take(filed).enumerate() {
+            let bucket = RollingHash::new(block).bucket(self.newest.len());
+            self.before.push(self.newest[bucket]);
+            self.newest[bucket] = number as u32;
+        }
+    }
+
+    /// The first place at or behind `base` that is worth a copy: the literals before it, and the
+    /// longest copy that covers it.
+    fn search(&self, source: &[u8], target: &[u8], base: usize) -> Option<(usize, Found)> {
+        let mut hash = RollingHash::new(target[base..].first_chunk()?);
+        for at in base.. {
+            let bucket = hash.bucket(self.newest.len());
+            let best = self.longest(bucket, source, target, base, at);
+            if let Some(copy) = best {
+                return Some((at - copy.back - base, copy));
+            }
+            hash.slide(target[at], *target.get(at + BLOCK_BYTES)?);
+        }
+        None
+    }
+
+    /// The longest copy through `target[at]` from a block in this bucket; the newest of equals.
+    fn longest(
+        &self,
+        bucket: usize,
+        source: &[u8],
+        target: &[u8],
+        base: usize,
+        at: usize,
+    ) -> Option<Found> {
+        let mut best: Option<Found> = None;
+        let mut block = self.newest[bucket];
+        for _ in 0..CANDIDATES_MAX {
+            if block == NONE {
+                break;
+            }
+            let place = block as usize * BLOCK_BYTES;
+            let forth = equal_bytes(source[place..].iter(), target[at..].iter());
+            // Not back to the very first byte: that is how the format's own tool searches.
+            let behind = &source[place.min(1)..place];
+            let back = equal_bytes(behind.iter().rev(), target[base..at].iter().rev());
+            let copy = Found { offset: place - back, bytes: back + forth, back };
+            let is_longer = best.is_none_or(|best| copy.bytes > best.bytes);
+            if is_longer && copy.bytes >= copy.cost(at - back - base) {
+                best = Some(copy);
+            }
+            block = self.before[block as usize];
+        }
+        best
+    }
+}
+
+/// Some bytes of the source.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    offset: usize,
+    bytes: usize,
+    /// How many of them lie before the place where the search found the copy.
+    back: usize,
+}
+
+impl Found {
+    /// Bytes of the copy's command, and of the insert's head before it.
+    fn cost(self, literal: usize) -> usize {
+        digits(literal) + digits(self.bytes) + digits(self.offset) + 3
+    }
+}
+
+/// Appends what `delta` makes of `source` to `out`, which on an error is left as it was.
+///
+/// # Errors
+/// `TooLarge` when the delta announces more than `bytes_max` bytes, before anything is copied.
+/// Otherwise what is wrong with the delta; `Checksum` is the usual sign of a wrong source.
+pub fn apply(
+    source: &[u8],
+    delta: &[u8],
+    bytes_max: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), DeltaError> {
+    let start = out.len();
+    let applied = run(source, &mut Reader { delta, at: 0 }, bytes_max, out);
+    if applied.is_err() {
+        out.truncate(start);
+    }
+    applied
+}
+
+fn run(
+    source: &[u8],
+    reader: &mut Reader<'_>,
+    bytes_max: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), DeltaError> {
+    let announced = reader.number()?;
+    reader.expect(b'\n')?;
+    if announced > bytes_max {
+        return Err(DeltaError::TooLarge { announced, bytes_max });
+    }
+    let start = out.len();
+    out.reserve(announced.min(source.len() + reader.delta.len()));
+    loop {
+        let at = reader.at;
+        let number = reader.number()?;
+        let piece = match reader.byte()? {
+            b'@' => {
+                let offset = reader.number()?;
+                reader.expect(b',')?;
+                let piece = source.get(offset..).and_then(|rest| rest.get(..number));
+                piece.ok_or(DeltaError::CopyOutside { at })?
+            }
+            b':' => reader.bytes(number)?,
+            b';' => break finish(number, announced, &out[start..], reader),
+            _ => return Err(DeltaError::Command { at: reader.at - 1 }),
+        };
+        if piece.len() > announced - (out.len() - start) {
+            return Err(DeltaError::Length { announced });
+        }
+        out.extend_from_slice(piece);
+    }
+}
+
+fn finish(
+    sum: usize,
+    announced: usize,
+    made: &[u8],
+    reader: &Reader<'_>,
+) -> Result<(), DeltaError> {
+    if reader.at < reader.delta.len() {
+        return Err(DeltaError::Trailing { at: reader.at });
+    }
+    if made.len() != announced {
+        return Err(DeltaError::Length { announced });
+    }
+    if checksum(made) as usize != sum {
+        return Err(DeltaError::Checksum);
+    }
+    Ok(())
+}
+
+/// Why a delta makes nothing. `at` counts bytes of the delta from 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum DeltaError {
+    /// It ends before its checksum.
+    Unterminated,
+    /// No digit where a number must be, or a number of more than 32 bits.
+    Number { at: usize },
+    /// A byte that does not end the number before it.
+    Command { at: usize },
+    /// A copy of bytes that the source does not have.
+    CopyOutside { at: usize },
+    /// It makes more or fewer bytes than it announces.
+    Length { announced: usize },
+    /// It announces more bytes than the caller takes.
+    TooLarge { announced: usize, bytes_max: usize },
+    /// It makes other bytes than it was made from: the source is not the one it was made for.
+    Checksum,
+    /// Bytes behind the end.
+    Trailing { at: usize },
+}
+
+impl fmt::Display for DeltaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unterminated => f.write_str("the delta ends early"),
+            Self::Number { at } => write!(f, "no number of 32 bits at byte {at} of the delta"),
+            Self::Command { at } => write!(f, "no command at byte {at} of the delta"),
+            Self::CopyOutside { at } => {
+                write!(f, "the copy at byte {at} of the delta is not inside the source")
+            }
+            Self::Length { announced } => write!(f, "the delta does not make {announced} bytes"),
+            Self::TooLarge { announced, bytes_max } => {
+                write!(f, "the delta makes {announced} bytes, more than {bytes_max}")
+            }
+            Self::Checksum => f.write_str("the delta was made for another source"),
+            Self::Trailing { at } => write!(f, "the delta goes on behind its end at byte {at}"),
+        }
+    }
+}
+
+impl std::error::Error for DeltaError {}
+
+struct Reader<'a> {
+    delta: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn byte(&mut self) -> Result<u8, DeltaError> {
+        let byte = *self.delta.get(self.at).ok_or(DeltaError::Unterminated)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    fn expect(&mut self, expected: u8) -> Result<(), DeltaError> {
+        match self.byte()? {
+            byte if byte == expected => Ok(()),
+            _ => Err(DeltaError::Command { at: self.at - 1 }),
+        }
+    }
+
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], DeltaError> {
+        let rest = &self.delta[self.at..];
+        let bytes = rest.get(..count).ok_or(DeltaError::Unterminated)?;
+        self.at += count;
+        Ok(bytes)
+    }
+
+    /// One digit or more, up to 32 bits.
+    fn number(&mut self) -> Result<usize, DeltaError> {
+        let wrong = DeltaError::Number { at: self.at };
+        let digits = self.delta[self.at..].iter().map_while(|byte| value(*byte));
+        let (mut number, mut count) = (0u32, 0);
+        for digit in digits {
+            let shifted = number.checked_mul(64).ok_or(wrong)?;
+            number = shifted | digit;
+            count += 1;
+        }
+        self.at += count;
+        match count {
+            0 if self.at == self.delta.len() => Err(DeltaError::Unterminated),
+            0 => Err(wrong),
+            _ => Ok(number as usize),
+        }
+    }
+}
+
+/// Two 16-bit sums over a block of bytes that can move on by one byte.
+struct RollingHash {
+    plain: u16,
+    /// The first byte 16 times, the next 15 times, and so on.
+    weighted: u16,
+}
+
+impl RollingHash {
+    fn new(block: &[u8; BLOCK_BYTES]) -> Self {
+        let mut hash = Self { plain: 0, weighted: 0 };
+        for byte in block {
+            hash.plain += u16::from(*byte);
+            hash.weighted += hash.plain;
+        }
+        hash
+    }
+
+    fn slide(&mut self, old: u8, new: u8) {
+        self.plain = self.plain - u16::from(old) + u16::from(new);
+        let gone = u16::from(old) * BLOCK_BYTES as u16;
+        self.weighted = self.weighted - gone + self.plain;
+    }
+
+    fn bucket(&self, buckets: usize) -> usize {
+        (u32::from(self.plain) | u32::from(self.weighted) << 16) as usize % buckets
+    }
+}
+
+/// The sum of the big-endian 32-bit words; a shorter last one is filled up with zeros.
+fn checksum(bytes: &[u8]) -> u32 {
+    let (words, rest) = bytes.as_chunks::<4>();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    let words = words.iter().chain([&last]).map(|word| u32::from_be_bytes(*word));
+    words.fold(0, u32::wrapping_add)
+}
+
+fn equal_bytes<'a>(
+    left: impl Iterator<Item = &'a u8>,
+    right: impl Iterator<Item = &'a u8>,
+) -> usize {
+    left.zip(right).take_while(|(left, right)| left == right).count()
+}
+
+fn put_insert(out: &mut Vec<u8>, literal: &[u8]) {
+    put_number(out, literal.len());
+    out.push(b':');
+    out.extend_from_slice(literal);
+}
+
+fn put_number(out: &mut Vec<u8>, number: usize) {
+    let places = (0..digits(number)).rev();
+    out.extend(places.map(|place| DIGITS[number >> (6 * place) & 63]));
+}
+
+fn digits(number: usize) -> usize {
+    (number.max(1).ilog2() / 6 + 1) as usize
+}
+
+fn value(digit: u8) -> Option<u32> {
+    let value = match digit {
+        b'0'..=b'9' => digit - b'0',
+        b'A'..=b'Z' => digit - b'A' + 10,
+        b'_' => 36,
+        b'a'..=b'z' => digit - b'a' + 37,
+        b'~' => 63,
+        _ => return None,
+    };
+    Some(value.into())
+}
+
+/// Blocks of one hash that are looked at for one byte of the target.
+pub const CANDIDATES_MAX: usize = 250;
+
+/// Width of the hash, and length of the blocks of the source that can be found by it.
+const BLOCK_BYTES: usize = 16;
+
+const NONE: u32 = u32::MAX;
+
+const DIGITS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~";
+
+#[cfg(test)]
+mod tests;
