@@ -4,6 +4,7 @@
 //! A command's options are changed here; flags of keys come from the keys' rows.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use fanwire::config::{Entry, Format, Kind, entries};
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     ConfigDoc,
     /// Print a token for development, signed with an HMAC secret
     Token(Token),
+    /// Measure how typical messages compress, and say what to configure
+    Tune(Tune),
     /// Print the version
     Version,
 }
@@ -123,6 +126,61 @@ pub(crate) enum Algorithm {
     Hs384,
     #[value(name = "HS512", alias = "hs512")]
     Hs512,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tune {
+    /// Messages of one channel: one JSON text a line (.jsonl), or binary records, each behind its length in four
+    /// bytes, little-endian (.bin)
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Also write one page with plots
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Price of outgoing traffic in dollars per GB, 0 to 1000
+    #[arg(long, value_name = "DOLLARS", default_value_t = 0.09, value_parser = price)]
+    pub(crate) price: f64,
+    /// Publications per second, above 0 and up to 1000000
+    #[arg(long, value_name = "NUMBER", default_value_t = 10.0, value_parser = rate)]
+    pub(crate) rate: f64,
+    /// Receivers of each publication
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub(crate) fan_out: u64,
+    /// Channels per client, for the rows where channels are interleaved
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = channels)]
+    pub(crate) channels: usize,
+    /// websocket.compression_level of contexts and deltas
+    #[arg(long, value_name = "LEVEL", default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=9))]
+    pub(crate) level: u8,
+    /// Messages that are taken from the front of a file
+    #[arg(long, value_name = "NUMBER", default_value_t = 20_000, value_parser = messages)]
+    pub(crate) messages_max: usize,
+}
+
+fn price(text: &str) -> Result<f64, String> {
+    within(text, |price| (0.0..=1_000.0).contains(&price), "a number from 0 to 1000")
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let expected = "a number above 0 and up to 1000000";
+    within(text, |rate| rate > 0.0 && rate <= 1e6, expected)
+}
+
+fn channels(text: &str) -> Result<usize, String> {
+    within(text, |channels| (1..=128).contains(&channels), "a whole number from 1 to 128")
+}
+
+fn messages(text: &str) -> Result<usize, String> {
+    within(text, |messages| (2..=1_000_000).contains(&messages), "a whole number from 2 to 1000000")
+}
+
+fn within<T: FromStr + Copy>(
+    text: &str,
+    is_right: impl Fn(T) -> bool,
+    expected: &str,
+) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| is_right(*number));
+    number.ok_or_else(|| format!("expected {expected}"))
 }
 
 /// The flags of keys that were given, in the form `fanwire::config::load` takes them.

@@ -23,7 +23,7 @@ pub(crate) fn version() -> Result<()> {
 }
 
 /// Prints; a reader that has seen enough (`| head`) is no error.
-fn print(text: &str) -> Result<()> {
+pub(crate) fn print(text: &str) -> Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),

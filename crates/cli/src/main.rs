@@ -1,6 +1,6 @@
-//! The one binary, `fanwire`: serves, checks configurations, makes samples, documentation and tokens.
+//! The one binary, `fanwire`: serves, checks configurations, makes samples, tokens, and tunes compression.
 //! In: the command line, the environment, signals → out: a running server, text on stdout, exit codes 0, 1 and 2.
-//! Uses the library `fanwire` only. Never: server behaviour, keys of the configuration.
+//! Uses the library `fanwire`, and for `tune` the pure crates. Never: server behaviour, keys of the configuration.
 //! A command is one file beside this one; its options are in `arguments`.
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ mod environment;
 mod logs;
 mod serve;
 mod token;
+mod tune;
 
 /// Keeps resident memory steadier than the system's allocator.
 #[cfg(feature = "mimalloc")]
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::SampleConfig(sample) => document::sample(&sample),
         Command::ConfigDoc => document::page(),
         Command::Token(token) => token::run(&token),
+        Command::Tune(tune) => tune::run(&tune),
         Command::Version => document::version(),
     };
     match done {

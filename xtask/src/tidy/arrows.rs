@@ -101,7 +101,11 @@ const HOUSE: &[Room] = &[
             "fanwire-deflate",
         ],
     },
-    Room { name: "fanwire-cli", level: 4, may_use: &["fanwire-server"] },
+    Room {
+        name: "fanwire-cli",
+        level: 4,
+        may_use: &["fanwire-server", "fanwire-protocol", "fanwire-deflate"],
+    },
     Room {
         name: "fanwire-bench",
         level: 5,

@@ -6,6 +6,7 @@
 
 mod commands;
 mod serve;
+mod tune;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

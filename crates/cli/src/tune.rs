@@ -1,0 +1,102 @@
+//! `fanwire tune`: measures how a file of typical messages compresses, and says what to configure.
+//! In: files of messages → out: tables and advice on stdout, progress on stderr, perhaps an HTML page.
+//! Uses the rooms below, which never touch a file or a terminal. Never: the server.
+//! This file reads and prints; modes are in `mode`, how each is measured in `codec`, advice in `recommend`.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+
+use crate::arguments::Tune;
+use crate::document;
+use input::{EXPECTED, Sample};
+use measure::{Clock, Report, Settings};
+use progress::Progress;
+use recommend::{Advice, Scale};
+
+mod codec;
+mod figure;
+mod input;
+mod measure;
+mod mode;
+mod page;
+mod progress;
+mod recommend;
+mod stats;
+mod text;
+mod wire;
+
+pub(crate) fn run(arguments: &Tune) -> Result<()> {
+    if let Some(html) = &arguments.html
+        && let Some(same) = arguments.files.iter().find(|file| is_same(file, html))
+    {
+        bail!("--html would overwrite {}, which is read", same.display());
+    }
+    // All files first: a mistake in the last one is not worth minutes of measuring the others.
+    let samples = arguments.files.iter().map(|file| read(file, arguments.messages_max));
+    let samples = samples.collect::<Result<Vec<_>>>()?;
+    let settings = Settings { level: arguments.level, channels: arguments.channels };
+    let scale = Scale {
+        dollars_per_gb: arguments.price,
+        publications_per_second: arguments.rate,
+        receivers: arguments.fan_out,
+    };
+    let origin = Instant::now();
+    let now = || origin.elapsed();
+    let mut progress = Progress::of_stderr(samples.len() * mode::count(settings.channels));
+    let mut findings = Vec::new();
+    for sample in &samples {
+        let report = measure::measure(sample, settings, Clock(&now), &mut |mode| {
+            progress.step(&format!("{}: {}", sample.file, mode.title()));
+        })?;
+        let advice = Advice::new(&report, scale);
+        progress.clear();
+        document::print(&text::report(&report, &advice))?;
+        findings.push((report, advice));
+    }
+    match &arguments.html {
+        Some(html) => write_page(html, &findings),
+        None => Ok(()),
+    }
+}
+
+fn write_page(path: &Path, findings: &[(Report, Advice)]) -> Result<()> {
+    let name = || format!("the page {} cannot be written", path.display());
+    let mut file = File::create(path).with_context(name)?;
+    file.write_all(page::page(findings).as_bytes()).with_context(name)?;
+    eprintln!("wrote {}", path.display());
+    Ok(())
+}
+
+/// A file's messages, as many as are wanted.
+fn read(path: &Path, messages_max: usize) -> Result<Sample> {
+    let name = path.display();
+    let file = File::open(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => anyhow!("{name}: there is no such file; give {EXPECTED}"),
+        _ => anyhow!(error).context(format!("{name} cannot be read")),
+    })?;
+    let about = file.metadata().with_context(|| format!("{name} cannot be read"))?;
+    if about.is_dir() {
+        bail!("{name} is a directory; give {EXPECTED}");
+    }
+    let mut bytes = Vec::new();
+    let limited = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    limited.with_context(|| format!("{name} cannot be read"))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        bail!("{name} has more than {} MiB; a part of it is enough", FILE_BYTES_MAX >> 20);
+    }
+    input::read(path, &bytes, messages_max).map_err(|error| anyhow!("{name}{error}"))
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (fs::canonicalize(one), fs::canonicalize(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
+
+/// Read at once; typical messages are a few megabytes.
+const FILE_BYTES_MAX: u64 = 1 << 30;

@@ -1,0 +1,244 @@
+//! Every mode measured on one sample: bytes on the wire, times, memory.
+//! In: a sample, settings and a clock → out: a `Report` with a row per mode; each frame was decoded again.
+//! Uses `codec` for what a mode does. Never: reads a clock of its own, prints.
+//! Change here how often and how long is measured.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use bytes::Bytes;
+use fanwire_deflate::Compressor;
+use fanwire_protocol::Encoding;
+
+use super::codec::{self, Delivery, Memory};
+use super::input::Sample;
+use super::mode::{self, Depth, Mode};
+use super::stats::{Sizes, mean};
+use super::wire;
+
+#[cfg(test)]
+mod tests;
+
+/// What the user chose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// Of dedicated contexts, deltas and gap coding.
+    pub(crate) level: u8,
+    /// Channels per client, where they are interleaved.
+    pub(crate) channels: usize,
+}
+
+/// Time since some moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Clock<'a>(pub(crate) &'a dyn Fn() -> Duration);
+
+impl Clock<'_> {
+    pub(crate) fn now(&self) -> Duration {
+        (self.0)()
+    }
+
+    /// What `work` gives, and how long it took.
+    pub(crate) fn time<T>(&self, work: impl FnOnce() -> T) -> (T, Duration) {
+        let start = self.now();
+        let result = work();
+        (result, self.now().saturating_sub(start))
+    }
+}
+
+/// What was found out about one file.
+pub(crate) struct Report {
+    pub(crate) file: String,
+    pub(crate) channel: String,
+    pub(crate) encoding: Encoding,
+    pub(crate) has_more: bool,
+    pub(crate) settings: Settings,
+    pub(crate) payloads: Sizes,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Report {
+    /// Of raw frames, which is the first row.
+    pub(crate) fn raw_bytes(&self) -> f64 {
+        self.rows[0].bytes()
+    }
+}
+
+/// One mode.
+pub(crate) struct Row {
+    pub(crate) mode: Mode,
+    /// Of every frame, header included.
+    pub(crate) sizes: Vec<u32>,
+    /// Per message; none for raw ones.
+    pub(crate) micros: Option<Micros>,
+    pub(crate) memory: Memory,
+    /// How many earlier publications a usual frame may refer to.
+    pub(crate) depth: usize,
+}
+
+impl Row {
+    pub(crate) fn bytes(&self) -> f64 {
+        mean(&self.sizes)
+    }
+}
+
+/// Microseconds per message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Micros {
+    pub(crate) compress: f64,
+    pub(crate) decompress: f64,
+    /// To write the same publication for clients at another position, where that can be.
+    pub(crate) again: Option<f64>,
+}
+
+/// A sample as the modes need it.
+pub(crate) struct Stream<'a> {
+    pub(crate) sample: &'a Sample,
+    /// The messages with their envelopes.
+    pub(crate) pushes: Vec<Bytes>,
+    /// Payloads of standalone frames of them: what the other channels of a client bring.
+    pub(crate) others: Vec<Vec<u8>>,
+    /// Bytes of the longest push.
+    pub(crate) longest: usize,
+}
+
+impl<'a> Stream<'a> {
+    pub(crate) fn new(sample: &'a Sample) -> Self {
+        let push = |(at, payload): (usize, &Vec<u8>)| {
+            wire::push(sample.encoding, &sample.channel, at, payload)
+        };
+        let pushes: Vec<Bytes> = sample.payloads.iter().enumerate().map(push).collect();
+        let mut compressor = Compressor::new(1);
+        let standalone = |push: &Bytes| {
+            let mut payload = Vec::new();
+            compressor.standalone(push, &mut payload);
+            payload
+        };
+        let others = pushes.iter().map(standalone).collect();
+        let longest = pushes.iter().map(Bytes::len).max().unwrap_or_default();
+        Self { sample, pushes, others, longest }
+    }
+}
+
+/// Measures all modes; calls `begin` with each before it starts.
+///
+/// # Errors
+/// A frame that does not come back as it was, which is a bug of the encoder.
+pub(crate) fn measure(
+    sample: &Sample,
+    settings: Settings,
+    clock: Clock<'_>,
+    begin: &mut dyn FnMut(Mode),
+) -> Result<Report> {
+    let stream = Stream::new(sample);
+    let mut rows: Vec<Row> = Vec::new();
+    for mode in mode::all(settings.channels) {
+        begin(mode);
+        let row = row(mode, &stream, settings, clock)?;
+        if rows.last().is_none_or(|last| adds(last, &row)) {
+            rows.push(row);
+        }
+    }
+    let payloads = sizes(sample.payloads.iter().map(Vec::len));
+    Ok(Report {
+        file: sample.file.clone(),
+        channel: sample.channel.clone(),
+        encoding: sample.encoding,
+        has_more: sample.has_more,
+        settings,
+        payloads: Sizes::of(&payloads),
+        rows,
+    })
+}
+
+/// Whether a row says something that the one before it does not: a depth that reaches no further,
+/// because the window is full or the engine offers no such depth, does not.
+fn adds(last: &Row, row: &Row) -> bool {
+    match (last.mode, row.mode) {
+        (
+            Mode::Context { channels: 1, .. },
+            Mode::Context { depth: Depth::Publications(_), channels: 1 },
+        ) => row.depth > last.depth,
+        _ => true,
+    }
+}
+
+fn row(mode: Mode, stream: &Stream<'_>, settings: Settings, clock: Clock<'_>) -> Result<Row> {
+    if mode == Mode::Raw {
+        let sizes = sizes(stream.pushes.iter().map(|push| wire::frame_bytes(push.len())));
+        return Ok(Row { mode, sizes, micros: None, memory: Memory::default(), depth: 0 });
+    }
+    let begun = clock.now();
+    let mut best = pass(mode, stream, settings, clock)?;
+    for _ in 1..PASSES_MAX {
+        if clock.now().saturating_sub(begun) > PASSES_TIME {
+            break;
+        }
+        best.keep_faster(&pass(mode, stream, settings, clock)?);
+    }
+    let per_message = |time: Duration| time.as_secs_f64() * 1e6 / best.sizes.len() as f64;
+    let micros = Micros {
+        compress: per_message(best.compress),
+        decompress: per_message(best.decompress),
+        again: best.again.map(per_message),
+    };
+    let Pass { sizes, memory, depth, .. } = best;
+    Ok(Row { mode, sizes, micros: Some(micros), memory, depth })
+}
+
+/// All messages once.
+struct Pass {
+    sizes: Vec<u32>,
+    compress: Duration,
+    decompress: Duration,
+    again: Option<Duration>,
+    memory: Memory,
+    depth: usize,
+}
+
+impl Pass {
+    /// The least disturbed of several; the bytes are the same in all of them.
+    fn keep_faster(&mut self, other: &Self) {
+        self.compress = self.compress.min(other.compress);
+        self.decompress = self.decompress.min(other.decompress);
+        self.again = self.again.min(other.again);
+    }
+}
+
+fn pass(mode: Mode, stream: &Stream<'_>, settings: Settings, clock: Clock<'_>) -> Result<Pass> {
+    let mut codec = codec::of(mode, stream, settings);
+    let mut deliveries = Vec::with_capacity(stream.pushes.len());
+    for at in 0..stream.pushes.len() {
+        let Some(delivery) = codec.deliver(at, clock) else {
+            let file = &stream.sample.file;
+            let (number, mode) = (at + 1, mode.title());
+            bail!(
+                "{file}: message {number} came back changed ({mode}): a bug of fanwire, please report it"
+            );
+        };
+        deliveries.push(delivery);
+    }
+    let sum = |part: fn(&Delivery) -> Duration| deliveries.iter().map(part).sum();
+    let again = deliveries.iter().map(|delivery| delivery.again).sum::<Option<Duration>>();
+    Ok(Pass {
+        sizes: sizes(deliveries.iter().map(|delivery| wire::frame_bytes(delivery.bytes))),
+        compress: sum(|delivery| delivery.compress),
+        decompress: sum(|delivery| delivery.decompress),
+        again,
+        memory: codec.memory(),
+        depth: median(deliveries.iter().map(|delivery| delivery.depth).collect()),
+    })
+}
+
+fn median(mut depths: Vec<usize>) -> usize {
+    depths.sort_unstable();
+    depths.get(depths.len() / 2).copied().unwrap_or_default()
+}
+
+/// Messages are far below 4 GiB.
+fn sizes(lengths: impl Iterator<Item = usize>) -> Vec<u32> {
+    lengths.map(|length| u32::try_from(length).unwrap_or(u32::MAX)).collect()
+}
+
+/// The fastest of so many passes counts, if they are done within the time.
+const PASSES_MAX: usize = 3;
+const PASSES_TIME: Duration = Duration::from_millis(300);

@@ -1,0 +1,51 @@
+//! Messages as the wire has them: in the push of a publication, in a WebSocket frame.
+//! In: payloads → out: whole messages; the bytes of a frame around some payload (RFC 6455 §5.2).
+//! Uses the protocol's writer, so that the envelope is the server's. Never: compresses.
+//! Change here what surrounds a payload.
+
+use bytes::Bytes;
+use fanwire_protocol::{Encoding, Publication, encode_publication};
+
+/// The push of a payload, the `at`-th of its channel from 0.
+pub(crate) fn push(encoding: Encoding, channel: &str, at: usize, payload: &[u8]) -> Bytes {
+    write(encoding, channel, at, payload.to_vec(), false)
+}
+
+/// The push of a payload, or of a delta, to a client that agreed to deltas (client protocol §11).
+///
+/// `None` for a delta that is not UTF-8 and so fits into no JSON string.
+pub(crate) fn delta_push(
+    encoding: Encoding,
+    channel: &str,
+    at: usize,
+    data: &[u8],
+    is_delta: bool,
+) -> Option<Bytes> {
+    let data = match encoding {
+        Encoding::Json => {
+            let text = std::str::from_utf8(data).ok()?;
+            serde_json::to_vec(text).expect("a string is JSON")
+        }
+        Encoding::Protobuf => data.to_vec(),
+    };
+    Some(write(encoding, channel, at, data, is_delta))
+}
+
+fn write(encoding: Encoding, channel: &str, at: usize, data: Vec<u8>, delta: bool) -> Bytes {
+    let offset = at as u64 + 1;
+    let publication = Publication { data: data.into(), offset, delta, ..Publication::default() };
+    encode_publication(encoding, channel, &publication).expect("payloads were checked for JSON")
+}
+
+/// A server's frame: payload and header.
+pub(crate) fn frame_bytes(payload_bytes: usize) -> usize {
+    payload_bytes
+        + match payload_bytes {
+            0..126 => 2,
+            126..65_536 => 4,
+            _ => 10,
+        }
+}
+
+#[cfg(test)]
+mod tests;
