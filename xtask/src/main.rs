@@ -1,4 +1,4 @@
-//! The only automation of the house: `cargo xtask tidy | test | autobahn`.
+//! The only automation of the house: `cargo xtask tidy | test | interop | autobahn`.
 //! In: a word on the command line → out: a report on the terminal and an exit status.
 //! May use std, anyhow and cargo_metadata; never a crate of ours and never a shell script.
 //! A new command is one line here and one module; what the checks say lives in `tidy`, what the tests run in `suite`.
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["tidy"] => tidy::main(),
         ["test", steps @ ..] => suite::main(steps),
+        ["interop", names @ ..] => suite::interop(names),
         ["autobahn", mode @ ("quick" | "full")] => autobahn::main(mode, None),
         ["autobahn", mode @ ("quick" | "full"), url] => autobahn::main(mode, Some(url)),
         _ => {
@@ -65,5 +66,6 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test [STEP …]              everything: checks, unit tests, release build, interop suites, corpus
+  interop [NAME …]           real WebSocket stacks against the server; names of stacks and scenarios
   tidy                       the rules of the house: arrows, cards, sizes, unsafe, words, pages, locks
   autobahn quick|full [URL]  RFC 6455 and RFC 7692 against the echo example, or against a server at URL";

@@ -3,6 +3,7 @@
 //! May run cargo, npm, pip and apt-get; goes on after a failed step, so that one run shows everything.
 //! The order is the table here; what a step does stands in `steps`, what it needs from the machine in `machine`.
 
+mod interop;
 mod machine;
 mod steps;
 mod tally;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::House;
+pub(crate) use interop::main as interop;
 pub(crate) use machine::{python, python_2_7};
 use tally::Tally;
 
@@ -27,13 +29,18 @@ pub(crate) fn main(names: &[&str]) -> Result<bool> {
     let house = House::find()?;
     let chosen = STEPS.iter().filter(|step| names.is_empty() || names.contains(&step.name));
     let rows: Vec<Row> = chosen.map(|step| run(&house, step)).collect();
+    Ok(summary(&rows))
+}
+
+/// Prints the rows and their sum; `true` when nothing failed.
+fn summary(rows: &[Row]) -> bool {
     let total: Tally = rows.iter().map(|row| row.tally.clone()).sum();
     println!("\n=== summary");
-    for row in &rows {
+    for row in rows {
         println!("{row}");
     }
     println!("{} passed, {} failed", total.passed, total.failed);
-    Ok(total.failed == 0)
+    total.failed == 0
 }
 
 struct Step {
@@ -55,18 +62,28 @@ const STEPS: &[Step] = &[
     Step { name: "js", what: "npm centrifuge and ws against the server", run: steps::js },
     Step { name: "python", what: "PyPI centrifuge-python and websockets", run: steps::python },
     Step { name: "browser", what: "the demo page in Chromium", run: steps::browser },
+    Step {
+        name: "interop",
+        what: "real WebSocket stacks, quickly; all by cargo xtask interop",
+        run: steps::quick_mixed,
+    },
     Step { name: "autobahn", what: "the quick groups of Autobahn", run: steps::autobahn },
     Step { name: "corpus", what: "real messages to 1,000 subscribers", run: steps::corpus },
 ];
 
 fn run(house: &House, step: &'static Step) -> Row {
-    println!("\n=== {}: {}", step.name, step.what);
+    time(step.name, step.what, || (step.run)(house))
+}
+
+/// Does one piece of work under a header; an error counts as one failure.
+fn time(name: &'static str, what: &str, work: impl FnOnce() -> Result<Tally>) -> Row {
+    println!("\n=== {name}: {what}");
     let started = Instant::now();
-    let tally = (step.run)(house).unwrap_or_else(|error| {
+    let tally = work().unwrap_or_else(|error| {
         println!("error: {error:#}");
         Tally::counted(0, 1)
     });
-    let row = Row { name: step.name, tally, took: started.elapsed() };
+    let row = Row { name, tally, took: started.elapsed() };
     println!("--- {row}");
     row
 }

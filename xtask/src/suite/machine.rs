@@ -1,4 +1,4 @@
-//! What the suites need from the machine: Node.js, a Python environment, a browser, Debian packages.
+//! What the suites need from the machine: Node.js, a Python environment, Go, browsers, Debian packages.
 //! In: what is installed → out: paths of programs, or an error that says what to install.
 //! May install Debian packages with apt-get (as root or through sudo); never upgrades what is there.
 //! A new requirement is a function here; when it is asked for is decided in `steps`.
@@ -44,11 +44,24 @@ pub(crate) fn python(folder: &Path) -> Result<PathBuf> {
 ///
 /// # Errors
 /// When none is found and none can be installed.
-pub(crate) fn browser() -> Result<PathBuf> {
-    if find_browser().is_none() {
-        install("chromium")?;
-    }
-    find_browser().context("chromium was installed but is not on the PATH")
+pub(crate) fn chromium() -> Result<PathBuf> {
+    program(CHROMIUMS, "chromium")
+}
+
+/// A Firefox, installed from Debian's packages when there is none.
+///
+/// # Errors
+/// When none is found and none can be installed.
+pub(crate) fn firefox() -> Result<PathBuf> {
+    program(FIREFOXES, "firefox-esr")
+}
+
+/// The Go toolchain of the machine, installed from Debian's packages when there is none.
+///
+/// # Errors
+/// When none is found and none can be installed.
+pub(crate) fn go() -> Result<PathBuf> {
+    program(&["go"], "golang-go")
 }
 
 /// A Python 2.7 that runs, for the Autobahn TestSuite.
@@ -68,11 +81,19 @@ pub(crate) fn python_2_7() -> Option<PathBuf> {
     found.into_iter().next()
 }
 
-fn find_browser() -> Option<PathBuf> {
+/// The first of `names` on the PATH; installs `package` when there is none.
+fn program(names: &[&str], package: &str) -> Result<PathBuf> {
+    if find(names).is_none() {
+        install(package)?;
+    }
+    find(names).with_context(|| format!("{package} was installed but is not on the PATH"))
+}
+
+fn find(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let candidates =
-        BROWSERS.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+        names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
     candidates.into_iter().find(|program| program.is_file())
 }
 
@@ -99,5 +120,6 @@ fn install(package: &str) -> Result<()> {
 }
 
 const NODE_MAJOR_MIN: u32 = 20;
-const BROWSERS: &[&str] =
+const CHROMIUMS: &[&str] =
     &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+const FIREFOXES: &[&str] = &["firefox-esr", "firefox"];

@@ -53,8 +53,22 @@ pub(super) fn pip(house: &House) -> Result<Tally> {
 }
 
 pub(super) fn chromium(_house: &House) -> Result<Tally> {
-    println!("{}", machine::browser()?.display());
+    println!("{}", machine::chromium()?.display());
     Ok(Tally::check(true))
+}
+
+pub(super) fn firefox(_house: &House) -> Result<Tally> {
+    println!("{}", machine::firefox()?.display());
+    Ok(Tally::check(true))
+}
+
+/// The Go clients, built with the Go that is there and the modules of go.sum.
+pub(super) fn go(house: &House) -> Result<Tally> {
+    let mut go = Command::new(machine::go()?);
+    go.args(["build", "-mod=readonly", "-buildvcs=false", "-o"]).arg(go_clients(house).join(""));
+    go.arg("./...").current_dir(interop(house).join("go"));
+    go.env("GOTOOLCHAIN", "local").env("CGO_ENABLED", "0");
+    Ok(Tally::check(watch(&mut go)?.success))
 }
 
 pub(super) fn js(house: &House) -> Result<Tally> {
@@ -70,6 +84,20 @@ pub(super) fn python(house: &House) -> Result<Tally> {
     suite.args(["-B", "-m", "unittest", "discover", "--verbose"]);
     suite.current_dir(interop(house).join("python")).env("FANWIRE", server(house)?);
     Ok(Tally::of_unittest(&watch(&mut suite)?))
+}
+
+/// The stacks that need nothing beside what the other steps install.
+pub(super) fn quick_mixed(house: &House) -> Result<Tally> {
+    mixed(house, &["ws", "undici", "websockets", "aiohttp", "chromium", "ctx", "mixed"])
+}
+
+/// Runs the mixed suite with names of stacks and scenarios, none meaning all.
+pub(super) fn mixed(house: &House, names: &[&str]) -> Result<Tally> {
+    let mut node = Command::new("node");
+    node.arg("mixed/run.js").args(names).current_dir(interop(house));
+    node.env("FANWIRE", server(house)?).env("FANWIRE_GO_CLIENTS", go_clients(house));
+    node.env("FANWIRE_PYTHON", environment(house).join("bin/python"));
+    Ok(Tally::of_node(&watch(&mut node)?))
 }
 
 pub(super) fn autobahn(house: &House) -> Result<Tally> {
@@ -100,7 +128,7 @@ fn node_suite(house: &House, folder: &str) -> Result<Tally> {
     files.sort();
     node.args(files).current_dir(interop(house)).env("FANWIRE", server(house)?);
     if folder == "browser" {
-        node.env("CHROMIUM", machine::browser()?);
+        node.env("CHROMIUM", machine::chromium()?);
     }
     Ok(Tally::of_node(&watch(&mut node)?))
 }
@@ -126,4 +154,8 @@ fn interop(house: &House) -> PathBuf {
 
 fn environment(house: &House) -> PathBuf {
     house.target.join("interop/venv")
+}
+
+fn go_clients(house: &House) -> PathBuf {
+    house.target.join("interop/go")
 }
