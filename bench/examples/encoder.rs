@@ -1,4 +1,4 @@
-//! Prints what the DEFLATE encoder makes of whole corpora, beside zlib-rs: bytes and time per message.
+//! Prints what the DEFLATE encoder makes of whole corpora, beside zlib-rs and stock zlib: bytes and µs.
 //! In: files of messages (`.jsonl` by lines, others with a four-byte length before each) → out: tables.
 //! Uses the pure crates only: no sockets, no server.
 //! Change here what the tables show: cargo run --release -p fanwire-bench --example encoder -- FILE…
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use fanwire_deflate::Compressor;
-use fanwire_deflate::gap::{Counter, Depth, History, Parse, Reach, Reference};
+use fanwire_deflate::gap::{Counter, Depth, History, Parse, Reach, Reference, Trial};
+use flate2::{Compress, Compression, FlushCompress};
 use zlib_rs::{Deflate, DeflateFlush};
 
 fn main() -> Result<()> {
@@ -39,11 +40,11 @@ fn main() -> Result<()> {
     println!("|---|---|---|---|---|---|---|");
     corpora.iter().for_each(|(name, messages)| run(name, messages));
     println!(
-        "\nOther traffic in between: K publications with a gap each, against zlib-rs level 6 primed"
+        "\nOther traffic in between: K publications with a gap each, against stock zlib level 6 (bytes)"
     );
-    println!("with the same.\n");
+    println!("and zlib-rs level 6 (time), both primed with the same.\n");
     println!(
-        "| corpus | K | ours B | zlib-rs B | ratio | hash µs | parse and plan µs | emit µs | all µs | zlib-rs µs | ratio | emit µs/KB |"
+        "| corpus | K | ours B | zlib B | ratio | hash µs | parse and plan µs | emit µs | all µs | zlib-rs µs | ratio | emit µs/KB |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     for (name, messages) in &corpora {
@@ -51,6 +52,13 @@ fn main() -> Result<()> {
             scattered(name, messages, depth);
         }
     }
+    println!(
+        "\nWhat a history's trials conclude, by its limit: depth, whether more (+) or less (-)"
+    );
+    println!("is wanted, and the bytes that context saves per delivery; µs of a trial.\n");
+    println!("| corpus | 1 KiB | 2 KiB | 4 KiB | 8 KiB | 16 KiB | 32 KiB | µs |");
+    println!("|---|---|---|---|---|---|---|---|");
+    corpora.iter().for_each(|(name, messages)| trials(name, messages));
     Ok(())
 }
 
@@ -123,13 +131,14 @@ fn scattered(name: &str, messages: &[Vec<u8>], depth: usize) {
     });
     let (ours, theirs) = best(&mut ours, &mut theirs);
     let count = messages.len() as f64;
+    let stock = stock(messages, depth);
     let [hash, parse, emit] = parts.map(|part| micros(part) / count);
     let all = hash + parse + emit;
     println!(
         "| {name} | {depth} | {:.1} | {:.1} | {:.3} | {hash:.2} | {parse:.2} | {emit:.2} | {all:.2} | {:.2} | {:.2} | {:.2} |",
         ours.bytes / count,
-        theirs.bytes / count,
-        ours.bytes / theirs.bytes,
+        stock / count,
+        ours.bytes / stock,
         micros(theirs.time) / count,
         all / (micros(theirs.time) / count),
         micros(parts[2]) / ours.bytes * 1024.0,
@@ -161,6 +170,50 @@ fn emit_scattered(messages: &[Vec<u8>], depth: usize, parts: &mut [Duration; 3])
         debug_assert!(reference == Reference::ALONE || reference.depth() != Depth::Alone);
         out.len()
     })
+}
+
+/// Frame bytes of stock zlib at level 6, primed with the `depth` messages before.
+fn stock(messages: &[Vec<u8>], depth: usize) -> f64 {
+    let mut compress = Compress::new(Compression::new(6), false);
+    let mut room = vec![0; 1 << 20];
+    let mut bytes = 0;
+    for (at, message) in messages.iter().enumerate() {
+        compress.reset();
+        let before = messages[at.saturating_sub(depth)..at].concat();
+        if !before.is_empty() {
+            compress.set_dictionary(&before).expect("at the start");
+        }
+        compress.compress(message, &mut room, FlushCompress::Sync).expect("room");
+        bytes += framed(compress.total_out() as usize - 4);
+    }
+    bytes as f64
+}
+
+/// One publication in twenty is tried.
+fn trials(name: &str, messages: &[Vec<u8>]) {
+    let (mut time, mut count) = (Duration::ZERO, 0);
+    let cells = (10..=15).map(|bits| {
+        let mut history = History::new(1 << bits, 4, 6);
+        let mut sum = None::<Trial>;
+        for (at, message) in messages.iter().enumerate() {
+            let Some(publication) = history.publish(message) else { continue };
+            if at % 20 != 19 {
+                continue;
+            }
+            let start = Instant::now();
+            let trial = history.trial(&publication).expect("the newest one");
+            time += start.elapsed();
+            count += 1;
+            sum.get_or_insert(trial).add(&trial);
+        }
+        let Some(sum) = sum else { return "too long".to_owned() };
+        let more = if sum.wants_more() { "+" } else { "" };
+        let less = if sum.wants_less() { "-" } else { "" };
+        let incompressible = if sum.is_incompressible() { ", incompressible" } else { "" };
+        format!("{}{more}{less}, {} B{incompressible}", sum.depth(), sum.saved())
+    });
+    let cells = cells.collect::<Vec<_>>().join(" | ");
+    println!("| {name} | {cells} | {:.1} |", micros(time) / f64::from(count.max(1)));
 }
 
 fn zlib<'a>(

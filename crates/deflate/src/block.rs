@@ -3,10 +3,15 @@
 //! Pure; never sets BFINAL; allocates only in a planner that has never been used.
 //! Change here: the choice of the form. Code lengths on the wire are `header`, codes `huffman`.
 
+use std::ops::Range;
+
 use crate::bits::{BitWriter, SLACK_BYTES};
 use crate::header::Header;
 use crate::huffman;
-use crate::tables::{Code, Codes, DISTANCES, END_OF_BLOCK, LITERALS, STATIC, distance_symbol};
+use crate::tables::{
+    Code, Codes, DISTANCES, END_OF_BLOCK, LITERALS, STATIC, distance_extra, distance_symbol,
+    length_extra,
+};
 use crate::token::{Gaps, SOURCES_MAX, Token};
 
 /// How a block is to be written. Stays valid for any gaps if it was made for them.
@@ -72,37 +77,29 @@ impl Histogram {
     /// The histogram, and apart from it the distances of copies that name their source.
     fn count(tokens: &[Token], gaps: &Gaps) -> (Self, [u32; DISTANCES]) {
         let mut literals = [0; LITERALS];
-        // First those with a distance, then those with a source.
-        let mut distances = [[0; DISTANCES]; 2];
-        let (mut fixed, mut extra) = (STATIC.literals[END_OF_BLOCK].count(), 0);
+        // Copies with a distance, copies with a source, and twice nothing: literals are counted
+        // without a branch, because they alternate with copies as they like, and not all in one
+        // place, which would have to wait for itself.
+        let mut counts = [[0u32; DISTANCES]; 4];
         literals[END_OF_BLOCK] = 1;
-        // Without a branch, because literals and copies alternate as they like.
         for token in tokens {
-            let entry = token.entry();
-            let literal = entry as usize & 0x1ff;
-            literals[literal] += 1;
-            let (symbol, bits, _) = distance_symbol(token.distance(gaps));
-            let is_copy = u32::from(token.is_literal()).wrapping_sub(1);
-            let of_sources = &mut distances[usize::from(token.names_source())];
-            of_sources[symbol | (!is_copy as usize & NO_DISTANCE)] += 1;
-            fixed += STATIC.literals[literal].count() + (5 & is_copy);
-            extra += (entry >> 16 & 0xff) + (bits & is_copy);
+            literals[token.entry() as usize & 0x1ff] += 1;
+            let (symbol, _, _) = distance_symbol(token.distance(gaps));
+            let kind = usize::from(token.names_source()) + 2 * usize::from(token.is_literal());
+            counts[kind][symbol % DISTANCES] += 1;
         }
-        let [mut distances, of_sources] = distances;
-        distances[NO_DISTANCE] = 0;
+        let [distances, of_sources, ..] = counts;
+        let (mut fixed, mut extra) = (0, 0);
+        for (symbol, (a, b)) in distances.iter().zip(&of_sources).enumerate() {
+            fixed += 5 * (a + b);
+            extra += (a + b) * distance_extra(symbol);
+        }
+        for (symbol, count) in literals[END_OF_BLOCK + 1..].iter().enumerate() {
+            extra += count * length_extra(symbol);
+        }
+        let sum = |range: Range<usize>| literals[range].iter().sum::<u32>();
+        fixed += 8 * sum(0..LITERALS) + sum(144..256) - sum(256..280);
         (Self { literals, distances, gap_count: 1, possible: 0, fixed, extra }, of_sources)
-    }
-
-    /// Bits of a block with the static codes.
-    fn fixed_cost(tokens: &[Token], gaps: &Gaps) -> u32 {
-        let bits = |token: &Token| {
-            let entry = token.entry();
-            let (_, extra, _) = distance_symbol(token.distance(gaps));
-            let is_copy = u32::from(token.is_literal()).wrapping_sub(1);
-            let code = STATIC.literals[entry as usize & 0x1ff];
-            code.count() + (entry >> 16 & 0xff) + ((5 + extra) & is_copy)
-        };
-        STATIC.literals[END_OF_BLOCK].count() + tokens.iter().map(bits).sum::<u32>()
     }
 
     /// Bits of the symbols with codes of these lengths, without extra bits.
@@ -143,9 +140,11 @@ impl Plan {
     /// The same for connections whose gaps differ, but are never smaller than `least`.
     pub(crate) fn for_gaps_from(least: &[u32], tokens: &[Token], bytes: usize) -> Self {
         let copies = tokens.iter().filter(|token| !token.is_literal()).count();
-        if (tokens.len() - copies) * 4 + copies * 6 < FEW {
-            let fixed = Histogram::fixed_cost(tokens, &Gaps::new(least));
-            return if stored_cost(bytes) < fixed { Self::Stored } else { Self::Fixed };
+        let literals = tokens.len() - copies;
+        // Static codes take up to 9 and up to 8 + 5 + 5 + 13 bits.
+        let is_short = ((literals + 1) * 9 + copies * 31) as u32 <= stored_cost(bytes);
+        if literals * 4 + copies * 6 < FEW && is_short {
+            return Self::Fixed;
         }
         Self::new(&Histogram::for_gaps_from(tokens, least), bytes)
     }
@@ -323,9 +322,6 @@ const WIDTHS: usize = 5;
 
 /// Wide enough that no distance in a message at this gap exceeds the largest window.
 const GAP_MAX: u32 = 16 << 10;
-
-/// A distance symbol that does not exist, where literals are counted.
-const NO_DISTANCE: usize = 31;
 
 /// The counts in front of a header and a handful of code lengths (§3.2.7). Each symbol that occurs
 /// takes three bits more or so, unless many neighbours have codes of one length.

@@ -67,7 +67,7 @@ impl<'a> Parser<'a> {
         let mut at = self.start;
         let mut delta = delta;
         while at < end {
-            let found = if self.links[at] == 0 && !self.repeats(at, end, delta) {
+            let found = if !self.is_known(at) && !self.repeats(at, end, delta) {
                 NOTHING
             } else {
                 self.longest(at, end, HASHED_BYTES - 1, delta)
@@ -86,6 +86,12 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Whether four bytes that may be those at `at` are within reach.
+    #[inline]
+    fn is_known(&self, at: usize) -> bool {
+        usize::from(self.links[at]) <= at - self.floor
+    }
+
     /// Whether the bytes at `at` are those of `delta` bytes before, as far as it can be seen fast.
     #[inline]
     fn repeats(&self, at: usize, end: usize, delta: usize) -> bool {
@@ -99,7 +105,7 @@ impl<'a> Parser<'a> {
         let (mut at, mut found) = (at, found);
         while found.length < self.effort.lazy
             && at + 1 + HASHED_BYTES <= end
-            && self.links[at + 1] != 0
+            && self.is_known(at + 1)
         {
             let next = self.longest(at + 1, end, found.length - 1, found.delta);
             if next.length < found.length || gain(found, next) <= 2 {
@@ -124,11 +130,14 @@ impl<'a> Parser<'a> {
             self.improve(&mut best, at, at - delta, longest);
         }
         let nice = self.effort.nice.min(longest);
+        if best.length >= ALIGNED && self.sources.len() == 1 {
+            return best;
+        }
         let mut from = at;
         let mut chain = self.effort.chain;
         while best.length < nice && chain > 0 {
             let link = usize::from(self.links[from]);
-            if link == 0 || link > from - floor {
+            if link > from - floor {
                 break;
             }
             from -= link;
@@ -213,6 +222,11 @@ pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
     }
     length + a[length..].iter().zip(&b[length..]).take_while(|(a, b)| a == b).count()
 }
+
+/// With one source only, a copy of this length that goes on where the last one ended is taken
+/// without looking further: 0.2 % more bytes at most, and 1 % with four sources, where it is not
+/// done (example `encoder`).
+const ALIGNED: usize = 16;
 
 const NOTHING: Match = Match { length: 0, delta: 0 };
 

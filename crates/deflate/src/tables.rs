@@ -59,6 +59,16 @@ pub(crate) const fn distance_symbol(distance: u32) -> (usize, u32, u64) {
     (symbol as usize, extra, (value & ((1 << extra) - 1)) as u64)
 }
 
+/// Extra bits of a distance symbol.
+pub(crate) const fn distance_extra(symbol: usize) -> u32 {
+    (symbol as u32 / 2).saturating_sub(1)
+}
+
+/// Extra bits of a length symbol less 257.
+pub(crate) const fn length_extra(symbol: usize) -> u32 {
+    if symbol < 28 { (symbol as u32 / 4).saturating_sub(1) } else { 0 }
+}
+
 /// What a length is made of, by length − 3: symbol in the low 16 bits, then 8 bits with the number
 /// of extra bits, then 8 bits with their value.
 pub(crate) const LENGTHS: [u32; 256] = {

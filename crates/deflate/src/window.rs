@@ -6,7 +6,8 @@
 /// A sliding window with hash chains.
 pub(crate) struct Window {
     bytes: Vec<u8>,
-    /// For each byte, how far back the same four bytes began before; 0 for nowhere.
+    /// For each byte, how far back the same four bytes began before; farther than the window for
+    /// nowhere.
     links: Vec<u16>,
     /// By hash, the number of the newest position.
     heads: Box<[u16]>,
@@ -67,8 +68,8 @@ impl Window {
         if self.base + self.bytes.len() > NUMBERS {
             self.renumber();
         }
-        self.links.resize(self.bytes.len(), 0);
-        let (base, shift) = (self.base as u16, self.shift);
+        self.links.resize(self.bytes.len(), u16::MAX);
+        let shift = self.shift;
         let heads = &mut self.heads[..];
         let mask = heads.len() - 1;
         let first = self.base + self.hashed;
@@ -79,9 +80,8 @@ impl Window {
             let number = number as u16;
             let hash = u32::from_le_bytes(*quad).wrapping_mul(MULTIPLIER) >> shift;
             let head = &mut heads[hash as usize & mask];
-            // Masked out if the byte is no longer in the window: a branch could not be foretold.
-            let known = u16::from(*head >= base).wrapping_neg();
-            *link = number.wrapping_sub(*head) & known;
+            // Farther than the window if the number is from before it.
+            *link = number - *head;
             *head = number;
         }
     }

@@ -15,7 +15,7 @@ enum Form {
     /// The same payload for every peer.
     Payload(Box<[u8]>),
     /// All bits are known but those of distances to other publications.
-    Steps(Steps),
+    Steps(Box<Steps>),
 }
 
 struct Steps {
@@ -56,7 +56,7 @@ impl Parse {
     pub(super) fn for_any_gaps(tokens: &[Token], message: &[u8], gaps: &[u32]) -> Self {
         let plan = Plan::for_gaps_from(gaps, tokens, message.len());
         match plan.codes() {
-            Some(codes) => Self(Form::Steps(Steps::new(&plan, codes, tokens))),
+            Some(codes) => Self(Form::Steps(Steps::new(&plan, codes, tokens).into())),
             None => Self::payload(&plan, tokens, message),
         }
     }
@@ -84,61 +84,29 @@ impl Parse {
 
 impl Steps {
     fn new(plan: &Plan, codes: &Codes, tokens: &[Token]) -> Self {
-        let mut steps = Self {
-            steps: head_steps(plan, tokens.len()),
-            distances: vec![Token::literal(0)],
-            codes: codes.distances,
-            room: 0,
-        };
-        for token in tokens {
-            steps.push(*token, codes);
-        }
+        let mut steps = head_steps(plan, tokens.len());
+        let mut distances = Vec::with_capacity(DISTANCES_LIKELY);
+        distances.push(Token::literal(0));
+        let mut last = steps.pop().expect("three bits at least");
         let end = codes.literals[END_OF_BLOCK];
-        steps.push_bits(end.bits(), end.count(), 0);
+        let end = Step { bits: end.bits(), count: end.count(), distance: 0 };
+        let next = tokens.iter().map(|token| Step::new(*token, codes, &mut distances));
+        for step in next.chain([end]) {
+            let most = if step.distance > 0 { BITS_MAX - DISTANCE_BITS_MAX } else { BITS_MAX };
+            if last.distance > 0 || last.count + step.count > most {
+                steps.push(last);
+                last = step;
+            } else {
+                last.bits |= step.bits << last.count;
+                last.count += step.count;
+                last.distance = step.distance;
+            }
+        }
+        steps.push(last);
         let bits = |step: &Step| step.count + if step.distance > 0 { DISTANCE_BITS_MAX } else { 0 };
-        let bits: u32 = steps.steps.iter().map(bits).sum();
-        steps.room = bits as usize / 8 + 2 + SLACK_BYTES;
-        steps
-    }
-
-    fn push(&mut self, token: Token, codes: &Codes) {
-        let entry = token.entry();
-        let code = codes.literals[entry as usize & 0x1ff];
-        let mut bits = code.bits() | u64::from(entry >> 24) << code.count();
-        let mut count = code.count() + (entry >> 16 & 0xff);
-        let mut distance = 0;
-        if token.names_source() {
-            distance = self.distance_index(token);
-        } else if !token.is_literal() {
-            let pattern = pattern(token, &Gaps::NONE, &self.codes);
-            bits |= u64::from(pattern.bits) << count;
-            count += pattern.count;
-        }
-        self.push_bits(bits, count, distance);
-    }
-
-    /// Joins the bits to the last step if it can take them.
-    fn push_bits(&mut self, bits: u64, count: u32, distance: u32) {
-        let most = if distance > 0 { BITS_MAX - DISTANCE_BITS_MAX } else { BITS_MAX };
-        let last = self.steps.last_mut().expect("the head is the first one");
-        if last.distance > 0 || last.count + count > most {
-            self.steps.push(Step { bits, count, distance });
-        } else {
-            last.bits |= bits << last.count;
-            last.count += count;
-            last.distance = distance;
-        }
-    }
-
-    fn distance_index(&mut self, token: Token) -> u32 {
-        let token = token.shortest();
-        let recent = self.distances.len().saturating_sub(DISTANCES_COMPARED);
-        let known = self.distances[recent..].iter().rposition(|other| *other == token);
-        let index = known.map_or(self.distances.len(), |at| recent + at);
-        if known.is_none() {
-            self.distances.push(token);
-        }
-        index as u32
+        let bits: u32 = steps.iter().map(bits).sum();
+        let room = bits as usize / 8 + 2 + SLACK_BYTES;
+        Self { steps, distances, codes: codes.distances, room }
     }
 
     fn write(&self, gaps: &[u32], writer: &mut BitWriter<'_>) {
@@ -161,6 +129,37 @@ impl Steps {
     }
 }
 
+impl Step {
+    /// A token by itself; its distance is added to `distances` if it is a new one.
+    #[inline(always)] // once per token, and most of it is known of a literal
+    fn new(token: Token, codes: &Codes, distances: &mut Vec<Token>) -> Self {
+        let entry = token.entry();
+        let code = codes.literals[entry as usize & 0x1ff];
+        if token.is_literal() {
+            return Self { bits: code.bits(), count: code.count(), distance: 0 };
+        }
+        let bits = code.bits() | u64::from(entry >> 24) << code.count();
+        let count = code.count() + (entry >> 16 & 0xff);
+        if token.names_source() {
+            return Self { bits, count, distance: index(token.shortest(), distances) };
+        }
+        let pattern = pattern(token, &Gaps::NONE, &codes.distances);
+        let bits = bits | u64::from(pattern.bits) << count;
+        Self { bits, count: count + pattern.count, distance: 0 }
+    }
+}
+
+/// Where `distance` is in the list; at the end if it was not among the last ones.
+fn index(distance: Token, distances: &mut Vec<Token>) -> u32 {
+    let recent = distances.len().saturating_sub(DISTANCES_COMPARED);
+    let known = distances[recent..].iter().rposition(|other| *other == distance);
+    let index = known.map_or(distances.len(), |at| recent + at);
+    if known.is_none() {
+        distances.push(distance);
+    }
+    index as u32
+}
+
 /// Appends a message of one block, which `write` writes, to `out`.
 fn append(out: &mut Vec<u8>, room: usize, write: impl FnOnce(&mut BitWriter<'_>)) {
     let start = out.len();
@@ -175,8 +174,15 @@ fn append(out: &mut Vec<u8>, room: usize, write: impl FnOnce(&mut BitWriter<'_>)
 /// The bits in front of the first symbol, in a list with room for about `tokens` steps.
 fn head_steps(plan: &Plan, tokens: usize) -> Vec<Step> {
     let mut rest = plan.head_bits();
-    let mut head = vec![0; rest as usize / 8 + 1 + SLACK_BYTES];
-    let mut writer = BitWriter::new(&mut head);
+    let room = rest as usize / 8 + 1 + SLACK_BYTES;
+    let (mut few, mut many) = ([0; 1 + SLACK_BYTES], Vec::new());
+    let head = if room <= few.len() {
+        &mut few[..]
+    } else {
+        many.resize(room, 0);
+        &mut many
+    };
+    let mut writer = BitWriter::new(head);
     plan.write_head(&mut writer);
     writer.align();
     let mut steps = Vec::with_capacity(tokens / 2 + rest as usize / 32 + 2);
@@ -205,6 +211,9 @@ const DISTANCE_BITS_MAX: u32 = 15 + 13;
 
 /// As many distances as have room on the stack: of nearly all messages of up to 1 KB.
 const PATTERNS: usize = 48;
+
+/// What most messages have at most.
+const DISTANCES_LIKELY: usize = 16;
 
 /// How many of the last distances are looked at for an equal one.
 const DISTANCES_COMPARED: usize = 8;

@@ -20,7 +20,7 @@ pub struct Publication {
     pub(super) depth: u8,
     /// Where the message begins in the channel's stream.
     pub(super) start: u64,
-    parses: [OnceLock<Option<Box<Parse>>>; RUNGS + 3 + WINDOWS],
+    parses: [OnceLock<Option<Parse>>; RUNGS + 3 + WINDOWS],
 }
 
 /// A number of earlier publications that lie without a break before the message.
@@ -86,7 +86,7 @@ impl Publication {
     /// `make` asks the history, which may have gone on; then there is none, for anybody, and the
     /// message is to be sent standalone.
     pub fn parse(&self, depth: Depth, make: impl FnOnce() -> Option<Parse>) -> Option<&Parse> {
-        self.parses[depth.index()].get_or_init(|| make().map(Box::new)).as_deref()
+        self.parses[depth.index()].get_or_init(make).as_ref()
     }
 
     /// Whether some peer may get a frame of this depth.

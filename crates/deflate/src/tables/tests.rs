@@ -13,6 +13,7 @@ fn every_length_is_in_the_row_of_rfc_1951_section_3_2_5() {
         let (base, expect) = LENGTH_ROWS[symbol - 257];
         assert_eq!((base + value as usize, extra), (length, expect), "length {length}");
         assert!(value < 1 << extra);
+        assert_eq!(length_extra(symbol - 257), extra);
     }
 }
 
@@ -23,6 +24,7 @@ fn every_distance_is_in_the_row_of_rfc_1951_section_3_2_5() {
         let base = DISTANCE_BASES[symbol];
         assert_eq!(u64::from(base) + value, u64::from(distance), "distance {distance}");
         assert!(value < 1 << extra);
+        assert_eq!(distance_extra(symbol), extra);
     }
 }
 

@@ -9,7 +9,7 @@ use super::*;
 fn links_lead_to_the_same_four_bytes() {
     let mut window = Window::new(16);
     window.append(b"abcdeabcde");
-    assert_eq!(window.links(), [0, 0, 0, 0, 0, 5, 5, 0, 0, 0]);
+    assert_eq!(links(&window), [0, 0, 0, 0, 0, 5, 5, 0, 0, 0]);
 }
 
 #[test]
@@ -17,7 +17,7 @@ fn bytes_of_two_pieces_are_chained_as_if_of_one() {
     let mut window = Window::new(16);
     window.append(b"abcdeab");
     window.append(b"cde");
-    assert_eq!(window.links(), [0, 0, 0, 0, 0, 5, 5, 0, 0, 0]);
+    assert_eq!(links(&window), [0, 0, 0, 0, 0, 5, 5, 0, 0, 0]);
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn forgotten_bytes_are_not_found() {
     window.append(b"abcdeabcde");
     window.reset(100_000);
     window.append(b"abcde");
-    assert_eq!(window.links(), [0; 5]);
+    assert_eq!(links(&window), [0; 5]);
 }
 
 #[test]
@@ -36,10 +36,10 @@ fn sliding_keeps_the_chains_of_what_stays() {
     window.slide(5);
     window.append(b"abcd");
     assert_eq!(window.bytes(), b"abcdeabcd");
-    assert_eq!(window.links()[5], 5);
+    assert_eq!(links(&window)[5], 5);
     window.slide(6);
     window.append(b"abcd");
-    assert_eq!(window.links(), [0; 7]);
+    assert_eq!(links(&window), [0; 7]);
 }
 
 #[test]
@@ -53,11 +53,11 @@ fn numbering_starts_anew_without_a_false_link() {
     assert_eq!(window.base, NUMBERS - 6);
     window.append(b"abcd");
     assert_eq!(window.base, 1);
-    assert_eq!(window.links()[5], 5);
+    assert_eq!(links(&window)[5], 5);
     window.base = NUMBERS;
     window.reset(5);
     window.append(b"abcd");
-    assert_eq!(window.links(), [0; 4]);
+    assert_eq!(links(&window), [0; 4]);
 }
 
 #[test]
@@ -66,6 +66,12 @@ fn numbers_last_for_as_many_messages_as_there_are() {
     for _ in 0..20_000 {
         window.reset(10_000);
         window.append(b"abcdeabcde");
-        assert_eq!(window.links(), [0, 0, 0, 0, 0, 5, 5, 0, 0, 0]);
+        assert_eq!(links(&window), [0, 0, 0, 0, 0, 5, 5, 0, 0, 0]);
     }
+}
+
+/// With 0 for nowhere.
+fn links(window: &Window) -> Vec<u16> {
+    let links = window.links().iter().zip(0..);
+    links.map(|(link, at)| if *link > at { 0 } else { *link }).collect()
 }
