@@ -66,6 +66,15 @@ pub(crate) fn dollars(dollars: f64) -> String {
     if dollars.abs() < 99.995 { format!("${dollars:.2}") } else { format!("${}", grouped(dollars)) }
 }
 
+/// Time of processors: `1.4 cores`, `2.1 % of a core`.
+pub(crate) fn cores(cores: f64) -> String {
+    match cores {
+        0.995.. => format!("{cores:.1} cores"),
+        0.001.. => format!("{} of a core", percent(cores)),
+        _ => "less than 0.1 % of a core".to_owned(),
+    }
+}
+
 /// A share of one: `3.4 %`.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;

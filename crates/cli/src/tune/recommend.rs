@@ -125,7 +125,7 @@ impl Figures {
         let (standalone_level, standalone) = standalone(report);
         let last = |group| report.rows.iter().rev().find(|row| row.mode.group() == group);
         let one = last(Group::OneChannel).map_or(standalone, Row::bytes);
-        let row = last(Group::Interleaved).or_else(|| last(Group::OneChannel));
+        let row = interleaved(report).or_else(|| last(Group::OneChannel));
         let (many, many_mode) = row.map_or((one, Mode::Raw), |row| (row.bytes(), row.mode));
         Self { raw: report.raw_bytes(), standalone, standalone_level, one, many, many_mode }
     }
@@ -192,6 +192,13 @@ fn standalone(report: &Report) -> (u8, f64) {
     good.unwrap_or((report.settings.level, report.raw_bytes()))
 }
 
+/// The smallest depth whose frames are within a hundredth of the smallest.
+fn interleaved(report: &Report) -> Option<&Row> {
+    let mut rows = report.rows.iter().filter(|row| row.mode.group() == Group::Interleaved);
+    let least = rows.clone().map(Row::bytes).fold(f64::INFINITY, f64::min);
+    rows.find(|row| row.bytes() <= least * (1.0 + LEVEL_LOSS_MAX))
+}
+
 /// What a compressor for each connection would cost instead.
 fn own_contexts(
     report: &Report,
@@ -204,7 +211,7 @@ fn own_contexts(
     }
     let full = Mode::Dedicated { window_bits: 15, memory_level: 8 };
     let own = report.rows.iter().find(|row| row.mode == full)?;
-    let shared = report.rows.iter().rev().find(|row| matches!(row.mode, Mode::Context { .. }))?;
+    let shared = report.rows.iter().find(|row| row.mode == figures.many_mode)?;
     let receivers = scale.receivers as f64;
     let cores = |micros: f64| micros * scale.publications_per_second / 1e6;
     let own_micros = own.micros?;
@@ -212,16 +219,16 @@ fn own_contexts(
     // At worst every receiver is at a position of its own, and no frame is shared.
     let worst = shared_micros.compress + shared_micros.again.unwrap_or_default() * receivers;
     Some(format!(
-        "A compressor for each connection would send {} B to clients of one channel ({} B in context), and \
-         take {} and {:.3} cores for {} receivers; context takes {}, and {:.3} cores even if no two of them \
-         are at the same position.",
+        "A compressor for each connection would send {} B instead of {} B to clients of one channel, and take \
+         {} and {} for {} receivers. Context takes {}, and {} even if no two of them are at the same \
+         position.",
         figure::bytes(own.bytes()),
         figure::bytes(figures.one),
         figure::memory(own.memory.connection as f64 * receivers),
-        cores(own_micros.compress * receivers),
+        figure::cores(cores(own_micros.compress * receivers)),
         figure::grouped(receivers),
         figure::memory(shared.memory.connection as f64 * receivers + shared.memory.channel as f64),
-        cores(worst),
+        figure::cores(cores(worst)),
     ))
 }
 
@@ -229,8 +236,9 @@ fn caveats(report: &Report, compression: Compression) -> Vec<String> {
     let mut caveats = Vec::new();
     if compression == Compression::Context {
         caveats.push(
-            "Frame lengths tell a publisher something about the messages of others in the same channel. \
-             Where publishers may not read the channel, choose standalone."
+            "A publisher who sees the lengths of frames can test guesses at other messages of the channel. Where \
+             publishers may not read the channel, choose standalone; without the option the server does so by \
+             itself."
                 .to_owned(),
         );
     }
@@ -306,7 +314,7 @@ const SAVING_MIN: f64 = 0.05;
 /// Saving less than this share of standalone frames is not worth the memory of a history.
 const CONTEXT_SAVING_MIN: f64 = 0.1;
 
-/// A level, or a limit, that loses less than this share is as good.
+/// A level, a depth or a limit that loses less than this share is as good.
 const LEVEL_LOSS_MAX: f64 = 0.01;
 
 /// The server's default first; below the last one no message gets shorter.

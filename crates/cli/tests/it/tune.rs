@@ -59,6 +59,20 @@ fn tune_recommends_context_for_messages_that_are_alike() {
 }
 
 #[test]
+fn the_lines_to_paste_are_a_configuration_without_findings() {
+    let clients = "    client: {allow_anonymous_connect_without_token: true}\n";
+    let (alike, noise) = (file("pasted.jsonl", &states(30)), binary("pasted.bin", &noise(10)));
+    for path in [alike, noise] {
+        let (_, out, _) = run(&["tune", &path]);
+        let (_, lines) = out.rsplit_once("\n\n    websocket:").expect("lines to paste");
+        let config = file("pasted.yaml", &format!("{clients}    websocket:{lines}"));
+        let (code, out, error) = run(&["check-config", &config]);
+        assert_eq!((code, error.as_str()), (0, ""));
+        assert!(out.ends_with("fine, 0 warnings, 0 notes\n"), "{out}");
+    }
+}
+
+#[test]
 fn tune_recommends_off_for_noise_in_binary_records() {
     let path = binary("noise.bin", &noise(30));
     let (code, out, _) = run(&["tune", &path]);

@@ -33,7 +33,8 @@ pub(super) struct Context<'a> {
 impl<'a> Context<'a> {
     pub(super) fn new(stream: &'a Stream<'a>, depth: Depth, channels: usize, level: u8) -> Self {
         let (count, bytes) = match depth {
-            Depth::Publications(depth) => (depth, depth * stream.longest),
+            // The message itself is in the history, too.
+            Depth::Publications(depth) => (depth, (depth + 1) * stream.longest),
             Depth::Window => (DEPTH_MAX, WINDOW_BYTES),
         };
         let bytes = bytes.max(1).next_power_of_two().min(WINDOW_BYTES);

@@ -3,7 +3,7 @@
 //! Uses the room's functions. Never: a locale.
 //! A new kind of figure is a test here.
 
-use super::{bytes, dollars, grouped, memory, micros, percent, ratio, volume};
+use super::{bytes, cores, dollars, grouped, memory, micros, percent, ratio, volume};
 
 #[test]
 fn whole_numbers_are_grouped_by_three() {
@@ -27,4 +27,10 @@ fn memory_is_binary_and_traffic_decimal() {
     assert_eq!(sizes.map(memory), ["8 B", "1,023 B", "1.0 KiB", "41.2 KiB", "256 MiB"]);
     let sizes = [512.0, 1e3, 58.1e12, 1e21];
     assert_eq!(sizes.map(volume), ["512 B", "1.0 kB", "58.1 TB", "1,000 EB"]);
+}
+
+#[test]
+fn less_than_a_core_is_a_share_of_one() {
+    let expect = ["1.4 cores", "14 % of a core", "2.1 % of a core", "less than 0.1 % of a core"];
+    assert_eq!([1.42, 0.14, 0.0213, 0.0002].map(cores), expect);
 }

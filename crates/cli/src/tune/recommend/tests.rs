@@ -81,8 +81,18 @@ fn a_compressor_per_connection_is_compared_with() {
     // 1,000 receivers of 1 KiB; 10 µs for each of 10,000 deliveries a second; and 10 µs for each
     // of 10 publications with half a microsecond for each delivery.
     let reason = reason.expect("it is");
-    assert!(reason.contains("1,000 KiB and 0.100 cores for 1,000 receivers"), "{reason}");
-    assert!(reason.contains("context takes 2.0 MiB, and 0.005 cores"), "{reason}");
+    assert!(reason.contains("1,000 KiB and 10 % of a core for 1,000 receivers"), "{reason}");
+    assert!(reason.contains("Context takes 2.0 MiB, and 0.5 % of a core even"), "{reason}");
+}
+
+#[test]
+fn a_depth_that_saves_less_than_a_hundredth_is_not_worth_its_memory() {
+    let mut report = report(2_000, [800, 780], 60, 60, 1_000);
+    let depth = |depth| Mode::Context { depth: Depth::Publications(depth), channels: 5 };
+    report.rows.pop();
+    let rows = [(1, 900), (2, 806), (4, 800), (8, 803)];
+    report.rows.extend(rows.map(|(at, size)| row(depth(at), vec![size; 300])));
+    check(&report, Compression::Context, depth(2));
 }
 
 #[test]
