@@ -92,7 +92,7 @@ pub(crate) fn footnote(report: &Report) -> String {
     let again = report.rows.iter().filter_map(|row| row.micros?.again);
     let again = again.fold(0.0, f64::max);
     let mut note =
-        "µs: one core of this machine, best of up to three passes; compressing is done once for all \
+        "µs: one core of this machine, of each message the fastest of two or three passes; compressing is done once for all \
          receivers, but once for each with a compressor per connection."
             .to_owned();
     if again > 0.0 {
