@@ -130,8 +130,13 @@ impl Figures {
         Self { raw: report.raw_bytes(), standalone, standalone_level, one, many, many_mode }
     }
 
+    /// In context, half of the clients with this channel alone.
+    fn context(&self) -> f64 {
+        f64::midpoint(self.one, self.many)
+    }
+
     fn compression(&self) -> Compression {
-        let context = self.one.min(self.many);
+        let context = self.context();
         if self.standalone.min(context) > self.raw * (1.0 - SAVING_MIN) {
             Compression::Off
         } else if context > self.standalone * (1.0 - CONTEXT_SAVING_MIN) {
@@ -145,7 +150,7 @@ impl Figures {
         let [raw, standalone, one, many] =
             [self.raw, self.standalone, self.one, self.many].map(figure::bytes);
         let channels = report.settings.channels;
-        let context = self.one.min(self.many);
+        let context = self.context();
         match compression {
             Compression::Context => {
                 let mut reasons = vec![format!(
@@ -165,9 +170,8 @@ impl Figures {
                     "A standalone frame has {standalone} B, a raw one {raw} B; it is compressed once for all."
                 ),
                 format!(
-                    "Context would save only {} of that ({} B): a message has little in common with those \
-                     before it, which is not worth the memory of a history.",
-                    figure::percent(1.0 - context / self.standalone),
+                    "Context would save {} of that ({} B), which is not worth the memory of a history.",
+                    figure::percent((1.0 - context / self.standalone).max(0.0)),
                     figure::bytes(context),
                 ),
             ],
@@ -219,11 +223,9 @@ fn own_contexts(
     // At worst every receiver is at a position of its own, and no frame is shared.
     let worst = shared_micros.compress + shared_micros.again.unwrap_or_default() * receivers;
     Some(format!(
-        "A compressor for each connection would send {} B instead of {} B to clients of one channel, and take \
-         {} and {} for {} receivers. Context takes {}, and {} even if no two of them are at the same \
-         position.",
+        "A compressor for each connection would send {} B to clients with this channel alone, and take {} and {} \
+         for {} receivers. Context takes {}, and {} even if no two of them are at the same position.",
         figure::bytes(own.bytes()),
-        figure::bytes(figures.one),
         figure::memory(own.memory.connection as f64 * receivers),
         figure::cores(cores(own_micros.compress * receivers)),
         figure::grouped(receivers),
