@@ -71,7 +71,7 @@ export class Listener {
   /** Notes that `data` is about to be published to a channel. */
   expect(channel, data) {
     const stream = this.channels.get(channel);
-    if (stream?.isSubscribed) stream.expected.push(data);
+    if (stream?.isSubscribed && !this.isClosing) stream.expected.push(data);
   }
 
   /** Holds when everything expected (of one channel, or of all) has come. */
@@ -91,6 +91,15 @@ export class Listener {
     this.stack.write({ do: 'close', id: this.id });
     await this.until(() => this.end !== undefined, 'the close');
     if (this.end.code !== 1000) throw new Error(`${this.id} was closed with ${this.end.code} ${this.end.reason}`);
+  }
+
+  /** Cuts the wire, whatever is on it; what had not come is not expected any more. */
+  async cut() {
+    this.isClosing = true;
+    this.tap.stop();
+    await this.until(() => this.end !== undefined, 'the end');
+    for (const stream of this.channels.values()) stream.expected.splice(stream.seen);
+    this.kinds.splice(this.replies.length);
   }
 
   /** Lets go of the connection, whatever became of it. */

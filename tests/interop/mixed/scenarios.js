@@ -41,12 +41,7 @@ async function mixed(stage) {
   const channels = streams.map(({ channel }) => channel);
   const first = await stage.open(channels);
   for (let step = 0; step < 240; step += 1) {
-    if (step === 20) await stage.witness('standalone', channels);
-    if (step === 40) await stage.open(channels, { wire: PROTOBUF_WIRE });
-    if (step === 60) await stage.witness('none', channels);
-    if (step === 80) await stage.open(channels.slice(1, 4));
-    if (step === 120) await publishHuge(stage, channels);
-    if (step === 160) await stage.open(channels);
+    await MIXED_MOMENTS[step]?.(stage, channels);
     await weighted(random, MIXED_STEPS)(stage, streams, first);
   }
   await stage.finish();
@@ -55,6 +50,19 @@ async function mixed(stage) {
     stage.require(compressed > 0 && compressed < messages, `${compressed} of ${messages} messages were compressed`);
   }
 }
+
+/** Who comes and goes in `mixed`, by step. New connections take the places of those that left. */
+const MIXED_MOMENTS = {
+  20: (stage, channels) => stage.witness('standalone', channels),
+  40: (stage, channels) => stage.open(channels, { wire: PROTOBUF_WIRE }),
+  60: (stage, channels) => stage.witness('none', channels),
+  80: (stage, channels) => stage.open(channels.slice(1, 4)),
+  120: publishHuge,
+  140: (stage) => stage.leave(stage.listeners[4]),
+  160: (stage, channels) => stage.open(channels),
+  180: (stage) => stage.listeners[2].cut(),
+  200: (stage, channels) => stage.open(channels, { wire: PROTOBUF_WIRE }),
+};
 
 /** What may come next in `mixed`, with how often it does. */
 const MIXED_STEPS = [

@@ -34,7 +34,7 @@ export class Stage {
   }
 
   async add(stack, agreement, channels, options) {
-    for (const listener of this.listeners) await listener.caughtUp();
+    for (const listener of this.present()) await listener.caughtUp();
     const listener = await Listener.open(stack, this.server, options);
     this.listeners.push(Object.assign(listener, { agreement }));
     await listener.subscribe(...channels);
@@ -68,14 +68,21 @@ export class Stage {
     for (const channel of channels) for (const listener of this.listeners) listener.expect(channel, data);
   }
 
+  /** Connections that have not left. */
+  present() {
+    return this.listeners.filter(({ isClosing }) => !isClosing);
+  }
+
   /** Waits until every connection has everything, checks what holds for all of them, and closes them. */
   async finish() {
-    for (const listener of this.listeners) {
-      await listener.caughtUp();
-      await listener.answered(listener.commands);
-      this.checkAgreement(listener);
-      if (!listener.end) await listener.close();
-    }
+    for (const listener of this.present()) await this.leave(listener);
+  }
+
+  async leave(listener) {
+    await listener.caughtUp();
+    await listener.answered(listener.commands);
+    this.checkAgreement(listener);
+    await listener.close();
   }
 
   /** An offer is answered as its kind asks for, and a server without compression answers none. */

@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/coder/websocket"
 
@@ -27,6 +28,8 @@ func dial(order pipe.Order) (*pipe.Socket, error) {
 		return nil, err
 	}
 	conn.SetReadLimit(-1)
+	closed := make(chan error, 1)
+	var isClosing atomic.Bool
 	return &pipe.Socket{
 		Send: func(isBinary bool, message []byte) error {
 			kind := websocket.MessageText
@@ -35,10 +38,16 @@ func dial(order pipe.Order) (*pipe.Socket, error) {
 			}
 			return conn.Write(background, kind, message)
 		},
-		Close: func() { go conn.Close(websocket.StatusNormalClosure, "") },
+		Close: func() {
+			isClosing.Store(true)
+			go func() { closed <- conn.Close(websocket.StatusNormalClosure, "") }()
+		},
 		Run: func(message func(bool, []byte)) (int, string) {
 			for {
 				kind, bytes, err := conn.Read(background)
+				if err != nil && isClosing.Load() && <-closed == nil {
+					return int(websocket.StatusNormalClosure), "" // Close read the peer's answer, this Read did not
+				}
 				if err != nil {
 					return ending(err)
 				}

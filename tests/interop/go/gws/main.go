@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/lxzan/gws"
 
@@ -22,7 +23,7 @@ func main() {
 type client struct {
 	gws.BuiltinEventHandler
 	message   func(isBinary bool, message []byte)
-	isClosing bool
+	isClosing atomic.Bool
 	end       error
 }
 
@@ -71,7 +72,7 @@ func dial(order pipe.Order) (*pipe.Socket, error) {
 			return conn.WriteMessage(gws.OpcodeText, message)
 		},
 		Close: func() {
-			handler.isClosing = true
+			handler.isClosing.Store(true)
 			conn.WriteClose(1000, nil)
 		},
 		Run: func(message func(bool, []byte)) (int, string) {
@@ -88,7 +89,7 @@ func ending(handler *client) (int, string) {
 	if errors.As(handler.end, &end) {
 		return int(end.Code), string(end.Reason)
 	}
-	if handler.isClosing {
+	if handler.isClosing.Load() {
 		return 1000, ""
 	}
 	return 0, handler.end.Error()
