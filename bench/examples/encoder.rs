@@ -33,11 +33,16 @@ fn main() -> Result<()> {
     println!("|---|---|---|---|---|---|---|---|---|---|");
     corpora.iter().for_each(|(name, messages)| levels(name, messages));
     println!(
-        "\nOne channel per client: bytes per delivery in context, and µs for hash, parse, plan and"
+        "\nOne channel per client: bytes per delivery in context, against zlib-rs and stock zlib at"
     );
-    println!("first emit of all that the window holds, against zlib-rs level 6 with context.\n");
-    println!("| corpus | ours B | zlib-rs B | ratio | ours µs | zlib-rs µs | ratio |");
-    println!("|---|---|---|---|---|---|---|");
+    println!(
+        "level 6 with context, and µs for hash, parse, plan and first emit of all that the window"
+    );
+    println!("holds.\n");
+    println!(
+        "| corpus | ours B | zlib-rs B | ratio | ours µs | zlib-rs µs | ratio | zlib B | ratio |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
     corpora.iter().for_each(|(name, messages)| run(name, messages));
     println!(
         "\nOther traffic in between: K publications with a gap each, against stock zlib level 6 (bytes)"
@@ -111,7 +116,10 @@ fn run(name: &str, messages: &[Vec<u8>]) {
     };
     let mut theirs = zlib(messages, |_, _| ());
     let (ours, theirs) = best(&mut ours, &mut theirs);
-    println!("| {name} | {} |", compare(&ours, &theirs, messages.len() as f64));
+    let stock = stock(messages, None);
+    let count = messages.len() as f64;
+    let ratio = ours.bytes / stock;
+    println!("| {name} | {} | {:.1} | {ratio:.3} |", compare(&ours, &theirs, count), stock / count);
 }
 
 fn scattered(name: &str, messages: &[Vec<u8>], depth: usize) {
@@ -131,7 +139,7 @@ fn scattered(name: &str, messages: &[Vec<u8>], depth: usize) {
     });
     let (ours, theirs) = best(&mut ours, &mut theirs);
     let count = messages.len() as f64;
-    let stock = stock(messages, depth);
+    let stock = stock(messages, Some(depth));
     let [hash, parse, emit] = parts.map(|part| micros(part) / count);
     let all = hash + parse + emit;
     println!(
@@ -172,19 +180,22 @@ fn emit_scattered(messages: &[Vec<u8>], depth: usize, parts: &mut [Duration; 3])
     })
 }
 
-/// Frame bytes of stock zlib at level 6, primed with the `depth` messages before.
-fn stock(messages: &[Vec<u8>], depth: usize) -> f64 {
+/// Frame bytes of stock zlib at level 6, primed with so many messages before or with all.
+fn stock(messages: &[Vec<u8>], depth: Option<usize>) -> f64 {
     let mut compress = Compress::new(Compression::new(6), false);
     let mut room = vec![0; 1 << 20];
     let mut bytes = 0;
     for (at, message) in messages.iter().enumerate() {
-        compress.reset();
-        let before = messages[at.saturating_sub(depth)..at].concat();
-        if !before.is_empty() {
-            compress.set_dictionary(&before).expect("at the start");
+        if let Some(depth) = depth {
+            compress.reset();
+            let before = messages[at.saturating_sub(depth)..at].concat();
+            if !before.is_empty() {
+                compress.set_dictionary(&before).expect("at the start");
+            }
         }
+        let before = compress.total_out();
         compress.compress(message, &mut room, FlushCompress::Sync).expect("room");
-        bytes += framed(compress.total_out() as usize - 4);
+        bytes += framed((compress.total_out() - before) as usize - 4);
     }
     bytes as f64
 }
