@@ -73,14 +73,16 @@ impl History {
 impl Trial {
     /// Adds a later trial of one publication of the same history; earlier ones count less and less.
     ///
-    /// One of other depths or of another size begins anew. About [`COUNT_MAX`] trials together say
-    /// what the next publications will be like.
+    /// About [`COUNT_MAX`](Self::COUNT_MAX) trials together say what the next publications will be
+    /// like. A history of another size begins anew, and so does one that holds more depths for the
+    /// first time; once it is full, only depths that are always held count.
     pub fn add(&mut self, later: &Self) {
-        let kind = |trial: &Self| (trial.depths, trial.is_full, trial.bytes_max);
-        if kind(self) != kind(later) {
+        let kind = |trial: &Self| (trial.is_full, trial.bytes_max);
+        if kind(self) != kind(later) || (!self.is_full && self.depths != later.depths) {
             *self = *later;
             return;
         }
+        self.depths = self.depths.min(later.depths);
         if self.count >= Self::COUNT_MAX {
             self.sums().into_iter().for_each(|sum| *sum -= *sum / Self::COUNT_MAX);
         }

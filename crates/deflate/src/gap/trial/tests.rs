@@ -60,6 +60,17 @@ fn a_trial_of_another_size_begins_anew() {
 }
 
 #[test]
+fn once_a_history_is_full_only_depths_that_are_always_held_count() {
+    let bytes = |at: usize| if at % 40 < 20 { 200 } else { 350 };
+    let mut counts = Vec::new();
+    each(2_048, 120, |at| noise(at % 4, bytes(at)), |trial| counts.push(trial.depths));
+    let least = *counts[20..].iter().min().expect("a hundred of them");
+    assert!(counts[20..].contains(&(least + 1)), "{counts:?}");
+    let sum = run(2_048, 120, |at| noise(at % 4, bytes(at)));
+    assert_eq!((sum.depths, sum.count), (least, Trial::COUNT_MAX));
+}
+
+#[test]
 fn the_sum_of_many_trials_stays_bounded_and_follows_the_channel() {
     let noisy = one(4_096, 60, |at| noise(at, 300));
     let repeating = one(4_096, 60, |at| noise(at % 2, 300));
