@@ -3,6 +3,8 @@
 //! Pure: 8 bytes per connection, 32 per subscription; never refers to bytes that may be gone.
 //! Change here: the choice of the depth. Which depths a publication has is `publication`.
 
+use std::hash::{Hash, Hasher};
+
 use super::Depth;
 use super::publication::{DEPTH_MAX, Publication};
 
@@ -38,7 +40,7 @@ pub struct Reach {
 }
 
 /// Which frame of a publication a connection gets; connections with equal ones share it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
     depth: Depth,
     gaps: [u32; DEPTH_MAX],
@@ -56,6 +58,16 @@ impl Reference {
     /// For [`Parse::emit`](super::Parse::emit).
     pub fn gaps(&self) -> &[u32] {
         &self.gaps[..usize::from(self.count)]
+    }
+}
+
+impl Hash for Reference {
+    /// One word, because a frame is looked up for each delivery: gaps that differ at all differ in
+    /// the first or in the last one, nearly always.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let last = self.gaps().last().copied().unwrap_or(0);
+        let gaps = u64::from(self.gaps[0]) << 16 | u64::from(last) << 32;
+        state.write_u64(self.depth.index() as u64 | u64::from(self.count) << 8 | gaps);
     }
 }
 
