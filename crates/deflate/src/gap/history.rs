@@ -80,7 +80,7 @@ impl History {
             Depth::Alone => Some(self.parse_alone(place, 15)),
             Depth::AloneWithin(window_bits) => Some(self.parse_alone(place, window_bits)),
             Depth::Run(_) => self.parse_run(place, publication.depth(depth)),
-            Depth::Newest | Depth::Several => {
+            Depth::Newest | Depth::Half | Depth::Several => {
                 self.parse_several(place, publication.depth(depth)).map(|(parse, _)| parse)
             }
         }

@@ -20,7 +20,7 @@ pub struct Publication {
     pub(super) depth: u8,
     /// Where the message begins in the channel's stream.
     pub(super) start: u64,
-    parses: [OnceLock<Option<Parse>>; RUNGS + 3 + WINDOWS],
+    parses: [OnceLock<Option<Parse>>; Depth::COUNT],
 }
 
 /// A number of earlier publications that lie without a break before the message.
@@ -42,19 +42,24 @@ pub enum Depth {
     Newest,
     /// As many as the history gives to peers with several channels.
     Several,
+    /// Half as many, two at least, for those that have no more in their window.
+    Half,
     /// An unbroken run of publications; the index of one of the lengths offered.
     Run(u8),
 }
 
 impl Depth {
     /// How many there are.
-    pub const COUNT: usize = 3 + RUNGS + WINDOWS;
+    pub const COUNT: usize = 4 + RUNGS + WINDOWS;
 
     /// All of them, in the order of their indices.
     pub fn all() -> impl Iterator<Item = Self> {
         let rungs = (0..RUNGS as u8).map(Self::Run);
         let windows = (8..8 + WINDOWS as u8).map(Self::AloneWithin);
-        [Self::Alone, Self::Newest, Self::Several].into_iter().chain(rungs).chain(windows)
+        [Self::Alone, Self::Newest, Self::Several, Self::Half]
+            .into_iter()
+            .chain(rungs)
+            .chain(windows)
     }
 
     /// Dense index below [`COUNT`](Self::COUNT).
@@ -63,8 +68,9 @@ impl Depth {
             Self::Alone => 0,
             Self::Newest => 1,
             Self::Several => 2,
-            Self::Run(rung) => 3 + usize::from(rung),
-            Self::AloneWithin(window_bits) => 3 + RUNGS + usize::from(window_bits - 8),
+            Self::Half => 3,
+            Self::Run(rung) => 4 + usize::from(rung),
+            Self::AloneWithin(window_bits) => 4 + RUNGS + usize::from(window_bits - 8),
         }
     }
 }
@@ -104,6 +110,13 @@ impl Publication {
             Depth::Alone | Depth::AloneWithin(_) => 0,
             Depth::Newest => 1,
             Depth::Several => usize::from(self.depth),
+            Depth::Half => {
+                if self.depth < 4 {
+                    0
+                } else {
+                    usize::from(self.depth / 2)
+                }
+            }
             Depth::Run(rung) => usize::from(self.rungs[usize::from(rung)].depth),
         }
     }

@@ -29,9 +29,9 @@ pub(crate) struct Lane {
     depths: AtomicU32,
     /// Deliveries in context since the last sweep.
     deliveries: AtomicU64,
-    /// Of those with other traffic in between, since the last trial: to how many the newest publication alone was in reach,
-    /// and to how many as many as the history offers.
-    newest: AtomicU64,
+    /// Of those with other traffic in between, since the last trial: to how many fewer publications were in reach than the
+    /// history offers, and to how many all.
+    fewer: AtomicU64,
     several: AtomicU64,
     state: Mutex<State>,
 }
@@ -83,7 +83,7 @@ impl Lane {
         }
         self.deliveries.fetch_add(deliveries, Relaxed);
         match depth {
-            Depth::Newest => self.newest.fetch_add(deliveries, Relaxed),
+            Depth::Newest | Depth::Half => self.fewer.fetch_add(deliveries, Relaxed),
             Depth::Several => self.several.fetch_add(deliveries, Relaxed),
             _ => 0,
         };
@@ -116,7 +116,7 @@ impl Lane {
         }
         if tracking.is_trial_due() {
             self.depths.store(0, Relaxed);
-            let reached = [&self.newest, &self.several].map(|count| count.swap(0, Relaxed));
+            let reached = [&self.fewer, &self.several].map(|count| count.swap(0, Relaxed));
             tracking.try_out(&publication, reached);
         }
         counters.spent(started.elapsed());
@@ -172,18 +172,18 @@ impl Tracking {
         self.trial_in == 0
     }
 
-    /// Measures what depth and length are worth, and sets both. `newest` and `several` say how many subscribers had one
-    /// and how many had all offered publications in reach.
-    fn try_out(&mut self, publication: &Publication, [newest, several]: [u64; 2]) {
+    /// Measures what depth and length are worth, and sets both. `several` subscribers had all offered publications
+    /// in reach, others `fewer`.
+    fn try_out(&mut self, publication: &Publication, [fewer, several]: [u64; 2]) {
         self.interval = (self.interval * 2).min(TRIAL_INTERVAL);
         self.trial_in = self.interval;
         let Some(latest) = self.history.trial(publication) else { return };
         let trial = self.trial.get_or_insert_default();
         trial.add(&latest);
         let trial = *trial;
-        if several < newest {
+        if several < fewer {
             self.reach = (self.reach / 2).max(1);
-        } else if newest * FEW < several {
+        } else if fewer * FEW < several {
             self.reach = (self.reach * 2).min(DEPTH_MAX);
         }
         self.history.set_depth(trial.depth().min(self.reach));

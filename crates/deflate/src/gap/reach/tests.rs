@@ -35,6 +35,11 @@ fn a_window_that_does_not_hold_several_is_used_for_one() {
 }
 
 #[test]
+fn a_window_that_does_not_hold_all_is_used_for_half_of_them() {
+    check(&[150; 6], |_| 100, 10, &["a", "g1", "g2", "g3", "g2", "g2"]);
+}
+
+#[test]
 fn much_other_traffic_ends_the_context() {
     check(&[100; 3], |_| 33_000, 15, &["a", "a", "a"]);
 }
@@ -74,7 +79,7 @@ fn check(sizes: &[usize], other: impl Fn(usize) -> usize, window_bits: u8, expec
         let reference = reach.reference(&publication, counter, window_bits);
         let kind = match reference.depth() {
             Depth::Alone | Depth::AloneWithin(_) => "a".to_owned(),
-            Depth::Newest | Depth::Several => format!("g{}", reference.gaps().len()),
+            Depth::Newest | Depth::Half | Depth::Several => format!("g{}", reference.gaps().len()),
             depth @ Depth::Run(_) => format!("r{}", publication.depth(depth)),
         };
         found.push(kind);
