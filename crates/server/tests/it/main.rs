@@ -6,6 +6,7 @@
 
 mod client;
 mod connections;
+mod context;
 mod handshake;
 mod limits;
 mod pressure;

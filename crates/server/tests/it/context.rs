@@ -1,0 +1,172 @@
+//! Compression in context through a whole server (RFC 7692 §7.1.1): who gets it, who does not any more, what it counts.
+//! In: offers and publications → out: frames, read by an inflater that is kept for the whole connection.
+//! Uses the test client and stock zlib; `websocket.compression_verify` is on, as in all tests here.
+//! Changed here: expectations over sockets. Random traffic is in `realtime::frames`, sizes are in `fanwire-bench`.
+
+use std::net::SocketAddr;
+
+use fanwire::Server;
+use flate2::{Decompress, FlushDecompress};
+
+use crate::client::{Client, fetch, inflate, publish, start};
+
+/// A client with context takeover, as browsers are.
+struct Keeper {
+    client: Client,
+    zlib: Decompress,
+}
+
+impl Keeper {
+    async fn subscribed(address: SocketAddr, channel: &str) -> Self {
+        let mut keeper =
+            Self { client: Client::open(address, OFFER).await, zlib: Decompress::new(false) };
+        keeper.client.text("{\"id\":1,\"connect\":{}}").await;
+        keeper.next().await;
+        let command = format!("{{\"id\":2,\"subscribe\":{{\"channel\":\"{channel}\"}}}}");
+        keeper.client.text(&command).await;
+        assert!(keeper.next().await.1.contains("subscribe"));
+        keeper
+    }
+
+    /// The size of the next frame's payload, and its message.
+    async fn next(&mut self) -> (usize, String) {
+        let frame = self.client.next().await.expect("a frame, not the end");
+        let size = frame.payload.len();
+        let message = match frame.head {
+            0x81 => frame.payload,
+            0xc1 => {
+                let input = [&frame.payload[..], &[0, 0, 0xff, 0xff]].concat();
+                let mut message = Vec::with_capacity(1 << 16);
+                let flush = FlushDecompress::Sync;
+                self.zlib.decompress_vec(&input, &mut message, flush).expect("a good payload");
+                message
+            }
+            head => panic!("not a text message: {head:#x}"),
+        };
+        (size, String::from_utf8(message).expect("text is UTF-8"))
+    }
+}
+
+#[tokio::test]
+async fn the_second_publication_and_all_after_it_refer_to_the_one_before() {
+    let server = start(|config| config.prometheus.enabled = true).await;
+    let address = server.address();
+    let mut early = Keeper::subscribed(address, "news").await;
+    let mut late = None;
+    for n in 0..30 {
+        publish(address, "news", &state(n)).await;
+        let (size, message) = early.next().await;
+        assert!(message.contains(&state(n)), "{message}");
+        assert!(n < 2 || size < 60, "publication {n} took {size} B");
+        if let Some((since, late)) = &mut late {
+            let late: &mut Keeper = late;
+            let (size, message) = late.next().await;
+            assert!(message.contains(&state(n)), "{message}");
+            assert!(n == *since || size < 60, "publication {n} took {size} B");
+        } else if n == 9 {
+            late = Some((10, Keeper::subscribed(address, "news").await));
+        }
+    }
+    let metrics = fetch(address, "/metrics").await;
+    let kinds = ["run", "several", "newest"].map(|kind| {
+        sum(&metrics, "fanwire_compression_deliveries_total{", &format!("kind=\"{kind}\""))
+    });
+    assert_eq!(kinds.iter().sum::<u64>(), 28 + 19, "{kinds:?}");
+    assert_eq!(sum(&metrics, "fanwire_transport_verify_failures_total", ""), 0);
+    assert!(sum(&metrics, "fanwire_compression_memory_bytes", "") > 0);
+}
+
+#[tokio::test]
+async fn who_declines_context_gets_frames_that_stand_alone() {
+    let server = start(|_| {}).await;
+    let address = server.address();
+    let offer = "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover\r\n";
+    let mut client = Client::subscribed(address, offer, "news").await;
+    assert!(client.response.contains("server_no_context_takeover"), "{}", client.response);
+    stands_alone(&server, &mut client).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_could_not_decode_gets_no_context_the_next_time() {
+    for code in [1002u16, 1007] {
+        let server = start(|_| {}).await;
+        let address = server.address();
+        let mut client = Client::subscribed(address, OFFER, "news").await;
+        client.frame(0x88, &code.to_be_bytes()).await;
+        client.closed().await;
+        let mut client = Client::subscribed(address, OFFER, "news").await;
+        stands_alone(&server, &mut client).await;
+        // Another program at the same address is trusted.
+        let offer = format!("User-Agent: another\r\n{OFFER}");
+        let mut other = Client::subscribed(address, &offer, "else").await;
+        let mut sizes = Vec::new();
+        for n in 0..3 {
+            publish(address, "else", &state(n)).await;
+            sizes.push(other.next().await.expect("a frame").payload.len());
+        }
+        assert!(sizes[2] < 60, "{sizes:?}");
+    }
+}
+
+#[tokio::test]
+async fn with_dedicated_contexts_replies_and_publications_are_one_stream() {
+    let server = start(|config| {
+        config.websocket.compression_dedicated.enabled = true;
+        config.websocket.compression_min_size = 32;
+        config.prometheus.enabled = true;
+    })
+    .await;
+    let address = server.address();
+    let mut keeper = Keeper::subscribed(address, "news").await;
+    for n in 0..10 {
+        publish(address, "news", &state(n)).await;
+        let (size, message) = keeper.next().await;
+        assert!(message.contains(&state(n)), "{message}");
+        assert!(n == 0 || size < 60, "publication {n} took {size} B");
+        keeper.client.text("{\"id\":3,\"rpc\":{\"method\":\"none\"}}").await;
+        let (size, reply) = keeper.next().await;
+        assert!(reply.contains("108"), "{reply}");
+        assert!(n == 0 || size < 20, "a reply took {size} B");
+    }
+    let metrics = fetch(address, "/metrics").await;
+    assert_eq!(sum(&metrics, "fanwire_compression_deliveries_total{", "kind=\"dedicated\""), 10);
+}
+
+#[tokio::test]
+async fn without_memory_everything_is_sent_all_the_same() {
+    for is_dedicated in [false, true] {
+        let server = start(|config| {
+            config.websocket.compression_memory_max = 0;
+            config.websocket.compression_dedicated.enabled = is_dedicated;
+        })
+        .await;
+        let mut client = Client::subscribed(server.address(), OFFER, "news").await;
+        stands_alone(&server, &mut client).await;
+    }
+}
+
+/// Publications are compressed, and each can be read by itself.
+async fn stands_alone(server: &Server, client: &mut Client) {
+    for n in 0..4 {
+        publish(server.address(), "news", &state(n)).await;
+        let frame = client.next().await.expect("a frame");
+        assert_eq!(frame.head, 0xc1);
+        let message = String::from_utf8(inflate(&frame.payload)).expect("UTF-8");
+        assert!(message.contains(&state(n)), "{message}");
+    }
+}
+
+/// 400 bytes of which one or two change.
+fn state(n: usize) -> String {
+    let rows =
+        (0..16).map(|row| format!("{{\"row\":{row},\"score\":{}}}", if row == 3 { n } else { 7 }));
+    format!("[{}]", rows.collect::<Vec<_>>().join(","))
+}
+
+/// The sum of a metric's rows that hold `part`.
+fn sum(metrics: &str, name: &str, part: &str) -> u64 {
+    let rows = metrics.lines().filter(|line| line.starts_with(name) && line.contains(part));
+    rows.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+const OFFER: &str = "Sec-WebSocket-Extensions: permessage-deflate\r\n";
