@@ -45,6 +45,10 @@ impl Api {
             Command::Broadcast(request) => self.broadcast(request).map(Outcome::Broadcast),
             Command::Unsubscribe(request) => self.unsubscribe(request).map(Outcome::Unsubscribe),
             Command::Disconnect(request) => self.disconnect(request).map(Outcome::Disconnect),
+            Command::History(request) => self.history(request).map(Outcome::History),
+            Command::HistoryRemove(request) => {
+                self.history_remove(request).map(Outcome::HistoryRemove)
+            }
             Command::Info(request) => self.info(request).map(Outcome::Info),
             Command::Rpc(request) => self.rpc(request).map(Outcome::Rpc),
             Command::Channels(request) => self.channels(request).map(Outcome::Channels),

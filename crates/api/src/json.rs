@@ -1,5 +1,5 @@
-//! The JSON conventions of requests: objects only, null means absent, payloads stay the sender's bytes.
-//! In: a serde deserializer. Out: field values.
+//! The JSON conventions of requests and results: objects only, null means absent, payloads stay the sender's bytes.
+//! In: a serde deserializer or serializer. Out: field values, embedded payloads.
 //! Pure; knows no method and no HTTP.
 //! Which fields a method has is changed in `method/NAME.rs`; how replies look, in `http::reply`.
 
@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::ApiError;
@@ -46,6 +47,17 @@ where
 pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
     let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
     Ok(Bytes::from(text.into_boxed_bytes()))
+}
+
+/// Whether [`in_place`] can embed a payload.
+pub(crate) fn is_embeddable(payload: &[u8]) -> bool {
+    serde_json::from_slice::<&RawValue>(payload).is_ok()
+}
+
+/// A payload that is embeddable, byte for byte.
+pub(crate) fn in_place<S: Serializer>(payload: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    let text: &RawValue = serde_json::from_slice(payload).map_err(S::Error::custom)?;
+    text.serialize(serializer)
 }
 
 /// The payload out of its two fields: base64 wins where both are set.

@@ -19,6 +19,8 @@ pub use method::batch::{BatchReply, BatchRequest, Reply};
 pub use method::broadcast::{BroadcastRequest, BroadcastResult, PublishResponse};
 pub use method::channels::{ChannelSummary, ChannelsRequest, ChannelsResult};
 pub use method::disconnect::{DisconnectReason, DisconnectRequest, DisconnectResult};
+pub use method::history::{HistoryRequest, HistoryResult, Publisher, Since, StoredPublication};
+pub use method::history_remove::{HistoryRemoveRequest, HistoryRemoveResult};
 pub use method::info::{InfoRequest, InfoResult, NodeInfo};
 pub use method::publish::{PublishRequest, PublishResult};
 pub use method::rpc::{RpcRequest, RpcResult};

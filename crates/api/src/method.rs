@@ -7,6 +7,8 @@ pub(crate) mod batch;
 pub(crate) mod broadcast;
 pub(crate) mod channels;
 pub(crate) mod disconnect;
+pub(crate) mod history;
+pub(crate) mod history_remove;
 pub(crate) mod info;
 pub(crate) mod publish;
 pub(crate) mod rpc;
@@ -20,6 +22,8 @@ use batch::{BatchReply, BatchRequest};
 use broadcast::{BroadcastRequest, BroadcastResult};
 use channels::{ChannelsRequest, ChannelsResult};
 use disconnect::{DisconnectRequest, DisconnectResult};
+use history::{HistoryRequest, HistoryResult};
+use history_remove::{HistoryRemoveRequest, HistoryRemoveResult};
 use info::{InfoRequest, InfoResult};
 use publish::{PublishRequest, PublishResult};
 use rpc::{RpcRequest, RpcResult};
@@ -98,6 +102,8 @@ pub enum Command {
     Broadcast(BroadcastRequest),
     Unsubscribe(UnsubscribeRequest),
     Disconnect(DisconnectRequest),
+    History(HistoryRequest),
+    HistoryRemove(HistoryRemoveRequest),
     Info(InfoRequest),
     Rpc(RpcRequest),
     Channels(ChannelsRequest),
@@ -114,6 +120,8 @@ pub enum Outcome {
     Broadcast(BroadcastResult),
     Unsubscribe(UnsubscribeResult),
     Disconnect(DisconnectResult),
+    History(HistoryResult),
+    HistoryRemove(HistoryRemoveResult),
     Info(InfoResult),
     Rpc(RpcResult),
     Channels(ChannelsResult),
@@ -130,6 +138,8 @@ impl<'de> DeserializeSeed<'de> for Method {
             Self::Broadcast => parameters(from, Command::Broadcast),
             Self::Unsubscribe => parameters(from, Command::Unsubscribe),
             Self::Disconnect => parameters(from, Command::Disconnect),
+            Self::History => parameters(from, Command::History),
+            Self::HistoryRemove => parameters(from, Command::HistoryRemove),
             Self::Info => parameters(from, Command::Info),
             Self::Rpc => parameters(from, Command::Rpc),
             Self::Channels => parameters(from, Command::Channels),

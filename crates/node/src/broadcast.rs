@@ -10,6 +10,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use fanwire_protocol::{Encoding, Publication, encode_publication};
 
+use crate::broker::{Epoch, Position};
 use crate::channel::NamespaceId;
 
 /// A publication shared by all its receivers; nothing in it changes except that empty slots are filled once.
@@ -18,6 +19,7 @@ pub struct Broadcast {
     channel: Arc<str>,
     namespace: NamespaceId,
     publication: Publication,
+    epoch: Epoch,
     accepted_at: Instant,
     messages: [OnceLock<Option<Bytes>>; 2],
     prepared: Option<Prepared>,
@@ -40,10 +42,11 @@ impl Broadcast {
         channel: Arc<str>,
         namespace: NamespaceId,
         publication: Publication,
+        epoch: Epoch,
         accepted_at: Instant,
     ) -> Self {
         let messages = Default::default();
-        Self { channel, namespace, publication, accepted_at, messages, prepared: None }
+        Self { channel, namespace, publication, epoch, accepted_at, messages, prepared: None }
     }
 
     /// The channel, shared with the registry and the hubs.
@@ -58,6 +61,11 @@ impl Broadcast {
     /// The publication itself.
     pub fn publication(&self) -> &Publication {
         &self.publication
+    }
+
+    /// Where it stands in the stream of its channel; offset 0 when it has no place there.
+    pub fn position(&self) -> Position {
+        Position { offset: self.publication.offset, epoch: self.epoch }
     }
 
     /// When the node accepted the publication; the start of its latency.

@@ -1,19 +1,21 @@
 //! The broker port: what the node needs from the part that orders, stores and distributes publications (design §6).
-//! In: `publish`, `subscribe`, `unsubscribe` of channels → out: publications handed to `Deliver`, in one order per channel.
+//! In: `publish`, `history`, `subscribe` … of channels → out: publications handed to `Deliver`, in one order per channel.
 //! Uses: protocol values. Never: sessions, sockets, clocks (time is a parameter).
 //! Change here: the promises of every broker. The memory broker lives in `broker/memory.rs`, the common tests in
 //! `broker/conformance.rs`.
 
 mod memory;
+mod position;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fanwire_protocol::Publication;
 
 pub use memory::MemoryBroker;
+pub use position::{Epoch, Position};
 
 /// Where publications bend from the way in to the way out.
 ///
@@ -21,15 +23,23 @@ pub use memory::MemoryBroker;
 /// threads publishes. A publication whose `publish` returned before another `publish` of that channel began comes first.
 /// Between channels nothing is promised.
 ///
-/// **Atomicity.** A publication is taken with all its consequences (idempotency result, position, distribution) or not
-/// at all; two calls with one idempotency key publish once even when they run at the same time.
+/// **Atomicity.** A publication is taken with all its consequences (idempotency result, version, position, storage,
+/// distribution) or not at all; two calls with one idempotency key publish once even when they run at the same time.
+///
+/// **Positions.** Within one epoch the stored publications of a channel have the offsets 1, 2, 3 …, in the order of
+/// their delivery. Whoever reads position T in [`history`](Self::history) after [`subscribe`](Self::subscribe) returned
+/// gets every later publication from `Deliver`, those up to T perhaps, too. Offset and epoch outlive the stored
+/// publications, for `meta_ttl` since the channel was last published to or read; after that a new epoch begins.
 ///
 /// **Distribution.** Once `subscribe` returned, later publications of the channel reach this node's `Deliver`. After
 /// `unsubscribe` some may still arrive; the door drops what nobody listens to.
+///
+/// Where `retention` keeps nothing there is no stream: positions are empty.
 pub trait Broker: Send + Sync {
-    /// Publishes and returns the position in the channel's stream (offset 0 and epoch "" without history).
+    /// Publishes and returns the position in the channel's stream, empty with `skip_history` or without history.
     ///
-    /// A repeated `idempotency_key` of the same channel within 300 s publishes nothing and returns the first position.
+    /// A repeated `idempotency_key` of the same channel within 300 s publishes nothing and returns the first position. A
+    /// `version` that is not above the stored one publishes nothing and returns the top.
     ///
     /// # Errors
     /// [`BrokerError::Unavailable`] when nothing was published; the caller may retry.
@@ -38,8 +48,27 @@ pub trait Broker: Send + Sync {
         channel: &str,
         publication: Publication,
         options: &PublishOptions,
+        retention: Retention,
         now: Instant,
     ) -> Result<Position, BrokerError>;
+
+    /// Stored publications and the top of the stream, of one moment. Begins a stream where there is none.
+    ///
+    /// # Errors
+    /// [`BrokerError::Unavailable`]; the caller may retry.
+    fn history(
+        &self,
+        channel: &str,
+        query: Query,
+        retention: Retention,
+        now: Instant,
+    ) -> Result<Stretch, BrokerError>;
+
+    /// Drops the stored publications of a channel; offset and epoch stay.
+    ///
+    /// # Errors
+    /// [`BrokerError::Unavailable`]; the caller may retry.
+    fn remove_history(&self, channel: &str, now: Instant) -> Result<(), BrokerError>;
 
     /// The node got its first subscriber of `channel`.
     ///
@@ -50,15 +79,54 @@ pub trait Broker: Send + Sync {
 
     /// The node lost its last subscriber of `channel`.
     fn unsubscribe(&self, channel: &str);
+
+    /// Gives memory back of what expired and is not asked for any more. Worth a call a second; each takes bounded time.
+    ///
+    /// What expired is never returned, whether this is called or not. A broker that forgets by itself does nothing here.
+    fn sweep(&self, now: Instant);
 }
 
-/// Where a publication stands in the stream of its channel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Position {
-    /// 1 for the first publication; 0 without history.
-    pub offset: u64,
-    /// Changes when the stream is lost and made anew; "" without history.
-    pub epoch: String,
+/// How long the publications of a channel are kept (`history_size`, `history_ttl`, `history_meta_ttl`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Publications per channel; 0 = no history.
+    pub size: usize,
+    /// Since the last publication; zero = no history.
+    pub ttl: Duration,
+    /// Life of offset and epoch since the channel was last published to or read; zero = for ever.
+    pub meta_ttl: Duration,
+}
+
+impl Retention {
+    /// Whether there is a stream at all.
+    pub fn keeps_history(self) -> bool {
+        self.size > 0 && !self.ttl.is_zero()
+    }
+}
+
+/// Which stored publications are wanted. The default wants all, oldest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// Most publications; `None` = all.
+    pub limit: Option<usize>,
+    /// Only those after this offset; with `reverse` those before it.
+    pub since: Option<u64>,
+    /// Newest first.
+    pub reverse: bool,
+}
+
+impl Query {
+    /// No publications, only the top of the stream.
+    pub const TOP: Self = Self { limit: Some(0), since: None, reverse: false };
+}
+
+/// A part of a stream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stretch {
+    /// With their offsets, in the order of the query. Payloads are shared with the stream, not copied.
+    pub publications: Vec<Publication>,
+    /// The newest position of the stream, whatever was asked for; offset 0 before the first publication.
+    pub top: Position,
 }
 
 /// How to publish (server API §3 publish). The default publishes plainly.
@@ -72,7 +140,7 @@ pub struct PublishOptions {
     pub delta: bool,
     /// Drop when not larger than the stored version; 0 = no check. Works only with history.
     pub version: u64,
-    /// Another version epoch resets the comparison.
+    /// Versions are compared when this is "" or the stored version's; another one begins anew.
     pub version_epoch: String,
 }
 

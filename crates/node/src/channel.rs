@@ -4,6 +4,7 @@
 //! How names are read is changed here; who may do what is in `channel/permission.rs`, defaults are in `options.rs`.
 
 mod build;
+mod history;
 mod permission;
 
 use fanwire_protocol::ErrorCode;
@@ -13,7 +14,7 @@ use regex::Regex;
 use crate::options::{ChannelOptions, Namespace};
 
 pub(crate) use build::compile;
-pub use permission::{SubscribeDecision, Who, check_data, may_publish};
+pub use permission::{SubscribeDecision, Who, check_data, may_publish, may_read_history};
 
 /// The rules of all channels, compiled once; shared by every connection.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use fanwire_protocol::Publication;
 use parking_lot::RwLock;
 
 use crate::broadcast::{Broadcast, Prepare};
+use crate::broker::Epoch;
 use crate::notice::{Inbox, Notice, ShardId};
 use crate::registry::{Listeners, Registry};
 
@@ -19,7 +20,9 @@ use crate::registry::{Listeners, Registry};
 /// broker, so a broker may hold a lock meanwhile.
 pub trait Deliver: Send + Sync {
     /// Hands `publication` to whoever listens to `channel`. `accepted_at` is where its latency begins.
-    fn deliver(&self, channel: &str, publication: Publication, accepted_at: Instant);
+    ///
+    /// Its offset is its place in the stream named by `epoch`; 0 and none when it has no place in any.
+    fn deliver(&self, channel: &str, publication: Publication, epoch: Epoch, accepted_at: Instant);
 }
 
 /// The door of a node.
@@ -56,12 +59,23 @@ impl Door {
 }
 
 impl Deliver for Door {
-    fn deliver(&self, channel: &str, publication: Publication, accepted_at: Instant) {
+    /// The first publication of a stream carries its epoch, for clients that subscribed before there was one
+    /// (protocol §10).
+    fn deliver(
+        &self,
+        channel: &str,
+        mut publication: Publication,
+        epoch: Epoch,
+        accepted_at: Instant,
+    ) {
         let Some(listeners) = self.registry.listeners(channel) else {
             return; // nobody listens: nothing is made, nothing is encoded
         };
         let Listeners { channel, namespace, shards } = listeners;
-        let mut broadcast = Broadcast::new(channel, namespace, publication, accepted_at);
+        if publication.offset == 1 {
+            publication.epoch = epoch.as_str().to_owned();
+        }
+        let mut broadcast = Broadcast::new(channel, namespace, publication, epoch, accepted_at);
         if let Some(prepare) = self.prepare.get() {
             broadcast.prepare(prepare.as_ref());
         }

@@ -27,12 +27,12 @@ mod wheel;
 pub use fanwire_protocol as protocol;
 
 pub use broadcast::{Broadcast, Prepare, Prepared};
-pub use broker::{Position, PublishOptions};
+pub use broker::{Epoch, Position, PublishOptions, Stretch};
 pub use channel::NamespaceId;
 pub use counters::{CommandKind, Counter, HubCounters};
 pub use deliver::Deliver;
 pub use hub::Hub;
-pub use node::{Counts, Node};
+pub use node::{Counts, Node, Page};
 pub use notice::{Inbox, Notice, ShardId, Target};
 pub use options::{Options, OptionsError};
 pub use outbox::Outbox;

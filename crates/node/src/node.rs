@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use fanwire_protocol::{Disconnect, ErrorCode, Publication, UnsubscribeCode};
+use fanwire_protocol::{Disconnect, ErrorCode, Publication, StreamPosition, UnsubscribeCode};
 
 use crate::broadcast::Prepare;
-use crate::broker::{Broker, MemoryBroker, Position, PublishOptions};
+use crate::broker::{Broker, MemoryBroker, Position, PublishOptions, Query, Retention, Stretch};
 use crate::channel::{Channels, check_data};
 use crate::clock::Clock;
 use crate::deliver::{Deliver, Door};
@@ -33,6 +33,17 @@ pub struct Node {
     registry: Arc<Registry>,
     door: Arc<Door>,
     broker: Arc<dyn Broker>,
+}
+
+/// A page of history, as clients and the server API ask for it (protocol §18).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// Most publications; `None` = all, 0 = only the top of the stream.
+    pub limit: Option<usize>,
+    /// Only publications after this position, with `reverse` those before it. An empty epoch is that of any stream.
+    pub since: Option<StreamPosition>,
+    /// Newest first.
+    pub reverse: bool,
 }
 
 /// How much is going on in the whole node.
@@ -68,7 +79,10 @@ impl Node {
         now: Instant,
         unix_ms: u64,
     ) -> Result<Arc<Self>, OptionsError> {
-        Self::with_broker(options, now, unix_ms, |door| Arc::new(MemoryBroker::new(door)))
+        let history_bytes_max = options.channel.history_memory_max;
+        Self::with_broker(options, now, unix_ms, |door| {
+            Arc::new(MemoryBroker::new(door, history_bytes_max))
+        })
     }
 
     /// [`starting_at`](Self::starting_at) with the broker that `make` puts in front of the node's door.
@@ -145,7 +159,36 @@ impl Node {
     ) -> Result<Position, ErrorCode> {
         let namespace = self.channels.resolve(channel)?;
         check_data(namespace.publication_data_format, &publication.data)?;
-        self.accept(channel, publication, &options, now)
+        self.accept(channel, publication, &options, namespace.retention(), now)
+    }
+
+    /// Reads the history of a channel for the server API.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name, or newest first before offset 0; 108 no history there; 112 `since` has
+    /// the epoch of another stream; 100 broker failure.
+    pub fn history(&self, channel: &str, page: &Page, now: Instant) -> Result<Stretch, ErrorCode> {
+        let retention = self.channels.resolve(channel)?.retention();
+        if !retention.keeps_history() {
+            return Err(ErrorCode::NOT_AVAILABLE);
+        }
+        self.read(channel, page, retention, now)
+    }
+
+    /// Drops the stored publications of a channel; offset and epoch stay.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name; 108 no history there; 100 broker failure.
+    pub fn remove_history(&self, channel: &str, now: Instant) -> Result<(), ErrorCode> {
+        if !self.channels.resolve(channel)?.retention().keeps_history() {
+            return Err(ErrorCode::NOT_AVAILABLE);
+        }
+        self.broker.remove_history(channel, now).map_err(|_| ErrorCode::INTERNAL)
+    }
+
+    /// Lets the broker give memory back of what has expired. Worth a call a second.
+    pub fn sweep(&self, now: Instant) {
+        self.broker.sweep(now);
     }
 
     /// Publishes what has been checked already.
@@ -157,9 +200,54 @@ impl Node {
         channel: &str,
         publication: Publication,
         options: &PublishOptions,
+        retention: Retention,
         now: Instant,
     ) -> Result<Position, ErrorCode> {
-        self.broker.publish(channel, publication, options, now).map_err(|_| ErrorCode::INTERNAL)
+        let published = self.broker.publish(channel, publication, options, retention, now);
+        published.map_err(|_| ErrorCode::INTERNAL)
+    }
+
+    /// Reads what may be read.
+    ///
+    /// # Errors
+    /// 107, 112 and 100 of [`history`](Self::history).
+    pub(crate) fn read(
+        &self,
+        channel: &str,
+        page: &Page,
+        retention: Retention,
+        now: Instant,
+    ) -> Result<Stretch, ErrorCode> {
+        let since = page.since.as_ref();
+        if page.reverse && since.is_some_and(|since| since.offset == 0) {
+            return Err(ErrorCode::BAD_REQUEST);
+        }
+        let query = Query {
+            limit: page.limit,
+            since: since.map(|since| since.offset),
+            reverse: page.reverse,
+        };
+        let stretch = self.stretch(channel, query, retention, now)?;
+        let epoch = since.map_or("", |since| &since.epoch);
+        if !epoch.is_empty() && epoch != stretch.top.epoch.as_str() {
+            return Err(ErrorCode::UNRECOVERABLE_POSITION);
+        }
+        Ok(stretch)
+    }
+
+    /// A part of a channel's stream.
+    ///
+    /// # Errors
+    /// 100 when the broker failed.
+    pub(crate) fn stretch(
+        &self,
+        channel: &str,
+        query: Query,
+        retention: Retention,
+        now: Instant,
+    ) -> Result<Stretch, ErrorCode> {
+        let read = self.broker.history(channel, query, retention, now);
+        read.map_err(|_| ErrorCode::INTERNAL)
     }
 
     /// Disconnects the connections of `target`, on every shard.

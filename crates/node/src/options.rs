@@ -8,6 +8,8 @@ mod error;
 
 use std::time::Duration;
 
+use crate::broker::Retention;
+
 pub use error::OptionsError;
 
 /// Everything a [`Node`](crate) is told at start. Field names are the Centrifugo v6 key names.
@@ -35,6 +37,8 @@ pub struct ClientOptions {
     pub expired_close_delay: Duration,
     /// Grace after the expiry of a subscription, after that unsubscribe 2501.
     pub expired_sub_close_delay: Duration,
+    /// Publications in one page of history for clients; 0 = unlimited.
+    pub history_max_publication_limit: usize,
     /// Channels per connection, at least 1.
     pub channel_limit: usize,
     /// Outgoing bytes per connection, at least 1; more → 3008.
@@ -95,6 +99,11 @@ pub struct ChannelOptions {
     pub user_boundary: String,
     /// Between the users of such a list. One character, "" = one user only.
     pub user_separator: String,
+    /// How long offset and epoch of a channel are kept after the last publication or reader, where a namespace does not
+    /// say; whole seconds, zero = for ever.
+    pub history_meta_ttl: Duration,
+    /// Bytes that all histories together take, roughly; beyond it some lose their publications.
+    pub history_memory_max: usize,
     /// Format of publications where a namespace does not say.
     pub publication_data_format: DataFormat,
     /// Rules for names without a namespace; its `name` is not used.
@@ -120,6 +129,18 @@ pub struct Namespace {
     pub allow_publish_for_subscriber: bool,
     /// Extends the two above to user "".
     pub allow_publish_for_anonymous: bool,
+    /// Every authenticated client may read history.
+    pub allow_history_for_client: bool,
+    /// Every authenticated client that is subscribed may read history.
+    pub allow_history_for_subscriber: bool,
+    /// Extends the two above to user "".
+    pub allow_history_for_anonymous: bool,
+    /// Publications kept per channel; 0 = no history, and then `history_ttl` is zero, too.
+    pub history_size: usize,
+    /// How long publications are kept after the last one, in whole seconds.
+    pub history_ttl: Duration,
+    /// How long offset and epoch are kept, at least `history_ttl`; zero = as [`ChannelOptions::history_meta_ttl`] says.
+    pub history_meta_ttl: Duration,
     /// Read the list of users after `user_boundary`.
     pub allow_user_limited_channels: bool,
     /// How publications are compressed; the node only keeps it for its shell.
@@ -157,6 +178,12 @@ impl CompressionPolicy {
 }
 
 impl Namespace {
+    /// How long publications are kept. Complete in a namespace from [`crate::channel::Channels::resolve`].
+    pub fn retention(&self) -> Retention {
+        let (size, ttl) = (self.history_size, self.history_ttl);
+        Retention { size, ttl, meta_ttl: self.history_meta_ttl }
+    }
+
     /// The policy in force; never `Unset`.
     ///
     /// Who publishes into a channel and watches the sizes of somebody else's compressed publications can test guesses
@@ -249,6 +276,7 @@ impl Default for ClientOptions {
             stale_close_delay: Duration::from_secs(10),
             expired_close_delay: Duration::from_secs(25),
             expired_sub_close_delay: Duration::from_secs(25),
+            history_max_publication_limit: 300,
             channel_limit: 128,
             queue_max_size: 1_048_576,
             user_connection_limit: 0,
@@ -271,6 +299,8 @@ impl Default for ChannelOptions {
             namespace_boundary: ":".to_owned(),
             user_boundary: "#".to_owned(),
             user_separator: ",".to_owned(),
+            history_meta_ttl: Duration::from_secs(720 * 3600),
+            history_memory_max: 1 << 30,
             publication_data_format: DataFormat::Unset,
             without_namespace: Namespace::default(),
             namespaces: Vec::new(),

@@ -14,7 +14,7 @@ use fanwire_api::Api;
 use fanwire_node::{Node, OptionsError, ShardId};
 use fanwire_protocol::Disconnect;
 use fanwire_ws::extension;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{
     budget::Budget,
@@ -33,7 +33,7 @@ pub struct Server {
     shards: Arc<Shards>,
     api: Arc<Api>,
     http: JoinHandle<()>,
-    chores: [JoinHandle<()>; 2],
+    chores: [JoinHandle<()>; 3],
     stop: watch::Sender<bool>,
     shutdown_timeout: Duration,
 }
@@ -73,6 +73,7 @@ impl Server {
         let chores = [
             tokio::spawn(keep_time(node.clone())),
             tokio::spawn(keep_house(node.clone(), contexts.clone())),
+            tokio::spawn(keep_histories(node.clone())),
         ];
         let metrics = Arc::new(Metrics::new(node, shards.clone(), hubs, contexts, api.clone()));
         let parts = routes::Parts {
@@ -130,6 +131,17 @@ async fn keep_house(node: Arc<Node>, contexts: Arc<Contexts>) {
         let sweep = move || contexts.sweep(|channel| node.has_listeners(channel));
         // With very many channels it takes some milliseconds, which no request should wait for.
         let _ = tokio::task::spawn_blocking(sweep).await;
+    }
+}
+
+/// Gives memory of histories back that have expired.
+async fn keep_histories(node: Arc<Node>) {
+    let mut ticks = tokio::time::interval(HISTORY_SWEEP_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let node = node.clone();
+        let _ = tokio::task::spawn_blocking(move || node.sweep(Instant::now())).await;
     }
 }
 
@@ -237,6 +249,8 @@ fn raise_descriptor_limit() {
         tracing::warn!(%error, "cannot raise the limit of open files");
     }
 }
+
+const HISTORY_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 const TIME_INTERVAL: Duration = Duration::from_secs(60);
 

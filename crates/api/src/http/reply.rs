@@ -41,6 +41,8 @@ impl Serialize for Bare<'_> {
             Outcome::Broadcast(result) => result.serialize(to),
             Outcome::Unsubscribe(result) => result.serialize(to),
             Outcome::Disconnect(result) => result.serialize(to),
+            Outcome::History(result) => result.serialize(to),
+            Outcome::HistoryRemove(result) => result.serialize(to),
             Outcome::Info(result) => result.serialize(to),
             Outcome::Rpc(result) => result.serialize(to),
             Outcome::Channels(result) => result.serialize(to),

@@ -86,7 +86,7 @@ impl Api {
 
 impl From<Position> for PublishResult {
     fn from(position: Position) -> Self {
-        Self { offset: position.offset, epoch: position.epoch }
+        Self { offset: position.offset, epoch: position.epoch.to_string() }
     }
 }
 

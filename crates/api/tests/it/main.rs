@@ -8,6 +8,7 @@ mod batch;
 mod delivery;
 mod door;
 mod error_modes;
+mod history;
 mod legacy;
 mod malformed;
 mod replies;

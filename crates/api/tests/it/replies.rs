@@ -129,8 +129,6 @@ async fn methods_that_are_not_built_yet_answer_108_in_the_mode_of_the_request() 
         "subscribe",
         "presence",
         "presence_stats",
-        "history",
-        "history_remove",
         "refresh",
         "map_publish",
         "map_remove",

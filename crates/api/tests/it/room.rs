@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -128,6 +128,11 @@ fn node_options() -> Options {
         namespace("chat", DataFormat::Unset),
         namespace("object", DataFormat::JsonObject),
         namespace("blob", DataFormat::Binary),
+        Namespace {
+            history_size: 3,
+            history_ttl: Duration::from_secs(60),
+            ..namespace("kept", DataFormat::Binary)
+        },
     ];
     options
 }

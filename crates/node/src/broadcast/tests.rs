@@ -7,7 +7,8 @@ use super::*;
 
 fn broadcast(data: &'static str) -> Broadcast {
     let publication = Publication { data: data.into(), ..Publication::default() };
-    Broadcast::new("news".into(), NamespaceId::default(), publication, Instant::now())
+    let id = NamespaceId::default();
+    Broadcast::new("news".into(), id, publication, Epoch::NONE, Instant::now())
 }
 
 #[test]

@@ -3,13 +3,15 @@
 //! Uses: threads and a door that records. Never: sleeps; it waits until enough has arrived, or too long has passed.
 //! Change here: the promises all brokers share. What one broker adds is tested beside it.
 
+mod streams;
+
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
 
-use super::{Broker, Position, PublishOptions};
+use super::{Broker, Epoch, Position, PublishOptions, Retention};
 use crate::deliver::Deliver;
 
 /// Makes a fresh broker in front of a door. Called once per promise.
@@ -27,6 +29,7 @@ pub fn check(make: Make<'_>) {
     an_idempotency_key_counts_per_channel(make);
     an_idempotency_key_publishes_once_from_many_threads(make);
     subscribing_again_goes_on(make);
+    streams::check(make);
 }
 
 fn a_publication_arrives_whole(make: Make<'_>) {
@@ -122,7 +125,8 @@ fn start(make: Make<'_>, channels: &[&str]) -> (Arc<Recorder>, Arc<dyn Broker>) 
 
 fn publish(broker: &dyn Broker, channel: &str, publication: Publication, key: &str) -> Position {
     let options = PublishOptions { idempotency_key: key.to_owned(), ..PublishOptions::default() };
-    let published = broker.publish(channel, publication, &options, Instant::now());
+    let retention = Retention::default();
+    let published = broker.publish(channel, publication, &options, retention, Instant::now());
     published.expect("the broker is available")
 }
 
@@ -160,6 +164,8 @@ struct Recorder {
 #[derive(Default)]
 struct Record {
     arrived: Vec<(String, Publication)>,
+    /// Of each that arrived.
+    epochs: Vec<Epoch>,
     /// Channels that are being delivered at this moment.
     busy: Vec<String>,
     has_overlapped: bool,
@@ -176,13 +182,21 @@ impl Recorder {
         record.arrived.clone()
     }
 
+    /// The positions of all that has arrived.
+    fn positions(&self) -> Vec<Position> {
+        let record = self.record.lock().expect("no panic inside");
+        let both = record.arrived.iter().zip(&record.epochs);
+        both.map(|((_, publication), epoch)| Position { offset: publication.offset, epoch: *epoch })
+            .collect()
+    }
+
     fn has_overlapped(&self) -> bool {
         self.record.lock().expect("no panic inside").has_overlapped
     }
 }
 
 impl Deliver for Recorder {
-    fn deliver(&self, channel: &str, publication: Publication, _accepted_at: Instant) {
+    fn deliver(&self, channel: &str, publication: Publication, epoch: Epoch, _: Instant) {
         let mut record = self.record.lock().expect("no panic inside");
         record.has_overlapped |= record.busy.iter().any(|busy| busy == channel);
         record.busy.push(channel.to_owned());
@@ -191,6 +205,7 @@ impl Deliver for Recorder {
         let mut record = self.record.lock().expect("no panic inside");
         record.busy.retain(|busy| busy != channel);
         record.arrived.push((channel.to_owned(), publication));
+        record.epochs.push(epoch);
         self.grown.notify_all();
     }
 }

@@ -1,31 +1,99 @@
-//! The broker of a node that stands alone: order by a lock per channel stripe, idempotency results in memory.
-//! In: `publish` on any thread → out: publications at the door, in one order per channel.
-//! Uses: striped locks. Never: clocks (time is a parameter), history; positions are empty until there is history.
-//! Change here: what the memory broker remembers. Its promises stand in `broker.rs`.
+//! The broker of a node that stands alone: order by a lock per channel stripe; streams and results in memory.
+//! In: `publish` and `history` on any thread → out: publications at the door, in one order per channel; stored ones.
+//! Uses: striped locks. Never: clocks (time is a parameter).
+//! Change here: what holds one lock together. A channel's stream lives in `memory/stream.rs`, who is forgotten first in
+//! `memory/streams.rs`, idempotency in `memory/results.rs`; the promises stand in `broker.rs`.
 
-use std::collections::VecDeque;
+mod results;
+mod stream;
+mod streams;
+
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
 
 use fanwire_protocol::Publication;
-use hashbrown::{DefaultHashBuilder, HashMap};
+use hashbrown::DefaultHashBuilder;
 use parking_lot::Mutex;
 
-use super::{Broker, BrokerError, Position, PublishOptions};
+use super::{Broker, BrokerError, Position, PublishOptions, Query, Retention, Stretch};
 use crate::deliver::Deliver;
+use results::{Key, Results};
+use streams::Streams;
 
 /// Publishes by calling the door while it holds the lock of the channel's stripe: that is the order of the channel.
 pub struct MemoryBroker {
     door: Arc<dyn Deliver>,
     hasher: DefaultHashBuilder,
-    stripes: Box<[Mutex<Results>]>,
+    stripes: Box<[Mutex<Stripe>]>,
+    /// Roughly the memory of all streams.
+    history_bytes: AtomicUsize,
+    history_bytes_max: usize,
 }
 
+#[derive(Default)]
+struct Stripe {
+    results: Results,
+    streams: Streams,
+}
+
+/// A channel with its hash.
+type Place<'a> = (u64, &'a str);
+
 impl MemoryBroker {
-    pub fn new(door: Arc<dyn Deliver>) -> Self {
-        let stripes = (0..STRIPES).map(|_| Mutex::default()).collect();
-        Self { door, hasher: DefaultHashBuilder::default(), stripes }
+    /// A broker whose streams together take about `history_bytes_max`; beyond it some lose what they stored.
+    pub fn new(door: Arc<dyn Deliver>, history_bytes_max: usize) -> Self {
+        Self {
+            door,
+            hasher: DefaultHashBuilder::default(),
+            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            history_bytes: AtomicUsize::new(0),
+            history_bytes_max,
+        }
+    }
+
+    /// Roughly the memory that all streams hold.
+    pub fn history_bytes(&self) -> usize {
+        self.history_bytes.load(Relaxed)
+    }
+
+    fn place<'a>(&self, channel: &'a str) -> (Place<'a>, &Mutex<Stripe>) {
+        let hash = self.hasher.hash_one(channel);
+        // Not the lowest and not the highest bits: tables of a stripe tell their entries apart by those.
+        ((hash, channel), &self.stripes[(hash >> 32) as usize % STRIPES])
+    }
+
+    /// Counts what streams took, and takes from the streams of this stripe when all of them hold too much.
+    fn count(&self, grown: isize, streams: &mut Streams) {
+        self.history_bytes.fetch_add(grown as usize, Relaxed); // wraps around for what is negative
+        for _ in 0..EVICTIONS_MAX {
+            if self.history_bytes() <= self.history_bytes_max {
+                return;
+            }
+            let Some(freed) = streams.evict() else { return };
+            self.history_bytes.fetch_sub(freed, Relaxed);
+        }
+    }
+
+    /// Stores a publication. `Err` with the top when the stream has a newer version.
+    fn store(
+        &self,
+        streams: &mut Streams,
+        place: Place<'_>,
+        publication: &Publication,
+        (options, retention): (&PublishOptions, Retention),
+        now: Instant,
+    ) -> Result<Position, Position> {
+        let (position, grown) = streams.with(place, now, |stream| {
+            stream.touch(retention, now);
+            if stream.supersedes(options) {
+                return Err(stream.top());
+            }
+            Ok(stream.append(publication, options, retention, now))
+        });
+        self.count(grown, streams);
+        position
     }
 }
 
@@ -33,92 +101,83 @@ impl Broker for MemoryBroker {
     fn publish(
         &self,
         channel: &str,
-        publication: Publication,
+        mut publication: Publication,
         options: &PublishOptions,
+        retention: Retention,
         now: Instant,
     ) -> Result<Position, BrokerError> {
-        let stripe = self.hasher.hash_one(channel) as usize % STRIPES;
-        let mut results = self.stripes[stripe].lock();
+        let (place, stripe) = self.place(channel);
+        let Stripe { results, streams } = &mut *stripe.lock();
         results.forget_expired(now);
-        let key = (!options.idempotency_key.is_empty())
-            .then(|| Key::new(channel, &options.idempotency_key));
-        if let Some(first) = key.as_ref().and_then(|key| results.positions.get(key)) {
-            return Ok(first.clone());
+        let key = Key::new(channel, &options.idempotency_key);
+        if let Some(first) = key.as_ref().and_then(|key| results.find(key)) {
+            return Ok(first);
         }
-        let position = Position::default();
-        self.door.deliver(channel, publication, now);
+        let mut position = Position::default();
+        if retention.keeps_history() && !options.skip_history {
+            match self.store(streams, place, &publication, (options, retention), now) {
+                Ok(stored) => position = stored,
+                Err(top) => return Ok(top),
+            }
+        }
+        publication.offset = position.offset;
+        self.door.deliver(channel, publication, position.epoch, now);
         if let Some(key) = key {
-            results.remember(key, position.clone(), now);
+            results.remember(key, position, now, IDEMPOTENCY_BYTES_MAX / STRIPES);
         }
         Ok(position)
+    }
+
+    fn history(
+        &self,
+        channel: &str,
+        query: Query,
+        retention: Retention,
+        now: Instant,
+    ) -> Result<Stretch, BrokerError> {
+        if !retention.keeps_history() {
+            return Ok(Stretch::default());
+        }
+        let (place, stripe) = self.place(channel);
+        let streams = &mut stripe.lock().streams;
+        let (stretch, grown) = streams.with(place, now, |stream| {
+            stream.touch(retention, now);
+            stream.read(query)
+        });
+        self.count(grown, streams);
+        Ok(stretch)
+    }
+
+    fn remove_history(&self, channel: &str, _now: Instant) -> Result<(), BrokerError> {
+        let (place, stripe) = self.place(channel);
+        let freed = stripe.lock().streams.clear(place);
+        self.history_bytes.fetch_sub(freed, Relaxed);
+        Ok(())
     }
 
     fn subscribe(&self, _channel: &str) {}
 
     fn unsubscribe(&self, _channel: &str) {}
-}
 
-/// Idempotency results of one stripe, oldest first.
-#[derive(Default)]
-struct Results {
-    positions: HashMap<Arc<Key>, Position>,
-    queue: VecDeque<(Instant, Arc<Key>)>,
-    bytes: usize,
-}
-
-#[derive(PartialEq, Eq, Hash)]
-struct Key {
-    channel: Box<str>,
-    key: Box<str>,
-}
-
-impl Key {
-    fn new(channel: &str, key: &str) -> Self {
-        Self { channel: channel.into(), key: key.into() }
-    }
-
-    /// Roughly what remembering it costs.
-    fn bytes(&self) -> usize {
-        self.channel.len() + self.key.len() + KEY_BYTES_OVERHEAD
-    }
-}
-
-impl Results {
-    /// All live equally long, so the oldest expires first.
-    fn forget_expired(&mut self, now: Instant) {
-        while (self.queue.front())
-            .is_some_and(|(since, _)| now.saturating_duration_since(*since) >= IDEMPOTENCY_TTL)
-        {
-            self.forget_oldest();
-        }
-    }
-
-    fn remember(&mut self, key: Key, position: Position, now: Instant) {
-        let key = Arc::new(key);
-        self.bytes += key.bytes();
-        self.queue.push_back((now, Arc::clone(&key)));
-        self.positions.insert(key, position);
-        while self.bytes > IDEMPOTENCY_BYTES_MAX / STRIPES {
-            self.forget_oldest();
-        }
-    }
-
-    fn forget_oldest(&mut self) {
-        if let Some((_, key)) = self.queue.pop_front() {
-            self.bytes -= key.bytes();
-            self.positions.remove(&key);
+    /// Looks at 65,536 streams per call, each stripe's lock being held for 1,024 of them.
+    fn sweep(&self, now: Instant) {
+        for stripe in &self.stripes {
+            let mut stripe = stripe.lock();
+            stripe.results.forget_expired(now);
+            let freed = stripe.streams.sweep(SWEEP_PLACES, now);
+            self.history_bytes.fetch_sub(freed, Relaxed);
         }
     }
 }
 
-/// How long a repeated idempotency key returns the first result (server API §6.1).
-const IDEMPOTENCY_TTL: Duration = Duration::from_secs(300);
 /// Memory for idempotency results of the node; beyond it the oldest are forgotten before their time.
 const IDEMPOTENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// A map entry, a queue entry and the heap block of a key.
-const KEY_BYTES_OVERHEAD: usize = 160;
 /// Locks; publications of channels of one stripe wait for each other.
 const STRIPES: usize = 64;
+/// Streams that one call looks at to make room, so that no publisher waits for long.
+const EVICTIONS_MAX: usize = 16;
+/// Streams per stripe that one sweep looks at.
+const SWEEP_PLACES: usize = 1024;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 use hashbrown::HashMap;
 use regex::Regex;
 
-use super::{Channels, NamespaceId, Rules};
+use super::{Channels, NamespaceId, Rules, history};
 use crate::options::{ChannelOptions, DataFormat, Namespace, OptionsError};
 
 impl Channels {
@@ -20,7 +20,6 @@ impl Channels {
             return Err(OptionsError::value("channel.max_length", 0, "at least 1 byte"));
         }
         check_distinct(options)?;
-        let format = options.publication_data_format;
         Ok(Self {
             length_max: options.max_length,
             private_prefix: one_char(PRIVATE_PREFIX, &options.private_prefix)?,
@@ -30,7 +29,7 @@ impl Channels {
             without_namespace: rules(
                 NamespaceId::default(),
                 &options.without_namespace,
-                format,
+                options,
                 "channel.without_namespace",
             )?,
             namespaces: namespaces(options)?,
@@ -57,7 +56,7 @@ fn namespaces(options: &ChannelOptions) -> Result<HashMap<String, Rules>, Option
                 "at most 65,535 namespaces",
             ));
         };
-        let rules = rules(id, namespace, options.publication_data_format, &prefix_key)?;
+        let rules = rules(id, namespace, options, &prefix_key)?;
         if namespaces.insert(name.clone(), rules).is_some() {
             let key = format!("channel.namespaces[{index}].name");
             return Err(OptionsError::Duplicate { key, value: name.clone() });
@@ -66,17 +65,21 @@ fn namespaces(options: &ChannelOptions) -> Result<HashMap<String, Rules>, Option
     Ok(namespaces)
 }
 
-/// One namespace with its pattern compiled and the global data format filled in.
+/// One namespace with its pattern compiled and what the whole section says filled in.
 fn rules(
     id: NamespaceId,
     namespace: &Namespace,
-    format: DataFormat,
+    section: &ChannelOptions,
     prefix_key: &str,
 ) -> Result<Rules, OptionsError> {
     let mut namespace = namespace.clone();
     if namespace.publication_data_format == DataFormat::Unset {
-        namespace.publication_data_format = format;
+        namespace.publication_data_format = section.publication_data_format;
     }
+    if namespace.history_meta_ttl.is_zero() {
+        namespace.history_meta_ttl = section.history_meta_ttl;
+    }
+    history::check(&namespace, prefix_key)?;
     let channel_regex = compile(prefix_key, "channel_regex", &namespace.channel_regex)?;
     Ok(Rules { id, namespace, channel_regex })
 }

@@ -1,14 +1,33 @@
-//! The `history` command (protocol §18), whose feature is not there yet: 108 in every channel.
-//! In: a HistoryRequest → out: 102 or 107 for an impossible channel, else 108 (not available), as where the option is off.
-//! Uses: channel rules. Never: state.
-//! Change here: everything about history, once channels keep it.
+//! The `history` command (protocol §18): stored publications of a channel, and the top of its stream.
+//! In: a HistoryRequest → out: a HistoryResult, or why not.
+//! Uses: channel rules, the broker through the node. Never: subscriptions, except to see whether there is one.
+//! Change here: order of the checks and how long a page is. How streams are read lives in `broker/`.
 
-use fanwire_protocol::{ErrorCode, HistoryRequest};
+use fanwire_protocol::{HistoryRequest, HistoryResult, Reply};
 
 use super::{Answer, Turn, named};
+use crate::channel::may_read_history;
+use crate::node::Page;
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: HistoryRequest) -> Answer {
-    named(&request.channel)?;
-    turn.node.rules().resolve(&request.channel)?;
-    Err(ErrorCode::NOT_AVAILABLE.into())
+    let HistoryRequest { channel, limit, since, reverse } = request;
+    named(&channel)?;
+    let namespace = turn.node.rules().resolve(&channel)?;
+    may_read_history(turn.who(), namespace, turn.place_of(&channel).is_some())?;
+    let limit = page_length(limit, turn.node.options().client.history_max_publication_limit);
+    let page = Page { limit, since, reverse };
+    let stretch = turn.node.read(&channel, &page, namespace.retention(), turn.now)?;
+    let history = HistoryResult {
+        publications: stretch.publications,
+        epoch: stretch.top.epoch.to_string(),
+        offset: stretch.top.offset,
+    };
+    Ok(Reply { history: Some(history), ..Reply::default() })
+}
+
+/// Below zero asks for all, which is as much as `max` allows; `max` 0 allows any length.
+fn page_length(limit: i32, max: usize) -> Option<usize> {
+    let max = (max > 0).then_some(max);
+    let Ok(limit) = usize::try_from(limit) else { return max };
+    Some(max.map_or(limit, |max| limit.min(max)))
 }

@@ -22,7 +22,8 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Answer {
     let info = session.client_info(place.map(|place| &session.subscriptions[place]));
     let publication =
         Publication { data: request.data, info: Some(info), ..Publication::default() };
-    turn.node.accept(&request.channel, publication, &PublishOptions::default(), turn.now)?;
+    let (options, retention) = (PublishOptions::default(), namespace.retention());
+    turn.node.accept(&request.channel, publication, &options, retention, turn.now)?;
     Ok(Reply { publish: Some(PublishResult {}), ..Reply::default() })
 }
 

@@ -7,6 +7,7 @@
 mod api;
 mod connect;
 mod expiry;
+mod history;
 mod hostile;
 mod life;
 mod memory;

@@ -9,6 +9,7 @@ use allocation_counter::measure;
 use fanwire_node::{Broadcast, ConnectionKey, Hello, Outbox, PublishOptions};
 use fanwire_protocol::{Disconnect, Encoding, Publication};
 
+use crate::history::with_history;
 use crate::script::hello;
 use crate::world::{Record, World, options, protobuf};
 
@@ -74,6 +75,20 @@ fn a_forgotten_connection_leaves_nothing_behind_but_room() {
     round(&mut world);
     let second = measure(|| round(&mut world));
     assert!(second.bytes_current <= 0, "{} bytes are left", second.bytes_current);
+}
+
+#[test]
+fn a_hundred_stored_publications_of_a_kilobyte_take_less_than_a_fifth_more() {
+    let world = World::with_shards(with_history(|open| open.history_size = 100), 1);
+    let publish = |number: usize| {
+        let data = format!("\"{number:01022}\"");
+        let publication = Publication { data: data.into(), ..Publication::default() };
+        let published =
+            world.node.publish("news", publication, PublishOptions::default(), world.now);
+        assert_eq!(published.expect("published").offset, number as u64 + 1);
+    };
+    let held = measure(|| (0..1000).for_each(publish)).bytes_current;
+    assert!((100 * 1024..=120 * 1024).contains(&held), "{held} bytes");
 }
 
 /// An outbox that only counts.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_node::broker::{Broker, BrokerError};
+use fanwire_node::broker::{Broker, BrokerError, Query, Retention, Stretch};
 use fanwire_node::options::{DataFormat, Namespace};
 use fanwire_node::{Node, Options, Position, PublishOptions};
 use fanwire_protocol::{ErrorCode, Publication};
@@ -200,14 +200,31 @@ impl Broker for Unreachable {
         _channel: &str,
         _publication: Publication,
         _options: &PublishOptions,
+        _retention: Retention,
         _now: Instant,
     ) -> Result<Position, BrokerError> {
+        Err(BrokerError::Unavailable)
+    }
+
+    fn history(
+        &self,
+        _channel: &str,
+        _query: Query,
+        _retention: Retention,
+        _now: Instant,
+    ) -> Result<Stretch, BrokerError> {
+        Err(BrokerError::Unavailable)
+    }
+
+    fn remove_history(&self, _channel: &str, _now: Instant) -> Result<(), BrokerError> {
         Err(BrokerError::Unavailable)
     }
 
     fn subscribe(&self, _channel: &str) {}
 
     fn unsubscribe(&self, _channel: &str) {}
+
+    fn sweep(&self, _now: Instant) {}
 }
 
 #[test]

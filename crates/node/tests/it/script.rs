@@ -16,12 +16,14 @@ impl World {
     /// ```text
     /// ada opens                         (also: opens protobuf, opens frame_ping, opens as USER)
     /// ada > {"id":1,"connect":{}}       she says this; `$ada` stands for her client id, `\n` for a line break
-    /// ada < {"id":1,"connect":{}}       the next thing she hears; client ids read as names
+    /// ada < {"id":1,"connect":{}}       the next thing she hears; client ids read as names, epochs as E1, E2 …
     /// ada x 3501 bad request            the next thing is this disconnect
     /// ada hears nothing                 there is nothing she has not read
     /// ada closes                        her socket is gone
     /// ada sleeps                        she answers no pings any more, and hears them
     /// api > news {"a":1}                the server API publishes
+    /// api skips history: news {"a":1}   it publishes without history
+    /// api removes history: news         it drops what is stored
     /// wait 25s                          time passes (also: 500ms); who is awake answers pings
     /// ada awaits 25s                    time passes until she hears something, at most so much
     /// ```
@@ -43,13 +45,24 @@ impl World {
                 let (channel, data) = text.split_once(' ').expect("CHANNEL DATA");
                 self.publish(channel, data);
             }
+            ("api", "skips") => {
+                let (channel, data) =
+                    text["history: ".len()..].split_once(' ').expect("CHANNEL DATA");
+                let options = PublishOptions { skip_history: true, ..PublishOptions::default() };
+                self.publish_with(channel, data, options);
+            }
+            ("api", "removes") => {
+                let channel = &text["history: ".len()..];
+                self.node.remove_history(channel, self.now).expect("the API may remove");
+            }
             (_, "opens") => self.open(name, hello(text)),
             (_, ">") => {
-                let text = self.with_ids(text).replace("\\n", "\n");
+                let text = self.with_epochs(&self.with_ids(text)).replace("\\n", "\n");
                 self.say(name, &text);
             }
             (_, "<") => {
-                assert_eq!(self.heard(name).as_deref(), Some(text), "at: {line}");
+                let heard = self.heard(name).map(|heard| self.without_epochs(&heard));
+                assert_eq!(heard.as_deref(), Some(text), "at: {line}");
             }
             (_, "x") => {
                 assert_eq!(self.heard(name).as_deref(), Some(rest), "at: {line}");
@@ -63,9 +76,12 @@ impl World {
     }
 
     pub(crate) fn publish(&mut self, channel: &str, data: &str) {
+        self.publish_with(channel, data, PublishOptions::default());
+    }
+
+    fn publish_with(&mut self, channel: &str, data: &str, options: PublishOptions) {
         let publication = Publication { data: data.to_owned().into(), ..Publication::default() };
-        let published =
-            self.node.publish(channel, publication, PublishOptions::default(), self.now);
+        let published = self.node.publish(channel, publication, options, self.now);
         published.expect("the API may publish");
         self.settle();
     }
@@ -76,6 +92,28 @@ impl World {
         self.say(name, r#"{"id":1,"connect":{}}"#);
         let reply = self.heard(name).expect("a connect reply");
         assert!(reply.contains(r#""client":"#), "{reply}");
+    }
+
+    /// Epochs are random; they read as E1, E2 … in the order in which they were first heard.
+    fn without_epochs(&mut self, text: &str) -> String {
+        let mut pieces = text.split(EPOCH_KEY);
+        let mut whole = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let (epoch, rest) = piece.split_once('"').expect("a text ends");
+            if !self.epochs.iter().any(|known| known == epoch) {
+                self.epochs.push(epoch.to_owned());
+            }
+            let number = self.epochs.iter().position(|known| known == epoch).expect("known") + 1;
+            whole.push_str(&format!("{EPOCH_KEY}E{number}\"{rest}"));
+        }
+        whole
+    }
+
+    fn with_epochs(&self, text: &str) -> String {
+        let names = (1..).zip(&self.epochs);
+        names.fold(text.to_owned(), |text, (number, epoch)| {
+            text.replace(&format!("{EPOCH_KEY}E{number}\""), &format!("{EPOCH_KEY}{epoch}\""))
+        })
     }
 
     fn with_ids(&self, text: &str) -> String {
@@ -93,6 +131,8 @@ impl World {
         whole
     }
 }
+
+const EPOCH_KEY: &str = r#""epoch":""#;
 
 /// Plays one script in a fresh world for each encoding: `opens` means that encoding.
 pub(crate) fn play_in_both(options: &Options, script: &str) {

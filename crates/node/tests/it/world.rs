@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) node: Arc<Node>,
     pub(crate) now: Instant,
     pub(crate) shards: Vec<Shard>,
+    /// In the order in which a script heard of them.
+    pub(crate) epochs: Vec<String>,
     peers: BTreeMap<String, Peer>,
 }
 
@@ -65,7 +67,7 @@ impl World {
     /// A world with a node of the test's own making.
     pub(crate) fn around(node: Arc<Node>, now: Instant, shards: usize) -> Self {
         let shards = (0..shards).map(|_| Shard::new(&node)).collect();
-        Self { node, now, shards, peers: BTreeMap::new() }
+        Self { node, now, shards, epochs: Vec::new(), peers: BTreeMap::new() }
     }
 
     /// Opens a connection on the shard with the fewest.

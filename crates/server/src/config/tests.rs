@@ -197,7 +197,7 @@ sse: {enabled: true}
 channel:
   without_namespace: {presence: true}
   namespaces:
-    - {name: chat, history_size: 10, history_ttl: 300s}
+    - {name: chat, join_leave: true, delta_publish: true}
     - {name: asked, subscribe_proxy_enabled: true}
 ";
     check(
@@ -214,10 +214,10 @@ channel:
             "warning: fanwire.yaml: sse.enabled is not supported yet. Server-Sent Events transport.",
             "warning: fanwire.yaml: channel.without_namespace.presence is not supported yet. \
              Presence; clients get error 108.",
-            "warning: fanwire.yaml: channel.namespaces[chat].history_size is not supported yet. \
-             History: how many publications are kept; none are.",
-            "warning: fanwire.yaml: channel.namespaces[chat].history_ttl is not supported yet. \
-             History: how long publications are kept; they are not.",
+            "warning: fanwire.yaml: channel.namespaces[chat].join_leave is not supported yet. \
+             Join and leave pushes.",
+            "warning: fanwire.yaml: channel.namespaces[chat].delta_publish is not supported yet. \
+             Delta compression of every publication.",
             "note: fanwire.yaml: http_server.tls.cert_pem is not supported yet. Certificate of the server.",
             "note: fanwire.yaml: client.concurrency is not supported yet. \
              Commands of one connection at a time; Fanwire answers them in order.",

@@ -1,36 +1,59 @@
-//! Tests of the memory broker: the promises of every broker, and what it remembers for how long.
-//! In: publish calls at virtual times → out: how often the door was passed, how much is held.
+//! Tests of the memory broker: the promises of every broker, and what it remembers for how long and in how much memory.
+//! In: publish calls at virtual times → out: how often the door was passed, what is held.
 //! Uses: the conformance suite; never a clock it does not set.
 //! Promises that all brokers share live in `broker/conformance.rs`.
 
+use std::time::Duration;
+
 use super::*;
-use crate::broker::conformance;
+use crate::broker::{Epoch, conformance};
 
 /// A door that counts.
 #[derive(Default)]
 struct Count(Mutex<usize>);
 
 impl Deliver for Count {
-    fn deliver(&self, _channel: &str, _publication: Publication, _accepted_at: Instant) {
+    fn deliver(&self, _: &str, _: Publication, _: Epoch, _: Instant) {
         *self.0.lock() += 1;
     }
 }
 
+const MEGABYTE: usize = 1 << 20;
+
+fn broker() -> (Arc<Count>, MemoryBroker) {
+    let door = Arc::new(Count::default());
+    (Arc::clone(&door), MemoryBroker::new(door, MEGABYTE))
+}
+
 fn publish(broker: &MemoryBroker, channel: &str, key: &str, now: Instant) {
     let options = PublishOptions { idempotency_key: key.into(), ..PublishOptions::default() };
-    let published = broker.publish(channel, Publication::default(), &options, now);
+    let none = Retention::default();
+    let published = broker.publish(channel, Publication::default(), &options, none, now);
     assert_eq!(published, Ok(Position::default()));
+}
+
+const RETENTION: Retention =
+    Retention { size: 10, ttl: Duration::from_secs(60), meta_ttl: Duration::from_secs(600) };
+
+fn store(broker: &MemoryBroker, channel: &str, bytes: usize, now: Instant) -> Position {
+    let publication = Publication { data: vec![b'1'; bytes].into(), ..Publication::default() };
+    let options = PublishOptions::default();
+    broker.publish(channel, publication, &options, RETENTION, now).expect("never fails")
+}
+
+fn read(broker: &MemoryBroker, channel: &str, now: Instant) -> (usize, Position) {
+    let stretch = broker.history(channel, Query::default(), RETENTION, now).expect("never fails");
+    (stretch.publications.len(), stretch.top)
 }
 
 #[test]
 fn the_memory_broker_keeps_the_promises_of_brokers() {
-    conformance::check(&|door| Arc::new(MemoryBroker::new(door)));
+    conformance::check(&|door| Arc::new(MemoryBroker::new(door, MEGABYTE)));
 }
 
 #[test]
 fn an_idempotency_key_is_forgotten_after_five_minutes() {
-    let door = Arc::new(Count::default());
-    let broker = MemoryBroker::new(Arc::clone(&door) as _);
+    let (door, broker) = broker();
     let start = Instant::now();
     for (seconds, published) in [(0, 1), (299, 1), (300, 2), (599, 2), (600, 3)] {
         publish(&broker, "a", "key", start + Duration::from_secs(seconds));
@@ -40,14 +63,13 @@ fn an_idempotency_key_is_forgotten_after_five_minutes() {
 
 #[test]
 fn idempotency_results_take_bounded_memory_and_the_oldest_go_first() {
-    let door = Arc::new(Count::default());
-    let broker = MemoryBroker::new(Arc::clone(&door) as _);
+    let (door, broker) = broker();
     let now = Instant::now();
     let long = "k".repeat(IDEMPOTENCY_BYTES_MAX / STRIPES / 4);
     for number in 0..10 {
         publish(&broker, "a", &format!("{number}{long}"), now);
     }
-    let held: usize = broker.stripes.iter().map(|stripe| stripe.lock().bytes).sum();
+    let held: usize = broker.stripes.iter().map(|stripe| stripe.lock().results.bytes).sum();
     assert!(held <= IDEMPOTENCY_BYTES_MAX / STRIPES, "{held}");
     publish(&broker, "a", &format!("9{long}"), now);
     assert_eq!(*door.0.lock(), 10, "the newest is remembered");
@@ -56,15 +78,95 @@ fn idempotency_results_take_bounded_memory_and_the_oldest_go_first() {
 }
 
 #[test]
-fn expired_results_leave_no_memory_behind() {
-    let broker = MemoryBroker::new(Arc::new(Count::default()));
+fn a_sweep_leaves_nothing_of_expired_results() {
+    let (_, broker) = broker();
     let now = Instant::now();
     for number in 0..100 {
         publish(&broker, "a", &number.to_string(), now);
     }
-    publish(&broker, "a", "", now + IDEMPOTENCY_TTL);
-    for stripe in &broker.stripes {
-        let results = stripe.lock();
-        assert!(results.positions.is_empty() && results.queue.is_empty() && results.bytes == 0);
+    broker.sweep(now + results::TTL);
+    assert!(broker.stripes.iter().all(|stripe| stripe.lock().results.is_empty()));
+}
+
+#[test]
+fn publications_expire_together_and_the_position_stays() {
+    let (_, broker) = broker();
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    store(&broker, "a", 1, at(0));
+    let top = store(&broker, "a", 1, at(30));
+    assert_eq!(read(&broker, "a", at(89)), (2, top), "the second one kept the first alive");
+    assert_eq!(read(&broker, "a", at(90)), (0, top));
+    assert_eq!(store(&broker, "a", 1, at(91)), Position { offset: 3, ..top });
+    assert_eq!(read(&broker, "a", at(91)).0, 1);
+}
+
+#[test]
+fn a_stream_that_nobody_used_for_its_meta_ttl_begins_anew() {
+    let (_, broker) = broker();
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let first = store(&broker, "a", 1, at(0));
+    assert_eq!(read(&broker, "a", at(599)).1, first, "reading keeps it alive");
+    assert_eq!(read(&broker, "a", at(1198)).1, first);
+    let second = store(&broker, "a", 1, at(1798));
+    assert_eq!(second.offset, 1);
+    assert_ne!(second.epoch, first.epoch);
+}
+
+#[test]
+fn a_version_is_forgotten_with_its_stream() {
+    let (_, broker) = broker();
+    let start = Instant::now();
+    let publish = |now| {
+        let options = PublishOptions { version: 7, ..PublishOptions::default() };
+        broker.publish("a", Publication::default(), &options, RETENTION, now)
+    };
+    let offset = |seconds| publish(start + Duration::from_secs(seconds)).expect("fine").offset;
+    assert_eq!(
+        [offset(0), offset(100), offset(699)],
+        [1, 1, 1],
+        "publications expire, it does not"
+    );
+    let first = publish(start + Duration::from_secs(1299)).expect("fine");
+    assert_eq!(read(&broker, "a", start + Duration::from_secs(1299)), (1, first));
+}
+
+#[test]
+fn the_sweep_gives_everything_back_that_expired() {
+    let (_, broker) = broker();
+    let now = Instant::now();
+    for number in 0..1000 {
+        store(&broker, &number.to_string(), 100, now);
     }
+    let full = broker.history_bytes();
+    broker.sweep(now + Duration::from_secs(59));
+    assert_eq!(broker.history_bytes(), full, "nothing had expired");
+    broker.sweep(now + Duration::from_secs(60));
+    assert!(broker.history_bytes() < full - 1000 * 100);
+    broker.sweep(now + Duration::from_secs(600));
+    assert_eq!(broker.history_bytes(), 0);
+}
+
+#[test]
+fn the_memory_of_histories_is_bounded_and_counted_rightly() {
+    let (_, broker) = broker();
+    let now = Instant::now();
+    for number in 0..3000 {
+        store(&broker, &format!("channel {number}"), 1000, now);
+        assert!(broker.history_bytes() <= MEGABYTE + 2000, "{}", broker.history_bytes());
+    }
+    assert!(broker.history_bytes() > MEGABYTE / 2);
+    broker.sweep(now + Duration::from_secs(600));
+    assert_eq!(broker.history_bytes(), 0);
+}
+
+#[test]
+fn channels_that_clients_only_ask_about_take_bounded_memory_too() {
+    let (_, broker) = broker();
+    let now = Instant::now();
+    for number in 0..20_000 {
+        read(&broker, &format!("a channel that nobody publishes to {number}"), now);
+    }
+    assert!(broker.history_bytes() <= MEGABYTE + 1000, "{}", broker.history_bytes());
 }

@@ -5,7 +5,7 @@
 
 use fanwire_node::options::{CompressionPolicy, DataFormat, Namespace};
 
-use super::{COUNT_FROM_1, SWITCH, TEXT};
+use super::{COUNT, COUNT_FROM_1, LIFETIME, SWITCH, TEXT, integer};
 use crate::config::Config;
 use crate::config::key::{Kind, Land, Value, rows};
 
@@ -20,6 +20,10 @@ rows! { CHANNEL: Config;
         "Character that starts the list of users in a channel name.";
     "channel.user_separator", TEXT, "," => [node.channel.user_separator],
         "Character between the users in a channel name.";
+    "channel.history_meta_ttl", LIFETIME, "720h" => [node.channel.history_meta_ttl],
+        "How long the offset and epoch of a channel are kept after it was last published to or read, where a namespace does not say; 0s for ever.";
+    "channel.history_memory_max", integer(0x10_0000, u64::MAX), "1073741824" => (|config, value| config.node.channel.history_memory_max = usize::try_from(u64::land(value)).unwrap_or(usize::MAX)),
+        "Fanwire only: bytes of memory for the histories of all channels together; beyond it some lose their publications before their time.";
     "channel.publication_data_format", DATA_FORMAT, "" => (|config, value| config.node.channel.publication_data_format = data_format(value)),
         "What publications must hold where a namespace does not say: json, json_object or binary (anything).";
 }
@@ -37,6 +41,18 @@ rows! { NAMESPACE: Namespace;
         "Every subscriber of the channel may publish.";
     "allow_publish_for_anonymous", SWITCH, "false" => [allow_publish_for_anonymous],
         "Extends the publish permissions to the empty user.";
+    "allow_history_for_client", SWITCH, "false" => [allow_history_for_client],
+        "Every client with a user id may read history.";
+    "allow_history_for_subscriber", SWITCH, "false" => [allow_history_for_subscriber],
+        "Every subscriber of the channel may read its history.";
+    "allow_history_for_anonymous", SWITCH, "false" => [allow_history_for_anonymous],
+        "Extends the history permissions to the empty user.";
+    "history_size", COUNT, "0" => [history_size],
+        "History: how many publications of a channel are kept; 0 for none.";
+    "history_ttl", LIFETIME, "0s" => [history_ttl],
+        "History: how long they are kept after the newest one, in whole seconds; set together with history_size.";
+    "history_meta_ttl", LIFETIME, "0s" => [history_meta_ttl],
+        "How long offset and epoch are kept after the channel was last published to or read; 0s as channel.history_meta_ttl.";
     "allow_user_limited_channels", SWITCH, "false" => [allow_user_limited_channels],
         "Names such as `dialog#42,43` are only for the users they list.";
     "channel_regex", TEXT, "" => [channel_regex],

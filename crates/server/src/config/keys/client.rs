@@ -24,6 +24,8 @@ rows! { CLIENT: Config;
         "Time an expired connection has to be refreshed.";
     "client.expired_sub_close_delay", DELAY, "25s" => [node.client.expired_sub_close_delay],
         "Time an expired subscription has to be refreshed.";
+    "client.history_max_publication_limit", COUNT, "300" => [node.client.history_max_publication_limit],
+        "Most publications of one history page for a client, 0 for no limit.";
     "client.channel_limit", COUNT_FROM_1, "128" => [node.client.channel_limit],
         "Most channels of one connection.";
     "client.queue_max_size", COUNT_FROM_1, "1048576" => [node.client.queue_max_size],

@@ -4,8 +4,7 @@
 //! A weight is changed here: `Tuning` is noted, `Feature` is warned about, `Refused` stops the start.
 
 use super::{
-    BLOCK, BYTES, COUNT, COUNT_FROM_1, DELAY, LIFETIME, LIST, OBJECTS, PORT, SECRET, SWITCH, TEXT,
-    integer,
+    BLOCK, BYTES, COUNT, COUNT_FROM_1, DELAY, LIST, OBJECTS, PORT, SECRET, SWITCH, TEXT, integer,
 };
 use crate::config::key::{Kind, not_yet};
 
@@ -45,7 +44,6 @@ not_yet! { NOT_YET;
     "client.concurrency", COUNT, "0", Tuning, "Commands of one connection at a time; Fanwire answers them in order.";
     "client.channel_position_check_delay", DELAY, "40s", Tuning, "How often positions are checked.";
     "client.channel_position_max_time_lag", DELAY, "0s", Tuning, "Lag after which a position counts as lost.";
-    "client.history_max_publication_limit", COUNT, "300", Tuning, "Most publications of one history page.";
     "client.recovery_max_publication_limit", COUNT, "300", Tuning, "Most publications of one recovery.";
     "client.subscribe_to_user_personal_channel.enabled", SWITCH, "false", Feature, "Subscribes every user to a channel of his own.";
     "client.subscribe_to_user_personal_channel.personal_channel_namespace", TEXT, "", Tuning, "Namespace of personal channels.";
@@ -60,7 +58,6 @@ not_yet! { NOT_YET;
     "client.proxy.refresh", BLOCK, "", Feature, "Asks the backend before a connection expires.";
     "client.connect_code_to_unidirectional_disconnect", BLOCK, "", Feature, "Other codes for unidirectional clients.";
 
-    "channel.history_meta_ttl", LIFETIME, "720h", Tuning, "How long the position of a channel is remembered.";
     "channel.proxy.subscribe", BLOCK, "", Feature, "Backend that is asked at subscribe.";
     "channel.proxy.publish", BLOCK, "", Feature, "Backend that is asked at publish.";
     "channel.proxy.sub_refresh", BLOCK, "", Feature, "Backend that is asked before a subscription expires.";
@@ -161,9 +158,6 @@ not_yet! { NAMESPACE_NOT_YET;
     "presence", SWITCH, "false", Feature, "Presence; clients get error 108.";
     "join_leave", SWITCH, "false", Feature, "Join and leave pushes.";
     "force_push_join_leave", SWITCH, "false", Feature, "Join and leave pushes for all subscribers.";
-    "history_size", COUNT, "0", Feature, "History: how many publications are kept; none are.";
-    "history_ttl", LIFETIME, "0s", Feature, "History: how long publications are kept; they are not.";
-    "history_meta_ttl", LIFETIME, "0s", Tuning, "How long the position of a channel is remembered.";
     "force_recovery", SWITCH, "false", Feature, "Recovery of missed publications, always.";
     "allow_recovery", SWITCH, "false", Feature, "Recovery of missed publications, when the client asks.";
     "force_positioning", SWITCH, "false", Feature, "Detection of gaps, always.";
@@ -176,9 +170,6 @@ not_yet! { NAMESPACE_NOT_YET;
     "allow_presence_for_client", SWITCH, "false", Feature, "Presence for every client with a user id.";
     "allow_presence_for_subscriber", SWITCH, "false", Feature, "Presence for subscribers.";
     "allow_presence_for_anonymous", SWITCH, "false", Feature, "Presence for the empty user.";
-    "allow_history_for_client", SWITCH, "false", Feature, "History for every client with a user id.";
-    "allow_history_for_subscriber", SWITCH, "false", Feature, "History for subscribers.";
-    "allow_history_for_anonymous", SWITCH, "false", Feature, "History for the empty user.";
     "subscribe_proxy_enabled", SWITCH, "false", Refused, "Asks the backend at subscribe; its decision would be skipped.";
     "subscribe_proxy_name", TEXT, "default", Tuning, "Proxy that is asked at subscribe.";
     "publish_proxy_enabled", SWITCH, "false", Refused, "Asks the backend at publish; its decision would be skipped.";

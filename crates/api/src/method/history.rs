@@ -1,0 +1,131 @@
+//! history: stored publications of a channel and the top of its stream.
+//! In: `HistoryRequest`. Out: publications in the order asked for, with the stream's offset and epoch.
+//! Uses the node's history; no permission applies to the API.
+//! How long publications are kept is decided by the namespace, how they are read by the broker.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use fanwire_node::Page;
+use fanwire_node::protocol::{ClientInfo, Publication, StreamPosition};
+use serde::{Deserialize, Serialize};
+
+use crate::json::{in_place, is_embeddable, object_or_none, or_default};
+use crate::{Api, ApiError, Method};
+
+/// Which publications.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct HistoryRequest {
+    /// Required.
+    #[serde(deserialize_with = "or_default")]
+    pub channel: String,
+    /// Most publications; 0 = only the position, below 0 = all that are kept.
+    #[serde(deserialize_with = "or_default")]
+    pub limit: i32,
+    /// Only those after this position, with `reverse` those before it.
+    #[serde(deserialize_with = "object_or_none")]
+    pub since: Option<Since>,
+    /// Newest first.
+    #[serde(deserialize_with = "or_default")]
+    pub reverse: bool,
+}
+
+/// A position in a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Since {
+    /// 0 is before the first publication.
+    #[serde(deserialize_with = "or_default")]
+    pub offset: u64,
+    /// "" is the epoch of any stream.
+    #[serde(deserialize_with = "or_default")]
+    pub epoch: String,
+}
+
+/// A part of a stream; every field is always there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HistoryResult {
+    /// In the order asked for.
+    pub publications: Vec<StoredPublication>,
+    /// Of the stream.
+    pub epoch: String,
+    /// Of the newest publication, whatever was asked for.
+    pub offset: u64,
+}
+
+/// One publication. JSON cannot embed a payload that is not JSON: it is told in base64, as it was published.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StoredPublication {
+    #[serde(serialize_with = "in_place", skip_serializing_if = "Bytes::is_empty")]
+    pub data: Bytes,
+    /// Standard base64 with padding, instead of `data`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub b64data: String,
+    /// Who published, when it was a client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub info: Option<Publisher>,
+    /// From 1.
+    pub offset: u64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+}
+
+/// The client that published; what it is called is left out when that is not JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Publisher {
+    pub user: String,
+    pub client: String,
+    #[serde(serialize_with = "in_place", skip_serializing_if = "Bytes::is_empty")]
+    pub conn_info: Bytes,
+    #[serde(serialize_with = "in_place", skip_serializing_if = "Bytes::is_empty")]
+    pub chan_info: Bytes,
+}
+
+impl Api {
+    /// Reads the history of a channel.
+    ///
+    /// # Errors
+    /// 107 without a channel or for newest first before offset 0; 102 for an unknown namespace; 108 without history; 112
+    /// for the epoch of another stream.
+    pub fn history(&self, request: HistoryRequest) -> Result<HistoryResult, ApiError> {
+        self.measure(Method::History, |now| {
+            if request.channel.is_empty() {
+                return Err(ApiError::BAD_REQUEST);
+            }
+            let since =
+                request.since.map(|Since { offset, epoch }| StreamPosition { offset, epoch });
+            let limit = usize::try_from(request.limit).ok();
+            let page = Page { limit, since, reverse: request.reverse };
+            let stretch = self.node.history(&request.channel, &page, now)?;
+            Ok(HistoryResult {
+                publications: stretch.publications.into_iter().map(Into::into).collect(),
+                epoch: stretch.top.epoch.to_string(),
+                offset: stretch.top.offset,
+            })
+        })
+    }
+}
+
+impl From<Publication> for StoredPublication {
+    fn from(publication: Publication) -> Self {
+        let Publication { data, info, offset, tags, .. } = publication;
+        let (data, b64data) = match is_embeddable(&data) {
+            true => (data, String::new()),
+            false => (Bytes::new(), STANDARD.encode(&data)),
+        };
+        Self { data, b64data, info: info.map(Into::into), offset, tags }
+    }
+}
+
+impl From<ClientInfo> for Publisher {
+    fn from(info: ClientInfo) -> Self {
+        let ClientInfo { user, client, conn_info, chan_info } = info;
+        let embeddable =
+            |payload: Bytes| if is_embeddable(&payload) { payload } else { Bytes::new() };
+        let (conn_info, chan_info) = (embeddable(conn_info), embeddable(chan_info));
+        Self { user, client, conn_info, chan_info }
+    }
+}

@@ -1,0 +1,41 @@
+//! history_remove: drop what is stored of a channel.
+//! In: `HistoryRemoveRequest`. Out: nothing; the channel's offset and epoch stay, and live subscribers hear nothing.
+//! Uses the node's history.
+//! What removal means for those who recover later is decided in the node.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::or_default;
+use crate::{Api, ApiError, Method};
+
+/// Which channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct HistoryRemoveRequest {
+    /// Required.
+    #[serde(deserialize_with = "or_default")]
+    pub channel: String,
+}
+
+/// Empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HistoryRemoveResult {}
+
+impl Api {
+    /// Drops the stored publications of a channel.
+    ///
+    /// # Errors
+    /// 107 without a channel; 102 for an unknown namespace; 108 without history.
+    pub fn history_remove(
+        &self,
+        request: HistoryRemoveRequest,
+    ) -> Result<HistoryRemoveResult, ApiError> {
+        self.measure(Method::HistoryRemove, |now| {
+            if request.channel.is_empty() {
+                return Err(ApiError::BAD_REQUEST);
+            }
+            self.node.remove_history(&request.channel, now)?;
+            Ok(HistoryRemoveResult {})
+        })
+    }
+}

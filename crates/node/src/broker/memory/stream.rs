@@ -1,0 +1,188 @@
+//! The stream of one channel (protocol §9): the newest publications, their offsets, the epoch, and when they expire.
+//! In: publications with a retention, queries, the time → out: positions, copies of what is stored.
+//! Uses: a deque. Never: locks, other channels, delivery.
+//! Change here: what is stored of a publication and how it is read. Which streams there are lives in `streams.rs`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fanwire_protocol::{ClientInfo, Publication};
+
+use crate::broker::{Epoch, Position, PublishOptions, Query, Retention, Stretch};
+
+/// One life of a stream. Its stored publications have the offsets up to `top` without a hole, so none carries its own.
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// Oldest first; the last one has the offset `top`.
+    stored: VecDeque<Stored>,
+    top: Position,
+    /// Of the last publication that had one; 0 = none had.
+    version: u64,
+    version_epoch: Box<str>,
+    /// When the stored publications expire.
+    stored_until: Option<Instant>,
+    /// When offset and epoch expire; `None` = never.
+    until: Option<Instant>,
+    /// Roughly what `stored` costs.
+    bytes: usize,
+}
+
+/// What is kept of a publication: 40 bytes beside a payload that is shared with everybody who sends it.
+#[derive(Debug)]
+struct Stored {
+    data: Bytes,
+    /// Only what clients or tags add.
+    rest: Option<Box<Rest>>,
+}
+
+#[derive(Debug)]
+struct Rest {
+    info: Option<ClientInfo>,
+    tags: BTreeMap<String, String>,
+}
+
+impl Stream {
+    /// An empty one with an epoch of its own.
+    pub(super) fn new() -> Self {
+        Self {
+            stored: VecDeque::new(),
+            top: Position { offset: 0, epoch: Epoch::random() },
+            version: 0,
+            version_epoch: Box::default(),
+            stored_until: None,
+            until: None,
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn top(&self) -> Position {
+        self.top
+    }
+
+    /// Roughly the memory of its stored publications.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether even offset and epoch are forgotten: whoever comes now finds a new stream.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+
+    /// Drops the stored publications if their time is over.
+    pub(super) fn expire(&mut self, now: Instant) {
+        if self.stored_until.is_some_and(|until| until <= now) {
+            self.clear();
+        }
+    }
+
+    /// Drops the stored publications. False when there are none.
+    pub(super) fn clear(&mut self) -> bool {
+        let had_some = !self.stored.is_empty();
+        self.stored = VecDeque::new();
+        self.stored_until = None;
+        self.bytes = 0;
+        had_some
+    }
+
+    /// Somebody published or read: offset and epoch live on.
+    pub(super) fn touch(&mut self, retention: Retention, now: Instant) {
+        self.until = deadline(retention.meta_ttl, now);
+    }
+
+    /// Whether a publication is older than what the stream has (server API §6.2).
+    pub(super) fn supersedes(&self, options: &PublishOptions) -> bool {
+        let comparable =
+            options.version_epoch.is_empty() || *options.version_epoch == *self.version_epoch;
+        options.version > 0 && comparable && options.version <= self.version
+    }
+
+    /// Stores a publication and returns its position. Without a copy of the payload.
+    pub(super) fn append(
+        &mut self,
+        publication: &Publication,
+        options: &PublishOptions,
+        retention: Retention,
+        now: Instant,
+    ) -> Position {
+        if options.version > 0 {
+            self.version = options.version;
+            self.version_epoch = options.version_epoch.as_str().into();
+        }
+        let stored = Stored::of(publication);
+        self.bytes += stored.bytes();
+        self.stored.push_back(stored);
+        while self.stored.len() > retention.size {
+            let oldest = self.stored.pop_front().expect("more than none");
+            self.bytes -= oldest.bytes();
+        }
+        self.top.offset += 1;
+        self.stored_until = deadline(retention.ttl, now);
+        self.top
+    }
+
+    /// Reads without changing anything; what expired must be gone already.
+    pub(super) fn read(&self, query: Query) -> Stretch {
+        let count = query.limit.unwrap_or(usize::MAX);
+        let first = self.top.offset + 1 - self.stored.len() as u64;
+        // How many of the stored ones have an offset up to `offset`.
+        let up_to = |offset: u64| offset.saturating_add(1).saturating_sub(first);
+        let index = |offset: u64| up_to(offset).min(self.stored.len() as u64) as usize;
+        let publication = |index: usize| self.stored[index].publication(first + index as u64);
+        let publications = if query.reverse {
+            let before =
+                query.since.map_or(self.stored.len(), |since| index(since.saturating_sub(1)));
+            (0..before).rev().take(count).map(publication).collect()
+        } else {
+            let after = query.since.map_or(0, index);
+            (after..self.stored.len()).take(count).map(publication).collect()
+        };
+        Stretch { publications, top: self.top }
+    }
+}
+
+impl Stored {
+    fn of(publication: &Publication) -> Self {
+        let Publication { data, info, tags, .. } = publication;
+        let rest = (info.is_some() || !tags.is_empty())
+            .then(|| Box::new(Rest { info: info.clone(), tags: tags.clone() }));
+        Self { data: data.clone(), rest }
+    }
+
+    fn publication(&self, offset: u64) -> Publication {
+        let rest = self.rest.as_deref();
+        Publication {
+            data: self.data.clone(),
+            offset,
+            info: rest.and_then(|rest| rest.info.clone()),
+            tags: rest.map(|rest| rest.tags.clone()).unwrap_or_default(),
+            ..Publication::default()
+        }
+    }
+
+    /// Roughly what it costs, payload included.
+    fn bytes(&self) -> usize {
+        STORED_BYTES + self.data.len() + self.rest.as_ref().map_or(0, |rest| rest.bytes())
+    }
+}
+
+impl Rest {
+    fn bytes(&self) -> usize {
+        let info = self.info.as_ref().map_or(0, |info| {
+            info.user.len() + info.client.len() + info.conn_info.len() + info.chan_info.len()
+        });
+        let tags = self.tags.iter().map(|(key, value)| key.len() + value.len() + TAG_BYTES);
+        size_of::<Self>() + info + tags.sum::<usize>()
+    }
+}
+
+/// `None` for a duration of zero, and for one beyond all time.
+fn deadline(ttl: Duration, now: Instant) -> Option<Instant> {
+    if ttl.is_zero() { None } else { now.checked_add(ttl) }
+}
+
+/// An entry of the deque and the counter of a shared payload.
+const STORED_BYTES: usize = size_of::<Stored>() + 32;
+/// Two strings in a tree.
+const TAG_BYTES: usize = 64;

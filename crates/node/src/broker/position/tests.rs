@@ -1,0 +1,27 @@
+//! Tests of epochs: their text and their size.
+//! In: random and given texts → out: the same texts, or nothing.
+//! Uses: nothing but the types.
+//! What streams do with positions is tested in `broker/memory/tests.rs` and `broker/conformance.rs`.
+
+use super::*;
+
+#[test]
+fn an_epoch_is_read_as_it_was_written() {
+    for epoch in [Epoch::NONE, Epoch::random(), Epoch::random()] {
+        assert_eq!(Epoch::parse(epoch.as_str()), Some(epoch));
+    }
+    assert_eq!(Epoch::random().as_str().len(), 8);
+    assert_ne!(Epoch::random(), Epoch::random());
+}
+
+#[test]
+fn what_no_epoch_looks_like_is_none() {
+    for text in ["_", "abcdefg", "abcdefghi", "abcdefg1", "\0\0\0\0\0\0\0\0", "äöüß"] {
+        assert_eq!(Epoch::parse(text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn a_position_takes_sixteen_bytes() {
+    assert_eq!(size_of::<Position>(), 16);
+}
