@@ -5,6 +5,7 @@
 
 mod connect;
 mod credentials;
+mod enter;
 mod history;
 mod lifetime;
 mod presence;

@@ -39,6 +39,14 @@ pub struct HubCounters {
     pub connections_accepted: Counter,
     /// Subscriptions that succeeded, server-side ones too.
     pub subscriptions_accepted: Counter,
+    /// Subscriptions that recovered what they had missed.
+    pub recoveries: Counter,
+    /// Subscriptions that wanted to recover and could not.
+    pub failed_recoveries: Counter,
+    /// Publications sent in subscribe results.
+    pub recovered_publications: Counter,
+    /// Subscriptions that lost their place in the stream and were ended for it (2500, 3010).
+    pub lost_positions: Counter,
     /// Broadcasts that had a subscriber here.
     pub broadcasts: Counter,
     /// Publications handed to subscribers.

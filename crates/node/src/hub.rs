@@ -3,10 +3,12 @@
 //! Uses: `roster` for state, `command` for what clients ask. Never: sockets, clocks, locks of its own.
 //! Change here: the face a shard sees. What a notice does: `hub/notices.rs`; what time does: `hub/timers.rs`.
 
+mod checks;
 mod notices;
 mod subscribers;
 mod timers;
 mod users;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,6 +25,7 @@ use crate::session::{ConnectionKey, Hello};
 
 pub(crate) use subscribers::{Subscriber, Subscribers};
 pub(crate) use users::Users;
+pub(crate) use watch::Watch;
 
 /// The sessions and subscriber lists of one shard.
 ///
@@ -69,9 +72,9 @@ impl Hub {
     }
 
     /// Something from outside: a publication, or an order of the server API.
-    pub fn notice(&mut self, notice: Notice, _now: Instant, out: &mut impl Outbox) {
+    pub fn notice(&mut self, notice: Notice, now: Instant, out: &mut impl Outbox) {
         match notice {
-            Notice::Broadcast(broadcast) => self.broadcast(&broadcast, out),
+            Notice::Broadcast(broadcast) => self.broadcast(&broadcast, now, out),
             Notice::Disconnect { target, disconnect } => {
                 self.disconnect_target(&target, &disconnect, out);
             }
@@ -81,11 +84,15 @@ impl Hub {
         }
     }
 
-    /// Does what is due: pings, and the ends of stale, silent and expired connections and subscriptions.
+    /// Does what is due: pings, checks of positions, and the ends of stale, silent and expired connections and
+    /// subscriptions. To be called after the notices of the turn.
     pub fn advance(&mut self, now: Instant, out: &mut impl Outbox) {
         let moment = self.node.clock().moment(now);
         while let Some(index) = self.roster.pop_due(moment) {
             self.fire(index, moment, out);
+        }
+        while let Some(channel) = self.roster.pop_check(moment) {
+            self.check_positions(channel, now, out);
         }
     }
 

@@ -19,6 +19,7 @@ mod hub;
 mod node;
 mod notice;
 mod outbox;
+mod recovery;
 mod registry;
 mod roster;
 mod session;

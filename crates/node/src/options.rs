@@ -39,6 +39,10 @@ pub struct ClientOptions {
     pub expired_sub_close_delay: Duration,
     /// Publications in one page of history for clients; 0 = unlimited.
     pub history_max_publication_limit: usize,
+    /// Publications recovered at once, with more missed it fails; 0 = unlimited.
+    pub recovery_max_publication_limit: usize,
+    /// Positions of a channel that was silent for so long are compared with its stream; zero = never.
+    pub channel_position_check_delay: Duration,
     /// Channels per connection, at least 1.
     pub channel_limit: usize,
     /// Outgoing bytes per connection, at least 1; more → 3008.
@@ -139,6 +143,18 @@ pub struct Namespace {
     pub history_size: usize,
     /// How long publications are kept after the last one, in whole seconds.
     pub history_ttl: Duration,
+    /// Every subscription is recoverable; needs history.
+    pub force_recovery: bool,
+    /// Subscriptions are recoverable when the client asks.
+    pub allow_recovery: bool,
+    /// Every subscription is positioned.
+    pub force_positioning: bool,
+    /// Subscriptions are positioned when the client asks.
+    pub allow_positioning: bool,
+    /// What recovery brings.
+    pub force_recovery_mode: RecoveryMode,
+    /// In cache mode: recovers without being asked.
+    pub auto_cache_recover: bool,
     /// How long offset and epoch are kept, at least `history_ttl`; zero = as [`ChannelOptions::history_meta_ttl`] says.
     pub history_meta_ttl: Duration,
     /// Read the list of users after `user_boundary`.
@@ -201,6 +217,30 @@ impl Namespace {
             CompressionPolicy::Unset if blind_publishers => CompressionPolicy::Standalone,
             CompressionPolicy::Unset => CompressionPolicy::Context,
             set => set,
+        }
+    }
+}
+
+/// What a subscriber that recovers is given (`force_recovery_mode`, protocol §9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RecoveryMode {
+    /// "" or "stream": every publication it missed.
+    #[default]
+    Stream,
+    /// The newest publication.
+    Cache,
+}
+
+impl RecoveryMode {
+    /// The values of the configuration key, as [`parse`](Self::parse) reads them.
+    pub const NAMES: [&'static str; 3] = ["", "stream", "cache"];
+
+    /// Reads the value of the configuration key; `None` for anything not in [`NAMES`](Self::NAMES).
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "" | "stream" => Some(Self::Stream),
+            "cache" => Some(Self::Cache),
+            _ => None,
         }
     }
 }
@@ -277,6 +317,8 @@ impl Default for ClientOptions {
             expired_close_delay: Duration::from_secs(25),
             expired_sub_close_delay: Duration::from_secs(25),
             history_max_publication_limit: 300,
+            recovery_max_publication_limit: 300,
+            channel_position_check_delay: Duration::from_secs(40),
             channel_limit: 128,
             queue_max_size: 1_048_576,
             user_connection_limit: 0,

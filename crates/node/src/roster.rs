@@ -6,9 +6,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::broker::Position;
 use crate::clock::Moment;
 use crate::counters::HubCounters;
-use crate::hub::{Subscriber, Subscribers, Users};
+use crate::hub::{Subscriber, Subscribers, Users, Watch};
 use crate::node::Node;
 use crate::notice::ShardId;
 use crate::session::{ConnectionKey, Hello, Phase, Session, Subscription, Terms};
@@ -17,7 +18,8 @@ use crate::wheel::Wheel;
 /// The tables of one shard.
 ///
 /// Invariants, after every call: `sessions[i].subscriptions[p]` says (channel c, place q) exactly when
-/// `subscribers[c].list[q]` says (connection i, place p); a session is in the list of its user exactly when it is
+/// `subscribers[c].list[q]` says (connection i, place p); a channel has a watch exactly as long as it has positioned
+/// subscribers, which it counts; a session is in the list of its user exactly when it is
 /// connected; registry and counters count exactly these.
 #[derive(Debug)]
 pub(crate) struct Roster {
@@ -27,6 +29,8 @@ pub(crate) struct Roster {
     subscribers: Subscribers,
     users: Users,
     wheel: Wheel,
+    /// By index of the channel: when the positions of its subscribers are to be compared with the stream.
+    checks: Wheel,
     counters: Arc<HubCounters>,
     nobody: Arc<str>,
 }
@@ -39,6 +43,7 @@ impl Roster {
             subscribers: Subscribers::default(),
             users: Users::default(),
             wheel: Wheel::new(),
+            checks: Wheel::new(),
             counters: Arc::default(),
             nobody: "".into(),
         }
@@ -89,7 +94,7 @@ impl Roster {
         self.counters.connections_accepted.add(1);
     }
 
-    /// Subscribes a connected session to a channel it is not subscribed to. Publications arrive from now on.
+    /// Subscribes a session to a channel it is not subscribed to. Publications arrive from now on. Returns its place.
     pub(crate) fn join(
         &mut self,
         node: &Node,
@@ -97,16 +102,50 @@ impl Roster {
         channel: &str,
         server_side: bool,
         terms: Option<Box<Terms>>,
-    ) {
+    ) -> usize {
         debug_assert!(self.place_of(index, channel).is_none(), "a second subscription");
         let name = node.join(channel, self.shard);
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let own_place = session.subscriptions.len() as u32;
         let subscriber = Subscriber { connection: index, place: own_place };
         let (channel, place) = self.subscribers.add(name, subscriber, session.encoding);
-        session.subscriptions.push(Subscription { channel, place, server_side, terms });
+        let positioned = false;
+        session.subscriptions.push(Subscription { channel, place, server_side, positioned, terms });
         self.counters.subscriptions.add(1);
-        self.counters.subscriptions_accepted.add(1);
+        own_place as usize
+    }
+
+    /// From now on the subscription at `place` of a session, which knows everything up to `position`, may miss nothing.
+    pub(crate) fn watch(
+        &mut self,
+        node: &Node,
+        index: u32,
+        place: usize,
+        position: Position,
+        now: Instant,
+    ) {
+        let now = node.clock().moment(now);
+        let session = self.sessions[index as usize].as_mut().expect(LIVES);
+        let subscription = &mut session.subscriptions[place];
+        debug_assert!(!subscription.positioned, "watched already");
+        subscription.positioned = true;
+        let channel = subscription.channel;
+        let audience = self.subscribers.audience_mut(channel);
+        if audience.watch.is_none() {
+            let delay = node.options().client.channel_position_check_delay;
+            self.checks
+                .set(channel, if delay.is_zero() { Moment::NEVER } else { now.after(delay) });
+        }
+        audience.watch.get_or_insert_with(|| Box::new(Watch::new(now))).join(index, position);
+    }
+
+    /// A positioned subscriber of `channel` is going.
+    fn unwatch(&mut self, channel: u32, index: u32) {
+        let watch = &mut self.subscribers.audience_mut(channel).watch;
+        if watch.as_mut().is_none_or(|watch| watch.leave(index)) {
+            *watch = None;
+            self.checks.clear(channel);
+        }
     }
 
     /// Ends the subscription at `place` of a session. The session's last subscription takes its place.
@@ -118,6 +157,9 @@ impl Roster {
             self.subscribers.moved(moved.channel, moved.place, place as u32);
         }
         let channel = Arc::clone(&self.subscribers.audience(ended.channel).channel);
+        if ended.positioned {
+            self.unwatch(ended.channel, index);
+        }
         if let Some(moved) = self.subscribers.remove(ended.channel, ended.place, encoding) {
             let other = self.expect_session(moved.connection);
             other.subscriptions[moved.place as usize].place = ended.place;
@@ -177,7 +219,22 @@ impl Roster {
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Moment> {
-        self.wheel.next_deadline()
+        let (sessions, checks) = (self.wheel.next_deadline(), self.checks.next_deadline());
+        sessions.into_iter().chain(checks).min()
+    }
+
+    /// The next channel whose positions are to be checked.
+    pub(crate) fn pop_check(&mut self, now: Moment) -> Option<u32> {
+        self.checks.pop(now)
+    }
+
+    /// When the positions of a channel are to be checked next.
+    pub(crate) fn schedule_check(&mut self, channel: u32, at: Moment) {
+        self.checks.set(channel, at);
+    }
+
+    pub(crate) fn subscribers_mut(&mut self) -> &mut Subscribers {
+        &mut self.subscribers
     }
 
     pub(crate) fn subscribers(&self) -> &Subscribers {

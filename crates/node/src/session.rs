@@ -82,6 +82,8 @@ pub(crate) struct Subscription {
     pub(crate) place: u32,
     /// Made by the server (token or `connect.subs`), not by a subscribe command.
     pub(crate) server_side: bool,
+    /// It loses its place when it misses something; the channel's `Watch` knows where it is.
+    pub(crate) positioned: bool,
     /// Only when a token said something.
     pub(crate) terms: Option<Box<Terms>>,
 }

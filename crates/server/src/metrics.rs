@@ -198,7 +198,7 @@ impl Scrape {
 
     fn hubs(&self, page: &mut Page<'_, '_>) -> fmt::Result {
         type Read = fn(&HubCounters) -> u64;
-        let rows: [(&str, &str, Read); 6] = [
+        let rows: [(&str, &str, Read); 8] = [
             ("client_connections_accepted", "Connects that succeeded", |c| {
                 c.connections_accepted.value()
             }),
@@ -207,6 +207,12 @@ impl Scrape {
             }),
             ("client_num_server_unsubscribes", "Subscriptions ended by the server", |c| {
                 c.server_unsubscribes.value()
+            }),
+            ("client_recovered_publications", "Publications sent in subscribe results", |c| {
+                c.recovered_publications.value()
+            }),
+            ("client_lost_positions", "Subscriptions ended because they missed something", |c| {
+                c.lost_positions.value()
             }),
             ("client_pings_sent", "Pings sent", |c| c.pings.value()),
             ("node_broadcasts", "Publications delivered, per shard", |c| c.broadcasts.value()),
@@ -217,6 +223,11 @@ impl Scrape {
             page.counters(name, help, [([], hubs.iter().map(|hub| read(hub)).sum())])?;
         }
         let hubs = || hubs.iter();
+        let recoveries = hubs().flat_map(|hub| {
+            let (yes, no) = (hub.recoveries.value(), hub.failed_recoveries.value());
+            [("yes".to_owned(), yes), ("no".to_owned(), no)]
+        });
+        page.counters("client_recover", "Recoveries wanted", sums("recovered", recoveries))?;
         let commands =
             hubs().flat_map(|hub| hub.commands().map(|(kind, n)| (kind.name().to_owned(), n)));
         page.counters("client_commands", "Commands received", sums("method", commands))?;

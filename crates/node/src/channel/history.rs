@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::options::{Namespace, OptionsError};
 
 /// # Errors
-/// Size without time or time without size, parts of seconds, positions that are forgotten before publications are.
+/// Size without time or time without size, recovery without history, parts of seconds, positions that are forgotten before publications are.
 pub(super) fn check(namespace: &Namespace, prefix_key: &str) -> Result<(), OptionsError> {
     let (size, ttl) = (namespace.history_size, namespace.history_ttl);
     if (size == 0) != ttl.is_zero() {
@@ -16,6 +16,13 @@ pub(super) fn check(namespace: &Namespace, prefix_key: &str) -> Result<(), Optio
             format!("{prefix_key}.history_ttl"),
             format_args!("{ttl:?}"),
             format!("more than 0s exactly when history_size ({size}) is more than 0"),
+        ));
+    }
+    if namespace.force_recovery && size == 0 {
+        return Err(OptionsError::value(
+            format!("{prefix_key}.force_recovery"),
+            true,
+            "false where history_size and history_ttl are not set",
         ));
     }
     whole_seconds(ttl, prefix_key, "history_ttl")?;

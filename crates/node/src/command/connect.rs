@@ -1,6 +1,6 @@
 //! The `connect` command (protocol §7): from credentials to a connected session with its server-side subscriptions.
 //! In: a ConnectRequest → out: a ConnectResult, an error that makes the connection unusable, or a disconnect.
-//! Uses: `credentials`, `lifetime`, channel rules, the roster. Never: leaves anything behind when it refuses.
+//! Uses: `credentials`, `lifetime`, `enter`, channel rules, the roster. Never: leaves anything behind when it refuses.
 //! Change here: what a connect result says and which channels the server adds.
 
 use std::collections::BTreeMap;
@@ -14,21 +14,22 @@ use fanwire_protocol::{
 use uuid::Builder;
 
 use super::credentials::{self, Credentials, Grants};
+use super::enter::{self, Entry, Tracking};
 use super::lifetime::Lifetime;
 use super::{Answer, Refusal, Turn};
 use crate::channel::{SubscribeDecision, Who};
 use crate::session::{NO_EXPIRY, Terms};
 use crate::token::ChannelGrant;
 
-/// Everything that can be refused is refused before the first change; then nothing fails any more.
+/// Everything that can be refused is refused before the session is connected; channels entered until then are left again.
 pub(super) fn handle(turn: &mut Turn<'_>, request: ConnectRequest) -> Answer {
     let Credentials { user, info, expire_at, channels } = credentials::of(turn, &request.token)?;
     let lifetime = Lifetime::of(turn, expire_at)?;
     let grants_hash = credentials::hash(&channels);
     let channels = server_side_channels(turn, &user, channels, &request.subs)?;
+    let subs = enter_all(turn, channels, &request.subs)?;
     let user = turn.node.enter(&user).ok_or(Disconnect::CONNECTION_LIMIT)?;
     admit(turn, user, info, lifetime, grants_hash);
-    let subs = channels.into_iter().map(|(channel, grant)| join(turn, channel, grant)).collect();
     turn.roster.schedule(turn.node, turn.key.index);
     Ok(Reply { connect: Some(result(turn, lifetime, subs)), ..Reply::default() })
 }
@@ -78,10 +79,44 @@ fn first_ping_after(turn: &Turn<'_>) -> Duration {
     interval.mul_f64(rand::random_range(0.5..1.0))
 }
 
-fn join(turn: &mut Turn<'_>, channel: String, grant: ChannelGrant) -> (String, SubscribeResult) {
-    let terms = Terms::boxed(grant.info, None);
-    turn.roster.join(turn.node, turn.key.index, &channel, true, terms);
-    (channel, SubscribeResult { data: grant.data, ..SubscribeResult::default() })
+/// Enters every channel, or none: what fails for one fails the connect.
+fn enter_all(
+    turn: &mut Turn<'_>,
+    channels: Grants,
+    requested: &BTreeMap<String, SubscribeRequest>,
+) -> Result<BTreeMap<String, SubscribeResult>, Refusal> {
+    let mut subs = BTreeMap::new();
+    for (channel, grant) in channels {
+        match enter_one(turn, &channel, grant, requested.get(&channel)) {
+            Ok(result) => subs.insert(channel, result),
+            Err(error) => {
+                for place in (0..subs.len()).rev() {
+                    turn.roster.leave(turn.node, turn.key.index, place);
+                }
+                return Err(error.into());
+            }
+        };
+    }
+    Ok(subs)
+}
+
+fn enter_one(
+    turn: &mut Turn<'_>,
+    channel: &str,
+    grant: ChannelGrant,
+    requested: Option<&SubscribeRequest>,
+) -> Result<SubscribeResult, ErrorCode> {
+    let namespace = turn.node.rules().resolve(channel)?;
+    let entry = Entry {
+        channel,
+        server_side: true,
+        terms: Terms::boxed(grant.info, None),
+        tracking: Tracking::of(turn, namespace, grant.overrides, None),
+        claim: requested.and_then(enter::claim),
+        only_recovered: false,
+    };
+    let entered = enter::enter(turn, namespace, entry)?;
+    Ok(SubscribeResult { data: grant.data, ..entered })
 }
 
 fn result(

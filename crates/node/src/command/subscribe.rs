@@ -1,17 +1,18 @@
 //! The `subscribe` command (protocol §8): checks in the order of its table, then a place in the lists.
 //! In: a SubscribeRequest → out: a SubscribeResult, an error, or a disconnect.
-//! Uses: channel rules, subscription tokens, the roster. Never: history; recovery and positioning are off until it is there.
+//! Uses: channel rules, subscription tokens, `enter`. Never: history; what a subscriber missed is looked for in `enter`.
 //! Change here: order and answers of the checks. Permission rules themselves live in `channel/permission.rs`.
 
 use bytes::Bytes;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
+use super::enter::{self, Entry, Tracking};
 use super::lifetime::Lifetime;
 use super::{Answer, Refusal, Turn, named};
 use crate::channel::SubscribeDecision;
 use crate::options::Namespace;
 use crate::session::Terms;
-use crate::token::{SubscriptionClaims, TokenError};
+use crate::token::{Overrides, SubscriptionClaims, TokenError};
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Answer {
     check_request(turn, &request)?;
@@ -21,13 +22,20 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Answer {
     }
     let permit = permit(turn, &request, namespace)?;
     let lifetime = Lifetime::of(turn, permit.expire_at)?;
-    let terms = Terms::boxed(permit.info, lifetime.expire_at);
-    turn.roster.join(turn.node, turn.key.index, &request.channel, false, terms);
+    let entry = Entry {
+        channel: &request.channel,
+        server_side: false,
+        terms: Terms::boxed(permit.info, lifetime.expire_at),
+        tracking: Tracking::of(turn, namespace, permit.overrides, Some(&request)),
+        claim: enter::claim(&request),
+        only_recovered: request.flag & ONLY_RECOVERED != 0,
+    };
+    let entered = enter::enter(turn, namespace, entry)?;
     if lifetime.expires() {
         turn.roster.schedule(turn.node, turn.key.index);
     }
     let (expires, ttl, data) = (lifetime.expires(), lifetime.ttl, permit.data);
-    let result = SubscribeResult { expires, ttl, data, ..SubscribeResult::default() };
+    let result = SubscribeResult { expires, ttl, data, ..entered };
     Ok(Reply { subscribe: Some(result), ..Reply::default() })
 }
 
@@ -58,6 +66,7 @@ struct Permit {
     info: Bytes,
     data: Bytes,
     expire_at: Option<u64>,
+    overrides: Overrides,
 }
 
 fn permit(
@@ -70,8 +79,9 @@ fn permit(
         SubscribeDecision::Allowed => Ok(Permit::default()),
         SubscribeDecision::Denied(code) => Err(code.into()),
         SubscribeDecision::VerifyToken => {
-            let SubscriptionClaims { info, data, expire_at, .. } = claims(turn, request)?;
-            Ok(Permit { info, data, expire_at })
+            let SubscriptionClaims { info, data, expire_at, overrides, .. } =
+                claims(turn, request)?;
+            Ok(Permit { info, data, expire_at, overrides })
         }
     }
 }
@@ -90,5 +100,7 @@ fn claims(turn: &Turn<'_>, request: &SubscribeRequest) -> Result<SubscriptionCla
     Ok(claims)
 }
 
+/// Bit of `flag`: error 112 instead of a subscription that was not recovered (protocol §4).
+const ONLY_RECOVERED: i64 = 2;
 /// `type` of an ordinary subscription.
 const STREAM: i32 = 0;

@@ -4,30 +4,43 @@
 //! Change here: the delivery loop, matching of targets.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use fanwire_protocol::{Disconnect, Encoding, UnsubscribeCode};
 
 use super::Hub;
+use super::watch::Step;
 use crate::broadcast::Broadcast;
+use crate::clock::Moment;
 use crate::notice::Target;
 use crate::outbox::Outbox;
 use crate::session::{ConnectionKey, Session};
 
 impl Hub {
     /// Hands the broadcast to every subscriber of its channel here: one walk over one dense list, no lookup and no
-    /// allocation per subscriber.
+    /// allocation per subscriber, and one comparison for the positions of all of them.
     ///
     /// The JSON form is made first when JSON subscribers are there (once for all shards), because it may not exist.
-    pub(super) fn broadcast(&mut self, broadcast: &Arc<Broadcast>, out: &mut impl Outbox) {
-        let subscribers = self.roster.subscribers();
+    pub(super) fn broadcast(
+        &mut self,
+        broadcast: &Arc<Broadcast>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        let subscribers = self.roster.subscribers_mut();
         let Some(index) = subscribers.find(broadcast.channel()) else {
             return; // the last subscriber left while the notice was under way
         };
-        let audience = subscribers.audience(index);
+        let audience = subscribers.audience_mut(index);
+        let moment = self.node.clock().moment(now);
+        let watch = audience.watch.as_deref_mut();
+        let is_next = watch.is_none_or(|watch| watch.take_for_all(broadcast.position(), moment));
+        let is_encodable = audience.json == 0 || broadcast.message(Encoding::Json).is_some();
+        let audience = self.roster.subscribers().audience(index);
         let counters = self.roster.counters();
         counters.broadcasts.add(1);
-        if audience.json > 0 && broadcast.message(Encoding::Json).is_none() {
-            return self.broadcast_not_json(index, broadcast, out);
+        if !is_next || !is_encodable {
+            return self.broadcast_one_by_one(index, broadcast, (is_next, moment), out);
         }
         counters.deliveries.add(audience.list.len() as u64);
         for subscriber in &audience.list {
@@ -35,24 +48,42 @@ impl Hub {
         }
     }
 
-    /// The rare way: data that is not JSON reaches the Protobuf subscribers, the JSON ones are disconnected with 3506
-    /// (protocol §3).
-    fn broadcast_not_json(
+    /// The rare way, for each subscriber by itself: data that is not JSON reaches the Protobuf subscribers, the JSON ones
+    /// are disconnected with 3506 (protocol §3); positioned subscribers do not get what they know, and those that missed
+    /// something before it lose their place (protocol §10).
+    fn broadcast_one_by_one(
         &mut self,
         index: u32,
         broadcast: &Arc<Broadcast>,
+        (is_next, now): (bool, Moment),
         out: &mut impl Outbox,
     ) {
-        let mut refused = Vec::new();
-        for subscriber in &self.roster.subscribers().audience(index).list {
+        let position = broadcast.position();
+        let (mut refused, mut lost) = (Vec::new(), Vec::new());
+        let audience = self.roster.subscribers().audience(index);
+        let is_json = audience.json == 0 || broadcast.message(Encoding::Json).is_some();
+        for subscriber in &audience.list {
             let session = self.roster.at(subscriber.connection).expect("subscribers have sessions");
-            if session.encoding == Encoding::Json {
-                refused.extend(self.roster.key_at(subscriber.connection));
-            } else {
-                self.counters().deliveries.add(1);
-                out.deliver(subscriber.connection, subscriber.place, broadcast);
+            let key =
+                ConnectionKey { index: subscriber.connection, generation: session.generation };
+            let positioned = session.subscriptions[subscriber.place as usize].positioned;
+            let watch = audience.watch.as_deref().filter(|_| positioned && !is_next);
+            match watch.map_or(Step::Next, |watch| watch.step(subscriber.connection, position)) {
+                Step::Known => {}
+                Step::Lost => lost.push((key, subscriber.place as usize)),
+                Step::Next if session.encoding == Encoding::Json && !is_json => refused.push(key),
+                Step::Next => {
+                    self.counters().deliveries.add(1);
+                    out.deliver(subscriber.connection, subscriber.place, broadcast);
+                }
             }
         }
+        if let Some(watch) = self.roster.subscribers_mut().audience_mut(index).watch.as_deref_mut()
+            && !is_next
+        {
+            watch.settle(position, now);
+        }
+        self.end_lost(&lost, out);
         for key in refused {
             self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
         }

@@ -11,6 +11,8 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 use smallvec::SmallVec;
 
+use super::watch::Watch;
+
 /// The channels of one shard, each with its subscribers. A channel without subscribers is not kept.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
@@ -28,6 +30,8 @@ pub(crate) struct Audience {
     pub(crate) list: SmallVec<[Subscriber; 2]>,
     /// How many of them speak JSON.
     pub(crate) json: u32,
+    /// Only while there are positioned ones among them.
+    pub(crate) watch: Option<Box<Watch>>,
 }
 
 /// One entry of a subscriber list: 8 bytes, read once per delivery.
@@ -48,6 +52,15 @@ impl Subscribers {
 
     pub(crate) fn audience(&self, index: u32) -> &Audience {
         &self.channels[index as usize]
+    }
+
+    pub(crate) fn audience_mut(&mut self, index: u32) -> &mut Audience {
+        &mut self.channels[index as usize]
+    }
+
+    /// The channel at `index`, if there is one.
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Audience> {
+        self.channels.get_mut(index as usize)
     }
 
     /// Adds a subscriber. Returns the index of the channel and the place in its list.
@@ -89,7 +102,7 @@ impl Subscribers {
 
     fn insert(&mut self, channel: Arc<str>) -> u32 {
         let hash = self.hasher.hash_one(channel.as_ref());
-        let audience = Audience { channel, list: SmallVec::new(), json: 0 };
+        let audience = Audience { channel, list: SmallVec::new(), json: 0, watch: None };
         let index =
             u32::try_from(self.channels.insert(audience)).expect("fewer than 2^32 channels");
         let (channels, hasher) = (&self.channels, &self.hasher);

@@ -27,8 +27,26 @@ impl Roster {
             assert_eq!(in_list, session.phase == Phase::Connected);
         }
         assert_eq!(self.counters.subscriptions.value(), subscriptions);
+        self.check_watches();
         let sessions = self.sessions.iter().flatten().count() as u64;
         assert_eq!(self.counters.sessions.value(), sessions);
+    }
+}
+
+impl Roster {
+    /// A channel has a watch exactly while it has positioned subscribers, and counts them.
+    fn check_watches(&self) {
+        for session in self.sessions.iter().flatten() {
+            for subscription in &session.subscriptions {
+                let audience = self.subscribers.audience(subscription.channel);
+                let positioned = audience.list.iter().filter(|one| {
+                    let session = self.at(one.connection).expect("subscribers have sessions");
+                    session.subscriptions[one.place as usize].positioned
+                });
+                let watched = audience.watch.as_ref().map_or(0, |watch| watch.count());
+                assert_eq!(watched, positioned.count());
+            }
+        }
     }
 }
 
@@ -97,7 +115,11 @@ proptest! {
                     prop_assert_eq!(roster.place_of(index, &channel), None);
                 }
                 (_, None) => {
-                    roster.join(&node, index, &channel, false, None);
+                    let place = roster.join(&node, index, &channel, false, None);
+                    if what > 1 {
+                        let position = Position { offset: u64::from(index), ..Position::default() };
+                        roster.watch(&node, index, place, position, Instant::now());
+                    }
                     prop_assert!(roster.place_of(index, &channel).is_some());
                 }
             }

@@ -13,6 +13,7 @@ mod life;
 mod memory;
 mod model;
 mod publish;
+mod recovery;
 mod route;
 mod script;
 mod server_side;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use allocation_counter::measure;
-use fanwire_node::{Broadcast, ConnectionKey, Hello, Outbox, PublishOptions};
+use fanwire_node::{Broadcast, ConnectionKey, Hello, Options, Outbox, PublishOptions};
 use fanwire_protocol::{Disconnect, Encoding, Publication};
 
 use crate::history::with_history;
@@ -17,7 +17,11 @@ const CONNECTIONS: u32 = 10_000;
 
 /// Heap bytes per connection that is connected as a user of its own and subscribed to one channel.
 fn bytes_per_connection(channel: impl Fn(u32) -> String) -> u64 {
-    let mut world = World::with_shards(options(|_| {}), 1);
+    bytes_per_connection_with(options(|_| {}), channel)
+}
+
+fn bytes_per_connection_with(options: Options, channel: impl Fn(u32) -> String) -> u64 {
+    let mut world = World::with_shards(options, 1);
     let allocated = measure(|| {
         for index in 0..CONNECTIONS {
             connect_and_subscribe(&mut world, index, &channel(index));
@@ -58,6 +62,17 @@ fn an_idle_connection_with_one_subscription_stays_under_half_a_kilobyte() {
 fn a_channel_of_its_own_costs_a_connection_less_than_two_hundred_bytes_more() {
     let bytes = bytes_per_connection(|index| format!("personal:{index:08}").replace(':', "-"));
     assert!(bytes <= 712, "{bytes} bytes per connection");
+}
+
+#[test]
+fn a_position_costs_a_subscriber_nothing_and_its_channel_less_than_half_a_kilobyte() {
+    let recoverable = || with_history(|open| open.force_recovery = true);
+    let bytes = bytes_per_connection_with(recoverable(), |_| "news".into());
+    assert!(bytes <= bytes_per_connection(|_| "news".into()), "{bytes} bytes per connection");
+    let own = |index| format!("channel-{index:08}");
+    let (with, without) =
+        (bytes_per_connection_with(recoverable(), own), bytes_per_connection(own));
+    assert!(with <= without + 512, "{with} bytes, {without} without positions");
 }
 
 #[test]
@@ -111,7 +126,11 @@ impl Outbox for Count {
 
 /// Allocations of one broadcast in the hub, from the inbox to the last subscriber.
 fn allocations_per_broadcast(encoding: &str, subscribers: u32) -> u64 {
-    let mut world = World::with_shards(options(|_| {}), 1);
+    allocations_per_broadcast_with(options(|_| {}), encoding, subscribers)
+}
+
+fn allocations_per_broadcast_with(options: Options, encoding: &str, subscribers: u32) -> u64 {
+    let mut world = World::with_shards(options, 1);
     for index in 0..subscribers {
         connect_as(hello(encoding), &mut world, index, "news");
     }
@@ -129,6 +148,14 @@ fn allocations_per_broadcast(encoding: &str, subscribers: u32) -> u64 {
 fn a_broadcast_allocates_nothing_per_subscriber() {
     let one = allocations_per_broadcast("json", 1);
     assert_eq!(allocations_per_broadcast("json", 1_000), one);
+}
+
+#[test]
+fn a_broadcast_to_positioned_subscribers_allocates_as_little() {
+    let recoverable = || with_history(|open| open.force_recovery = true);
+    let plain = allocations_per_broadcast("json", 1);
+    assert_eq!(allocations_per_broadcast_with(recoverable(), "json", 1_000), plain);
+    assert_eq!(allocations_per_broadcast_with(recoverable(), "protobuf", 1_000), 0);
 }
 
 #[test]

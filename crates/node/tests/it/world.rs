@@ -113,19 +113,29 @@ impl World {
 
     /// A peer says JSON commands, in its own encoding.
     pub(crate) fn say(&mut self, name: &str, text: &str) {
+        self.say_unsettled(name, text);
+        self.settle();
+    }
+
+    /// The same, while what lies in the inboxes waits.
+    pub(crate) fn say_unsettled(&mut self, name: &str, text: &str) {
         let frame = match self.peer(name).encoding {
             Encoding::Json => text.as_bytes().to_vec(),
             Encoding::Protobuf => protobuf(text),
         };
-        self.say_bytes(name, &frame);
+        self.receive(name, &frame);
     }
 
     pub(crate) fn say_bytes(&mut self, name: &str, frame: &[u8]) {
+        self.receive(name, frame);
+        self.settle();
+    }
+
+    fn receive(&mut self, name: &str, frame: &[u8]) {
         let (shard, key) = (self.peer(name).shard, self.peer(name).key);
         let mut record = Record::default();
         self.shards[shard].hub.receive(key, frame, self.now, &mut record);
         self.hear(shard, record);
-        self.settle();
     }
 
     /// A native pong frame.

@@ -28,6 +28,15 @@ fn size_and_ttl_come_together_or_not_at_all() {
 }
 
 #[test]
+fn recovery_needs_history() {
+    let mut namespace = Namespace { force_recovery: true, ..Namespace::default() };
+    assert!(check(&namespace, "n").is_err());
+    namespace.history_size = 1;
+    namespace.history_ttl = Duration::from_secs(1);
+    assert_eq!(check(&namespace, "n"), Ok(()));
+}
+
+#[test]
 fn times_are_whole_seconds() {
     assert_eq!(wrong(10, 1500, 0).as_deref(), Some("n.history_ttl"));
     assert_eq!(wrong(10, 1000, 1500).as_deref(), Some("n.history_meta_ttl"));

@@ -3,7 +3,7 @@
 //! Uses the kinds of `keys`. Never: lists of namespaces as such (`settings`).
 //! Change a default or a sentence here; the effects live in `fanwire_node::channel`.
 
-use fanwire_node::options::{CompressionPolicy, DataFormat, Namespace};
+use fanwire_node::options::{CompressionPolicy, DataFormat, Namespace, RecoveryMode};
 
 use super::{COUNT, COUNT_FROM_1, LIFETIME, SWITCH, TEXT, integer};
 use crate::config::Config;
@@ -47,6 +47,18 @@ rows! { NAMESPACE: Namespace;
         "Every subscriber of the channel may read its history.";
     "allow_history_for_anonymous", SWITCH, "false" => [allow_history_for_anonymous],
         "Extends the history permissions to the empty user.";
+    "force_recovery", SWITCH, "false" => [force_recovery],
+        "Every subscriber can recover missed publications; needs history_size and history_ttl.";
+    "allow_recovery", SWITCH, "false" => [allow_recovery],
+        "Subscribers that ask for it can recover missed publications.";
+    "force_recovery_mode", RECOVERY_MODE, "" => (|namespace, value| namespace.force_recovery_mode = recovery_mode(value)),
+        "What recovery brings: stream (or empty) all that was missed, cache the newest publication.";
+    "auto_cache_recover", SWITCH, "false" => [auto_cache_recover],
+        "In cache mode, recoverable subscribers get the newest publication without asking.";
+    "force_positioning", SWITCH, "false" => [force_positioning],
+        "Every subscriber that misses a publication is told to subscribe again; needs history.";
+    "allow_positioning", SWITCH, "false" => [allow_positioning],
+        "Subscribers that ask for it are told to subscribe again when they miss a publication.";
     "history_size", COUNT, "0" => [history_size],
         "History: how many publications of a channel are kept; 0 for none.";
     "history_ttl", LIFETIME, "0s" => [history_ttl],
@@ -65,11 +77,17 @@ rows! { NAMESPACE: Namespace;
 
 const DATA_FORMAT: Kind = Kind::Choice(&DataFormat::NAMES);
 
+const RECOVERY_MODE: Kind = Kind::Choice(&RecoveryMode::NAMES);
+
 const COMPRESSION: Kind = Kind::Choice(&CompressionPolicy::NAMES);
 
 fn compression(value: Value) -> CompressionPolicy {
     CompressionPolicy::parse(&String::land(value))
         .expect("the row's choices are the policies' names")
+}
+
+fn recovery_mode(value: Value) -> RecoveryMode {
+    RecoveryMode::parse(&String::land(value)).expect("the row's choices are the modes' names")
 }
 
 fn data_format(value: Value) -> DataFormat {

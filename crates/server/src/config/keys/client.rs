@@ -26,6 +26,10 @@ rows! { CLIENT: Config;
         "Time an expired subscription has to be refreshed.";
     "client.history_max_publication_limit", COUNT, "300" => [node.client.history_max_publication_limit],
         "Most publications of one history page for a client, 0 for no limit.";
+    "client.recovery_max_publication_limit", COUNT, "300" => [node.client.recovery_max_publication_limit],
+        "Most publications of one recovery, 0 for no limit; a client that missed more is told that it was not recovered.";
+    "client.channel_position_check_delay", DELAY, "40s" => [node.client.channel_position_check_delay],
+        "Silence of a channel after which the positions of its subscribers are compared with its history; 0s for never.";
     "client.channel_limit", COUNT_FROM_1, "128" => [node.client.channel_limit],
         "Most channels of one connection.";
     "client.queue_max_size", COUNT_FROM_1, "1048576" => [node.client.queue_max_size],

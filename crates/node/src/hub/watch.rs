@@ -1,0 +1,157 @@
+//! What the positioned subscribers of one channel have seen (protocol §10), kept once for all of them on a shard.
+//! In: joins with a position, publications with theirs, the stream's top now and then → out: who gets it, who missed some.
+//! Uses: positions only. Never: sessions, lists, brokers.
+//! Change here: when a subscriber has lost its place. What becomes of it lives in `hub/notices.rs` and `hub/checks.rs`.
+
+use crate::broker::{Epoch, Position};
+use crate::clock::Moment;
+
+/// One position for everybody, because everybody is told the same in the same order. Only who has just subscribed knows
+/// more than the others for a moment: publications that its subscribe reply covered are still in the shard's inbox.
+///
+/// It costs a positioned subscriber nothing, and a delivery one comparison.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// Of all subscribers that are not `ahead`.
+    position: Position,
+    /// Connections that know more, until the others have caught up. Usually empty.
+    ahead: Vec<(u32, Position)>,
+    /// Positioned subscribers.
+    count: u32,
+    /// When the position was last known to be right.
+    pub(crate) sure_at: Moment,
+    /// A top of the stream that should arrive, but has not yet.
+    awaited: Option<Position>,
+}
+
+/// What a publication is to a subscriber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The one after the last: to be delivered.
+    Next,
+    /// Seen already.
+    Known,
+    /// Something before it never came, or the stream is another one.
+    Lost,
+}
+
+impl Step {
+    /// The step from a position to a publication (the table of protocol §10).
+    fn from_to(from: Position, to: Position) -> Self {
+        if from.epoch == Epoch::NONE {
+            return Self::Next; // whoever knew of no stream adopts the first one
+        }
+        if from.epoch != to.epoch || to.offset > from.offset + 1 {
+            return Self::Lost;
+        }
+        if to.offset == from.offset + 1 { Self::Next } else { Self::Known }
+    }
+}
+
+impl Watch {
+    /// Nobody watches yet.
+    pub(crate) fn new(now: Moment) -> Self {
+        let position = Position::default();
+        Self { position, ahead: Vec::new(), count: 0, sure_at: now, awaited: None }
+    }
+
+    /// One more positioned subscriber, who knows everything up to `position`.
+    pub(crate) fn join(&mut self, connection: u32, position: Position) {
+        self.count += 1;
+        if self.count == 1 {
+            self.position = position;
+        } else if position != self.position {
+            self.ahead.push((connection, position));
+        }
+    }
+
+    /// One less. Returns whether nobody is left.
+    pub(crate) fn leave(&mut self, connection: u32) -> bool {
+        self.count -= 1;
+        self.ahead.retain(|(other, _)| *other != connection);
+        self.count == 0
+    }
+
+    /// Takes a publication that is the next one for everybody, or has no place in the stream. False when it is not, and
+    /// subscribers have to be looked at one by one; then [`settle`](Self::settle) ends that.
+    pub(crate) fn take_for_all(&mut self, publication: Position, now: Moment) -> bool {
+        if publication.offset == 0 {
+            return true;
+        }
+        if !self.ahead.is_empty() || Step::from_to(self.position, publication) != Step::Next {
+            return false;
+        }
+        self.position = publication;
+        self.sure_at = now;
+        true
+    }
+
+    /// What a publication is to one positioned subscriber.
+    pub(crate) fn step(&self, connection: u32, publication: Position) -> Step {
+        Step::from_to(self.position_of(connection), publication)
+    }
+
+    /// Every subscriber was looked at; those who lost their place are about to be told so.
+    pub(crate) fn settle(&mut self, publication: Position, now: Moment) {
+        let reached = |from| match Step::from_to(from, publication) {
+            Step::Known => from,
+            Step::Next | Step::Lost => publication,
+        };
+        self.position = reached(self.position);
+        self.ahead.iter_mut().for_each(|(_, position)| *position = reached(*position));
+        self.ahead.retain(|(_, position)| *position != self.position);
+        self.sure_at = now;
+    }
+
+    /// Positioned subscribers.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.count as usize
+    }
+
+    fn position_of(&self, connection: u32) -> Position {
+        let ahead = self.ahead.iter().find(|(other, _)| *other == connection);
+        ahead.map_or(self.position, |(_, position)| *position)
+    }
+
+    /// The top that was awaited, once; it should have arrived by now.
+    pub(crate) fn take_awaited(&mut self) -> Option<Position> {
+        self.awaited.take()
+    }
+
+    /// Compares with the top of the stream, just read. True when everybody is there.
+    ///
+    /// Otherwise the missing publications may lie in the shard's inbox: `top` is awaited, to be asked for later.
+    pub(crate) fn is_at(&mut self, top: Position, now: Moment) -> bool {
+        if self.position == top && self.ahead.is_empty() {
+            self.sure_at = now;
+            return true;
+        }
+        self.awaited = Some(top);
+        false
+    }
+
+    /// Whether a subscriber cannot be right, `top` having been read from the stream a while ago.
+    pub(crate) fn has_missed(&self, connection: u32, top: Position) -> bool {
+        let position = self.position_of(connection);
+        position.epoch != top.epoch || position.offset < top.offset
+    }
+
+    /// Whether a subscriber knows what the stream, just read, does not: the stream lost its end.
+    pub(crate) fn is_beyond(&self, connection: u32, top: Position) -> bool {
+        let position = self.position_of(connection);
+        position.epoch == top.epoch && position.offset > top.offset
+    }
+
+    /// Whoever was not at `top` is about to be told so; the others go on.
+    pub(crate) fn restart(&mut self, top: Position, now: Moment) {
+        if self.position.epoch != top.epoch || self.position.offset < top.offset {
+            self.position = top;
+        }
+        self.ahead.retain(|(_, position)| *position != self.position);
+        self.sure_at = now;
+    }
+}
+
+#[cfg(test)]
+mod tests;

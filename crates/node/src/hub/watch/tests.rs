@@ -1,0 +1,110 @@
+//! Tests of watches: the table of protocol §10, and one position for many subscribers.
+//! In: joins and publications → out: steps, seen by connection.
+//! Uses: watches only.
+//! What happens to those who lost their place is tested in `tests/it/recovery.rs`.
+
+use super::*;
+
+const NOW: Moment = Moment(0);
+
+fn epoch(text: &str) -> Epoch {
+    Epoch::parse(text).expect("eight letters")
+}
+
+fn at(offset: u64) -> Position {
+    Position { offset, epoch: epoch("epochone") }
+}
+
+fn elsewhere(offset: u64) -> Position {
+    Position { offset, epoch: epoch("epochtwo") }
+}
+
+#[test]
+fn a_step_is_next_known_or_lost() {
+    let rows = [
+        (at(3), at(4), Step::Next),
+        (at(3), at(3), Step::Known),
+        (at(3), at(1), Step::Known),
+        (at(3), at(5), Step::Lost),
+        (at(3), elsewhere(4), Step::Lost),
+        (at(3), elsewhere(1), Step::Lost),
+        (at(0), at(1), Step::Next),
+        (Position::default(), at(1), Step::Next),
+        (Position::default(), at(7), Step::Next),
+    ];
+    for (from, to, step) in rows {
+        assert_eq!(Step::from_to(from, to), step, "{from:?} {to:?}");
+    }
+}
+
+#[test]
+fn in_order_publications_are_for_all_and_those_without_a_place_move_nobody() {
+    let mut watch = Watch::new(NOW);
+    watch.join(1, at(3));
+    watch.join(2, at(3));
+    assert!(watch.take_for_all(at(4), Moment(7)));
+    assert!(watch.take_for_all(Position::default(), Moment(8)));
+    assert!(watch.take_for_all(at(5), Moment(9)));
+    assert!(!watch.take_for_all(at(5), Moment(10)));
+    assert_eq!(watch.sure_at, Moment(9));
+}
+
+#[test]
+fn whoever_joins_ahead_waits_for_the_others() {
+    let mut watch = Watch::new(NOW);
+    watch.join(1, at(3));
+    watch.join(2, at(5));
+    for offset in [4, 5] {
+        assert!(!watch.take_for_all(at(offset), NOW));
+        assert_eq!(watch.step(1, at(offset)), Step::Next);
+        assert_eq!(watch.step(2, at(offset)), Step::Known);
+        watch.settle(at(offset), NOW);
+    }
+    assert!(watch.take_for_all(at(6), NOW), "they are together now");
+}
+
+#[test]
+fn a_hole_is_lost_for_those_who_have_it_and_the_position_goes_on() {
+    let mut watch = Watch::new(NOW);
+    watch.join(1, at(3));
+    watch.join(2, at(4));
+    assert!(!watch.take_for_all(at(5), NOW));
+    assert_eq!((watch.step(1, at(5)), watch.step(2, at(5))), (Step::Lost, Step::Next));
+    watch.settle(at(5), NOW);
+    assert!(!watch.leave(1));
+    assert!(watch.take_for_all(at(6), NOW));
+    assert!(watch.leave(2), "nobody is left");
+}
+
+#[test]
+fn one_who_was_ahead_and_leaves_is_forgotten() {
+    let mut watch = Watch::new(NOW);
+    watch.join(1, at(3));
+    watch.join(2, at(9));
+    assert!(!watch.leave(2));
+    assert!(watch.take_for_all(at(4), NOW));
+}
+
+#[test]
+fn a_top_that_did_not_arrive_was_missed() {
+    let mut watch = Watch::new(NOW);
+    watch.join(1, at(3));
+    assert!(watch.is_at(at(3), Moment(5)));
+    assert_eq!(watch.take_awaited(), None);
+    assert!(!watch.is_at(at(5), NOW));
+    watch.join(2, at(5));
+    assert_eq!(watch.take_awaited(), Some(at(5)));
+    assert!(watch.has_missed(1, at(5)) && !watch.has_missed(2, at(5)));
+    watch.restart(at(5), NOW);
+    watch.leave(1);
+    assert!(watch.take_for_all(at(6), NOW), "the others go on");
+}
+
+#[test]
+fn another_stream_and_a_shorter_one_are_noticed() {
+    let mut watch = Watch::new(NOW);
+    watch.join(1, at(3));
+    assert!(watch.has_missed(1, elsewhere(0)) && watch.has_missed(1, elsewhere(9)));
+    assert!(watch.is_beyond(1, at(2)) && !watch.is_beyond(1, at(3)));
+    assert!(!watch.is_beyond(1, elsewhere(2)));
+}

@@ -1,0 +1,86 @@
+//! Tests of the rules of recovery: each line of protocol §9.
+//! In: claims and stretches of a stream that keeps the offsets 6 to 9 → out: which offsets are recovered.
+//! Uses: the rules only.
+//! What is replied is tested in `tests/it/recovery.rs`, with a model in `tests/it/streams.rs`.
+
+use super::*;
+use crate::broker::{Epoch, Position};
+
+/// A stream with the top 9, read as the rules ask for.
+fn read(query: Query, oldest: u64) -> Stretch {
+    let epoch = Epoch::parse("epochone").expect("eight letters");
+    let is_wanted = |offset: &u64| query.since.is_none_or(|since| *offset > since);
+    let mut offsets: Vec<u64> = (oldest..10).filter(is_wanted).collect();
+    if query.reverse {
+        offsets.reverse();
+    }
+    offsets.truncate(query.limit.unwrap_or(usize::MAX));
+    let publication = |offset| Publication { offset, ..Publication::default() };
+    let publications = offsets.into_iter().map(publication).collect();
+    Stretch { publications, top: Position { offset: 9, epoch } }
+}
+
+fn check(mode: RecoveryMode, claim: (u64, &str), limit: usize, expect: Option<&[u64]>) {
+    check_from(6, mode, claim, limit, expect);
+}
+
+fn check_from(
+    oldest: u64,
+    mode: RecoveryMode,
+    (offset, epoch): (u64, &str),
+    limit: usize,
+    expect: Option<&[u64]>,
+) {
+    let claim = Claim { offset, epoch };
+    let recovered = recover(mode, claim, read(query(mode, claim, limit), oldest));
+    let offsets = recovered.map(|all| all.iter().map(|one| one.offset).collect::<Vec<_>>());
+    assert_eq!(offsets.as_deref(), expect, "{mode:?} {claim:?}");
+}
+
+#[test]
+fn a_stream_is_recovered_when_everything_after_the_claim_is_there() {
+    let stream = RecoveryMode::Stream;
+    check(stream, (9, "epochone"), 300, Some(&[]));
+    check(stream, (7, "epochone"), 300, Some(&[8, 9]));
+    check(stream, (5, "epochone"), 300, Some(&[6, 7, 8, 9]));
+    check(stream, (4, "epochone"), 300, None);
+    check(stream, (0, "epochone"), 300, None);
+}
+
+#[test]
+fn a_foreign_epoch_and_a_future_offset_are_not_recovered_but_an_empty_epoch_is_any() {
+    let stream = RecoveryMode::Stream;
+    check(stream, (7, ""), 300, Some(&[8, 9]));
+    check(stream, (9, ""), 300, Some(&[]));
+    check(stream, (9, "epochtwo"), 300, None);
+    check(stream, (0, "_"), 300, None);
+    check(stream, (10, "epochone"), 300, None);
+    check(stream, (u64::MAX, ""), 300, None);
+}
+
+#[test]
+fn more_than_the_limit_is_not_recovered() {
+    let stream = RecoveryMode::Stream;
+    check(stream, (7, ""), 2, Some(&[8, 9]));
+    check(stream, (6, ""), 2, None);
+    check(stream, (5, ""), 0, Some(&[6, 7, 8, 9]));
+}
+
+#[test]
+fn a_cache_gives_the_newest_publication_to_whoever_does_not_have_it() {
+    let cache = RecoveryMode::Cache;
+    check(cache, (9, "epochone"), 300, Some(&[]));
+    check(cache, (3, "epochone"), 300, Some(&[9]));
+    check(cache, (9, "epochtwo"), 300, Some(&[9]));
+    check(cache, (9, ""), 300, Some(&[9]));
+    check(cache, (0, "_"), 300, Some(&[9]));
+}
+
+#[test]
+fn an_empty_cache_recovers_only_who_is_there() {
+    let cache = RecoveryMode::Cache;
+    check_from(10, cache, (9, "epochone"), 300, Some(&[]));
+    check_from(10, cache, (8, "epochone"), 300, None);
+    check_from(10, cache, (9, ""), 300, None);
+    check_from(10, cache, (0, ""), 300, None);
+}

@@ -1,0 +1,398 @@
+//! Positions and recovery on subscribe and connect (protocol §8–10): what replies say, what is missed and noticed.
+//! In: dialogues, one broker that loses publications → out: flags, offsets, recovered publications, 2500 and 3010.
+//! Uses: `world`, `script`, the options of `history.rs`. Never: random operations (see `streams.rs`).
+//! Change here: tests of positions. The rules by themselves are tested in `src/recovery/tests.rs`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fanwire_node::broker::MemoryBroker;
+use fanwire_node::options::{Namespace, RecoveryMode};
+use fanwire_node::{Deliver, Epoch, Node, Options};
+use fanwire_protocol::Publication;
+
+use crate::history::with_history;
+use crate::script::{hello, play_in_both};
+use crate::world::{UNIX, World};
+
+/// Five publications are kept, and every subscription can recover.
+fn recoverable() -> Options {
+    with_history(|open| {
+        open.force_recovery = true;
+        open.allow_history_for_client = false;
+    })
+}
+
+fn check(options: &Options, rest: &str) {
+    let connected = r#"
+        ada opens
+        ada > {"id":1,"connect":{}}
+        ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}
+    "#;
+    play_in_both(options, &format!("{connected}{rest}"));
+}
+
+#[test]
+fn a_first_subscription_learns_the_position_and_a_return_brings_what_was_missed() {
+    check(
+        &recoverable(),
+        r#"
+        ada > {"id":2,"subscribe":{"channel":"news"}}
+        ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","positioned":true}}
+        api > news 1
+        ada < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        ada > {"id":3,"unsubscribe":{"channel":"news"}}
+        ada < {"id":3,"unsubscribe":{}}
+        api > news 2
+        api > news 3
+        ada > {"id":4,"subscribe":{"channel":"news","recover":true,"offset":1,"epoch":"E1"}}
+        ada < {"id":4,"subscribe":{"recoverable":true,"epoch":"E1","publications":[{"data":2,"offset":2},{"data":3,"offset":3}],"recovered":true,"offset":1,"positioned":true,"was_recovering":true}}
+        api > news 4
+        ada < {"push":{"channel":"news","pub":{"data":4,"offset":4}}}
+        ada > {"id":5,"unsubscribe":{"channel":"news"}}
+        ada < {"id":5,"unsubscribe":{}}
+        ada > {"id":6,"subscribe":{"channel":"news","recover":true,"offset":4,"epoch":"E1"}}
+        ada < {"id":6,"subscribe":{"recoverable":true,"epoch":"E1","recovered":true,"offset":4,"positioned":true,"was_recovering":true}}
+    "#,
+    );
+}
+
+#[test]
+fn what_cannot_be_recovered_is_told_with_the_top_or_is_112_if_the_client_prefers() {
+    let publish = (1..=7).map(|n| format!("api > news {n}\n")).collect::<String>();
+    let learn = r#"
+        ada > {"id":2,"subscribe":{"channel":"news"}}
+        ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","offset":7,"positioned":true}}
+        ada > {"id":3,"unsubscribe":{"channel":"news"}}
+        ada < {"id":3,"unsubscribe":{}}
+    "#;
+    let claims = [
+        r#""offset":1,"epoch":"E1""#,
+        r#""offset":8,"epoch":"E1""#,
+        r#""offset":6,"epoch":"foreign""#,
+        r#""epoch":"_""#,
+        r#""offset":1"#,
+    ];
+    for claim in claims {
+        check(
+            &recoverable(),
+            &format!(
+                r#"{publish}{learn}
+                ada > {{"id":4,"subscribe":{{"channel":"news","recover":true,{claim}}}}}
+                ada < {{"id":4,"subscribe":{{"recoverable":true,"epoch":"E1","offset":7,"positioned":true,"was_recovering":true}}}}
+                ada > {{"id":5,"unsubscribe":{{"channel":"news"}}}}
+                ada < {{"id":5,"unsubscribe":{{}}}}
+                ada > {{"id":6,"subscribe":{{"channel":"news","recover":true,"flag":3,{claim}}}}}
+                ada < {{"id":6,"error":{{"code":112,"message":"unrecoverable position"}}}}
+                api > news 8
+                ada > {{"id":7,"subscribe":{{"channel":"news","recover":true,"flag":3,"offset":7}}}}
+                ada < {{"id":7,"subscribe":{{"recoverable":true,"epoch":"E1","publications":[{{"data":8,"offset":8}}],"recovered":true,"offset":7,"positioned":true,"was_recovering":true}}}}
+            "#
+            ),
+        );
+    }
+}
+
+#[test]
+fn exactly_the_limit_is_recovered_and_one_more_is_not() {
+    let mut options = recoverable();
+    options.channel.without_namespace.history_size = 1000;
+    let publish = |count| (0..count).map(|n| format!("api > news {n}\n")).collect::<String>();
+    let mut world = World::new(options);
+    world.connected("ada", hello(""));
+    world.play(&publish(300));
+    world.say("ada", r#"{"id":2,"subscribe":{"channel":"news","recover":true}}"#);
+    let reply = world.heard("ada").expect("a reply");
+    assert!(reply.contains(r#""recovered":true"#), "{reply}");
+    assert_eq!(reply.matches(r#""data""#).count(), 300);
+    world.play(
+        r#"
+        ada > {"id":3,"unsubscribe":{"channel":"news"}}
+        ada < {"id":3,"unsubscribe":{}}
+    "#,
+    );
+    world.play(&publish(1));
+    world.play(
+        r#"
+        ada > {"id":2,"subscribe":{"channel":"news","recover":true}}
+        ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","offset":301,"positioned":true,"was_recovering":true}}
+    "#,
+    );
+}
+
+#[test]
+fn history_that_was_removed_or_expired_cannot_be_recovered_but_its_position_is_known() {
+    for event in ["api removes history: news", "wait 61s"] {
+        check(
+            &recoverable(),
+            &format!(
+                r#"
+                api > news 1
+                api > news 2
+                {event}
+                ada > {{"id":2,"subscribe":{{"channel":"news","recover":true,"offset":1}}}}
+                ada < {{"id":2,"subscribe":{{"recoverable":true,"epoch":"E1","offset":2,"positioned":true,"was_recovering":true}}}}
+                ada > {{"id":3,"unsubscribe":{{"channel":"news"}}}}
+                ada < {{"id":3,"unsubscribe":{{}}}}
+                ada > {{"id":4,"subscribe":{{"channel":"news","recover":true,"offset":2,"epoch":"E1"}}}}
+                ada < {{"id":4,"subscribe":{{"recoverable":true,"epoch":"E1","recovered":true,"offset":2,"positioned":true,"was_recovering":true}}}}
+            "#
+            ),
+        );
+    }
+}
+
+fn asks(change: impl FnOnce(&mut Namespace), insecure: bool, wish: &str, answer: &str) {
+    let mut options = with_history(|open| {
+        open.allow_history_for_client = false;
+        change(open);
+    });
+    options.client.insecure = insecure;
+    check(
+        &options,
+        &format!(
+            r#"api > news 1
+               ada > {{"id":2,"subscribe":{{"channel":"news"{wish}}}}}
+               ada < {{"id":2,"subscribe":{answer}}}"#
+        ),
+    );
+}
+
+#[test]
+fn a_client_gets_what_is_forced_or_allowed_or_what_it_could_read_anyway() {
+    const POSITIONED: &str = r#"{"epoch":"E1","offset":1,"positioned":true}"#;
+    const RECOVERABLE: &str = r#"{"recoverable":true,"epoch":"E1","offset":1,"positioned":true}"#;
+    let (no, both) = ("", r#","positioned":true,"recoverable":true"#);
+    let (positioned, recoverable) = (r#","positioned":true"#, r#","recoverable":true"#);
+    asks(|_| {}, false, both, "{}");
+    asks(|_| {}, true, no, "{}");
+    asks(|_| {}, true, positioned, POSITIONED);
+    asks(|_| {}, true, recoverable, RECOVERABLE);
+    asks(|open| open.force_positioning = true, false, no, POSITIONED);
+    asks(|open| open.force_recovery = true, false, no, RECOVERABLE);
+    asks(|open| open.allow_positioning = true, false, no, "{}");
+    asks(|open| open.allow_positioning = true, false, both, POSITIONED);
+    asks(|open| open.allow_recovery = true, false, both, RECOVERABLE);
+    asks(|open| open.allow_history_for_client = true, false, both, RECOVERABLE);
+    asks(|open| open.allow_history_for_subscriber = true, false, positioned, POSITIONED);
+}
+
+#[test]
+fn a_subscription_that_is_only_positioned_does_not_recover() {
+    asks(
+        |open| open.force_positioning = true,
+        false,
+        r#","recover":true,"recoverable":true,"offset":0"#,
+        r#"{"epoch":"E1","offset":1,"positioned":true}"#,
+    );
+}
+
+#[test]
+fn publications_on_their_way_are_not_delivered_twice() {
+    let mut world = World::with_shards(recoverable(), 1);
+    for name in ["ada", "bob", "eve"] {
+        world.connected(name, hello(if name == "eve" { "protobuf" } else { "" }));
+    }
+    world.play(
+        r#"
+        bob > {"id":2,"subscribe":{"channel":"news"}}
+        bob < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","positioned":true}}
+    "#,
+    );
+    // Two publications lie in the inbox while ada and eve subscribe; they know them from their replies.
+    for data in ["1", "2"] {
+        let publication = Publication { data: data.into(), ..Publication::default() };
+        world.node.publish("news", publication, Default::default(), world.now).expect("published");
+    }
+    world.say_unsettled("ada", r#"{"id":2,"subscribe":{"channel":"news","recover":true}}"#);
+    world.say_unsettled("eve", r#"{"id":2,"subscribe":{"channel":"news"}}"#);
+    world.play(
+        r#"
+        ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","publications":[{"data":1,"offset":1},{"data":2,"offset":2}],"recovered":true,"positioned":true,"was_recovering":true}}
+        eve < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","offset":2,"positioned":true}}
+        api > news 3
+        bob < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        bob < {"push":{"channel":"news","pub":{"data":2,"offset":2}}}
+        bob < {"push":{"channel":"news","pub":{"data":3,"offset":3}}}
+        ada < {"push":{"channel":"news","pub":{"data":3,"offset":3}}}
+        eve < {"push":{"channel":"news","pub":{"data":3,"offset":3}}}
+    "#,
+    );
+}
+
+#[test]
+fn a_cache_brings_the_newest_publication_only() {
+    let mut options = recoverable();
+    options.channel.without_namespace.force_recovery_mode = RecoveryMode::Cache;
+    check(
+        &options,
+        r#"
+        ada > {"id":2,"subscribe":{"channel":"news","recover":true}}
+        ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","positioned":true,"was_recovering":true}}
+        api > news 1
+        ada < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        api > news 2
+        ada < {"push":{"channel":"news","pub":{"data":2,"offset":2}}}
+        ada > {"id":3,"unsubscribe":{"channel":"news"}}
+        ada < {"id":3,"unsubscribe":{}}
+        ada > {"id":4,"subscribe":{"channel":"news","recover":true,"offset":2,"epoch":"E1"}}
+        ada < {"id":4,"subscribe":{"recoverable":true,"epoch":"E1","recovered":true,"offset":2,"positioned":true,"was_recovering":true}}
+        ada > {"id":5,"unsubscribe":{"channel":"news"}}
+        ada < {"id":5,"unsubscribe":{}}
+        ada > {"id":6,"subscribe":{"channel":"news","recover":true,"epoch":"_"}}
+        ada < {"id":6,"subscribe":{"recoverable":true,"epoch":"E1","publications":[{"data":2,"offset":2}],"recovered":true,"positioned":true,"was_recovering":true}}
+        ada > {"id":7,"unsubscribe":{"channel":"news"}}
+        ada < {"id":7,"unsubscribe":{}}
+        ada > {"id":8,"subscribe":{"channel":"news"}}
+        ada < {"id":8,"subscribe":{"recoverable":true,"epoch":"E1","offset":2,"positioned":true}}
+    "#,
+    );
+    options.channel.without_namespace.auto_cache_recover = true;
+    check(
+        &options,
+        r#"
+        api > news 1
+        ada > {"id":2,"subscribe":{"channel":"news"}}
+        ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","publications":[{"data":1,"offset":1}],"recovered":true,"positioned":true,"was_recovering":true}}
+    "#,
+    );
+}
+
+#[test]
+fn subscriptions_of_the_server_recover_at_connect() {
+    play_in_both(
+        &recoverable(),
+        r#"
+        ada opens
+        ada > {"id":1,"connect":{"subs":{"news":{}}}}
+        ada < {"id":1,"connect":{"client":"ada","version":"test","subs":{"news":{"recoverable":true,"epoch":"E1","positioned":true}},"ping":25,"pong":true}}
+        api > news 1
+        ada < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        ada closes
+        api > news 2
+        eve opens
+        eve > {"id":1,"connect":{"subs":{"news":{"recover":true,"offset":1,"epoch":"E1"},"other":{"recover":true,"epoch":"_"}}}}
+        eve < {"id":1,"connect":{"client":"eve","version":"test","subs":{"news":{"recoverable":true,"epoch":"E1","publications":[{"data":2,"offset":2}],"recovered":true,"offset":1,"positioned":true,"was_recovering":true},"other":{"recoverable":true,"epoch":"E2","positioned":true,"was_recovering":true}},"ping":25,"pong":true}}
+        api > news 3
+        eve < {"push":{"channel":"news","pub":{"data":3,"offset":3}}}
+    "#,
+    );
+}
+
+/// A door that loses the publications whose data is `"lost"`.
+struct Lossy(Arc<dyn Deliver>);
+
+impl Deliver for Lossy {
+    fn deliver(&self, channel: &str, publication: Publication, epoch: Epoch, accepted_at: Instant) {
+        if *publication.data != *b"\"lost\"" {
+            self.0.deliver(channel, publication, epoch, accepted_at);
+        }
+    }
+}
+
+/// A world whose broker loses publications.
+fn lossy(options: Options) -> World {
+    let now = Instant::now();
+    let make = |door| Arc::new(MemoryBroker::new(Arc::new(Lossy(door)), 1 << 30)) as _;
+    let node = Node::with_broker(options, now, UNIX * 1000, make).expect("the options are good");
+    World::around(node, now, 1)
+}
+
+const TWO_SUBSCRIBERS: &str = r#"
+    ada opens
+    ada > {"id":1,"connect":{}}
+    ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}
+    ada > {"id":2,"subscribe":{"channel":"news"}}
+    ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","positioned":true}}
+    eve opens
+    eve > {"id":1,"connect":{"subs":{"news":{}}}}
+    eve < {"id":1,"connect":{"client":"eve","version":"test","subs":{"news":{"recoverable":true,"epoch":"E1","positioned":true}},"ping":25,"pong":true}}
+"#;
+
+#[test]
+fn a_hole_ends_the_subscription_or_if_the_server_made_it_the_connection() {
+    let mut world = lossy(recoverable());
+    world.play(TWO_SUBSCRIBERS);
+    world.play(
+        r#"
+        api > news "lost"
+        ada hears nothing
+        api > news 2
+        ada < {"push":{"channel":"news","unsubscribe":{"code":2500,"reason":"insufficient state"}}}
+        eve x 3010 insufficient state
+        ada > {"id":3,"subscribe":{"channel":"news","recover":true,"epoch":"E1"}}
+        ada < {"id":3,"subscribe":{"recoverable":true,"epoch":"E1","publications":[{"data":"lost","offset":1},{"data":2,"offset":2}],"recovered":true,"positioned":true,"was_recovering":true}}
+    "#,
+    );
+}
+
+#[test]
+fn a_silent_loss_is_noticed_by_the_check_of_positions() {
+    let mut world = lossy(recoverable());
+    world.play(TWO_SUBSCRIBERS);
+    world.play(
+        r#"
+        wait 30s
+        api > news "lost"
+        ada awaits 9s
+        ada hears nothing
+        ada awaits 3s
+        ada < {"push":{"channel":"news","unsubscribe":{"code":2500,"reason":"insufficient state"}}}
+        eve x 3010 insufficient state
+        wait 200s
+    "#,
+    );
+}
+
+#[test]
+fn activity_puts_the_check_off_and_a_check_that_finds_nothing_is_silent() {
+    let mut world = lossy(recoverable());
+    world.play(TWO_SUBSCRIBERS);
+    world.play(
+        r#"
+        wait 200s
+        api > news 1
+        ada < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        eve < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        api > news "lost"
+        ada awaits 38s
+        ada hears nothing
+        ada awaits 4s
+        ada < {"push":{"channel":"news","unsubscribe":{"code":2500,"reason":"insufficient state"}}}
+        eve x 3010 insufficient state
+    "#,
+    );
+}
+
+#[test]
+fn a_stream_that_began_anew_is_insufficient_state() {
+    let mut options = recoverable();
+    options.client.channel_position_check_delay = Duration::ZERO;
+    options.channel.without_namespace.history_meta_ttl = Duration::from_secs(60);
+    let mut world = World::with_shards(options, 1);
+    world.play(TWO_SUBSCRIBERS);
+    world.play(
+        r#"
+        wait 61s
+        api > news 1
+        ada < {"push":{"channel":"news","unsubscribe":{"code":2500,"reason":"insufficient state"}}}
+        eve x 3010 insufficient state
+    "#,
+    );
+}
+
+#[test]
+fn checks_keep_the_stream_of_a_silent_channel_alive() {
+    let mut options = recoverable();
+    options.channel.without_namespace.history_meta_ttl = Duration::from_secs(60);
+    let mut world = World::with_shards(options, 1);
+    world.play(TWO_SUBSCRIBERS);
+    world.play(
+        r#"
+        wait 1000s
+        api > news 1
+        ada < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        eve < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+    "#,
+    );
+}
