@@ -110,7 +110,8 @@ fn look(
     let read = turn.node.stretch(entry.channel, query, namespace.retention(), turn.now)?;
     let top = read.top;
     let missed = claim.and_then(|claim| recovery::recover(mode, claim, read));
-    if missed.is_none() && claim.is_some() && entry.only_recovered {
+    let asked = recoverable && entry.claim.is_some();
+    if missed.is_none() && asked && entry.only_recovered {
         return Err(ErrorCode::UNRECOVERABLE_POSITION);
     }
     // A client that recovered moves on from its own position, publication by publication.

@@ -17,6 +17,7 @@ mod recovery;
 mod route;
 mod script;
 mod server_side;
+mod streams;
 mod subscribe;
 mod threads;
 mod tokens;

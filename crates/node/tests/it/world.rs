@@ -264,6 +264,12 @@ impl Mailbox {
     }
 }
 
+impl Mailbox {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().expect("nobody panicked inside").is_empty()
+    }
+}
+
 impl Inbox for Mailbox {
     fn push(&self, notice: Notice) {
         self.0.lock().expect("nobody panicked inside").push(notice);
