@@ -84,6 +84,9 @@ pub trait Broker: Send + Sync {
     ///
     /// What expired is never returned, whether this is called or not. A broker that forgets by itself does nothing here.
     fn sweep(&self, now: Instant);
+
+    /// Roughly the memory that histories take in this process; 0 for a broker that keeps them elsewhere.
+    fn history_bytes(&self) -> usize;
 }
 
 /// How long the publications of a channel are kept (`history_size`, `history_ttl`, `history_meta_ttl`).

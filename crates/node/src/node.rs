@@ -57,6 +57,8 @@ pub struct Counts {
     pub channels: usize,
     /// Subscriptions of all connections.
     pub subscriptions: usize,
+    /// Memory that histories take in this process, roughly.
+    pub history_bytes: usize,
 }
 
 impl Node {
@@ -290,7 +292,8 @@ impl Node {
     pub fn counts(&self) -> Counts {
         let (channels, subscriptions) = self.registry.channel_counts();
         let (users, connections) = self.registry.user_counts();
-        Counts { connections, users, channels, subscriptions }
+        let history_bytes = self.broker.history_bytes();
+        Counts { connections, users, channels, subscriptions, history_bytes }
     }
 
     /// One more subscriber of `channel` on `shard`; returns the one copy of the name.

@@ -109,6 +109,7 @@ impl Scrape {
             ("node_num_users", "Distinct users among them", counts.users),
             ("node_num_channels", "Channels with at least one subscriber", counts.channels),
             ("node_num_subscriptions", "Subscriptions of all clients", counts.subscriptions),
+            ("node_history_bytes", "Memory of histories, roughly", counts.history_bytes),
             (
                 "transport_connections",
                 "Open connections, in any state",

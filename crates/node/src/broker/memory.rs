@@ -53,11 +53,6 @@ impl MemoryBroker {
         }
     }
 
-    /// Roughly the memory that all streams hold.
-    pub fn history_bytes(&self) -> usize {
-        self.history_bytes.load(Relaxed)
-    }
-
     fn place<'a>(&self, channel: &'a str) -> (Place<'a>, &Mutex<Stripe>) {
         let hash = self.hasher.hash_one(channel);
         // Not the lowest and not the highest bits: tables of a stripe tell their entries apart by those.
@@ -167,6 +162,10 @@ impl Broker for MemoryBroker {
             let freed = stripe.streams.sweep(SWEEP_PLACES, now);
             self.history_bytes.fetch_sub(freed, Relaxed);
         }
+    }
+
+    fn history_bytes(&self) -> usize {
+        self.history_bytes.load(Relaxed)
     }
 }
 

@@ -124,7 +124,8 @@ fn channels_and_counts_say_what_is_there() {
     assert_eq!(world.node.channels(""), Ok(all));
     assert_eq!(world.node.channels("[b-z]"), Ok(BTreeMap::from([("b".to_owned(), 4)])));
     assert_eq!(world.node.channels("["), Err(ErrorCode::BAD_REQUEST));
-    let counts = Counts { connections: 4, users: 3, channels: 2, subscriptions: 8 };
+    let counts =
+        Counts { connections: 4, users: 3, channels: 2, subscriptions: 8, history_bytes: 0 };
     assert_eq!(world.node.counts(), counts);
     for name in ["ada", "bob", "eve", "ann"] {
         world.close(name);

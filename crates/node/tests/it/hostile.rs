@@ -109,7 +109,8 @@ fn check(encoding: &str, frames: &[Vec<u8>]) {
         ada < {"push":{"channel":"quiet","pub":{"data":1}}}
     "#,
     );
-    let counts = Counts { connections: 1, users: 1, channels: 1, subscriptions: 1 };
+    let counts =
+        Counts { connections: 1, users: 1, channels: 1, subscriptions: 1, history_bytes: 0 };
     assert_eq!(world.node.counts(), counts);
 }
 

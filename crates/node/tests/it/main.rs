@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod churn;
 mod connect;
 mod expiry;
 mod history;

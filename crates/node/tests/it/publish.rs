@@ -225,6 +225,10 @@ impl Broker for Unreachable {
     fn unsubscribe(&self, _channel: &str) {}
 
     fn sweep(&self, _now: Instant) {}
+
+    fn history_bytes(&self) -> usize {
+        0
+    }
 }
 
 #[test]
