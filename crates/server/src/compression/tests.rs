@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use fanwire_deflate::gap::{Counter, Depth, Reach};
-use fanwire_node::{NamespaceId, Options};
+use fanwire_node::{Epoch, NamespaceId, Options};
 use fanwire_protocol::Publication;
 
 use super::*;
@@ -24,8 +24,8 @@ fn contexts(memory: usize) -> Contexts {
 /// Accepts a publication as the node's door does.
 fn publish(contexts: &Contexts, channel: &str, data: impl Into<Bytes>) -> Broadcast {
     let publication = Publication { data: data.into(), ..Publication::default() };
-    let mut broadcast =
-        Broadcast::new(channel.into(), NamespaceId::default(), publication, Instant::now());
+    let (namespace, now) = (NamespaceId::default(), Instant::now());
+    let mut broadcast = Broadcast::new(channel.into(), namespace, publication, Epoch::NONE, now);
     broadcast.prepare(contexts);
     broadcast
 }
