@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import { Log, start, token } from '../server.js';
+import { Log, eventually, start, token } from '../server.js';
 import { ENCODINGS, connect, next, sdk, subscribe } from './clients.js';
 
 const open = {
@@ -283,6 +283,37 @@ for (const encoding of ENCODINGS) {
       assert.equal((await publications.count(300)).at(-1).offset, 300);
       const more = await awayWhile(client, subscription, () => publish(channel, 301, 601));
       assert.equal(more.recovered, false);
+    });
+
+    test('a subscriber whose stream was lost is told 2500 and subscribes again by itself', async (t) => {
+      const small = await start({
+        client: { insecure: true },
+        channel: {
+          history_memory_max: 1_048_576,
+          without_namespace: { ...open, history_size: 10, force_recovery: true },
+        },
+      });
+      t.after(() => small.stop());
+      const client = sdk(t, small, encoding);
+      await connect(client);
+      const { subscription, publications } = await subscribe(client, 'lost');
+      const { epoch } = await small.api('publish', { channel: 'lost', data: { n: 1 } });
+      await publications.count(1);
+      const subscribing = next(subscription, 'subscribing');
+      const subscribed = next(subscription, 'subscribed');
+      let round = 0;
+      await eventually(async () => {
+        round += 1;
+        const channels = [...Array(500).keys()].map((n) => `other-${round}-${n}`);
+        await small.api('broadcast', { channels, data: 'x'.repeat(1000) });
+        return (await small.api('history', { channel: 'lost' })).epoch !== epoch;
+      }, 'loss of the stream');
+      await small.api('publish', { channel: 'lost', data: { n: 2 } });
+      assert.equal((await subscribing).code, 2500);
+      const { wasRecovering, recovered } = await subscribed;
+      assert.deepEqual({ wasRecovering, recovered }, { wasRecovering: true, recovered: false });
+      await small.api('publish', { channel: 'lost', data: { n: 3 } });
+      assert.deepEqual(numbers(await publications.count(2)), [1, 3]);
     });
   });
 }

@@ -223,3 +223,29 @@ fn history_for_subscribers_is_for_those_who_are_subscribed() {
     "#,
     );
 }
+
+#[test]
+fn a_payload_nested_a_thousand_levels_deep_is_told_like_any_other() {
+    let deep = "[".repeat(1000) + &"]".repeat(1000);
+    check(
+        &with_history(|_| {}),
+        &format!(
+            r#"api > deep {deep}
+               ada > {{"id":2,"history":{{"channel":"deep","limit":1}}}}
+               ada < {{"id":2,"history":{{"publications":[{{"data":{deep},"offset":1}}],"epoch":"E1","offset":1}}}}"#
+        ),
+    );
+}
+
+#[test]
+fn a_payload_that_is_not_json_ends_a_json_session_that_reads_it() {
+    let mut world = World::new(with_history(|_| {}));
+    world.connected("ada", hello(""));
+    world.play(
+        r#"
+        api > news boom
+        ada > {"id":2,"history":{"channel":"news","limit":1}}
+        ada x 3506 inappropriate protocol
+    "#,
+    );
+}
