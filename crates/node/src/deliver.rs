@@ -50,6 +50,15 @@ impl Door {
         assert!(self.prepare.set(prepare).is_ok(), "broadcasts are prepared by one shell");
     }
 
+    /// Tells the shards that listen to a channel.
+    pub(crate) fn tell(&self, channel: &str, notice: &Notice) {
+        let Some(listeners) = self.registry.listeners(channel) else { return };
+        let inboxes = self.inboxes.read();
+        for shard in listeners.shards {
+            inboxes[usize::from(shard.0)].push(notice.clone());
+        }
+    }
+
     /// Tells every shard.
     pub(crate) fn tell_all(&self, notice: &Notice) {
         for inbox in self.inboxes.read().iter() {

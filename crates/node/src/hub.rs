@@ -75,6 +75,9 @@ impl Hub {
     pub fn notice(&mut self, notice: Notice, now: Instant, out: &mut impl Outbox) {
         match notice {
             Notice::Broadcast(broadcast) => self.broadcast(&broadcast, now, out),
+            Notice::Position { channel, top } => {
+                self.compare_positions(&channel, top, self.node.clock().moment(now), out);
+            }
             Notice::Disconnect { target, disconnect } => {
                 self.disconnect_target(&target, &disconnect, out);
             }
@@ -85,7 +88,7 @@ impl Hub {
     }
 
     /// Does what is due: pings, checks of positions, and the ends of stale, silent and expired connections and
-    /// subscriptions. To be called after the notices of the turn.
+    /// subscriptions.
     pub fn advance(&mut self, now: Instant, out: &mut impl Outbox) {
         let moment = self.node.clock().moment(now);
         while let Some(index) = self.roster.pop_due(moment) {

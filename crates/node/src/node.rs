@@ -252,6 +252,21 @@ impl Node {
         read.map_err(|_| ErrorCode::INTERNAL)
     }
 
+    /// Looks at the top of a channel's stream and tells it to every shard that listens, behind the publications up to it.
+    ///
+    /// # Errors
+    /// 100 when the broker failed; those of impossible names.
+    pub(crate) fn tell_position(
+        &self,
+        channel: &Arc<str>,
+        now: Instant,
+    ) -> Result<Position, ErrorCode> {
+        let retention = self.channels.resolve(channel)?.retention();
+        let top = self.stretch(channel, Query::TOP, retention, now)?.top;
+        self.door.tell(channel, &Notice::Position { channel: Arc::clone(channel), top });
+        Ok(top)
+    }
+
     /// Disconnects the connections of `target`, on every shard.
     pub fn disconnect(&self, target: Target, disconnect: Disconnect) {
         self.door.tell_all(&Notice::Disconnect { target, disconnect });

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
 use crate::broadcast::Broadcast;
+use crate::broker::Position;
 
 /// A shard of this node, numbered from 0 in the order of [`crate::Node::attach`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +28,8 @@ pub trait Inbox: Send + Sync {
 pub enum Notice {
     /// A publication of a channel that has subscribers on the shard.
     Broadcast(Arc<Broadcast>),
+    /// The top of a channel's stream, for its subscribers to compare; it follows all publications up to that top.
+    Position { channel: Arc<str>, top: Position },
     /// Close the connections of `target`.
     Disconnect { target: Target, disconnect: Disconnect },
     /// End the subscriptions of `target` to `channel`, or to all channels when it is `None`.

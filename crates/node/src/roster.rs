@@ -4,7 +4,7 @@
 //! Change here: what belongs together when a session or a subscription comes or goes. Rules live in `command/`.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::broker::Position;
 use crate::clock::Moment;
@@ -124,7 +124,7 @@ impl Roster {
         position: Position,
         now: Instant,
     ) {
-        let now = node.clock().moment(now);
+        let (now, check_delay) = (node.clock().moment(now), self.check_delay(node));
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let subscription = &mut session.subscriptions[place];
         debug_assert!(!subscription.positioned, "watched already");
@@ -132,9 +132,8 @@ impl Roster {
         let channel = subscription.channel;
         let audience = self.subscribers.audience_mut(channel);
         if audience.watch.is_none() {
-            let delay = node.options().client.channel_position_check_delay;
-            self.checks
-                .set(channel, if delay.is_zero() { Moment::NEVER } else { now.after(delay) });
+            let due = check_delay.map_or(Moment::NEVER, |delay| now.after(delay));
+            self.checks.set(channel, due);
         }
         audience.watch.get_or_insert_with(|| Box::new(Watch::new(now))).join(index, position);
     }
@@ -228,6 +227,13 @@ impl Roster {
         self.checks.pop(now)
     }
 
+    /// How long after a position was sure it is to be checked; `None` = never. One shard comes after the other, so that
+    /// the letter of the first one spares the others the look.
+    pub(crate) fn check_delay(&self, node: &Node) -> Option<Duration> {
+        let delay = node.options().client.channel_position_check_delay;
+        (!delay.is_zero()).then(|| delay + CHECK_DISTANCE * u32::from(self.shard.0))
+    }
+
     /// When the positions of a channel are to be checked next.
     pub(crate) fn schedule_check(&mut self, channel: u32, at: Moment) {
         self.checks.set(channel, at);
@@ -253,6 +259,9 @@ impl Roster {
         self.sessions[index as usize].as_mut().expect(LIVES)
     }
 }
+
+/// Between the checks of two shards: some ticks of the wheel.
+const CHECK_DISTANCE: Duration = Duration::from_millis(100);
 
 const LIVES: &str = "indices in the tables belong to sessions that are here";
 

@@ -1,54 +1,62 @@
-//! Positions compared with the stream now and then (protocol §10), once per channel and shard for all of its subscribers.
-//! In: a channel whose check is due, the time → out: the next check; the ends of subscriptions that lost their place.
+//! Positions compared with the stream now and then (protocol §10), with one look for all subscribers of a channel.
+//! In: a channel whose check is due; the top of its stream, as a letter → out: that letter, to every shard with
+//! subscribers; the ends of subscriptions that lost their place.
 //! Uses: the watch of the channel, the stream's top through the node. Never: clocks.
-//! Change here: how often and how patiently positions are checked. What a lost position is lives in `hub/watch.rs`.
+//! Change here: when positions are checked. What a lost position is lives in `hub/watch.rs`.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
 use super::{Hub, Watch};
-use crate::broker::Query;
+use crate::broker::Position;
+use crate::clock::Moment;
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
 
 impl Hub {
-    /// A channel that was active within `client.channel_position_check_delay` needs no check. Where the stream has more
-    /// than was delivered, the rest may lie in the inbox; only if it has not come a second later, it never will.
+    /// A channel that was active within `client.channel_position_check_delay` needs no check. Otherwise the node looks at
+    /// the top of its stream and writes it to every shard that listens: the letter lies in the inboxes behind all
+    /// publications up to that top, so whoever has not got them when it comes never will.
+    ///
+    /// The first shard whose check is due does this for the others, whose checks are put off when the letter comes.
     pub(super) fn check_positions(&mut self, channel: u32, now: Instant, out: &mut impl Outbox) {
         let moment = self.node.clock().moment(now);
-        let delay = self.node.options().client.channel_position_check_delay;
-        let Some(audience) = self.roster.subscribers_mut().get_mut(channel) else { return };
-        let Some(watch) = audience.watch.as_deref_mut() else { return };
-        if let Some(top) = watch.take_awaited() {
-            let lost =
-                self.positioned(channel, |watch, connection| watch.has_missed(connection, top));
-            if let Some(watch) = self.watch_mut(channel) {
-                watch.restart(top, moment);
-            }
-            self.roster.schedule_check(channel, moment.after(delay));
-            return self.end_lost(&lost, out);
-        }
-        if moment < watch.sure_at.after(delay) {
-            let due = watch.sure_at.after(delay);
+        let Some(delay) = self.roster.check_delay(&self.node) else { return };
+        let Some(audience) = self.roster.subscribers().get(channel) else { return };
+        let Some(watch) = audience.watch.as_deref() else { return };
+        let due = watch.sure_at.after(delay);
+        if moment < due {
             return self.roster.schedule_check(channel, due);
         }
-        let name = audience.channel.clone();
-        let retention = self.node.rules().resolve(&name).map(|namespace| namespace.retention());
-        let read =
-            retention.and_then(|retention| self.node.stretch(&name, Query::TOP, retention, now));
-        let Ok(top) = read.map(|stretch| stretch.top) else {
-            return self.roster.schedule_check(channel, moment.after(delay)); // the broker is away
+        self.roster.schedule_check(channel, moment.after(delay));
+        let name = self.roster.subscribers().audience(channel).channel.clone();
+        let Ok(top) = self.node.tell_position(&name, now) else {
+            return; // the broker is away
         };
-        let is_at = self.watch_mut(channel).is_none_or(|watch| watch.is_at(top, moment));
-        let due = moment.after(if is_at { delay } else { PATIENCE });
-        self.roster.schedule_check(channel, due);
         let lost = self.positioned(channel, |watch, connection| watch.is_beyond(connection, top));
         self.end_lost(&lost, out);
     }
 
+    /// The letter has come.
+    pub(super) fn compare_positions(
+        &mut self,
+        channel: &str,
+        top: Position,
+        now: Moment,
+        out: &mut impl Outbox,
+    ) {
+        let Some(channel) = self.roster.subscribers().find(channel) else { return };
+        let lost = self.positioned(channel, |watch, connection| watch.has_missed(connection, top));
+        let Some(watch) = self.watch_mut(channel) else { return };
+        if !watch.confirm(top, now) {
+            self.roster.schedule_check(channel, now); // was something published since, or has the stream lost its end?
+        }
+        self.end_lost(&lost, out);
+    }
+
     fn watch_mut(&mut self, channel: u32) -> Option<&mut Watch> {
-        self.roster.subscribers_mut().get_mut(channel)?.watch.as_deref_mut()
+        self.roster.subscribers_mut().audience_mut(channel).watch.as_deref_mut()
     }
 
     /// The positioned subscribers of a channel that `are` so: connection and place of the subscription.
@@ -85,6 +93,3 @@ impl Hub {
         }
     }
 }
-
-/// How long publications may lie in the inbox of a shard before they count as lost.
-const PATIENCE: Duration = Duration::from_secs(1);

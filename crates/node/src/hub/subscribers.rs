@@ -59,8 +59,8 @@ impl Subscribers {
     }
 
     /// The channel at `index`, if there is one.
-    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Audience> {
-        self.channels.get_mut(index as usize)
+    pub(crate) fn get(&self, index: u32) -> Option<&Audience> {
+        self.channels.get(index as usize)
     }
 
     /// Adds a subscriber. Returns the index of the channel and the place in its list.

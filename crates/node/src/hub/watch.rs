@@ -20,8 +20,6 @@ pub(crate) struct Watch {
     count: u32,
     /// When the position was last known to be right.
     pub(crate) sure_at: Moment,
-    /// A top of the stream that should arrive, but has not yet.
-    awaited: Option<Position>,
 }
 
 /// What a publication is to a subscriber.
@@ -52,7 +50,7 @@ impl Watch {
     /// Nobody watches yet.
     pub(crate) fn new(now: Moment) -> Self {
         let position = Position::default();
-        Self { position, ahead: Vec::new(), count: 0, sure_at: now, awaited: None }
+        Self { position, ahead: Vec::new(), count: 0, sure_at: now }
     }
 
     /// One more positioned subscriber, who knows everything up to `position`.
@@ -114,24 +112,7 @@ impl Watch {
         ahead.map_or(self.position, |(_, position)| *position)
     }
 
-    /// The top that was awaited, once; it should have arrived by now.
-    pub(crate) fn take_awaited(&mut self) -> Option<Position> {
-        self.awaited.take()
-    }
-
-    /// Compares with the top of the stream, just read. True when everybody is there.
-    ///
-    /// Otherwise the missing publications may lie in the shard's inbox: `top` is awaited, to be asked for later.
-    pub(crate) fn is_at(&mut self, top: Position, now: Moment) -> bool {
-        if self.position == top && self.ahead.is_empty() {
-            self.sure_at = now;
-            return true;
-        }
-        self.awaited = Some(top);
-        false
-    }
-
-    /// Whether a subscriber cannot be right, `top` having been read from the stream a while ago.
+    /// Whether a subscriber lacks something, now that everything up to `top` has come through the inbox.
     pub(crate) fn has_missed(&self, connection: u32, top: Position) -> bool {
         let position = self.position_of(connection);
         position.epoch != top.epoch || position.offset < top.offset
@@ -143,13 +124,18 @@ impl Watch {
         position.epoch == top.epoch && position.offset > top.offset
     }
 
-    /// Whoever was not at `top` is about to be told so; the others go on.
-    pub(crate) fn restart(&mut self, top: Position, now: Moment) {
+    /// The top that was read from the stream came through the inbox; who missed something before it is about to be told so.
+    /// False when somebody knows more than that top.
+    pub(crate) fn confirm(&mut self, top: Position, now: Moment) -> bool {
         if self.position.epoch != top.epoch || self.position.offset < top.offset {
             self.position = top;
+            self.ahead.retain(|(_, position)| *position != top);
         }
-        self.ahead.retain(|(_, position)| *position != self.position);
-        self.sure_at = now;
+        let is_there = self.position == top;
+        if is_there {
+            self.sure_at = now;
+        }
+        is_there
     }
 }
 

@@ -4,11 +4,12 @@
 //! Change here: tests of positions. The rules by themselves are tested in `src/recovery/tests.rs`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use fanwire_node::broker::MemoryBroker;
+use fanwire_node::broker::{Broker, BrokerError, MemoryBroker, Query, Retention, Stretch};
 use fanwire_node::options::{Namespace, RecoveryMode};
-use fanwire_node::{Deliver, Epoch, Node, Options};
+use fanwire_node::{Deliver, Epoch, Node, Options, Position, PublishOptions};
 use fanwire_protocol::Publication;
 
 use crate::history::with_history;
@@ -295,7 +296,7 @@ fn lossy(options: Options) -> World {
     let now = Instant::now();
     let make = |door| Arc::new(MemoryBroker::new(Arc::new(Lossy(door)), 1 << 30)) as _;
     let node = Node::with_broker(options, now, UNIX * 1000, make).expect("the options are good");
-    World::around(node, now, 1)
+    World::around(node, now, 2)
 }
 
 const TWO_SUBSCRIBERS: &str = r#"
@@ -362,6 +363,73 @@ fn activity_puts_the_check_off_and_a_check_that_finds_nothing_is_silent() {
         eve x 3010 insufficient state
     "#,
     );
+}
+
+/// A memory broker that counts how often somebody looks into a stream.
+struct Counting(MemoryBroker, AtomicUsize);
+
+impl Broker for Counting {
+    fn publish(
+        &self,
+        channel: &str,
+        publication: Publication,
+        options: &PublishOptions,
+        retention: Retention,
+        now: Instant,
+    ) -> Result<Position, BrokerError> {
+        self.0.publish(channel, publication, options, retention, now)
+    }
+
+    fn history(
+        &self,
+        channel: &str,
+        query: Query,
+        retention: Retention,
+        now: Instant,
+    ) -> Result<Stretch, BrokerError> {
+        self.1.fetch_add(1, Relaxed);
+        self.0.history(channel, query, retention, now)
+    }
+
+    fn remove_history(&self, channel: &str, now: Instant) -> Result<(), BrokerError> {
+        self.0.remove_history(channel, now)
+    }
+
+    fn subscribe(&self, channel: &str) {
+        self.0.subscribe(channel);
+    }
+
+    fn unsubscribe(&self, channel: &str) {
+        self.0.unsubscribe(channel);
+    }
+
+    fn sweep(&self, now: Instant) {
+        self.0.sweep(now);
+    }
+
+    fn history_bytes(&self) -> usize {
+        self.0.history_bytes()
+    }
+}
+
+#[test]
+fn one_look_at_the_stream_checks_all_subscribers_of_all_shards() {
+    let (now, mut broker) = (Instant::now(), None);
+    let node = Node::with_broker(recoverable(), now, UNIX * 1000, |door| {
+        let counting = Counting(MemoryBroker::new(door, 1 << 30), AtomicUsize::new(0));
+        Arc::clone(broker.insert(Arc::new(counting))) as _
+    });
+    let mut world = World::around(node.expect("the options are good"), now, 3);
+    for number in 0..30 {
+        let name = format!("client{number}");
+        world.connected(&name, hello(""));
+        world.say(&name, r#"{"id":2,"subscribe":{"channel":"news"}}"#);
+        assert!(world.heard(&name).is_some_and(|reply| reply.contains("positioned")));
+    }
+    let looks = || broker.as_ref().expect("made").1.load(Relaxed);
+    assert_eq!(looks(), 30, "one per subscribe");
+    world.wait(Duration::from_secs(410));
+    assert_eq!(looks() - 30, 10, "one every 40 s");
 }
 
 #[test]

@@ -89,15 +89,22 @@ fn one_who_was_ahead_and_leaves_is_forgotten() {
 fn a_top_that_did_not_arrive_was_missed() {
     let mut watch = Watch::new(NOW);
     watch.join(1, at(3));
-    assert!(watch.is_at(at(3), Moment(5)));
-    assert_eq!(watch.take_awaited(), None);
-    assert!(!watch.is_at(at(5), NOW));
     watch.join(2, at(5));
-    assert_eq!(watch.take_awaited(), Some(at(5)));
     assert!(watch.has_missed(1, at(5)) && !watch.has_missed(2, at(5)));
-    watch.restart(at(5), NOW);
+    assert!(watch.confirm(at(5), Moment(7)));
+    assert_eq!(watch.sure_at, Moment(7));
     watch.leave(1);
     assert!(watch.take_for_all(at(6), NOW), "the others go on");
+}
+
+#[test]
+fn a_top_that_is_older_than_the_position_confirms_nothing() {
+    let mut watch = Watch::new(NOW);
+    watch.join(1, at(3));
+    assert!(!watch.has_missed(1, at(2)));
+    assert!(!watch.confirm(at(2), Moment(7)));
+    assert_eq!(watch.sure_at, NOW);
+    assert!(watch.take_for_all(at(4), NOW));
 }
 
 #[test]
