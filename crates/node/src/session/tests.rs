@@ -8,5 +8,5 @@ use super::*;
 #[test]
 fn a_session_and_a_subscription_stay_small() {
     assert!(size_of::<Option<Session>>() <= 250, "{}", size_of::<Option<Session>>());
-    assert!(size_of::<Subscription>() <= 32, "{}", size_of::<Subscription>());
+    assert!(size_of::<Subscription>() <= 24, "{}", size_of::<Subscription>());
 }
