@@ -72,7 +72,7 @@ impl Server {
         let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
         let chores = [
             tokio::spawn(keep_time(node.clone())),
-            tokio::spawn(keep_house(node.clone(), contexts.clone())),
+            tokio::spawn(keep_contexts(node.clone(), contexts.clone())),
             tokio::spawn(keep_histories(node.clone())),
         ];
         let metrics = Arc::new(Metrics::new(node, shards.clone(), hubs, contexts, api.clone()));
@@ -123,7 +123,7 @@ async fn keep_time(node: Arc<Node>) {
 }
 
 /// Gives memory of compression back that nobody uses, or to those who save more with it.
-async fn keep_house(node: Arc<Node>, contexts: Arc<Contexts>) {
+async fn keep_contexts(node: Arc<Node>, contexts: Arc<Contexts>) {
     let mut ticks = tokio::time::interval(Contexts::SWEEP_INTERVAL);
     loop {
         ticks.tick().await;
