@@ -18,7 +18,7 @@ use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{
     budget::Budget,
-    compression::{ContextSettings, Contexts, Policies},
+    compression::{ContextSettings, Contexts, GAPS_MAX, Policies},
     config::Config,
     example,
     http::{listener, rate::Rate, routes, upgrade::Endpoint},
@@ -182,6 +182,7 @@ fn contexts(config: &Config) -> Contexts {
         policies: Policies::new(&config.node.channel),
         level: websocket.compression_level,
         min_bytes: websocket.compression_min_size,
+        gaps_max: GAPS_MAX,
         memory: Budget::new(websocket.compression_memory_max),
     })
 }

@@ -17,6 +17,7 @@ fn contexts(memory: usize) -> Contexts {
         policies: Policies::new(&Options::default().channel),
         level: 6,
         min_bytes: 64,
+        gaps_max: GAPS_MAX,
         memory: Budget::new(memory),
     })
 }

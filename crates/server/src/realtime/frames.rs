@@ -211,7 +211,8 @@ impl Frames {
             return Some(*at);
         }
         let counters = self.contexts.counters_of(broadcast);
-        let is_crowded = self.made.len() >= GAPS_MAX && reference.depth() != Depth::Alone;
+        let is_crowded =
+            self.made.len() >= self.contexts.gaps_max() && reference.depth() != Depth::Alone;
         if is_crowded && !matches!(reference.depth(), Depth::AloneWithin(_)) {
             counters.gaps_refused.add(1);
             let source = (publication, lane);
@@ -264,10 +265,6 @@ fn opcode(encoding: Encoding) -> Opcode {
         Encoding::Protobuf => Opcode::Binary,
     }
 }
-
-/// Distinct frames of one broadcast on one shard; further connections get the one that refers to nothing. At 1 to 2 µs
-/// each they are still cheaper than the writes they go into (`fanwire-bench fanout --channels 5`).
-const GAPS_MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests;

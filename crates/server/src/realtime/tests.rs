@@ -37,6 +37,7 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression) -> u6
         policies: Policies::new(&node.options().channel),
         level: 6,
         min_bytes: 0,
+        gaps_max: 4,
         memory: Budget::new(1 << 20),
     }));
     node.prepare_with(contexts.clone());

@@ -8,7 +8,10 @@ mod world;
 use proptest::{collection::vec, prelude::*};
 
 use self::world::{Plan, Step, World};
-use crate::{compression::Kind, shard::Compression};
+use crate::{
+    compression::{GAPS_MAX, Kind},
+    shard::Compression,
+};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
@@ -16,9 +19,10 @@ proptest! {
     fn every_client_reads_every_message_of_its_channels_in_order(
         clients in vec(plan(), 1..8),
         memory in prop_oneof![Just(0usize), Just(20_000), Just(1 << 20)],
+        gaps_max in prop_oneof![Just(1usize), Just(2), Just(GAPS_MAX)],
         steps in vec(step(), 1..150),
     ) {
-        let mut world = World::new(memory);
+        let mut world = World::new(memory, gaps_max);
         clients.iter().for_each(|plan| world.open(plan));
         steps.iter().for_each(|step| world.take(step));
         world.check();
@@ -27,7 +31,7 @@ proptest! {
 
 #[test]
 fn one_channel_of_slowly_changing_state_goes_out_in_context() {
-    let mut world = World::new(1 << 20);
+    let mut world = World::new(1 << 20, GAPS_MAX);
     for is_binary in [false, true] {
         world.open(&Plan { is_binary, compression: CONTEXT, channels: vec![true] });
     }
@@ -44,7 +48,7 @@ fn one_channel_of_slowly_changing_state_goes_out_in_context() {
 
 #[test]
 fn with_five_channels_and_replies_in_between_nearly_all_goes_out_in_context() {
-    let mut world = World::new(1 << 22);
+    let mut world = World::new(1 << 22, GAPS_MAX);
     for number in 0..6 {
         let channels = (0..5).map(|channel| channel != number).collect();
         world.open(&Plan { is_binary: number == 5, compression: CONTEXT, channels });
@@ -65,8 +69,27 @@ fn with_five_channels_and_replies_in_between_nearly_all_goes_out_in_context() {
 }
 
 #[test]
+fn beyond_the_limit_of_distinct_gaps_frames_stand_alone_and_nobody_is_the_worse_for_it() {
+    let mut world = World::new(1 << 22, 2);
+    for number in 0..8 {
+        world.open(&Plan { is_binary: false, compression: CONTEXT, channels: vec![true] });
+        // Each has other traffic of its own in between.
+        world.take(&Step::Reply { client: number, bytes: 100 + 30 * number });
+    }
+    for seed in 0..20 {
+        world.take(&Step::Publish { channel: 0, seed, rows: 30 });
+        (0..8).for_each(|client| world.take(&Step::Reply { client, bytes: 100 + 30 * client }));
+    }
+    world.check();
+    let counters = &world.contexts.counters()[0];
+    assert!(counters.gaps_refused() >= 18 * 6, "{}", counters.gaps_refused());
+    assert_eq!(counters.deliveries(Kind::Standalone), 2 * 8 + 18 * 6);
+    assert_eq!(counters.deliveries(Kind::Several) + counters.deliveries(Kind::Newest), 18 * 2);
+}
+
+#[test]
 fn a_channel_that_is_not_to_be_compressed_goes_out_raw() {
-    let mut world = World::new(1 << 20);
+    let mut world = World::new(1 << 20, GAPS_MAX);
     world.open(&Plan { is_binary: false, compression: CONTEXT, channels: vec![false; 5] });
     world.subscribe(0, "off:news");
     world.subscribe(0, "standalone:news");

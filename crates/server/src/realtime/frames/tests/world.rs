@@ -91,8 +91,8 @@ struct Client {
 }
 
 impl World {
-    /// `memory` bytes for histories and compressors of single connections.
-    pub(super) fn new(memory: usize) -> Self {
+    /// `memory` bytes for histories and compressors of single connections, `gaps_max` distinct frames per broadcast.
+    pub(super) fn new(memory: usize, gaps_max: usize) -> Self {
         let mut options = Options::default();
         options.client.insecure = true;
         let namespace = |name: &str, compression| Namespace {
@@ -110,6 +110,7 @@ impl World {
             policies: Policies::new(&node.options().channel),
             level: 6,
             min_bytes: 64,
+            gaps_max,
             memory: memory.clone(),
         }));
         node.prepare_with(contexts.clone());
