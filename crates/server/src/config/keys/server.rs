@@ -38,7 +38,7 @@ rows! { SERVER: Config;
         "Compression effort, from 1 (fastest) to 9 (smallest); Centrifugo's default is 1.";
     "websocket.compression_apple", SWITCH, "false" => [websocket.compression_apple],
         "Fanwire only: compresses for Apple's NSURLSession too, whose implementation has known defects.";
-    "websocket.compression_memory_max", COUNT, "268435456" => [websocket.compression_memory_max],
+    "websocket.compression_memory_max", integer(0, 1 << 40), "268435456" => [websocket.compression_memory_max],
         "Fanwire only: bytes of memory for what publications of channels are compressed against; the channels that save most come first.";
     "websocket.compression_verify", SWITCH, "false" => [websocket.compression_verify],
         "Fanwire only: inflates every compressed frame before it is sent and compares; for tests and for tracking down trouble, at about 50 KB and one inflation per connection.";
