@@ -14,7 +14,7 @@ use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
 
 use self::frames::Frames;
 use crate::{
-    compression::Contexts,
+    compression::{Contexts, Dispatch},
     shard::{self, Application, Key, Message, Outlet},
 };
 
@@ -34,7 +34,10 @@ pub struct ShardInbox(pub shard::Inbox<Notice, Hello>);
 impl Inbox for ShardInbox {
     fn push(&self, notice: Notice) {
         let bytes = match &notice {
-            Notice::Broadcast(broadcast) => broadcast.publication().data.len() + NOTICE_BYTES,
+            Notice::Broadcast(broadcast) => {
+                let prepared = broadcast.prepared::<Dispatch>().map_or(0, Dispatch::bytes);
+                broadcast.publication().data.len() + prepared + NOTICE_BYTES
+            }
             _ => NOTICE_BYTES,
         };
         self.0.push(shard::Letter::Notice(notice), bytes);

@@ -51,6 +51,12 @@ impl Dispatch {
         Self { context, ..Self::new(CompressionPolicy::Context) }
     }
 
+    /// Bytes it takes while it waits for a shard, about: encodings, and parses of about their size.
+    pub(crate) fn bytes(&self) -> usize {
+        let publications = self.context.iter().flat_map(|(_, both)| both.iter().flatten());
+        size_of::<Self>() + publications.map(|publication| 2 * publication.bytes()).sum::<usize>()
+    }
+
     pub(crate) fn policy(&self) -> CompressionPolicy {
         self.policy
     }
