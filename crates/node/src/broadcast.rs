@@ -12,6 +12,7 @@ use fanwire_protocol::{Encoding, Publication, encode_publication};
 
 use crate::broker::{Epoch, Position};
 use crate::channel::NamespaceId;
+use crate::session::ClientId;
 
 /// A publication shared by all its receivers; nothing in it changes except that empty slots are filled once.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub struct Broadcast {
     accepted_at: Instant,
     messages: [OnceLock<Option<Bytes>>; 2],
     prepared: Option<Prepared>,
+    excluded: Option<ClientId>,
 }
 
 /// The shell's part of a broadcast. The node carries it and does not look inside.
@@ -46,7 +48,8 @@ impl Broadcast {
         accepted_at: Instant,
     ) -> Self {
         let messages = Default::default();
-        Self { channel, namespace, publication, epoch, accepted_at, messages, prepared: None }
+        let (prepared, excluded) = (None, None);
+        Self { channel, namespace, publication, epoch, accepted_at, messages, prepared, excluded }
     }
 
     /// The channel, shared with the registry and the hubs.
@@ -85,6 +88,16 @@ impl Broadcast {
     /// What the shell prepared, if it is a `T`.
     pub fn prepared<T: 'static>(&self) -> Option<&T> {
         self.prepared.as_ref()?.downcast_ref()
+    }
+
+    /// The one connection that does not get it, wherever it is.
+    pub fn excluded(&self) -> Option<ClientId> {
+        self.excluded
+    }
+
+    /// Before any shard sees the broadcast: leaves one connection out.
+    pub fn exclude(&mut self, client: Option<ClientId>) {
+        self.excluded = client;
     }
 
     /// Before any shard sees the broadcast.

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::Publication;
 
+use crate::session::ClientId;
+
 pub use memory::MemoryBroker;
 pub use position::{Epoch, Position};
 
@@ -33,6 +35,8 @@ pub use position::{Epoch, Position};
 ///
 /// **Distribution.** Once `subscribe` returned, later publications of the channel reach this node's `Deliver`. After
 /// `unsubscribe` some may still arrive; the door drops what nobody listens to.
+///
+/// **Exclusion.** `exclude_client` travels with its publication to every `Deliver`, unchanged.
 ///
 /// Where `retention` keeps nothing there is no stream: positions are empty.
 pub trait Broker: Send + Sync {
@@ -145,6 +149,8 @@ pub struct PublishOptions {
     pub version: u64,
     /// Versions are compared when this is "" or the stored version's; another one begins anew.
     pub version_epoch: String,
+    /// The one connection that does not get it, subscribed or not. History and recovery have it for everybody.
+    pub exclude_client: Option<ClientId>,
 }
 
 /// Why a broker could not do it.

@@ -13,6 +13,7 @@ use crate::broadcast::{Broadcast, Prepare};
 use crate::broker::Epoch;
 use crate::notice::{Inbox, Notice, ShardId};
 use crate::registry::{Listeners, Registry};
+use crate::session::ClientId;
 
 /// Takes publications from a broker.
 ///
@@ -22,7 +23,15 @@ pub trait Deliver: Send + Sync {
     /// Hands `publication` to whoever listens to `channel`. `accepted_at` is where its latency begins.
     ///
     /// Its offset is its place in the stream named by `epoch`; 0 and none when it has no place in any.
-    fn deliver(&self, channel: &str, publication: Publication, epoch: Epoch, accepted_at: Instant);
+    /// `exclude` is the connection that is not to get it, if any.
+    fn deliver(
+        &self,
+        channel: &str,
+        publication: Publication,
+        epoch: Epoch,
+        exclude: Option<ClientId>,
+        accepted_at: Instant,
+    );
 }
 
 /// The door of a node.
@@ -75,6 +84,7 @@ impl Deliver for Door {
         channel: &str,
         mut publication: Publication,
         epoch: Epoch,
+        exclude: Option<ClientId>,
         accepted_at: Instant,
     ) {
         let Some(listeners) = self.registry.listeners(channel) else {
@@ -85,6 +95,7 @@ impl Deliver for Door {
             publication.epoch = epoch.as_str().to_owned();
         }
         let mut broadcast = Broadcast::new(channel, namespace, publication, epoch, accepted_at);
+        broadcast.exclude(exclude);
         if let Some(prepare) = self.prepare.get() {
             broadcast.prepare(prepare.as_ref());
         }

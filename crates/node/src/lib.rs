@@ -37,4 +37,4 @@ pub use node::{Counts, Node, Page};
 pub use notice::{Inbox, Notice, ShardId, Target};
 pub use options::{Options, OptionsError};
 pub use outbox::Outbox;
-pub use session::{ConnectionKey, Hello};
+pub use session::{ClientId, ConnectionKey, Hello};

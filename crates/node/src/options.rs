@@ -133,6 +133,8 @@ pub struct Namespace {
     pub allow_publish_for_subscriber: bool,
     /// Extends the two above to user "".
     pub allow_publish_for_anonymous: bool,
+    /// A client that publishes does not get its own publication, on the connection that published it.
+    pub exclude_publisher: bool,
     /// Every authenticated client may read history.
     pub allow_history_for_client: bool,
     /// Every authenticated client that is subscribed may read history.

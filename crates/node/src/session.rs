@@ -22,6 +22,20 @@ pub struct ConnectionKey {
     pub generation: u32,
 }
 
+/// The id of a connected client, as its connect result says it (protocol §7): random, of one connection only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClientId(Uuid);
+
+impl ClientId {
+    /// Reads an id as clients are told it: 36 characters with hyphens. `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() != HYPHENATED {
+            return None;
+        }
+        Uuid::try_parse(text).ok().map(Self)
+    }
+}
+
 /// What the shell knows of a connection when it opens.
 #[derive(Clone, Debug)]
 pub struct Hello {
@@ -138,6 +152,10 @@ impl Session {
         }
     }
 
+    pub(crate) fn client_id(&self) -> ClientId {
+        ClientId(self.id)
+    }
+
     /// The earliest moment at which something has to be done about this session.
     pub(crate) fn deadline(&self, clock: &Clock, options: &ClientOptions) -> Moment {
         if self.phase != Phase::Connected {
@@ -175,6 +193,8 @@ pub(crate) fn closing(clock: &Clock, expire_at: u64, delay: std::time::Duration)
     clock.moment_of_unix(expire_at).after(delay)
 }
 
+/// Characters of an id with hyphens; the shorter and longer ways to write one are nobody's.
+const HYPHENATED: usize = 36;
 /// Never expires.
 pub(crate) const NO_EXPIRY: u64 = u64::MAX;
 

@@ -11,7 +11,7 @@ use fanwire_node::PublishOptions;
 use fanwire_node::protocol::Publication;
 use serde::{Deserialize, Serialize};
 
-use super::publish::PublishResult;
+use super::publish::{PublishResult, client_id};
 use crate::json::{or_default, payload, raw};
 use crate::{Api, ApiError, Method};
 
@@ -38,6 +38,8 @@ pub struct BroadcastRequest {
     pub version: u64,
     #[serde(deserialize_with = "or_default")]
     pub version_epoch: String,
+    #[serde(deserialize_with = "or_default")]
+    pub exclude_client: String,
 }
 
 /// One response per channel.
@@ -61,7 +63,7 @@ impl Api {
     /// Publishes the same data to all subscribers of every channel of a list.
     ///
     /// # Errors
-    /// 107 without channels or with invalid base64. What is wrong with one channel is told in its response only.
+    /// 107 without channels, with invalid base64 or an `exclude_client` that is no client id. What is wrong with one channel is told in its response only.
     pub fn broadcast(&self, request: BroadcastRequest) -> Result<BroadcastResult, ApiError> {
         self.measure(Method::Broadcast, |now| {
             if request.channels.is_empty() {
@@ -78,6 +80,7 @@ impl Api {
                 delta: request.delta,
                 version: request.version,
                 version_epoch: request.version_epoch,
+                exclude_client: client_id(&request.exclude_client)?,
             };
             let to_one = |channel: &String| self.respond(channel, &publication, &options, now);
             Ok(BroadcastResult { responses: request.channels.iter().map(to_one).collect() })

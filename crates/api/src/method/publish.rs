@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use fanwire_node::protocol::Publication;
-use fanwire_node::{Position, PublishOptions};
+use fanwire_node::{ClientId, Position, PublishOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::json::{or_default, payload, raw};
@@ -44,6 +44,10 @@ pub struct PublishRequest {
     /// Versions of another epoch are not compared.
     #[serde(deserialize_with = "or_default")]
     pub version_epoch: String,
+    /// Fanwire only: the client id of the one connection that does not get it, usually the one on whose behalf this is
+    /// published; "" for nobody.
+    #[serde(deserialize_with = "or_default")]
+    pub exclude_client: String,
 }
 
 /// Where the publication went; both fields are empty, and absent in JSON, without history.
@@ -61,7 +65,7 @@ impl Api {
     /// Publishes to all subscribers of one channel.
     ///
     /// # Errors
-    /// 107 without a channel, with invalid base64 or with data against the channel's format; 102 for an unknown namespace.
+    /// 107 without a channel, with invalid base64, an `exclude_client` that is no client id, or data against the channel's format; 102 for an unknown namespace.
     pub fn publish(&self, request: PublishRequest) -> Result<PublishResult, ApiError> {
         self.measure(Method::Publish, |now| {
             if request.channel.is_empty() {
@@ -78,6 +82,7 @@ impl Api {
                 delta: request.delta,
                 version: request.version,
                 version_epoch: request.version_epoch,
+                exclude_client: client_id(&request.exclude_client)?,
             };
             Ok(self.node.publish(&request.channel, publication, options, now)?.into())
         })
@@ -88,6 +93,17 @@ impl From<Position> for PublishResult {
     fn from(position: Position) -> Self {
         Self { offset: position.offset, epoch: position.epoch.to_string() }
     }
+}
+
+/// The client id in a field that may be empty.
+///
+/// # Errors
+/// 107 for what cannot be one: a publication that was to spare somebody must not reach everybody.
+pub(super) fn client_id(text: &str) -> Result<Option<ClientId>, ApiError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    ClientId::parse(text).map(Some).ok_or(ApiError::BAD_REQUEST)
 }
 
 fn is_zero(offset: &u64) -> bool {

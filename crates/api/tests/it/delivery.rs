@@ -76,3 +76,40 @@ async fn a_repeat_with_the_same_idempotency_key_is_not_sent_again() {
     });
     assert_eq!(data, expect);
 }
+
+#[tokio::test]
+async fn exclude_client_spares_one_connection_in_all_channels() {
+    let mut room = Room::new();
+    let ids = [0, 1].map(|index| room.subscriber(index, "42", &["a", "chat:b"]));
+    let spared = &ids[1];
+    let requests = [
+        ("/api/publish", format!(r#"{{"channel":"a","data":1,"exclude_client":"{spared}"}}"#)),
+        (
+            "/api/broadcast",
+            format!(r#"{{"channels":["chat:b"],"data":2,"exclude_client":"{spared}"}}"#),
+        ),
+        ("/api/publish", r#"{"channel":"a","data":3,"exclude_client":""}"#.to_owned()),
+    ];
+    for (path, request) in requests {
+        let answer = room.post(path, request.clone()).await;
+        assert!(!answer.body.contains("error"), "{request}: {}", answer.body);
+    }
+    let heard = [
+        r#"{"push":{"channel":"a","pub":{"data":1}}}"#,
+        r#"{"push":{"channel":"chat:b","pub":{"data":2}}}"#,
+        r#"{"push":{"channel":"a","pub":{"data":3}}}"#,
+    ];
+    assert_eq!(room.heard_by(0), heard);
+    assert_eq!(room.heard_by(1), heard[2..]);
+}
+
+#[tokio::test]
+async fn who_cannot_be_spared_is_107_and_nothing_is_published() {
+    let requests = [
+        r#"{"channel":"a","data":1,"exclude_client":"42"}"#,
+        r#"{"channels":["a"],"data":1,"exclude_client":"42"}"#,
+    ];
+    for request in requests {
+        check(request, &[]).await;
+    }
+}

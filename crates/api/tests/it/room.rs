@@ -65,8 +65,8 @@ impl Room {
         Answer { status, content_type, body }
     }
 
-    /// A connected client of `user` that subscribed to `channels`.
-    pub(crate) fn subscriber(&mut self, index: u32, user: &str, channels: &[&str]) {
+    /// A connected client of `user` that subscribed to `channels`; returns its client id.
+    pub(crate) fn subscriber(&mut self, index: u32, user: &str, channels: &[&str]) -> String {
         let now = Instant::now();
         let key = ConnectionKey { index, generation: 0 };
         let user = (!user.is_empty()).then(|| user.to_owned());
@@ -81,6 +81,8 @@ impl Room {
         let replies = self.heard.take(index);
         assert_eq!(replies.len(), 1 + channels.len(), "{replies:?}");
         assert!(!replies.iter().any(|reply| reply.contains("error")), "{replies:?}");
+        let (_, id) = replies[0].split_once(r#""client":""#).expect("a connect reply");
+        id[..36].to_owned()
     }
 
     /// Brings what the node pushed to the connections, and returns what `index` heard since the last time.

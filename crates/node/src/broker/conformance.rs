@@ -13,6 +13,7 @@ use fanwire_protocol::{ClientInfo, Publication};
 
 use super::{Broker, Epoch, Position, PublishOptions, Retention};
 use crate::deliver::Deliver;
+use crate::session::ClientId;
 
 /// Makes a fresh broker in front of a door. Called once per promise.
 pub type Make<'a> = &'a dyn Fn(Arc<dyn Deliver>) -> Arc<dyn Broker>;
@@ -23,6 +24,7 @@ pub type Make<'a> = &'a dyn Fn(Arc<dyn Deliver>) -> Arc<dyn Broker>;
 /// When the broker breaks one.
 pub fn check(make: Make<'_>) {
     a_publication_arrives_whole(make);
+    an_exclusion_travels_with_its_publication_only(make);
     publications_of_one_thread_keep_their_order(make);
     publications_of_a_channel_never_overlap(make);
     an_idempotency_key_publishes_once(make);
@@ -44,6 +46,21 @@ fn a_publication_arrives_whole(make: Make<'_>) {
     let arrived = door.wait_for(1);
     assert_eq!(arrived[0].0, "a");
     assert_eq!(Publication { offset: 0, ..arrived[0].1.clone() }, publication, "arrives whole");
+}
+
+fn an_exclusion_travels_with_its_publication_only(make: Make<'_>) {
+    let (door, broker) = start(make, &["a"]);
+    let someone = ClientId::parse("5f1b0f4c-3a8e-4b52-9d1c-0c1f7d1f4a11");
+    for exclude_client in [None, someone, None] {
+        let options = PublishOptions { exclude_client, ..PublishOptions::default() };
+        let none = Retention::default();
+        let published = broker.publish("a", Publication::default(), &options, none, Instant::now());
+        assert_eq!(published, Ok(Position::default()));
+    }
+    door.wait_for(3);
+    let excluded = &door.record.lock().expect("no panic inside").excluded;
+    assert!(someone.is_some());
+    assert_eq!(*excluded, [None, someone, None], "who is excluded from what");
 }
 
 fn publications_of_one_thread_keep_their_order(make: Make<'_>) {
@@ -166,6 +183,8 @@ struct Record {
     arrived: Vec<(String, Publication)>,
     /// Of each that arrived.
     epochs: Vec<Epoch>,
+    /// Of each that arrived.
+    excluded: Vec<Option<ClientId>>,
     /// Channels that are being delivered at this moment.
     busy: Vec<String>,
     has_overlapped: bool,
@@ -196,7 +215,14 @@ impl Recorder {
 }
 
 impl Deliver for Recorder {
-    fn deliver(&self, channel: &str, publication: Publication, epoch: Epoch, _: Instant) {
+    fn deliver(
+        &self,
+        channel: &str,
+        publication: Publication,
+        epoch: Epoch,
+        exclude: Option<ClientId>,
+        _: Instant,
+    ) {
         let mut record = self.record.lock().expect("no panic inside");
         record.has_overlapped |= record.busy.iter().any(|busy| busy == channel);
         record.busy.push(channel.to_owned());
@@ -206,6 +232,7 @@ impl Deliver for Recorder {
         record.busy.retain(|busy| busy != channel);
         record.arrived.push((channel.to_owned(), publication));
         record.epochs.push(epoch);
+        record.excluded.push(exclude);
         self.grown.notify_all();
     }
 }

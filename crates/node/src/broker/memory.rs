@@ -116,7 +116,7 @@ impl Broker for MemoryBroker {
             }
         }
         publication.offset = position.offset;
-        self.door.deliver(channel, publication, position.epoch, now);
+        self.door.deliver(channel, publication, position.epoch, options.exclude_client, now);
         if let Some(key) = key {
             results.remember(key, position, now, IDEMPOTENCY_BYTES_MAX / STRIPES);
         }

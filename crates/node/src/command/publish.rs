@@ -1,5 +1,6 @@
 //! The `publish` command (protocol §16): a client's publication on its way to the broker.
-//! In: a PublishRequest → out: an empty result, or why not; the publication comes back to the publisher like to anybody.
+//! In: a PublishRequest → out: an empty result, or why not; the publication comes back to the publisher like to
+//! anybody, except with `exclude_publisher`.
 //! Uses: channel rules, the broker through the node. Never: delivers by itself.
 //! Change here: order of the checks and what a client's publication carries.
 
@@ -22,7 +23,9 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Answer {
     let info = session.client_info(place.map(|place| &session.subscriptions[place]));
     let publication =
         Publication { data: request.data, info: Some(info), ..Publication::default() };
-    let (options, retention) = (PublishOptions::default(), namespace.retention());
+    let exclude_client = namespace.exclude_publisher.then(|| session.client_id());
+    let options = PublishOptions { exclude_client, ..PublishOptions::default() };
+    let retention = namespace.retention();
     turn.node.accept(&request.channel, publication, &options, retention, turn.now)?;
     Ok(Reply { publish: Some(PublishResult {}), ..Reply::default() })
 }

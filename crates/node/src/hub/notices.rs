@@ -39,7 +39,7 @@ impl Hub {
         let audience = self.roster.subscribers().audience(index);
         let counters = self.roster.counters();
         counters.broadcasts.add(1);
-        if !is_next || !is_encodable {
+        if !is_next || !is_encodable || broadcast.excluded().is_some() {
             return self.broadcast_one_by_one(index, broadcast, (is_next, moment), out);
         }
         counters.deliveries.add(audience.list.len() as u64);
@@ -48,9 +48,9 @@ impl Hub {
         }
     }
 
-    /// The rare way, for each subscriber by itself: data that is not JSON reaches the Protobuf subscribers, the JSON ones
-    /// are disconnected with 3506 (protocol §3); positioned subscribers do not get what they know, and those that missed
-    /// something before it lose their place (protocol §10).
+    /// The rarer way, for each subscriber by itself: who is excluded gets nothing, and is where the others are; data that is
+    /// not JSON reaches the Protobuf subscribers, the JSON ones are disconnected with 3506 (protocol §3); positioned
+    /// subscribers do not get what they know, and those that missed something before it lose their place (protocol §10).
     fn broadcast_one_by_one(
         &mut self,
         index: u32,
@@ -58,7 +58,7 @@ impl Hub {
         (is_next, now): (bool, Moment),
         out: &mut impl Outbox,
     ) {
-        let position = broadcast.position();
+        let (position, excluded) = (broadcast.position(), broadcast.excluded());
         let (mut refused, mut lost) = (Vec::new(), Vec::new());
         let audience = self.roster.subscribers().audience(index);
         let is_json = audience.json == 0 || broadcast.message(Encoding::Json).is_some();
@@ -71,6 +71,7 @@ impl Hub {
             match watch.map_or(Step::Next, |watch| watch.step(subscriber.connection, position)) {
                 Step::Known => {}
                 Step::Lost => lost.push((key, subscriber.place as usize)),
+                Step::Next if excluded == Some(session.client_id()) => {}
                 Step::Next if session.encoding == Encoding::Json && !is_json => refused.push(key),
                 Step::Next => {
                     self.counters().deliveries.add(1);

@@ -7,6 +7,7 @@
 mod api;
 mod churn;
 mod connect;
+mod exclusion;
 mod expiry;
 mod history;
 mod hostile;

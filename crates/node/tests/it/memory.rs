@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use allocation_counter::measure;
-use fanwire_node::{Broadcast, ConnectionKey, Hello, Options, Outbox, PublishOptions};
+use fanwire_node::{Broadcast, ClientId, ConnectionKey, Hello, Options, Outbox, PublishOptions};
 use fanwire_protocol::{Disconnect, Encoding, Publication};
 
 use crate::history::with_history;
@@ -130,12 +130,22 @@ fn allocations_per_broadcast(encoding: &str, subscribers: u32) -> u64 {
 }
 
 fn allocations_per_broadcast_with(options: Options, encoding: &str, subscribers: u32) -> u64 {
+    allocations_per_broadcast_without(None, options, encoding, subscribers)
+}
+
+fn allocations_per_broadcast_without(
+    exclude_client: Option<ClientId>,
+    options: Options,
+    encoding: &str,
+    subscribers: u32,
+) -> u64 {
     let mut world = World::with_shards(options, 1);
     for index in 0..subscribers {
         connect_as(hello(encoding), &mut world, index, "news");
     }
     let publication = Publication { data: "{}".into(), ..Publication::default() };
-    let published = world.node.publish("news", publication, PublishOptions::default(), world.now);
+    let publish = PublishOptions { exclude_client, ..PublishOptions::default() };
+    let published = world.node.publish("news", publication, publish, world.now);
     published.expect("published");
     let letter = world.shards[0].mailbox.take().remove(0);
     let mut count = Count::default();
@@ -156,6 +166,16 @@ fn a_broadcast_to_positioned_subscribers_allocates_as_little() {
     let plain = allocations_per_broadcast("json", 1);
     assert_eq!(allocations_per_broadcast_with(recoverable(), "json", 1_000), plain);
     assert_eq!(allocations_per_broadcast_with(recoverable(), "protobuf", 1_000), 0);
+}
+
+#[test]
+fn leaving_somebody_out_allocates_nothing_either() {
+    let elsewhere = ClientId::parse("5f1b0f4c-3a8e-4b52-9d1c-0c1f7d1f4a11");
+    let recoverable = || with_history(|open| open.force_recovery = true);
+    for options in [options(|_| {}), recoverable()] {
+        let allocations = allocations_per_broadcast_without(elsewhere, options, "protobuf", 1_000);
+        assert_eq!(allocations, 0);
+    }
 }
 
 #[test]

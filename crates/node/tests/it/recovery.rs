@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_node::broker::{Broker, BrokerError, MemoryBroker, Query, Retention, Stretch};
 use fanwire_node::options::{Namespace, RecoveryMode};
-use fanwire_node::{Deliver, Epoch, Node, Options, Position, PublishOptions};
+use fanwire_node::{ClientId, Deliver, Epoch, Node, Options, Position, PublishOptions};
 use fanwire_protocol::Publication;
 
 use crate::history::with_history;
@@ -284,9 +284,16 @@ fn subscriptions_of_the_server_recover_at_connect() {
 struct Lossy(Arc<dyn Deliver>);
 
 impl Deliver for Lossy {
-    fn deliver(&self, channel: &str, publication: Publication, epoch: Epoch, accepted_at: Instant) {
+    fn deliver(
+        &self,
+        channel: &str,
+        publication: Publication,
+        epoch: Epoch,
+        exclude: Option<ClientId>,
+        accepted_at: Instant,
+    ) {
         if *publication.data != *b"\"lost\"" {
-            self.0.deliver(channel, publication, epoch, accepted_at);
+            self.0.deliver(channel, publication, epoch, exclude, accepted_at);
         }
     }
 }

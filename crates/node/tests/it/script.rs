@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fanwire_node::{Hello, Options, PublishOptions};
+use fanwire_node::{ClientId, Hello, Options, PublishOptions};
 use fanwire_protocol::{Encoding, Publication};
 
 use crate::world::World;
@@ -23,6 +23,7 @@ impl World {
     /// ada sleeps                        she answers no pings any more, and hears them
     /// api > news {"a":1}                the server API publishes
     /// api skips history: news {"a":1}   it publishes without history
+    /// api spares ada: news {"a":1}      it publishes to everybody but her
     /// api removes history: news         it drops what is stored
     /// wait 25s                          time passes (also: 500ms); who is awake answers pings
     /// ada awaits 25s                    time passes until she hears something, at most so much
@@ -49,6 +50,14 @@ impl World {
                 let (channel, data) =
                     text["history: ".len()..].split_once(' ').expect("CHANNEL DATA");
                 let options = PublishOptions { skip_history: true, ..PublishOptions::default() };
+                self.publish_with(channel, data, options);
+            }
+            ("api", "spares") => {
+                let (spared, rest) = text.split_once(": ").expect("NAME: CHANNEL DATA");
+                let (channel, data) = rest.split_once(' ').expect("CHANNEL DATA");
+                let exclude_client = ClientId::parse(self.id(spared));
+                assert!(exclude_client.is_some(), "{spared} has an id");
+                let options = PublishOptions { exclude_client, ..PublishOptions::default() };
                 self.publish_with(channel, data, options);
             }
             ("api", "removes") => {

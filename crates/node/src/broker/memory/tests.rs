@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use super::*;
 use crate::broker::{Epoch, conformance};
+use crate::session::ClientId;
 
 /// A door that counts.
 #[derive(Default)]
 struct Count(Mutex<usize>);
 
 impl Deliver for Count {
-    fn deliver(&self, _: &str, _: Publication, _: Epoch, _: Instant) {
+    fn deliver(&self, _: &str, _: Publication, _: Epoch, _: Option<ClientId>, _: Instant) {
         *self.0.lock() += 1;
     }
 }

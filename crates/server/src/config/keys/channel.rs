@@ -41,6 +41,8 @@ rows! { NAMESPACE: Namespace;
         "Every subscriber of the channel may publish.";
     "allow_publish_for_anonymous", SWITCH, "false" => [allow_publish_for_anonymous],
         "Extends the publish permissions to the empty user.";
+    "exclude_publisher", SWITCH, "false" => [exclude_publisher],
+        "Fanwire only: a client that publishes does not get its own publication back, on the connection that published it.";
     "allow_history_for_client", SWITCH, "false" => [allow_history_for_client],
         "Every client with a user id may read history.";
     "allow_history_for_subscriber", SWITCH, "false" => [allow_history_for_subscriber],
