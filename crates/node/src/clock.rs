@@ -44,6 +44,12 @@ impl Clock {
         Moment(elapsed.try_into().unwrap_or(u64::MAX))
     }
 
+    /// Nanoseconds since the node began, for rates; 584 years at most.
+    pub(crate) fn nanos(&self, now: Instant) -> u64 {
+        let elapsed = now.saturating_duration_since(self.base).as_nanos();
+        elapsed.try_into().unwrap_or(u64::MAX)
+    }
+
     /// The instant of a moment; `None` for one too far away to exist.
     pub(crate) fn instant(&self, moment: Moment) -> Option<Instant> {
         self.base.checked_add(Duration::from_millis(moment.0))

@@ -25,7 +25,9 @@ use fanwire_protocol::{Command, Commands, DecodeError, Disconnect, ErrorCode, Re
 use crate::channel::Who;
 use crate::counters::CommandKind;
 use crate::hub::Hub;
+use crate::limits::InNamespace;
 use crate::node::Node;
+use crate::options::Namespace;
 use crate::outbox::Outbox;
 use crate::roster::Roster;
 use crate::session::{ConnectionKey, Phase, Session};
@@ -86,7 +88,7 @@ impl Turn<'_> {
             return self.pong().map(|()| None);
         }
         let is_connect = matches!(request, Request::Connect(_));
-        match self.dispatch(request) {
+        match self.limit(&request).and_then(|()| self.dispatch(request)) {
             Ok(reply) => Ok(Some(Reply { id, ..reply })),
             Err(Refusal::Disconnect(disconnect)) => Err(disconnect),
             Err(Refusal::Error(code)) => {
@@ -94,6 +96,9 @@ impl Turn<'_> {
                     self.session_mut().phase = Phase::Refused;
                 }
                 self.roster.counters().count_error(code.code);
+                if code == ErrorCode::TOO_MANY_REQUESTS {
+                    self.refused()?;
+                }
                 Ok(Some(Reply { id, error: Some(code.into()), ..Reply::default() }))
             }
         }
@@ -109,6 +114,57 @@ impl Turn<'_> {
         };
         let may_lack_id = matches!(request, Request::Send(_) | Request::Pong);
         if in_order && (id > 0 || may_lack_id) { Ok(()) } else { Err(Disconnect::BAD_REQUEST) }
+    }
+
+    /// The rate of all commands of the connection. What ends something, and what has no reply, always passes: a refused
+    /// unsubscribe would leave client and server of different minds.
+    fn limit(&mut self, request: &Request) -> Result<(), Refusal> {
+        let passes = matches!(
+            request,
+            Request::Connect(_) | Request::Unsubscribe(_) | Request::Send(_) | Request::Unknown
+        );
+        let rate = self.node.options().client.command_rate;
+        let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
+        if passes || self.roster.limits_mut().take_command(index, rate, now) {
+            return Ok(());
+        }
+        self.roster.counters().limited_commands.add(1);
+        Err(ErrorCode::TOO_MANY_REQUESTS.into())
+    }
+
+    /// The rates of publishes and subscribes in a namespace; refused ones count, too, because they cost as much.
+    fn limit_in(
+        &mut self,
+        what: InNamespace,
+        channel: &str,
+        namespace: &Namespace,
+    ) -> Result<(), Refusal> {
+        let rate = match what {
+            InNamespace::Publish => namespace.publish_rate,
+            InNamespace::Subscribe => namespace.subscribe_rate,
+        };
+        if rate.limit == 0 {
+            return Ok(());
+        }
+        let place = (self.node.rules().namespace_id(channel), what);
+        let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
+        if self.roster.limits_mut().take_in(index, place, rate, now) {
+            return Ok(());
+        }
+        let counters = self.roster.counters();
+        match what {
+            InNamespace::Publish => counters.limited_publishes.add(1),
+            InNamespace::Subscribe => counters.limited_subscribes.add(1),
+        }
+        Err(ErrorCode::TOO_MANY_REQUESTS.into())
+    }
+
+    /// A rate refused something. Who goes on regardless is disconnected, with a code after which SDKs do not return.
+    fn refused(&mut self) -> Result<(), Disconnect> {
+        let rate = self.node.options().client.refusal_rate;
+        let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
+        let may_stay = self.roster.limits_mut().take_refusal(index, rate, now);
+        if may_stay { Ok(()) } else { Err(Disconnect::TOO_MANY_ERRORS) }
     }
 
     /// The answer to a ping; unasked it is an error (protocol §6).

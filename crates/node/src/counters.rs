@@ -55,6 +55,12 @@ pub struct HubCounters {
     pub pings: Counter,
     /// Subscriptions ended by the server with an unsubscribe push.
     pub server_unsubscribes: Counter,
+    /// Commands refused by the rate of commands.
+    pub limited_commands: Counter,
+    /// Publishes refused by the rate of their namespace.
+    pub limited_publishes: Counter,
+    /// Subscribes refused by the rate of their namespace.
+    pub limited_subscribes: Counter,
     commands: [Counter; CommandKind::ALL.len()],
     /// One cell per row of the table, and one for all other codes.
     errors: [Counter; ErrorCode::ALL.len() + 1],

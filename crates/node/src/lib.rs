@@ -16,6 +16,7 @@ mod counters;
 mod deliver;
 mod glob;
 mod hub;
+mod limits;
 mod node;
 mod notice;
 mod outbox;

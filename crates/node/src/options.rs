@@ -3,7 +3,7 @@
 //! May use: regex (to compile, not to match), `token` (to parse keys). Never reads files, environment or a clock.
 //! Defaults and limits are changed here; key names, types and help texts live in the server's config table.
 
-mod check;
+pub(crate) mod check;
 mod error;
 
 use std::time::Duration;
@@ -49,6 +49,10 @@ pub struct ClientOptions {
     pub queue_max_size: usize,
     /// Connections per user on this node; 0 = unlimited. More → 3504.
     pub user_connection_limit: usize,
+    /// Commands per connection with 111 beyond it; without connect, unsubscribe and what has no reply.
+    pub command_rate: Rate,
+    /// Refusals with 111 per connection, after that 3509.
+    pub refusal_rate: Rate,
     /// Put `time` (Unix ms) into the connect result.
     pub connect_include_server_time: bool,
     /// Without a token the user is "" instead of 3501.
@@ -135,6 +139,10 @@ pub struct Namespace {
     pub allow_publish_for_anonymous: bool,
     /// A client that publishes does not get its own publication, on the connection that published it.
     pub exclude_publisher: bool,
+    /// Publish commands of one connection in this namespace, allowed or not; more → 111.
+    pub publish_rate: Rate,
+    /// Subscribe commands of one connection in this namespace, allowed or not; more → 111.
+    pub subscribe_rate: Rate,
     /// Every authenticated client may read history.
     pub allow_history_for_client: bool,
     /// Every authenticated client that is subscribed may read history.
@@ -163,6 +171,20 @@ pub struct Namespace {
     pub allow_user_limited_channels: bool,
     /// How publications are compressed; the node only keeps it for its shell.
     pub compression: CompressionPolicy,
+}
+
+/// How often something may happen: a token bucket with room for `limit`, which fills in one `interval`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// 0 = as often as one likes; at most [`LIMIT_MAX`](Self::LIMIT_MAX).
+    pub limit: u32,
+    /// At least a second.
+    pub interval: Duration,
+}
+
+impl Rate {
+    /// Beyond it a nanosecond would be too coarse to tell rates apart.
+    pub const LIMIT_MAX: u32 = 1_000_000;
 }
 
 /// How the publications of a namespace are compressed for clients that can take it (`compression`).
@@ -324,6 +346,8 @@ impl Default for ClientOptions {
             channel_limit: 128,
             queue_max_size: 1_048_576,
             user_connection_limit: 0,
+            command_rate: Rate::default(),
+            refusal_rate: Rate { limit: 200, interval: Duration::from_secs(10) },
             connect_include_server_time: false,
             allow_anonymous_connect_without_token: false,
             disallow_anonymous_connection_tokens: false,
@@ -332,6 +356,12 @@ impl Default for ClientOptions {
             token: TokenOptions::default(),
             subscription_token: None,
         }
+    }
+}
+
+impl Default for Rate {
+    fn default() -> Self {
+        Self { limit: 0, interval: Duration::from_secs(1) }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::broker::Position;
 use crate::clock::Moment;
 use crate::counters::HubCounters;
 use crate::hub::{Subscriber, Subscribers, Users, Watch};
+use crate::limits::Limits;
 use crate::node::Node;
 use crate::notice::ShardId;
 use crate::session::{ConnectionKey, Hello, Phase, Session, Subscription, Terms};
@@ -33,6 +34,7 @@ pub(crate) struct Roster {
     checks: Wheel,
     counters: Arc<HubCounters>,
     nobody: Arc<str>,
+    limits: Limits,
 }
 
 impl Roster {
@@ -46,6 +48,7 @@ impl Roster {
             checks: Wheel::new(),
             counters: Arc::default(),
             nobody: "".into(),
+            limits: Limits::default(),
         }
     }
 
@@ -175,6 +178,7 @@ impl Roster {
             self.leave(node, key.index, place);
         }
         self.wheel.clear(key.index);
+        self.limits.forget(key.index);
         let session = self.sessions[key.index as usize].take().expect(LIVES);
         self.counters.sessions.subtract(1);
         if session.phase == Phase::Connected {
@@ -249,6 +253,10 @@ impl Roster {
 
     pub(crate) fn users(&self) -> &Users {
         &self.users
+    }
+
+    pub(crate) fn limits_mut(&mut self) -> &mut Limits {
+        &mut self.limits
     }
 
     pub(crate) fn counters(&self) -> &Arc<HubCounters> {

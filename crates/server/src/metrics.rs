@@ -229,6 +229,14 @@ impl Scrape {
             [("yes".to_owned(), yes), ("no".to_owned(), no)]
         });
         page.counters("client_recover", "Recoveries wanted", sums("recovered", recoveries))?;
+        let limited = hubs().flat_map(|hub| {
+            [
+                ("command".to_owned(), hub.limited_commands.value()),
+                ("publish".to_owned(), hub.limited_publishes.value()),
+                ("subscribe".to_owned(), hub.limited_subscribes.value()),
+            ]
+        });
+        page.counters("client_rate_limited", "Commands refused with 111", sums("limit", limited))?;
         let commands =
             hubs().flat_map(|hub| hub.commands().map(|(kind, n)| (kind.name().to_owned(), n)));
         page.counters("client_commands", "Commands received", sums("method", commands))?;

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use regex::Regex;
 
 use super::{Channels, NamespaceId, Rules, history};
-use crate::options::{ChannelOptions, DataFormat, Namespace, OptionsError};
+use crate::options::{ChannelOptions, DataFormat, Namespace, OptionsError, check};
 
 impl Channels {
     /// Compiles the rules.
@@ -80,6 +80,8 @@ fn rules(
         namespace.history_meta_ttl = section.history_meta_ttl;
     }
     history::check(&namespace, prefix_key)?;
+    check::rate(&format!("{prefix_key}.publish_rate_"), namespace.publish_rate)?;
+    check::rate(&format!("{prefix_key}.subscribe_rate_"), namespace.subscribe_rate)?;
     let channel_regex = compile(prefix_key, "channel_regex", &namespace.channel_regex)?;
     Ok(Rules { id, namespace, channel_regex })
 }

@@ -9,10 +9,12 @@ use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Re
 use super::{Answer, Turn, named};
 use crate::broker::PublishOptions;
 use crate::channel::{check_data, may_publish};
+use crate::limits::InNamespace;
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Answer {
     named(&request.channel)?;
     let namespace = turn.node.rules().resolve(&request.channel)?;
+    turn.limit_in(InNamespace::Publish, &request.channel, namespace)?;
     if request.r#type != STREAM {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map channels (protocol §27)
     }

@@ -10,6 +10,7 @@ use super::enter::{self, Entry, Tracking};
 use super::lifetime::Lifetime;
 use super::{Answer, Refusal, Turn, named};
 use crate::channel::SubscribeDecision;
+use crate::limits::InNamespace;
 use crate::options::Namespace;
 use crate::session::Terms;
 use crate::token::{Overrides, SubscriptionClaims, TokenError};
@@ -17,6 +18,7 @@ use crate::token::{Overrides, SubscriptionClaims, TokenError};
 pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Answer {
     check_request(turn, &request)?;
     let namespace = turn.node.rules().resolve(&request.channel)?;
+    turn.limit_in(InNamespace::Subscribe, &request.channel, namespace)?;
     if request.r#type != STREAM {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map and shared poll channels (protocol §27, §28)
     }

@@ -3,7 +3,9 @@
 //! May use: `channel` and `token` constructors, which prove patterns and keys by building from them. Never a clock.
 //! Ranges are changed here; name and pattern checks live in `channel.rs`, key checks in `token/keys.rs`.
 
-use super::{ChannelOptions, ClientOptions, OptionsError, RpcOptions};
+use std::time::Duration;
+
+use super::{ChannelOptions, ClientOptions, OptionsError, Rate, RpcOptions};
 use crate::channel::Channels;
 use crate::token::Verifier;
 
@@ -17,6 +19,8 @@ pub(super) fn client(client: &ClientOptions) -> Result<(), OptionsError> {
     }
     at_least_one("client.channel_limit", client.channel_limit)?;
     at_least_one("client.queue_max_size", client.queue_max_size)?;
+    rate("client.rate_limit.client_command.", client.command_rate)?;
+    rate("client.rate_limit.refusal.", client.refusal_rate)?;
     let skip_signature = client.insecure_skip_token_signature_verify;
     Verifier::new(&client.token, "client.token", skip_signature)?;
     if let Some(token) = &client.subscription_token {
@@ -32,6 +36,19 @@ pub(super) fn channel(channel: &ChannelOptions) -> Result<(), OptionsError> {
 pub(super) fn rpc(rpc: &RpcOptions) -> Result<(), OptionsError> {
     if rpc.ping && rpc.ping_method.is_empty() {
         return Err(OptionsError::value("rpc.ping.method", "", "the name of a method"));
+    }
+    Ok(())
+}
+
+/// `key` is what stands before `limit` and `interval`.
+pub(crate) fn rate(key: &str, rate: Rate) -> Result<(), OptionsError> {
+    if rate.limit > Rate::LIMIT_MAX {
+        let expected = format!("at most {}", Rate::LIMIT_MAX);
+        return Err(OptionsError::value(format!("{key}limit"), rate.limit, expected));
+    }
+    if rate.interval < Duration::from_secs(1) {
+        let found = format!("{:?}", rate.interval);
+        return Err(OptionsError::value(format!("{key}interval"), found, "at least 1s"));
     }
     Ok(())
 }

@@ -150,3 +150,24 @@ fn debug_output_hides_secrets() {
     let shown = format!("{token:?}");
     assert!(!shown.contains("first") && !shown.contains("second"), "{shown}");
 }
+
+#[test]
+fn rates_that_cannot_be_kept_are_refused_by_name() {
+    let rate = |limit, ms| Rate { limit, interval: Duration::from_millis(ms) };
+    assert_eq!(
+        error(|options| options.client.command_rate = rate(1_000_001, 1000)),
+        "client.rate_limit.client_command.limit is \"1000001\", expected at most 1000000"
+    );
+    assert_eq!(
+        error(|options| options.client.refusal_rate = rate(1, 999)),
+        "client.rate_limit.refusal.interval is \"999ms\", expected at least 1s"
+    );
+    assert_eq!(
+        error(|options| options.channel.without_namespace.publish_rate = rate(1, 0)),
+        "channel.without_namespace.publish_rate_interval is \"0ns\", expected at least 1s"
+    );
+    assert_eq!(
+        error(|options| options.channel.without_namespace.subscribe_rate = rate(1, 0)),
+        "channel.without_namespace.subscribe_rate_interval is \"0ns\", expected at least 1s"
+    );
+}

@@ -15,6 +15,7 @@ mod life;
 mod memory;
 mod model;
 mod publish;
+mod rates;
 mod recovery;
 mod route;
 mod script;

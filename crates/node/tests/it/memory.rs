@@ -76,6 +76,19 @@ fn a_position_costs_a_subscriber_nothing_and_its_channel_less_than_half_a_kiloby
 }
 
 #[test]
+fn rates_cost_a_connection_one_small_block() {
+    let limited = options(|options| {
+        options.client.command_rate.limit = 1000;
+        options.channel.without_namespace.subscribe_rate.limit = 1000;
+    });
+    let (with, without) = (
+        bytes_per_connection_with(limited, |_| "news".into()),
+        bytes_per_connection(|_| "news".into()),
+    );
+    assert!(with <= without + 80, "{with} bytes, {without} without rates");
+}
+
+#[test]
 fn a_forgotten_connection_leaves_nothing_behind_but_room() {
     let mut world = World::with_shards(options(|_| {}), 1);
     let round = |world: &mut World| {

@@ -34,6 +34,9 @@ const BYTES: Kind = integer(1, 0x4000_0000);
 const DELAY: Kind = duration(Duration::ZERO, DAY);
 /// Lifetimes of data, up to ten years.
 const LIFETIME: Kind = duration(Duration::ZERO, Duration::from_secs(87_600 * 3600));
+/// Limits of rates of connections, and the time in which one is used up.
+const RATE_LIMIT: Kind = integer(0, 1_000_000);
+const RATE_INTERVAL: Kind = duration(Duration::from_secs(1), DAY);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 const fn integer(min: u64, max: u64) -> Kind {

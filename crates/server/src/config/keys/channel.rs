@@ -5,7 +5,7 @@
 
 use fanwire_node::options::{CompressionPolicy, DataFormat, Namespace, RecoveryMode};
 
-use super::{COUNT, COUNT_FROM_1, LIFETIME, SWITCH, TEXT, integer};
+use super::{COUNT, COUNT_FROM_1, LIFETIME, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT, integer};
 use crate::config::Config;
 use crate::config::key::{Kind, Land, Value, rows};
 
@@ -43,6 +43,14 @@ rows! { NAMESPACE: Namespace;
         "Extends the publish permissions to the empty user.";
     "exclude_publisher", SWITCH, "false" => [exclude_publisher],
         "Fanwire only: a client that publishes does not get its own publication back, on the connection that published it.";
+    "publish_rate_limit", RATE_LIMIT, "0" => [publish_rate.limit],
+        "Fanwire only: most publishes of one connection in publish_rate_interval, 0 for no limit; further ones get 111.";
+    "publish_rate_interval", RATE_INTERVAL, "1s" => [publish_rate.interval],
+        "Fanwire only: the time in which publish_rate_limit comes back.";
+    "subscribe_rate_limit", RATE_LIMIT, "0" => [subscribe_rate.limit],
+        "Fanwire only: most subscribes of one connection in subscribe_rate_interval, 0 for no limit; further ones get 111 and SDKs try again.";
+    "subscribe_rate_interval", RATE_INTERVAL, "1s" => [subscribe_rate.interval],
+        "Fanwire only: the time in which subscribe_rate_limit comes back.";
     "allow_history_for_client", SWITCH, "false" => [allow_history_for_client],
         "Every client with a user id may read history.";
     "allow_history_for_subscriber", SWITCH, "false" => [allow_history_for_subscriber],

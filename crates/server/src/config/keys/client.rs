@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use fanwire_node::options::TokenOptions;
 
-use super::{COUNT, COUNT_FROM_1, DAY, DELAY, LIST, SECRET, SWITCH, TEXT, duration, integer};
+use super::{
+    COUNT, COUNT_FROM_1, DAY, DELAY, LIST, RATE_INTERVAL, RATE_LIMIT, SECRET, SWITCH, TEXT,
+    duration, integer,
+};
 use crate::config::Config;
 use crate::config::key::{Land, Value, rows};
 
@@ -40,6 +43,14 @@ rows! { CLIENT: Config;
         "Most connections of one user to this server, 0 for no limit; further ones get 3504.";
     "client.connection_rate_limit", COUNT, "0" => [client.connection_rate_limit],
         "Most new connections per second, 0 for no limit; further ones get 503.";
+    "client.rate_limit.client_command.limit", RATE_LIMIT, "0" => [node.client.command_rate.limit],
+        "Fanwire only: most commands of one connection in an interval, 0 for no limit; further ones get 111, except unsubscribe.";
+    "client.rate_limit.client_command.interval", RATE_INTERVAL, "1s" => [node.client.command_rate.interval],
+        "Fanwire only: that interval; the limit comes back evenly in it.";
+    "client.rate_limit.refusal.limit", RATE_LIMIT, "200" => [node.client.refusal_rate.limit],
+        "Fanwire only: most refusals with 111 of one connection in an interval, 0 for no limit; one more ends it with 3509.";
+    "client.rate_limit.refusal.interval", RATE_INTERVAL, "10s" => [node.client.refusal_rate.interval],
+        "Fanwire only: that interval.";
     "client.connect_include_server_time", SWITCH, "false" => [node.client.connect_include_server_time],
         "Adds the server's time to the answer to connect.";
     "client.allow_anonymous_connect_without_token", SWITCH, "false" => [node.client.allow_anonymous_connect_without_token],

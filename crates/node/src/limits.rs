@@ -1,0 +1,85 @@
+//! How often each connection may do something: token buckets for its commands, publishes and subscribes.
+//! In: who does what in which namespace, rates, `now` → out: allowed or not.
+//! Uses: options and times. Never: sessions, replies; what a refusal means to a client is decided in `command.rs`.
+//! Change here: what is remembered per connection. Which commands count is decided in `command.rs`.
+
+mod bucket;
+
+use smallvec::SmallVec;
+
+use crate::channel::NamespaceId;
+use crate::options::Rate;
+use bucket::Bucket;
+
+/// The buckets of the connections of one shard, by connection index.
+///
+/// Empty as long as no rate is limited; then a connection has a small block from its first command that counts.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    connections: Vec<Option<Box<Buckets>>>,
+}
+
+#[derive(Debug, Default)]
+struct Buckets {
+    commands: Bucket,
+    refusals: Bucket,
+    /// Those of limited namespaces that the connection used.
+    namespaces: SmallVec<[(NamespaceId, InNamespace, Bucket); 1]>,
+}
+
+/// What is limited per namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InNamespace {
+    Publish,
+    Subscribe,
+}
+
+impl Limits {
+    /// One command of a connection, `now` being nanoseconds since some beginning. Whether it is allowed.
+    pub(crate) fn take_command(&mut self, index: u32, rate: Rate, now: u64) -> bool {
+        rate.limit == 0 || self.buckets(index).commands.take(rate, now)
+    }
+
+    /// One refusal of the others. Whether the connection may stay.
+    pub(crate) fn take_refusal(&mut self, index: u32, rate: Rate, now: u64) -> bool {
+        rate.limit == 0 || self.buckets(index).refusals.take(rate, now)
+    }
+
+    /// One publish or subscribe in a namespace. Whether it is allowed.
+    pub(crate) fn take_in(
+        &mut self,
+        index: u32,
+        (namespace, what): (NamespaceId, InNamespace),
+        rate: Rate,
+        now: u64,
+    ) -> bool {
+        if rate.limit == 0 {
+            return true;
+        }
+        let buckets = &mut self.buckets(index).namespaces;
+        let known = buckets.iter().position(|(of, does, _)| (*of, *does) == (namespace, what));
+        let place = known.unwrap_or_else(|| {
+            buckets.push((namespace, what, Bucket::default()));
+            buckets.len() - 1
+        });
+        buckets[place].2.take(rate, now)
+    }
+
+    /// The connection is gone; the next one with its index begins anew.
+    pub(crate) fn forget(&mut self, index: u32) {
+        if let Some(buckets) = self.connections.get_mut(index as usize) {
+            *buckets = None;
+        }
+    }
+
+    fn buckets(&mut self, index: u32) -> &mut Buckets {
+        let index = index as usize;
+        if self.connections.len() <= index {
+            self.connections.resize_with(index + 1, || None);
+        }
+        self.connections[index].get_or_insert_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! A token bucket in eight bytes (the generic cell rate algorithm, ITU-T I.371).
+//! In: a rate, `now` → out: whether a token was there.
+//! Uses: whole numbers. Never: a clock, a timer; a bucket fills by arithmetic when it is looked at.
+//! Change here: the arithmetic of rates.
+
+use crate::options::Rate;
+
+/// Holds up to `limit` tokens and gets `limit` in an interval, evenly. Full at the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bucket {
+    /// When it is full again, in nanoseconds.
+    full_at: u64,
+}
+
+impl Bucket {
+    /// Takes a token, if there is one. `now` does not go backwards; `rate` has a limit and is the same in all calls.
+    pub(super) fn take(&mut self, rate: Rate, now: u64) -> bool {
+        let limit = u64::from(rate.limit);
+        let interval = u64::try_from(rate.interval.as_nanos()).unwrap_or(u64::MAX);
+        let per_token = interval / limit; // at least a microsecond, see `Rate::LIMIT_MAX`
+        let full_at = self.full_at.max(now).saturating_add(per_token);
+        let has_token = full_at - now <= per_token * limit;
+        if has_token {
+            self.full_at = full_at;
+        }
+        has_token
+    }
+}
+
+#[cfg(test)]
+mod tests;
