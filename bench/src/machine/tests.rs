@@ -3,6 +3,8 @@
 //! Uses `machine` only; asserts no speeds.
 //! Parsing of /proc belongs here.
 
+use std::process::{Command, Stdio};
+
 use super::*;
 
 #[test]
@@ -16,9 +18,14 @@ fn this_process_has_used_cpu_and_memory() {
 
 #[test]
 fn a_meter_divides_the_core_between_one_and_the_others() {
-    let meter = Meter::start(std::process::id(), 0).expect("this process runs");
-    let usage = meter.stop().expect("this process runs");
+    // Not this process: threads of other tests end meanwhile and take their time along.
+    let mut other =
+        Command::new("cat").stdin(Stdio::piped()).spawn().expect("every system has cat");
+    let meter = Meter::start(other.id(), 0).expect("it runs until its input ends");
+    let usage = meter.stop().expect("it still runs");
     assert!(usage.wall_seconds > 0.0 && usage.cpu_seconds >= 0.0 && usage.others_share >= 0.0);
+    drop(other.stdin.take());
+    assert!(other.wait().expect("it was started").success());
 }
 
 #[test]
