@@ -45,6 +45,10 @@ impl Api {
             Command::Broadcast(request) => self.broadcast(request).map(Outcome::Broadcast),
             Command::Unsubscribe(request) => self.unsubscribe(request).map(Outcome::Unsubscribe),
             Command::Disconnect(request) => self.disconnect(request).map(Outcome::Disconnect),
+            Command::Presence(request) => self.presence(request).map(Outcome::Presence),
+            Command::PresenceStats(request) => {
+                self.presence_stats(request).map(Outcome::PresenceStats)
+            }
             Command::History(request) => self.history(request).map(Outcome::History),
             Command::HistoryRemove(request) => {
                 self.history_remove(request).map(Outcome::HistoryRemove)

@@ -10,6 +10,8 @@ pub(crate) mod disconnect;
 pub(crate) mod history;
 pub(crate) mod history_remove;
 pub(crate) mod info;
+pub(crate) mod presence;
+pub(crate) mod presence_stats;
 pub(crate) mod publish;
 pub(crate) mod rpc;
 pub(crate) mod unsubscribe;
@@ -25,6 +27,8 @@ use disconnect::{DisconnectRequest, DisconnectResult};
 use history::{HistoryRequest, HistoryResult};
 use history_remove::{HistoryRemoveRequest, HistoryRemoveResult};
 use info::{InfoRequest, InfoResult};
+use presence::{PresenceRequest, PresenceResult};
+use presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 use publish::{PublishRequest, PublishResult};
 use rpc::{RpcRequest, RpcResult};
 use unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
@@ -102,6 +106,8 @@ pub enum Command {
     Broadcast(BroadcastRequest),
     Unsubscribe(UnsubscribeRequest),
     Disconnect(DisconnectRequest),
+    Presence(PresenceRequest),
+    PresenceStats(PresenceStatsRequest),
     History(HistoryRequest),
     HistoryRemove(HistoryRemoveRequest),
     Info(InfoRequest),
@@ -120,6 +126,8 @@ pub enum Outcome {
     Broadcast(BroadcastResult),
     Unsubscribe(UnsubscribeResult),
     Disconnect(DisconnectResult),
+    Presence(PresenceResult),
+    PresenceStats(PresenceStatsResult),
     History(HistoryResult),
     HistoryRemove(HistoryRemoveResult),
     Info(InfoResult),
@@ -138,6 +146,8 @@ impl<'de> DeserializeSeed<'de> for Method {
             Self::Broadcast => parameters(from, Command::Broadcast),
             Self::Unsubscribe => parameters(from, Command::Unsubscribe),
             Self::Disconnect => parameters(from, Command::Disconnect),
+            Self::Presence => parameters(from, Command::Presence),
+            Self::PresenceStats => parameters(from, Command::PresenceStats),
             Self::History => parameters(from, Command::History),
             Self::HistoryRemove => parameters(from, Command::HistoryRemove),
             Self::Info => parameters(from, Command::Info),

@@ -14,7 +14,9 @@ use regex::Regex;
 use crate::options::{ChannelOptions, Namespace};
 
 pub(crate) use build::compile;
-pub use permission::{SubscribeDecision, Who, check_data, may_publish, may_read_history};
+pub use permission::{
+    SubscribeDecision, Who, check_data, may_publish, may_read_history, may_see_presence,
+};
 
 /// The rules of all channels, compiled once; shared by every connection.
 #[derive(Debug)]

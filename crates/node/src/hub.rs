@@ -87,12 +87,15 @@ impl Hub {
         }
     }
 
-    /// Does what is due: pings, checks of positions, and the ends of stale, silent and expired connections and
-    /// subscriptions.
+    /// Does what is due: pings, renewals of presence, checks of positions, and the ends of stale, silent and expired
+    /// connections and subscriptions. To be called after the notices of the turn.
     pub fn advance(&mut self, now: Instant, out: &mut impl Outbox) {
         let moment = self.node.clock().moment(now);
         while let Some(index) = self.roster.pop_due(moment) {
             self.fire(index, moment, out);
+        }
+        while let Some(index) = self.roster.pop_renewal(moment) {
+            self.roster.renew_presence(&self.node, index, now);
         }
         while let Some(channel) = self.roster.pop_check(moment) {
             self.check_positions(channel, now, out);

@@ -7,6 +7,7 @@
 pub mod broker;
 pub mod channel;
 pub mod options;
+pub mod presence;
 pub mod token;
 
 mod broadcast;
@@ -38,4 +39,5 @@ pub use node::{Counts, Node, Page};
 pub use notice::{Inbox, Notice, ShardId, Target};
 pub use options::{Options, OptionsError};
 pub use outbox::Outbox;
+pub use presence::PresenceStats;
 pub use session::{ClientId, ConnectionKey, Hello};

@@ -1,13 +1,15 @@
 //! The node: what all shards and the server API share. A facade over registry, broker and the one door `deliver`.
 //! In: API verbs with values and `now` → out: `Notice`s in the inboxes of the shards, positions, counts.
-//! Uses: `registry`, `broker`, `deliver`, `channel`, `token`. Never: sockets, sessions, HTTP.
+//! Uses: `registry`, `broker`, `presence`, `deliver`, `channel`, `token`. Never: sockets, sessions, HTTP.
 //! Change here: verbs of the whole node. Per-connection behaviour lives in `hub/` and `command/`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use fanwire_protocol::{Disconnect, ErrorCode, Publication, StreamPosition, UnsubscribeCode};
+use fanwire_protocol::{
+    ClientInfo, Disconnect, ErrorCode, Publication, StreamPosition, UnsubscribeCode,
+};
 
 use crate::broadcast::Prepare;
 use crate::broker::{Broker, MemoryBroker, Position, PublishOptions, Query, Retention, Stretch};
@@ -17,13 +19,14 @@ use crate::deliver::{Deliver, Door};
 use crate::glob::Glob;
 use crate::notice::{Inbox, Notice, ShardId, Target};
 use crate::options::{Options, OptionsError};
+use crate::presence::{MemoryPresence, Presence, PresenceStats};
 use crate::registry::Registry;
 use crate::token::Verifier;
 
-/// One running node: options, channel rules, keys, registry and broker. No sockets; time comes with the calls.
+/// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time comes with the calls.
 ///
 /// Lock order, outermost first: a stripe of the memory broker, then the door's inbox list or a stripe of the registry,
-/// then the inbox of a shard.
+/// then the inbox of a shard. A stripe of the presence in memory is never held together with another lock.
 pub struct Node {
     options: Options,
     channels: Channels,
@@ -33,6 +36,7 @@ pub struct Node {
     registry: Arc<Registry>,
     door: Arc<Door>,
     broker: Arc<dyn Broker>,
+    presence: Arc<dyn Presence>,
 }
 
 /// A page of history, as clients and the server API ask for it (protocol §18).
@@ -97,6 +101,20 @@ impl Node {
         unix_ms: u64,
         make: impl FnOnce(Arc<dyn Deliver>) -> Arc<dyn Broker>,
     ) -> Result<Arc<Self>, OptionsError> {
+        Self::with_backends(options, now, unix_ms, make, Arc::new(MemoryPresence::new()))
+    }
+
+    /// [`with_broker`](Self::with_broker) with another place for presence.
+    ///
+    /// # Errors
+    /// The first option that cannot be used.
+    pub fn with_backends(
+        options: Options,
+        now: Instant,
+        unix_ms: u64,
+        make: impl FnOnce(Arc<dyn Deliver>) -> Arc<dyn Broker>,
+        presence: Arc<dyn Presence>,
+    ) -> Result<Arc<Self>, OptionsError> {
         options.validate()?;
         let client = &options.client;
         let skip_signature = client.insecure_skip_token_signature_verify;
@@ -114,6 +132,7 @@ impl Node {
             broker: make(Arc::clone(&door) as _),
             registry,
             door,
+            presence,
             options,
         }))
     }
@@ -188,9 +207,79 @@ impl Node {
         self.broker.remove_history(channel, now).map_err(|_| ErrorCode::INTERNAL)
     }
 
-    /// Lets the broker give memory back of what has expired. Worth a call a second.
+    /// Who is in a channel, for the server API.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name; 108 no presence there; 100 the store failed.
+    pub fn presence(&self, channel: &str, now: Instant) -> Result<Vec<Arc<ClientInfo>>, ErrorCode> {
+        self.keeps_presence(channel)?;
+        self.members(channel, now)
+    }
+
+    /// How many are in a channel, for the server API.
+    ///
+    /// # Errors
+    /// Those of [`presence`](Self::presence).
+    pub fn presence_stats(&self, channel: &str, now: Instant) -> Result<PresenceStats, ErrorCode> {
+        self.keeps_presence(channel)?;
+        self.member_stats(channel, now)
+    }
+
+    fn keeps_presence(&self, channel: &str) -> Result<(), ErrorCode> {
+        if self.channels.resolve(channel)?.presence {
+            Ok(())
+        } else {
+            Err(ErrorCode::NOT_AVAILABLE)
+        }
+    }
+
+    /// Who is in a channel, for those who may know.
+    ///
+    /// # Errors
+    /// 100 when the store failed.
+    pub(crate) fn members(
+        &self,
+        channel: &str,
+        now: Instant,
+    ) -> Result<Vec<Arc<ClientInfo>>, ErrorCode> {
+        self.presence.members(channel, now).map_err(|_| ErrorCode::INTERNAL)
+    }
+
+    /// How many are in a channel, for those who may know.
+    ///
+    /// # Errors
+    /// 100 when the store failed.
+    pub(crate) fn member_stats(
+        &self,
+        channel: &str,
+        now: Instant,
+    ) -> Result<PresenceStats, ErrorCode> {
+        self.presence.stats(channel, now).map_err(|_| ErrorCode::INTERNAL)
+    }
+
+    /// A client is in a channel, or is still there.
+    ///
+    /// # Errors
+    /// 100 when the store failed.
+    pub(crate) fn appear(
+        &self,
+        channel: &str,
+        info: ClientInfo,
+        now: Instant,
+    ) -> Result<(), ErrorCode> {
+        let ttl = self.options.client.presence_ttl;
+        self.presence.add(channel, info, ttl, now).map_err(|_| ErrorCode::INTERNAL)
+    }
+
+    /// A client left a channel. Where the store cannot be told, it stays until its time is over.
+    pub(crate) fn disappear(&self, channel: &str, client: &str) {
+        let _ = self.presence.remove(channel, client);
+    }
+
+    /// Lets broker and presence give memory back of what has expired. Worth a call a second.
     pub fn sweep(&self, now: Instant) {
         self.broker.sweep(now);
+        self.presence.sweep(now);
     }
 
     /// Publishes what has been checked already.

@@ -43,6 +43,10 @@ pub struct ClientOptions {
     pub recovery_max_publication_limit: usize,
     /// Positions of a channel that was silent for so long are compared with its stream; zero = never.
     pub channel_position_check_delay: Duration,
+    /// How often the presence of a connection is renewed, at least a second.
+    pub presence_update_interval: Duration,
+    /// How long a connection stays present without a renewal; longer than `presence_update_interval`.
+    pub presence_ttl: Duration,
     /// Channels per connection, at least 1.
     pub channel_limit: usize,
     /// Outgoing bytes per connection, at least 1; more → 3008.
@@ -149,6 +153,14 @@ pub struct Namespace {
     pub allow_history_for_subscriber: bool,
     /// Extends the two above to user "".
     pub allow_history_for_anonymous: bool,
+    /// Subscribers are present in their channel, for others to see.
+    pub presence: bool,
+    /// Every authenticated client may see who is present.
+    pub allow_presence_for_client: bool,
+    /// Every authenticated client that is subscribed may see who is present.
+    pub allow_presence_for_subscriber: bool,
+    /// Extends the two above to user "".
+    pub allow_presence_for_anonymous: bool,
     /// Publications kept per channel; 0 = no history, and then `history_ttl` is zero, too.
     pub history_size: usize,
     /// How long publications are kept after the last one, in whole seconds.
@@ -343,6 +355,8 @@ impl Default for ClientOptions {
             history_max_publication_limit: 300,
             recovery_max_publication_limit: 300,
             channel_position_check_delay: Duration::from_secs(40),
+            presence_update_interval: Duration::from_secs(27),
+            presence_ttl: Duration::from_secs(60),
             channel_limit: 128,
             queue_max_size: 1_048_576,
             user_connection_limit: 0,

@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fanwire_protocol::ErrorCode;
+
 use crate::broker::Position;
 use crate::clock::Moment;
 use crate::counters::HubCounters;
@@ -30,6 +32,8 @@ pub(crate) struct Roster {
     subscribers: Subscribers,
     users: Users,
     wheel: Wheel,
+    /// By connection index, for those that are present somewhere: when their presence is to be renewed.
+    renewals: Wheel,
     /// By index of the channel: when the positions of its subscribers are to be compared with the stream.
     checks: Wheel,
     counters: Arc<HubCounters>,
@@ -45,6 +49,7 @@ impl Roster {
             subscribers: Subscribers::default(),
             users: Users::default(),
             wheel: Wheel::new(),
+            renewals: Wheel::new(),
             checks: Wheel::new(),
             counters: Arc::default(),
             nobody: "".into(),
@@ -112,8 +117,9 @@ impl Roster {
         let own_place = session.subscriptions.len() as u32;
         let subscriber = Subscriber { connection: index, place: own_place };
         let (channel, place) = self.subscribers.add(name, subscriber, session.encoding);
-        let positioned = false;
-        session.subscriptions.push(Subscription { channel, place, server_side, positioned, terms });
+        let (positioned, present) = (false, false);
+        let subscription = Subscription { channel, place, server_side, positioned, present, terms };
+        session.subscriptions.push(subscription);
         self.counters.subscriptions.add(1);
         own_place as usize
     }
@@ -150,6 +156,49 @@ impl Roster {
         }
     }
 
+    /// The session is present in the channel of the subscription at `place` from now on, and its presence is renewed.
+    ///
+    /// # Errors
+    /// 100 when the store of presence failed; the session is not present then.
+    pub(crate) fn appear(
+        &mut self,
+        node: &Node,
+        index: u32,
+        place: usize,
+        now: Instant,
+    ) -> Result<(), ErrorCode> {
+        let session = self.sessions[index as usize].as_mut().expect(LIVES);
+        let is_first = !session.subscriptions.iter().any(|subscription| subscription.present);
+        let subscription = &session.subscriptions[place];
+        debug_assert!(!subscription.present, "present already");
+        let channel = &self.subscribers.audience(subscription.channel).channel;
+        node.appear(channel, session.client_info(Some(subscription)), now)?;
+        session.subscriptions[place].present = true;
+        if is_first {
+            // Those that came at one moment are not renewed at one moment.
+            let interval = node.options().client.presence_update_interval;
+            let first = interval.mul_f64(rand::random_range(0.5..1.0));
+            self.renewals.set(index, node.clock().moment(now).after(first));
+        }
+        Ok(())
+    }
+
+    /// Renews the presence of a session everywhere it is present, and sees to it that this goes on.
+    pub(crate) fn renew_presence(&mut self, node: &Node, index: u32, now: Instant) {
+        let Some(session) = self.at(index) else { return };
+        let mut is_present = false;
+        for subscription in session.subscriptions.iter().filter(|one| one.present) {
+            is_present = true;
+            let channel = &self.subscribers.audience(subscription.channel).channel;
+            // Where the store failed it is asked again at the next renewal.
+            let _ = node.appear(channel, session.client_info(Some(subscription)), now);
+        }
+        if is_present {
+            let interval = node.options().client.presence_update_interval;
+            self.renewals.set(index, node.clock().moment(now).after(interval));
+        }
+    }
+
     /// Ends the subscription at `place` of a session. The session's last subscription takes its place.
     pub(crate) fn leave(&mut self, node: &Node, index: u32, place: usize) -> Arc<str> {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
@@ -166,6 +215,10 @@ impl Roster {
             let other = self.expect_session(moved.connection);
             other.subscriptions[moved.place as usize].place = ended.place;
         }
+        if ended.present {
+            let client = self.expect_session(index).client();
+            node.disappear(&channel, &client);
+        }
         node.leave(&channel, self.shard);
         self.counters.subscriptions.subtract(1);
         channel
@@ -179,6 +232,7 @@ impl Roster {
         }
         self.wheel.clear(key.index);
         self.limits.forget(key.index);
+        self.renewals.clear(key.index);
         let session = self.sessions[key.index as usize].take().expect(LIVES);
         self.counters.sessions.subtract(1);
         if session.phase == Phase::Connected {
@@ -222,8 +276,13 @@ impl Roster {
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Moment> {
-        let (sessions, checks) = (self.wheel.next_deadline(), self.checks.next_deadline());
-        sessions.into_iter().chain(checks).min()
+        let wheels = [&self.wheel, &self.renewals, &self.checks];
+        wheels.into_iter().filter_map(Wheel::next_deadline).min()
+    }
+
+    /// The next session whose presence is to be renewed.
+    pub(crate) fn pop_renewal(&mut self, now: Moment) -> Option<u32> {
+        self.renewals.pop(now)
     }
 
     /// The next channel whose positions are to be checked.

@@ -98,6 +98,8 @@ pub(crate) struct Subscription {
     pub(crate) server_side: bool,
     /// It loses its place when it misses something; the channel's `Watch` knows where it is.
     pub(crate) positioned: bool,
+    /// The session is in the presence of the channel.
+    pub(crate) present: bool,
     /// Only when a token said something.
     pub(crate) terms: Option<Box<Terms>>,
 }

@@ -41,6 +41,8 @@ impl Serialize for Bare<'_> {
             Outcome::Broadcast(result) => result.serialize(to),
             Outcome::Unsubscribe(result) => result.serialize(to),
             Outcome::Disconnect(result) => result.serialize(to),
+            Outcome::Presence(result) => result.serialize(to),
+            Outcome::PresenceStats(result) => result.serialize(to),
             Outcome::History(result) => result.serialize(to),
             Outcome::HistoryRemove(result) => result.serialize(to),
             Outcome::Info(result) => result.serialize(to),

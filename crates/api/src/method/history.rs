@@ -66,16 +66,16 @@ pub struct StoredPublication {
     pub b64data: String,
     /// Who published, when it was a client.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub info: Option<Publisher>,
+    pub info: Option<Client>,
     /// From 1.
     pub offset: u64,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
 }
 
-/// The client that published; what it is called is left out when that is not JSON.
+/// A client that published or is present; `conn_info` and `chan_info` are left out when they are not JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Publisher {
+pub struct Client {
     pub user: String,
     pub client: String,
     #[serde(serialize_with = "in_place", skip_serializing_if = "Bytes::is_empty")]
@@ -120,7 +120,7 @@ impl From<Publication> for StoredPublication {
     }
 }
 
-impl From<ClientInfo> for Publisher {
+impl From<ClientInfo> for Client {
     fn from(info: ClientInfo) -> Self {
         let ClientInfo { user, client, conn_info, chan_info } = info;
         let embeddable =

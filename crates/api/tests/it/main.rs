@@ -11,6 +11,7 @@ mod error_modes;
 mod history;
 mod legacy;
 mod malformed;
+mod presence;
 mod replies;
 mod room;
 mod steering;

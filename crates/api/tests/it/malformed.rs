@@ -67,6 +67,8 @@ async fn wrong_types_get_400() {
         ("info", "[]"),
         ("info", "{"),
         ("presence", "{"),
+        ("presence", r#"{"channel":1}"#),
+        ("presence_stats", r#"{"channel":{}}"#),
         ("batch", r#"{"commands":{}}"#),
         ("batch", r#"{"commands":[1]}"#),
         ("batch", r#"{"commands":[[]]}"#),

@@ -127,8 +127,6 @@ async fn rpc_knows_no_function() {
 async fn methods_that_are_not_built_yet_answer_108_in_the_mode_of_the_request() {
     let names = [
         "subscribe",
-        "presence",
-        "presence_stats",
         "refresh",
         "map_publish",
         "map_remove",

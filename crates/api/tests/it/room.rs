@@ -135,6 +135,7 @@ fn node_options() -> Options {
             history_ttl: Duration::from_secs(60),
             ..namespace("kept", DataFormat::Binary)
         },
+        Namespace { presence: true, ..namespace("here", DataFormat::Unset) },
     ];
     options
 }

@@ -1,4 +1,4 @@
-//! Who may subscribe, publish and read history (the rules of Centrifugo v6), and what data may be (client protocol §16).
+//! Who may subscribe, publish, read history and see who is there (the rules of Centrifugo v6), and what data may be (client protocol §16).
 //! In: who asks, the namespace, the name → out: a decision or the error code of the reply.
 //! May use: fanwire-protocol. Pure functions; never looks into tokens or at the state of a connection.
 //! Order of the rules is changed here; how names are read lives in `channel.rs`, tokens in `token.rs`.
@@ -89,6 +89,26 @@ pub fn may_read_history(
     let for_role = namespace.allow_history_for_client
         || (namespace.allow_history_for_subscriber && subscribed);
     if for_role && who.passes(namespace.allow_history_for_anonymous) || who.insecure {
+        return Ok(());
+    }
+    Err(ErrorCode::PERMISSION_DENIED)
+}
+
+/// Whether a client may see who is present in a channel of this namespace; `subscribed` = it is subscribed to that channel.
+///
+/// # Errors
+/// 108 where there is no presence, else 103.
+pub fn may_see_presence(
+    who: Who<'_>,
+    namespace: &Namespace,
+    subscribed: bool,
+) -> Result<(), ErrorCode> {
+    if !namespace.presence {
+        return Err(ErrorCode::NOT_AVAILABLE);
+    }
+    let for_role = namespace.allow_presence_for_client
+        || (namespace.allow_presence_for_subscriber && subscribed);
+    if for_role && who.passes(namespace.allow_presence_for_anonymous) || who.insecure {
         return Ok(());
     }
     Err(ErrorCode::PERMISSION_DENIED)

@@ -19,7 +19,7 @@ use super::lifetime::Lifetime;
 use super::{Answer, Refusal, Turn};
 use crate::channel::{SubscribeDecision, Who};
 use crate::session::{NO_EXPIRY, Terms};
-use crate::token::ChannelGrant;
+use crate::token::{ChannelGrant, Overrides};
 
 /// Everything that can be refused is refused before the session is connected; channels entered until then are left again.
 pub(super) fn handle(turn: &mut Turn<'_>, request: ConnectRequest) -> Answer {
@@ -27,10 +27,12 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: ConnectRequest) -> Answer {
     let lifetime = Lifetime::of(turn, expire_at)?;
     let grants_hash = credentials::hash(&channels);
     let channels = server_side_channels(turn, &user, channels, &request.subs)?;
+    let overrides: Vec<_> = channels.values().map(|grant| grant.overrides).collect();
     let subs = enter_all(turn, channels, &request.subs)?;
     let user = turn.node.enter(&user).ok_or(Disconnect::CONNECTION_LIMIT)?;
     admit(turn, user, info, lifetime, grants_hash);
     turn.roster.schedule(turn.node, turn.key.index);
+    appear(turn, subs.keys().zip(overrides))?;
     Ok(Reply { connect: Some(result(turn, lifetime, subs)), ..Reply::default() })
 }
 
@@ -117,6 +119,20 @@ fn enter_one(
     };
     let entered = enter::enter(turn, namespace, entry)?;
     Ok(SubscribeResult { data: grant.data, ..entered })
+}
+
+/// Makes the connection, which has a name by now, present in the channels it entered.
+fn appear<'a>(
+    turn: &mut Turn<'_>,
+    entered: impl Iterator<Item = (&'a String, Overrides)>,
+) -> Result<(), Disconnect> {
+    for (channel, overrides) in entered {
+        let namespace = turn.node.rules().resolve(channel);
+        let appeared =
+            namespace.and_then(|namespace| enter::appear(turn, channel, namespace, overrides));
+        appeared.map_err(|_| Disconnect::SERVER_ERROR)?; // too late for an error: it is connected
+    }
+    Ok(())
 }
 
 fn result(

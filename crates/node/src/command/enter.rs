@@ -1,6 +1,6 @@
 //! How a session enters a channel (protocol §8, §9), for `subscribe` and the server-side subscriptions of `connect` alike.
 //! In: a channel that may be entered, what the client wishes → out: a subscription and its result, or neither.
-//! Uses: the roster, the broker through the node, `recovery`. Never: asks who may enter.
+//! Uses: the roster, broker and presence through the node, `recovery`. Never: asks who may enter.
 //! Change here: the order of entering, and what a subscribe result says about positions. Checks live in the commands.
 
 use fanwire_protocol::{ErrorCode, SubscribeRequest, SubscribeResult};
@@ -89,6 +89,26 @@ pub(super) fn enter(
             Err(error)
         }
     }
+}
+
+/// Makes the client present in the channel it has just entered, if the namespace or its token says so.
+///
+/// # Errors
+/// 100 when the store of presence failed. The subscription is gone then.
+pub(super) fn appear(
+    turn: &mut Turn<'_>,
+    channel: &str,
+    namespace: &Namespace,
+    overrides: Overrides,
+) -> Result<(), ErrorCode> {
+    let is_wanted = overrides.presence.unwrap_or(namespace.presence);
+    let Some(place) = turn.place_of(channel).filter(|_| is_wanted) else { return Ok(()) };
+    let (node, index) = (turn.node, turn.key.index);
+    let appeared = turn.roster.appear(node, index, place, turn.now);
+    if appeared.is_err() {
+        turn.roster.leave(node, index, place);
+    }
+    appeared
 }
 
 /// The top of the stream, and what the result says about it and about what was missed.

@@ -1,14 +1,20 @@
-//! The `presence` command (protocol §17), whose feature is not there yet: 108 in every channel.
-//! In: a PresenceRequest → out: 102 or 107 for an impossible channel, else 108 (not available), as where the option is off.
-//! Uses: channel rules. Never: state.
-//! Change here: everything about presence, once channels keep it.
+//! The `presence` command (protocol §17): who is in a channel.
+//! In: a PresenceRequest → out: a PresenceResult, or why not.
+//! Uses: channel rules, presence through the node. Never: subscriptions, except to see whether there is one.
+//! Change here: order of the checks. Who is where is kept behind `crate::presence`.
 
-use fanwire_protocol::{ErrorCode, PresenceRequest};
+use fanwire_protocol::{PresenceRequest, PresenceResult, Reply};
 
 use super::{Answer, Turn, named};
+use crate::channel::may_see_presence;
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceRequest) -> Answer {
-    named(&request.channel)?;
-    turn.node.rules().resolve(&request.channel)?;
-    Err(ErrorCode::NOT_AVAILABLE.into())
+    let channel = request.channel;
+    named(&channel)?;
+    let namespace = turn.node.rules().resolve(&channel)?;
+    may_see_presence(turn.who(), namespace, turn.place_of(&channel).is_some())?;
+    let members = turn.node.members(&channel, turn.now)?;
+    let presence =
+        (members.iter()).map(|info| (info.client.clone(), info.as_ref().clone())).collect();
+    Ok(Reply { presence: Some(PresenceResult { presence }), ..Reply::default() })
 }

@@ -1,14 +1,21 @@
-//! The `presence_stats` command (protocol §17), whose feature is not there yet: 108 in every channel.
-//! In: a PresenceStatsRequest → out: 102 or 107 for an impossible channel, else 108 (not available), as where the option is off.
-//! Uses: channel rules. Never: state.
-//! Change here: everything about presence_stats, once channels keep it.
+//! The `presence_stats` command (protocol §17): how many are in a channel.
+//! In: a PresenceStatsRequest → out: a PresenceStatsResult, or why not.
+//! Uses: channel rules, presence through the node. Never: subscriptions, except to see whether there is one.
+//! Change here: order of the checks. Who is where is kept behind `crate::presence`.
 
-use fanwire_protocol::{ErrorCode, PresenceStatsRequest};
+use fanwire_protocol::{PresenceStatsRequest, PresenceStatsResult, Reply};
 
 use super::{Answer, Turn, named};
+use crate::channel::may_see_presence;
+use crate::presence::PresenceStats;
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceStatsRequest) -> Answer {
-    named(&request.channel)?;
-    turn.node.rules().resolve(&request.channel)?;
-    Err(ErrorCode::NOT_AVAILABLE.into())
+    let channel = request.channel;
+    named(&channel)?;
+    let namespace = turn.node.rules().resolve(&channel)?;
+    may_see_presence(turn.who(), namespace, turn.place_of(&channel).is_some())?;
+    let PresenceStats { clients, users } = turn.node.member_stats(&channel, turn.now)?;
+    let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
+    let stats = PresenceStatsResult { num_clients: count(clients), num_users: count(users) };
+    Ok(Reply { presence_stats: Some(stats), ..Reply::default() })
 }

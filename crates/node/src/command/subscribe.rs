@@ -33,6 +33,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Answer {
         only_recovered: request.flag & ONLY_RECOVERED != 0,
     };
     let entered = enter::enter(turn, namespace, entry)?;
+    enter::appear(turn, &request.channel, namespace, permit.overrides)?;
     if lifetime.expires() {
         turn.roster.schedule(turn.node, turn.key.index);
     }

@@ -17,6 +17,7 @@ pub(super) fn client(client: &ClientOptions) -> Result<(), OptionsError> {
             format!("less than client.ping_interval ({:?})", client.ping_interval),
         ));
     }
+    presence(client)?;
     at_least_one("client.channel_limit", client.channel_limit)?;
     at_least_one("client.queue_max_size", client.queue_max_size)?;
     rate("client.rate_limit.client_command.", client.command_rate)?;
@@ -28,6 +29,29 @@ pub(super) fn client(client: &ClientOptions) -> Result<(), OptionsError> {
     }
     Ok(())
 }
+
+/// Members that are not renewed in time would come and go.
+fn presence(client: &ClientOptions) -> Result<(), OptionsError> {
+    let (interval, ttl) = (client.presence_update_interval, client.presence_ttl);
+    if interval < PRESENCE_UPDATE_INTERVAL_MIN {
+        return Err(OptionsError::value(
+            "client.presence_update_interval",
+            format_args!("{interval:?}"),
+            format!("at least {PRESENCE_UPDATE_INTERVAL_MIN:?}"),
+        ));
+    }
+    if ttl <= interval {
+        return Err(OptionsError::value(
+            "client.presence_ttl",
+            format_args!("{ttl:?}"),
+            format!("more than client.presence_update_interval ({interval:?})"),
+        ));
+    }
+    Ok(())
+}
+
+/// Every renewal of every connection is work for its shard.
+const PRESENCE_UPDATE_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 pub(super) fn channel(channel: &ChannelOptions) -> Result<(), OptionsError> {
     Channels::new(channel).map(drop)

@@ -141,6 +141,18 @@ fn context_is_the_default_where_every_publisher_may_read() {
 }
 
 #[test]
+fn presence_must_be_renewed_before_it_ends() {
+    let times = |interval: u64, ttl: u64| {
+        error(|options| {
+            options.client.presence_update_interval = Duration::from_millis(interval);
+            options.client.presence_ttl = Duration::from_millis(ttl);
+        })
+    };
+    assert!(times(60_000, 60_000).starts_with("client.presence_ttl"), "{}", times(60_000, 60_000));
+    assert!(times(999, 60_000).starts_with("client.presence_update_interval"), "{}", times(999, 1));
+}
+
+#[test]
 fn debug_output_hides_secrets() {
     let token = TokenOptions {
         hmac_secret_key: "first secret".to_owned(),

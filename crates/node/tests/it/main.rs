@@ -14,6 +14,7 @@ mod hostile;
 mod life;
 mod memory;
 mod model;
+mod presence;
 mod publish;
 mod rates;
 mod recovery;

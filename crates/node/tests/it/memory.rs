@@ -10,6 +10,7 @@ use fanwire_node::{Broadcast, ClientId, ConnectionKey, Hello, Options, Outbox, P
 use fanwire_protocol::{Disconnect, Encoding, Publication};
 
 use crate::history::with_history;
+use crate::presence::with_presence;
 use crate::script::hello;
 use crate::world::{Record, World, options, protobuf};
 
@@ -86,6 +87,16 @@ fn rates_cost_a_connection_one_small_block() {
         bytes_per_connection(|_| "news".into()),
     );
     assert!(with <= without + 80, "{with} bytes, {without} without rates");
+}
+
+#[test]
+fn presence_costs_its_members_half_a_kilobyte_and_others_nothing() {
+    let (with, without) = (
+        bytes_per_connection_with(with_presence(|_| {}), |_| "news".into()),
+        bytes_per_connection(|_| "news".into()),
+    );
+    assert!(with <= without + 512, "{with} bytes, {without} without presence");
+    assert!(without <= 512, "{without} bytes without presence");
 }
 
 #[test]

@@ -79,6 +79,31 @@ fn publish_follows_the_matrix() {
 }
 
 #[test]
+fn presence_follows_the_same_matrix_where_there_is_any() {
+    let flags = [false, true];
+    for bits in 0..16 {
+        let flag = |bit: u32| flags[bits >> bit & 1];
+        let (client, subscriber, anonymous, subscribed) = (flag(0), flag(1), flag(2), flag(3));
+        let mut namespace = Namespace {
+            presence: true,
+            allow_presence_for_client: client,
+            allow_presence_for_subscriber: subscriber,
+            allow_presence_for_anonymous: anonymous,
+            ..Namespace::default()
+        };
+        let role = client || (subscriber && subscribed);
+        let decide = |namespace: &Namespace| {
+            [ANONYMOUS, ADA, INSECURE].map(|who| may_see_presence(who, namespace, subscribed))
+        };
+        let expect = [role && anonymous, role, true]
+            .map(|may| if may { Ok(()) } else { Err(ErrorCode::PERMISSION_DENIED) });
+        assert_eq!(decide(&namespace), expect, "subscribed {subscribed}, {namespace:?}");
+        namespace.presence = false;
+        assert_eq!(decide(&namespace), [Err(ErrorCode::NOT_AVAILABLE); 3]);
+    }
+}
+
+#[test]
 fn refused_publish_gets_103() {
     let refused = may_publish(ADA, &Namespace::default(), true);
     assert_eq!(refused, Err(ErrorCode::PERMISSION_DENIED));

@@ -57,6 +57,14 @@ rows! { NAMESPACE: Namespace;
         "Every subscriber of the channel may read its history.";
     "allow_history_for_anonymous", SWITCH, "false" => [allow_history_for_anonymous],
         "Extends the history permissions to the empty user.";
+    "presence", SWITCH, "false" => [presence],
+        "Subscribers are present in the channel, and those who may can see them.";
+    "allow_presence_for_client", SWITCH, "false" => [allow_presence_for_client],
+        "Every client with a user id may see who is present.";
+    "allow_presence_for_subscriber", SWITCH, "false" => [allow_presence_for_subscriber],
+        "Every subscriber of the channel may see who is present.";
+    "allow_presence_for_anonymous", SWITCH, "false" => [allow_presence_for_anonymous],
+        "Extends the presence permissions to the empty user.";
     "force_recovery", SWITCH, "false" => [force_recovery],
         "Every subscriber can recover missed publications; needs history_size and history_ttl.";
     "allow_recovery", SWITCH, "false" => [allow_recovery],

@@ -33,6 +33,10 @@ rows! { CLIENT: Config;
         "Most publications of one recovery, 0 for no limit; a client that missed more is told that it was not recovered.";
     "client.channel_position_check_delay", DELAY, "40s" => [node.client.channel_position_check_delay],
         "Silence of a channel after which the positions of its subscribers are compared with its history; 0s for never.";
+    "client.presence_update_interval", duration(Duration::from_secs(1), DAY), "27s" => [node.client.presence_update_interval],
+        "How often the presence of a connection is renewed.";
+    "client.presence_ttl", duration(Duration::from_secs(1), DAY), "60s" => [node.client.presence_ttl],
+        "Fanwire only: how long a connection stays present without a renewal; must be longer than client.presence_update_interval.";
     "client.channel_limit", COUNT_FROM_1, "128" => [node.client.channel_limit],
         "Most channels of one connection.";
     "client.queue_max_size", COUNT_FROM_1, "1048576" => [node.client.queue_max_size],

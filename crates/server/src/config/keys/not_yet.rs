@@ -32,7 +32,7 @@ not_yet! { NOT_YET;
     "broker.redisnats", BLOCK, "", Feature, "Settings of the broker that joins Redis and NATS.";
     "broker.postgres", BLOCK, "", Feature, "Settings of the PostgreSQL broker.";
     "presence_manager.enabled", SWITCH, "false", Tuning, "Chooses a place for presence apart from the engine.";
-    "presence_manager.type", Kind::Choice(&["memory", "redis"]), "memory", Tuning, "Where presence is kept; there is no presence yet.";
+    "presence_manager.type", Kind::Choice(&["memory", "redis"]), "memory", Tuning, "Where presence is kept; Fanwire keeps it in memory.";
     "presence_manager.redis", BLOCK, "", Feature, "Settings of presence in Redis.";
     "map_broker", BLOCK, "", Feature, "Broker of map subscriptions.";
     "controller", BLOCK, "", Feature, "How several servers find each other.";
@@ -40,7 +40,6 @@ not_yet! { NOT_YET;
     "proxies", OBJECTS, "", Feature, "Named event proxies; the backend is not asked.";
     "consumers", OBJECTS, "", Feature, "Consumers of message queues; nothing is consumed.";
 
-    "client.presence_update_interval", DELAY, "27s", Tuning, "How often presence is renewed.";
     "client.concurrency", COUNT, "0", Tuning, "Commands of one connection at a time; Fanwire answers them in order.";
     "client.channel_position_max_time_lag", DELAY, "0s", Tuning, "Lag after which a position counts as lost.";
     "client.subscribe_to_user_personal_channel.enabled", SWITCH, "false", Feature, "Subscribes every user to a channel of his own.";
@@ -153,15 +152,11 @@ not_yet! { NOT_YET;
 }
 
 not_yet! { NAMESPACE_NOT_YET;
-    "presence", SWITCH, "false", Feature, "Presence; clients get error 108.";
     "join_leave", SWITCH, "false", Feature, "Join and leave pushes.";
     "force_push_join_leave", SWITCH, "false", Feature, "Join and leave pushes for all subscribers.";
     "allowed_delta_types", LIST, "", Feature, "Delta compression of publications.";
     "delta_publish", SWITCH, "false", Feature, "Delta compression of every publication.";
     "allow_tags_filter", SWITCH, "false", Feature, "Filters of subscribers on tags.";
-    "allow_presence_for_client", SWITCH, "false", Feature, "Presence for every client with a user id.";
-    "allow_presence_for_subscriber", SWITCH, "false", Feature, "Presence for subscribers.";
-    "allow_presence_for_anonymous", SWITCH, "false", Feature, "Presence for the empty user.";
     "subscribe_proxy_enabled", SWITCH, "false", Refused, "Asks the backend at subscribe; its decision would be skipped.";
     "subscribe_proxy_name", TEXT, "default", Tuning, "Proxy that is asked at subscribe.";
     "publish_proxy_enabled", SWITCH, "false", Refused, "Asks the backend at publish; its decision would be skipped.";

@@ -1,0 +1,70 @@
+//! presence and presence_stats: whole replies, with client ids read as their users.
+//! In: bodies. Out: replies as text.
+//! Uses the test bench, whose namespace `here` keeps presence.
+//! How presence follows subscriptions is tested in the node.
+
+use serde_json::Value;
+
+use crate::room::{Room, ok};
+
+async fn check(room: &Room, method: &str, body: &str, expect: &str) {
+    let answer = room.post(&format!("/api/{method}"), body.to_owned()).await;
+    assert_eq!(answer, ok(expect), "{method} {body}");
+}
+
+#[tokio::test]
+async fn who_is_there_is_told_by_client_id() {
+    let mut room = Room::new();
+    for (index, user) in ["ada", "bob", "ada"].into_iter().enumerate() {
+        room.subscriber(index as u32, user, &["here:a", "chat:a"]);
+    }
+    let answer = room.post("/api/presence", r#"{"channel":"here:a"}"#).await;
+    let reply: Value = serde_json::from_str(&answer.body).expect("JSON");
+    let presence = reply["result"]["presence"].as_object().expect("an object");
+    assert_eq!(presence.len(), 3);
+    let mut users: Vec<_> = presence.values().map(|info| info["user"].clone()).collect();
+    users.sort_by_key(Value::to_string);
+    assert_eq!(users, ["ada", "ada", "bob"]);
+    for (client, info) in presence {
+        let fields: Vec<_> = info.as_object().expect("an object").keys().collect();
+        assert_eq!(fields, ["client", "user"]);
+        assert_eq!(info["client"], client.as_str());
+    }
+    let stats = r#"{"result":{"num_clients":3,"num_users":2}}"#;
+    check(&room, "presence_stats", r#"{"channel":"here:a"}"#, stats).await;
+}
+
+#[tokio::test]
+async fn nobody_is_an_empty_object_and_zeros() {
+    let room = Room::new();
+    check(&room, "presence", r#"{"channel":"here:b"}"#, r#"{"result":{"presence":{}}}"#).await;
+    let zeros = r#"{"result":{"num_clients":0,"num_users":0}}"#;
+    check(&room, "presence_stats", r#"{"channel":"here:b","limit":1}"#, zeros).await;
+    let batch = concat!(
+        r#"{"commands":[{"presence":{"channel":"here:b"}},{"presence":{"channel":"a"}},"#,
+        r#"{"presence_stats":{"channel":"here:b"}}]}"#,
+    );
+    let replies = concat!(
+        r#"{"replies":[{"presence":{"presence":{}}},"#,
+        r#"{"error":{"code":108,"message":"not available"}},"#,
+        r#"{"presence_stats":{"num_clients":0,"num_users":0}}]}"#,
+    );
+    check(&room, "batch", batch, replies).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_with_its_code() {
+    let room = Room::new();
+    let rows = [
+        ("{}", 107, "bad request"),
+        (r#"{"channel":""}"#, 107, "bad request"),
+        (r#"{"channel":"nowhere:a"}"#, 102, "unknown channel"),
+        (r#"{"channel":"chat:a"}"#, 108, "not available"),
+    ];
+    for method in ["presence", "presence_stats"] {
+        for (body, code, message) in rows {
+            let error = format!(r#"{{"error":{{"code":{code},"message":"{message}"}}}}"#);
+            check(&room, method, body, &error).await;
+        }
+    }
+}

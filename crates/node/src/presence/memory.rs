@@ -1,0 +1,107 @@
+//! Presence of a node that stands alone: the members of each channel in memory, under a lock per channel stripe.
+//! In: members that come, are renewed and go, on any thread → out: shared members, counts.
+//! Uses: striped locks. Never: clocks (time is a parameter).
+//! Change here: locks and sweeping. The members of one channel live in `memory/crowd.rs`.
+
+mod crowd;
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use fanwire_protocol::ClientInfo;
+use hashbrown::{DefaultHashBuilder, HashMap};
+use parking_lot::Mutex;
+
+use super::{Presence, PresenceStats};
+use crate::broker::BrokerError;
+use crowd::Crowd;
+
+/// Bounded by the subscriptions of the node: no member is there without one, and no channel without members.
+pub struct MemoryPresence {
+    hasher: DefaultHashBuilder,
+    stripes: Box<[Mutex<Stripe>]>,
+    /// The stripe that is swept next.
+    hand: AtomicUsize,
+}
+
+type Stripe = HashMap<Box<str>, Crowd>;
+
+impl MemoryPresence {
+    /// Nobody is anywhere.
+    pub fn new() -> Self {
+        Self {
+            hasher: DefaultHashBuilder::default(),
+            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            hand: AtomicUsize::new(0),
+        }
+    }
+
+    fn stripe(&self, channel: &str) -> &Mutex<Stripe> {
+        &self.stripes[self.hasher.hash_one(channel) as usize % STRIPES]
+    }
+
+    /// What `look` sees in the crowd of a channel without those whose time is over; nothing where nobody is.
+    fn see<T: Default>(&self, channel: &str, now: Instant, look: impl FnOnce(&Crowd) -> T) -> T {
+        let mut stripe = self.stripe(channel).lock();
+        let Some(crowd) = stripe.get_mut(channel) else { return T::default() };
+        crowd.expire(now);
+        look(crowd)
+    }
+}
+
+impl Default for MemoryPresence {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Presence for MemoryPresence {
+    fn add(
+        &self,
+        channel: &str,
+        info: ClientInfo,
+        ttl: Duration,
+        now: Instant,
+    ) -> Result<(), BrokerError> {
+        let mut stripe = self.stripe(channel).lock();
+        stripe.entry_ref(channel).or_default().add(info, now + ttl);
+        Ok(())
+    }
+
+    fn remove(&self, channel: &str, client: &str) -> Result<(), BrokerError> {
+        let mut stripe = self.stripe(channel).lock();
+        if let Some(crowd) = stripe.get_mut(channel) {
+            crowd.remove(client);
+            if crowd.is_empty() {
+                stripe.remove(channel);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ten thousand members are ten thousand counted references under the lock; texts are not copied.
+    fn members(&self, channel: &str, now: Instant) -> Result<Vec<Arc<ClientInfo>>, BrokerError> {
+        Ok(self.see(channel, now, |crowd| crowd.members().cloned().collect()))
+    }
+
+    fn stats(&self, channel: &str, now: Instant) -> Result<PresenceStats, BrokerError> {
+        Ok(self.see(channel, now, Crowd::stats))
+    }
+
+    /// One stripe per call, so that 64 calls see every channel.
+    fn sweep(&self, now: Instant) {
+        let stripe = self.hand.fetch_add(1, Relaxed) % STRIPES;
+        self.stripes[stripe].lock().retain(|_, crowd| {
+            crowd.expire(now);
+            !crowd.is_empty()
+        });
+    }
+}
+
+/// Locks; calls about channels of one stripe wait for each other.
+const STRIPES: usize = 64;
+
+#[cfg(test)]
+mod tests;
