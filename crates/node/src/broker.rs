@@ -12,7 +12,9 @@ pub mod conformance;
 
 use std::time::{Duration, Instant};
 
-use fanwire_protocol::Publication;
+use fanwire_protocol::{ClientInfo, Publication};
+
+use crate::announcement::Change;
 
 use crate::session::ClientId;
 
@@ -67,6 +69,13 @@ pub trait Broker: Send + Sync {
         retention: Retention,
         now: Instant,
     ) -> Result<Stretch, BrokerError>;
+
+    /// Tells the subscribers of a channel that want to know who came or went, in one order with its publications. Nothing
+    /// is stored.
+    ///
+    /// # Errors
+    /// [`BrokerError::Unavailable`] when nobody was told.
+    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Result<(), BrokerError>;
 
     /// Drops the stored publications of a channel; offset and epoch stay.
     ///

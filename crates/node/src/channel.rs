@@ -15,7 +15,8 @@ use crate::options::{ChannelOptions, Namespace};
 
 pub(crate) use build::compile;
 pub use permission::{
-    SubscribeDecision, Who, check_data, may_publish, may_read_history, may_see_presence,
+    SubscribeDecision, Who, check_data, has_presence_access, may_publish, may_read_history,
+    may_see_presence,
 };
 
 /// The rules of all channels, compiled once; shared by every connection.

@@ -6,9 +6,10 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use fanwire_protocol::Publication;
+use fanwire_protocol::{ClientInfo, Publication};
 use parking_lot::RwLock;
 
+use crate::announcement::{Announcement, Change};
 use crate::broadcast::{Broadcast, Prepare};
 use crate::broker::Epoch;
 use crate::notice::{Inbox, Notice, ShardId};
@@ -32,6 +33,9 @@ pub trait Deliver: Send + Sync {
         exclude: Option<ClientId>,
         accepted_at: Instant,
     );
+
+    /// Tells whoever listens to `channel` and wants to know that a client came or went.
+    fn announce(&self, channel: &str, change: Change, info: ClientInfo);
 }
 
 /// The door of a node.
@@ -103,6 +107,17 @@ impl Deliver for Door {
         let inboxes = self.inboxes.read();
         for shard in shards {
             inboxes[usize::from(shard.0)].push(Notice::Broadcast(Arc::clone(&broadcast)));
+        }
+    }
+
+    fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
+        let Some(Listeners { channel, shards, .. }) = self.registry.listeners(channel) else {
+            return;
+        };
+        let announcement = Arc::new(Announcement::new(channel, change, info));
+        let inboxes = self.inboxes.read();
+        for shard in shards {
+            inboxes[usize::from(shard.0)].push(Notice::Announcement(Arc::clone(&announcement)));
         }
     }
 }

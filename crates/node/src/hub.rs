@@ -78,6 +78,7 @@ impl Hub {
             Notice::Position { channel, top } => {
                 self.compare_positions(&channel, top, self.node.clock().moment(now), out);
             }
+            Notice::Announcement(announcement) => self.announce(&announcement, out),
             Notice::Disconnect { target, disconnect } => {
                 self.disconnect_target(&target, &disconnect, out);
             }

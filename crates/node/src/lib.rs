@@ -10,6 +10,7 @@ pub mod options;
 pub mod presence;
 pub mod token;
 
+mod announcement;
 mod broadcast;
 mod clock;
 mod command;
@@ -29,6 +30,7 @@ mod wheel;
 
 pub use fanwire_protocol as protocol;
 
+pub use announcement::{Announcement, Change};
 pub use broadcast::{Broadcast, Prepare, Prepared};
 pub use broker::{Epoch, Position, PublishOptions, Stretch};
 pub use channel::NamespaceId;

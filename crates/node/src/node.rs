@@ -11,6 +11,7 @@ use fanwire_protocol::{
     ClientInfo, Disconnect, ErrorCode, Publication, StreamPosition, UnsubscribeCode,
 };
 
+use crate::announcement::Change;
 use crate::broadcast::Prepare;
 use crate::broker::{Broker, MemoryBroker, Position, PublishOptions, Query, Retention, Stretch};
 use crate::channel::{Channels, check_data};
@@ -274,6 +275,11 @@ impl Node {
     /// A client left a channel. Where the store cannot be told, it stays until its time is over.
     pub(crate) fn disappear(&self, channel: &str, client: &str) {
         let _ = self.presence.remove(channel, client);
+    }
+
+    /// Tells who wants to know that a client came or went. Where the broker cannot be asked nobody hears of it.
+    pub(crate) fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
+        let _ = self.broker.announce(channel, change, info);
     }
 
     /// Lets broker and presence give memory back of what has expired. Worth a call a second.

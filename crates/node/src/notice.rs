@@ -1,4 +1,4 @@
-//! What reaches a shard from outside: publications, disconnects and unsubscribes asked for by the server API.
+//! What reaches a shard from outside: publications, joins, leaves, disconnects and unsubscribes asked for by the server API.
 //! In: calls of `Node` and `Deliver` on any thread → out: `Notice`s pushed into the `Inbox` of each shard.
 //! Uses: protocol codes, `Broadcast`. Never: sockets, session state.
 //! Change here: what can be told to a shard. How a shard obeys lives in `hub/notices.rs`.
@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
+use crate::announcement::Announcement;
 use crate::broadcast::Broadcast;
 use crate::broker::Position;
 
@@ -30,6 +31,8 @@ pub enum Notice {
     Broadcast(Arc<Broadcast>),
     /// The top of a channel's stream, for its subscribers to compare; it follows all publications up to that top.
     Position { channel: Arc<str>, top: Position },
+    /// A join or leave in a channel that has subscribers on the shard.
+    Announcement(Arc<Announcement>),
     /// Close the connections of `target`.
     Disconnect { target: Target, disconnect: Disconnect },
     /// End the subscriptions of `target` to `channel`, or to all channels when it is `None`.

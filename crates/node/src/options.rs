@@ -155,6 +155,10 @@ pub struct Namespace {
     pub allow_history_for_anonymous: bool,
     /// Subscribers are present in their channel, for others to see.
     pub presence: bool,
+    /// Joins and leaves of subscribers are announced to those that hear of them.
+    pub join_leave: bool,
+    /// Every subscriber hears of joins and leaves; without it those that ask and may see presence.
+    pub force_push_join_leave: bool,
     /// Every authenticated client may see who is present.
     pub allow_presence_for_client: bool,
     /// Every authenticated client that is subscribed may see who is present.

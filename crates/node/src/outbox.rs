@@ -12,7 +12,8 @@ use crate::session::ConnectionKey;
 
 /// Effects of one turn of a hub. The order of the calls for one connection is the order on its wire.
 pub trait Outbox {
-    /// One encoded reply or push of a private kind, unframed and not joined.
+    /// One encoded reply, or a push that is no publication, unframed and not joined. Called once per hearer of a join or
+    /// leave, so it should not allocate per call.
     fn send(&mut self, connection: ConnectionKey, message: &[u8]);
 
     /// A publication. Hot: called once per subscriber, so it must not allocate per call.

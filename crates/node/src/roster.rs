@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::ErrorCode;
 
+use crate::announcement::Change;
 use crate::broker::Position;
 use crate::clock::Moment;
 use crate::counters::HubCounters;
@@ -22,7 +23,7 @@ use crate::wheel::Wheel;
 ///
 /// Invariants, after every call: `sessions[i].subscriptions[p]` says (channel c, place q) exactly when
 /// `subscribers[c].list[q]` says (connection i, place p); a channel has a watch exactly as long as it has positioned
-/// subscribers, which it counts; a session is in the list of its user exactly when it is
+/// subscribers, which it counts; a channel counts those that hear of joins and leaves; a session is in the list of its user exactly when it is
 /// connected; registry and counters count exactly these.
 #[derive(Debug)]
 pub(crate) struct Roster {
@@ -117,8 +118,16 @@ impl Roster {
         let own_place = session.subscriptions.len() as u32;
         let subscriber = Subscriber { connection: index, place: own_place };
         let (channel, place) = self.subscribers.add(name, subscriber, session.encoding);
-        let (positioned, present) = (false, false);
-        let subscription = Subscription { channel, place, server_side, positioned, present, terms };
+        let subscription = Subscription {
+            channel,
+            place,
+            server_side,
+            positioned: false,
+            present: false,
+            announced: false,
+            hears: false,
+            terms,
+        };
         session.subscriptions.push(subscription);
         self.counters.subscriptions.add(1);
         own_place as usize
@@ -183,6 +192,24 @@ impl Roster {
         Ok(())
     }
 
+    /// From now on the subscription at `place` of a session hears of joins and leaves.
+    pub(crate) fn hear(&mut self, index: u32, place: usize) {
+        let subscription = &mut self.expect_session(index).subscriptions[place];
+        debug_assert!(!subscription.hears, "hears already");
+        subscription.hears = true;
+        let channel = subscription.channel;
+        self.subscribers.audience_mut(channel).hearers += 1;
+    }
+
+    /// Tells the channel of the subscription at `place` of a session that it joined; that it left is told when it ends.
+    pub(crate) fn announce(&mut self, node: &Node, index: u32, place: usize) {
+        let session = self.sessions[index as usize].as_mut().expect(LIVES);
+        session.subscriptions[place].announced = true;
+        let info = session.client_info(Some(&session.subscriptions[place]));
+        let channel = session.subscriptions[place].channel;
+        node.announce(&self.subscribers.audience(channel).channel, Change::Join, info);
+    }
+
     /// Renews the presence of a session everywhere it is present, and sees to it that this goes on.
     pub(crate) fn renew_presence(&mut self, node: &Node, index: u32, now: Instant) {
         let Some(session) = self.at(index) else { return };
@@ -208,6 +235,9 @@ impl Roster {
             self.subscribers.moved(moved.channel, moved.place, place as u32);
         }
         let channel = Arc::clone(&self.subscribers.audience(ended.channel).channel);
+        if ended.hears {
+            self.subscribers.audience_mut(ended.channel).hearers -= 1;
+        }
         if ended.positioned {
             self.unwatch(ended.channel, index);
         }
@@ -220,6 +250,10 @@ impl Roster {
             node.disappear(&channel, &client);
         }
         node.leave(&channel, self.shard);
+        if ended.announced {
+            let info = self.expect_session(index).client_info(Some(&ended));
+            node.announce(&channel, Change::Leave, info);
+        }
         self.counters.subscriptions.subtract(1);
         channel
     }

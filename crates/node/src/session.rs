@@ -100,6 +100,10 @@ pub(crate) struct Subscription {
     pub(crate) positioned: bool,
     /// The session is in the presence of the channel.
     pub(crate) present: bool,
+    /// The channel heard of its join, and is to hear of its leave.
+    pub(crate) announced: bool,
+    /// It wants to hear of joins and leaves.
+    pub(crate) hears: bool,
     /// Only when a token said something.
     pub(crate) terms: Option<Box<Terms>>,
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use fanwire_protocol::{ClientInfo, Publication};
 
 use super::{Broker, Epoch, Position, PublishOptions, Retention};
+use crate::announcement::Change;
 use crate::deliver::Deliver;
 use crate::session::ClientId;
 
@@ -31,6 +32,7 @@ pub fn check(make: Make<'_>) {
     an_idempotency_key_counts_per_channel(make);
     an_idempotency_key_publishes_once_from_many_threads(make);
     subscribing_again_goes_on(make);
+    announcements_keep_their_place_among_publications(make);
     streams::check(make);
 }
 
@@ -131,6 +133,29 @@ fn subscribing_again_goes_on(make: Make<'_>) {
     publish(&*broker, "a", numbered(0, 7), "");
     let arrived = door.wait_for(1);
     assert_eq!(numbers(&arrived, "a"), [(0, 7)]);
+}
+
+fn announcements_keep_their_place_among_publications(make: Make<'_>) {
+    let (door, broker) = start(make, &["a"]);
+    let info = ClientInfo { user: "42".into(), client: "c".into(), ..ClientInfo::default() };
+    for number in 0..20 {
+        publish(&*broker, "a", numbered(0, number), "");
+        let change = if number % 2 == 0 { Change::Join } else { Change::Leave };
+        broker.announce("a", change, info.clone()).expect("the broker is available");
+    }
+    for (at, (channel, arrived)) in door.wait_for(40).into_iter().enumerate() {
+        let expected = match at % 4 {
+            1 => announced(Change::Join, info.clone()),
+            3 => announced(Change::Leave, info.clone()),
+            _ => numbered(0, at / 2),
+        };
+        assert_eq!((channel.as_str(), arrived), ("a", expected), "{at}");
+    }
+}
+
+/// How the recorder writes an announcement down.
+fn announced(change: Change, info: ClientInfo) -> Publication {
+    Publication { data: format!("{change:?}").into(), info: Some(info), ..Publication::default() }
 }
 
 fn start(make: Make<'_>, channels: &[&str]) -> (Arc<Recorder>, Arc<dyn Broker>) {
@@ -234,6 +259,10 @@ impl Deliver for Recorder {
         record.epochs.push(epoch);
         record.excluded.push(exclude);
         self.grown.notify_all();
+    }
+
+    fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
+        self.deliver(channel, announced(change, info), Epoch::NONE, None, Instant::now());
     }
 }
 

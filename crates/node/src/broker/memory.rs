@@ -13,11 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use fanwire_protocol::Publication;
+use fanwire_protocol::{ClientInfo, Publication};
 use hashbrown::DefaultHashBuilder;
 use parking_lot::Mutex;
 
 use super::{Broker, BrokerError, Position, PublishOptions, Query, Retention, Stretch};
+use crate::announcement::Change;
 use crate::deliver::Deliver;
 use results::{Key, Results};
 use streams::Streams;
@@ -141,6 +142,13 @@ impl Broker for MemoryBroker {
         });
         self.count(grown, streams);
         Ok(stretch)
+    }
+
+    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Result<(), BrokerError> {
+        let (_, stripe) = self.place(channel);
+        let _order = stripe.lock();
+        self.door.announce(channel, change, info);
+        Ok(())
     }
 
     fn remove_history(&self, channel: &str, _now: Instant) -> Result<(), BrokerError> {

@@ -106,12 +106,17 @@ pub fn may_see_presence(
     if !namespace.presence {
         return Err(ErrorCode::NOT_AVAILABLE);
     }
-    let for_role = namespace.allow_presence_for_client
-        || (namespace.allow_presence_for_subscriber && subscribed);
-    if for_role && who.passes(namespace.allow_presence_for_anonymous) || who.insecure {
+    if has_presence_access(who, namespace, subscribed) {
         return Ok(());
     }
     Err(ErrorCode::PERMISSION_DENIED)
+}
+
+/// Whether a client may know who is there, by presence or by joins and leaves, as far as the namespace has them.
+pub fn has_presence_access(who: Who<'_>, namespace: &Namespace, subscribed: bool) -> bool {
+    let for_role = namespace.allow_presence_for_client
+        || (namespace.allow_presence_for_subscriber && subscribed);
+    for_role && who.passes(namespace.allow_presence_for_anonymous) || who.insecure
 }
 
 /// Whether the data of a publication has the demanded format. A namespace from [`Channels::resolve`] has the global

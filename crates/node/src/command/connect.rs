@@ -14,7 +14,7 @@ use fanwire_protocol::{
 use uuid::Builder;
 
 use super::credentials::{self, Credentials, Grants};
-use super::enter::{self, Entry, Tracking};
+use super::enter::{self, Entry, Tracking, Visibility};
 use super::lifetime::Lifetime;
 use super::{Answer, Refusal, Turn};
 use crate::channel::{SubscribeDecision, Who};
@@ -121,15 +121,17 @@ fn enter_one(
     Ok(SubscribeResult { data: grant.data, ..entered })
 }
 
-/// Makes the connection, which has a name by now, present in the channels it entered.
+/// Makes the connection, which has a name by now, known in the channels it entered.
 fn appear<'a>(
     turn: &mut Turn<'_>,
     entered: impl Iterator<Item = (&'a String, Overrides)>,
 ) -> Result<(), Disconnect> {
     for (channel, overrides) in entered {
         let namespace = turn.node.rules().resolve(channel);
-        let appeared =
-            namespace.and_then(|namespace| enter::appear(turn, channel, namespace, overrides));
+        let appeared = namespace.and_then(|namespace| {
+            let visibility = Visibility::of(turn, namespace, overrides, None);
+            enter::appear(turn, channel, visibility)
+        });
         appeared.map_err(|_| Disconnect::SERVER_ERROR)?; // too late for an error: it is connected
     }
     Ok(())

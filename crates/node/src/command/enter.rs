@@ -7,7 +7,7 @@ use fanwire_protocol::{ErrorCode, SubscribeRequest, SubscribeResult};
 
 use super::Turn;
 use crate::broker::{Position, Query};
-use crate::channel::may_read_history;
+use crate::channel::{has_presence_access, may_read_history};
 use crate::options::{Namespace, RecoveryMode};
 use crate::recovery::{self, Claim};
 use crate::session::Terms;
@@ -91,24 +91,62 @@ pub(super) fn enter(
     }
 }
 
-/// Makes the client present in the channel it has just entered, if the namespace or its token says so.
+/// How a subscription is seen by others, and sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Visibility {
+    /// It is in the presence of the channel.
+    present: bool,
+    /// Its join and its leave are announced.
+    announced: bool,
+    /// It hears of joins and leaves.
+    hears: bool,
+}
+
+impl Visibility {
+    /// As the namespace or a token says; joins and leaves are heard by force, or where the client wishes and may know.
+    pub(super) fn of(
+        turn: &Turn<'_>,
+        namespace: &Namespace,
+        overrides: Overrides,
+        request: Option<&SubscribeRequest>,
+    ) -> Self {
+        let announced = overrides.join_leave.unwrap_or(namespace.join_leave);
+        let wished = announced
+            && request.is_some_and(|request| request.join_leave)
+            && has_presence_access(turn.who(), namespace, true);
+        let forced = overrides.force_push_join_leave.unwrap_or(namespace.force_push_join_leave);
+        let present = overrides.presence.unwrap_or(namespace.presence);
+        Self { present, announced, hears: forced || wished }
+    }
+}
+
+/// Makes the client known in the channel it has just entered. Its join comes through the inbox, so after the reply.
 ///
 /// # Errors
 /// 100 when the store of presence failed. The subscription is gone then.
 pub(super) fn appear(
     turn: &mut Turn<'_>,
     channel: &str,
-    namespace: &Namespace,
-    overrides: Overrides,
+    visibility: Visibility,
 ) -> Result<(), ErrorCode> {
-    let is_wanted = overrides.presence.unwrap_or(namespace.presence);
-    let Some(place) = turn.place_of(channel).filter(|_| is_wanted) else { return Ok(()) };
-    let (node, index) = (turn.node, turn.key.index);
-    let appeared = turn.roster.appear(node, index, place, turn.now);
-    if appeared.is_err() {
-        turn.roster.leave(node, index, place);
+    if visibility == Visibility::default() {
+        return Ok(());
     }
-    appeared
+    let (node, index) = (turn.node, turn.key.index);
+    let place = turn.place_of(channel).expect("the session has entered");
+    if visibility.present
+        && let Err(error) = turn.roster.appear(node, index, place, turn.now)
+    {
+        turn.roster.leave(node, index, place);
+        return Err(error);
+    }
+    if visibility.hears {
+        turn.roster.hear(index, place);
+    }
+    if visibility.announced {
+        turn.roster.announce(node, index, place);
+    }
+    Ok(())
 }
 
 /// The top of the stream, and what the result says about it and about what was missed.

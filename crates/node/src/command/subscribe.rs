@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
-use super::enter::{self, Entry, Tracking};
+use super::enter::{self, Entry, Tracking, Visibility};
 use super::lifetime::Lifetime;
 use super::{Answer, Refusal, Turn, named};
 use crate::channel::SubscribeDecision;
@@ -24,6 +24,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Answer {
     }
     let permit = permit(turn, &request, namespace)?;
     let lifetime = Lifetime::of(turn, permit.expire_at)?;
+    let visibility = Visibility::of(turn, namespace, permit.overrides, Some(&request));
     let entry = Entry {
         channel: &request.channel,
         server_side: false,
@@ -33,7 +34,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Answer {
         only_recovered: request.flag & ONLY_RECOVERED != 0,
     };
     let entered = enter::enter(turn, namespace, entry)?;
-    enter::appear(turn, &request.channel, namespace, permit.overrides)?;
+    enter::appear(turn, &request.channel, visibility)?;
     if lifetime.expires() {
         turn.roster.schedule(turn.node, turn.key.index);
     }

@@ -42,6 +42,18 @@ fn a_publication_goes_to_the_shards_that_listen_and_nowhere_else() {
 }
 
 #[test]
+fn an_announcement_goes_to_the_shards_that_listen() {
+    let (registry, door, [first, second]) = door_with_two_shards();
+    registry.join("a", ShardId(1), NamespaceId::default, || ());
+    for channel in ["a", "b"] {
+        door.announce(channel, Change::Join, ClientInfo::default());
+    }
+    assert!(first.0.lock().is_empty());
+    let letters = second.0.lock();
+    assert!(matches!(&letters[..], [Notice::Announcement(one)] if one.channel() == "a"));
+}
+
+#[test]
 fn an_order_of_the_api_goes_to_every_shard() {
     let (_, door, letters) = door_with_two_shards();
     let disconnect = fanwire_protocol::Disconnect::FORCE_DISCONNECT;

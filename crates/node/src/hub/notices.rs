@@ -1,4 +1,4 @@
-//! How a hub obeys notices: who gets a broadcast (design §3, step 6), whom an API call disconnects or unsubscribes.
+//! How a hub obeys notices: who gets a broadcast (design §3, step 6), who hears of a join, whom an API call disconnects or unsubscribes.
 //! In: broadcasts, targets → out: deliveries, unsubscribe pushes, disconnects.
 //! Uses: `roster` lists. Never: encodes a broadcast, beyond asking whether its JSON form exists.
 //! Change here: the delivery loop, matching of targets.
@@ -10,6 +10,7 @@ use fanwire_protocol::{Disconnect, Encoding, UnsubscribeCode};
 
 use super::Hub;
 use super::watch::Step;
+use crate::announcement::Announcement;
 use crate::broadcast::Broadcast;
 use crate::clock::Moment;
 use crate::notice::Target;
@@ -85,6 +86,33 @@ impl Hub {
             watch.settle(position, now);
         }
         self.end_lost(&lost, out);
+        for key in refused {
+            self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
+        }
+    }
+
+    /// Tells those who want to hear of it that a client came or went. Where nobody does, nothing is encoded and no list
+    /// is walked.
+    pub(super) fn announce(&mut self, announcement: &Announcement, out: &mut impl Outbox) {
+        let subscribers = self.roster.subscribers();
+        let Some(index) = subscribers.find(announcement.channel()) else { return };
+        let audience = subscribers.audience(index);
+        if audience.hearers == 0 {
+            return;
+        }
+        let mut refused = Vec::new();
+        for subscriber in &audience.list {
+            let session = self.roster.at(subscriber.connection).expect("subscribers have sessions");
+            if !session.subscriptions[subscriber.place as usize].hears {
+                continue;
+            }
+            let key =
+                ConnectionKey { index: subscriber.connection, generation: session.generation };
+            match announcement.message(session.encoding) {
+                Some(message) => out.send(key, message),
+                None => refused.push(key),
+            }
+        }
         for key in refused {
             self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
         }

@@ -11,6 +11,7 @@ mod exclusion;
 mod expiry;
 mod history;
 mod hostile;
+mod join_leave;
 mod life;
 mod memory;
 mod model;

@@ -134,10 +134,13 @@ fn a_hundred_stored_publications_of_a_kilobyte_take_less_than_a_fifth_more() {
 #[derive(Default)]
 struct Count {
     deliveries: usize,
+    messages: usize,
 }
 
 impl Outbox for Count {
-    fn send(&mut self, _connection: ConnectionKey, _message: &[u8]) {}
+    fn send(&mut self, _connection: ConnectionKey, _message: &[u8]) {
+        self.messages += 1;
+    }
 
     fn deliver(&mut self, _connection: u32, _place: u32, _broadcast: &Arc<Broadcast>) {
         self.deliveries += 1;
@@ -190,6 +193,30 @@ fn a_broadcast_to_positioned_subscribers_allocates_as_little() {
     let plain = allocations_per_broadcast("json", 1);
     assert_eq!(allocations_per_broadcast_with(recoverable(), "json", 1_000), plain);
     assert_eq!(allocations_per_broadcast_with(recoverable(), "protobuf", 1_000), 0);
+}
+
+/// Allocations of one join in the hub, from the inbox to the last of so many that hear of it.
+fn allocations_per_join(encoding: &str, hearers: u32) -> u64 {
+    let forced = with_presence(|open| {
+        open.join_leave = true;
+        open.force_push_join_leave = true;
+    });
+    let mut world = World::with_shards(forced, 1);
+    for index in 0..hearers {
+        connect_as(hello(encoding), &mut world, index, "news");
+    }
+    let letter = world.shards[0].mailbox.take().pop().expect("the join of the last");
+    let mut count = Count::default();
+    let allocated = measure(|| world.shards[0].hub.notice(letter, world.now, &mut count));
+    assert_eq!(count.messages, hearers as usize);
+    allocated.count_total
+}
+
+#[test]
+fn a_join_allocates_nothing_per_hearer() {
+    for encoding in ["json", "protobuf"] {
+        assert_eq!(allocations_per_join(encoding, 1_000), allocations_per_join(encoding, 1));
+    }
 }
 
 #[test]

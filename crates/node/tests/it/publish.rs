@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use fanwire_node::broker::{Broker, BrokerError, Query, Retention, Stretch};
 use fanwire_node::options::{DataFormat, Namespace};
-use fanwire_node::{Node, Options, Position, PublishOptions};
-use fanwire_protocol::{ErrorCode, Publication};
+use fanwire_node::{Change, Node, Options, Position, PublishOptions};
+use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
 use crate::script::{hello, play_in_both};
 use crate::world::{UNIX, World, options};
@@ -213,6 +213,10 @@ impl Broker for Unreachable {
         _retention: Retention,
         _now: Instant,
     ) -> Result<Stretch, BrokerError> {
+        Err(BrokerError::Unavailable)
+    }
+
+    fn announce(&self, _: &str, _: Change, _: ClientInfo) -> Result<(), BrokerError> {
         Err(BrokerError::Unavailable)
     }
 

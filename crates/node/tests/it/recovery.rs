@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use fanwire_node::broker::{Broker, BrokerError, MemoryBroker, Query, Retention, Stretch};
 use fanwire_node::options::{Namespace, RecoveryMode};
-use fanwire_node::{ClientId, Deliver, Epoch, Node, Options, Position, PublishOptions};
-use fanwire_protocol::Publication;
+use fanwire_node::{Change, ClientId, Deliver, Epoch, Node, Options, Position, PublishOptions};
+use fanwire_protocol::{ClientInfo, Publication};
 
 use crate::history::with_history;
 use crate::script::{hello, play_in_both};
@@ -296,6 +296,10 @@ impl Deliver for Lossy {
             self.0.deliver(channel, publication, epoch, exclude, accepted_at);
         }
     }
+
+    fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
+        self.0.announce(channel, change, info);
+    }
 }
 
 /// A world whose broker loses publications.
@@ -396,6 +400,10 @@ impl Broker for Counting {
     ) -> Result<Stretch, BrokerError> {
         self.1.fetch_add(1, Relaxed);
         self.0.history(channel, query, retention, now)
+    }
+
+    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Result<(), BrokerError> {
+        self.0.announce(channel, change, info)
     }
 
     fn remove_history(&self, channel: &str, now: Instant) -> Result<(), BrokerError> {

@@ -78,7 +78,10 @@ impl World {
             }
             (_, "awaits") => self.await_news(name, duration(text)),
             (_, "hears") => assert_eq!(self.heard(name), None, "at: {line}"),
-            (_, "closes") => self.close(name),
+            (_, "closes") => {
+                self.close(name);
+                self.settle();
+            }
             (_, "sleeps") => self.keeps_silent(name),
             _ => panic!("not a line of a script: {line}"),
         }

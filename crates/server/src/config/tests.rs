@@ -197,7 +197,7 @@ sse: {enabled: true}
 channel:
   without_namespace: {allow_tags_filter: true}
   namespaces:
-    - {name: chat, join_leave: true, delta_publish: true}
+    - {name: chat, delta_publish: true}
     - {name: asked, subscribe_proxy_enabled: true}
 ";
     check(
@@ -214,8 +214,6 @@ channel:
             "warning: fanwire.yaml: sse.enabled is not supported yet. Server-Sent Events transport.",
             "warning: fanwire.yaml: channel.without_namespace.allow_tags_filter is not supported yet. \
              Filters of subscribers on tags.",
-            "warning: fanwire.yaml: channel.namespaces[chat].join_leave is not supported yet. \
-             Join and leave pushes.",
             "warning: fanwire.yaml: channel.namespaces[chat].delta_publish is not supported yet. \
              Delta compression of every publication.",
             "note: fanwire.yaml: http_server.tls.cert_pem is not supported yet. Certificate of the server.",

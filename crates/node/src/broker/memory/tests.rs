@@ -17,6 +17,8 @@ impl Deliver for Count {
     fn deliver(&self, _: &str, _: Publication, _: Epoch, _: Option<ClientId>, _: Instant) {
         *self.0.lock() += 1;
     }
+
+    fn announce(&self, _: &str, _: Change, _: ClientInfo) {}
 }
 
 const MEGABYTE: usize = 1 << 20;

@@ -59,6 +59,10 @@ rows! { NAMESPACE: Namespace;
         "Extends the history permissions to the empty user.";
     "presence", SWITCH, "false" => [presence],
         "Subscribers are present in the channel, and those who may can see them.";
+    "join_leave", SWITCH, "false" => [join_leave],
+        "Joins and leaves are announced to the subscribers that ask for them and may see presence.";
+    "force_push_join_leave", SWITCH, "false" => [force_push_join_leave],
+        "With join_leave, every subscriber hears of joins and leaves without asking.";
     "allow_presence_for_client", SWITCH, "false" => [allow_presence_for_client],
         "Every client with a user id may see who is present.";
     "allow_presence_for_subscriber", SWITCH, "false" => [allow_presence_for_subscriber],

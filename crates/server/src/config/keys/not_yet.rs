@@ -152,8 +152,6 @@ not_yet! { NOT_YET;
 }
 
 not_yet! { NAMESPACE_NOT_YET;
-    "join_leave", SWITCH, "false", Feature, "Join and leave pushes.";
-    "force_push_join_leave", SWITCH, "false", Feature, "Join and leave pushes for all subscribers.";
     "allowed_delta_types", LIST, "", Feature, "Delta compression of publications.";
     "delta_publish", SWITCH, "false", Feature, "Delta compression of every publication.";
     "allow_tags_filter", SWITCH, "false", Feature, "Filters of subscribers on tags.";
