@@ -130,6 +130,27 @@ fn a_hundred_stored_publications_of_a_kilobyte_take_less_than_a_fifth_more() {
     assert!((100 * 1024..=120 * 1024).contains(&held), "{held} bytes");
 }
 
+/// Allocations of one command in a channel in which ten thousand are present.
+fn allocations_in_a_crowd(command: &str) -> u64 {
+    let mut world = World::with_shards(with_presence(|_| {}), 1);
+    for index in 0..CONNECTIONS {
+        connect_and_subscribe(&mut world, index, "news");
+    }
+    let (hub, key) = (&mut world.shards[0].hub, ConnectionKey { index: 0, generation: 1 });
+    let frame = format!(r#"{{"id":3,"{command}":{{"channel":"news"}}}}"#);
+    let mut count = Count::default();
+    let allocated = measure(|| hub.receive(key, frame.as_bytes(), world.now, &mut count));
+    assert_eq!(count.messages, 1);
+    allocated.count_total
+}
+
+#[test]
+fn ten_thousand_members_are_counted_without_a_walk_and_listed_with_few_allocations_each() {
+    assert!(allocations_in_a_crowd("presence_stats") <= 10);
+    let listed = allocations_in_a_crowd("presence");
+    assert!(listed <= 4 * u64::from(CONNECTIONS), "{listed} allocations");
+}
+
 /// An outbox that only counts.
 #[derive(Default)]
 struct Count {
