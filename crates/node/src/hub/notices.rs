@@ -1,5 +1,5 @@
-//! How a hub obeys notices: who gets a broadcast (design §3, step 6), who hears of a join, whom an API call disconnects or unsubscribes.
-//! In: broadcasts, targets → out: deliveries, unsubscribe pushes, disconnects.
+//! How a hub obeys notices: who gets a broadcast (design §3, step 6), who hears of a join, whom an API call ends.
+//! In: broadcasts, announcements, targets → out: deliveries, join, leave and unsubscribe pushes, disconnects.
 //! Uses: `roster` lists. Never: encodes a broadcast, beyond asking whether its JSON form exists.
 //! Change here: the delivery loop, matching of targets.
 
