@@ -69,7 +69,7 @@ fn hub(now: Instant) -> Hub {
     for number in 0..STORED {
         let publication = publication(number);
         let published = node.publish("kept:a", publication, PublishOptions::default(), now);
-        published.expect("the memory broker never fails");
+        published.wait().expect("the memory broker never fails");
     }
     let shard = node.attach(Arc::new(Quiet));
     let mut hub = Hub::new(node, shard);

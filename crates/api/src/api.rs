@@ -39,24 +39,24 @@ impl Api {
     ///
     /// # Errors
     /// The error of the method; 108 for a method that is not built yet.
-    pub fn run(&self, command: Command) -> Result<Outcome, ApiError> {
+    pub async fn run(&self, command: Command) -> Result<Outcome, ApiError> {
         match command {
-            Command::Publish(request) => self.publish(request).map(Outcome::Publish),
-            Command::Broadcast(request) => self.broadcast(request).map(Outcome::Broadcast),
+            Command::Publish(request) => self.publish(request).await.map(Outcome::Publish),
+            Command::Broadcast(request) => self.broadcast(request).await.map(Outcome::Broadcast),
             Command::Unsubscribe(request) => self.unsubscribe(request).map(Outcome::Unsubscribe),
             Command::Disconnect(request) => self.disconnect(request).map(Outcome::Disconnect),
-            Command::Presence(request) => self.presence(request).map(Outcome::Presence),
+            Command::Presence(request) => self.presence(request).await.map(Outcome::Presence),
             Command::PresenceStats(request) => {
-                self.presence_stats(request).map(Outcome::PresenceStats)
+                self.presence_stats(request).await.map(Outcome::PresenceStats)
             }
-            Command::History(request) => self.history(request).map(Outcome::History),
+            Command::History(request) => self.history(request).await.map(Outcome::History),
             Command::HistoryRemove(request) => {
-                self.history_remove(request).map(Outcome::HistoryRemove)
+                self.history_remove(request).await.map(Outcome::HistoryRemove)
             }
             Command::Info(request) => self.info(request).map(Outcome::Info),
             Command::Rpc(request) => self.rpc(request).map(Outcome::Rpc),
             Command::Channels(request) => self.channels(request).map(Outcome::Channels),
-            Command::Batch(request) => Ok(Outcome::Batch(self.batch(request))),
+            Command::Batch(request) => Ok(Outcome::Batch(Box::pin(self.batch(request)).await)),
             Command::Unavailable(method) => self.measure(method, |_| Err(ApiError::NOT_AVAILABLE)),
         }
     }
@@ -74,6 +74,18 @@ impl Api {
     /// Whether `close` was called.
     pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
+    }
+
+    /// As [`measure`](Self::measure), for work that may have to wait for broker or presence.
+    pub(crate) async fn measure_later<T>(
+        &self,
+        method: Method,
+        work: impl AsyncFnOnce(Instant) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        let started_at = Instant::now();
+        let outcome = work(started_at).await;
+        self.counters.record(method, started_at.elapsed(), outcome.is_err());
+        outcome
     }
 
     /// Runs `work` with the time it started at and counts it under `method`.

@@ -35,7 +35,10 @@ pub fn router(api: Arc<Api>) -> Router {
 async fn call(api: Arc<Api>, method: Method, request: Request) -> Response {
     let mode = reply::error_mode(api.options.error_mode, request.headers());
     let answer = match door::receive(&api, request).await {
-        Ok(body) => decode(method, &body).map(|command| api.run(command)),
+        Ok(body) => match decode(method, &body) {
+            Ok(command) => Ok(api.run(command).await),
+            Err(refusal) => Err(refusal),
+        },
         Err(refusal) => Err(refusal),
     };
     match answer {

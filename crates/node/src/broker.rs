@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use fanwire_protocol::{ClientInfo, Publication};
 
 use crate::announcement::Change;
-
+use crate::answer::Answer;
 use crate::session::ClientId;
 
 pub use memory::MemoryBroker;
@@ -31,12 +31,15 @@ pub use position::{Epoch, Position};
 /// distribution) or not at all; two calls with one idempotency key publish once even when they run at the same time.
 ///
 /// **Positions.** Within one epoch the stored publications of a channel have the offsets 1, 2, 3 …, in the order of
-/// their delivery. Whoever reads position T in [`history`](Self::history) after [`subscribe`](Self::subscribe) returned
-/// gets every later publication from `Deliver`, those up to T perhaps, too. Offset and epoch outlive the stored
-/// publications, for `meta_ttl` since the channel was last published to or read; after that a new epoch begins.
+/// their delivery. Whoever is told position T by [`follow`](Self::follow) gets every later publication from `Deliver`,
+/// those up to T perhaps, too. Offset and epoch outlive the stored publications, for `meta_ttl` since the channel was last
+/// published to or read; after that a new epoch begins.
 ///
-/// **Distribution.** Once `subscribe` returned, later publications of the channel reach this node's `Deliver`. After
-/// `unsubscribe` some may still arrive; the door drops what nobody listens to.
+/// **Distribution.** Once `follow` was answered after `subscribe`, later publications of the channel reach this node's
+/// `Deliver`; some may before. After `unsubscribe` some may still arrive; the door drops what nobody listens to.
+///
+/// **Answers.** No call blocks. A broker that has to ask somebody else answers later, in bounded time; calls from one
+/// thread about one channel take effect in their order.
 ///
 /// **Exclusion.** `exclude_client` travels with its publication to every `Deliver`, unchanged.
 ///
@@ -56,7 +59,7 @@ pub trait Broker: Send + Sync {
         options: &PublishOptions,
         retention: Retention,
         now: Instant,
-    ) -> Result<Position, BrokerError>;
+    ) -> Answer<Position>;
 
     /// Stored publications and the top of the stream, of one moment. Begins a stream where there is none.
     ///
@@ -68,20 +71,34 @@ pub trait Broker: Send + Sync {
         query: Query,
         retention: Retention,
         now: Instant,
-    ) -> Result<Stretch, BrokerError>;
+    ) -> Answer<Stretch>;
+
+    /// From where a new subscriber of this node goes on: answered when every later publication reaches `Deliver`, with
+    /// [`history`](Self::history) read after that, or with an empty stretch where no `query` is made. To be called after
+    /// [`subscribe`](Self::subscribe), for each subscriber.
+    ///
+    /// # Errors
+    /// [`BrokerError::Unavailable`]; the caller may retry.
+    fn follow(
+        &self,
+        channel: &str,
+        query: Option<Query>,
+        retention: Retention,
+        now: Instant,
+    ) -> Answer<Stretch>;
 
     /// Tells the subscribers of a channel that want to know who came or went, in one order with its publications. Nothing
     /// is stored.
     ///
     /// # Errors
     /// [`BrokerError::Unavailable`] when nobody was told.
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Result<(), BrokerError>;
+    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()>;
 
     /// Drops the stored publications of a channel; offset and epoch stay.
     ///
     /// # Errors
     /// [`BrokerError::Unavailable`]; the caller may retry.
-    fn remove_history(&self, channel: &str, now: Instant) -> Result<(), BrokerError>;
+    fn remove_history(&self, channel: &str, now: Instant) -> Answer<()>;
 
     /// The node got its first subscriber of `channel`.
     ///

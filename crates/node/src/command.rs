@@ -18,23 +18,32 @@ mod sub_refresh;
 mod subscribe;
 mod unsubscribe;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_protocol::{Command, Commands, DecodeError, Disconnect, ErrorCode, Reply, Request};
 
+use crate::answer::Answer;
+use crate::broadcast::Broadcast;
 use crate::channel::Who;
 use crate::counters::CommandKind;
-use crate::hub::Hub;
+use crate::hub::{CatchUp, Hub};
 use crate::limits::InNamespace;
 use crate::node::Node;
+use crate::notice::Notice;
 use crate::options::Namespace;
 use crate::outbox::Outbox;
 use crate::roster::Roster;
 use crate::session::{ConnectionKey, Phase, Session};
+use crate::waiting::{Arrival, Part, PutOff, Ticket, Work};
+
+pub(crate) use enter::Entrance;
+use lifetime::Lifetime;
 
 /// Processes one WebSocket message: its commands in order, each to completion.
 ///
-/// It ends early with the first disconnect, and after a refused `connect`, whose reply is the last one (protocol §5.6).
+/// It ends early with the first disconnect, and after a refused `connect`, whose reply is the last one (protocol §5.6). When
+/// a command has to wait, the rest waits behind it (`waiting.rs`), and the shell is asked to read no further.
 pub(crate) fn receive(
     hub: &mut Hub,
     key: ConnectionKey,
@@ -44,16 +53,25 @@ pub(crate) fn receive(
 ) {
     let (_, roster) = hub.parts();
     let Some(encoding) = roster.session(key).map(|session| session.encoding) else { return };
-    for command in Commands::new(encoding, frame) {
+    if roster.waiting_mut().put_off(key, || PutOff::Frame(frame.to_vec())) {
+        return;
+    }
+    let mut commands = Commands::new(encoding, frame);
+    while let Some(command) = commands.next() {
         let (node, roster) = hub.parts();
-        let mut turn = Turn { node, roster, key, now };
-        match turn.take(command) {
-            Ok(reply) => reply.iter().for_each(|reply| hub.send(key, reply, out)),
-            Err(disconnect) => hub.disconnect(key, &disconnect, out),
-        }
+        let mut turn = Turn::new(node, roster, key, now);
+        let outcome = turn.take(command);
+        let backlog = turn.backlog;
+        hub.conclude(key, outcome, backlog, out);
         let (_, roster) = hub.parts();
         if roster.session(key).is_none_or(|session| session.phase == Phase::Refused) {
             return;
+        }
+        if roster.waiting_mut().waits(key) {
+            if !commands.rest().is_empty() {
+                roster.waiting_mut().put_back(key, PutOff::Frame(commands.rest().to_vec()));
+            }
+            return out.hold(key);
         }
     }
 }
@@ -64,10 +82,52 @@ pub(crate) struct Turn<'a> {
     pub(crate) roster: &'a mut Roster,
     pub(crate) key: ConnectionKey,
     pub(crate) now: Instant,
+    /// Of what the command may have to wait for.
+    ticket: Ticket,
+    /// What is to be delivered behind the reply.
+    pub(crate) backlog: Backlog,
 }
 
-/// What a command comes to: a reply (the id is added later), or no.
-type Answer = Result<Reply, Refusal>;
+/// What was published while a session entered channels, by the places of its subscriptions.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    pub(crate) deliveries: Vec<(usize, Arc<Broadcast>)>,
+    /// Subscriptions that lost their place meanwhile.
+    pub(crate) lost: Vec<usize>,
+}
+
+impl Backlog {
+    fn add(&mut self, place: usize, caught_up: CatchUp) {
+        let CatchUp { broadcasts, has_lost, .. } = caught_up;
+        self.deliveries.extend(broadcasts.into_iter().map(|broadcast| (place, broadcast)));
+        if has_lost {
+            self.lost.push(place);
+        }
+    }
+}
+
+/// What a command comes to that never waits: a reply (the id is added later), or no.
+type Done = Result<Reply, Refusal>;
+
+/// What any command comes to, or what it waits for.
+type Begun = Result<Step, Refusal>;
+
+/// How far a command is.
+#[derive(Debug)]
+enum Step {
+    Reply(Reply),
+    /// The reply comes later.
+    Later(Answer<Reply, ErrorCode>),
+    /// Channels are being entered.
+    Enter(Box<Entrance>),
+}
+
+/// Which command enters channels, with what it needs to finish.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Then {
+    Subscribe(Lifetime),
+    Connect { lifetime: Lifetime, grants_hash: u64 },
+}
 
 /// Why a command was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +138,33 @@ enum Refusal {
     Disconnect(Disconnect),
 }
 
+impl Step {
+    /// A reply made of an answer.
+    fn of<T: Send + 'static>(
+        answer: Answer<T, ErrorCode>,
+        reply: impl FnOnce(T) -> Reply + Send + 'static,
+    ) -> Begun {
+        match answer.ready() {
+            Ok(result) => Ok(Self::Reply(reply(result?))),
+            Err(later) => Ok(Self::Later(later.map(|result| result.map(reply)))),
+        }
+    }
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(
+        node: &'a Node,
+        roster: &'a mut Roster,
+        key: ConnectionKey,
+        now: Instant,
+    ) -> Self {
+        let ticket = roster.waiting_mut().ticket();
+        Self { node, roster, key, now, ticket, backlog: Backlog::default() }
+    }
+}
+
 impl Turn<'_> {
-    /// Takes one command to its end. `None` when it has no reply.
+    /// Takes one command as far as it goes now. `None` when it has no reply, or none yet.
     fn take(&mut self, command: Result<Command, DecodeError>) -> Result<Option<Reply>, Disconnect> {
         let (id, request) = command.map_err(|_| Disconnect::BAD_REQUEST)?.into_request();
         self.roster.counters().count_command(CommandKind::from(&request));
@@ -87,13 +172,58 @@ impl Turn<'_> {
         if request == Request::Pong {
             return self.pong().map(|()| None);
         }
-        let is_connect = matches!(request, Request::Connect(_));
         match self.limit(&request).and_then(|()| self.dispatch(request)) {
+            Ok(step) => self.step(id, step),
+            Err(refusal) => self.reply(id, Err(refusal)),
+        }
+    }
+
+    fn step(&mut self, id: u32, step: Step) -> Result<Option<Reply>, Disconnect> {
+        let work = match step {
+            Step::Reply(reply) => return self.reply(id, Ok(reply)),
+            Step::Enter(entrance) if entrance.is_complete() => return self.finish(id, *entrance),
+            Step::Enter(entrance) => Work::Enter(entrance),
+            Step::Later(answer) => match self.soon(answer, |reply| Part::Reply(Box::new(reply))) {
+                Some(result) => return self.arrived(id, result), // it came between two looks
+                None => Work::Reply,
+            },
+        };
+        self.roster.waiting_mut().park(self.key, self.ticket, id, work);
+        Ok(None)
+    }
+
+    /// Goes on with a command that entered channels, of which every answer is there.
+    pub(crate) fn finish(
+        &mut self,
+        id: u32,
+        entrance: Entrance,
+    ) -> Result<Option<Reply>, Disconnect> {
+        let done = match entrance.then {
+            Then::Subscribe(lifetime) => subscribe::finish(self, entrance, lifetime),
+            Then::Connect { lifetime, grants_hash } => {
+                connect::finish(self, entrance, (lifetime, grants_hash))
+            }
+        };
+        self.reply(id, done)
+    }
+
+    /// The reply that a command waited for has come.
+    pub(crate) fn arrived(
+        &mut self,
+        id: u32,
+        reply: Result<Reply, ErrorCode>,
+    ) -> Result<Option<Reply>, Disconnect> {
+        self.reply(id, reply.map_err(Refusal::Error))
+    }
+
+    /// What the client hears of its command.
+    fn reply(&mut self, id: u32, done: Done) -> Result<Option<Reply>, Disconnect> {
+        match done {
             Ok(reply) => Ok(Some(Reply { id, ..reply })),
             Err(Refusal::Disconnect(disconnect)) => Err(disconnect),
             Err(Refusal::Error(code)) => {
-                if is_connect {
-                    self.session_mut().phase = Phase::Refused;
+                if self.session().phase == Phase::Open {
+                    self.session_mut().phase = Phase::Refused; // only `connect` comes before that phase ends
                 }
                 self.roster.counters().count_error(code.code);
                 if code == ErrorCode::TOO_MANY_REQUESTS {
@@ -102,6 +232,24 @@ impl Turn<'_> {
                 Ok(Some(Reply { id, error: Some(code.into()), ..Reply::default() }))
             }
         }
+    }
+
+    /// The result, if it is there; else it comes through the shard's inbox, as a part of what the command waits for.
+    fn soon<T: Clone + Send + 'static>(
+        &self,
+        answer: Answer<T, ErrorCode>,
+        part: impl FnOnce(Result<T, ErrorCode>) -> Part + Send + 'static,
+    ) -> Option<Result<T, ErrorCode>> {
+        let later = match answer.ready() {
+            Ok(result) => return Some(result),
+            Err(later) => later,
+        };
+        let (key, ticket) = (self.key, self.ticket);
+        let inbox = self.node.inbox(self.roster.shard());
+        later.then(move |result| {
+            inbox.push(Notice::Arrival(Box::new(Arrival { key, ticket, part: part(result) })));
+        });
+        None
     }
 
     /// The life cycle of protocol §5.2–5.6: connect first, once, and nothing after a refused one; ids.
@@ -177,21 +325,22 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn dispatch(&mut self, request: Request) -> Answer {
-        match request {
-            Request::Connect(request) => connect::handle(self, request),
-            Request::Subscribe(request) => subscribe::handle(self, request),
+    fn dispatch(&mut self, request: Request) -> Begun {
+        let done = match request {
+            Request::Connect(request) => return connect::handle(self, request),
+            Request::Subscribe(request) => return subscribe::handle(self, request),
+            Request::Publish(request) => return publish::handle(self, request),
+            Request::Presence(request) => return presence::handle(self, request),
+            Request::PresenceStats(request) => return presence_stats::handle(self, request),
+            Request::History(request) => return history::handle(self, request),
             Request::Unsubscribe(request) => unsubscribe::handle(self, request),
-            Request::Publish(request) => publish::handle(self, request),
-            Request::Presence(request) => presence::handle(self, request),
-            Request::PresenceStats(request) => presence_stats::handle(self, request),
-            Request::History(request) => history::handle(self, request),
             Request::Rpc(request) => rpc::handle(self, request),
             Request::Send(request) => send::handle(self, request),
             Request::Refresh(request) => refresh::handle(self, request),
             Request::SubRefresh(request) => sub_refresh::handle(self, request),
             Request::Pong | Request::Unknown => Err(Disconnect::BAD_REQUEST.into()),
-        }
+        };
+        done.map(Step::Reply)
     }
 
     fn session(&self) -> &Session {

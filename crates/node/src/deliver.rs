@@ -59,6 +59,11 @@ impl Door {
         shard
     }
 
+    /// The inbox of a shard that is attached.
+    pub(crate) fn inbox(&self, shard: ShardId) -> Arc<dyn Inbox> {
+        Arc::clone(&self.inboxes.read()[usize::from(shard.0)])
+    }
+
     pub(crate) fn prepare_with(&self, prepare: Arc<dyn Prepare>) {
         assert!(self.prepare.set(prepare).is_ok(), "broadcasts are prepared by one shell");
     }

@@ -5,6 +5,7 @@
 
 mod checks;
 mod notices;
+mod resume;
 mod subscribers;
 mod timers;
 mod users;
@@ -25,7 +26,7 @@ use crate::session::{ConnectionKey, Hello};
 
 pub(crate) use subscribers::{Subscriber, Subscribers};
 pub(crate) use users::Users;
-pub(crate) use watch::Watch;
+pub(crate) use watch::{CatchUp, Watch};
 
 /// The sessions and subscriber lists of one shard.
 ///
@@ -75,9 +76,11 @@ impl Hub {
     pub fn notice(&mut self, notice: Notice, now: Instant, out: &mut impl Outbox) {
         match notice {
             Notice::Broadcast(broadcast) => self.broadcast(&broadcast, now, out),
-            Notice::Position { channel, top } => {
-                self.compare_positions(&channel, top, self.node.clock().moment(now), out);
+            Notice::Position { channel, top, is_in_order } => {
+                let moment = self.node.clock().moment(now);
+                self.compare_positions(&channel, (top, is_in_order), moment, out);
             }
+            Notice::Arrival(arrival) => self.arrive(*arrival, now, out),
             Notice::Announcement(announcement) => self.announce(&announcement, out),
             Notice::Disconnect { target, disconnect } => {
                 self.disconnect_target(&target, &disconnect, out);

@@ -11,6 +11,7 @@ pub mod presence;
 pub mod token;
 
 mod announcement;
+mod answer;
 mod broadcast;
 mod clock;
 mod command;
@@ -26,11 +27,13 @@ mod recovery;
 mod registry;
 mod roster;
 mod session;
+mod waiting;
 mod wheel;
 
 pub use fanwire_protocol as protocol;
 
 pub use announcement::{Announcement, Change};
+pub use answer::{Abandoned, Answer, Promise};
 pub use broadcast::{Broadcast, Prepare, Prepared};
 pub use broker::{Epoch, Position, PublishOptions, Stretch};
 pub use channel::NamespaceId;
@@ -43,3 +46,4 @@ pub use options::{Options, OptionsError};
 pub use outbox::Outbox;
 pub use presence::PresenceStats;
 pub use session::{ClientId, ConnectionKey, Hello};
+pub use waiting::Arrival;

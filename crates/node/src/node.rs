@@ -12,8 +12,11 @@ use fanwire_protocol::{
 };
 
 use crate::announcement::Change;
+use crate::answer::Answer;
 use crate::broadcast::Prepare;
-use crate::broker::{Broker, MemoryBroker, Position, PublishOptions, Query, Retention, Stretch};
+use crate::broker::{
+    Broker, BrokerError, MemoryBroker, Position, PublishOptions, Query, Retention, Stretch,
+};
 use crate::channel::{Channels, check_data};
 use crate::clock::Clock;
 use crate::deliver::{Deliver, Door};
@@ -178,10 +181,15 @@ impl Node {
         publication: Publication,
         options: PublishOptions,
         now: Instant,
-    ) -> Result<Position, ErrorCode> {
-        let namespace = self.channels.resolve(channel)?;
-        check_data(namespace.publication_data_format, &publication.data)?;
-        self.accept(channel, publication, &options, namespace.retention(), now)
+    ) -> Answer<Position, ErrorCode> {
+        let checked = self.channels.resolve(channel).and_then(|namespace| {
+            check_data(namespace.publication_data_format, &publication.data)?;
+            Ok(namespace.retention())
+        });
+        match checked {
+            Ok(retention) => self.accept(channel, publication, &options, retention, now),
+            Err(error) => Answer::now(Err(error)),
+        }
     }
 
     /// Reads the history of a channel for the server API.
@@ -189,41 +197,50 @@ impl Node {
     /// # Errors
     /// 102 unknown namespace; 107 impossible name, or newest first before offset 0; 108 no history there; 112 `since` has
     /// the epoch of another stream; 100 broker failure.
-    pub fn history(&self, channel: &str, page: &Page, now: Instant) -> Result<Stretch, ErrorCode> {
-        let retention = self.channels.resolve(channel)?.retention();
-        if !retention.keeps_history() {
-            return Err(ErrorCode::NOT_AVAILABLE);
+    pub fn history(&self, channel: &str, page: &Page, now: Instant) -> Answer<Stretch, ErrorCode> {
+        match self.stored(channel) {
+            Ok(retention) => self.read(channel, page, retention, now),
+            Err(error) => Answer::now(Err(error)),
         }
-        self.read(channel, page, retention, now)
     }
 
     /// Drops the stored publications of a channel; offset and epoch stay.
     ///
     /// # Errors
     /// 102 unknown namespace; 107 impossible name; 108 no history there; 100 broker failure.
-    pub fn remove_history(&self, channel: &str, now: Instant) -> Result<(), ErrorCode> {
-        if !self.channels.resolve(channel)?.retention().keeps_history() {
-            return Err(ErrorCode::NOT_AVAILABLE);
+    pub fn remove_history(&self, channel: &str, now: Instant) -> Answer<(), ErrorCode> {
+        match self.stored(channel) {
+            Ok(_) => self.broker.remove_history(channel, now).map(temporary),
+            Err(error) => Answer::now(Err(error)),
         }
-        self.broker.remove_history(channel, now).map_err(|_| ErrorCode::INTERNAL)
+    }
+
+    /// How long the publications of a channel are kept.
+    fn stored(&self, channel: &str) -> Result<Retention, ErrorCode> {
+        let retention = self.channels.resolve(channel)?.retention();
+        if retention.keeps_history() { Ok(retention) } else { Err(ErrorCode::NOT_AVAILABLE) }
     }
 
     /// Who is in a channel, for the server API.
     ///
     /// # Errors
     /// 102 unknown namespace; 107 impossible name; 108 no presence there; 100 the store failed.
-    pub fn presence(&self, channel: &str, now: Instant) -> Result<Vec<Arc<ClientInfo>>, ErrorCode> {
-        self.keeps_presence(channel)?;
-        self.members(channel, now)
+    pub fn presence(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>, ErrorCode> {
+        match self.keeps_presence(channel) {
+            Ok(()) => self.members(channel, now),
+            Err(error) => Answer::now(Err(error)),
+        }
     }
 
     /// How many are in a channel, for the server API.
     ///
     /// # Errors
     /// Those of [`presence`](Self::presence).
-    pub fn presence_stats(&self, channel: &str, now: Instant) -> Result<PresenceStats, ErrorCode> {
-        self.keeps_presence(channel)?;
-        self.member_stats(channel, now)
+    pub fn presence_stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats, ErrorCode> {
+        match self.keeps_presence(channel) {
+            Ok(()) => self.member_stats(channel, now),
+            Err(error) => Answer::now(Err(error)),
+        }
     }
 
     fn keeps_presence(&self, channel: &str) -> Result<(), ErrorCode> {
@@ -242,8 +259,8 @@ impl Node {
         &self,
         channel: &str,
         now: Instant,
-    ) -> Result<Vec<Arc<ClientInfo>>, ErrorCode> {
-        self.presence.members(channel, now).map_err(|_| ErrorCode::INTERNAL)
+    ) -> Answer<Vec<Arc<ClientInfo>>, ErrorCode> {
+        self.presence.members(channel, now).map(temporary)
     }
 
     /// How many are in a channel, for those who may know.
@@ -254,8 +271,8 @@ impl Node {
         &self,
         channel: &str,
         now: Instant,
-    ) -> Result<PresenceStats, ErrorCode> {
-        self.presence.stats(channel, now).map_err(|_| ErrorCode::INTERNAL)
+    ) -> Answer<PresenceStats, ErrorCode> {
+        self.presence.stats(channel, now).map(temporary)
     }
 
     /// A client is in a channel, or is still there.
@@ -267,19 +284,19 @@ impl Node {
         channel: &str,
         info: ClientInfo,
         now: Instant,
-    ) -> Result<(), ErrorCode> {
+    ) -> Answer<(), ErrorCode> {
         let ttl = self.options.client.presence_ttl;
-        self.presence.add(channel, info, ttl, now).map_err(|_| ErrorCode::INTERNAL)
+        self.presence.add(channel, info, ttl, now).map(temporary)
     }
 
     /// A client left a channel. Where the store cannot be told, it stays until its time is over.
     pub(crate) fn disappear(&self, channel: &str, client: &str) {
-        let _ = self.presence.remove(channel, client);
+        drop(self.presence.remove(channel, client));
     }
 
     /// Tells who wants to know that a client came or went. Where the broker cannot be asked nobody hears of it.
     pub(crate) fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
-        let _ = self.broker.announce(channel, change, info);
+        drop(self.broker.announce(channel, change, info));
     }
 
     /// Lets broker and presence give memory back of what has expired. Worth a call a second.
@@ -299,9 +316,8 @@ impl Node {
         options: &PublishOptions,
         retention: Retention,
         now: Instant,
-    ) -> Result<Position, ErrorCode> {
-        let published = self.broker.publish(channel, publication, options, retention, now);
-        published.map_err(|_| ErrorCode::INTERNAL)
+    ) -> Answer<Position, ErrorCode> {
+        self.broker.publish(channel, publication, options, retention, now).map(temporary)
     }
 
     /// Reads what may be read.
@@ -314,52 +330,66 @@ impl Node {
         page: &Page,
         retention: Retention,
         now: Instant,
-    ) -> Result<Stretch, ErrorCode> {
+    ) -> Answer<Stretch, ErrorCode> {
         let since = page.since.as_ref();
         if page.reverse && since.is_some_and(|since| since.offset == 0) {
-            return Err(ErrorCode::BAD_REQUEST);
+            return Answer::now(Err(ErrorCode::BAD_REQUEST));
         }
         let query = Query {
             limit: page.limit,
             since: since.map(|since| since.offset),
             reverse: page.reverse,
         };
-        let stretch = self.stretch(channel, query, retention, now)?;
-        let epoch = since.map_or("", |since| &since.epoch);
-        if !epoch.is_empty() && epoch != stretch.top.epoch.as_str() {
-            return Err(ErrorCode::UNRECOVERABLE_POSITION);
-        }
-        Ok(stretch)
+        let epoch = since.map_or_else(String::new, |since| since.epoch.clone());
+        self.broker.history(channel, query, retention, now).map(move |read| {
+            let stretch = temporary(read)?;
+            if !epoch.is_empty() && epoch != stretch.top.epoch.as_str() {
+                return Err(ErrorCode::UNRECOVERABLE_POSITION);
+            }
+            Ok(stretch)
+        })
     }
 
-    /// A part of a channel's stream.
+    /// From where a new subscriber of a channel goes on, which has joined already.
     ///
     /// # Errors
     /// 100 when the broker failed.
-    pub(crate) fn stretch(
+    pub(crate) fn follow(
         &self,
         channel: &str,
-        query: Query,
+        query: Option<Query>,
         retention: Retention,
         now: Instant,
-    ) -> Result<Stretch, ErrorCode> {
-        let read = self.broker.history(channel, query, retention, now);
-        read.map_err(|_| ErrorCode::INTERNAL)
+    ) -> Answer<Stretch, ErrorCode> {
+        self.broker.follow(channel, query, retention, now).map(temporary)
     }
 
-    /// Looks at the top of a channel's stream and tells it to every shard that listens, behind the publications up to it.
-    ///
-    /// # Errors
-    /// 100 when the broker failed; those of impossible names.
-    pub(crate) fn tell_position(
-        &self,
-        channel: &Arc<str>,
-        now: Instant,
-    ) -> Result<Position, ErrorCode> {
-        let retention = self.channels.resolve(channel)?.retention();
-        let top = self.stretch(channel, Query::TOP, retention, now)?.top;
-        self.door.tell(channel, &Notice::Position { channel: Arc::clone(channel), top });
-        Ok(top)
+    /// Writes to a shard.
+    pub(crate) fn inbox(&self, shard: ShardId) -> Arc<dyn Inbox> {
+        self.door.inbox(shard)
+    }
+
+    /// Looks at the top of a channel's stream and tells it to every shard that listens: behind the publications up to it
+    /// when the broker answers at once, and then it is returned, too; else when the answer comes. A broker that is away
+    /// tells nobody anything.
+    pub(crate) fn tell_position(&self, channel: &Arc<str>, now: Instant) -> Option<Position> {
+        let retention = self.channels.resolve(channel).ok()?.retention();
+        let (door, name) = (Arc::clone(&self.door), Arc::clone(channel));
+        let tell = move |top, is_in_order| {
+            let notice = Notice::Position { channel: Arc::clone(&name), top, is_in_order };
+            door.tell(&name, &notice);
+        };
+        match self.broker.history(channel, Query::TOP, retention, now).ready() {
+            Ok(read) => {
+                let top = read.ok()?.top;
+                tell(top, true);
+                Some(top)
+            }
+            Err(later) => {
+                later.then(move |read| read.into_iter().for_each(|read| tell(read.top, false)));
+                None
+            }
+        }
     }
 
     /// Disconnects the connections of `target`, on every shard.
@@ -443,4 +473,9 @@ impl Node {
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
+}
+
+/// What the client hears when a backend cannot be asked: a temporary error, so it tries again.
+fn temporary<T>(result: Result<T, BrokerError>) -> Result<T, ErrorCode> {
+    result.map_err(|_| ErrorCode::INTERNAL)
 }

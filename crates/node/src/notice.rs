@@ -10,6 +10,7 @@ use fanwire_protocol::{Disconnect, UnsubscribeCode};
 use crate::announcement::Announcement;
 use crate::broadcast::Broadcast;
 use crate::broker::Position;
+use crate::waiting::Arrival;
 
 /// A shard of this node, numbered from 0 in the order of [`crate::Node::attach`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,10 +30,13 @@ pub trait Inbox: Send + Sync {
 pub enum Notice {
     /// A publication of a channel that has subscribers on the shard.
     Broadcast(Arc<Broadcast>),
-    /// The top of a channel's stream, for its subscribers to compare; it follows all publications up to that top.
-    Position { channel: Arc<str>, top: Position },
+    /// The top of a channel's stream, for its subscribers to compare. When `is_in_order`, it follows all publications up to
+    /// that top; else some may be on their way.
+    Position { channel: Arc<str>, top: Position, is_in_order: bool },
     /// A join or leave in a channel that has subscribers on the shard.
     Announcement(Arc<Announcement>),
+    /// A part of what a session of the shard waits for.
+    Arrival(Box<Arrival>),
     /// Close the connections of `target`.
     Disconnect { target: Target, disconnect: Disconnect },
     /// End the subscriptions of `target` to `channel`, or to all channels when it is `None`.

@@ -28,4 +28,11 @@ pub trait Outbox {
 
     /// Close with this code. The hub has forgotten the session already; everything sent before is still to be flushed.
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect);
+
+    /// A command of this connection waits for somebody else: what the peer sends next is better left in its socket until
+    /// [`release`](Self::release). Whatever still comes is kept, so a shell may ignore this.
+    fn hold(&mut self, _connection: ConnectionKey) {}
+
+    /// The connection waits no more. It may be gone.
+    fn release(&mut self, _connection: ConnectionKey) {}
 }

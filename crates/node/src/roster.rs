@@ -6,8 +6,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanwire_protocol::ErrorCode;
-
 use crate::announcement::Change;
 use crate::broker::Position;
 use crate::clock::Moment;
@@ -17,6 +15,7 @@ use crate::limits::Limits;
 use crate::node::Node;
 use crate::notice::ShardId;
 use crate::session::{ConnectionKey, Hello, Phase, Session, Subscription, Terms};
+use crate::waiting::Waiting;
 use crate::wheel::Wheel;
 
 /// The tables of one shard.
@@ -40,6 +39,13 @@ pub(crate) struct Roster {
     counters: Arc<HubCounters>,
     nobody: Arc<str>,
     limits: Limits,
+    waiting: Waiting,
+}
+
+/// What a subscription is from its beginning.
+pub(crate) struct Seat {
+    pub(crate) server_side: bool,
+    pub(crate) terms: Option<Box<Terms>>,
 }
 
 impl Roster {
@@ -55,6 +61,7 @@ impl Roster {
             counters: Arc::default(),
             nobody: "".into(),
             limits: Limits::default(),
+            waiting: Waiting::default(),
         }
     }
 
@@ -103,21 +110,16 @@ impl Roster {
         self.counters.connections_accepted.add(1);
     }
 
-    /// Subscribes a session to a channel it is not subscribed to. Publications arrive from now on. Returns its place.
-    pub(crate) fn join(
-        &mut self,
-        node: &Node,
-        index: u32,
-        channel: &str,
-        server_side: bool,
-        terms: Option<Box<Terms>>,
-    ) -> usize {
+    /// Subscribes a session to a channel it is not subscribed to, and which the registry knows already. What is published
+    /// from now on is delivered to it. Returns its place.
+    pub(crate) fn sit_down(&mut self, index: u32, channel: &Arc<str>, seat: Seat) -> usize {
         debug_assert!(self.place_of(index, channel).is_none(), "a second subscription");
-        let name = node.join(channel, self.shard);
+        let Seat { server_side, terms } = seat;
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let own_place = session.subscriptions.len() as u32;
         let subscriber = Subscriber { connection: index, place: own_place };
-        let (channel, place) = self.subscribers.add(name, subscriber, session.encoding);
+        let (channel, place) =
+            self.subscribers.add(Arc::clone(channel), subscriber, session.encoding);
         let subscription = Subscription {
             channel,
             place,
@@ -165,23 +167,11 @@ impl Roster {
         }
     }
 
-    /// The session is present in the channel of the subscription at `place` from now on, and its presence is renewed.
-    ///
-    /// # Errors
-    /// 100 when the store of presence failed; the session is not present then.
-    pub(crate) fn appear(
-        &mut self,
-        node: &Node,
-        index: u32,
-        place: usize,
-        now: Instant,
-    ) -> Result<(), ErrorCode> {
+    /// The session is present in the channel of the subscription at `place`; from now on its presence is renewed.
+    pub(crate) fn appeared(&mut self, node: &Node, index: u32, place: usize, now: Instant) {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let is_first = !session.subscriptions.iter().any(|subscription| subscription.present);
-        let subscription = &session.subscriptions[place];
-        debug_assert!(!subscription.present, "present already");
-        let channel = &self.subscribers.audience(subscription.channel).channel;
-        node.appear(channel, session.client_info(Some(subscription)), now)?;
+        debug_assert!(!session.subscriptions[place].present, "present already");
         session.subscriptions[place].present = true;
         if is_first {
             // Those that came at one moment are not renewed at one moment.
@@ -189,7 +179,6 @@ impl Roster {
             let first = interval.mul_f64(rand::random_range(0.5..1.0));
             self.renewals.set(index, node.clock().moment(now).after(first));
         }
-        Ok(())
     }
 
     /// From now on the subscription at `place` of a session hears of joins and leaves.
@@ -218,7 +207,7 @@ impl Roster {
             is_present = true;
             let channel = &self.subscribers.audience(subscription.channel).channel;
             // Where the store failed it is asked again at the next renewal.
-            let _ = node.appear(channel, session.client_info(Some(subscription)), now);
+            drop(node.appear(channel, session.client_info(Some(subscription)), now));
         }
         if is_present {
             let interval = node.options().client.presence_update_interval;
@@ -263,6 +252,13 @@ impl Roster {
         let Some(session) = self.session(key) else { return false };
         for place in (0..session.subscriptions.len()).rev() {
             self.leave(node, key.index, place);
+        }
+        if let Some(entrance) = self.waiting.forget(key) {
+            let client = self.expect_session(key.index).client();
+            entrance
+                .entries
+                .into_iter()
+                .for_each(|entry| entry.abandon((node, self.shard), &client));
         }
         self.wheel.clear(key.index);
         self.limits.forget(key.index);
@@ -346,6 +342,14 @@ impl Roster {
 
     pub(crate) fn users(&self) -> &Users {
         &self.users
+    }
+
+    pub(crate) fn waiting_mut(&mut self) -> &mut Waiting {
+        &mut self.waiting
+    }
+
+    pub(crate) fn shard(&self) -> ShardId {
+        self.shard
     }
 
     pub(crate) fn limits_mut(&mut self) -> &mut Limits {

@@ -149,7 +149,11 @@ impl Session {
 
     /// The publisher of a publication, as others see it; `subscription` when it is subscribed to the channel.
     pub(crate) fn client_info(&self, subscription: Option<&Subscription>) -> ClientInfo {
-        let terms = subscription.and_then(|subscription| subscription.terms.as_deref());
+        self.info_as(subscription.and_then(|subscription| subscription.terms.as_deref()))
+    }
+
+    /// The client as others see it in a channel whose subscription has these terms.
+    pub(crate) fn info_as(&self, terms: Option<&Terms>) -> ClientInfo {
         ClientInfo {
             user: self.user.as_ref().to_owned(),
             client: self.client(),

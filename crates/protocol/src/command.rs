@@ -28,6 +28,11 @@ impl<'a> Commands<'a> {
         Self { encoding, rest: Some(frame) }
     }
 
+    /// What is left of the message, to be begun anew later.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest.unwrap_or_default()
+    }
+
     fn next_json(&mut self, rest: &'a [u8]) -> Result<Command, DecodeError> {
         let (line, after) = split_line(rest);
         if line.trim_ascii().is_empty() {

@@ -158,6 +158,14 @@ impl Outbox for HubOutlet<'_> {
         self.out.ping(key(connection));
     }
 
+    fn hold(&mut self, connection: ConnectionKey) {
+        self.out.hold(key(connection));
+    }
+
+    fn release(&mut self, connection: ConnectionKey) {
+        self.out.release(key(connection));
+    }
+
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
         self.send_joined();
         let key = key(connection);

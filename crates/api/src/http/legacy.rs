@@ -21,7 +21,7 @@ use crate::{ApiError, Outcome};
 /// Runs all commands of the body, once all of it was understood.
 pub(super) async fn call(api: Arc<Api>, request: Request) -> Response {
     match door::receive(&api, request).await.and_then(|body| commands(&body)) {
-        Ok(commands) => ok_json(StatusCode::OK, run_all(&api, commands)),
+        Ok(commands) => ok_json(StatusCode::OK, run_all(&api, commands).await),
         Err(refusal) => {
             refusal.record(api.counters());
             refusal.into_response()
@@ -38,13 +38,16 @@ fn commands(body: &str) -> Result<Vec<LegacyCommand>, Refusal> {
     }
 }
 
-fn run_all(api: &Api, commands: Vec<LegacyCommand>) -> Vec<u8> {
+async fn run_all(api: &Api, commands: Vec<LegacyCommand>) -> Vec<u8> {
     let mut out = Vec::new();
     for command in commands {
         if !out.is_empty() {
             out.push(b'\n');
         }
-        let outcome = command.decoded().and_then(|known| api.run(known));
+        let outcome = match command.decoded() {
+            Ok(known) => api.run(known).await,
+            Err(error) => Err(error),
+        };
         write_reply(command.id, &outcome, &mut out);
     }
     out

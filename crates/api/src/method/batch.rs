@@ -43,22 +43,25 @@ pub enum Reply {
 
 impl Api {
     /// Runs several commands; each has its own result or error.
-    pub fn batch(&self, request: BatchRequest) -> BatchReply {
-        let run = |command| match self.run_item(command) {
-            Ok(outcome) => Reply::Outcome(outcome),
-            Err(error) => Reply::Error { error },
-        };
-        let replied = self.measure(Method::Batch, |_| {
-            Ok(BatchReply { replies: request.commands.into_iter().map(run).collect() })
+    pub async fn batch(&self, request: BatchRequest) -> BatchReply {
+        let replied = self.measure_later(Method::Batch, async |_| {
+            let mut replies = Vec::with_capacity(request.commands.len());
+            for command in request.commands {
+                replies.push(match self.run_item(command).await {
+                    Ok(outcome) => Reply::Outcome(outcome),
+                    Err(error) => Reply::Error { error },
+                });
+            }
+            Ok(BatchReply { replies })
         });
-        replied.expect("a batch itself has nothing that fails")
+        replied.await.expect("a batch itself has nothing that fails")
     }
 
     /// A batch within a batch is no command: 104.
-    fn run_item(&self, command: Result<Command, ApiError>) -> Result<Outcome, ApiError> {
+    async fn run_item(&self, command: Result<Command, ApiError>) -> Result<Outcome, ApiError> {
         match command? {
             Command::Batch(_) => Err(ApiError::NOT_FOUND),
-            command => self.run(command),
+            command => self.run(command).await,
         }
     }
 }

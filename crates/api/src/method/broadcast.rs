@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_node::PublishOptions;
-use fanwire_node::protocol::Publication;
+use fanwire_node::protocol::{ErrorCode, Publication};
+use fanwire_node::{Answer, Position, PublishOptions};
 use serde::{Deserialize, Serialize};
 
 use super::publish::{PublishResult, client_id};
@@ -64,8 +64,8 @@ impl Api {
     ///
     /// # Errors
     /// 107 without channels, with invalid base64 or an `exclude_client` that is no client id. What is wrong with one channel is told in its response only.
-    pub fn broadcast(&self, request: BroadcastRequest) -> Result<BroadcastResult, ApiError> {
-        self.measure(Method::Broadcast, |now| {
+    pub async fn broadcast(&self, request: BroadcastRequest) -> Result<BroadcastResult, ApiError> {
+        self.measure_later(Method::Broadcast, async |now| {
             if request.channels.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }
@@ -82,24 +82,35 @@ impl Api {
                 version_epoch: request.version_epoch,
                 exclude_client: client_id(&request.exclude_client)?,
             };
-            let to_one = |channel: &String| self.respond(channel, &publication, &options, now);
-            Ok(BroadcastResult { responses: request.channels.iter().map(to_one).collect() })
+            // All leave before the first is awaited, so that a broker far away is asked once for all of them.
+            let to_one = |channel: &String| self.begin(channel, &publication, &options, now);
+            let begun: Vec<_> = request.channels.iter().map(to_one).collect();
+            let mut responses = Vec::with_capacity(begun.len());
+            for published in begun {
+                responses.push(respond(published).await);
+            }
+            Ok(BroadcastResult { responses })
         })
+        .await
     }
 
-    fn respond(
+    fn begin(
         &self,
         channel: &str,
         publication: &Publication,
         options: &PublishOptions,
         now: Instant,
-    ) -> PublishResponse {
+    ) -> Answer<Position, ErrorCode> {
         if channel.is_empty() {
-            return PublishResponse::Error(ApiError::BAD_REQUEST);
+            return Answer::now(Err(ErrorCode::BAD_REQUEST));
         }
-        match self.node.publish(channel, publication.clone(), options.clone(), now) {
-            Ok(position) => PublishResponse::Result(position.into()),
-            Err(error) => PublishResponse::Error(error.into()),
-        }
+        self.node.publish(channel, publication.clone(), options.clone(), now)
+    }
+}
+
+async fn respond(published: Answer<Position, ErrorCode>) -> PublishResponse {
+    match published.await {
+        Ok(position) => PublishResponse::Result(position.into()),
+        Err(error) => PublishResponse::Error(error.into()),
     }
 }

@@ -90,8 +90,8 @@ impl Api {
     /// # Errors
     /// 107 without a channel or for newest first before offset 0; 102 for an unknown namespace; 108 without history; 112
     /// for the epoch of another stream.
-    pub fn history(&self, request: HistoryRequest) -> Result<HistoryResult, ApiError> {
-        self.measure(Method::History, |now| {
+    pub async fn history(&self, request: HistoryRequest) -> Result<HistoryResult, ApiError> {
+        self.measure_later(Method::History, async |now| {
             if request.channel.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }
@@ -99,13 +99,14 @@ impl Api {
                 request.since.map(|Since { offset, epoch }| StreamPosition { offset, epoch });
             let limit = usize::try_from(request.limit).ok();
             let page = Page { limit, since, reverse: request.reverse };
-            let stretch = self.node.history(&request.channel, &page, now)?;
+            let stretch = self.node.history(&request.channel, &page, now).await?;
             Ok(HistoryResult {
                 publications: stretch.publications.into_iter().map(Into::into).collect(),
                 epoch: stretch.top.epoch.to_string(),
                 offset: stretch.top.offset,
             })
         })
+        .await
     }
 }
 

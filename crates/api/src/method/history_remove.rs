@@ -26,16 +26,17 @@ impl Api {
     ///
     /// # Errors
     /// 107 without a channel; 102 for an unknown namespace; 108 without history.
-    pub fn history_remove(
+    pub async fn history_remove(
         &self,
         request: HistoryRemoveRequest,
     ) -> Result<HistoryRemoveResult, ApiError> {
-        self.measure(Method::HistoryRemove, |now| {
+        self.measure_later(Method::HistoryRemove, async |now| {
             if request.channel.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }
-            self.node.remove_history(&request.channel, now)?;
+            self.node.remove_history(&request.channel, now).await?;
             Ok(HistoryRemoveResult {})
         })
+        .await
     }
 }

@@ -32,16 +32,17 @@ impl Api {
     ///
     /// # Errors
     /// 107 without a channel; 102 for an unknown namespace; 108 without presence.
-    pub fn presence(&self, request: PresenceRequest) -> Result<PresenceResult, ApiError> {
-        self.measure(Method::Presence, |now| {
+    pub async fn presence(&self, request: PresenceRequest) -> Result<PresenceResult, ApiError> {
+        self.measure_later(Method::Presence, async |now| {
             if request.channel.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }
-            let members = self.node.presence(&request.channel, now)?;
+            let members = self.node.presence(&request.channel, now).await?;
             let presence = (members.iter())
                 .map(|info| (info.client.clone(), Client::from(info.as_ref().clone())))
                 .collect();
             Ok(PresenceResult { presence })
         })
+        .await
     }
 }

@@ -31,16 +31,17 @@ impl Api {
     ///
     /// # Errors
     /// 107 without a channel; 102 for an unknown namespace; 108 without presence.
-    pub fn presence_stats(
+    pub async fn presence_stats(
         &self,
         request: PresenceStatsRequest,
     ) -> Result<PresenceStatsResult, ApiError> {
-        self.measure(Method::PresenceStats, |now| {
+        self.measure_later(Method::PresenceStats, async |now| {
             if request.channel.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }
-            let stats = self.node.presence_stats(&request.channel, now)?;
+            let stats = self.node.presence_stats(&request.channel, now).await?;
             Ok(PresenceStatsResult { num_clients: stats.clients, num_users: stats.users })
         })
+        .await
     }
 }

@@ -66,8 +66,8 @@ impl Api {
     ///
     /// # Errors
     /// 107 without a channel, with invalid base64, an `exclude_client` that is no client id, or data against the channel's format; 102 for an unknown namespace.
-    pub fn publish(&self, request: PublishRequest) -> Result<PublishResult, ApiError> {
-        self.measure(Method::Publish, |now| {
+    pub async fn publish(&self, request: PublishRequest) -> Result<PublishResult, ApiError> {
+        self.measure_later(Method::Publish, async |now| {
             if request.channel.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }
@@ -84,8 +84,9 @@ impl Api {
                 version_epoch: request.version_epoch,
                 exclude_client: client_id(&request.exclude_client)?,
             };
-            Ok(self.node.publish(&request.channel, publication, options, now)?.into())
+            Ok(self.node.publish(&request.channel, publication, options, now).await?.into())
         })
+        .await
     }
 }
 

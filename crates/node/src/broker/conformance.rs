@@ -57,7 +57,7 @@ fn an_exclusion_travels_with_its_publication_only(make: Make<'_>) {
         let options = PublishOptions { exclude_client, ..PublishOptions::default() };
         let none = Retention::default();
         let published = broker.publish("a", Publication::default(), &options, none, Instant::now());
-        assert_eq!(published, Ok(Position::default()));
+        assert_eq!(published.wait(), Ok(Position::default()));
     }
     door.wait_for(3);
     let excluded = &door.record.lock().expect("no panic inside").excluded;
@@ -141,7 +141,7 @@ fn announcements_keep_their_place_among_publications(make: Make<'_>) {
     for number in 0..20 {
         publish(&*broker, "a", numbered(0, number), "");
         let change = if number % 2 == 0 { Change::Join } else { Change::Leave };
-        broker.announce("a", change, info.clone()).expect("the broker is available");
+        broker.announce("a", change, info.clone()).wait().expect("the broker is available");
     }
     for (at, (channel, arrived)) in door.wait_for(40).into_iter().enumerate() {
         let expected = match at % 4 {
@@ -169,7 +169,7 @@ fn publish(broker: &dyn Broker, channel: &str, publication: Publication, key: &s
     let options = PublishOptions { idempotency_key: key.to_owned(), ..PublishOptions::default() };
     let retention = Retention::default();
     let published = broker.publish(channel, publication, &options, retention, Instant::now());
-    published.expect("the broker is available")
+    published.wait().expect("the broker is available")
 }
 
 fn numbered(thread: usize, number: usize) -> Publication {

@@ -17,8 +17,9 @@ use fanwire_protocol::{ClientInfo, Publication};
 use hashbrown::DefaultHashBuilder;
 use parking_lot::Mutex;
 
-use super::{Broker, BrokerError, Position, PublishOptions, Query, Retention, Stretch};
+use super::{Broker, Position, PublishOptions, Query, Retention, Stretch};
 use crate::announcement::Change;
+use crate::answer::Answer;
 use crate::deliver::Deliver;
 use results::{Key, Results};
 use streams::Streams;
@@ -101,19 +102,19 @@ impl Broker for MemoryBroker {
         options: &PublishOptions,
         retention: Retention,
         now: Instant,
-    ) -> Result<Position, BrokerError> {
+    ) -> Answer<Position> {
         let (place, stripe) = self.place(channel);
         let Stripe { results, streams } = &mut *stripe.lock();
         results.forget_expired(now);
         let key = Key::new(channel, &options.idempotency_key);
         if let Some(first) = key.as_ref().and_then(|key| results.find(key)) {
-            return Ok(first);
+            return Answer::now(Ok(first));
         }
         let mut position = Position::default();
         if retention.keeps_history() && !options.skip_history {
             match self.store(streams, place, &publication, (options, retention), now) {
                 Ok(stored) => position = stored,
-                Err(top) => return Ok(top),
+                Err(top) => return Answer::now(Ok(top)),
             }
         }
         publication.offset = position.offset;
@@ -121,7 +122,7 @@ impl Broker for MemoryBroker {
         if let Some(key) = key {
             results.remember(key, position, now, IDEMPOTENCY_BYTES_MAX / STRIPES);
         }
-        Ok(position)
+        Answer::now(Ok(position))
     }
 
     fn history(
@@ -130,9 +131,9 @@ impl Broker for MemoryBroker {
         query: Query,
         retention: Retention,
         now: Instant,
-    ) -> Result<Stretch, BrokerError> {
+    ) -> Answer<Stretch> {
         if !retention.keeps_history() {
-            return Ok(Stretch::default());
+            return Answer::now(Ok(Stretch::default()));
         }
         let (place, stripe) = self.place(channel);
         let streams = &mut stripe.lock().streams;
@@ -141,21 +142,35 @@ impl Broker for MemoryBroker {
             stream.read(query)
         });
         self.count(grown, streams);
-        Ok(stretch)
+        Answer::now(Ok(stretch))
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Result<(), BrokerError> {
+    /// Nothing has to take effect first: the door asks the registry at each publication.
+    fn follow(
+        &self,
+        channel: &str,
+        query: Option<Query>,
+        retention: Retention,
+        now: Instant,
+    ) -> Answer<Stretch> {
+        match query {
+            Some(query) => self.history(channel, query, retention, now),
+            None => Answer::now(Ok(Stretch::default())),
+        }
+    }
+
+    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
         let (_, stripe) = self.place(channel);
         let _order = stripe.lock();
         self.door.announce(channel, change, info);
-        Ok(())
+        Answer::now(Ok(()))
     }
 
-    fn remove_history(&self, channel: &str, _now: Instant) -> Result<(), BrokerError> {
+    fn remove_history(&self, channel: &str, _now: Instant) -> Answer<()> {
         let (place, stripe) = self.place(channel);
         let freed = stripe.lock().streams.clear(place);
         self.history_bytes.fetch_sub(freed, Relaxed);
-        Ok(())
+        Answer::now(Ok(()))
     }
 
     fn subscribe(&self, _channel: &str) {}

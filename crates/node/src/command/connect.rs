@@ -14,25 +14,46 @@ use fanwire_protocol::{
 use uuid::Builder;
 
 use super::credentials::{self, Credentials, Grants};
-use super::enter::{self, Entry, Tracking, Visibility};
+use super::enter::{self, Entrance, Entry, Tracking, Visibility, Wish};
 use super::lifetime::Lifetime;
-use super::{Answer, Refusal, Turn};
+use super::{Begun, Done, Refusal, Step, Then, Turn};
 use crate::channel::{SubscribeDecision, Who};
 use crate::session::{NO_EXPIRY, Terms};
-use crate::token::{ChannelGrant, Overrides};
+use crate::token::ChannelGrant;
 
-/// Everything that can be refused is refused before the session is connected; channels entered until then are left again.
-pub(super) fn handle(turn: &mut Turn<'_>, request: ConnectRequest) -> Answer {
+/// Everything that can be refused is refused before the session is connected.
+pub(super) fn handle(turn: &mut Turn<'_>, request: ConnectRequest) -> Begun {
     let Credentials { user, info, expire_at, channels } = credentials::of(turn, &request.token)?;
     let lifetime = Lifetime::of(turn, expire_at)?;
     let grants_hash = credentials::hash(&channels);
     let channels = server_side_channels(turn, &user, channels, &request.subs)?;
-    let overrides: Vec<_> = channels.values().map(|grant| grant.overrides).collect();
-    let subs = enter_all(turn, channels, &request.subs)?;
-    let user = turn.node.enter(&user).ok_or(Disconnect::CONNECTION_LIMIT)?;
-    admit(turn, user, info, lifetime, grants_hash);
+    introduce(turn, &user, info);
+    let mut entries = Vec::with_capacity(channels.len());
+    for (number, (channel, grant)) in channels.into_iter().enumerate() {
+        let requested = request.subs.get(&channel);
+        entries.push(begin(turn, &channel, grant, requested, number));
+    }
+    let then = Then::Connect { lifetime, grants_hash };
+    Ok(Step::Enter(Box::new(Entrance { entries, then })))
+}
+
+/// Every answer is there: the session is connected and in all its channels, or in none.
+pub(super) fn finish(
+    turn: &mut Turn<'_>,
+    entrance: Entrance,
+    (lifetime, grants_hash): (Lifetime, u64),
+) -> Done {
+    let user = Arc::clone(&turn.session().user);
+    let Some(user) = turn.node.enter(&user) else {
+        enter::abandon(turn, entrance.entries);
+        return Err(Disconnect::CONNECTION_LIMIT.into());
+    };
+    let names: Vec<_> =
+        entrance.entries.iter().map(|entry| entry.channel.as_ref().to_owned()).collect();
+    let results = enter::all(turn, entrance.entries).inspect_err(|_| turn.node.exit(&user))?;
+    admit(turn, user, lifetime, grants_hash);
     turn.roster.schedule(turn.node, turn.key.index);
-    appear(turn, subs.keys().zip(overrides))?;
+    let subs = names.into_iter().zip(results).collect();
     Ok(Reply { connect: Some(result(turn, lifetime, subs)), ..Reply::default() })
 }
 
@@ -64,12 +85,18 @@ fn server_side_channels(
     Ok(channels)
 }
 
-fn admit(turn: &mut Turn<'_>, user: Arc<str>, info: Bytes, lifetime: Lifetime, grants_hash: u64) {
-    turn.roster.admit(turn.key.index, user);
-    let first_ping = turn.node.clock().moment(turn.now).after(first_ping_after(turn));
+/// Says who the session is, so that it can be present where it enters.
+fn introduce(turn: &mut Turn<'_>, user: &str, info: Bytes) {
     let session = turn.session_mut();
     session.id = Builder::from_random_bytes(rand::random()).into_uuid();
     session.info = info;
+    session.user = user.into();
+}
+
+fn admit(turn: &mut Turn<'_>, user: Arc<str>, lifetime: Lifetime, grants_hash: u64) {
+    turn.roster.admit(turn.key.index, user);
+    let first_ping = turn.node.clock().moment(turn.now).after(first_ping_after(turn));
+    let session = turn.session_mut();
     session.expire_at = lifetime.expire_at.unwrap_or(NO_EXPIRY);
     session.grants_hash = grants_hash;
     session.beat_at = first_ping;
@@ -81,60 +108,25 @@ fn first_ping_after(turn: &Turn<'_>) -> Duration {
     interval.mul_f64(rand::random_range(0.5..1.0))
 }
 
-/// Enters every channel, or none: what fails for one fails the connect.
-fn enter_all(
-    turn: &mut Turn<'_>,
-    channels: Grants,
-    requested: &BTreeMap<String, SubscribeRequest>,
-) -> Result<BTreeMap<String, SubscribeResult>, Refusal> {
-    let mut subs = BTreeMap::new();
-    for (channel, grant) in channels {
-        match enter_one(turn, &channel, grant, requested.get(&channel)) {
-            Ok(result) => subs.insert(channel, result),
-            Err(error) => {
-                for place in (0..subs.len()).rev() {
-                    turn.roster.leave(turn.node, turn.key.index, place);
-                }
-                return Err(error.into());
-            }
-        };
-    }
-    Ok(subs)
-}
-
-fn enter_one(
+fn begin(
     turn: &mut Turn<'_>,
     channel: &str,
     grant: ChannelGrant,
     requested: Option<&SubscribeRequest>,
-) -> Result<SubscribeResult, ErrorCode> {
-    let namespace = turn.node.rules().resolve(channel)?;
-    let entry = Entry {
+    number: usize,
+) -> Entry {
+    let namespace = turn.node.rules().resolve(channel).expect("only possible channels are left");
+    let wish = Wish {
         channel,
         server_side: true,
         terms: Terms::boxed(grant.info, None),
         tracking: Tracking::of(turn, namespace, grant.overrides, None),
+        visibility: Visibility::of(turn, namespace, grant.overrides, None),
         claim: requested.and_then(enter::claim),
         only_recovered: false,
+        data: grant.data,
     };
-    let entered = enter::enter(turn, namespace, entry)?;
-    Ok(SubscribeResult { data: grant.data, ..entered })
-}
-
-/// Makes the connection, which has a name by now, known in the channels it entered.
-fn appear<'a>(
-    turn: &mut Turn<'_>,
-    entered: impl Iterator<Item = (&'a String, Overrides)>,
-) -> Result<(), Disconnect> {
-    for (channel, overrides) in entered {
-        let namespace = turn.node.rules().resolve(channel);
-        let appeared = namespace.and_then(|namespace| {
-            let visibility = Visibility::of(turn, namespace, overrides, None);
-            enter::appear(turn, channel, visibility)
-        });
-        appeared.map_err(|_| Disconnect::SERVER_ERROR)?; // too late for an error: it is connected
-    }
-    Ok(())
+    enter::begin(turn, namespace, wish, number)
 }
 
 fn result(

@@ -1,28 +1,75 @@
-//! How a session enters a channel (protocol §8, §9), for `subscribe` and the server-side subscriptions of `connect` alike.
-//! In: a channel that may be entered, what the client wishes → out: a subscription and its result, or neither.
+//! How a session enters channels (protocol §8, §9), for `subscribe` and the server-side subscriptions of `connect` alike.
+//! In: channels that may be entered, what the client wishes → out: subscriptions and their results, all of them or none.
 //! Uses: the roster, broker and presence through the node, `recovery`. Never: asks who may enter.
-//! Change here: the order of entering, and what a subscribe result says about positions. Checks live in the commands.
+//! Change here: the order of entering, and what a subscribe result says about positions. Checks live in the commands; what
+//! happens while broker or presence keep a session waiting lives in `waiting.rs`.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use fanwire_protocol::{ErrorCode, SubscribeRequest, SubscribeResult};
 
-use super::Turn;
-use crate::broker::{Position, Query};
+use super::{Then, Turn};
+use crate::broadcast::Broadcast;
+use crate::broker::{Position, Query, Stretch};
 use crate::channel::{has_presence_access, may_read_history};
+use crate::hub::CatchUp;
 use crate::options::{Namespace, RecoveryMode};
 use crate::recovery::{self, Claim};
+use crate::roster::Seat;
 use crate::session::Terms;
 use crate::token::Overrides;
+use crate::waiting::Part;
+
+/// A session on its way into channels: it is known to the registry, so broker and door serve it already, and it has asked
+/// for everything it has to know. It hears nothing before the last answer is there.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    pub(crate) entries: Vec<Entry>,
+    /// Which command it is.
+    pub(super) then: Then,
+}
+
+/// One channel on the way in.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) channel: Arc<str>,
+    server_side: bool,
+    terms: Option<Box<Terms>>,
+    tracking: Tracking,
+    visibility: Visibility,
+    mode: RecoveryMode,
+    claim: Option<OwnClaim>,
+    /// Of the application, for the result.
+    data: Bytes,
+    stretch: Option<Result<Stretch, ErrorCode>>,
+    appeared: Option<Result<(), ErrorCode>>,
+    /// How much was held in the channel's room when the session began to wait.
+    pub(crate) held_from: usize,
+    /// What was published while the session waited.
+    pub(crate) held: Vec<Arc<Broadcast>>,
+}
 
 /// What is known of a subscription before it is made.
-pub(super) struct Entry<'a> {
+pub(super) struct Wish<'a> {
     pub(super) channel: &'a str,
     pub(super) server_side: bool,
     pub(super) terms: Option<Box<Terms>>,
     pub(super) tracking: Tracking,
+    pub(super) visibility: Visibility,
     /// The position the client wants to go on from.
     pub(super) claim: Option<Claim<'a>>,
     /// The client rather has error 112 than a subscription with a gap.
     pub(super) only_recovered: bool,
+    pub(super) data: Bytes,
+}
+
+/// A claim of a session that may have to wait.
+#[derive(Debug)]
+struct OwnClaim {
+    offset: u64,
+    epoch: String,
+    only_recovered: bool,
 }
 
 /// How a subscription follows the stream of its channel.
@@ -58,39 +105,6 @@ impl Tracking {
     }
 }
 
-/// The claim of a request, if it wants to recover.
-pub(super) fn claim(request: &SubscribeRequest) -> Option<Claim<'_>> {
-    let SubscribeRequest { recover, offset, epoch, .. } = request;
-    recover.then_some(Claim { offset: *offset, epoch })
-}
-
-/// Subscribes: first the place in the lists, then the look into the stream, so that no publication falls between them.
-/// Those that come twice, in the result and through the inbox, are told apart by their offsets (`hub/watch.rs`).
-///
-/// # Errors
-/// 100 when the broker failed; 112 when only a recovered subscription was wanted. Nothing is left behind then.
-pub(super) fn enter(
-    turn: &mut Turn<'_>,
-    namespace: &Namespace,
-    mut entry: Entry<'_>,
-) -> Result<SubscribeResult, ErrorCode> {
-    let (index, terms) = (turn.key.index, entry.terms.take());
-    let place = turn.roster.join(turn.node, index, entry.channel, entry.server_side, terms);
-    match look(turn, namespace, &entry) {
-        Ok((top, result)) => {
-            if entry.tracking.positioned {
-                turn.roster.watch(turn.node, index, place, top, turn.now);
-            }
-            count(turn, &result);
-            Ok(result)
-        }
-        Err(error) => {
-            turn.roster.leave(turn.node, index, place);
-            Err(error)
-        }
-    }
-}
-
 /// How a subscription is seen by others, and sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Visibility {
@@ -120,25 +134,185 @@ impl Visibility {
     }
 }
 
-/// Makes the client known in the channel it has just entered. Its join comes through the inbox, so after the reply.
+/// The claim of a request, if it wants to recover.
+pub(super) fn claim(request: &SubscribeRequest) -> Option<Claim<'_>> {
+    let SubscribeRequest { recover, offset, epoch, .. } = request;
+    recover.then_some(Claim { offset: *offset, epoch })
+}
+
+/// Begins to enter a channel: first the registry, so that everything published from now on is on its way to this shard;
+/// then the look into the stream and the presence, at once. The session has a name by now.
+pub(super) fn begin(
+    turn: &mut Turn<'_>,
+    namespace: &Namespace,
+    wish: Wish<'_>,
+    number: usize,
+) -> Entry {
+    let channel = turn.node.join(wish.channel, turn.roster.shard());
+    let mode = namespace.force_recovery_mode;
+    let claim = effective_claim(&wish, namespace);
+    let limit = turn.node.options().client.recovery_max_publication_limit;
+    let query = wish.tracking.positioned.then(|| {
+        claim.as_ref().map_or(Query::TOP, |claim| recovery::query(mode, claim.borrowed(), limit))
+    });
+    let follow = turn.node.follow(&channel, query, namespace.retention(), turn.now);
+    let stretch = turn.soon(follow, move |result| Part::Stretch(number, result));
+    let appeared = match wish.visibility.present {
+        true => {
+            let me = turn.session().info_as(wish.terms.as_deref());
+            let appear = turn.node.appear(&channel, me, turn.now);
+            turn.soon(appear, move |result| Part::Presence(number, result))
+        }
+        false => Some(Ok(())),
+    };
+    let Wish { server_side, terms, tracking, visibility, data, .. } = wish;
+    let (held_from, held) = (0, Vec::new());
+    Entry {
+        channel,
+        server_side,
+        terms,
+        tracking,
+        visibility,
+        mode,
+        claim,
+        data,
+        stretch,
+        appeared,
+        held_from,
+        held,
+    }
+}
+
+/// The claim of the client, or the one that the namespace makes for it.
+fn effective_claim(wish: &Wish<'_>, namespace: &Namespace) -> Option<OwnClaim> {
+    if !wish.tracking.recoverable {
+        return None;
+    }
+    if let Some(Claim { offset, epoch }) = wish.claim {
+        let (epoch, only_recovered) = (epoch.to_owned(), wish.only_recovered);
+        return Some(OwnClaim { offset, epoch, only_recovered });
+    }
+    let is_automatic =
+        namespace.auto_cache_recover && namespace.force_recovery_mode == RecoveryMode::Cache;
+    let (epoch, only_recovered) = (String::new(), false);
+    is_automatic.then_some(OwnClaim { offset: 0, epoch, only_recovered })
+}
+
+impl OwnClaim {
+    fn borrowed(&self) -> Claim<'_> {
+        Claim { offset: self.offset, epoch: &self.epoch }
+    }
+}
+
+impl Entrance {
+    /// Whether every answer has come.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.entries.iter().all(|entry| entry.stretch.is_some() && entry.appeared.is_some())
+    }
+
+    /// One more answer.
+    pub(crate) fn arrive(&mut self, part: Part) {
+        match part {
+            Part::Stretch(number, result) => self.entries[number].stretch = Some(result),
+            Part::Presence(number, result) => self.entries[number].appeared = Some(result),
+            Part::Reply(_) => unreachable!("an entrance waits for no reply"),
+        }
+    }
+}
+
+impl Entry {
+    /// Whatever the answers say, this is not to be entered.
+    pub(crate) fn fail(&mut self, error: ErrorCode) {
+        self.stretch = Some(Err(error));
+    }
+
+    /// Undoes what `begin` did.
+    pub(crate) fn abandon(self, turn: (&crate::node::Node, crate::notice::ShardId), client: &str) {
+        let (node, shard) = turn;
+        if self.visibility.present {
+            node.disappear(&self.channel, client);
+        }
+        node.leave(&self.channel, shard);
+    }
+
+    /// The top of the stream, and what the result says about it and about what was missed.
+    fn judge(&mut self) -> Result<(Position, SubscribeResult), ErrorCode> {
+        self.appeared.take().expect(COMPLETE)?;
+        let read = self.stretch.take().expect(COMPLETE)?;
+        let Tracking { positioned, recoverable } = self.tracking;
+        let data = std::mem::take(&mut self.data);
+        if !positioned {
+            return Ok((Position::default(), SubscribeResult { data, ..Default::default() }));
+        }
+        let top = read.top;
+        let claim = self.claim.as_ref();
+        let missed = claim.and_then(|claim| recovery::recover(self.mode, claim.borrowed(), read));
+        if missed.is_none() && claim.is_some_and(|claim| claim.only_recovered) {
+            return Err(ErrorCode::UNRECOVERABLE_POSITION);
+        }
+        // A client that recovered moves on from its own position, publication by publication.
+        let offset = match (&missed, claim) {
+            (Some(_), Some(claim)) => claim.offset,
+            _ => top.offset,
+        };
+        let result = SubscribeResult {
+            positioned,
+            recoverable,
+            offset,
+            epoch: top.epoch.to_string(),
+            was_recovering: claim.is_some(),
+            recovered: missed.is_some(),
+            publications: missed.unwrap_or_default(),
+            data,
+            ..SubscribeResult::default()
+        };
+        Ok((top, result))
+    }
+}
+
+/// Enters all channels, of which every answer is there: what each says to its new subscriber, in their order.
 ///
 /// # Errors
-/// 100 when the store of presence failed. The subscription is gone then.
-pub(super) fn appear(
+/// 100 when broker or presence failed; 112 when only a recovered subscription was wanted. None is entered then.
+pub(super) fn all(
     turn: &mut Turn<'_>,
-    channel: &str,
-    visibility: Visibility,
-) -> Result<(), ErrorCode> {
-    if visibility == Visibility::default() {
-        return Ok(());
+    mut entries: Vec<Entry>,
+) -> Result<Vec<SubscribeResult>, ErrorCode> {
+    let judged: Result<Vec<_>, _> = entries.iter_mut().map(Entry::judge).collect();
+    match judged {
+        Ok(judged) => {
+            let seats = entries.into_iter().zip(judged);
+            Ok(seats.map(|(entry, (top, result))| sit_down(turn, entry, top, result)).collect())
+        }
+        Err(error) => {
+            abandon(turn, entries);
+            Err(error)
+        }
     }
+}
+
+/// Takes a seat in a channel: what is published from now on is delivered, after what was held meanwhile, which is left to
+/// the turn. Its join comes through the inbox, so after the reply.
+fn sit_down(
+    turn: &mut Turn<'_>,
+    entry: Entry,
+    top: Position,
+    result: SubscribeResult,
+) -> SubscribeResult {
+    let Entry { channel, server_side, terms, tracking, visibility, held, .. } = entry;
     let (node, index) = (turn.node, turn.key.index);
-    let place = turn.place_of(channel).expect("the session has entered");
-    if visibility.present
-        && let Err(error) = turn.roster.appear(node, index, place, turn.now)
-    {
-        turn.roster.leave(node, index, place);
-        return Err(error);
+    let place = turn.roster.sit_down(index, &channel, Seat { server_side, terms });
+    let caught_up = match tracking.positioned {
+        true => CatchUp::from(top, held),
+        false => CatchUp::all(held),
+    };
+    if tracking.positioned {
+        turn.roster.watch(node, index, place, caught_up.position, turn.now);
+    }
+    count(turn, &result);
+    turn.backlog.add(place, caught_up);
+    if visibility.present {
+        turn.roster.appeared(node, index, place, turn.now);
     }
     if visibility.hears {
         turn.roster.hear(index, place);
@@ -146,48 +320,15 @@ pub(super) fn appear(
     if visibility.announced {
         turn.roster.announce(node, index, place);
     }
-    Ok(())
+    result
 }
 
-/// The top of the stream, and what the result says about it and about what was missed.
-fn look(
-    turn: &Turn<'_>,
-    namespace: &Namespace,
-    entry: &Entry<'_>,
-) -> Result<(Position, SubscribeResult), ErrorCode> {
-    let Tracking { positioned, recoverable } = entry.tracking;
-    if !positioned {
-        return Ok(Default::default());
+/// Leaves all entries as if they had never begun.
+pub(super) fn abandon(turn: &mut Turn<'_>, entries: Vec<Entry>) {
+    let client = turn.session().client();
+    for entry in entries {
+        entry.abandon((turn.node, turn.roster.shard()), &client);
     }
-    let mode = namespace.force_recovery_mode;
-    let automatic = (namespace.auto_cache_recover && mode == RecoveryMode::Cache)
-        .then_some(Claim { offset: 0, epoch: "" });
-    let claim = entry.claim.or(automatic).filter(|_| recoverable);
-    let limit = turn.node.options().client.recovery_max_publication_limit;
-    let query = claim.map_or(Query::TOP, |claim| recovery::query(mode, claim, limit));
-    let read = turn.node.stretch(entry.channel, query, namespace.retention(), turn.now)?;
-    let top = read.top;
-    let missed = claim.and_then(|claim| recovery::recover(mode, claim, read));
-    let asked = recoverable && entry.claim.is_some();
-    if missed.is_none() && asked && entry.only_recovered {
-        return Err(ErrorCode::UNRECOVERABLE_POSITION);
-    }
-    // A client that recovered moves on from its own position, publication by publication.
-    let offset = match (&missed, claim) {
-        (Some(_), Some(claim)) => claim.offset,
-        _ => top.offset,
-    };
-    let result = SubscribeResult {
-        positioned,
-        recoverable,
-        offset,
-        epoch: top.epoch.to_string(),
-        was_recovering: claim.is_some(),
-        recovered: missed.is_some(),
-        publications: missed.unwrap_or_default(),
-        ..SubscribeResult::default()
-    };
-    Ok((top, result))
 }
 
 fn count(turn: &Turn<'_>, result: &SubscribeResult) {
@@ -200,3 +341,5 @@ fn count(turn: &Turn<'_>, result: &SubscribeResult) {
         counters.recovered_publications.add(result.publications.len() as u64);
     }
 }
+
+const COMPLETE: &str = "every answer has come";

@@ -5,24 +5,24 @@
 
 use fanwire_protocol::{HistoryRequest, HistoryResult, Reply};
 
-use super::{Answer, Turn, named};
+use super::{Begun, Step, Turn, named};
+use crate::broker::Stretch;
 use crate::channel::may_read_history;
 use crate::node::Page;
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: HistoryRequest) -> Answer {
+pub(super) fn handle(turn: &mut Turn<'_>, request: HistoryRequest) -> Begun {
     let HistoryRequest { channel, limit, since, reverse } = request;
     named(&channel)?;
     let namespace = turn.node.rules().resolve(&channel)?;
     may_read_history(turn.who(), namespace, turn.place_of(&channel).is_some())?;
     let limit = page_length(limit, turn.node.options().client.history_max_publication_limit);
     let page = Page { limit, since, reverse };
-    let stretch = turn.node.read(&channel, &page, namespace.retention(), turn.now)?;
-    let history = HistoryResult {
-        publications: stretch.publications,
-        epoch: stretch.top.epoch.to_string(),
-        offset: stretch.top.offset,
-    };
-    Ok(Reply { history: Some(history), ..Reply::default() })
+    let read = turn.node.read(&channel, &page, namespace.retention(), turn.now);
+    Step::of(read, |Stretch { publications, top }| {
+        let (epoch, offset) = (top.epoch.to_string(), top.offset);
+        let history = HistoryResult { publications, epoch, offset };
+        Reply { history: Some(history), ..Reply::default() }
+    })
 }
 
 /// Below zero asks for all, which is as much as `max` allows; `max` 0 allows any length.

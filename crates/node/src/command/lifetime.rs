@@ -9,7 +9,7 @@ use super::Turn;
 
 /// When something expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lifetime {
+pub(crate) struct Lifetime {
     /// Unix second; `None` = never.
     pub(super) expire_at: Option<u64>,
     /// Seconds until then for the client, at least 1; 0 = never.

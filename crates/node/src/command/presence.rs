@@ -5,16 +5,17 @@
 
 use fanwire_protocol::{PresenceRequest, PresenceResult, Reply};
 
-use super::{Answer, Turn, named};
+use super::{Begun, Step, Turn, named};
 use crate::channel::may_see_presence;
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceRequest) -> Answer {
+pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceRequest) -> Begun {
     let channel = request.channel;
     named(&channel)?;
     let namespace = turn.node.rules().resolve(&channel)?;
     may_see_presence(turn.who(), namespace, turn.place_of(&channel).is_some())?;
-    let members = turn.node.members(&channel, turn.now)?;
-    let presence =
-        (members.iter()).map(|info| (info.client.clone(), info.as_ref().clone())).collect();
-    Ok(Reply { presence: Some(PresenceResult { presence }), ..Reply::default() })
+    Step::of(turn.node.members(&channel, turn.now), |members| {
+        let presence =
+            (members.iter()).map(|info| (info.client.clone(), info.as_ref().clone())).collect();
+        Reply { presence: Some(PresenceResult { presence }), ..Reply::default() }
+    })
 }

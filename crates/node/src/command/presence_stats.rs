@@ -5,17 +5,18 @@
 
 use fanwire_protocol::{PresenceStatsRequest, PresenceStatsResult, Reply};
 
-use super::{Answer, Turn, named};
+use super::{Begun, Step, Turn, named};
 use crate::channel::may_see_presence;
 use crate::presence::PresenceStats;
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceStatsRequest) -> Answer {
+pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceStatsRequest) -> Begun {
     let channel = request.channel;
     named(&channel)?;
     let namespace = turn.node.rules().resolve(&channel)?;
     may_see_presence(turn.who(), namespace, turn.place_of(&channel).is_some())?;
-    let PresenceStats { clients, users } = turn.node.member_stats(&channel, turn.now)?;
-    let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
-    let stats = PresenceStatsResult { num_clients: count(clients), num_users: count(users) };
-    Ok(Reply { presence_stats: Some(stats), ..Reply::default() })
+    Step::of(turn.node.member_stats(&channel, turn.now), |PresenceStats { clients, users }| {
+        let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
+        let stats = PresenceStatsResult { num_clients: count(clients), num_users: count(users) };
+        Reply { presence_stats: Some(stats), ..Reply::default() }
+    })
 }

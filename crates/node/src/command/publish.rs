@@ -6,12 +6,12 @@
 
 use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply};
 
-use super::{Answer, Turn, named};
+use super::{Begun, Step, Turn, named};
 use crate::broker::PublishOptions;
 use crate::channel::{check_data, may_publish};
 use crate::limits::InNamespace;
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Answer {
+pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Begun {
     named(&request.channel)?;
     let namespace = turn.node.rules().resolve(&request.channel)?;
     turn.limit_in(InNamespace::Publish, &request.channel, namespace)?;
@@ -28,8 +28,8 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Answer {
     let exclude_client = namespace.exclude_publisher.then(|| session.client_id());
     let options = PublishOptions { exclude_client, ..PublishOptions::default() };
     let retention = namespace.retention();
-    turn.node.accept(&request.channel, publication, &options, retention, turn.now)?;
-    Ok(Reply { publish: Some(PublishResult {}), ..Reply::default() })
+    let accepted = turn.node.accept(&request.channel, publication, &options, retention, turn.now);
+    Step::of(accepted, |_| Reply { publish: Some(PublishResult {}), ..Reply::default() })
 }
 
 /// `type` of an ordinary channel.

@@ -6,10 +6,10 @@
 use fanwire_protocol::{Disconnect, RefreshRequest, RefreshResult, Reply};
 
 use super::lifetime::Lifetime;
-use super::{Answer, Turn, credentials};
+use super::{Done, Turn, credentials};
 use crate::session::NO_EXPIRY;
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: RefreshRequest) -> Answer {
+pub(super) fn handle(turn: &mut Turn<'_>, request: RefreshRequest) -> Done {
     if request.token.is_empty() {
         return Err(Disconnect::BAD_REQUEST.into());
     }

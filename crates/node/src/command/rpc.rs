@@ -5,9 +5,9 @@
 
 use fanwire_protocol::{ErrorCode, Reply, RpcRequest, RpcResult};
 
-use super::{Answer, Turn};
+use super::{Done, Turn};
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: RpcRequest) -> Answer {
+pub(super) fn handle(turn: &mut Turn<'_>, request: RpcRequest) -> Done {
     let options = &turn.node.options().rpc;
     if !options.ping {
         return Err(ErrorCode::NOT_AVAILABLE.into());

@@ -5,8 +5,8 @@
 
 use fanwire_protocol::{Disconnect, SendRequest};
 
-use super::{Answer, Turn};
+use super::{Done, Turn};
 
-pub(super) fn handle(_turn: &mut Turn<'_>, _request: SendRequest) -> Answer {
+pub(super) fn handle(_turn: &mut Turn<'_>, _request: SendRequest) -> Done {
     Err(Disconnect::NOT_AVAILABLE.into())
 }

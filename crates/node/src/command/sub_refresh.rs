@@ -6,11 +6,11 @@
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
 use super::lifetime::Lifetime;
-use super::{Answer, Turn, named};
+use super::{Done, Turn, named};
 use crate::session::Terms;
 use crate::token::{SubscriptionClaims, TokenError};
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Answer {
+pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
     named(&request.channel)?;
     let place = turn.place_of(&request.channel).ok_or(ErrorCode::PERMISSION_DENIED)?;
     if request.r#type != 0 {

@@ -6,16 +6,16 @@
 use bytes::Bytes;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
-use super::enter::{self, Entry, Tracking, Visibility};
+use super::enter::{self, Entrance, Tracking, Visibility, Wish};
 use super::lifetime::Lifetime;
-use super::{Answer, Refusal, Turn, named};
+use super::{Begun, Done, Refusal, Step, Then, Turn, named};
 use crate::channel::SubscribeDecision;
 use crate::limits::InNamespace;
 use crate::options::Namespace;
 use crate::session::Terms;
 use crate::token::{Overrides, SubscriptionClaims, TokenError};
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Answer {
+pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     check_request(turn, &request)?;
     let namespace = turn.node.rules().resolve(&request.channel)?;
     turn.limit_in(InNamespace::Subscribe, &request.channel, namespace)?;
@@ -24,22 +24,29 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Answer {
     }
     let permit = permit(turn, &request, namespace)?;
     let lifetime = Lifetime::of(turn, permit.expire_at)?;
-    let visibility = Visibility::of(turn, namespace, permit.overrides, Some(&request));
-    let entry = Entry {
+    let wish = Wish {
         channel: &request.channel,
         server_side: false,
         terms: Terms::boxed(permit.info, lifetime.expire_at),
         tracking: Tracking::of(turn, namespace, permit.overrides, Some(&request)),
+        visibility: Visibility::of(turn, namespace, permit.overrides, Some(&request)),
         claim: enter::claim(&request),
         only_recovered: request.flag & ONLY_RECOVERED != 0,
+        data: permit.data,
     };
-    let entered = enter::enter(turn, namespace, entry)?;
-    enter::appear(turn, &request.channel, visibility)?;
+    let entries = vec![enter::begin(turn, namespace, wish, 0)];
+    Ok(Step::Enter(Box::new(Entrance { entries, then: Then::Subscribe(lifetime) })))
+}
+
+/// Every answer is there: the subscription is made, or it is not.
+pub(super) fn finish(turn: &mut Turn<'_>, entrance: Entrance, lifetime: Lifetime) -> Done {
+    let mut results = enter::all(turn, entrance.entries)?;
+    let entered = results.pop().expect("one channel was entered");
     if lifetime.expires() {
         turn.roster.schedule(turn.node, turn.key.index);
     }
-    let (expires, ttl, data) = (lifetime.expires(), lifetime.ttl, permit.data);
-    let result = SubscribeResult { expires, ttl, data, ..entered };
+    let (expires, ttl) = (lifetime.expires(), lifetime.ttl);
+    let result = SubscribeResult { expires, ttl, ..entered };
     Ok(Reply { subscribe: Some(result), ..Reply::default() })
 }
 

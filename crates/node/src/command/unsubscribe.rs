@@ -5,9 +5,9 @@
 
 use fanwire_protocol::{Reply, UnsubscribeRequest, UnsubscribeResult};
 
-use super::{Answer, Turn, named};
+use super::{Done, Turn, named};
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: UnsubscribeRequest) -> Answer {
+pub(super) fn handle(turn: &mut Turn<'_>, request: UnsubscribeRequest) -> Done {
     named(&request.channel)?;
     if let Some(place) = turn.place_of(&request.channel) {
         turn.roster.leave(turn.node, turn.key.index, place);

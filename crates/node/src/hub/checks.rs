@@ -4,7 +4,7 @@
 //! Uses: the watch of the channel, the stream's top through the node. Never: clocks.
 //! Change here: when positions are checked. What a lost position is lives in `hub/watch.rs`.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
@@ -25,14 +25,17 @@ impl Hub {
         let Some(delay) = self.roster.check_delay(&self.node) else { return };
         let Some(audience) = self.roster.subscribers().get(channel) else { return };
         let Some(watch) = audience.watch.as_deref() else { return };
+        if watch.suspicion.is_some() {
+            return self.end_suspicion(channel, moment.after(delay), out);
+        }
         let due = watch.sure_at.after(delay);
         if moment < due {
             return self.roster.schedule_check(channel, due);
         }
         self.roster.schedule_check(channel, moment.after(delay));
         let name = self.roster.subscribers().audience(channel).channel.clone();
-        let Ok(top) = self.node.tell_position(&name, now) else {
-            return; // the broker is away
+        let Some(top) = self.node.tell_position(&name, now) else {
+            return; // the broker is away, or answers later
         };
         let lost = self.positioned(channel, |watch, connection| watch.is_beyond(connection, top));
         self.end_lost(&lost, out);
@@ -42,16 +45,33 @@ impl Hub {
     pub(super) fn compare_positions(
         &mut self,
         channel: &str,
-        top: Position,
+        (top, is_in_order): (Position, bool),
         now: Moment,
         out: &mut impl Outbox,
     ) {
         let Some(channel) = self.roster.subscribers().find(channel) else { return };
         let lost = self.positioned(channel, |watch, connection| watch.has_missed(connection, top));
+        if !is_in_order && !lost.is_empty() {
+            if let Some(watch) = self.watch_mut(channel) {
+                watch.suspicion = Some(top);
+                self.roster.schedule_check(channel, now.after(SUSPICION));
+            }
+            return;
+        }
         let Some(watch) = self.watch_mut(channel) else { return };
         if !watch.confirm(top, now) {
             self.roster.schedule_check(channel, now); // was something published since, or has the stream lost its end?
         }
+        self.end_lost(&lost, out);
+    }
+
+    /// What was on its way has had its time: who still lacks something lost its place.
+    fn end_suspicion(&mut self, channel: u32, next: Moment, out: &mut impl Outbox) {
+        self.roster.schedule_check(channel, next);
+        let Some(top) = self.watch_mut(channel).and_then(|watch| watch.suspicion.take()) else {
+            return;
+        };
+        let lost = self.positioned(channel, |watch, connection| watch.has_missed(connection, top));
         self.end_lost(&lost, out);
     }
 
@@ -93,3 +113,6 @@ impl Hub {
         }
     }
 }
+
+/// How long a publication may be on its way here after the broker told that it exists.
+const SUSPICION: Duration = Duration::from_secs(5);

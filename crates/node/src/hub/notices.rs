@@ -16,6 +16,7 @@ use crate::clock::Moment;
 use crate::notice::Target;
 use crate::outbox::Outbox;
 use crate::session::{ConnectionKey, Session};
+use crate::waiting::PutOff;
 
 impl Hub {
     /// Hands the broadcast to every subscriber of its channel here: one walk over one dense list, no lookup and no
@@ -28,6 +29,7 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) {
+        self.roster.waiting_mut().hold(broadcast);
         let subscribers = self.roster.subscribers_mut();
         let Some(index) = subscribers.find(broadcast.channel()) else {
             return; // the last subscriber left while the notice was under way
@@ -137,14 +139,26 @@ impl Hub {
         out: &mut impl Outbox,
     ) {
         for key in self.matching(target) {
-            match channel {
-                Some(channel) => {
-                    if let Some(place) = self.roster.place_of(key.index, channel) {
-                        self.end_subscription(key, place, code, out);
-                    }
-                }
-                None => self.end_all_subscriptions(key, code, out),
+            // It may be entering that very channel: then it enters first and leaves afterwards.
+            let later = || PutOff::Unsubscribe(channel.map(Into::into), code);
+            if !self.roster.waiting_mut().put_off(key, later) {
+                self.unsubscribe_one(key, channel, code, out);
             }
+        }
+    }
+
+    /// Ends the subscription of a session to one channel, if it has one, or to all.
+    pub(super) fn unsubscribe_one(
+        &mut self,
+        key: ConnectionKey,
+        channel: Option<&str>,
+        code: UnsubscribeCode,
+        out: &mut impl Outbox,
+    ) {
+        match channel.map(|channel| self.roster.place_of(key.index, channel)) {
+            Some(Some(place)) => self.end_subscription(key, place, code, out),
+            Some(None) => {}
+            None => self.end_all_subscriptions(key, code, out),
         }
     }
 

@@ -10,6 +10,7 @@ use fanwire_protocol::Encoding;
 use super::*;
 use crate::broadcast::Broadcast;
 use crate::options::Options;
+use crate::roster::Seat;
 use crate::session::{Phase, Terms};
 
 /// An outbox that keeps disconnects.
@@ -43,7 +44,9 @@ fn an_expired_subscription_of_the_server_is_3006() {
     hub.open(key, hello, now);
     hub.receive(key, b"{\"id\":1,\"connect\":{}}", now, &mut ends);
     assert_eq!(hub.roster.session(key).map(|session| session.phase), Some(Phase::Connected));
-    hub.roster.join(&node, 0, "a", true, Terms::boxed(Default::default(), Some(10)));
+    let channel = node.join("a", ShardId(0));
+    let terms = Terms::boxed(Default::default(), Some(10));
+    hub.roster.sit_down(0, &channel, Seat { server_side: true, terms });
     hub.roster.schedule(&node, 0);
     for seconds in 1..=34 {
         hub.advance(now + Duration::from_secs(seconds), &mut ends);

@@ -3,6 +3,9 @@
 //! Uses: positions only. Never: sessions, lists, brokers.
 //! Change here: when a subscriber has lost its place. What becomes of it lives in `hub/notices.rs` and `hub/checks.rs`.
 
+use std::sync::Arc;
+
+use crate::broadcast::Broadcast;
 use crate::broker::{Epoch, Position};
 use crate::clock::Moment;
 
@@ -20,6 +23,8 @@ pub(crate) struct Watch {
     count: u32,
     /// When the position was last known to be right.
     pub(crate) sure_at: Moment,
+    /// A top that some lacked when they were told of it out of order: it may have been on its way.
+    pub(crate) suspicion: Option<Position>,
 }
 
 /// What a publication is to a subscriber.
@@ -50,7 +55,7 @@ impl Watch {
     /// Nobody watches yet.
     pub(crate) fn new(now: Moment) -> Self {
         let position = Position::default();
-        Self { position, ahead: Vec::new(), count: 0, sure_at: now }
+        Self { position, ahead: Vec::new(), count: 0, sure_at: now, suspicion: None }
     }
 
     /// One more positioned subscriber, who knows everything up to `position`.
@@ -136,6 +141,41 @@ impl Watch {
             self.sure_at = now;
         }
         is_there
+    }
+}
+
+/// What was held for a subscriber while it waited, sorted by what its stretch of the stream did not cover.
+#[derive(Debug, Default)]
+pub(crate) struct CatchUp {
+    /// To be delivered behind its reply, in this order.
+    pub(crate) broadcasts: Vec<Arc<Broadcast>>,
+    /// Where it is afterwards.
+    pub(crate) position: Position,
+    /// Something in between never came.
+    pub(crate) has_lost: bool,
+}
+
+impl CatchUp {
+    /// For a positioned subscriber that knows everything up to `position`.
+    pub(crate) fn from(mut position: Position, held: Vec<Arc<Broadcast>>) -> Self {
+        let mut broadcasts = Vec::new();
+        for broadcast in held {
+            let to = broadcast.position();
+            if to.offset > 0 {
+                match Step::from_to(position, to) {
+                    Step::Known => continue,
+                    Step::Lost => return Self { broadcasts, position, has_lost: true },
+                    Step::Next => position = to,
+                }
+            }
+            broadcasts.push(broadcast);
+        }
+        Self { broadcasts, position, has_lost: false }
+    }
+
+    /// For a subscriber without a position.
+    pub(crate) fn all(broadcasts: Vec<Arc<Broadcast>>) -> Self {
+        Self { broadcasts, ..Self::default() }
     }
 }
 

@@ -39,10 +39,10 @@ fn a_member_is_there_whole_until_it_is_removed(make: Make<'_>) {
     add(&*presence, "a", whole.clone(), now);
     assert_eq!(members(&*presence, "a", now), [whole]);
     assert_eq!(members(&*presence, "b", now), [], "another channel");
-    presence.remove("b", "c").expect("there");
-    presence.remove("a", "d").expect("there");
+    presence.remove("b", "c").wait().expect("there");
+    presence.remove("a", "d").wait().expect("there");
     assert_eq!(stats(&*presence, "a", now), (1, 1), "others were removed");
-    presence.remove("a", "c").expect("there");
+    presence.remove("a", "c").wait().expect("there");
     assert_eq!(stats(&*presence, "a", now), (0, 0));
     assert_eq!(members(&*presence, "a", now), []);
 }
@@ -74,9 +74,9 @@ fn users_are_counted_once(make: Make<'_>) {
         add(&*presence, "a", info(client, user), now);
     }
     assert_eq!(stats(&*presence, "a", now), (4, 2), "the empty user is one");
-    presence.remove("a", "c").expect("there");
+    presence.remove("a", "c").wait().expect("there");
     assert_eq!(stats(&*presence, "a", now), (3, 2));
-    presence.remove("a", "d").expect("there");
+    presence.remove("a", "d").wait().expect("there");
     assert_eq!(stats(&*presence, "a", now), (2, 1));
 }
 
@@ -90,7 +90,7 @@ fn calls_from_many_threads_all_count(make: Make<'_>) {
                     let client = format!("{thread} {number}");
                     add(&**presence, "a", info(&client, &thread.to_string()), now);
                     if number % 2 == 0 {
-                        presence.remove("a", &client).expect("there");
+                        presence.remove("a", &client).wait().expect("there");
                     }
                 }
             });
@@ -130,11 +130,11 @@ fn live(presence: &dyn Presence, model: &mut Model, now: &mut Instant, random: &
             let user = random.random_range(0..4).to_string();
             let info = info(&client.to_string(), &user);
             let ttl = TTL * random.random_range(1..4);
-            presence.add(&channel.to_string(), info.clone(), ttl, *now).expect("there");
+            presence.add(&channel.to_string(), info.clone(), ttl, *now).wait().expect("there");
             model.insert((channel, client), (info, *now + ttl));
         }
         5..7 => {
-            presence.remove(&channel.to_string(), &client.to_string()).expect("there");
+            presence.remove(&channel.to_string(), &client.to_string()).wait().expect("there");
             model.remove(&(channel, client));
         }
         7 => presence.sweep(*now),
@@ -147,12 +147,12 @@ fn info(client: &str, user: &str) -> ClientInfo {
 }
 
 fn add(presence: &dyn Presence, channel: &str, info: ClientInfo, now: Instant) {
-    presence.add(channel, info, TTL, now).expect("the store is there");
+    presence.add(channel, info, TTL, now).wait().expect("the store is there");
 }
 
 /// By client id.
 fn members(presence: &dyn Presence, channel: &str, now: Instant) -> Vec<ClientInfo> {
-    let members = presence.members(channel, now).expect("the store is there");
+    let members = presence.members(channel, now).wait().expect("the store is there");
     let mut members: Vec<_> = members.iter().map(|info| ClientInfo::clone(info)).collect();
     members.sort_by(|one, other| one.client.cmp(&other.client));
     members
@@ -161,7 +161,7 @@ fn members(presence: &dyn Presence, channel: &str, now: Instant) -> Vec<ClientIn
 /// (clients, users)
 fn stats(presence: &dyn Presence, channel: &str, now: Instant) -> (usize, usize) {
     let PresenceStats { clients, users } =
-        presence.stats(channel, now).expect("the store is there");
+        presence.stats(channel, now).wait().expect("the store is there");
     (clients, users)
 }
 

@@ -15,7 +15,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use parking_lot::Mutex;
 
 use super::{Presence, PresenceStats};
-use crate::broker::BrokerError;
+use crate::answer::Answer;
 use crowd::Crowd;
 
 /// Bounded by the subscriptions of the node: no member is there without one, and no channel without members.
@@ -58,19 +58,13 @@ impl Default for MemoryPresence {
 }
 
 impl Presence for MemoryPresence {
-    fn add(
-        &self,
-        channel: &str,
-        info: ClientInfo,
-        ttl: Duration,
-        now: Instant,
-    ) -> Result<(), BrokerError> {
+    fn add(&self, channel: &str, info: ClientInfo, ttl: Duration, now: Instant) -> Answer<()> {
         let mut stripe = self.stripe(channel).lock();
         stripe.entry_ref(channel).or_default().add(info, now + ttl);
-        Ok(())
+        Answer::now(Ok(()))
     }
 
-    fn remove(&self, channel: &str, client: &str) -> Result<(), BrokerError> {
+    fn remove(&self, channel: &str, client: &str) -> Answer<()> {
         let mut stripe = self.stripe(channel).lock();
         if let Some(crowd) = stripe.get_mut(channel) {
             crowd.remove(client);
@@ -78,16 +72,16 @@ impl Presence for MemoryPresence {
                 stripe.remove(channel);
             }
         }
-        Ok(())
+        Answer::now(Ok(()))
     }
 
     /// Ten thousand members are ten thousand counted references under the lock; texts are not copied.
-    fn members(&self, channel: &str, now: Instant) -> Result<Vec<Arc<ClientInfo>>, BrokerError> {
-        Ok(self.see(channel, now, |crowd| crowd.members().cloned().collect()))
+    fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
+        Answer::now(Ok(self.see(channel, now, |crowd| crowd.members().cloned().collect())))
     }
 
-    fn stats(&self, channel: &str, now: Instant) -> Result<PresenceStats, BrokerError> {
-        Ok(self.see(channel, now, Crowd::stats))
+    fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats> {
+        Answer::now(Ok(self.see(channel, now, Crowd::stats)))
     }
 
     /// One stripe per call, so that 64 calls see every channel.

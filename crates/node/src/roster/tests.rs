@@ -65,6 +65,16 @@ fn connected(node: &Node, roster: &mut Roster, index: u32) {
     roster.admit(index, user);
 }
 
+fn join(
+    node: &Node,
+    roster: &mut Roster,
+    (index, channel): (u32, &str),
+    terms: Option<Box<Terms>>,
+) -> usize {
+    let channel = node.join(channel, roster.shard());
+    roster.sit_down(index, &channel, Seat { server_side: false, terms })
+}
+
 #[test]
 fn a_session_is_found_by_its_own_key_only() {
     let node = Node::new(Options::default()).expect("defaults are good");
@@ -89,7 +99,8 @@ fn a_timer_follows_the_earliest_deadline() {
     let user = node.enter("42").expect("no limit");
     roster.admit(0, user);
     roster.session_mut(key(0)).expect("open").beat_at = Moment(20_000);
-    roster.join(&node, 0, "a", false, Terms::boxed(Default::default(), Some(1_000)));
+    let terms = Terms::boxed(Default::default(), Some(1_000));
+    join(&node, &mut roster, (0, "a"), terms);
     roster.schedule(&node, 0);
     assert_eq!(roster.pop_due(Moment(19_900)), None);
     assert_eq!(roster.pop_due(node.clock().moment(now + Duration::from_millis(20_032))), Some(0));
@@ -115,7 +126,7 @@ proptest! {
                     prop_assert_eq!(roster.place_of(index, &channel), None);
                 }
                 (_, None) => {
-                    let place = roster.join(&node, index, &channel, false, None);
+                    let place = join(&node, &mut roster, (index, &channel), None);
                     if what > 1 {
                         let position = Position { offset: u64::from(index), ..Position::default() };
                         roster.watch(&node, index, place, position, Instant::now());

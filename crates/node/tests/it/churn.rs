@@ -169,7 +169,7 @@ fn publish(node: &Arc<Node>, now: Instant) {
         let data = number.to_string().into();
         let publication = Publication { data, ..Publication::default() };
         let published = node.publish("news", publication, PublishOptions::default(), now);
-        published.expect("the broker is there");
+        published.wait().expect("the broker is there");
         std::thread::yield_now(); // an invitation for others to come in between
     }
 }

@@ -22,6 +22,7 @@ mod recovery;
 mod route;
 mod script;
 mod server_side;
+mod slow;
 mod streams;
 mod subscribe;
 mod threads;

@@ -124,7 +124,7 @@ fn a_hundred_stored_publications_of_a_kilobyte_take_less_than_a_fifth_more() {
         let publication = Publication { data: data.into(), ..Publication::default() };
         let published =
             world.node.publish("news", publication, PublishOptions::default(), world.now);
-        assert_eq!(published.expect("published").offset, number as u64 + 1);
+        assert_eq!(published.wait().expect("published").offset, number as u64 + 1);
     };
     let held = measure(|| (0..1000).for_each(publish)).bytes_current;
     assert!((100 * 1024..=120 * 1024).contains(&held), "{held} bytes");
@@ -194,7 +194,7 @@ fn allocations_per_broadcast_without(
     let publication = Publication { data: "{}".into(), ..Publication::default() };
     let publish = PublishOptions { exclude_client, ..PublishOptions::default() };
     let published = world.node.publish("news", publication, publish, world.now);
-    published.expect("published");
+    published.wait().expect("published");
     let letter = world.shards[0].mailbox.take().remove(0);
     let mut count = Count::default();
     let allocated = measure(|| world.shards[0].hub.notice(letter, world.now, &mut count));

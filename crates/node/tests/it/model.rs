@@ -263,7 +263,7 @@ impl Real {
                 let options = PublishOptions::default();
                 let published =
                     self.node.publish(&channel.to_string(), publication, options, self.now);
-                published.expect("published");
+                published.wait().expect("published");
             }
             Step::ClientPublish { who, channel } => {
                 let data = self.published + 1;

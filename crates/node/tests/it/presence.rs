@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fanwire_node::broker::{BrokerError, MemoryBroker};
 use fanwire_node::options::Namespace;
 use fanwire_node::presence::Presence;
-use fanwire_node::{Node, Options, PresenceStats};
+use fanwire_node::{Answer, Node, Options, PresenceStats};
 use fanwire_protocol::{ClientInfo, ErrorCode};
 
 use crate::script::{hello, play_in_both};
@@ -38,8 +38,8 @@ fn check(options: &Options, rest: &str) {
 }
 
 fn present(world: &World, channel: &str) -> (usize, usize) {
-    let stats = world.node.presence_stats(channel, world.now).expect("there is presence");
-    let members = world.node.presence(channel, world.now).expect("there is presence");
+    let stats = world.node.presence_stats(channel, world.now).wait().expect("there is presence");
+    let members = world.node.presence(channel, world.now).wait().expect("there is presence");
     assert_eq!(members.len(), stats.clients);
     (stats.clients, stats.users)
 }
@@ -142,7 +142,7 @@ fn a_token_may_say_otherwise_than_its_namespace() {
             "ada",
             &format!(r#"{{"id":2,"subscribe":{{"channel":"room","token":"{claims}"}}}}"#),
         );
-        let stats = world.node.presence_stats("room", world.now);
+        let stats = world.node.presence_stats("room", world.now).wait();
         if keeps {
             assert_eq!(stats.map(|stats| stats.clients), Ok(expected));
         } else {
@@ -181,7 +181,7 @@ fn what_is_not_renewed_ends_with_its_time() {
     };
     let later = |seconds| {
         let now = world.now + Duration::from_secs(seconds);
-        world.node.presence_stats("room", now).expect("there is presence").clients
+        world.node.presence_stats("room", now).wait().expect("there is presence").clients
     };
     assert_eq!([later(0), later(59), later(60)], [1, 1, 0]);
 }
@@ -215,11 +215,11 @@ fn presence_is_refused_with_its_code() {
         check(&closed, &unnamed);
     }
     let world = World::new(options(|_| {}));
-    let stats = |channel| world.node.presence_stats(channel, world.now);
+    let stats = |channel| world.node.presence_stats(channel, world.now).wait();
     assert_eq!(stats("room"), Err(ErrorCode::NOT_AVAILABLE), "the API needs it, too");
     assert_eq!(stats("x:room"), Err(ErrorCode::UNKNOWN_CHANNEL));
     assert_eq!(
-        World::new(closed).node.presence_stats("room", world.now),
+        World::new(closed).node.presence_stats("room", world.now).wait(),
         Ok(PresenceStats::default())
     );
 }
@@ -247,20 +247,20 @@ fn presence_for_subscribers_is_for_those_who_are_subscribed() {
 struct Unreachable;
 
 impl Presence for Unreachable {
-    fn add(&self, _: &str, _: ClientInfo, _: Duration, _: Instant) -> Result<(), BrokerError> {
-        Err(BrokerError::Unavailable)
+    fn add(&self, _: &str, _: ClientInfo, _: Duration, _: Instant) -> Answer<()> {
+        Answer::now(Err(BrokerError::Unavailable))
     }
 
-    fn remove(&self, _: &str, _: &str) -> Result<(), BrokerError> {
-        Err(BrokerError::Unavailable)
+    fn remove(&self, _: &str, _: &str) -> Answer<()> {
+        Answer::now(Err(BrokerError::Unavailable))
     }
 
-    fn members(&self, _: &str, _: Instant) -> Result<Vec<Arc<ClientInfo>>, BrokerError> {
-        Err(BrokerError::Unavailable)
+    fn members(&self, _: &str, _: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
+        Answer::now(Err(BrokerError::Unavailable))
     }
 
-    fn stats(&self, _: &str, _: Instant) -> Result<PresenceStats, BrokerError> {
-        Err(BrokerError::Unavailable)
+    fn stats(&self, _: &str, _: Instant) -> Answer<PresenceStats> {
+        Answer::now(Err(BrokerError::Unavailable))
     }
 
     fn sweep(&self, _: Instant) {}
@@ -283,7 +283,7 @@ fn a_store_that_fails_is_error_100_and_leaves_no_subscription() {
         api > room 1
         bob opens
         bob > {"id":1,"connect":{"subs":{"room":{}}}}
-        bob x 3004 internal server error
+        bob < {"id":1,"error":{"code":100,"message":"internal server error","temporary":true}}
     "#,
     );
     let counts = world.node.counts();

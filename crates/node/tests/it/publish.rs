@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use fanwire_node::broker::{Broker, BrokerError, Query, Retention, Stretch};
 use fanwire_node::options::{DataFormat, Namespace};
-use fanwire_node::{Change, Node, Options, Position, PublishOptions};
+use fanwire_node::{Answer, Change, Node, Options, Position, PublishOptions};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
 use crate::script::{hello, play_in_both};
@@ -121,7 +121,7 @@ fn json_subscribers_of_data_that_is_not_json_are_3506_and_the_others_hear_it() {
     let hub = &mut world.shards[0].hub;
     let before = hub.counters().deliveries.value();
     let published =
-        world.node.publish("a", publication(b"boom"), PublishOptions::default(), world.now);
+        world.node.publish("a", publication(b"boom"), PublishOptions::default(), world.now).wait();
     published.expect("any data by default");
     let mut record = crate::world::Record::default();
     for notice in world.shards[0].mailbox.take() {
@@ -151,7 +151,8 @@ fn the_api_is_checked_like_clients_but_needs_no_permission() {
     options.client.channel_limit = 1;
     let world = World::new(options);
     let publish = |channel: &str, data| {
-        world.node.publish(channel, publication(data), PublishOptions::default(), world.now)
+        let options = PublishOptions::default();
+        world.node.publish(channel, publication(data), options, world.now).wait()
     };
     assert_eq!(publish("a", b"1").map(|position| position.offset), Ok(0));
     assert_eq!(publish("", b"1"), Err(ErrorCode::BAD_REQUEST));
@@ -170,7 +171,11 @@ fn a_repeated_idempotency_key_is_heard_once() {
     );
     let once = PublishOptions { idempotency_key: "k".into(), ..PublishOptions::default() };
     for _ in 0..2 {
-        world.node.publish("a", publication(b"1"), once.clone(), world.now).expect("published");
+        world
+            .node
+            .publish("a", publication(b"1"), once.clone(), world.now)
+            .wait()
+            .expect("published");
     }
     world.settle();
     world.play("ada < {\"push\":{\"channel\":\"a\",\"pub\":{\"data\":1}}}");
@@ -185,7 +190,11 @@ fn what_nobody_listens_to_reaches_no_inbox() {
     );
     for channel in ["a", "b"] {
         let options = PublishOptions::default();
-        world.node.publish(channel, publication(b"1"), options, world.now).expect("published");
+        world
+            .node
+            .publish(channel, publication(b"1"), options, world.now)
+            .wait()
+            .expect("published");
     }
     let notices: Vec<_> = world.shards.iter().map(|shard| shard.mailbox.take().len()).collect();
     assert_eq!(notices, [1, 0], "only the shard of the one subscriber, only its channel");
@@ -202,8 +211,8 @@ impl Broker for Unreachable {
         _options: &PublishOptions,
         _retention: Retention,
         _now: Instant,
-    ) -> Result<Position, BrokerError> {
-        Err(BrokerError::Unavailable)
+    ) -> Answer<Position> {
+        away()
     }
 
     fn history(
@@ -212,16 +221,26 @@ impl Broker for Unreachable {
         _query: Query,
         _retention: Retention,
         _now: Instant,
-    ) -> Result<Stretch, BrokerError> {
-        Err(BrokerError::Unavailable)
+    ) -> Answer<Stretch> {
+        away()
     }
 
-    fn announce(&self, _: &str, _: Change, _: ClientInfo) -> Result<(), BrokerError> {
-        Err(BrokerError::Unavailable)
+    fn follow(
+        &self,
+        _channel: &str,
+        _query: Option<Query>,
+        _retention: Retention,
+        _now: Instant,
+    ) -> Answer<Stretch> {
+        away()
     }
 
-    fn remove_history(&self, _channel: &str, _now: Instant) -> Result<(), BrokerError> {
-        Err(BrokerError::Unavailable)
+    fn announce(&self, _: &str, _: Change, _: ClientInfo) -> Answer<()> {
+        away()
+    }
+
+    fn remove_history(&self, _channel: &str, _now: Instant) -> Answer<()> {
+        away()
     }
 
     fn subscribe(&self, _channel: &str) {}
@@ -241,7 +260,7 @@ fn a_broker_that_fails_is_error_100_and_temporary() {
     let node = Node::with_broker(options(|_| {}), now, UNIX * 1000, |_| Arc::new(Unreachable));
     let mut world = World::around(node.expect("the options are good"), now, 1);
     let options = PublishOptions::default();
-    let published = world.node.publish("a", publication(b"1"), options, now);
+    let published = world.node.publish("a", publication(b"1"), options, now).wait();
     assert_eq!(published, Err(ErrorCode::INTERNAL));
     world.connected("ada", hello(""));
     world.play(
@@ -250,4 +269,8 @@ fn a_broker_that_fails_is_error_100_and_temporary() {
         ada < {"id":2,"error":{"code":100,"message":"internal server error","temporary":true}}
     "#,
     );
+}
+
+fn away<T>() -> Answer<T> {
+    Answer::now(Err(BrokerError::Unavailable))
 }

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use fanwire_node::broker::{Broker, BrokerError, MemoryBroker, Query, Retention, Stretch};
+use fanwire_node::broker::{Broker, MemoryBroker, Query, Retention, Stretch};
 use fanwire_node::options::{Namespace, RecoveryMode};
-use fanwire_node::{Change, ClientId, Deliver, Epoch, Node, Options, Position, PublishOptions};
+use fanwire_node::{
+    Answer, Change, ClientId, Deliver, Epoch, Node, Options, Position, PublishOptions,
+};
 use fanwire_protocol::{ClientInfo, Publication};
 
 use crate::history::with_history;
@@ -203,7 +205,11 @@ fn publications_on_their_way_are_not_delivered_twice() {
     // Two publications lie in the inbox while ada and eve subscribe; they know them from their replies.
     for data in ["1", "2"] {
         let publication = Publication { data: data.into(), ..Publication::default() };
-        world.node.publish("news", publication, Default::default(), world.now).expect("published");
+        world
+            .node
+            .publish("news", publication, Default::default(), world.now)
+            .wait()
+            .expect("published");
     }
     world.say_unsettled("ada", r#"{"id":2,"subscribe":{"channel":"news","recover":true}}"#);
     world.say_unsettled("eve", r#"{"id":2,"subscribe":{"channel":"news"}}"#);
@@ -387,7 +393,7 @@ impl Broker for Counting {
         options: &PublishOptions,
         retention: Retention,
         now: Instant,
-    ) -> Result<Position, BrokerError> {
+    ) -> Answer<Position> {
         self.0.publish(channel, publication, options, retention, now)
     }
 
@@ -397,16 +403,27 @@ impl Broker for Counting {
         query: Query,
         retention: Retention,
         now: Instant,
-    ) -> Result<Stretch, BrokerError> {
+    ) -> Answer<Stretch> {
         self.1.fetch_add(1, Relaxed);
         self.0.history(channel, query, retention, now)
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Result<(), BrokerError> {
+    fn follow(
+        &self,
+        channel: &str,
+        query: Option<Query>,
+        retention: Retention,
+        now: Instant,
+    ) -> Answer<Stretch> {
+        self.1.fetch_add(1, Relaxed);
+        self.0.follow(channel, query, retention, now)
+    }
+
+    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
         self.0.announce(channel, change, info)
     }
 
-    fn remove_history(&self, channel: &str, now: Instant) -> Result<(), BrokerError> {
+    fn remove_history(&self, channel: &str, now: Instant) -> Answer<()> {
         self.0.remove_history(channel, now)
     }
 

@@ -62,7 +62,7 @@ impl World {
             }
             ("api", "removes") => {
                 let channel = &text["history: ".len()..];
-                self.node.remove_history(channel, self.now).expect("the API may remove");
+                self.node.remove_history(channel, self.now).wait().expect("the API may remove");
             }
             (_, "opens") => self.open(name, hello(text)),
             (_, ">") => {
@@ -94,7 +94,7 @@ impl World {
     fn publish_with(&mut self, channel: &str, data: &str, options: PublishOptions) {
         let publication = Publication { data: data.to_owned().into(), ..Publication::default() };
         let published = self.node.publish(channel, publication, options, self.now);
-        published.expect("the API may publish");
+        published.wait().expect("the API may publish");
         self.settle();
     }
 

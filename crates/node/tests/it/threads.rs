@@ -34,7 +34,7 @@ fn publications_of_a_channel_reach_every_inbox_in_one_order() {
                     let channel = CHANNELS[(number + thread) % CHANNELS.len()];
                     let published =
                         node.publish(channel, publication, PublishOptions::default(), now);
-                    published.expect("published");
+                    published.wait().expect("published");
                 }
             });
         }

@@ -58,7 +58,7 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression) -> u6
     let mut publish = || {
         let publication =
             Publication { data: format!("\"{}\"", "ab".repeat(100)).into(), ..Default::default() };
-        node.publish("a", publication, PublishOptions::default(), now).expect("accepted");
+        node.publish("a", publication, PublishOptions::default(), now).wait().expect("accepted");
         let notice = letters.0.lock().pop().expect("one shard listens");
         measure(|| {
             realtime.notice(notice, now, &mut out);

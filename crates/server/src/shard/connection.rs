@@ -38,6 +38,8 @@ pub(super) struct Connection {
     pub(super) is_unread: bool,
     /// It publishes faster than the shards deliver: not read until they have caught up.
     pub(super) is_held: bool,
+    /// Its application waits for somebody else: not read until it is released.
+    pub(super) is_waiting: bool,
 }
 
 /// ```text
@@ -83,6 +85,7 @@ impl Connection {
             is_blocked: false,
             is_unread: false,
             is_held: false,
+            is_waiting: false,
         }
     }
 

@@ -43,6 +43,8 @@ pub struct Outlet {
     /// When a blocked socket must have moved, oldest first; with its progress at that time.
     stalled: VecDeque<(Instant, Key, u32)>,
     latencies: Vec<Instant>,
+    /// Connections that may be read again; the turn has not done so yet.
+    pub(super) released: Vec<Key>,
 }
 
 impl Outlet {
@@ -60,6 +62,7 @@ impl Outlet {
             lingering: VecDeque::new(),
             stalled: VecDeque::new(),
             latencies: Vec::new(),
+            released: Vec::new(),
         }
     }
 
@@ -195,6 +198,20 @@ impl Outlet {
     /// Sends a native ping frame (RFC 6455 §5.5.2).
     pub fn ping(&mut self, key: Key) {
         self.control(key, Opcode::Ping, &[]);
+    }
+
+    /// Reads nothing more of a connection until [`Outlet::release`]: its application is not ready for it.
+    pub fn hold(&mut self, key: Key) {
+        if let Some(connection) = self.any(key) {
+            connection.is_waiting = true;
+        }
+    }
+
+    /// Reads on with a connection in the next turn.
+    pub fn release(&mut self, key: Key) {
+        if self.any(key).is_some_and(|connection| std::mem::take(&mut connection.is_waiting)) {
+            self.released.push(key);
+        }
     }
 
     /// Remembers that a publication accepted at `at` is being delivered in this turn.

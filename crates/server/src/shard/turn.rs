@@ -80,7 +80,8 @@ impl<A: Application> Turn<A> {
 
     /// How long to sleep at most until a socket, a letter or a timer wants a turn.
     fn patience(&self) -> Option<Duration> {
-        if !self.unread.is_empty() || !self.letters.is_empty() {
+        let reads_on = !self.unread.is_empty() || !self.out.released.is_empty();
+        if reads_on || !self.letters.is_empty() {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
@@ -119,6 +120,13 @@ impl<A: Application> Turn<A> {
                         self.unread.push(key);
                     }
                 }
+            }
+        }
+        for key in std::mem::take(&mut self.out.released) {
+            if let Some(connection) = self.out.any(key)
+                && !std::mem::replace(&mut connection.is_unread, true)
+            {
+                self.unread.push(key);
             }
         }
         for key in std::mem::take(&mut self.unread) {
@@ -213,7 +221,7 @@ impl<A: Application> Turn<A> {
         let mut buffer = std::mem::take(&mut self.buffer);
         for _ in 0..READS_PER_TURN {
             let Some(connection) = self.out.connections.get_mut(index as usize) else { break };
-            if connection.is_held {
+            if connection.is_held || connection.is_waiting {
                 self.buffer = buffer;
                 return;
             }

@@ -33,7 +33,7 @@ fn retention() -> Retention {
 fn put(broker: &dyn Broker, number: usize, options: &PublishOptions) -> Position {
     let publication = numbered(0, number);
     let published = broker.publish("a", publication, options, retention(), Instant::now());
-    published.expect("the broker is available")
+    published.wait().expect("the broker is available")
 }
 
 fn put_plain(broker: &dyn Broker, number: usize) -> Position {
@@ -48,7 +48,7 @@ fn put_many(broker: &dyn Broker, count: usize) {
 
 fn read(broker: &dyn Broker, query: Query) -> Stretch {
     let stretch = broker.history("a", query, retention(), Instant::now());
-    stretch.expect("the broker is available")
+    stretch.wait().expect("the broker is available")
 }
 
 /// The offsets of a page, each proven to carry the number it was published with: offset 1 number 0 and so on.
@@ -138,18 +138,18 @@ fn without_retention_there_is_no_stream(make: Make<'_>) {
     let none = Retention::default();
     let now = Instant::now();
     let published = broker.publish("a", numbered(0, 0), &PublishOptions::default(), none, now);
-    assert_eq!(published, Ok(Position::default()));
-    assert_eq!(broker.history("a", Query::default(), none, now), Ok(Stretch::default()));
+    assert_eq!(published.wait(), Ok(Position::default()));
+    assert_eq!(broker.history("a", Query::default(), none, now).wait(), Ok(Stretch::default()));
 }
 
 fn removal_keeps_offset_and_epoch(make: Make<'_>) {
     let broker = trimmed(make);
     let top = read(&*broker, Query::TOP).top;
-    broker.remove_history("a", Instant::now()).expect("the broker is available");
+    broker.remove_history("a", Instant::now()).wait().expect("the broker is available");
     assert_eq!(read(&*broker, Query::default()), Stretch { publications: Vec::new(), top });
     assert_eq!(put_plain(&*broker, 7), Position { offset: 8, ..top });
     assert_eq!(offsets(&*broker, Query::default()), [8]);
-    broker.remove_history("never published to", Instant::now()).expect("nothing to do");
+    broker.remove_history("never published to", Instant::now()).wait().expect("nothing to do");
 }
 
 fn reading_begins_a_stream_that_publishing_goes_on_with(make: Make<'_>) {

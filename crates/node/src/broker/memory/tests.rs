@@ -32,7 +32,7 @@ fn publish(broker: &MemoryBroker, channel: &str, key: &str, now: Instant) {
     let options = PublishOptions { idempotency_key: key.into(), ..PublishOptions::default() };
     let none = Retention::default();
     let published = broker.publish(channel, Publication::default(), &options, none, now);
-    assert_eq!(published, Ok(Position::default()));
+    assert_eq!(published.wait(), Ok(Position::default()));
 }
 
 const RETENTION: Retention =
@@ -41,11 +41,12 @@ const RETENTION: Retention =
 fn store(broker: &MemoryBroker, channel: &str, bytes: usize, now: Instant) -> Position {
     let publication = Publication { data: vec![b'1'; bytes].into(), ..Publication::default() };
     let options = PublishOptions::default();
-    broker.publish(channel, publication, &options, RETENTION, now).expect("never fails")
+    broker.publish(channel, publication, &options, RETENTION, now).wait().expect("never fails")
 }
 
 fn read(broker: &MemoryBroker, channel: &str, now: Instant) -> (usize, Position) {
-    let stretch = broker.history(channel, Query::default(), RETENTION, now).expect("never fails");
+    let stretch =
+        broker.history(channel, Query::default(), RETENTION, now).wait().expect("never fails");
     (stretch.publications.len(), stretch.top)
 }
 
@@ -125,13 +126,14 @@ fn a_version_is_forgotten_with_its_stream() {
         let options = PublishOptions { version: 7, ..PublishOptions::default() };
         broker.publish("a", Publication::default(), &options, RETENTION, now)
     };
-    let offset = |seconds| publish(start + Duration::from_secs(seconds)).expect("fine").offset;
+    let offset =
+        |seconds| publish(start + Duration::from_secs(seconds)).wait().expect("fine").offset;
     assert_eq!(
         [offset(0), offset(100), offset(699)],
         [1, 1, 1],
         "publications expire, it does not"
     );
-    let first = publish(start + Duration::from_secs(1299)).expect("fine");
+    let first = publish(start + Duration::from_secs(1299)).wait().expect("fine");
     assert_eq!(read(&broker, "a", start + Duration::from_secs(1299)), (1, first));
 }
 

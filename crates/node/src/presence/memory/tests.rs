@@ -30,23 +30,23 @@ fn presence_in_memory_keeps_the_promises_of_presence() {
 fn ten_thousand_members_are_shared_and_not_copied() {
     let (presence, now) = (MemoryPresence::new(), Instant::now());
     for client in 0..10_000 {
-        presence.add("a", info(client), TTL, now).expect("never fails");
+        presence.add("a", info(client), TTL, now).wait().expect("never fails");
     }
-    let first = presence.members("a", now).expect("never fails");
-    let second = presence.members("a", now).expect("never fails");
+    let first = presence.members("a", now).wait().expect("never fails");
+    let second = presence.members("a", now).wait().expect("never fails");
     assert_eq!(first.len(), 10_000);
     assert!(first.iter().zip(&second).all(|(one, other)| Arc::ptr_eq(one, other)));
-    let stats = presence.stats("a", now).expect("never fails");
+    let stats = presence.stats("a", now).wait().expect("never fails");
     assert_eq!(stats, PresenceStats { clients: 10_000, users: 5_000 });
 }
 
 #[test]
 fn a_renewal_that_changes_nothing_keeps_the_member_as_it_is() {
     let (presence, now) = (MemoryPresence::new(), Instant::now());
-    presence.add("a", info(1), TTL, now).expect("never fails");
-    let before = presence.members("a", now).expect("never fails");
-    presence.add("a", info(1), TTL, now + TTL / 2).expect("never fails");
-    let after = presence.members("a", now + TTL).expect("never fails");
+    presence.add("a", info(1), TTL, now).wait().expect("never fails");
+    let before = presence.members("a", now).wait().expect("never fails");
+    presence.add("a", info(1), TTL, now + TTL / 2).wait().expect("never fails");
+    let after = presence.members("a", now + TTL).wait().expect("never fails");
     assert!(Arc::ptr_eq(&before[0], &after[0]));
 }
 
@@ -54,9 +54,9 @@ fn a_renewal_that_changes_nothing_keeps_the_member_as_it_is() {
 fn a_channel_that_everybody_left_takes_no_memory() {
     let (presence, now) = (MemoryPresence::new(), Instant::now());
     for channel in ["a", "b"] {
-        presence.add(channel, info(1), TTL, now).expect("never fails");
+        presence.add(channel, info(1), TTL, now).wait().expect("never fails");
     }
-    presence.remove("a", "client 1").expect("never fails");
+    presence.remove("a", "client 1").wait().expect("never fails");
     assert_eq!(channels(&presence), 1);
     for _ in 0..STRIPES {
         presence.sweep(now + TTL - Duration::from_nanos(1));

@@ -186,7 +186,7 @@ impl World {
         }
         let now = Instant::now();
         let accepted = self.node.publish(channel, publication, PublishOptions::default(), now);
-        accepted.expect("a good channel");
+        accepted.wait().expect("a good channel");
         for notice in std::mem::take(&mut *self.letters.0.lock()) {
             self.realtime.notice(notice, now, &mut self.out);
         }

@@ -1,0 +1,111 @@
+//! Answers now and later: each result arrives once, whoever comes first.
+//! In: promises kept, dropped and awaited in every order. Out: what was taken.
+//! Uses a waker that counts. Never: an executor.
+//! Change here: tests of `answer.rs`.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
+use std::task::Wake;
+
+use super::*;
+
+type Later = Answer<u32, BrokerError>;
+
+#[test]
+fn an_answer_that_is_there_is_taken_at_once() {
+    let taken = take(Later::now(Ok(7)));
+    assert_eq!(taken.try_recv(), Ok(Ok(7)));
+    assert_eq!(Later::now(Ok(7)).ready().expect("there"), Ok(7));
+}
+
+#[test]
+fn a_kept_promise_arrives_once_whoever_comes_first() {
+    let (promise, answer) = Later::later();
+    let answer = answer.ready().expect_err("nobody has answered yet");
+    let taken = take(answer);
+    assert!(taken.try_recv().is_err());
+    promise.keep(Ok(1));
+    assert_eq!(taken.try_recv(), Ok(Ok(1)));
+    assert!(taken.try_recv().is_err(), "once");
+
+    let (promise, answer) = Later::later();
+    promise.keep(Ok(2));
+    assert_eq!(take(answer).try_recv(), Ok(Ok(2)));
+
+    let (promise, answer) = Later::later();
+    promise.keep(Ok(3));
+    assert_eq!(answer.ready().expect("there"), Ok(3));
+}
+
+#[test]
+fn a_dropped_promise_is_an_error() {
+    let (promise, answer) = Later::later();
+    let taken = take(answer);
+    drop(promise);
+    assert_eq!(taken.try_recv(), Ok(Err(BrokerError::Unavailable)));
+
+    let (promise, answer) = Later::later();
+    drop(promise);
+    assert_eq!(answer.ready().expect("there"), Err(BrokerError::Unavailable));
+}
+
+#[test]
+fn a_mapped_answer_converts_when_the_result_is_there() {
+    let text = |result: Result<u32, _>| result.map(|number| number.to_string());
+    assert_eq!(Later::now(Ok(7)).map(text).ready().expect("there"), Ok("7".to_owned()));
+
+    let (promise, answer) = Later::later();
+    let answer = answer.map(text).ready().expect_err("not yet");
+    promise.keep(Ok(8));
+    assert_eq!(answer.ready().expect("there"), Ok("8".to_owned()));
+}
+
+#[test]
+fn an_awaited_answer_wakes_its_task_once() {
+    let wakes = Arc::new(Wakes::default());
+    let waker = Waker::from(Arc::clone(&wakes));
+    let (promise, answer) = Later::later();
+    let mut answer = pin!(answer);
+    let mut context = Context::from_waker(&waker);
+    assert!(answer.as_mut().poll(&mut context).is_pending());
+    assert!(answer.as_mut().poll(&mut context).is_pending());
+    promise.keep(Ok(9));
+    assert_eq!(wakes.0.load(Relaxed), 1);
+    assert_eq!(answer.as_mut().poll(&mut context), Poll::Ready(Ok(9)));
+}
+
+#[test]
+fn promises_kept_by_other_threads_all_arrive() {
+    let (sender, receiver) = mpsc::channel();
+    let (promises, answers): (Vec<_>, Vec<_>) = (0..100).map(|_| Later::later()).unzip();
+    let keeper = std::thread::spawn(move || {
+        for (number, promise) in promises.into_iter().enumerate() {
+            promise.keep(Ok(number as u32));
+        }
+    });
+    for answer in answers {
+        let sender = sender.clone();
+        answer.then(move |result| sender.send(result).expect("the receiver lives"));
+    }
+    keeper.join().expect("keeps all of them");
+    drop(sender);
+    let mut arrived: Vec<_> = receiver.iter().map(|result| result.expect("kept")).collect();
+    arrived.sort_unstable();
+    assert_eq!(arrived, (0..100).collect::<Vec<_>>());
+}
+
+fn take(answer: Later) -> mpsc::Receiver<Result<u32, BrokerError>> {
+    let (sender, receiver) = mpsc::channel();
+    answer.then(move |result| sender.send(result).expect("the receiver lives"));
+    receiver
+}
+
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}

@@ -1,0 +1,85 @@
+//! How a session goes on after it had to wait: the command it waited with, then what was put off meanwhile, in order.
+//! In: answers of broker and presence, as letters → out: replies, publications that came meanwhile, later commands.
+//! Uses: `waiting`, the commands. Never: broker or presence themselves.
+//! Change here: what follows a wait. What is kept during one lives in `waiting.rs`.
+
+use std::time::Instant;
+
+use fanwire_protocol::{Disconnect, Encoding, Reply};
+
+use super::Hub;
+use crate::command::{self, Backlog, Turn};
+use crate::outbox::Outbox;
+use crate::session::ConnectionKey;
+use crate::waiting::{Arrival, Part, PutOff, Work};
+
+impl Hub {
+    /// A part of what a session waits for has come. An answer to what was given up reaches nobody.
+    pub(super) fn arrive(&mut self, arrival: Arrival, now: Instant, out: &mut impl Outbox) {
+        let key = arrival.key;
+        let Some(parked) = self.roster.waiting_mut().awaiting(&arrival) else { return };
+        let reply = match (&mut parked.work, arrival.part) {
+            (Work::Enter(entrance), part) => {
+                entrance.arrive(part);
+                if !entrance.is_complete() {
+                    return;
+                }
+                None
+            }
+            (_, Part::Reply(reply)) => Some(*reply),
+            _ => unreachable!("only an entrance waits for streams and presence"),
+        };
+        let Some((id, work)) = self.roster.waiting_mut().take_work(key) else { return };
+        let mut turn = Turn::new(&self.node, &mut self.roster, key, now);
+        let outcome = match (work, reply) {
+            (Work::Enter(entrance), _) => turn.finish(id, *entrance),
+            (_, Some(reply)) => turn.arrived(id, reply),
+            _ => unreachable!("what arrived was for a reply or an entrance"),
+        };
+        let backlog = turn.backlog;
+        self.conclude(key, outcome, backlog, out);
+        self.resume(key, now, out);
+    }
+
+    /// What a command came to: its reply or the end, and behind the reply what was published meanwhile.
+    pub(crate) fn conclude(
+        &mut self,
+        key: ConnectionKey,
+        outcome: Result<Option<Reply>, Disconnect>,
+        backlog: Backlog,
+        out: &mut impl Outbox,
+    ) {
+        match outcome {
+            Ok(reply) => reply.iter().for_each(|reply| self.send(key, reply, out)),
+            Err(disconnect) => return self.disconnect(key, &disconnect, out),
+        }
+        for (place, broadcast) in backlog.deliveries {
+            let Some(session) = self.roster.session(key) else { return };
+            if broadcast.excluded() == Some(session.client_id()) {
+                continue;
+            }
+            if session.encoding == Encoding::Json && broadcast.message(Encoding::Json).is_none() {
+                return self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
+            }
+            self.counters().deliveries.add(1);
+            out.deliver(key.index, place as u32, &broadcast);
+        }
+        let lost: Vec<_> = backlog.lost.into_iter().rev().map(|place| (key, place)).collect();
+        self.end_lost(&lost, out);
+    }
+
+    /// Does what was put off until the session waits again, or nothing is left.
+    fn resume(&mut self, key: ConnectionKey, now: Instant, out: &mut impl Outbox) {
+        while let Some(next) = self.roster.waiting_mut().next_put_off(key) {
+            match next {
+                PutOff::Frame(frame) => command::receive(self, key, &frame, now, out),
+                PutOff::Unsubscribe(channel, code) => {
+                    self.unsubscribe_one(key, channel.as_deref(), code, out);
+                }
+            }
+        }
+        if !self.roster.waiting_mut().waits(key) {
+            out.release(key);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Who waits on a shard for an answer of broker or presence (design §3): what came meanwhile is kept, in order.
+//! In: commands that cannot be answered yet, later frames and orders of their sessions, broadcasts of channels that are
+//! being entered → out: the same, when the answers are there. Uses: values only. Never: sends; with the memory broker
+//! nobody ever waits, and nothing here is touched. Change here: what is kept for whom. Who resumes lives in `hub/resume.rs`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use fanwire_protocol::{ErrorCode, Reply, UnsubscribeCode};
+use hashbrown::HashMap;
+
+use crate::broadcast::Broadcast;
+use crate::broker::Stretch;
+use crate::command::Entrance;
+use crate::session::ConnectionKey;
+
+/// The waiting sessions of one shard. A session waits for one command at most: its later ones are put off, so that each
+/// is answered before the next begins, whatever the broker is made of.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    /// By connection index.
+    parked: HashMap<u32, Parked>,
+    rooms: HashMap<Arc<str>, Room>,
+    ticket: u64,
+}
+
+/// Tells the waits of a shard apart, so that an answer to what was given up reaches nobody.
+pub(crate) type Ticket = u64;
+
+/// A session whose command waits.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    generation: u32,
+    ticket: Ticket,
+    /// Of the command.
+    pub(crate) id: u32,
+    pub(crate) work: Work,
+    pub(crate) put_off: VecDeque<PutOff>,
+}
+
+/// What a session waits for.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// The reply itself.
+    Reply,
+    /// All channels of a subscribe or a connect.
+    Enter(Box<Entrance>),
+    /// Nothing: what was put off is being done.
+    Resuming,
+}
+
+/// What was to happen to a session while it waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PutOff {
+    /// Commands of the client, without those before. Bounded, because the shell stops reading.
+    Frame(Vec<u8>),
+    /// An order of the server API, for one channel or all.
+    Unsubscribe(Option<Arc<str>>, UnsubscribeCode),
+}
+
+/// A part of what a session waits for, in the inbox of its shard.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    pub(crate) key: ConnectionKey,
+    pub(crate) ticket: Ticket,
+    pub(crate) part: Part,
+}
+
+/// Which part it is; numbers count the channels of an entrance.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    Reply(Box<Result<Reply, ErrorCode>>),
+    Stretch(usize, Result<Stretch, ErrorCode>),
+    Presence(usize, Result<(), ErrorCode>),
+}
+
+/// What was published to a channel while somebody was entering it.
+#[derive(Debug, Default)]
+struct Room {
+    waiters: u32,
+    held: Vec<Arc<Broadcast>>,
+}
+
+impl Waiting {
+    /// A ticket nobody had.
+    pub(crate) fn ticket(&mut self) -> Ticket {
+        self.ticket += 1;
+        self.ticket
+    }
+
+    /// The session waits from now on.
+    pub(crate) fn park(&mut self, key: ConnectionKey, ticket: Ticket, id: u32, mut work: Work) {
+        if let Work::Enter(entrance) = &mut work {
+            for entry in &mut entrance.entries {
+                let room = self.rooms.entry(Arc::clone(&entry.channel)).or_default();
+                room.waiters += 1;
+                entry.held_from = room.held.len();
+            }
+        }
+        let put_off = self.parked.remove(&key.index).map(|old| old.put_off).unwrap_or_default();
+        let parked = Parked { generation: key.generation, ticket, id, work, put_off };
+        self.parked.insert(key.index, parked);
+    }
+
+    /// Whether the session has to wait for anything; then `what` is kept until it has not.
+    pub(crate) fn put_off(&mut self, key: ConnectionKey, what: impl FnOnce() -> PutOff) -> bool {
+        if self.parked.is_empty() {
+            return false;
+        }
+        match self.parked.get_mut(&key.index) {
+            Some(parked) if parked.waits_as(key) => {
+                parked.put_off.push_back(what());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Keeps a broadcast for those who are entering its channel.
+    pub(crate) fn hold(&mut self, broadcast: &Arc<Broadcast>) {
+        if self.rooms.is_empty() {
+            return;
+        }
+        if let Some(room) = self.rooms.get_mut(broadcast.channel().as_ref())
+            && room.held.len() <= HELD_MAX
+        {
+            room.held.push(Arc::clone(broadcast));
+        }
+    }
+
+    /// The session that waits for an arrival, if it still does.
+    pub(crate) fn awaiting(&mut self, arrival: &Arrival) -> Option<&mut Parked> {
+        let parked = self.parked.get_mut(&arrival.key.index)?;
+        let is_meant =
+            parked.generation == arrival.key.generation && parked.ticket == arrival.ticket;
+        is_meant.then_some(parked)
+    }
+
+    /// Everything has come: takes what the session waited for, and gives its entries what was held for them.
+    pub(crate) fn take_work(&mut self, key: ConnectionKey) -> Option<(u32, Work)> {
+        let parked = self.parked.get_mut(&key.index)?;
+        let id = parked.id;
+        let mut work = std::mem::replace(&mut parked.work, Work::Resuming);
+        if let Work::Enter(entrance) = &mut work {
+            for entry in &mut entrance.entries {
+                match self.leave_room(&entry.channel, entry.held_from) {
+                    Ok(held) => entry.held = held,
+                    Err(error) => entry.fail(error),
+                }
+            }
+        }
+        Some((id, work))
+    }
+
+    /// What the session is to do next of what was put off. `None` when it waits again, or is done: then it is forgotten.
+    pub(crate) fn next_put_off(&mut self, key: ConnectionKey) -> Option<PutOff> {
+        let parked = self.parked.get_mut(&key.index)?;
+        if !matches!(parked.work, Work::Resuming) {
+            return None;
+        }
+        let next = parked.put_off.pop_front();
+        if next.is_none() {
+            self.parked.remove(&key.index);
+        }
+        next
+    }
+
+    /// Puts back in front what a session, which waits again, did not come to.
+    pub(crate) fn put_back(&mut self, key: ConnectionKey, rest: PutOff) {
+        if let Some(parked) = self.parked.get_mut(&key.index) {
+            parked.put_off.push_front(rest);
+        }
+    }
+
+    /// Whether the session waits.
+    pub(crate) fn waits(&self, key: ConnectionKey) -> bool {
+        self.parked.get(&key.index).is_some_and(|parked| parked.waits_as(key))
+    }
+
+    /// The session is gone. Returns what it was entering, to be abandoned.
+    pub(crate) fn forget(&mut self, key: ConnectionKey) -> Option<Box<Entrance>> {
+        if self.parked.is_empty() {
+            return None;
+        }
+        let Work::Enter(entrance) = self.parked.remove(&key.index)?.work else { return None };
+        for entry in &entrance.entries {
+            let _ = self.leave_room(&entry.channel, entry.held_from);
+        }
+        Some(entrance)
+    }
+
+    /// What was held since a waiter came.
+    ///
+    /// # Errors
+    /// 100 when that was too much to be kept.
+    fn leave_room(
+        &mut self,
+        channel: &Arc<str>,
+        from: usize,
+    ) -> Result<Vec<Arc<Broadcast>>, ErrorCode> {
+        let room = self.rooms.get_mut(channel).expect("who waits for a channel is in its room");
+        room.waiters -= 1;
+        let held = match room.held.len() {
+            len if len > HELD_MAX => Err(ErrorCode::INTERNAL),
+            _ => Ok(room.held[from..].to_vec()),
+        };
+        if room.waiters == 0 {
+            self.rooms.remove(channel);
+        }
+        held
+    }
+}
+
+impl Parked {
+    fn waits_as(&self, key: ConnectionKey) -> bool {
+        self.generation == key.generation && !matches!(self.work, Work::Resuming)
+    }
+}
+
+/// Publications of one channel that a shard keeps for those who are entering it; at one more they get error 100.
+const HELD_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! What is kept for sessions that wait, and that nothing stays when they go.
+//! In: parks, frames, broadcasts, arrivals → out: what comes back, in order.
+//! Uses: the table alone. Never: hubs; what clients hear of waiting is tested in `tests/it/slow.rs`.
+//! Change here: tests of `waiting.rs`.
+
+use super::*;
+
+const ADA: ConnectionKey = ConnectionKey { index: 3, generation: 7 };
+
+fn frame(text: &str) -> PutOff {
+    PutOff::Frame(text.as_bytes().to_vec())
+}
+
+#[test]
+fn who_does_not_wait_puts_nothing_off() {
+    let mut waiting = Waiting::default();
+    assert!(!waiting.put_off(ADA, || unreachable!("nobody waits")));
+    assert!(!waiting.waits(ADA));
+    assert_eq!(waiting.next_put_off(ADA), None);
+}
+
+#[test]
+fn what_was_put_off_comes_back_in_order_and_the_rest_of_a_frame_first() {
+    let mut waiting = Waiting::default();
+    let ticket = waiting.ticket();
+    waiting.park(ADA, ticket, 2, Work::Reply);
+    waiting.put_back(ADA, frame("rest"));
+    assert!(waiting.put_off(ADA, || frame("a")));
+    assert!(waiting.put_off(ADA, || frame("b")));
+    assert_eq!(waiting.next_put_off(ADA), None, "it still waits");
+
+    assert!(matches!(waiting.take_work(ADA), Some((2, Work::Reply))));
+    assert!(!waiting.put_off(ADA, || unreachable!("it goes on now")));
+    assert_eq!(waiting.next_put_off(ADA), Some(frame("rest")));
+    let ticket = waiting.ticket();
+    waiting.park(ADA, ticket, 3, Work::Reply);
+    waiting.put_back(ADA, frame("rest of the rest"));
+    assert_eq!(waiting.next_put_off(ADA), None, "it waits again");
+
+    assert!(matches!(waiting.take_work(ADA), Some((3, Work::Reply))));
+    for text in ["rest of the rest", "a", "b"] {
+        assert_eq!(waiting.next_put_off(ADA), Some(frame(text)));
+    }
+    assert_eq!(waiting.next_put_off(ADA), None);
+    assert!(waiting.parked.is_empty());
+}
+
+#[test]
+fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
+    let mut waiting = Waiting::default();
+    let (old, new) = (waiting.ticket(), waiting.ticket());
+    waiting.park(ADA, new, 2, Work::Reply);
+    let arrival =
+        |key, ticket| Arrival { key, ticket, part: Part::Reply(Box::new(Ok(Reply::default()))) };
+    assert!(waiting.awaiting(&arrival(ADA, old)).is_none(), "given up");
+    let later = ConnectionKey { generation: 8, ..ADA };
+    assert!(waiting.awaiting(&arrival(later, new)).is_none(), "somebody else's index");
+    assert!(waiting.awaiting(&arrival(ADA, new)).is_some());
+    assert!(waiting.forget(ADA).is_none(), "it was entering nothing");
+    assert!(waiting.awaiting(&arrival(ADA, new)).is_none(), "gone");
+}

@@ -1,0 +1,421 @@
+//! A broker and a presence that answer later: what clients say meanwhile waits, and nothing is lost, doubled or reordered.
+//! In: a memory broker whose answers a test holds back → out: what each peer heard, before and after they come.
+//! Uses: `world`, its scripts. Never: threads; the test decides when an answer comes.
+//! Change here: promises about waiting. What holds for every broker is tested in the other rooms.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use fanwire_node::broker::{Broker, MemoryBroker, Query, Retention, Stretch};
+use fanwire_node::presence::{MemoryPresence, Presence};
+use fanwire_node::protocol::{ClientInfo, Publication, UnsubscribeCode};
+use fanwire_node::{
+    Answer, Change, Deliver, Node, Options, Position, PresenceStats, PublishOptions, Target,
+};
+use proptest::prelude::*;
+
+use crate::history::with_history;
+use crate::script::hello;
+use crate::world::{UNIX, World};
+
+/// What is held back: each call brings one answer.
+type Held = Arc<Mutex<Vec<Box<dyn FnOnce() + Send>>>>;
+
+/// Does everything at once and answers when the test says so.
+struct Slow<B> {
+    inner: B,
+    held: Held,
+}
+
+impl<B> Slow<B> {
+    fn later<T: Send + 'static>(&self, answer: Answer<T>) -> Answer<T> {
+        let (promise, later) = Answer::later();
+        let result = answer.wait();
+        self.held.lock().expect("one thread").push(Box::new(move || promise.keep(result)));
+        later
+    }
+}
+
+impl Broker for Slow<MemoryBroker> {
+    fn publish(
+        &self,
+        channel: &str,
+        publication: Publication,
+        options: &PublishOptions,
+        retention: Retention,
+        now: Instant,
+    ) -> Answer<Position> {
+        self.later(self.inner.publish(channel, publication, options, retention, now))
+    }
+
+    fn history(
+        &self,
+        channel: &str,
+        query: Query,
+        retention: Retention,
+        now: Instant,
+    ) -> Answer<Stretch> {
+        self.later(self.inner.history(channel, query, retention, now))
+    }
+
+    fn follow(
+        &self,
+        channel: &str,
+        query: Option<Query>,
+        retention: Retention,
+        now: Instant,
+    ) -> Answer<Stretch> {
+        self.later(self.inner.follow(channel, query, retention, now))
+    }
+
+    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
+        self.later(self.inner.announce(channel, change, info))
+    }
+
+    fn remove_history(&self, channel: &str, now: Instant) -> Answer<()> {
+        self.later(self.inner.remove_history(channel, now))
+    }
+
+    fn subscribe(&self, channel: &str) {
+        self.inner.subscribe(channel);
+    }
+
+    fn unsubscribe(&self, channel: &str) {
+        self.inner.unsubscribe(channel);
+    }
+
+    fn sweep(&self, now: Instant) {
+        self.inner.sweep(now);
+    }
+
+    fn history_bytes(&self) -> usize {
+        self.inner.history_bytes()
+    }
+}
+
+impl Presence for Slow<MemoryPresence> {
+    fn add(&self, channel: &str, info: ClientInfo, ttl: Duration, now: Instant) -> Answer<()> {
+        self.later(self.inner.add(channel, info, ttl, now))
+    }
+
+    fn remove(&self, channel: &str, client: &str) -> Answer<()> {
+        self.later(self.inner.remove(channel, client))
+    }
+
+    fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
+        self.later(self.inner.members(channel, now))
+    }
+
+    fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats> {
+        self.later(self.inner.stats(channel, now))
+    }
+
+    fn sweep(&self, now: Instant) {
+        self.inner.sweep(now);
+    }
+}
+
+struct SlowWorld {
+    world: World,
+    held: Held,
+}
+
+impl SlowWorld {
+    fn new(options: Options) -> Self {
+        let (now, held) = (Instant::now(), Held::default());
+        let make = |door: Arc<dyn Deliver>| {
+            let inner = MemoryBroker::new(door, 1 << 30);
+            Arc::new(Slow { inner, held: Arc::clone(&held) }) as Arc<dyn Broker>
+        };
+        let presence = Slow { inner: MemoryPresence::new(), held: Arc::clone(&held) };
+        let node = Node::with_backends(options, now, UNIX * 1000, make, Arc::new(presence));
+        let world = World::around(node.expect("the options are good"), now, 2);
+        Self { world, held }
+    }
+
+    /// A world in which these peers are connected already.
+    fn with(options: Options, names: &[&str]) -> Self {
+        let mut slow = Self::new(options);
+        for name in names {
+            slow.world.connected(name, hello(""));
+        }
+        slow
+    }
+
+    /// One answer comes, the one at `place` among those held back.
+    fn answer(&mut self, place: usize) {
+        let mut held = self.held.lock().expect("one thread");
+        if !held.is_empty() {
+            let place = place % held.len();
+            let answer = held.remove(place);
+            drop(held);
+            answer();
+        }
+        self.world.settle();
+    }
+
+    /// All answers come, also those to what is asked because of them.
+    fn answer_all(&mut self) {
+        while !self.held.lock().expect("one thread").is_empty() {
+            self.answer(0);
+        }
+    }
+
+    fn publish(&mut self, channel: &str, data: &str) {
+        let publication = Publication { data: data.to_owned().into(), ..Publication::default() };
+        let options = PublishOptions::default();
+        self.world.node.publish(channel, publication, options, self.world.now).then(drop);
+        self.world.settle();
+    }
+}
+
+fn tracked() -> Options {
+    with_history(|namespace| {
+        namespace.force_recovery = true;
+        namespace.history_size = 1000;
+        namespace.allow_subscribe_for_client = true;
+    })
+}
+
+#[test]
+fn a_subscribe_is_answered_when_the_broker_is_and_publications_follow_it() {
+    let mut slow = SlowWorld::with(tracked(), &["ada"]);
+    slow.publish("news", "1");
+    slow.answer_all();
+    slow.world.play("ada > {\"id\":2,\"subscribe\":{\"channel\":\"news\"}}\n ada hears nothing");
+    slow.publish("news", "2");
+    slow.publish("news", "3");
+    slow.world.play("ada hears nothing");
+    slow.answer_all();
+    slow.world.play(
+        r#"
+        ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","offset":1,"positioned":true}}
+        ada < {"push":{"channel":"news","pub":{"data":2,"offset":2}}}
+        ada < {"push":{"channel":"news","pub":{"data":3,"offset":3}}}
+    "#,
+    );
+    slow.publish("news", "4");
+    slow.world.play(r#"ada < {"push":{"channel":"news","pub":{"data":4,"offset":4}}}"#);
+}
+
+#[test]
+fn what_a_client_says_meanwhile_waits_in_order() {
+    let mut slow = SlowWorld::with(tracked(), &["ada"]);
+    slow.world.play(
+        r#"
+        ada > {"id":2,"publish":{"channel":"news","data":1}}\n{"id":3,"rpc":{"method":"x"}}
+        ada > {"id":4,"publish":{"channel":"news","data":2}}\n{"id":5,"history":{"channel":"news"}}
+        ada > {"id":6,"unsubscribe":{"channel":"news"}}
+        ada hears nothing
+    "#,
+    );
+    slow.answer(0);
+    slow.world.play(
+        r#"
+        ada < {"id":2,"publish":{}}
+        ada < {"id":3,"error":{"code":108,"message":"not available"}}
+        ada hears nothing
+    "#,
+    );
+    slow.answer_all();
+    slow.world.play(
+        r#"
+        ada < {"id":4,"publish":{}}
+        ada < {"id":5,"history":{"publications":[],"epoch":"E1","offset":2}}
+        ada < {"id":6,"unsubscribe":{}}
+    "#,
+    );
+}
+
+#[test]
+fn a_connection_that_goes_while_it_waits_leaves_nothing_behind() {
+    let options = with_history(|namespace| {
+        namespace.force_recovery = true;
+        namespace.presence = true;
+        namespace.allow_subscribe_for_client = true;
+    });
+    let mut slow = SlowWorld::with(options, &["ada", "bob"]);
+    slow.world.play(r#"ada > {"id":2,"subscribe":{"channel":"news"}}"#);
+    assert_eq!(slow.world.node.counts().channels, 1, "on its way");
+    slow.world.close("ada");
+    assert_eq!(slow.world.node.counts().channels, 0);
+    slow.answer_all();
+    let stats = slow.world.node.presence_stats("news", slow.world.now);
+    slow.answer_all();
+    assert_eq!(stats.wait().map(|stats| stats.clients), Ok(0));
+    slow.world.play("ada hears nothing");
+}
+
+#[test]
+fn an_unsubscribe_by_the_api_meets_a_subscription_that_is_being_made() {
+    let mut slow = SlowWorld::with(tracked(), &["ada"]);
+    slow.world.play(r#"ada > {"id":2,"subscribe":{"channel":"news"}}"#);
+    let unsubscribed =
+        slow.world.node.unsubscribe(Target::default(), Some("news"), UnsubscribeCode::SERVER);
+    assert_eq!(unsubscribed, Ok(()));
+    slow.world.settle();
+    slow.answer_all();
+    slow.world.play(
+        r#"
+        ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","positioned":true}}
+        ada < {"push":{"channel":"news","unsubscribe":{"code":2000,"reason":"server unsubscribe"}}}
+    "#,
+    );
+    assert_eq!(slow.world.node.counts().subscriptions, 0);
+}
+
+#[test]
+fn a_connect_waits_for_all_its_channels() {
+    let mut slow = SlowWorld::new(tracked());
+    slow.world.play(
+        r#"
+        ada opens
+        ada > {"id":1,"connect":{"subs":{"a":{},"b":{}}}}\n{"id":2,"unsubscribe":{"channel":"a"}}
+        ada hears nothing
+    "#,
+    );
+    slow.answer(1);
+    slow.world.play("ada hears nothing");
+    slow.publish("b", "1");
+    slow.answer_all();
+    let connected = slow.world.heard("ada").expect("the reply");
+    assert!(connected.starts_with(r#"{"id":1,"connect":{"client":"ada","#), "{connected}");
+    assert!(connected.contains(r#""a":{"recoverable":true"#), "{connected}");
+    slow.world.play(
+        r#"
+        ada < {"push":{"channel":"b","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        ada < {"id":2,"unsubscribe":{}}
+    "#,
+    );
+}
+
+#[test]
+fn a_connection_that_waits_for_ever_is_stale() {
+    let mut slow = SlowWorld::new(tracked());
+    slow.world.play(
+        r#"
+        ada opens
+        ada > {"id":1,"connect":{"subs":{"a":{}}}}
+        wait 11s
+        ada x 3502 stale
+    "#,
+    );
+    assert_eq!(slow.world.node.counts().subscriptions, 0);
+}
+
+/// An SDK: it keeps its position and wants to go on from there.
+#[derive(Default)]
+struct Sdk {
+    id: u32,
+    /// Replies that are owed, in order.
+    owed: std::collections::VecDeque<u32>,
+    /// From the first subscribe on.
+    offset: Option<u64>,
+    epoch: String,
+    subscribed: bool,
+    wants: bool,
+}
+
+impl Sdk {
+    fn subscribe(&mut self) -> String {
+        (self.id, self.wants) = (self.id + 1, true);
+        self.owed.push_back(self.id);
+        let (id, epoch) = (self.id, &self.epoch);
+        let recover = match self.offset {
+            Some(offset) => format!(r#","recover":true,"offset":{offset},"epoch":"{epoch}""#),
+            None => String::new(),
+        };
+        format!(r#"{{"id":{id},"subscribe":{{"channel":"news"{recover}}}}}"#)
+    }
+
+    fn unsubscribe(&mut self) -> String {
+        (self.id, self.wants) = (self.id + 1, false);
+        self.owed.push_back(self.id);
+        format!(r#"{{"id":{},"unsubscribe":{{"channel":"news"}}}}"#, self.id)
+    }
+
+    fn hear(&mut self, text: &str) {
+        let heard: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        if let Some(id) = heard["id"].as_u64() {
+            assert_eq!(self.owed.pop_front(), Some(id as u32), "one reply each, in order: {text}");
+        }
+        if let Some(result) = heard.get("subscribe") {
+            self.subscribed = true;
+            let top = result["offset"].as_u64().unwrap_or(0);
+            match self.offset {
+                None => (self.offset, self.epoch) = (Some(top), text_of(&result["epoch"])),
+                Some(offset) => {
+                    assert_eq!(result["recovered"], true, "{text}");
+                    assert_eq!(top, offset, "{text}");
+                }
+            }
+            let publications = result["publications"].as_array().cloned().unwrap_or_default();
+            publications.iter().for_each(|publication| self.next(publication));
+        } else if heard.get("unsubscribe").is_some() {
+            self.subscribed = false;
+        } else {
+            assert!(heard["push"]["unsubscribe"].is_null(), "no position is lost: {text}");
+            assert!(self.subscribed, "nothing comes after an unsubscribe: {text}");
+            self.next(&heard["push"]["pub"]);
+        }
+    }
+
+    fn next(&mut self, publication: &serde_json::Value) {
+        let offset = publication["offset"].as_u64().expect("stored");
+        assert_eq!(Some(offset), self.offset.map(|offset| offset + 1), "no hole, nothing twice");
+        assert_eq!(publication["data"], offset, "and it is that one");
+        self.offset = Some(offset);
+    }
+}
+
+fn text_of(value: &serde_json::Value) -> String {
+    value.as_str().expect("an epoch").to_owned()
+}
+
+proptest! {
+    /// Three clients on two shards come and go while others publish, and answers come in any order.
+    #[test]
+    fn nothing_is_lost_or_doubled_whenever_answers_come(
+        steps in prop::collection::vec((0..3usize, 0..7u8, any::<prop::sample::Index>()), 1..120),
+    ) {
+        let names = ["ada", "bob", "eve"];
+        let mut slow = SlowWorld::with(tracked(), &names);
+        let mut sdks: [Sdk; 3] = Default::default();
+        sdks.iter_mut().for_each(|sdk| sdk.id = 1);
+        let mut published = 0;
+        for (client, what, place) in steps {
+            let sdk = &mut sdks[client];
+            match what {
+                0 if !sdk.wants && sdk.owed.is_empty() => {
+                    let text = sdk.subscribe();
+                    slow.world.say(names[client], &text);
+                }
+                1 if sdk.wants => {
+                    let text = sdk.unsubscribe();
+                    slow.world.say(names[client], &text);
+                }
+                2 | 3 => {
+                    published += 1;
+                    slow.publish("news", &published.to_string());
+                }
+                _ => {
+                    let count = slow.held.lock().expect("one thread").len();
+                    slow.answer(place.index(count.max(1)));
+                }
+            }
+            for (name, sdk) in names.iter().zip(&mut sdks) {
+                while let Some(text) = slow.world.heard(name) {
+                    sdk.hear(&text);
+                }
+            }
+        }
+        slow.answer_all();
+        for (name, sdk) in names.iter().zip(&mut sdks) {
+            while let Some(text) = slow.world.heard(name) {
+                sdk.hear(&text);
+            }
+            prop_assert!(sdk.owed.is_empty(), "{name} waits for nothing");
+            prop_assert!(!sdk.subscribed || sdk.offset == Some(published), "{name} has everything");
+        }
+    }
+}
