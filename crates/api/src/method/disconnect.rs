@@ -17,8 +17,8 @@ pub struct DisconnectRequest {
     /// Exact match; "" is the anonymous user.
     #[serde(deserialize_with = "or_default")]
     pub user: String,
-    /// Absent or with code 0: 3503 "force disconnect", no return.
-    #[serde(deserialize_with = "object_or_none")]
+    /// Absent or with code 0: 3503 "force disconnect", no return. `Disconnect` is what the Go library gocent writes.
+    #[serde(alias = "Disconnect", deserialize_with = "object_or_none")]
     pub disconnect: Option<DisconnectReason>,
     /// Only this client id; "" means any.
     #[serde(deserialize_with = "or_default")]

@@ -23,6 +23,7 @@ async fn disconnect_closes_the_users_connections_with_the_given_code() {
             "close 3014 state invalidated",
         ),
         (r#"{"user":"42","disconnect":{"code":4501}}"#, "close 4501 force disconnect"),
+        (r#"{"user":"42","Disconnect":{"code":4001,"reason":"gocent"}}"#, "close 4001 gocent"),
         (r#"{"user":"42","disconnect":{"reason":"x"}}"#, "close 3503 force disconnect"),
     ];
     for (body, expect) in rows {
