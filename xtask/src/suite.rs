@@ -60,7 +60,12 @@ const STEPS: &[Step] = &[
     Step { name: "pip", what: "Python packages from the lock file", run: steps::pip },
     Step { name: "chromium", what: "a browser", run: steps::chromium },
     Step { name: "js", what: "npm centrifuge and ws against the server", run: steps::js },
-    Step { name: "python", what: "PyPI centrifuge-python and websockets", run: steps::python },
+    Step {
+        name: "python",
+        what: "PyPI centrifuge-python, cent and websockets",
+        run: steps::python,
+    },
+    Step { name: "go", what: "Go centrifuge-go and gocent", run: steps::go_sdk },
     Step { name: "browser", what: "the demo page in Chromium", run: steps::browser },
     Step {
         name: "interop",

@@ -36,7 +36,7 @@ const STEPS: &[Step] = &[
     Step { name: "build", what: "the release binary", run: steps::build },
     Step { name: "npm", what: "npm packages from the lock file", run: steps::npm },
     Step { name: "pip", what: "Python packages from the lock file", run: steps::pip },
-    Step { name: "go", what: "the Go clients, modules as in go.sum", run: steps::go },
+    Step { name: "go", what: "the Go clients, modules as in go.sum", run: steps::go_clients_built },
     Step { name: "chromium", what: "a browser", run: steps::chromium },
     Step { name: "firefox", what: "another browser", run: steps::firefox },
 ];

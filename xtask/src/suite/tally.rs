@@ -1,5 +1,5 @@
 //! How many tests passed and failed, read from what the test runners print.
-//! In: the output of cargo test, node --test or unittest → out: a `Tally`.
+//! In: the output of cargo test, node --test, unittest or go test → out: a `Tally`.
 //! May read text only; a runner that failed without naming a failed test counts as one failure.
 //! A new runner is a function here; which runner a step uses is decided in `steps`.
 
@@ -58,6 +58,20 @@ impl Tally {
         let failed = ["failures=", "errors="].map(|key| number_after(verdict, key).unwrap_or(0));
         let failed: usize = failed.iter().sum();
         Self::counted(ran.saturating_sub(failed), failed).of_status(outcome.success)
+    }
+
+    /// Reads the `--- PASS: TestName/part (0.1s)` lines of go test -v; a test that has parts counts as its parts.
+    pub(crate) fn of_go(outcome: &Outcome) -> Self {
+        let named = |verdict: &'static str| {
+            let lines = outcome.output.lines();
+            lines.filter_map(move |line| line.trim_start().strip_prefix(verdict)?.split(' ').next())
+        };
+        let all: Vec<&str> = named("--- PASS: ").chain(named("--- FAIL: ")).collect();
+        let is_part =
+            |name: &str, of: &str| name.strip_prefix(of).is_some_and(|rest| rest.starts_with('/'));
+        let is_whole = |test: &&str| !all.iter().any(|name| is_part(name, test));
+        let count = |verdict| named(verdict).filter(is_whole).count();
+        Self::counted(count("--- PASS: "), count("--- FAIL: ")).of_status(outcome.success)
     }
 
     /// A runner that ended badly, or ran nothing, has failed at least once.

@@ -38,6 +38,15 @@ fn unittest_results_are_read_from_its_verdict() {
 }
 
 #[test]
+fn go_results_are_read_from_the_innermost_tests() {
+    let output = "=== RUN   TestA\n--- FAIL: TestA (0.2s)\n    --- PASS: TestA/JSON (0.1s)\n    \
+                  a_test.go:7: found 1\n    --- FAIL: TestA/Protobuf (0.1s)\n\
+                  --- PASS: TestAB (0.0s)\nFAIL\n";
+    assert_eq!(Tally::of_go(&outcome(output, false)), Tally::counted(2, 1));
+    assert_eq!(Tally::of_go(&outcome("x.go:1: undefined: y\n", false)), Tally::counted(0, 1));
+}
+
+#[test]
 fn a_suite_that_runs_nothing_has_failed() {
     assert_eq!(Tally::of_node(&outcome("", true)), Tally::counted(0, 1));
 }
