@@ -6,20 +6,17 @@ The same scenarios in JavaScript are in ../js/sdk.test.js; plain websockets in t
 """
 
 import asyncio
-import json
 import time
 import unittest
-from collections import defaultdict
 
 import centrifuge
 
-from server import PATIENCE_S, Server, token
+from clients import Events, Sdk
+from server import Server, token
 
 
-class Scenarios:
-    """What both encodings must do; the test classes below say how payloads look."""
-
-    use_protobuf = False
+class Scenarios(Sdk):
+    """What both encodings must do; the test classes below say which one."""
 
     @classmethod
     def setUpClass(cls):
@@ -31,44 +28,6 @@ class Scenarios:
     def tearDownClass(cls):
         cls.insecure.stop()
         cls.strict.stop()
-
-    def payload(self, value):
-        return json.dumps(value).encode() if self.use_protobuf else value
-
-    def value(self, data):
-        return json.loads(data) if self.use_protobuf else data
-
-    def client(self, server, **options):
-        events = Events()
-        client = centrifuge.Client(
-            server.websocket,
-            events=events,
-            use_protobuf=self.use_protobuf,
-            max_reconnect_delay=0.2,
-            proxy=None,
-            **options,
-        )
-        self.addAsyncCleanup(client.disconnect)
-        return client, events
-
-    async def connected(self, server, **options):
-        client, events = self.client(server, **options)
-        await client.connect()
-        await events.next("connected")
-        return client, events
-
-    async def subscribed(self, client, channel, **options):
-        events = Events()
-        subscription = client.new_subscription(channel, events=events, **options)
-        await subscription.subscribe()
-        await events.next("subscribed")
-        return subscription, events
-
-    async def refused(self, client, channel, code, **options):
-        events = Events()
-        subscription = client.new_subscription(channel, events=events, **options)
-        await subscription.subscribe()
-        self.assertEqual((await events.next("unsubscribed")).code, code)
 
     async def test_connects_without_a_token_to_an_insecure_server(self):
         client, _ = await self.connected(self.insecure)
@@ -174,17 +133,70 @@ class Scenarios:
         publication = (await subscription_events.next("publication")).pub
         self.assertEqual(self.value(publication.data), {"n": 1})
 
+    async def test_the_code_of_a_disconnect_decides_whether_it_comes_back(self):
+        rows = [(3000, 1), (3014, 3014), (3499, 3499), (4000, 4000), (4499, 4499)]
+        for code, seen in rows:
+            client, events, before = await self.someone(self.strict, f"back-{code}")
+            _, heard = await self.subscribed(client, f"back-{code}")
+            await events.next("connecting")
+            reason = {"code": code, "reason": "told to"}
+            await self.api(self.strict, "disconnect", user=f"back-{code}", disconnect=reason)
+            self.assertEqual((await events.next("connecting")).code, seen)
+            self.assertNotEqual((await events.next("connected")).client, before)
+            await heard.next("subscribed")
+            await self.publish(self.strict, f"back-{code}", 1, 1)
+            self.assertEqual(await self.numbers(heard, 1), [1])
+        for code in (3500, 3501, 3999, 4500, 4999):
+            _, events, _ = await self.someone(self.strict, f"gone-{code}")
+            reason = {"code": code, "reason": "told to"}
+            await self.api(self.strict, "disconnect", user=f"gone-{code}", disconnect=reason)
+            context = await events.next("disconnected")
+            self.assertEqual((context.code, context.reason), (code, "told to"))
+
+    async def test_five_subscriptions_with_tokens_come_back_after_a_reconnect(self):
+        client, _, _ = await self.someone(self.strict, "five")
+        channels = [f"$test{n}" for n in range(1, 6)]
+        heard = {}
+        for channel in channels:
+            good = token({"sub": "five", "channel": channel})
+            _, heard[channel] = await self.subscribed(client, channel, token=good)
+        reason = {"code": 4001, "reason": "come back"}
+        await self.api(self.strict, "disconnect", user="five", disconnect=reason)
+        for n, channel in enumerate(channels):
+            await heard[channel].next("subscribed")
+            await self.publish(self.strict, channel, n, n)
+            self.assertEqual(await self.numbers(heard[channel], 1), [n])
+
+    async def test_a_token_that_the_application_refuses_is_final(self):
+        async def refuse(*_):
+            raise centrifuge.UnauthorizedError()
+
+        client, events = self.client(self.strict, get_token=refuse)
+        await client.connect()
+        self.assertEqual((await events.next("disconnected")).code, 1)
+        client, _, _ = await self.someone(self.strict, "refused")
+        await self.refused(client, "$refused", 1, get_token=refuse)
+
+    async def test_connects_disconnects_and_subscribes_many_times(self):
+        client, events = self.client(self.insecure)
+        heard = Events()
+        subscription = client.new_subscription("loop", events=heard)
+        for n in range(10):
+            await subscription.subscribe()
+            await client.connect()
+            await events.next("connected")
+            await heard.next("subscribed")
+            await self.publish(self.insecure, "loop", n, n)
+            self.assertEqual(await self.numbers(heard, 1), [n])
+            await subscription.unsubscribe()
+            await client.disconnect()
+            self.assertEqual((await events.next("disconnected")).code, 0)
+
     async def test_the_api_unsubscribes_a_client_for_good(self):
         client, _ = await self.connected(self.strict, token=token({"sub": "unsub"}))
         _, events = await self.subscribed(client, "unsub")
         await asyncio.to_thread(self.strict.api, "unsubscribe", user="unsub", channel="unsub")
         self.assertEqual((await events.next("unsubscribed")).code, 2000)
-
-    async def fence(self, client):
-        """An rpc that is answered with 108, after everything that was sent before it."""
-        with self.assertRaises(centrifuge.ReplyError) as raised:
-            await client.rpc("fence", self.payload({}))
-        self.assertEqual(raised.exception.code, 108)
 
 
 class Json(Scenarios, unittest.IsolatedAsyncioTestCase):
@@ -195,30 +207,6 @@ class Protobuf(Scenarios, unittest.IsolatedAsyncioTestCase):
     """The same over binary frames."""
 
     use_protobuf = True
-
-
-class Events:
-    """Handlers of a client or a subscription that keep every event until a test asks for it."""
-
-    def __init__(self):
-        self._queues = defaultdict(asyncio.Queue)
-
-    def __getattr__(self, name):
-        if not name.startswith("on_"):
-            raise AttributeError(name)
-
-        async def keep(context):
-            await self._queues[name[3:]].put(context)
-
-        return keep
-
-    async def next(self, kind):
-        """The oldest event of this kind that was not asked for yet."""
-        try:
-            return await asyncio.wait_for(self._queues[kind].get(), PATIENCE_S)
-        except asyncio.TimeoutError:
-            seen = {kind: queue.qsize() for kind, queue in self._queues.items()}
-            raise AssertionError(f"waited {PATIENCE_S} s for {kind}; waiting now: {seen}") from None
 
 
 if __name__ == "__main__":
