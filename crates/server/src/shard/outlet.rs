@@ -141,9 +141,8 @@ impl Outlet {
         if connection.phase != Phase::Open {
             return;
         }
-        if connection.queue.bytes() + frame.len() > self.settings.queue_bytes_max
-            && !self.make_room(index, &frame)
-        {
+        let takes = connection.queue.takes(frame.len(), self.settings.queue_bytes_max);
+        if !takes && !self.make_room(index, &frame) {
             return;
         }
         let frame = match self.settings.compression_verify && frame::is_compressed(&frame) {
@@ -247,9 +246,9 @@ impl Outlet {
         let mut bytes = Vec::with_capacity(frame::HEADER_BYTES_MAX + payload.len());
         frame::encode(opcode, false, payload, &mut bytes);
         let frame = Frame::from(bytes);
-        let is_full = self.connections[key.index as usize].queue.bytes() + frame.len()
-            > self.settings.queue_bytes_max;
-        if !is_full || self.make_room(key.index, &frame) {
+        let queue = &self.connections[key.index as usize].queue;
+        let takes = queue.takes(frame.len(), self.settings.queue_bytes_max);
+        if takes || self.make_room(key.index, &frame) {
             self.append(key.index, frame);
         }
     }
@@ -263,7 +262,7 @@ impl Outlet {
         if connection.phase != Phase::Open {
             return false;
         }
-        if connection.queue.bytes() + frame.len() <= self.settings.queue_bytes_max {
+        if connection.queue.takes(frame.len(), self.settings.queue_bytes_max) {
             return true;
         }
         self.counters.queue_overflows.add(1);

@@ -44,6 +44,14 @@ impl Queue {
         self.head.is_none()
     }
 
+    /// Whether a frame of so many bytes may join what waits, of at most `limit` bytes. The limit is meant for a backlog: an
+    /// empty queue takes any frame, and one that is larger than the limit by itself does not count while it is first.
+    pub(super) fn takes(&self, frame_bytes: usize, limit: usize) -> bool {
+        let oversized = self.head.as_ref().filter(|head| head.len() > limit);
+        let exempt = oversized.map_or(0, |head| head.len() - self.head_written as usize);
+        self.is_empty() || self.bytes() - exempt + frame_bytes <= limit
+    }
+
     /// Appends a frame. The caller has checked the limit; frames are at most 4 GiB in sum.
     pub(super) fn push(&mut self, frame: Frame, lists: &mut Lists) {
         self.bytes += u32::try_from(frame.len()).expect("a frame is far below 4 GiB");

@@ -84,6 +84,21 @@ async fn a_slow_subscriber_is_disconnected_with_3008_while_others_get_everything
 }
 
 #[tokio::test]
+async fn one_message_larger_than_the_queue_arrives_and_what_follows_it_too() {
+    let server = start(|config| {
+        config.node.client.queue_max_size = 4 * 1024;
+        config.websocket.compression = false;
+    })
+    .await;
+    let address = server.address();
+    let mut client = Client::subscribed(address, "", "a").await;
+    for bytes in [100_000, 10, 3_000_000, 10] {
+        publish(address, "a", &format!("\"{}\"", "x".repeat(bytes))).await;
+        assert!(client.next_text().await.len() > bytes);
+    }
+}
+
+#[tokio::test]
 async fn a_stuck_subscriber_is_dropped_after_the_write_timeout() {
     let server = start(|config| {
         config.node.client.queue_max_size = 64 << 20;

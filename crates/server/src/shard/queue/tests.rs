@@ -49,6 +49,21 @@ fn a_begun_frame_survives_and_unbegun_ones_go() {
 }
 
 #[test]
+fn the_limit_is_for_a_backlog_and_not_for_one_large_frame() {
+    let (mut queue, mut lists) = (Queue::default(), Lists::default());
+    assert!(queue.takes(1_000, 10));
+    queue.push(Rc::from(&[0; 1_000][..]), &mut lists);
+    queue.advance(7, &mut lists);
+    assert!(queue.takes(10, 10) && !queue.takes(11, 10));
+    queue.push(Rc::from(&[1; 8][..]), &mut lists);
+    assert!(queue.takes(2, 10) && !queue.takes(3, 10));
+    queue.advance(993, &mut lists);
+    assert!(queue.takes(2, 10) && !queue.takes(3, 10), "what is left counts as it did");
+    queue.advance(3, &mut lists);
+    assert!(queue.takes(5, 10) && !queue.takes(6, 10));
+}
+
+#[test]
 fn an_empty_queue_is_small_and_holds_nothing() {
     assert!(size_of::<Queue>() <= 32);
     let (mut queue, mut lists) = (Queue::default(), Lists::default());
