@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use fanwire_node::Node;
-use uuid::Uuid;
 
 use crate::{ApiError, ApiOptions, Command, Counters, Method, Outcome};
 
@@ -16,23 +15,14 @@ use crate::{ApiError, ApiOptions, Command, Counters, Method, Outcome};
 pub struct Api {
     pub(crate) node: Arc<Node>,
     pub(crate) options: ApiOptions,
-    pub(crate) uid: String,
-    pub(crate) started_at: Instant,
     counters: Counters,
     closing: AtomicBool,
 }
 
 impl Api {
-    /// An API over `node`; its uptime begins now.
+    /// An API over `node`.
     pub fn new(node: Arc<Node>, options: ApiOptions) -> Self {
-        Self {
-            node,
-            options,
-            uid: Uuid::new_v4().to_string(),
-            started_at: Instant::now(),
-            counters: Counters::default(),
-            closing: AtomicBool::new(false),
-        }
+        Self { node, options, counters: Counters::default(), closing: AtomicBool::new(false) }
     }
 
     /// Runs one command, whichever it is.
@@ -55,7 +45,7 @@ impl Api {
             }
             Command::Info(request) => self.info(request).map(Outcome::Info),
             Command::Rpc(request) => self.rpc(request).map(Outcome::Rpc),
-            Command::Channels(request) => self.channels(request).map(Outcome::Channels),
+            Command::Channels(request) => self.channels(request).await.map(Outcome::Channels),
             Command::Batch(request) => Ok(Outcome::Batch(Box::pin(self.batch(request)).await)),
             Command::Unavailable(method) => self.measure(method, |_| Err(ApiError::NOT_AVAILABLE)),
         }

@@ -73,7 +73,7 @@ impl Server {
         let chores = [
             tokio::spawn(keep_time(node.clone())),
             tokio::spawn(keep_contexts(node.clone(), contexts.clone())),
-            tokio::spawn(keep_histories(node.clone())),
+            tokio::spawn(tick(node.clone())),
         ];
         let metrics = Arc::new(Metrics::new(node, shards.clone(), hubs, contexts, api.clone()));
         let parts = routes::Parts {
@@ -134,14 +134,14 @@ async fn keep_contexts(node: Arc<Node>, contexts: Arc<Contexts>) {
     }
 }
 
-/// Gives memory of histories back that have expired.
-async fn keep_histories(node: Arc<Node>) {
-    let mut ticks = tokio::time::interval(HISTORY_SWEEP_INTERVAL);
+/// Lets the node do what it does by itself.
+async fn tick(node: Arc<Node>) {
+    let mut ticks = tokio::time::interval(TICK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let node = node.clone();
-        let _ = tokio::task::spawn_blocking(move || node.sweep(Instant::now())).await;
+        let _ = tokio::task::spawn_blocking(move || node.tick(Instant::now())).await;
     }
 }
 
@@ -251,7 +251,7 @@ fn raise_descriptor_limit() {
     }
 }
 
-const HISTORY_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
 const TIME_INTERVAL: Duration = Duration::from_secs(60);
 

@@ -1,6 +1,6 @@
 //! channels: which channels have subscribers, for debugging.
 //! In: a glob pattern. Out: each matching channel with its number of subscribers, sorted by name.
-//! Uses the node's channel list; it is not paginated (advice: at most about 10,000 active channels).
+//! Uses the channel lists of all nodes; it is not paginated (advice: at most about 10,000 active channels).
 //! Pattern matching lives in the node.
 
 use std::collections::BTreeMap;
@@ -38,11 +38,12 @@ impl Api {
     ///
     /// # Errors
     /// 107 for a malformed pattern.
-    pub fn channels(&self, request: ChannelsRequest) -> Result<ChannelsResult, ApiError> {
-        self.measure(Method::Channels, |_| {
-            let found = self.node.channels(&request.pattern)?;
+    pub async fn channels(&self, request: ChannelsRequest) -> Result<ChannelsResult, ApiError> {
+        self.measure_later(Method::Channels, async |now| {
+            let found = self.node.channels(&request.pattern, now).await?;
             let summary = |(name, num_clients)| (name, ChannelSummary { num_clients });
             Ok(ChannelsResult { channels: found.into_iter().map(summary).collect() })
         })
+        .await
     }
 }

@@ -1,8 +1,9 @@
 //! info: what the nodes of the installation hold right now.
-//! In: nothing. Out: one row per node; with the memory broker there is exactly one.
-//! Uses the node's counts and the time since the API was made.
-//! The counts are kept by the node.
+//! In: nothing. Out: one row per node, this one first; with the memory broker there is exactly one.
+//! Uses what the nodes tell each other; numbers of others are up to 3 s old.
+//! The counts are kept by the nodes.
 
+use fanwire_node::NodeState;
 use serde::{Deserialize, Serialize};
 
 use crate::{Api, ApiError, Method};
@@ -44,23 +45,27 @@ impl Api {
     /// Tells name, version and counts of every node.
     ///
     /// # Errors
-    /// None with the memory broker.
+    /// None.
     pub fn info(&self, _: InfoRequest) -> Result<InfoResult, ApiError> {
         self.measure(Method::Info, |now| {
-            let counts = self.node.counts();
-            let options = self.node.options();
-            let node = NodeInfo {
-                uid: self.uid.clone(),
-                name: options.name.clone(),
-                version: options.version.clone(),
-                num_clients: counts.connections as u64,
-                num_users: counts.users as u64,
-                num_channels: counts.channels as u64,
-                uptime: now.duration_since(self.started_at).as_secs(),
-                num_subs: counts.subscriptions as u64,
-            };
-            Ok(InfoResult { nodes: vec![node] })
+            let nodes = self.node.nodes(now).into_iter().map(NodeInfo::from).collect();
+            Ok(InfoResult { nodes })
         })
+    }
+}
+
+impl From<NodeState> for NodeInfo {
+    fn from(state: NodeState) -> Self {
+        Self {
+            uid: state.uid,
+            name: state.name,
+            version: state.version,
+            num_clients: state.connections,
+            num_users: state.users,
+            num_channels: state.channels,
+            uptime: state.uptime_seconds,
+            num_subs: state.subscriptions,
+        }
     }
 }
 

@@ -4,7 +4,6 @@
 //! Who matches a target is decided in the node's hub.
 
 use fanwire_node::Target;
-use fanwire_node::protocol::UnsubscribeCode;
 use serde::{Deserialize, Serialize};
 
 use crate::json::or_default;
@@ -46,7 +45,7 @@ impl Api {
                 whitelist: Vec::new(),
             };
             let channel = (!request.channel.is_empty()).then_some(request.channel.as_str());
-            self.node.unsubscribe(target, channel, UnsubscribeCode::SERVER)?;
+            self.node.unsubscribe(target, channel)?;
             Ok(UnsubscribeResult {})
         })
     }

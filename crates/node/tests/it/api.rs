@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use fanwire_node::{Counts, Target};
-use fanwire_protocol::{Disconnect, ErrorCode, UnsubscribeCode};
+use fanwire_protocol::{Disconnect, ErrorCode};
 
 use crate::script::hello;
 use crate::world::{World, options};
@@ -69,7 +69,7 @@ fn client_session_and_whitelist_narrow_a_target() {
 #[test]
 fn unsubscribe_pushes_its_code_and_then_nothing_more_of_that_channel() {
     let mut world = world();
-    let done = world.node.unsubscribe(user("42"), Some("a"), UnsubscribeCode::SERVER);
+    let done = world.node.unsubscribe(user("42"), Some("a"));
     assert_eq!(done, Ok(()));
     world.settle();
     world.play(
@@ -93,7 +93,7 @@ fn unsubscribe_pushes_its_code_and_then_nothing_more_of_that_channel() {
 #[test]
 fn unsubscribe_without_a_channel_means_all_of_them() {
     let mut world = world();
-    let done = world.node.unsubscribe(user("43"), None, UnsubscribeCode::SERVER);
+    let done = world.node.unsubscribe(user("43"), None);
     assert_eq!(done, Ok(()));
     world.settle();
     world.play(
@@ -108,11 +108,10 @@ fn unsubscribe_without_a_channel_means_all_of_them() {
 #[test]
 fn unsubscribe_of_an_unknown_namespace_is_102_and_of_nobody_is_fine() {
     let mut world = world();
-    let code = UnsubscribeCode::SERVER;
-    let unknown = world.node.unsubscribe(user("42"), Some("x:a"), code);
+    let unknown = world.node.unsubscribe(user("42"), Some("x:a"));
     assert_eq!(unknown, Err(ErrorCode::UNKNOWN_CHANNEL));
-    assert_eq!(world.node.unsubscribe(user("99"), Some("a"), code), Ok(()));
-    assert_eq!(world.node.unsubscribe(user("42"), Some("c"), code), Ok(()));
+    assert_eq!(world.node.unsubscribe(user("99"), Some("a")), Ok(()));
+    assert_eq!(world.node.unsubscribe(user("42"), Some("c")), Ok(()));
     world.settle();
     world.play("");
 }
@@ -121,9 +120,12 @@ fn unsubscribe_of_an_unknown_namespace_is_102_and_of_nobody_is_fine() {
 fn channels_and_counts_say_what_is_there() {
     let mut world = world();
     let all = BTreeMap::from([("a".to_owned(), 4), ("b".to_owned(), 4)]);
-    assert_eq!(world.node.channels(""), Ok(all));
-    assert_eq!(world.node.channels("[b-z]"), Ok(BTreeMap::from([("b".to_owned(), 4)])));
-    assert_eq!(world.node.channels("["), Err(ErrorCode::BAD_REQUEST));
+    assert_eq!(world.node.channels("", world.now).wait(), Ok(all));
+    assert_eq!(
+        world.node.channels("[b-z]", world.now).wait(),
+        Ok(BTreeMap::from([("b".to_owned(), 4)]))
+    );
+    assert_eq!(world.node.channels("[", world.now).wait(), Err(ErrorCode::BAD_REQUEST));
     let counts =
         Counts { connections: 4, users: 3, channels: 2, subscriptions: 8, history_bytes: 0 };
     assert_eq!(world.node.counts(), counts);
@@ -131,5 +133,5 @@ fn channels_and_counts_say_what_is_there() {
         world.close(name);
     }
     assert_eq!(world.node.counts(), Counts::default());
-    assert_eq!(world.node.channels(""), Ok(BTreeMap::new()));
+    assert_eq!(world.node.channels("", world.now).wait(), Ok(BTreeMap::new()));
 }

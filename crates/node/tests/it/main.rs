@@ -6,6 +6,7 @@
 
 mod api;
 mod churn;
+mod cluster;
 mod connect;
 mod exclusion;
 mod expiry;

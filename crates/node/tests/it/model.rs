@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fanwire_node::{ConnectionKey, Node, PublishOptions, Target};
-use fanwire_protocol::{Disconnect, Encoding, Publication, Reply, UnsubscribeCode};
+use fanwire_protocol::{Disconnect, Encoding, Publication, Reply};
 use proptest::prelude::*;
 use prost::Message as _;
 
@@ -283,8 +283,7 @@ impl Real {
             }
             Step::UnsubscribeUser { user, channel } => {
                 let channel = channel.map(|channel| channel.to_string());
-                let code = UnsubscribeCode::SERVER;
-                let done = self.node.unsubscribe(target(user), channel.as_deref(), code);
+                let done = self.node.unsubscribe(target(user), channel.as_deref());
                 done.expect("the channel is possible");
             }
             Step::Drain { shard } => {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_node::broker::{Broker, MemoryBroker, Query, Retention, Stretch};
 use fanwire_node::presence::{MemoryPresence, Presence};
-use fanwire_node::protocol::{ClientInfo, Publication, UnsubscribeCode};
+use fanwire_node::protocol::{ClientInfo, Publication};
 use fanwire_node::{
     Answer, Change, Deliver, Node, Options, Position, PresenceStats, PublishOptions, Target,
 };
@@ -250,8 +250,7 @@ fn a_connection_that_goes_while_it_waits_leaves_nothing_behind() {
 fn an_unsubscribe_by_the_api_meets_a_subscription_that_is_being_made() {
     let mut slow = SlowWorld::with(tracked(), &["ada"]);
     slow.world.play(r#"ada > {"id":2,"subscribe":{"channel":"news"}}"#);
-    let unsubscribed =
-        slow.world.node.unsubscribe(Target::default(), Some("news"), UnsubscribeCode::SERVER);
+    let unsubscribed = slow.world.node.unsubscribe(Target::default(), Some("news"));
     assert_eq!(unsubscribed, Ok(()));
     slow.world.settle();
     slow.answer_all();

@@ -90,7 +90,7 @@ impl Real {
                 self.node.remove_history(&self.channel, self.now).wait().expect("there is history");
             }
             Step::Wait { seconds } => self.wait(*seconds),
-            Step::Sweep => self.node.sweep(self.now),
+            Step::Sweep => self.node.tick(self.now),
             Step::Drain { shard } => self.drain(*shard),
             Step::Subscribe { who, ask } => self.subscribe(*who, *ask),
             Step::Unsubscribe { who } => {

@@ -1,0 +1,263 @@
+//! The other nodes of an installation: who is there, what they are told, what they are asked.
+//! In: messages of other nodes, the time → out: orders for this node's shards, states of all nodes, answers to surveys.
+//! Uses: a `Bus` to carry messages; Protobuf with a version byte in front. Never: sockets, channels, sessions.
+//! Change here: what nodes tell each other. Publications travel through the broker, not here.
+
+mod message;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fanwire_protocol::ErrorCode;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use crate::answer::{Answer, Promise};
+
+use message::Message;
+pub use message::NodeState;
+pub(crate) use message::Order;
+
+/// Carries messages between the nodes of an installation. What it cannot carry is lost; every message is sent again, or
+/// asked for again, by whoever needs it.
+pub trait Bus: Send + Sync {
+    /// Sends to every other node, or to the one with this uid. This node may hear its own. Never blocks.
+    fn send(&self, to: Option<&str>, message: Bytes);
+}
+
+/// What a node knows of the others. Alone until it gets a bus.
+pub(crate) struct Cluster {
+    uid: String,
+    bus: OnceLock<Arc<dyn Bus>>,
+    table: Mutex<Table>,
+    refused: AtomicU64,
+}
+
+#[derive(Default)]
+struct Table {
+    /// By uid.
+    peers: BTreeMap<String, Peer>,
+    surveys: HashMap<u64, Survey>,
+    last_survey: u64,
+    told_at: Option<Instant>,
+}
+
+struct Peer {
+    state: NodeState,
+    heard_at: Instant,
+}
+
+/// Channels of all nodes, being collected.
+struct Survey {
+    /// Uids that have not answered.
+    awaited: BTreeSet<String>,
+    found: Channels,
+    until: Instant,
+    promise: Promise<Channels, ErrorCode>,
+}
+
+/// Subscribers by channel.
+pub(crate) type Channels = BTreeMap<String, u32>;
+
+/// What a message of another node asks of this one.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Task {
+    Nothing,
+    /// A node appeared: tell it of this one.
+    Greet(String),
+    Obey(Order),
+    /// A node wants to know the channels that match a pattern.
+    Answer {
+        to: String,
+        survey: u64,
+        pattern: String,
+    },
+}
+
+impl Cluster {
+    pub(crate) fn new(uid: String) -> Self {
+        Self { uid, bus: OnceLock::new(), table: Mutex::default(), refused: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    pub(crate) fn join(&self, bus: Arc<dyn Bus>) {
+        assert!(self.bus.set(bus).is_ok(), "a node is in one cluster");
+    }
+
+    /// Messages that were not understood: garbage, or of a version this node does not know.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
+    }
+
+    /// Tells every other node to do something.
+    pub(crate) fn order(&self, order: Order) {
+        self.send(None, order);
+    }
+
+    fn send(&self, to: Option<&str>, order: Order) {
+        if let Some(bus) = self.bus.get() {
+            bus.send(to, Message { from: self.uid.clone(), order: Some(order) }.encoded());
+        }
+    }
+
+    /// Tells how this node is, to everybody when that is due, or to one that does not know it.
+    pub(crate) fn tell_state(&self, to: Option<&str>, state: impl FnOnce() -> NodeState) {
+        if self.bus.get().is_some() {
+            self.send(to, Order::State(state()));
+        }
+    }
+
+    /// Tells the others that this node goes.
+    pub(crate) fn leave(&self) {
+        self.send(None, Order::Leaving(message::Leaving {}));
+    }
+
+    /// Takes a message of another node.
+    pub(crate) fn hear(&self, message: &[u8], now: Instant) -> Task {
+        let Some(Message { from, order: Some(order) }) = Message::decoded(message) else {
+            self.refused.fetch_add(1, Relaxed);
+            return Task::Nothing;
+        };
+        if from == self.uid {
+            return Task::Nothing;
+        }
+        let mut table = self.table.lock();
+        match order {
+            Order::State(state) => {
+                let is_new = table.peers.insert(from.clone(), Peer { state, heard_at: now });
+                if is_new.is_none() { Task::Greet(from) } else { Task::Nothing }
+            }
+            Order::Leaving(_) => {
+                table.peers.remove(&from);
+                let done = table.done_with(&from);
+                drop(table);
+                done.into_iter().for_each(Survey::end);
+                Task::Nothing
+            }
+            Order::Survey(survey) => {
+                Task::Answer { to: from, survey: survey.number, pattern: survey.pattern }
+            }
+            Order::Channels(channels) => {
+                let done = table.answered(&from, channels.survey, channels.channels);
+                drop(table);
+                done.into_iter().for_each(Survey::end);
+                Task::Nothing
+            }
+            order => Task::Obey(order),
+        }
+    }
+
+    /// Answers a survey of another node.
+    pub(crate) fn answer(&self, to: &str, survey: u64, channels: Channels) {
+        self.send(Some(to), Order::Channels(message::Channels { survey, channels }));
+    }
+
+    /// Asks every other node for its channels, which are added to `own`. Who does not answer in time is left out.
+    pub(crate) fn survey(
+        &self,
+        pattern: &str,
+        own: Channels,
+        now: Instant,
+    ) -> Answer<Channels, ErrorCode> {
+        let mut table = self.table.lock();
+        let awaited: BTreeSet<_> = table.peers.keys().cloned().collect();
+        if awaited.is_empty() || self.bus.get().is_none() {
+            return Answer::now(Ok(own));
+        }
+        if table.surveys.len() >= SURVEYS_MAX {
+            return Answer::now(Err(ErrorCode::TOO_MANY_REQUESTS));
+        }
+        table.last_survey += 1;
+        let number = table.last_survey;
+        let (promise, answer) = Answer::later();
+        let survey = Survey { awaited, found: own, until: now + SURVEY_TIME, promise };
+        table.surveys.insert(number, survey);
+        drop(table);
+        self.send(None, Order::Survey(message::Survey { number, pattern: pattern.to_owned() }));
+        answer
+    }
+
+    /// Forgets nodes that were silent for too long, ends surveys that took too long, and says whether this node is to
+    /// tell how it is.
+    pub(crate) fn tick(&self, now: Instant) -> bool {
+        let mut table = self.table.lock();
+        let mut done = table.forget_silent(now);
+        done.extend(table.take_surveys(|survey| survey.until <= now));
+        let is_due =
+            table.told_at.is_none_or(|told_at| now.duration_since(told_at) >= STATE_INTERVAL);
+        if is_due {
+            table.told_at = Some(now);
+        }
+        drop(table);
+        done.into_iter().for_each(Survey::end);
+        is_due
+    }
+
+    /// The other nodes, as they last said, by uid.
+    pub(crate) fn peers(&self) -> Vec<NodeState> {
+        self.table.lock().peers.values().map(|peer| peer.state.clone()).collect()
+    }
+}
+
+impl Table {
+    /// Adds what a node found. Returns the survey when it was the last one.
+    fn answered(&mut self, from: &str, number: u64, channels: Channels) -> Option<Survey> {
+        let survey = self.surveys.get_mut(&number)?;
+        if survey.awaited.remove(from) {
+            for (channel, subscribers) in channels {
+                *survey.found.entry(channel).or_default() += subscribers;
+            }
+        }
+        if survey.awaited.is_empty() { self.surveys.remove(&number) } else { None }
+    }
+
+    /// Nobody waits for a node any more. Returns the surveys that waited for it alone.
+    fn done_with(&mut self, uid: &str) -> Vec<Survey> {
+        for survey in self.surveys.values_mut() {
+            survey.awaited.remove(uid);
+        }
+        self.take_surveys(|survey| survey.awaited.is_empty())
+    }
+
+    fn take_surveys(&mut self, which: impl Fn(&Survey) -> bool) -> Vec<Survey> {
+        self.surveys.extract_if(|_, survey| which(survey)).map(|(_, survey)| survey).collect()
+    }
+
+    fn forget_silent(&mut self, now: Instant) -> Vec<Survey> {
+        let is_silent = |peer: &Peer| now.saturating_duration_since(peer.heard_at) >= SILENCE_MAX;
+        let silent: Vec<_> = (self.peers.iter())
+            .filter(|(_, peer)| is_silent(peer))
+            .map(|(uid, _)| uid.clone())
+            .collect();
+        let mut done = Vec::new();
+        for uid in silent {
+            self.peers.remove(&uid);
+            done.extend(self.done_with(&uid));
+        }
+        done
+    }
+}
+
+impl Survey {
+    fn end(self) {
+        self.promise.keep(Ok(self.found));
+    }
+}
+
+/// How often a node tells how it is.
+const STATE_INTERVAL: Duration = Duration::from_secs(3);
+/// A node that said nothing for so long is gone.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// How long nodes have to answer a survey (server API §3 channels).
+const SURVEY_TIME: Duration = Duration::from_secs(10);
+/// Surveys under way at once; each may hold the channels of all nodes.
+const SURVEYS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! What nodes tell each other, as Protobuf behind a version byte.
+//! In: orders → out: bytes; and back, `None` for garbage and for other versions.
+//! Uses: prost. Never: trusts; every byte may come from anywhere that reaches the bus.
+//! Change here: the messages. Field numbers stay for ever, meanings change with the version byte.
+
+use std::collections::BTreeMap;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use fanwire_protocol::Disconnect;
+use prost::Message as _;
+
+use crate::notice::Target;
+
+/// One message of a node.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Message {
+    /// Its uid.
+    #[prost(string, tag = "1")]
+    pub(crate) from: String,
+    #[prost(oneof = "Order", tags = "2, 3, 4, 5, 6, 7")]
+    pub(crate) order: Option<Order>,
+}
+
+/// What it says.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub(crate) enum Order {
+    #[prost(message, tag = "2")]
+    State(NodeState),
+    #[prost(message, tag = "3")]
+    Leaving(Leaving),
+    #[prost(message, tag = "4")]
+    Disconnect(DisconnectOrder),
+    #[prost(message, tag = "5")]
+    Unsubscribe(UnsubscribeOrder),
+    #[prost(message, tag = "6")]
+    Survey(Survey),
+    #[prost(message, tag = "7")]
+    Channels(Channels),
+}
+
+/// How a node is, as it tells the others every 3 s.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct NodeState {
+    /// Random, made at the start of the process.
+    #[prost(string, tag = "1")]
+    pub uid: String,
+    #[prost(string, tag = "2")]
+    pub name: String,
+    #[prost(string, tag = "3")]
+    pub version: String,
+    #[prost(uint64, tag = "4")]
+    pub connections: u64,
+    /// Distinct user ids; the empty one counts as one.
+    #[prost(uint64, tag = "5")]
+    pub users: u64,
+    /// Channels with at least one subscriber.
+    #[prost(uint64, tag = "6")]
+    pub channels: u64,
+    #[prost(uint64, tag = "7")]
+    pub subscriptions: u64,
+    #[prost(uint64, tag = "8")]
+    pub uptime_seconds: u64,
+}
+
+/// The node goes; nobody needs to wait for it.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub(crate) struct Leaving {}
+
+/// `Node::disconnect` of another node.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct DisconnectOrder {
+    #[prost(message, required, tag = "1")]
+    target: TargetMessage,
+    #[prost(uint32, tag = "2")]
+    code: u32,
+    #[prost(string, tag = "3")]
+    reason: String,
+}
+
+/// `Node::unsubscribe` of another node.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct UnsubscribeOrder {
+    #[prost(message, required, tag = "1")]
+    target: TargetMessage,
+    /// None = all channels.
+    #[prost(string, optional, tag = "2")]
+    channel: Option<String>,
+}
+
+/// The channels that match are wanted.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct Survey {
+    #[prost(uint64, tag = "1")]
+    pub(crate) number: u64,
+    #[prost(string, tag = "2")]
+    pub(crate) pattern: String,
+}
+
+/// The answer to a survey.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct Channels {
+    #[prost(uint64, tag = "1")]
+    pub(crate) survey: u64,
+    #[prost(btree_map = "string, uint32", tag = "2")]
+    pub(crate) channels: BTreeMap<String, u32>,
+}
+
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct TargetMessage {
+    #[prost(string, tag = "1")]
+    user: String,
+    #[prost(string, tag = "2")]
+    client: String,
+    #[prost(string, tag = "3")]
+    session: String,
+    #[prost(string, repeated, tag = "4")]
+    whitelist: Vec<String>,
+}
+
+impl Message {
+    pub(super) fn encoded(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(1 + self.encoded_len());
+        out.put_u8(VERSION);
+        self.encode(&mut out).expect("a buffer grows");
+        out.freeze()
+    }
+
+    /// `None` for what is no message of this version.
+    pub(super) fn decoded(bytes: &[u8]) -> Option<Self> {
+        let (version, message) = bytes.split_first()?;
+        (*version == VERSION).then(|| Self::decode(message).ok()).flatten()
+    }
+}
+
+impl Order {
+    pub(crate) fn disconnect(target: &Target, disconnect: &Disconnect) -> Self {
+        let (code, reason) = (u32::from(disconnect.code), disconnect.reason.to_string());
+        Self::Disconnect(DisconnectOrder { target: target.into(), code, reason })
+    }
+
+    pub(crate) fn unsubscribe(target: &Target, channel: Option<&str>) -> Self {
+        let channel = channel.map(str::to_owned);
+        Self::Unsubscribe(UnsubscribeOrder { target: target.into(), channel })
+    }
+}
+
+impl DisconnectOrder {
+    /// `None` for a code that no close frame has.
+    pub(crate) fn into_parts(self) -> Option<(Target, Disconnect)> {
+        let code = u16::try_from(self.code).ok()?;
+        Some((self.target.into(), Disconnect { code, reason: self.reason.into() }))
+    }
+}
+
+impl UnsubscribeOrder {
+    pub(crate) fn into_parts(self) -> (Target, Option<String>) {
+        (self.target.into(), self.channel)
+    }
+}
+
+impl From<&Target> for TargetMessage {
+    fn from(target: &Target) -> Self {
+        let Target { user, client, session, whitelist } = target.clone();
+        Self { user, client, session, whitelist }
+    }
+}
+
+impl From<TargetMessage> for Target {
+    fn from(message: TargetMessage) -> Self {
+        let TargetMessage { user, client, session, whitelist } = message;
+        Self { user, client, session, whitelist }
+    }
+}
+
+/// In front of every message. A node of another version is not understood, and counts what it cannot read.
+const VERSION: u8 = 1;

@@ -1,0 +1,182 @@
+//! Nodes that hear each other over a bus in memory: who is there, what is obeyed, what surveys find.
+//! In: messages in any order, garbage, time → out: tasks, peers, answers.
+//! Uses: a bus that records. Never: threads, clocks.
+//! Change here: tests of `cluster.rs`; nodes with sessions are tested in `tests/it/cluster.rs`.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::notice::Target;
+
+#[derive(Default)]
+struct Wire(Mutex<Vec<(Option<String>, Bytes)>>);
+
+impl Bus for Wire {
+    fn send(&self, to: Option<&str>, message: Bytes) {
+        self.0.lock().push((to.map(str::to_owned), message));
+    }
+}
+
+impl Wire {
+    fn take(&self) -> Vec<(Option<String>, Bytes)> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+fn node(uid: &str) -> (Cluster, Arc<Wire>) {
+    let (cluster, wire) = (Cluster::new(uid.into()), Arc::new(Wire::default()));
+    cluster.join(Arc::clone(&wire) as _);
+    (cluster, wire)
+}
+
+fn state(uid: &str) -> NodeState {
+    NodeState { uid: uid.into(), connections: 3, ..NodeState::default() }
+}
+
+/// `a` hears that `uid` is there.
+fn introduce(a: &Cluster, uid: &str, now: Instant) -> Task {
+    let (other, wire) = node(uid);
+    other.tell_state(None, || state(uid));
+    a.hear(&wire.take()[0].1, now)
+}
+
+#[test]
+fn a_node_alone_says_nothing_and_answers_at_once() {
+    let (now, alone) = (Instant::now(), Cluster::new("a".into()));
+    alone.order(Order::disconnect(&Target::default(), &fanwire_protocol::Disconnect::SHUTDOWN));
+    let own = Channels::from([("news".to_owned(), 2)]);
+    assert_eq!(alone.survey("", own.clone(), now).wait(), Ok(own));
+    assert_eq!(alone.peers(), []);
+}
+
+#[test]
+fn a_node_that_appears_is_greeted_once_and_forgotten_when_it_is_silent() {
+    let ((a, _), now) = (node("a"), Instant::now());
+    assert_eq!(introduce(&a, "b", now), Task::Greet("b".into()));
+    assert_eq!(introduce(&a, "b", now), Task::Nothing);
+    assert_eq!(introduce(&a, "a", now), Task::Nothing, "itself");
+    assert_eq!(a.peers(), [state("b")]);
+    a.tick(now + SILENCE_MAX / 2);
+    assert_eq!(a.peers().len(), 1);
+    introduce(&a, "b", now + SILENCE_MAX / 2);
+    a.tick(now + SILENCE_MAX);
+    assert_eq!(a.peers().len(), 1, "it spoke again");
+    a.tick(now + SILENCE_MAX * 2);
+    assert_eq!(a.peers(), []);
+}
+
+#[test]
+fn a_node_that_leaves_is_gone_at_once() {
+    let ((a, _), (b, wire), now) = (node("a"), node("b"), Instant::now());
+    introduce(&a, "b", now);
+    b.leave();
+    a.hear(&wire.take()[0].1, now);
+    assert_eq!(a.peers(), []);
+}
+
+#[test]
+fn the_state_is_told_every_three_seconds() {
+    let ((a, _), now) = (node("a"), Instant::now());
+    let told: Vec<_> = (0..8).map(|second| a.tick(now + Duration::from_secs(second))).collect();
+    assert_eq!(told, [true, false, false, true, false, false, true, false]);
+}
+
+#[test]
+fn a_survey_adds_up_what_all_nodes_have() {
+    let ((a, wire), now) = (node("a"), Instant::now());
+    introduce(&a, "b", now);
+    introduce(&a, "c", now);
+    let own = Channels::from([("news".to_owned(), 2), ("a".to_owned(), 1)]);
+    let answer = a.survey("*", own, now).ready().expect_err("others are asked");
+    let sent = wire.take();
+    assert_eq!(sent.len(), 1, "one message for all");
+    for (uid, channels) in [("b", [("news", 3)]), ("c", [("c", 1)])] {
+        let (other, out) = node(uid);
+        let Task::Answer { to, survey, pattern } = other.hear(&sent[0].1, now) else {
+            panic!("a survey")
+        };
+        assert_eq!((to.as_str(), pattern.as_str()), ("a", "*"));
+        other.answer(&to, survey, channels.map(|(name, count)| (name.to_owned(), count)).into());
+        let (to, reply) = out.take().remove(0);
+        assert_eq!(to.as_deref(), Some("a"), "for the one that asked");
+        a.hear(&reply, now);
+        a.hear(&reply, now); // told twice, counted once
+    }
+    let expected = [("a", 1), ("c", 1), ("news", 5)].map(|(name, count)| (name.to_owned(), count));
+    assert_eq!(answer.wait(), Ok(expected.into()));
+}
+
+#[test]
+fn a_survey_ends_without_those_that_do_not_answer() {
+    let ((a, _), now) = (node("a"), Instant::now());
+    introduce(&a, "b", now);
+    let answer = a.survey("", Channels::new(), now);
+    introduce(&a, "b", now + SURVEY_TIME / 2);
+    a.tick(now + SURVEY_TIME / 2);
+    let answer = answer.ready().expect_err("there is time left");
+    a.tick(now + SURVEY_TIME);
+    assert_eq!(answer.wait(), Ok(Channels::new()));
+    assert!(a.table.lock().surveys.is_empty());
+}
+
+#[test]
+fn surveys_are_bounded() {
+    let ((a, _), now) = (node("a"), Instant::now());
+    introduce(&a, "b", now);
+    let answers: Vec<_> = (0..SURVEYS_MAX).map(|_| a.survey("", Channels::new(), now)).collect();
+    let one_more = a.survey("", Channels::new(), now);
+    assert_eq!(one_more.wait(), Err(ErrorCode::TOO_MANY_REQUESTS));
+    drop(answers);
+}
+
+#[test]
+fn orders_arrive_as_they_were_given() {
+    let target = Target {
+        user: "42".into(),
+        client: "c".into(),
+        session: "s".into(),
+        whitelist: vec!["w".into()],
+    };
+    let disconnect = fanwire_protocol::Disconnect { code: 4_321, reason: "enough".into() };
+    let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
+    a.order(Order::disconnect(&target, &disconnect));
+    a.order(Order::unsubscribe(&target, Some("news")));
+    a.order(Order::unsubscribe(&target, None));
+    let mut heard = wire.take().into_iter().map(|(to, message)| {
+        assert_eq!(to, None);
+        b.hear(&message, now)
+    });
+    let Some(Task::Obey(Order::Disconnect(order))) = heard.next() else { panic!("a disconnect") };
+    assert_eq!(order.into_parts(), Some((target.clone(), disconnect)));
+    for channel in [Some("news".to_owned()), None] {
+        let Some(Task::Obey(Order::Unsubscribe(order))) = heard.next() else {
+            panic!("an unsubscribe")
+        };
+        assert_eq!(order.into_parts(), (target.clone(), channel));
+    }
+}
+
+#[test]
+fn another_version_and_an_unknown_order_are_counted_and_ignored() {
+    let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
+    a.leave();
+    let (_, message) = wire.take().remove(0);
+    let mut newer = message.to_vec();
+    newer[0] += 1;
+    assert_eq!(b.hear(&newer, now), Task::Nothing);
+    let unknown = Message { from: "a".into(), order: None }.encoded();
+    assert_eq!(b.hear(&unknown, now), Task::Nothing);
+    assert_eq!(b.hear(&[], now), Task::Nothing);
+    assert_eq!(b.refused(), 3);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_heard_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        let ((a, _), now) = (node("a"), Instant::now());
+        let mut versioned = vec![1];
+        versioned.extend(&bytes);
+        a.hear(&bytes, now);
+        a.hear(&versioned, now);
+    }
+}

@@ -1,0 +1,175 @@
+//! What sessions ask of broker, presence and registry, after they have checked that they may.
+//! In: channels that may be used, values, `now` → out: answers, now or later; errors as clients hear them.
+//! Uses: the ports, the registry, the door. Never: rules; who asks has looked at them.
+//! Change here: how the ports are asked. What they promise is said in `broker.rs` and `presence.rs`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
+
+use super::{Node, Page};
+use crate::announcement::Change;
+use crate::answer::Answer;
+use crate::broker::{BrokerError, Position, PublishOptions, Query, Retention, Stretch};
+use crate::notice::{Notice, ShardId};
+use crate::presence::PresenceStats;
+
+impl Node {
+    /// Who is in a channel, for those who may know.
+    ///
+    /// # Errors
+    /// 100 when the store failed.
+    pub(crate) fn members(
+        &self,
+        channel: &str,
+        now: Instant,
+    ) -> Answer<Vec<Arc<ClientInfo>>, ErrorCode> {
+        self.presence.members(channel, now).map(temporary)
+    }
+
+    /// How many are in a channel, for those who may know.
+    ///
+    /// # Errors
+    /// 100 when the store failed.
+    pub(crate) fn member_stats(
+        &self,
+        channel: &str,
+        now: Instant,
+    ) -> Answer<PresenceStats, ErrorCode> {
+        self.presence.stats(channel, now).map(temporary)
+    }
+
+    /// A client is in a channel, or is still there.
+    ///
+    /// # Errors
+    /// 100 when the store failed.
+    pub(crate) fn appear(
+        &self,
+        channel: &str,
+        info: ClientInfo,
+        now: Instant,
+    ) -> Answer<(), ErrorCode> {
+        let ttl = self.options.client.presence_ttl;
+        self.presence.add(channel, info, ttl, now).map(temporary)
+    }
+
+    /// A client left a channel. Where the store cannot be told, it stays until its time is over.
+    pub(crate) fn disappear(&self, channel: &str, client: &str) {
+        drop(self.presence.remove(channel, client));
+    }
+
+    /// Tells who wants to know that a client came or went. Where the broker cannot be asked nobody hears of it.
+    pub(crate) fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
+        drop(self.broker.announce(channel, change, info));
+    }
+
+    /// Publishes what has been checked already.
+    ///
+    /// # Errors
+    /// 100 when the broker failed.
+    pub(crate) fn accept(
+        &self,
+        channel: &str,
+        publication: Publication,
+        options: &PublishOptions,
+        retention: Retention,
+        now: Instant,
+    ) -> Answer<Position, ErrorCode> {
+        self.broker.publish(channel, publication, options, retention, now).map(temporary)
+    }
+
+    /// Reads what may be read.
+    ///
+    /// # Errors
+    /// 107, 112 and 100 of [`history`](Self::history).
+    pub(crate) fn read(
+        &self,
+        channel: &str,
+        page: &Page,
+        retention: Retention,
+        now: Instant,
+    ) -> Answer<Stretch, ErrorCode> {
+        let since = page.since.as_ref();
+        if page.reverse && since.is_some_and(|since| since.offset == 0) {
+            return Answer::now(Err(ErrorCode::BAD_REQUEST));
+        }
+        let query = Query {
+            limit: page.limit,
+            since: since.map(|since| since.offset),
+            reverse: page.reverse,
+        };
+        let epoch = since.map_or_else(String::new, |since| since.epoch.clone());
+        self.broker.history(channel, query, retention, now).map(move |read| {
+            let stretch = temporary(read)?;
+            if !epoch.is_empty() && epoch != stretch.top.epoch.as_str() {
+                return Err(ErrorCode::UNRECOVERABLE_POSITION);
+            }
+            Ok(stretch)
+        })
+    }
+
+    /// From where a new subscriber of a channel goes on, which has joined already.
+    ///
+    /// # Errors
+    /// 100 when the broker failed.
+    pub(crate) fn follow(
+        &self,
+        channel: &str,
+        query: Option<Query>,
+        retention: Retention,
+        now: Instant,
+    ) -> Answer<Stretch, ErrorCode> {
+        self.broker.follow(channel, query, retention, now).map(temporary)
+    }
+
+    /// Looks at the top of a channel's stream and tells it to every shard that listens: behind the publications up to it
+    /// when the broker answers at once, and then it is returned, too; else when the answer comes. A broker that is away
+    /// tells nobody anything.
+    pub(crate) fn tell_position(&self, channel: &Arc<str>, now: Instant) -> Option<Position> {
+        let retention = self.channels.resolve(channel).ok()?.retention();
+        let (door, name) = (Arc::clone(&self.door), Arc::clone(channel));
+        let tell = move |top, is_in_order| {
+            let notice = Notice::Position { channel: Arc::clone(&name), top, is_in_order };
+            door.tell(&name, &notice);
+        };
+        match self.broker.history(channel, Query::TOP, retention, now).ready() {
+            Ok(read) => {
+                let top = read.ok()?.top;
+                tell(top, true);
+                Some(top)
+            }
+            Err(later) => {
+                later.then(move |read| read.into_iter().for_each(|read| tell(read.top, false)));
+                None
+            }
+        }
+    }
+
+    /// One more subscriber of `channel` on `shard`; returns the one copy of the name.
+    pub(crate) fn join(&self, channel: &str, shard: ShardId) -> Arc<str> {
+        let namespace = || self.channels.namespace_id(channel);
+        self.registry.join(channel, shard, namespace, || self.broker.subscribe(channel))
+    }
+
+    /// One subscriber of `channel` less on `shard`.
+    pub(crate) fn leave(&self, channel: &str, shard: ShardId) {
+        self.registry.leave(channel, shard, || self.broker.unsubscribe(channel));
+    }
+
+    /// One more connection of `user`; `None` at `client.user_connection_limit`, which does not count anonymous ones.
+    pub(crate) fn enter(&self, user: &str) -> Option<Arc<str>> {
+        let limit = if user.is_empty() { 0 } else { self.options.client.user_connection_limit };
+        self.registry.enter(user, limit)
+    }
+
+    /// One connection of `user` less.
+    pub(crate) fn exit(&self, user: &str) {
+        self.registry.exit(user);
+    }
+}
+
+/// What the client hears when a backend cannot be asked: a temporary error, so it tries again.
+pub(super) fn temporary<T>(result: Result<T, BrokerError>) -> Result<T, ErrorCode> {
+    result.map_err(|_| ErrorCode::INTERNAL)
+}

@@ -1,0 +1,79 @@
+//! A node among others: what it tells them, and what it does because they say so.
+//! In: messages that the bus brought → out: orders to this node's shards, answers to surveys, the states of all nodes.
+//! Uses: `cluster`, the door. Never: the bus itself.
+//! Change here: what an order of another node does here. Which messages there are lives in `cluster/message.rs`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Counts, Node};
+use crate::cluster::{Bus, NodeState, Order, Task};
+use crate::notice::Notice;
+
+impl Node {
+    /// Makes the node one of several, which hear each other through `bus`; before the first connection, and once.
+    ///
+    /// # Panics
+    /// At the second call.
+    pub fn join_cluster(&self, bus: Arc<dyn Bus>) {
+        self.cluster.join(bus);
+    }
+
+    /// Tells the other nodes that this one goes.
+    pub fn leave_cluster(&self) {
+        self.cluster.leave();
+    }
+
+    /// Takes a message that the bus brought, whoever sent it.
+    pub fn hear(&self, message: &[u8], now: Instant) {
+        match self.cluster.hear(message, now) {
+            Task::Nothing => {}
+            Task::Greet(uid) => self.cluster.tell_state(Some(&uid), || self.state(now)),
+            Task::Answer { to, survey, pattern } => {
+                self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
+            }
+            Task::Obey(order) => self.obey(order),
+        }
+    }
+
+    fn obey(&self, order: Order) {
+        match order {
+            Order::Disconnect(order) => {
+                if let Some((target, disconnect)) = order.into_parts() {
+                    self.door.tell_all(&Notice::Disconnect { target, disconnect });
+                }
+            }
+            Order::Unsubscribe(order) => {
+                let (target, channel) = order.into_parts();
+                self.tell_unsubscribe(target, channel.as_deref());
+            }
+            Order::State(_) | Order::Leaving(_) | Order::Survey(_) | Order::Channels(_) => {
+                unreachable!("the cluster keeps these to itself")
+            }
+        }
+    }
+
+    /// All nodes of the installation as they last said, this one first.
+    pub fn nodes(&self, now: Instant) -> Vec<NodeState> {
+        std::iter::once(self.state(now)).chain(self.cluster.peers()).collect()
+    }
+
+    pub(super) fn state(&self, now: Instant) -> NodeState {
+        let Counts { connections, users, channels, subscriptions, .. } = self.counts();
+        NodeState {
+            uid: self.cluster.uid().to_owned(),
+            name: self.options.name.clone(),
+            version: self.options.version.clone(),
+            connections: connections as u64,
+            users: users as u64,
+            channels: channels as u64,
+            subscriptions: subscriptions as u64,
+            uptime_seconds: now.saturating_duration_since(self.started_at).as_secs(),
+        }
+    }
+
+    /// Messages of other nodes that were not understood.
+    pub fn refused_messages(&self) -> u64 {
+        self.cluster.refused()
+    }
+}

@@ -1,0 +1,188 @@
+//! What the server API asks of a node: each verb checks names and rules, then passes on.
+//! In: channels, targets, values and `now` → out: positions, streams, counts, or why not.
+//! Uses: channel rules, broker, presence, the door, the cluster. Never: sessions, HTTP.
+//! Change here: verbs of the server API. What sessions ask of broker and presence lives in `backends.rs`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use fanwire_protocol::{
+    ClientInfo, Disconnect, ErrorCode, Publication, StreamPosition, UnsubscribeCode,
+};
+
+use super::Node;
+use super::backends::temporary;
+use crate::answer::Answer;
+use crate::broker::{Position, PublishOptions, Retention, Stretch};
+use crate::channel::check_data;
+use crate::cluster::Order;
+use crate::glob::Glob;
+use crate::notice::{Notice, Target};
+use crate::presence::PresenceStats;
+
+/// A page of history, as clients and the server API ask for it (protocol §18).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// Most publications; `None` = all, 0 = only the top of the stream.
+    pub limit: Option<usize>,
+    /// Only publications after this position, with `reverse` those before it. An empty epoch is that of any stream.
+    pub since: Option<StreamPosition>,
+    /// Newest first.
+    pub reverse: bool,
+}
+
+/// How much is going on in the whole node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections whose connect succeeded.
+    pub connections: usize,
+    /// Distinct user ids among them; the empty one counts as one.
+    pub users: usize,
+    /// Channels with at least one subscriber.
+    pub channels: usize,
+    /// Subscriptions of all connections.
+    pub subscriptions: usize,
+    /// Memory that histories take in this process, roughly.
+    pub history_bytes: usize,
+}
+
+impl Node {
+    /// Publishes for the server API.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name or data of another format than the namespace demands; 100 broker failure.
+    pub fn publish(
+        &self,
+        channel: &str,
+        publication: Publication,
+        options: PublishOptions,
+        now: Instant,
+    ) -> Answer<Position, ErrorCode> {
+        let checked = self.channels.resolve(channel).and_then(|namespace| {
+            check_data(namespace.publication_data_format, &publication.data)?;
+            Ok(namespace.retention())
+        });
+        match checked {
+            Ok(retention) => self.accept(channel, publication, &options, retention, now),
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+
+    /// Reads the history of a channel for the server API.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name, or newest first before offset 0; 108 no history there; 112 `since` has
+    /// the epoch of another stream; 100 broker failure.
+    pub fn history(&self, channel: &str, page: &Page, now: Instant) -> Answer<Stretch, ErrorCode> {
+        match self.stored(channel) {
+            Ok(retention) => self.read(channel, page, retention, now),
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+
+    /// Drops the stored publications of a channel; offset and epoch stay.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name; 108 no history there; 100 broker failure.
+    pub fn remove_history(&self, channel: &str, now: Instant) -> Answer<(), ErrorCode> {
+        match self.stored(channel) {
+            Ok(_) => self.broker.remove_history(channel, now).map(temporary),
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+
+    /// How long the publications of a channel are kept.
+    fn stored(&self, channel: &str) -> Result<Retention, ErrorCode> {
+        let retention = self.channels.resolve(channel)?.retention();
+        if retention.keeps_history() { Ok(retention) } else { Err(ErrorCode::NOT_AVAILABLE) }
+    }
+
+    /// Who is in a channel, for the server API.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name; 108 no presence there; 100 the store failed.
+    pub fn presence(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>, ErrorCode> {
+        match self.keeps_presence(channel) {
+            Ok(()) => self.members(channel, now),
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+
+    /// How many are in a channel, for the server API.
+    ///
+    /// # Errors
+    /// Those of [`presence`](Self::presence).
+    pub fn presence_stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats, ErrorCode> {
+        match self.keeps_presence(channel) {
+            Ok(()) => self.member_stats(channel, now),
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+
+    fn keeps_presence(&self, channel: &str) -> Result<(), ErrorCode> {
+        if self.channels.resolve(channel)?.presence {
+            Ok(())
+        } else {
+            Err(ErrorCode::NOT_AVAILABLE)
+        }
+    }
+
+    /// Disconnects the connections of `target`, on every shard of every node.
+    pub fn disconnect(&self, target: Target, disconnect: Disconnect) {
+        self.cluster.order(Order::disconnect(&target, &disconnect));
+        self.door.tell_all(&Notice::Disconnect { target, disconnect });
+    }
+
+    /// Ends the subscriptions of `target` to `channel`, or to all channels (then no name is checked), on every node.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name.
+    pub fn unsubscribe(&self, target: Target, channel: Option<&str>) -> Result<(), ErrorCode> {
+        if let Some(channel) = channel {
+            self.channels.resolve(channel)?;
+        }
+        self.cluster.order(Order::unsubscribe(&target, channel));
+        self.tell_unsubscribe(target, channel);
+        Ok(())
+    }
+
+    pub(super) fn tell_unsubscribe(&self, target: Target, channel: Option<&str>) {
+        let (channel, code) = (channel.map(Into::into), UnsubscribeCode::SERVER);
+        self.door.tell_all(&Notice::Unsubscribe { target, channel, code });
+    }
+
+    /// The channels that match a glob (`*`, `?`, `[a-z]`, `[!a]`, `{a,b}`; "" = all), each with its subscribers on all nodes.
+    /// A node that does not answer within 10 s is left out.
+    ///
+    /// # Errors
+    /// 107 when the pattern is no glob; 111 when too many ask at once.
+    pub fn channels(
+        &self,
+        pattern: &str,
+        now: Instant,
+    ) -> Answer<BTreeMap<String, u32>, ErrorCode> {
+        match self.own_channels(pattern) {
+            Ok(own) => self.cluster.survey(pattern, own, now),
+            Err(error) => Answer::now(Err(error)),
+        }
+    }
+
+    pub(super) fn own_channels(&self, pattern: &str) -> Result<BTreeMap<String, u32>, ErrorCode> {
+        let glob = Glob::new(pattern).ok_or(ErrorCode::BAD_REQUEST)?;
+        let mut found = BTreeMap::new();
+        self.registry.each_channel(|channel, subscribers| {
+            if glob.matches(channel) {
+                found.insert(channel.to_owned(), subscribers);
+            }
+        });
+        Ok(found)
+    }
+
+    pub fn counts(&self) -> Counts {
+        let (channels, subscriptions) = self.registry.channel_counts();
+        let (users, connections) = self.registry.user_counts();
+        let history_bytes = self.broker.history_bytes();
+        Counts { connections, users, channels, subscriptions, history_bytes }
+    }
+}

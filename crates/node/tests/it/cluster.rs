@@ -1,0 +1,94 @@
+//! Several nodes that hear each other: orders reach connections wherever they are, and every node knows of all.
+//! In: verbs of the server API on one node → out: what peers of another hear, counts of all.
+//! Uses: `world` once per node, a bus that carries messages at once. Never: sockets, brokers far away.
+//! Change here: promises about the cluster. Its messages are tested beside them.
+
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use fanwire_node::{Bus, Node, Target};
+use fanwire_protocol::Disconnect;
+
+use crate::script::hello;
+use crate::world::{World, options};
+
+/// Carries every message to all nodes, the sender included.
+#[derive(Clone, Default)]
+struct Ether(Arc<Mutex<Vec<Weak<Node>>>>);
+
+impl Bus for Ether {
+    fn send(&self, to: Option<&str>, message: Bytes) {
+        let nodes = self.0.lock().expect("one thread").clone();
+        let now = std::time::Instant::now();
+        for node in nodes.iter().filter_map(Weak::upgrade) {
+            if to.is_none_or(|uid| node.nodes(now)[0].uid == uid) {
+                node.hear(&message, now);
+            }
+        }
+    }
+}
+
+/// Nodes with one connected peer each, which is subscribed to `news`.
+fn cluster(names: &[&str]) -> Vec<World> {
+    let ether = Ether::default();
+    let worlds: Vec<_> = (names.iter())
+        .map(|name| {
+            let mut world = World::new(options(|options| options.name = (*name).to_owned()));
+            world.node.join_cluster(Arc::new(ether.clone()));
+            ether.0.lock().expect("one thread").push(Arc::downgrade(&world.node));
+            world.connected(name, hello(""));
+            world.say(name, r#"{"id":2,"subscribe":{"channel":"news"}}"#);
+            assert_eq!(world.heard(name).as_deref(), Some(r#"{"id":2,"subscribe":{}}"#));
+            world
+        })
+        .collect();
+    worlds.iter().for_each(|world| world.node.tick(world.now));
+    worlds
+}
+
+#[test]
+fn an_unsubscribe_and_a_disconnect_reach_connections_of_every_node() {
+    let mut worlds = cluster(&["ada", "bob"]);
+    let done = worlds[0].node.unsubscribe(Target::default(), Some("news"));
+    assert_eq!(done, Ok(()));
+    let disconnect = Disconnect { code: 4_000, reason: "bye".into() };
+    worlds[0].node.disconnect(Target::default(), disconnect);
+    for (world, name) in worlds.iter_mut().zip(["ada", "bob"]) {
+        world.settle();
+        world.play(&format!(
+            r#"
+            {name} < {{"push":{{"channel":"news","unsubscribe":{{"code":2000,"reason":"server unsubscribe"}}}}}}
+            {name} x 4000 bye
+        "#
+        ));
+    }
+}
+
+#[test]
+fn every_node_knows_of_all_nodes_and_their_channels() {
+    let worlds = cluster(&["ada", "bob", "eve"]);
+    for (world, own) in worlds.iter().zip(["ada", "bob", "eve"]) {
+        let nodes = world.node.nodes(world.now);
+        assert_eq!(nodes[0].name, own, "this one first");
+        let mut names: Vec<_> = nodes.iter().map(|node| node.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["ada", "bob", "eve"]);
+        assert!(nodes.iter().all(|node| (node.connections, node.subscriptions) == (1, 1)));
+        let channels = world.node.channels("n*", world.now).wait();
+        assert_eq!(channels, Ok([("news".to_owned(), 3)].into()));
+    }
+}
+
+#[test]
+fn a_node_that_goes_is_not_waited_for() {
+    let mut worlds = cluster(&["ada", "bob", "eve"]);
+    worlds.pop().expect("three").node.leave_cluster();
+    assert_eq!(worlds[0].node.nodes(worlds[0].now).len(), 2);
+    let world = worlds.remove(0);
+    drop(worlds); // without a word
+    let survey = world.node.channels("", world.now);
+    world.node.tick(world.now + Duration::from_secs(11));
+    assert_eq!(survey.wait(), Ok([("news".to_owned(), 1)].into()));
+    assert_eq!(world.node.nodes(world.now).len(), 1);
+}
