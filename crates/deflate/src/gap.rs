@@ -12,5 +12,5 @@ mod trial;
 pub use history::History;
 pub use parse::Parse;
 pub use publication::{DEPTH_MAX, Depth, Publication};
-pub use reach::{Counter, Reach, Reference};
+pub use reach::{Counter, Quote, Reach, Reference};
 pub use trial::Trial;

@@ -18,6 +18,8 @@ pub(crate) struct Parser<'a> {
     start: usize,
     /// Starts of the publications before `start`, newest first, when copies name them; else empty.
     sources: &'a [usize],
+    /// Where the newest of them ends.
+    sources_end: usize,
     distance_max: usize,
     /// Shorter copies are not taken.
     length_min: usize,
@@ -34,8 +36,9 @@ impl<'a> Parser<'a> {
     /// Parses what follows `start`, with copies from `floor` on and at most 32768 bytes back.
     pub(crate) fn new(window: &'a Window, floor: usize, start: usize, effort: Effort) -> Self {
         let (bytes, links) = (window.bytes(), window.links());
-        let (sources, distance_max, length_min) = (&[][..], DISTANCE_MAX, HASHED_BYTES);
-        Self { bytes, links, floor, start, sources, distance_max, length_min, effort }
+        let (sources, sources_end) = (&[][..], start);
+        let (distance_max, length_min) = (DISTANCE_MAX, HASHED_BYTES);
+        Self { bytes, links, floor, start, sources, sources_end, distance_max, length_min, effort }
     }
 
     /// The same for a decoder with a window of `1 << window_bits` bytes (RFC 7692 §7.1.2.1).
@@ -59,6 +62,11 @@ impl<'a> Parser<'a> {
     ) -> Self {
         let floor = sources.last().copied().unwrap_or(start);
         Self { sources, ..Self::new(window, floor, start, effort) }
+    }
+
+    /// The same, but the newest source ends at `end` already.
+    pub(crate) fn with_sources_to(self, end: usize) -> Self {
+        Self { sources_end: end, ..self }
     }
 
     /// Appends the tokens of the range from `start` to `end`; `delta` is a guess at how far back
@@ -171,12 +179,12 @@ impl<'a> Parser<'a> {
             return longest;
         }
         let (_, end) = self.source(from);
-        longest.min(end - from)
+        longest.min(end.saturating_sub(from))
     }
 
-    /// The index and the end of the publication that holds `from`.
+    /// The index and the end of the publication that holds `from`, or ended just before it.
     fn source(&self, from: usize) -> (usize, usize) {
-        let mut end = self.start;
+        let mut end = self.sources_end;
         for (index, &start) in self.sources.iter().enumerate() {
             if from >= start {
                 return (index, end);

@@ -4,10 +4,11 @@
 //! Change here: how much is kept and which depths are offered. Parsing is `matcher`, what a depth
 //! would save is `trial`.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::publication::{RUN_DEPTHS, Rung};
-use super::{DEPTH_MAX, Depth, Parse, Publication};
+use super::{DEPTH_MAX, Depth, Parse, Publication, Quote};
 use crate::level::Effort;
 use crate::matcher::Parser;
 use crate::window::{Window, grow};
@@ -24,6 +25,8 @@ pub struct History {
     starts: Vec<u16>,
     /// Of the newest publication; see [`Publication`].
     sequence: u64,
+    /// The part of the newest publication that peers have in a quote.
+    quoted: Option<Range<u16>>,
     bytes_max: usize,
     /// Publications had to go because of the limit.
     is_full: bool,
@@ -46,6 +49,7 @@ impl History {
             origin: 0,
             starts: Vec::new(),
             sequence: NEXT.fetch_add(1, Ordering::Relaxed) << 32,
+            quoted: None,
             bytes_max,
             is_full: false,
             depth: depth.clamp(1, DEPTH_MAX),
@@ -68,6 +72,8 @@ impl History {
         let place = self.origin + start as u64;
         let mut publication = Publication::new(self.sequence, place, message.len() as u32);
         self.offer_depths(&mut publication);
+        let quoted = self.quoted.take().filter(|_| !self.starts.is_empty());
+        publication.quoted = quoted.unwrap_or_default();
         self.window.append(message);
         self.starts.push(start as u16);
         Some(publication)
@@ -80,10 +86,29 @@ impl History {
             Depth::Alone => Some(self.parse_alone(place, 15)),
             Depth::AloneWithin(window_bits) => Some(self.parse_alone(place, window_bits)),
             Depth::Run(_) => self.parse_run(place, publication.depth(depth)),
+            Depth::Quoted => self.parse_quoted(place, &publication.quoted),
             Depth::Newest | Depth::Half | Depth::Several => {
                 self.parse_several(place, publication.depth(depth)).map(|(parse, _)| parse)
             }
         }
+    }
+
+    /// The message of the newest publication.
+    pub fn newest(&self) -> Option<&[u8]> {
+        Some(&self.window.bytes()[usize::from(*self.starts.last()?)..])
+    }
+
+    /// Notes that a peer is getting `part` of the newest publication's message inside another one,
+    /// say the reply to its subscribe: the next publication may refer to that.
+    ///
+    /// `None` when the message has no such part, or when other peers got another part of it.
+    pub fn quote(&mut self, part: Range<usize>) -> Option<Quote> {
+        let is_there = !part.is_empty() && part.end <= self.newest()?.len();
+        let part = Some(part.start as u16..part.end as u16).filter(|_| is_there);
+        if self.quoted.is_none() {
+            self.quoted.clone_from(&part);
+        }
+        (part.is_some() && part == self.quoted).then_some(Quote { sequence: self.sequence })
     }
 
     /// Serves peers that have other traffic in between with the last `depth` (1 to [`DEPTH_MAX`])
@@ -186,10 +211,17 @@ impl History {
         }
         let sources = &sources[..count];
         let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
-        let message = self.message(place);
-        let mut tokens = Vec::with_capacity(message.len() / 2);
-        parser.parse(place.end, self.previous_bytes(place), &mut tokens);
-        Some((Parse::for_any_gaps(&tokens, message, &gaps[..count]), gaps))
+        Some((self.for_any_gaps(parser, place, &gaps[..count]), gaps))
+    }
+
+    /// Against the part of the publication before it that peers have in a quote. Their gaps are
+    /// those to the start of the part.
+    fn parse_quoted(&self, place: Place, part: &Range<u16>) -> Option<Parse> {
+        let previous = self.sources(place, 1)?.next()?;
+        let [start, end] = [part.start, part.end].map(|at| previous + usize::from(at));
+        let sources = &[start];
+        let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
+        Some(self.for_any_gaps(parser.with_sources_to(end), place, &[(end - start) as u32]))
     }
 
     /// How many publications before this one begin at most `bytes` bytes before it.
@@ -212,6 +244,13 @@ impl History {
         let mut tokens = Vec::with_capacity(message.len() / 2);
         parser.parse(place.end, delta, &mut tokens);
         Parse::exact(&tokens, message)
+    }
+
+    fn for_any_gaps(&self, parser: Parser<'_>, place: Place, gaps: &[u32]) -> Parse {
+        let message = self.message(place);
+        let mut tokens = Vec::with_capacity(message.len() / 2);
+        parser.parse(place.end, self.previous_bytes(place), &mut tokens);
+        Parse::for_any_gaps(&tokens, message, gaps)
     }
 
     /// Where the `count` publications before this one begin in the window, newest first.

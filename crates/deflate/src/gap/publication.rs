@@ -3,6 +3,7 @@
 //! Immutable but for write-once slots; holds no plaintext.
 //! Change here: which depths there are. Which one fits a peer is decided in `reach`.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::Parse;
@@ -18,6 +19,8 @@ pub struct Publication {
     pub(super) rungs: [Rung; RUNGS],
     /// Depth for peers with other traffic in between, at most [`DEPTH_MAX`].
     pub(super) depth: u8,
+    /// The part of the publication before that some peers have in a quote; empty without any.
+    pub(super) quoted: Range<u16>,
     /// Where the message begins in the channel's stream.
     pub(super) start: u64,
     parses: [OnceLock<Option<Parse>>; Depth::COUNT],
@@ -46,11 +49,13 @@ pub enum Depth {
     Half,
     /// An unbroken run of publications; the index of one of the lengths offered.
     Run(u8),
+    /// The part of the newest one that a reply quoted.
+    Quoted,
 }
 
 impl Depth {
     /// How many there are.
-    pub const COUNT: usize = 4 + RUNGS + WINDOWS;
+    pub const COUNT: usize = 5 + RUNGS + WINDOWS;
 
     /// All of them, in the order of their indices.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -60,6 +65,7 @@ impl Depth {
             .into_iter()
             .chain(rungs)
             .chain(windows)
+            .chain([Self::Quoted])
     }
 
     /// Dense index below [`COUNT`](Self::COUNT).
@@ -71,6 +77,7 @@ impl Depth {
             Self::Half => 3,
             Self::Run(rung) => 4 + usize::from(rung),
             Self::AloneWithin(window_bits) => 4 + RUNGS + usize::from(window_bits - 8),
+            Self::Quoted => 4 + RUNGS + WINDOWS,
         }
     }
 }
@@ -79,7 +86,8 @@ impl Publication {
     pub(super) fn new(sequence: u64, start: u64, bytes: u32) -> Self {
         let parses = std::array::from_fn(|_| OnceLock::new());
         let rungs = [Rung::default(); RUNGS];
-        Self { sequence, bytes, previous_bytes: 0, rungs, depth: 0, start, parses }
+        let (previous_bytes, depth, quoted) = (0, 0, 0..0);
+        Self { sequence, bytes, previous_bytes, rungs, depth, quoted, start, parses }
     }
 
     /// Bytes of plaintext.
@@ -109,6 +117,7 @@ impl Publication {
         match depth {
             Depth::Alone | Depth::AloneWithin(_) => 0,
             Depth::Newest => 1,
+            Depth::Quoted => usize::from(!self.quoted.is_empty()),
             Depth::Several => usize::from(self.depth),
             Depth::Half => {
                 if self.depth < 4 {

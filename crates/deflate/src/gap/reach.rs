@@ -23,19 +23,26 @@ impl Counter {
     }
 }
 
+/// A part of a channel's newest publication that a message quotes, which is no publication itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quote {
+    /// Of the publication.
+    pub(super) sequence: u64,
+}
+
 /// Where the last publications of one channel lie in the window of one connection.
 ///
-/// Starts empty at every subscribe; then every publication of the channel either is queued or
+/// Starts empty, or with a quote, at every subscribe; then every publication of the channel either is queued or
 /// leaves it as it is, and a missing number shows itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reach {
-    /// The counter at the start of the newest publication.
+    /// The counter at the start of the newest publication, or of its quote.
     newest: u64,
     /// Its number; 0 before the first one.
     sequence: u64,
     /// How far before it the ones before it begin; 0 for unknown, and then so are the rest.
     behind: [u16; DEPTH_MAX - 1],
-    /// How many publications, up to the newest, lie without a break.
+    /// How many publications, up to the newest, lie without a break; 0 when the newest is a quote.
     run: u16,
 }
 
@@ -88,6 +95,9 @@ impl Reach {
         }
         let room = (1u64 << window_bits).saturating_sub(publication.bytes.into());
         let gap = counter.0 - self.newest;
+        if self.run == 0 {
+            return Self::quotation(publication, gap, room);
+        }
         let scattered = self.scattered(publication, gap, room);
         if gap != u64::from(publication.previous_bytes) {
             return scattered;
@@ -107,7 +117,7 @@ impl Reach {
     pub fn queued(&mut self, publication: &Publication, counter: &mut Counter) {
         let mut next =
             Self { newest: counter.0, sequence: publication.sequence, run: 1, ..Self::default() };
-        if self.precedes(publication) {
+        if self.precedes(publication) && self.run > 0 {
             let shift = counter.0 - self.newest;
             if shift == u64::from(publication.previous_bytes) {
                 next.run = self.run.saturating_add(1);
@@ -124,8 +134,24 @@ impl Reach {
         counter.advance(publication.bytes());
     }
 
+    /// A compressed message is queued that quotes the newest publication, `at` bytes from its start;
+    /// `counter` is still before that message.
+    pub fn quoted(&mut self, quote: Quote, at: usize, counter: Counter) {
+        let Quote { sequence } = quote;
+        *self = Self { newest: counter.0 + at as u64, sequence, ..Self::default() };
+    }
+
     fn precedes(&self, publication: &Publication) -> bool {
         self.sequence > 0 && self.sequence + 1 == publication.sequence
+    }
+
+    fn quotation(publication: &Publication, gap: u64, room: u64) -> Reference {
+        if !publication.offers(Depth::Quoted) || gap > room {
+            return Reference::ALONE;
+        }
+        let mut reference = Reference { depth: Depth::Quoted, count: 1, ..Reference::ALONE };
+        reference.gaps[0] = gap as u32; // within the window, so that it fits
+        reference
     }
 
     /// The deepest reference with a gap for each publication.

@@ -4,9 +4,10 @@
 //! Change here: how a shard turns references into frames. Who gets them is `clients` and `fan_out`.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use fanwire_deflate::Compressor;
-use fanwire_deflate::gap::{History, Publication, Reference};
+use fanwire_deflate::gap::{History, Publication, Quote, Reference};
 
 pub(crate) struct Channel {
     pub(crate) history: History,
@@ -28,11 +29,26 @@ impl Channel {
         Some(Letter { publication, index, resized, frames: HashMap::new() })
     }
 
+    /// A message that quotes the newest publication, and where; `None` without one.
+    pub(crate) fn reply(&mut self) -> Option<(Vec<u8>, Range<usize>, Quote)> {
+        let newest = self.history.newest()?;
+        assert_eq!(Some(newest), self.plaintexts.last().map(Vec::as_slice));
+        let part = part(newest.len());
+        let reply = [b"a reply: [", &newest[part.clone()], b"], done"].concat();
+        let quote = self.history.quote(part.clone()).expect("always the same part");
+        Some((reply, 10..10 + part.len(), quote))
+    }
+
     pub(crate) fn resize(&mut self, bytes_max: usize) {
         self.resized += 1;
         self.history.resize(bytes_max);
         assert!(self.history.memory() <= History::memory_for(bytes_max));
     }
+}
+
+/// The part of a message of `len` bytes, at least 1, that replies quote.
+pub(crate) fn part(len: usize) -> Range<usize> {
+    len / 8..len - len / 9
 }
 
 /// A publication on its way to clients, with the frames that they share.

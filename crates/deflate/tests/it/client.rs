@@ -4,11 +4,13 @@
 //! Change here: what a client knows and checks. What happens to it is `clients` and `fan_out`.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use fanwire_deflate::gap::{Counter, Depth, Publication, Reach, Reference};
+use fanwire_deflate::gap::{Counter, Depth, Publication, Quote, Reach, Reference};
 use fanwire_deflate::{FLUSH_TAIL, Shadow};
 use flate2::{Decompress, FlushDecompress};
 
+use crate::channel::part;
 use crate::puff;
 
 pub(crate) struct Client {
@@ -26,7 +28,7 @@ pub(crate) struct Client {
 #[derive(Default)]
 struct Subscription {
     reach: Reach,
-    /// Where publications begin and end in the stream, oldest first.
+    /// Where publications, or parts of them, begin and end in the stream, oldest first.
     places: Vec<(usize, usize)>,
 }
 
@@ -74,6 +76,9 @@ impl Client {
         let earlier = || plaintexts[..plaintexts.len() - 1].iter().rev();
         for (gap, plaintext) in reference.gaps().iter().zip(earlier()) {
             let place = self.stream.len() - *gap as usize;
+            let is_quoted = reference.depth() == Depth::Quoted;
+            let len = plaintext.len();
+            let plaintext = &plaintext[if is_quoted { part(len) } else { 0..len }];
             let there = &self.stream[place..][..plaintext.len()];
             assert_eq!(there, plaintext, "I2: the window holds the publication at its gap");
         }
@@ -102,6 +107,14 @@ impl Client {
         let start = self.stream.len();
         subscription.places.push((start, start + message.len()));
         self.receive(frame, message);
+    }
+
+    /// The message that is queued next quotes the channel's newest publication at `at`.
+    pub(crate) fn quote(&mut self, channel: usize, quote: Quote, at: Range<usize>) {
+        let subscription = self.subscriptions.get_mut(&channel).expect("joined");
+        subscription.reach.quoted(quote, at.start, self.counter);
+        let start = self.stream.len();
+        subscription.places.push((start + at.start, start + at.end));
     }
 
     /// A message that is in no history was queued.

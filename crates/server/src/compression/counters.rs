@@ -13,7 +13,7 @@ use std::{
 pub enum Kind {
     Raw,
     Standalone,
-    /// Against the newest publication before it.
+    /// Against the newest publication before it, or what a reply quoted of it.
     Newest,
     /// Against several, each with a gap of its own.
     Several,

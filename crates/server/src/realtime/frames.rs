@@ -251,7 +251,7 @@ impl Made {
         let kind = match depth.map(|(depth, _)| depth) {
             None if !fanwire_ws::frame::is_compressed(&frame) => Kind::Raw,
             None | Some(Depth::Alone | Depth::AloneWithin(_)) => Kind::Standalone,
-            Some(Depth::Newest) => Kind::Newest,
+            Some(Depth::Newest | Depth::Quoted) => Kind::Newest,
             Some(Depth::Several | Depth::Half) => Kind::Several,
             Some(Depth::Run(_)) => Kind::Run,
         };

@@ -117,3 +117,40 @@ fn a_publication_of_another_history_is_not_found() {
 fn depths_have_indices_in_their_order() {
     assert!(Depth::all().map(Depth::index).eq(0..Depth::COUNT));
 }
+
+#[test]
+fn a_quote_is_a_part_of_the_newest_publication_and_for_all_peers_the_same() {
+    let mut history = History::new(4_096, 4, 6);
+    assert!(history.newest().is_none() && history.quote(0..1).is_none());
+    let message = b"{\"push\":{\"data\":12345}}";
+    history.publish(message).expect("a usual length");
+    assert_eq!(history.newest(), Some(&message[..]));
+    assert!(history.quote(9..9).is_none() && history.quote(9..message.len() + 1).is_none());
+    let quote = history.quote(9..22).expect("a part");
+    assert_eq!(history.quote(9..22), Some(quote));
+    assert_eq!(history.quote(9..21), None);
+    let next = history.publish(message).expect("a usual length");
+    assert!(next.offers(Depth::Quoted));
+    let parse = history.parse(&next, Depth::Quoted).expect("the newest one");
+    let mut payload = Vec::new();
+    parse.emit(&[40], &mut payload);
+    let mut shadow = crate::Shadow::new(15);
+    let reply = [&b"[reply:"[..], &message[9..22], &[b'.'; 27]].concat();
+    let mut frame = Vec::new();
+    crate::Compressor::new(6).standalone(&reply, &mut frame);
+    assert_eq!(shadow.check(&frame, &reply), Ok(()));
+    assert_eq!(shadow.check(&payload, message), Ok(()));
+    let after = history.publish(message).expect("a usual length");
+    assert!(!after.offers(Depth::Quoted), "nobody got a quote since");
+}
+
+#[test]
+fn a_quote_of_a_publication_that_is_gone_is_none() {
+    let mut history = History::new(4_096, 4, 6);
+    history.publish(&[7; 2_000]).expect("a usual length");
+    assert!(history.quote(10..1_990).is_some());
+    history.resize(1_024);
+    assert!(history.newest().is_none() && history.quote(10..1_990).is_none());
+    let next = history.publish(&[7; 500]).expect("a usual length");
+    assert!(!next.offers(Depth::Quoted));
+}

@@ -69,6 +69,41 @@ fn another_history_of_the_channel_starts_without_context() {
     }
 }
 
+#[test]
+fn a_quote_stands_for_the_newest_publication_once() {
+    let mut history = History::new(1 << 15, 4, 6);
+    let (mut reach, mut counter) = (Reach::default(), Counter::default());
+    let publish = |history: &mut History| history.publish(&[b'x'; 100]).expect("short");
+    publish(&mut history);
+    let quote = history.quote(10..90).expect("a part");
+    counter.advance(1_000);
+    reach.quoted(quote, 50, counter);
+    counter.advance(200); // the message that quotes
+    let first = publish(&mut history);
+    let reference = reach.reference(&first, counter, 15);
+    assert_eq!((reference.depth(), reference.gaps()), (Depth::Quoted, &[150][..]));
+    assert_eq!(reach.reference(&first, counter, 8).depth(), Depth::Quoted);
+    let mut later = counter;
+    later.advance(7);
+    assert_eq!(reach.reference(&first, later, 8), Reference::ALONE, "157 + 100 > 256");
+    reach.queued(&first, &mut counter);
+    let second = publish(&mut history);
+    let reference = reach.reference(&second, counter, 15);
+    assert_eq!(second.depth(reference.depth()), 1, "the quote does not count among them");
+}
+
+#[test]
+fn a_publication_missed_after_a_quote_ends_the_context() {
+    let mut history = History::new(1 << 15, 4, 6);
+    let (mut reach, counter) = (Reach::default(), Counter::default());
+    history.publish(&[b'x'; 100]).expect("short");
+    reach.quoted(history.quote(10..90).expect("a part"), 0, counter);
+    history.publish(&[b'x'; 100]).expect("short");
+    history.quote(10..90).expect("to another peer");
+    let next = history.publish(&[b'x'; 100]).expect("short");
+    assert_eq!(reach.reference(&next, counter, 15), Reference::ALONE);
+}
+
 fn check(sizes: &[usize], other: impl Fn(usize) -> usize, window_bits: u8, expect: &[&str]) {
     let mut history = History::new(1 << 15, 4, 6);
     let (mut reach, mut counter) = (Reach::default(), Counter::default());
@@ -80,6 +115,7 @@ fn check(sizes: &[usize], other: impl Fn(usize) -> usize, window_bits: u8, expec
         let kind = match reference.depth() {
             Depth::Alone | Depth::AloneWithin(_) => "a".to_owned(),
             Depth::Newest | Depth::Half | Depth::Several => format!("g{}", reference.gaps().len()),
+            Depth::Quoted => "q".to_owned(),
             depth @ Depth::Run(_) => format!("r{}", publication.depth(depth)),
         };
         found.push(kind);
