@@ -7,8 +7,8 @@ use prost::Message as _;
 use serde::de::IgnoredAny;
 
 use crate::{
-    Command, Commands, Encoding, Publication, Push, Reply, encode_publication, encode_reply,
-    fossil, is_json, is_json_object, json,
+    Command, Commands, Encoding, Publication, Push, Reply, SubscribeResult, encode_publication,
+    encode_reply, fossil, is_json, is_json_object, json, publication_in_push,
 };
 
 /// A client's message: decoding ends, and what was understood survives being written and read.
@@ -68,6 +68,28 @@ pub fn publication_push(channel: &str, publication: &Publication) {
         // A number beyond f64 in a payload is JSON, but no value of serde_json's.
         let value = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).ok();
         assert_eq!(value(&message), value(&expect), "not the generated JSON");
+    }
+    quoted_publication(channel, publication);
+}
+
+/// A publication has the same bytes in its push and in a subscribe result, where that leaves no
+/// white space around payloads out.
+fn quoted_publication(channel: &str, publication: &Publication) {
+    let infos = publication.info.iter().flat_map(|info| [&info.conn_info, &info.chan_info]);
+    let mut payloads = [&publication.data, &publication.prev_data].into_iter().chain(infos);
+    if payloads.any(|payload| payload.trim_ascii().len() < payload.len()) {
+        return;
+    }
+    let publications = vec![publication.clone()];
+    let subscribe = Some(SubscribeResult { publications, ..SubscribeResult::default() });
+    let reply = Reply { subscribe, ..Reply::default() };
+    for (encoding, after) in Encoding::ALL.into_iter().zip([&b"]}}"[..], b""]) {
+        let Some(push) = encode_publication(encoding, channel, publication) else { continue };
+        let range = publication_in_push(encoding, &push).expect("a push");
+        let mut result = Vec::new();
+        encode_reply(encoding, &reply, &mut result).expect("as in the push");
+        let end = result.strip_suffix(after).expect("nothing else in it");
+        assert!(end.ends_with(&push[range]), "not the publication of the push");
     }
 }
 

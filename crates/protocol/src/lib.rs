@@ -15,6 +15,7 @@ pub use reply::{
     encode_refresh_push, encode_reply, encode_subscribe_push, encode_unsubscribe_push,
 };
 pub use scan::{is_json, is_json_object};
+pub use span::publication_in_push;
 
 mod codes;
 mod command;
@@ -30,3 +31,4 @@ pub mod message;
 mod publication;
 mod reply;
 mod scan;
+mod span;
