@@ -131,7 +131,13 @@ impl Hub {
         let Some(session) = self.roster.session(key) else { return };
         self.scratch.clear();
         match encode_reply(session.encoding, reply, &mut self.scratch) {
-            Ok(()) => out.send(key, &self.scratch),
+            Ok(()) => {
+                out.send(key, &self.scratch);
+                if has_recovered(reply) {
+                    let told = |place, channel: &str| out.recovered(key, place, channel);
+                    self.roster.recovered(key.index, told);
+                }
+            }
             Err(_) => self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out),
         }
         self.scratch.shrink_to(SCRATCH_BYTES_MAX);
@@ -167,6 +173,12 @@ impl Hub {
         encode_unsubscribe_push(encoding, &channel, code.code, code.reason, &mut self.scratch);
         out.send(key, &self.scratch);
     }
+}
+
+/// Whether a reply tells subscriptions what they had missed.
+fn has_recovered(reply: &Reply) -> bool {
+    let of_connect = reply.connect.iter().flat_map(|connect| connect.subs.values());
+    reply.subscribe.iter().chain(of_connect).any(|result| !result.publications.is_empty())
 }
 
 /// A reply may be large once; the buffer for it does not stay.

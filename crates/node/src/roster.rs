@@ -125,6 +125,7 @@ impl Roster {
             place,
             server_side,
             positioned: false,
+            recovers: false,
             present: false,
             announced: false,
             hears: false,
@@ -156,6 +157,21 @@ impl Roster {
             self.checks.set(channel, due);
         }
         audience.watch.get_or_insert_with(|| Box::new(Watch::new(now))).join(index, position);
+    }
+
+    /// The subscription at `place` of a session is about to be told what it missed.
+    pub(crate) fn recover(&mut self, index: u32, place: usize) {
+        self.expect_session(index).subscriptions[place].recovers = true;
+    }
+
+    /// Calls `told` with place and channel of the subscriptions of a session that were told now what they had missed.
+    pub(crate) fn recovered(&mut self, index: u32, mut told: impl FnMut(u32, &str)) {
+        let Some(session) = self.sessions[index as usize].as_mut() else { return };
+        for (place, subscription) in (0..).zip(&mut session.subscriptions) {
+            if std::mem::take(&mut subscription.recovers) {
+                told(place, &self.subscribers.audience(subscription.channel).channel);
+            }
+        }
     }
 
     /// A positioned subscriber of `channel` is going.

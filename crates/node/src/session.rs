@@ -98,6 +98,8 @@ pub(crate) struct Subscription {
     pub(crate) server_side: bool,
     /// It loses its place when it misses something; the channel's `Watch` knows where it is.
     pub(crate) positioned: bool,
+    /// Its result, which was not sent yet, holds publications.
+    pub(crate) recovers: bool,
     /// The session is in the presence of the channel.
     pub(crate) present: bool,
     /// The channel heard of its join, and is to hear of its leave.

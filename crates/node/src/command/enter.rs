@@ -309,6 +309,9 @@ fn sit_down(
     if tracking.positioned {
         turn.roster.watch(node, index, place, caught_up.position, turn.now);
     }
+    if !result.publications.is_empty() {
+        turn.roster.recover(index, place);
+    }
     count(turn, &result);
     turn.backlog.add(place, caught_up);
     if visibility.present {

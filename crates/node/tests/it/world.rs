@@ -206,11 +206,15 @@ impl World {
     /// Hands effects to their peers; a peer that answers pings does so at once.
     fn hear(&mut self, shard: usize, record: Record) {
         let mut pongs = Vec::new();
-        for (index, effect) in record.effects {
+        let mut recovered = record.recovered.into_iter().peekable();
+        for (at, (index, effect)) in (1..).zip(record.effects) {
             let peer = (self.peers.iter_mut())
                 .find(|(_, peer)| peer.shard == shard && peer.key.index == index);
+            let told = std::iter::from_fn(|| recovered.next_if(|(after, ..)| *after == at));
+            let told: Vec<_> = told.map(|(_, to, channel)| (to, channel)).collect();
             let Some((name, peer)) = peer else { continue };
             let text = effect.text(peer.encoding);
+            check_recovered(&text, index, told);
             if peer.answers_pings && (text == "{}" || text == "ping frame") {
                 pongs.push((name.clone(), text));
                 continue;
@@ -280,6 +284,8 @@ impl Inbox for Mailbox {
 #[derive(Default)]
 pub(crate) struct Record {
     pub(crate) effects: Vec<(u32, Effect)>,
+    /// Number of effects before, connection and channel.
+    recovered: Vec<(usize, u32, String)>,
 }
 
 pub(crate) enum Effect {
@@ -307,6 +313,10 @@ impl Outbox for Record {
         self.effects.push((connection.index, Effect::Message(message.to_vec())));
     }
 
+    fn recovered(&mut self, connection: ConnectionKey, _place: u32, channel: &str) {
+        self.recovered.push((self.effects.len(), connection.index, channel.to_owned()));
+    }
+
     fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>) {
         self.effects.push((connection, Effect::Publication(Arc::clone(broadcast))));
     }
@@ -318,6 +328,25 @@ impl Outbox for Record {
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
         self.effects.push((connection.index, Effect::Disconnect(disconnect.clone())));
     }
+}
+
+/// A reply that holds missed publications is followed by the channels they are of, and no other message is.
+fn check_recovered(message: &str, connection: u32, told: Vec<(u32, String)>) {
+    let reply: serde_json::Value = serde_json::from_str(message).unwrap_or_default();
+    let missed = |result: &serde_json::Value| result["publications"].is_array();
+    let of_connect = reply["connect"]["subs"].as_object().into_iter().flatten();
+    let mut expect: Vec<_> = of_connect
+        .filter(|(_, result)| missed(result))
+        .map(|(channel, _)| (connection, channel.clone()))
+        .collect();
+    if missed(&reply["subscribe"]) {
+        // The reply to a subscribe does not name its channel.
+        expect.extend(told.first().map(|(_, channel)| (connection, channel.clone())));
+        assert_eq!(expect.len(), 1, "{message}");
+    }
+    let mut told = told;
+    told.sort();
+    assert_eq!(told, expect, "{message}");
 }
 
 /// JSON commands as one Protobuf frame.
