@@ -7,6 +7,7 @@ mod channel;
 mod counters;
 mod dispatch;
 mod policies;
+mod quote;
 mod sweep;
 
 use std::{
@@ -14,6 +15,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
+use fanwire_deflate::gap::Quote;
 use fanwire_node::{Broadcast, Prepare, Prepared, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -77,6 +79,17 @@ impl Contexts {
         let mut stripe = self.stripe(channel).lock();
         let entry = stripe.entry(Arc::clone(channel)).or_default();
         entry.lane(encoding).want();
+    }
+
+    /// Where in `reply`, which told a subscriber in context what it had missed of `channel`, the newest publication of the
+    /// channel's history is. The next one may then refer to it.
+    pub(crate) fn quote(
+        &self,
+        channel: &str,
+        encoding: Encoding,
+        reply: &[u8],
+    ) -> Option<(usize, Quote)> {
+        self.find(channel)?.lane(encoding).quote(encoding, reply)
     }
 
     /// What is counted of a namespace's publications.

@@ -15,7 +15,7 @@ use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
 use self::frames::Frames;
 use crate::{
     compression::{Contexts, Dispatch},
-    shard::{self, Application, Key, Message, Outlet},
+    shard::{self, Application, Compression, Key, Message, Outlet, Quotation},
 };
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
@@ -114,6 +114,9 @@ struct Joiner {
     connection: Option<ConnectionKey>,
     messages: usize,
     bytes: Vec<u8>,
+    /// Where the last message begins.
+    last: usize,
+    quotations: Vec<Quotation>,
 }
 
 /// What the hub sees of the outlet.
@@ -126,7 +129,8 @@ struct HubOutlet<'a> {
 impl HubOutlet<'_> {
     fn send_joined(&mut self) {
         if let Some(connection) = self.joiner.connection.take() {
-            self.out.send(key(connection), &self.joiner.bytes);
+            self.out.send_quoting(key(connection), &self.joiner.bytes, &self.joiner.quotations);
+            self.joiner.quotations.clear();
             self.joiner.bytes.clear();
             self.joiner.messages = 0;
         }
@@ -144,8 +148,19 @@ impl Outbox for HubOutlet<'_> {
             let form = self.out.form(connection.index);
             join(encoding(form.is_some_and(|(is_binary, _)| is_binary)), &mut self.joiner.bytes);
         }
+        self.joiner.last = self.joiner.bytes.len();
         self.joiner.bytes.extend_from_slice(message);
         self.joiner.messages += 1;
+    }
+
+    fn recovered(&mut self, connection: ConnectionKey, place: u32, channel: &str) {
+        debug_assert_eq!(self.joiner.connection, Some(connection));
+        let Some((is_binary, Compression::Context { .. })) = self.out.form(connection.index) else {
+            return;
+        };
+        let Joiner { bytes, last, quotations, .. } = &mut *self.joiner;
+        let found = self.frames.contexts().quote(channel, encoding(is_binary), &bytes[*last..]);
+        quotations.extend(found.map(|(at, quote)| Quotation { place, at: *last + at, quote }));
     }
 
     fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>) {

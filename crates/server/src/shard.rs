@@ -38,6 +38,7 @@ use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, Letter, Permit, Stop};
 pub use outlet::Outlet;
 pub use queue::Frame;
+pub use window::Quotation;
 
 /// What all shards of a server have in common.
 #[derive(Clone, Debug)]

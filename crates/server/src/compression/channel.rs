@@ -8,11 +8,11 @@ use std::{
     time::Instant,
 };
 
-use fanwire_deflate::gap::{DEPTH_MAX, Depth, History, Parse, Publication, Trial};
-use fanwire_protocol::Encoding;
+use fanwire_deflate::gap::{DEPTH_MAX, Depth, History, Parse, Publication, Quote, Trial};
+use fanwire_protocol::{Encoding, publication_in_push};
 use parking_lot::Mutex;
 
-use super::{ContextSettings, NamespaceCounters};
+use super::{ContextSettings, NamespaceCounters, quote};
 use crate::budget::Reservation;
 
 /// One channel's histories.
@@ -108,7 +108,8 @@ impl Lane {
         let started = Instant::now();
         tracking.make_room(message.len());
         let publication = tracking.history.publish(message)?;
-        let depths = self.depths.load(Relaxed);
+        // Whoever was told of a quote is waiting for this publication.
+        let depths = self.depths.load(Relaxed) | 1 << Depth::Quoted.index();
         let wanted = Depth::all().filter(|depth| depths & (1 << depth.index()) != 0);
         for depth in wanted.filter(|depth| publication.offers(*depth)) {
             counters.parses.add(1);
@@ -121,6 +122,16 @@ impl Lane {
         }
         counters.spent(started.elapsed());
         Some(publication)
+    }
+
+    /// Where in `reply` the newest publication is, without the envelope of its push.
+    pub(super) fn quote(&self, encoding: Encoding, reply: &[u8]) -> Option<(usize, Quote)> {
+        let mut state = self.state.lock();
+        let history = &mut state.tracking.as_mut()?.history;
+        let message = history.newest()?;
+        let part = publication_in_push(encoding, message)?;
+        let at = quote::find(reply, &message[part.clone()])?;
+        Some((at, history.quote(part)?))
     }
 
     /// The publication parsed at one depth, by the publisher or, the first time, here. `None` when the history has gone

@@ -231,3 +231,60 @@ fn wild(seed: usize) -> Bytes {
     };
     (0..900).map(|_| step()).collect()
 }
+
+/// A reply with the publication of a broadcast in it, at 9.
+fn reply(broadcast: &Broadcast, encoding: Encoding) -> Vec<u8> {
+    let push = broadcast.message(encoding).expect("JSON");
+    let part = fanwire_protocol::publication_in_push(encoding, push).expect("a push");
+    [b"a reply: ", &push[part], b", and so on"].concat()
+}
+
+#[test]
+fn a_publication_that_a_reply_quotes_is_there_for_the_next_one_and_parsed_once() {
+    for encoding in Encoding::ALL {
+        let contexts = contexts(1 << 20);
+        let publish = |seed| {
+            let broadcast = publish(&contexts, "news", state(seed));
+            deliver_in(encoding, &contexts, &broadcast);
+            broadcast
+        };
+        let newest = (0..3).map(publish).last().expect("three of them");
+        let before = contexts.counters()[0].parses();
+        for _ in 0..5 {
+            let found = contexts.quote("news", encoding, &reply(&newest, encoding));
+            assert_eq!(found.map(|(at, _)| at), Some(9));
+        }
+        let [next, after] = [3, 4].map(publish);
+        let quoted = |broadcast: &Broadcast| {
+            let dispatch = broadcast.prepared::<Dispatch>().expect("prepared");
+            let (publication, lane) = dispatch.publication(encoding).expect("in the history");
+            let parse = lane.parse(publication, Depth::Quoted, &contexts.counters()[0]);
+            publication.offers(Depth::Quoted).then(|| parse.expect("the newest one"));
+            publication.offers(Depth::Quoted)
+        };
+        // A run for each of the two, and one for those who have the quote.
+        assert_eq!(contexts.counters()[0].parses() - before, 3);
+        assert!(quoted(&next));
+        assert_eq!(contexts.counters()[0].parses() - before, 3, "by the publisher");
+        assert!(!quoted(&after));
+    }
+}
+
+#[test]
+fn a_reply_without_the_newest_publication_of_a_history_quotes_nothing() {
+    let contexts = contexts(1 << 20);
+    let early = publish(&contexts, "news", state(0));
+    let quote = |broadcast, channel: &str| {
+        contexts.quote(channel, Encoding::Json, &reply(broadcast, Encoding::Json))
+    };
+    assert!(quote(&early, "news").is_none(), "no history yet");
+    let rounds = [1, 2].map(|seed| {
+        assert_eq!(round(&contexts, "news", seed), seed > 1);
+        publish(&contexts, "news", state(seed + 10))
+    });
+    let [older, newest] = &rounds;
+    assert!(quote(newest, "news").is_some());
+    assert!(quote(older, "news").is_none(), "the history has gone on");
+    assert!(quote(newest, "else").is_none());
+    assert!(contexts.quote("news", Encoding::Protobuf, b"a reply in Protobuf").is_none());
+}

@@ -78,6 +78,10 @@ impl Frames {
         }
     }
 
+    pub(super) fn contexts(&self) -> &Contexts {
+        &self.contexts
+    }
+
     /// Queues the broadcast for the subscription at `place` of a connection.
     pub(super) fn deliver(
         &mut self,

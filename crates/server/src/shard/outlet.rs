@@ -22,7 +22,7 @@ use super::{
     counters::ShardCounters,
     framer::Framer,
     queue::{Frame, Lists},
-    window::Window,
+    window::{Quotation, Window},
 };
 
 /// All connections of a shard, seen from the side that writes.
@@ -73,6 +73,16 @@ impl Outlet {
         self.send_as(key, is_binary, payload);
     }
 
+    /// As [`Outlet::send`]; if the message goes out compressed, publications may refer to what it quotes.
+    pub fn send_quoting(&mut self, key: Key, payload: &[u8], quotations: &[Quotation]) {
+        let Some(is_binary) = self.open(key).map(|connection| connection.is_binary) else { return };
+        if let Some(frame) = self.frame(key.index, is_binary, payload) {
+            self.queue(key.index, frame, payload, |window| {
+                window.queued(payload.len(), quotations);
+            });
+        }
+    }
+
     /// As [`Outlet::send`], with the kind of message chosen by the caller.
     pub fn send_as(&mut self, key: Key, is_binary: bool, payload: &[u8]) {
         if self.open(key).is_some() {
@@ -82,18 +92,22 @@ impl Outlet {
 
     /// As [`Outlet::send_as`], to the connection at `index`. Returns the size of the frame in bytes.
     pub fn send_at(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> usize {
-        let Some(connection) = self.connections.get(index as usize) else { return 0 };
-        let compression = connection.compression;
+        let Some(frame) = self.frame(index, is_binary, payload) else { return 0 };
+        let frame_bytes = frame.len();
+        self.push(index, frame, payload);
+        frame_bytes
+    }
+
+    /// The frame of a message for the connection at `index` alone.
+    fn frame(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> Option<Frame> {
+        let compression = self.connections.get(index as usize)?.compression;
         let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };
-        let frame: Frame = match compression {
+        Some(match compression {
             Compression::Dedicated { window_bits } if self.framer.compresses(payload) => {
                 self.dedicated(index, window_bits, opcode, payload)
             }
             _ => self.framer.frame(opcode, compression.takes(payload.len()), payload).into(),
-        };
-        let frame_bytes = frame.len();
-        self.push(index, frame, payload);
-        frame_bytes
+        })
     }
 
     /// Makes frames, for messages that many connections share.
@@ -118,7 +132,7 @@ impl Outlet {
     /// Queues a frame of `message` made earlier, raw or compressed by itself, for the connection at `index`; it leaves at
     /// the end of the turn. Above the limit of the queue the connection ends as slow (3008).
     pub fn push(&mut self, index: u32, frame: Frame, message: &[u8]) {
-        self.queue(index, frame, message, |window| window.queued(message.len()));
+        self.queue(index, frame, message, |window| window.queued(message.len(), &[]));
     }
 
     /// As [`Outlet::push`], for a publication that a history holds: the frame is raw, or refers to what

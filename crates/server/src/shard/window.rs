@@ -3,8 +3,18 @@
 //! Uses `deflate::gap`; never queues, never compresses.
 //! Changed here: the state per connection and subscription. Who moves it: `Outlet` alone, with every frame it queues.
 
-use fanwire_deflate::gap::{Counter, Publication, Reach, Reference};
+use fanwire_deflate::gap::{Counter, Publication, Quote, Reach, Reference};
 use smallvec::SmallVec;
+
+/// A message that is no publication holds one, which the next one of its channel may refer to.
+#[derive(Clone, Copy, Debug)]
+pub struct Quotation {
+    /// Of the subscription.
+    pub place: u32,
+    /// Where in the message.
+    pub at: usize,
+    pub quote: Quote,
+}
 
 /// Positions in the window of one peer; empty until the first publication in context.
 #[derive(Default)]
@@ -27,17 +37,28 @@ impl Window {
         reach.reference(publication, self.counter, window_bits)
     }
 
-    /// A compressed message of `message_bytes` was queued that is in no history.
-    pub(super) fn queued(&mut self, message_bytes: usize) {
+    /// A compressed message of `message_bytes` was queued that is in no history, with these quotations.
+    pub(super) fn queued(&mut self, message_bytes: usize, quotations: &[Quotation]) {
+        for quotation in quotations {
+            let Quotation { place, at, quote } = *quotation;
+            let counter = self.counter;
+            self.reach_mut(place).quoted(quote, at, counter);
+        }
         self.counter.advance(message_bytes);
     }
 
     /// A publication was queued, compressed, for the subscription at `place`.
     pub(super) fn queued_publication(&mut self, place: u32, publication: &Publication) {
+        let mut counter = self.counter;
+        self.reach_mut(place).queued(publication, &mut counter);
+        self.counter = counter;
+    }
+
+    fn reach_mut(&mut self, place: u32) -> &mut Reach {
         let place = place as usize;
         if self.reaches.len() <= place {
             self.reaches.resize(place + 1, Reach::default());
         }
-        self.reaches[place].queued(publication, &mut self.counter);
+        &mut self.reaches[place]
     }
 }

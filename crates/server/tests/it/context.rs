@@ -3,9 +3,10 @@
 //! Uses the test client and stock zlib; `websocket.compression_verify` is on, as in all tests here.
 //! Changed here: expectations over sockets. Random traffic is in `realtime::frames`, sizes are in `fanwire-bench`.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use fanwire::Server;
+use fanwire_node::options::RecoveryMode;
 use flate2::{Decompress, FlushDecompress};
 
 use crate::client::{Client, fetch, inflate, publish, start};
@@ -17,9 +18,12 @@ struct Keeper {
 }
 
 impl Keeper {
+    async fn open(address: SocketAddr) -> Self {
+        Self { client: Client::open(address, OFFER).await, zlib: Decompress::new(false) }
+    }
+
     async fn subscribed(address: SocketAddr, channel: &str) -> Self {
-        let mut keeper =
-            Self { client: Client::open(address, OFFER).await, zlib: Decompress::new(false) };
+        let mut keeper = Self::open(address).await;
         keeper.client.text("{\"id\":1,\"connect\":{}}").await;
         keeper.next().await;
         let command = format!("{{\"id\":2,\"subscribe\":{{\"channel\":\"{channel}\"}}}}");
@@ -74,6 +78,51 @@ async fn the_second_publication_and_all_after_it_refer_to_the_one_before() {
     assert_eq!(kinds.iter().sum::<u64>(), 28 + 19, "{kinds:?}");
     assert_eq!(sum(&metrics, "fanwire_transport_verify_failures_total", ""), 0);
     assert!(sum(&metrics, "fanwire_compression_memory_bytes", "") > 0);
+}
+
+#[tokio::test]
+async fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply() {
+    for (mode, offset) in [(RecoveryMode::Cache, 0), (RecoveryMode::Stream, 5)] {
+        let server = start(|config| {
+            let open = &mut config.node.channel.without_namespace;
+            (open.history_size, open.history_ttl) = (10, Duration::from_secs(60));
+            (open.force_recovery, open.force_recovery_mode) = (true, mode);
+        })
+        .await;
+        let address = server.address();
+        let mut early = Keeper::subscribed(address, "news").await;
+        for n in 0..7 {
+            publish(address, "news", &state(n)).await;
+            early.next().await;
+        }
+        // By a command of its own, in one message with the connect, and at connect.
+        let claim = format!("\"recover\":true,\"offset\":{offset}");
+        let subscribe = format!("{{\"id\":2,\"subscribe\":{{\"channel\":\"news\",{claim}}}}}");
+        let connect = "{\"id\":1,\"connect\":{}}";
+        let server_side = format!("{{\"id\":1,\"connect\":{{\"subs\":{{\"news\":{{{claim}}}}}}}}}");
+        let mut returning = Vec::new();
+        for messages in
+            [&[connect, &subscribe][..], &[&format!("{connect}\n{subscribe}")], &[&server_side]]
+        {
+            let mut keeper = Keeper::open(address).await;
+            let mut reply = String::new();
+            for message in messages {
+                keeper.client.text(message).await;
+                reply = keeper.next().await.1;
+            }
+            assert!(reply.contains(&state(6)), "{reply}");
+            returning.push(keeper);
+        }
+        for n in 7..9 {
+            publish(address, "news", &state(n)).await;
+            for keeper in &mut returning {
+                let (size, message) = keeper.next().await;
+                assert!(message.contains(&state(n)), "{message}");
+                // The envelope of the push is new to them, once.
+                assert!(size < 95 && (n == 7 || size < 60), "publication {n} took {size} B");
+            }
+        }
+    }
 }
 
 #[tokio::test]

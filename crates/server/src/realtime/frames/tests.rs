@@ -88,6 +88,52 @@ fn beyond_the_limit_of_distinct_gaps_frames_stand_alone_and_nobody_is_the_worse_
 }
 
 #[test]
+fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply() {
+    for (channel, namespace) in [("stream:c3", 3), ("cache:c4", 4)] {
+        let mut world = World::new(1 << 20, GAPS_MAX);
+        for is_binary in [false, true] {
+            for window_bits in [15, 15, 11] {
+                let compression = Compression::Context { window_bits };
+                world.open(&Plan { is_binary, compression, channels: vec![] });
+            }
+        }
+        for keeper in [0, 3] {
+            world.subscribe(keeper, channel);
+        }
+        (0..5).for_each(|seed| world.publish(channel, seed, 30));
+        let newest = |world: &World| world.contexts.counters()[namespace].deliveries(Kind::Newest);
+        assert_eq!(newest(&world), 0);
+        let mut alone = 4; // to the keepers, before there was anything to refer to
+        for (round, behind) in (0..).zip([0, 1, 2, 5, 1]) {
+            let before = newest(&world);
+            for client in [1, 2, 4, 5] {
+                world.subscribe_all(client, &["c0", channel, "c1"], behind);
+                world.take(&Step::Reply { client, bytes: 200 });
+            }
+            world.publish(channel, 10 * round, 30);
+            world.publish(channel, 10 * round + 1, 30);
+            // A reply that says that nothing was missed has nothing to refer to; one that is larger than its peer's window
+            // goes out raw.
+            let in_context = match behind {
+                0 => 0,
+                5 if namespace == 3 => 2,
+                _ => 4,
+            };
+            assert_eq!(newest(&world) - before, in_context, "{channel}, {behind} missed");
+            alone += 4 - in_context;
+            let counted = world.contexts.counters()[namespace].deliveries(Kind::Standalone);
+            assert_eq!(counted, alone, "{channel}, {behind} missed");
+            for client in [1, 2, 4, 5] {
+                world.leave(client, &["c0", channel, "c1"]);
+            }
+            // What they got before is not the newest any more when they come back.
+            world.publish(channel, 10 * round + 2, 30);
+        }
+        world.check();
+    }
+}
+
+#[test]
 fn a_channel_that_is_not_to_be_compressed_goes_out_raw() {
     let mut world = World::new(1 << 20, GAPS_MAX);
     world.open(&Plan { is_binary: false, compression: CONTEXT, channels: vec![false; 5] });
@@ -98,7 +144,7 @@ fn a_channel_that_is_not_to_be_compressed_goes_out_raw() {
         world.publish("standalone:news", seed, 30);
     }
     world.check();
-    let [_, off, standalone] = world.contexts.counters() else { panic!("three namespaces") };
+    let [_, off, standalone, ..] = world.contexts.counters() else { panic!("five namespaces") };
     assert_eq!((off.deliveries(Kind::Raw), off.deliveries(Kind::Standalone)), (10, 0));
     assert_eq!(
         (standalone.deliveries(Kind::Standalone), standalone.deliveries(Kind::Run)),
@@ -126,6 +172,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..CHANNELS, 0..3_000usize).prop_map(|(channel, bytes)| Step::Noise { channel, bytes }),
         2 => (0..8usize, 1..2_000usize).prop_map(|(client, bytes)| Step::Reply { client, bytes }),
         1 => (0..8usize, 0..CHANNELS).prop_map(|(client, channel)| Step::Toggle { client, channel }),
+        3 => (0..8usize, 0..8u64).prop_map(|(client, behind)| Step::Return { client, behind }),
         1 => plan().prop_map(Step::Open),
         1 => Just(Step::Sweep),
     ]

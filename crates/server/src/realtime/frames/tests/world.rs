@@ -4,16 +4,17 @@
 //! Changed here: how steps are carried out and streams are read.
 
 use std::{
+    collections::HashMap,
     io::{ErrorKind, Read},
     net::{TcpListener, TcpStream},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use fanwire_deflate::Shadow;
 use fanwire_node::{
-    Hello, Inbox, Node, Notice, Options, PublishOptions,
-    options::{CompressionPolicy, Namespace},
+    Hello, Inbox, Node, Notice, Options, Position, PublishOptions,
+    options::{CompressionPolicy, Namespace, RecoveryMode},
 };
 use fanwire_protocol::{Encoding, Publication, encode_publication};
 use flate2::{Decompress, FlushDecompress};
@@ -56,6 +57,11 @@ pub(super) enum Step {
         client: usize,
         channel: usize,
     },
+    /// Comes back to the channels with history, having missed so many publications, in one message.
+    Return {
+        client: usize,
+        behind: u64,
+    },
     Open(Plan),
     Sweep,
 }
@@ -68,6 +74,8 @@ pub(super) struct World {
     out: Outlet,
     listener: TcpListener,
     clients: Vec<Client>,
+    /// Where the streams of channels end.
+    tops: HashMap<String, Position>,
 }
 
 #[derive(Default)]
@@ -103,6 +111,8 @@ impl World {
         options.channel.namespaces = vec![
             namespace("off", CompressionPolicy::Off),
             namespace("standalone", CompressionPolicy::Standalone),
+            with_history("stream", RecoveryMode::Stream),
+            with_history("cache", RecoveryMode::Cache),
         ];
         let node = Node::new(options).expect("good options");
         let memory = Budget::new(memory);
@@ -125,7 +135,8 @@ impl World {
         settings.dedicated.memory = memory;
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let out = Outlet::for_test(settings);
-        Self { contexts, node, letters, realtime, out, listener, clients: Vec::new() }
+        let (clients, tops) = Default::default();
+        Self { contexts, node, letters, realtime, out, listener, clients, tops }
     }
 
     pub(super) fn open(&mut self, plan: &Plan) {
@@ -142,7 +153,7 @@ impl World {
         let client = Client { key, encoding, socket, channels, expected, stream, window_bits };
         self.clients.push(client);
         let number = self.clients.len() - 1;
-        self.command(number, r#"{"id":1,"connect":{}}"#, b"\x04\x08\x01\x22\x00");
+        self.command(number, "{\"id\":1,\"connect\":{}}", b"\x04\x08\x01\x22\x00");
         for (channel, is_member) in plan.channels.iter().enumerate() {
             if *is_member {
                 self.subscribe(number, &name(channel));
@@ -164,6 +175,7 @@ impl World {
                     false => self.subscribe(client, &channel),
                 }
             }
+            Step::Return { client, behind } => self.return_to(client % self.clients.len(), *behind),
             Step::Open(plan) => self.open(plan),
             Step::Sweep => self.contexts.sweep(|channel| self.node.has_listeners(channel)),
         }
@@ -177,16 +189,21 @@ impl World {
     }
 
     fn publish_data(&mut self, channel: &str, data: String) {
-        let publication = Publication { data: data.into(), ..Publication::default() };
+        let mut publication = Publication { data: data.into(), ..Publication::default() };
+        let (now, options) = (Instant::now(), PublishOptions::default());
+        let accepted = self.node.publish(channel, publication.clone(), options, now);
+        let position = accepted.wait().expect("a good channel");
+        self.tops.insert(channel.to_owned(), position);
+        publication.offset = position.offset;
+        if position.offset == 1 {
+            publication.epoch = position.epoch.to_string();
+        }
         for client in &mut self.clients {
             if client.channels.iter().any(|own| own == channel) {
                 let message = encode_publication(client.encoding, channel, &publication);
                 client.expected.push(Some(message.expect("JSON").to_vec()));
             }
         }
-        let now = Instant::now();
-        let accepted = self.node.publish(channel, publication, PublishOptions::default(), now);
-        accepted.wait().expect("a good channel");
         for notice in std::mem::take(&mut *self.letters.0.lock()) {
             self.realtime.notice(notice, now, &mut self.out);
         }
@@ -194,14 +211,46 @@ impl World {
     }
 
     pub(super) fn subscribe(&mut self, client: usize, channel: &str) {
-        let json = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#);
-        self.command(client, &json, &protobuf(2, 0x2a, channel));
-        self.clients[client].channels.push(channel.to_owned());
+        self.subscribe_all(client, &[channel], 0);
+    }
+
+    /// In one message; to channels with history as one who has missed the last `behind` publications.
+    pub(super) fn subscribe_all(&mut self, client: usize, channels: &[&str], behind: u64) {
+        let (mut json, mut bytes) = (Vec::new(), Vec::new());
+        for channel in channels {
+            let Position { offset, epoch } = self.tops.get(*channel).copied().unwrap_or_default();
+            let (offset, mut request) = (offset.saturating_sub(behind), Vec::new());
+            let mut claim = String::new();
+            if channel.contains(':') {
+                claim = format!(r#","recover":true,"offset":{offset},"epoch":"{epoch}""#);
+                request.extend([0x18, 1, 0x32, epoch.as_str().len() as u8]);
+                request.extend_from_slice(epoch.as_str().as_bytes());
+                request.extend([0x38, offset as u8 | 0x80, (offset >> 7) as u8]);
+            }
+            json.push(format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"{claim}}}}}"#));
+            bytes.extend(protobuf(2, 0x2a, channel, &request));
+            self.clients[client].channels.push((*channel).to_owned());
+        }
+        self.command(client, &json.join("\n"), &bytes);
+    }
+
+    pub(super) fn leave(&mut self, client: usize, channels: &[&str]) {
+        channels.iter().for_each(|channel| self.unsubscribe(client, channel));
+    }
+
+    fn return_to(&mut self, client: usize, behind: u64) {
+        let channels = ["stream:c3", "cache:c4"];
+        for channel in channels {
+            if self.clients[client].channels.iter().any(|own| own == channel) {
+                self.unsubscribe(client, channel);
+            }
+        }
+        self.subscribe_all(client, &channels, behind);
     }
 
     fn unsubscribe(&mut self, client: usize, channel: &str) {
         let json = format!(r#"{{"id":3,"unsubscribe":{{"channel":"{channel}"}}}}"#);
-        self.command(client, &json, &protobuf(3, 0x32, channel));
+        self.command(client, &json, &protobuf(3, 0x32, channel, &[]));
         self.clients[client].channels.retain(|own| own != channel);
     }
 
@@ -321,12 +370,24 @@ fn inflate(zlib: &mut Decompress, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A command with an id and one request whose only field is the channel.
-fn protobuf(id: u8, field: u8, channel: &str) -> Vec<u8> {
-    let length = channel.len() as u8;
-    let mut bytes = vec![length + 6, 0x08, id, field, length + 2, 0x0a, length];
+/// A command with an id and one request: the channel and, written already, the `rest` of its fields.
+fn protobuf(id: u8, field: u8, channel: &str, rest: &[u8]) -> Vec<u8> {
+    let (length, request) = (channel.len() as u8, (channel.len() + 2 + rest.len()) as u8);
+    let mut bytes = vec![request + 4, 0x08, id, field, request, 0x0a, length];
     bytes.extend_from_slice(channel.as_bytes());
+    bytes.extend_from_slice(rest);
     bytes
+}
+
+fn with_history(name: &str, mode: RecoveryMode) -> Namespace {
+    Namespace {
+        name: name.to_owned(),
+        history_size: 6,
+        history_ttl: Duration::from_secs(3600),
+        force_recovery: true,
+        force_recovery_mode: mode,
+        ..Namespace::default()
+    }
 }
 
 /// Letters that compress badly.
@@ -341,5 +402,9 @@ fn noise(bytes: usize) -> String {
 
 fn name(channel: usize) -> String {
     assert!(channel < CHANNELS);
-    format!("c{channel}")
+    match channel {
+        3 => "stream:c3".to_owned(),
+        4 => "cache:c4".to_owned(),
+        _ => format!("c{channel}"),
+    }
 }
