@@ -60,6 +60,7 @@ impl Realtime {
         let mut outlet = HubOutlet { out, joiner: &mut self.joiner, frames: &mut self.frames };
         step(&mut self.hub, &mut outlet);
         outlet.send_joined();
+        self.frames.finish();
     }
 }
 
@@ -76,14 +77,13 @@ impl Application for Realtime {
     }
 
     fn notice(&mut self, notice: Notice, now: Instant, out: &mut Outlet) {
-        let broadcast = match &notice {
-            Notice::Broadcast(broadcast) => Some(Arc::clone(broadcast)),
+        let accepted_at = match &notice {
+            Notice::Broadcast(broadcast) => Some(broadcast.accepted_at()),
             _ => None,
         };
         self.step(out, |hub, out| hub.notice(notice, now, out));
-        if let Some(broadcast) = broadcast {
-            out.note_latency(broadcast.accepted_at());
-            self.frames.finish(&broadcast);
+        if let Some(accepted_at) = accepted_at {
+            out.note_latency(accepted_at);
         }
     }
 

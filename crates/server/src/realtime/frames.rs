@@ -22,6 +22,8 @@ use crate::{
 /// A shard's frames of one broadcast; empty between broadcasts.
 pub(super) struct Frames {
     contexts: Arc<Contexts>,
+    /// The broadcast that they are of.
+    broadcast: Option<Arc<Broadcast>>,
     /// Frames that refer to nothing, by form: copied once per shard out of the slots that all shards share, so that
     /// handing one to a connection touches no memory of another core.
     shared: [Option<Made>; Form::COUNT],
@@ -68,6 +70,7 @@ impl Frames {
     pub(super) fn new(contexts: Arc<Contexts>) -> Self {
         Self {
             contexts,
+            broadcast: None,
             shared: Default::default(),
             made: Vec::new(),
             places: HashMap::new(),
@@ -87,9 +90,13 @@ impl Frames {
         &mut self,
         connection: u32,
         place: u32,
-        broadcast: &Broadcast,
+        broadcast: &Arc<Broadcast>,
         out: &mut Outlet,
     ) {
+        if !self.broadcast.as_ref().is_some_and(|of| Arc::ptr_eq(of, broadcast)) {
+            self.finish();
+            self.broadcast = Some(Arc::clone(broadcast));
+        }
         let Some((is_binary, compression)) = out.form(connection) else { return };
         let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
         let message =
@@ -113,9 +120,10 @@ impl Frames {
         }
     }
 
-    /// Counts what was delivered and forgets the frames. To be called after each broadcast.
-    pub(super) fn finish(&mut self, broadcast: &Broadcast) {
-        let counters = self.contexts.counters_of(broadcast);
+    /// Counts what was delivered and forgets the frames. To be called at the end of each turn at least.
+    pub(super) fn finish(&mut self) {
+        let Some(broadcast) = self.broadcast.take() else { return };
+        let counters = self.contexts.counters_of(&broadcast);
         let dispatch = broadcast.prepared::<Dispatch>();
         let shared = self.shared.iter_mut().filter_map(Option::take);
         for made in self.made.drain(..).chain(shared) {

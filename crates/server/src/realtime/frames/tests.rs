@@ -152,6 +152,21 @@ fn a_channel_that_is_not_to_be_compressed_goes_out_raw() {
     );
 }
 
+#[test]
+fn publications_that_are_delivered_in_one_turn_are_told_apart() {
+    let mut world = World::new(1 << 20, GAPS_MAX);
+    for is_binary in [false, true] {
+        for compression in [Compression::Raw, Compression::Standalone { window_bits: 15 }, CONTEXT]
+        {
+            world.open(&Plan { is_binary, compression, channels: vec![true] });
+        }
+    }
+    world.publish("c0", 0, 30);
+    world.publish_late("c0", 3);
+    world.publish("c0", 1, 30);
+    world.check();
+}
+
 fn plan() -> impl Strategy<Value = Plan> {
     let compression = (0..5, 9..=15u8).prop_map(|(kind, window_bits)| match kind {
         0 => Compression::Raw,

@@ -210,6 +210,32 @@ impl World {
         self.flush();
     }
 
+    /// As to a client that had to wait for its subscription while this was published: one after another, in one turn.
+    pub(super) fn publish_late(&mut self, channel: &str, count: u32) {
+        let mut broadcasts = Vec::new();
+        for seed in 0..count {
+            let data = format!(r#"{{"seed":{seed}}}"#);
+            let publication = Publication { data: data.into(), ..Publication::default() };
+            let (now, options) = (Instant::now(), PublishOptions::default());
+            let accepted = self.node.publish(channel, publication, options, now);
+            accepted.wait().expect("a good channel");
+            for notice in std::mem::take(&mut *self.letters.0.lock()) {
+                let Notice::Broadcast(broadcast) = notice else { panic!("a broadcast") };
+                broadcasts.push(broadcast);
+            }
+        }
+        for client in &mut self.clients {
+            for broadcast in &broadcasts {
+                let message = broadcast.message(client.encoding).expect("JSON").to_vec();
+                client.expected.push(Some(message));
+                let frames = &mut self.realtime.frames;
+                frames.deliver(client.key.index, 0, broadcast, &mut self.out);
+            }
+        }
+        self.realtime.frames.finish();
+        self.flush();
+    }
+
     pub(super) fn subscribe(&mut self, client: usize, channel: &str) {
         self.subscribe_all(client, &[channel], 0);
     }
