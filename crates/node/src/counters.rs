@@ -51,6 +51,8 @@ pub struct HubCounters {
     pub broadcasts: Counter,
     /// Publications handed to subscribers.
     pub deliveries: Counter,
+    /// Publications that subscribers did not get because of their filters.
+    pub filtered_publications: Counter,
     /// Pings sent, of both kinds.
     pub pings: Counter,
     /// Subscriptions ended by the server with an unsubscribe push.

@@ -18,6 +18,7 @@ mod cluster;
 mod command;
 mod counters;
 mod deliver;
+mod filter;
 mod glob;
 mod hub;
 mod limits;

@@ -183,6 +183,8 @@ pub struct Namespace {
     pub auto_cache_recover: bool,
     /// How long offset and epoch are kept, at least `history_ttl`; zero = as [`ChannelOptions::history_meta_ttl`] says.
     pub history_meta_ttl: Duration,
+    /// Clients may choose publications by their tags.
+    pub allow_tags_filter: bool,
     /// Read the list of users after `user_boundary`.
     pub allow_user_limited_channels: bool,
     /// How publications are compressed; the node only keeps it for its shell.

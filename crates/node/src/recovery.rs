@@ -1,11 +1,12 @@
 //! Whether a subscriber that comes back has missed anything it can still be given (protocol §9): stream and cache mode.
 //! In: the position it had, what the broker read for it → out: recovered or not, and the publications it gets.
-//! Uses: positions and publications. Never: sessions, brokers; the query is only described here.
+//! Uses: positions, publications and filters. Never: sessions, brokers; the query is only described here.
 //! Change here: the rules of recovery. Who may recover, and what is replied, lives in `command/enter.rs`.
 
 use fanwire_protocol::Publication;
 
 use crate::broker::{Query, Stretch};
+use crate::filter::Filter;
 use crate::options::RecoveryMode;
 
 /// Where a subscriber says it was.
@@ -16,53 +17,72 @@ pub(crate) struct Claim<'a> {
     pub(crate) epoch: &'a str,
 }
 
-/// What to read from the broker for a recovery; `limit` 0 = unlimited.
-pub(crate) fn query(mode: RecoveryMode, claim: Claim<'_>, limit: usize) -> Query {
+/// What to read from the broker for a recovery; `limit` 0 = unlimited. In cache mode a filter has so many publications
+/// looked at, newest first.
+pub(crate) fn query(
+    mode: RecoveryMode,
+    claim: Claim<'_>,
+    limit: usize,
+    is_filtered: bool,
+) -> Query {
+    let limit = (limit > 0).then_some(limit);
     match mode {
-        RecoveryMode::Stream => {
-            Query { limit: (limit > 0).then_some(limit), since: Some(claim.offset), reverse: false }
-        }
+        RecoveryMode::Stream => Query { limit, since: Some(claim.offset), reverse: false },
+        RecoveryMode::Cache if is_filtered => Query { limit, since: None, reverse: true },
         RecoveryMode::Cache => Query { limit: Some(1), since: None, reverse: true },
     }
 }
 
-/// The publications that bring the subscriber from its claim to the top; `None` when that is not possible.
+/// The publications that bring the subscriber from its claim to the top, without those that its filter drops; `None` when
+/// that is not possible.
 pub(crate) fn recover(
     mode: RecoveryMode,
     claim: Claim<'_>,
     read: Stretch,
+    filter: Option<&Filter>,
 ) -> Option<Vec<Publication>> {
     match mode {
-        RecoveryMode::Stream => recover_stream(claim, read),
-        RecoveryMode::Cache => recover_cache(claim, read),
+        RecoveryMode::Stream => recover_stream(claim, read, filter),
+        RecoveryMode::Cache => recover_cache(claim, read, filter),
     }
 }
 
-/// Everything after the claim, without a hole, up to the top.
+/// Everything after the claim, without a hole, up to the top. What a filter drops fills no hole and makes none.
 fn recover_stream(
     claim: Claim<'_>,
-    Stretch { publications, top }: Stretch,
+    Stretch { mut publications, top }: Stretch,
+    filter: Option<&Filter>,
 ) -> Option<Vec<Publication>> {
     let same_epoch = claim.epoch.is_empty() || claim.epoch == top.epoch.as_str();
     let complete = match (publications.first(), publications.last()) {
         (Some(first), Some(last)) => first.offset - 1 == claim.offset && last.offset == top.offset,
         _ => claim.offset == top.offset,
     };
-    (same_epoch && complete).then_some(publications)
+    if !same_epoch || !complete {
+        return None;
+    }
+    if let Some(filter) = filter {
+        publications.retain(|publication| filter.matches(&publication.tags));
+    }
+    Some(publications)
 }
 
-/// The newest publication, unless it is known already.
+/// The newest publication, with a filter the newest one that matches, unless it is known already.
 fn recover_cache(
     claim: Claim<'_>,
     Stretch { publications, top }: Stretch,
+    filter: Option<&Filter>,
 ) -> Option<Vec<Publication>> {
-    let is_there =
-        claim.offset > 0 && claim.offset == top.offset && claim.epoch == top.epoch.as_str();
-    match publications.first() {
-        _ if is_there => Some(Vec::new()),
-        Some(newest) if newest.offset == top.offset => Some(publications),
-        _ => None,
+    let has_epoch = claim.offset > 0 && claim.epoch == top.epoch.as_str();
+    let is_there = has_epoch && claim.offset == top.offset;
+    let is_complete = publications.first().is_some_and(|newest| newest.offset == top.offset);
+    if !is_there && !is_complete {
+        return None;
     }
+    let knows = |offset| has_epoch && (offset..=top.offset).contains(&claim.offset);
+    let is_wanted = |one: &Publication| filter.is_none_or(|filter| filter.matches(&one.tags));
+    let newest = publications.into_iter().find(is_wanted);
+    Some(newest.into_iter().filter(|newest| !knows(newest.offset)).collect())
 }
 
 #[cfg(test)]

@@ -22,7 +22,8 @@ use crate::wheel::Wheel;
 ///
 /// Invariants, after every call: `sessions[i].subscriptions[p]` says (channel c, place q) exactly when
 /// `subscribers[c].list[q]` says (connection i, place p); a channel has a watch exactly as long as it has positioned
-/// subscribers, which it counts; a channel counts those that hear of joins and leaves; a session is in the list of its user exactly when it is
+/// subscribers, which it counts; a channel counts those that hear of joins and leaves and those that have a filter; a
+/// session is in the list of its user exactly when it is
 /// connected; registry and counters count exactly these.
 #[derive(Debug)]
 pub(crate) struct Roster {
@@ -120,6 +121,8 @@ impl Roster {
         let subscriber = Subscriber { connection: index, place: own_place };
         let (channel, place) =
             self.subscribers.add(Arc::clone(channel), subscriber, session.encoding);
+        let is_filtered = terms.as_ref().is_some_and(|terms| terms.filter.is_some());
+        self.subscribers.audience_mut(channel).filtered += u32::from(is_filtered);
         let subscription = Subscription {
             channel,
             place,
@@ -242,6 +245,9 @@ impl Roster {
         let channel = Arc::clone(&self.subscribers.audience(ended.channel).channel);
         if ended.hears {
             self.subscribers.audience_mut(ended.channel).hearers -= 1;
+        }
+        if ended.filter().is_some() {
+            self.subscribers.audience_mut(ended.channel).filtered -= 1;
         }
         if ended.positioned {
             self.unwatch(ended.channel, index);

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use uuid::Uuid;
 
 use crate::clock::{Clock, Moment};
+use crate::filter::Filter;
 use crate::options::ClientOptions;
 
 /// Names one connection of one shard: a dense index, and a generation that differs when the index is used again.
@@ -106,17 +107,19 @@ pub(crate) struct Subscription {
     pub(crate) announced: bool,
     /// It wants to hear of joins and leaves.
     pub(crate) hears: bool,
-    /// Only when a token said something.
+    /// Only when a token or the client's filter said something.
     pub(crate) terms: Option<Box<Terms>>,
 }
 
-/// What a token says about a subscription.
+/// What a token says about a subscription, and which publications the client chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     /// `chan_info`; empty = none.
     pub(crate) info: Bytes,
     /// Unix second, or `NO_EXPIRY`.
     pub(crate) expire_at: u64,
+    /// It gets only the publications that match.
+    pub(crate) filter: Option<Box<Filter>>,
 }
 
 impl Session {
@@ -187,13 +190,32 @@ impl Subscription {
     pub(crate) fn expire_at(&self) -> u64 {
         self.terms.as_ref().map_or(NO_EXPIRY, |terms| terms.expire_at)
     }
+
+    /// Which publications it gets; `None` = all.
+    pub(crate) fn filter(&self) -> Option<&Filter> {
+        self.terms.as_ref()?.filter.as_deref()
+    }
 }
 
 impl Terms {
     /// `None` when they say nothing, which is the usual case and costs no heap block.
     pub(crate) fn boxed(info: Bytes, expire_at: Option<u64>) -> Option<Box<Self>> {
         let expire_at = expire_at.unwrap_or(NO_EXPIRY);
-        (!info.is_empty() || expire_at != NO_EXPIRY).then(|| Box::new(Self { info, expire_at }))
+        (!info.is_empty() || expire_at != NO_EXPIRY)
+            .then(|| Box::new(Self { info, expire_at, filter: None }))
+    }
+
+    /// The same terms with a filter, if there is one.
+    pub(crate) fn filtering(
+        terms: Option<Box<Self>>,
+        filter: Option<Box<Filter>>,
+    ) -> Option<Box<Self>> {
+        let Some(filter) = filter else { return terms };
+        let mut terms = terms.unwrap_or_else(|| {
+            Box::new(Self { info: Bytes::new(), expire_at: NO_EXPIRY, filter: None })
+        });
+        terms.filter = Some(filter);
+        Some(terms)
     }
 }
 

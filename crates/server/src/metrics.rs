@@ -199,7 +199,7 @@ impl Scrape {
 
     fn hubs(&self, page: &mut Page<'_, '_>) -> fmt::Result {
         type Read = fn(&HubCounters) -> u64;
-        let rows: [(&str, &str, Read); 8] = [
+        let rows: [(&str, &str, Read); 9] = [
             ("client_connections_accepted", "Connects that succeeded", |c| {
                 c.connections_accepted.value()
             }),
@@ -218,6 +218,11 @@ impl Scrape {
             ("client_pings_sent", "Pings sent", |c| c.pings.value()),
             ("node_broadcasts", "Publications delivered, per shard", |c| c.broadcasts.value()),
             ("node_deliveries", "Publications handed to subscribers", |c| c.deliveries.value()),
+            (
+                "node_tags_filter_dropped_publications",
+                "Publications that filters of subscribers dropped",
+                |c| c.filtered_publications.value(),
+            ),
         ];
         let hubs = self.0.hubs.lock().clone();
         for (name, help, read) in rows {

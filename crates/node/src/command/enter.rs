@@ -153,7 +153,10 @@ pub(super) fn begin(
     let claim = effective_claim(&wish, namespace);
     let limit = turn.node.options().client.recovery_max_publication_limit;
     let query = wish.tracking.positioned.then(|| {
-        claim.as_ref().map_or(Query::TOP, |claim| recovery::query(mode, claim.borrowed(), limit))
+        let is_filtered = wish.terms.as_ref().is_some_and(|terms| terms.filter.is_some());
+        claim
+            .as_ref()
+            .map_or(Query::TOP, |claim| recovery::query(mode, claim.borrowed(), limit, is_filtered))
     });
     let follow = turn.node.follow(&channel, query, namespace.retention(), turn.now);
     let stretch = turn.soon(follow, move |result| Part::Stretch(number, result));
@@ -246,7 +249,9 @@ impl Entry {
         }
         let top = read.top;
         let claim = self.claim.as_ref();
-        let missed = claim.and_then(|claim| recovery::recover(self.mode, claim.borrowed(), read));
+        let filter = self.terms.as_ref().and_then(|terms| terms.filter.as_deref());
+        let missed =
+            claim.and_then(|claim| recovery::recover(self.mode, claim.borrowed(), read, filter));
         if missed.is_none() && claim.is_some_and(|claim| claim.only_recovered) {
             return Err(ErrorCode::UNRECOVERABLE_POSITION);
         }

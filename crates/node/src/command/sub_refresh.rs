@@ -24,7 +24,9 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
     }
     let claims = claims(turn, &request)?;
     let lifetime = Lifetime::of(turn, claims.expire_at)?;
-    turn.session_mut().subscriptions[place].terms = Terms::boxed(claims.info, lifetime.expire_at);
+    let terms = &mut turn.session_mut().subscriptions[place].terms;
+    let filter = terms.take().and_then(|terms| terms.filter);
+    *terms = Terms::filtering(Terms::boxed(claims.info, lifetime.expire_at), filter);
     turn.roster.schedule(turn.node, turn.key.index);
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl);
     let result = SubRefreshResult { expires, ttl, ..SubRefreshResult::default() };

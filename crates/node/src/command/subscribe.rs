@@ -10,6 +10,7 @@ use super::enter::{self, Entrance, Tracking, Visibility, Wish};
 use super::lifetime::Lifetime;
 use super::{Begun, Done, Refusal, Step, Then, Turn, named};
 use crate::channel::SubscribeDecision;
+use crate::filter::Filter;
 use crate::limits::InNamespace;
 use crate::options::Namespace;
 use crate::session::Terms;
@@ -17,7 +18,12 @@ use crate::token::{Overrides, SubscriptionClaims, TokenError};
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     check_request(turn, &request)?;
-    let namespace = turn.node.rules().resolve(&request.channel)?;
+    let filter = request.tf.as_ref().map(Filter::new).transpose()?.map(Box::new);
+    let namespace = turn.node.rules().resolve(&request.channel);
+    if filter.is_some() && !namespace.is_ok_and(|namespace| namespace.allow_tags_filter) {
+        return Err(ErrorCode::BAD_REQUEST.into()); // in an unknown namespace, too
+    }
+    let namespace = namespace?;
     turn.limit_in(InNamespace::Subscribe, &request.channel, namespace)?;
     if request.r#type != STREAM {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map and shared poll channels (protocol §27, §28)
@@ -27,7 +33,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     let wish = Wish {
         channel: &request.channel,
         server_side: false,
-        terms: Terms::boxed(permit.info, lifetime.expire_at),
+        terms: Terms::filtering(Terms::boxed(permit.info, lifetime.expire_at), filter),
         tracking: Tracking::of(turn, namespace, permit.overrides, Some(&request)),
         visibility: Visibility::of(turn, namespace, permit.overrides, Some(&request)),
         claim: enter::claim(&request),
@@ -64,9 +70,6 @@ fn check_request(turn: &Turn<'_>, request: &SubscribeRequest) -> Result<(), Refu
     }
     if !matches!(request.delta.as_str(), "" | "fossil") {
         return Err(Disconnect::BAD_REQUEST.into());
-    }
-    if request.tf.is_some() {
-        return Err(ErrorCode::BAD_REQUEST.into()); // no namespace allows filters yet
     }
     Ok(())
 }

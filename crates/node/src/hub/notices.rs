@@ -42,7 +42,8 @@ impl Hub {
         let audience = self.roster.subscribers().audience(index);
         let counters = self.roster.counters();
         counters.broadcasts.add(1);
-        if !is_next || !is_encodable || broadcast.excluded().is_some() {
+        let is_for_all = audience.filtered == 0 && broadcast.excluded().is_none();
+        if !is_next || !is_encodable || !is_for_all {
             return self.broadcast_one_by_one(index, broadcast, (is_next, moment), out);
         }
         counters.deliveries.add(audience.list.len() as u64);
@@ -51,8 +52,8 @@ impl Hub {
         }
     }
 
-    /// The rarer way, for each subscriber by itself: who is excluded gets nothing, and is where the others are; data that is
-    /// not JSON reaches the Protobuf subscribers, the JSON ones are disconnected with 3506 (protocol §3); positioned
+    /// The rarer way, for each subscriber by itself: who is excluded or has a filter that does not match gets nothing, and
+    /// is where the others are; data that is not JSON reaches the Protobuf subscribers, the JSON ones are disconnected with 3506 (protocol §3); positioned
     /// subscribers do not get what they know, and those that missed something before it lose their place (protocol §10).
     fn broadcast_one_by_one(
         &mut self,
@@ -69,12 +70,16 @@ impl Hub {
             let session = self.roster.at(subscriber.connection).expect("subscribers have sessions");
             let key =
                 ConnectionKey { index: subscriber.connection, generation: session.generation };
-            let positioned = session.subscriptions[subscriber.place as usize].positioned;
-            let watch = audience.watch.as_deref().filter(|_| positioned && !is_next);
+            let subscription = &session.subscriptions[subscriber.place as usize];
+            let watch = audience.watch.as_deref().filter(|_| subscription.positioned && !is_next);
+            let tags = &broadcast.publication().tags;
             match watch.map_or(Step::Next, |watch| watch.step(subscriber.connection, position)) {
                 Step::Known => {}
                 Step::Lost => lost.push((key, subscriber.place as usize)),
                 Step::Next if excluded == Some(session.client_id()) => {}
+                Step::Next if subscription.filter().is_some_and(|it| !it.matches(tags)) => {
+                    self.counters().filtered_publications.add(1);
+                }
                 Step::Next if session.encoding == Encoding::Json && !is_json => refused.push(key),
                 Step::Next => {
                     self.counters().deliveries.add(1);

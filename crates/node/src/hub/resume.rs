@@ -58,6 +58,11 @@ impl Hub {
             if broadcast.excluded() == Some(session.client_id()) {
                 continue;
             }
+            let filter = session.subscriptions[place].filter();
+            if filter.is_some_and(|filter| !filter.matches(&broadcast.publication().tags)) {
+                self.counters().filtered_publications.add(1);
+                continue;
+            }
             if session.encoding == Encoding::Json && broadcast.message(Encoding::Json).is_none() {
                 return self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
             }

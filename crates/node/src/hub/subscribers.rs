@@ -32,6 +32,8 @@ pub(crate) struct Audience {
     pub(crate) json: u32,
     /// How many of them want to hear of joins and leaves.
     pub(crate) hearers: u32,
+    /// How many of them have a filter.
+    pub(crate) filtered: u32,
     /// Only while there are positioned ones among them.
     pub(crate) watch: Option<Box<Watch>>,
 }
@@ -104,8 +106,8 @@ impl Subscribers {
 
     fn insert(&mut self, channel: Arc<str>) -> u32 {
         let hash = self.hasher.hash_one(channel.as_ref());
-        let audience =
-            Audience { channel, list: SmallVec::new(), json: 0, hearers: 0, watch: None };
+        let list = SmallVec::new();
+        let audience = Audience { channel, list, json: 0, hearers: 0, filtered: 0, watch: None };
         let index =
             u32::try_from(self.channels.insert(audience)).expect("fewer than 2^32 channels");
         let (channels, hasher) = (&self.channels, &self.hasher);

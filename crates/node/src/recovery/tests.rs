@@ -5,6 +5,7 @@
 
 use super::*;
 use crate::broker::{Epoch, Position};
+use fanwire_protocol::FilterNode;
 
 /// A stream with the top 9, read as the rules ask for.
 fn read(query: Query, oldest: u64) -> Stretch {
@@ -32,7 +33,7 @@ fn check_from(
     expect: Option<&[u64]>,
 ) {
     let claim = Claim { offset, epoch };
-    let recovered = recover(mode, claim, read(query(mode, claim, limit), oldest));
+    let recovered = recover(mode, claim, read(query(mode, claim, limit, false), oldest), None);
     let offsets = recovered.map(|all| all.iter().map(|one| one.offset).collect::<Vec<_>>());
     assert_eq!(offsets.as_deref(), expect, "{mode:?} {claim:?}");
 }
@@ -83,4 +84,54 @@ fn an_empty_cache_recovers_only_who_is_there() {
     check_from(10, cache, (8, "epochone"), 300, None);
     check_from(10, cache, (9, ""), 300, None);
     check_from(10, cache, (0, ""), 300, None);
+}
+
+/// The same stream with a filter that wants only these offsets.
+fn check_filtered(
+    mode: RecoveryMode,
+    (offset, epoch): (u64, &str),
+    limit: usize,
+    wanted: &[u64],
+    expect: Option<&[u64]>,
+) {
+    let claim = Claim { offset, epoch };
+    let mut stretch = read(query(mode, claim, limit, true), 6);
+    for publication in &mut stretch.publications {
+        publication.tags.insert("offset".into(), publication.offset.to_string());
+    }
+    let node = FilterNode {
+        key: "offset".into(),
+        cmp: "in".into(),
+        vals: wanted.iter().map(u64::to_string).collect(),
+        ..FilterNode::default()
+    };
+    let filter = Filter::new(&node).expect("a good filter");
+    let recovered = recover(mode, claim, stretch, Some(&filter));
+    let offsets = recovered.map(|all| all.iter().map(|one| one.offset).collect::<Vec<_>>());
+    assert_eq!(offsets.as_deref(), expect, "{mode:?} {claim:?}");
+}
+
+#[test]
+fn what_a_filter_drops_counts_as_seen() {
+    let stream = RecoveryMode::Stream;
+    check_filtered(stream, (5, "epochone"), 300, &[7, 9], Some(&[7, 9]));
+    check_filtered(stream, (5, "epochone"), 300, &[1], Some(&[]));
+    check_filtered(stream, (9, "epochone"), 300, &[9], Some(&[]));
+    check_filtered(stream, (4, "epochone"), 300, &[7, 9], None);
+    check_filtered(stream, (5, "epochone"), 3, &[7], None);
+    check_filtered(stream, (7, "epochtwo"), 300, &[9], None);
+}
+
+#[test]
+fn a_cache_gives_the_newest_publication_that_matches() {
+    let cache = RecoveryMode::Cache;
+    check_filtered(cache, (0, "_"), 300, &[7, 8], Some(&[8]));
+    check_filtered(cache, (7, "epochone"), 300, &[7, 8], Some(&[8]));
+    check_filtered(cache, (7, "epochtwo"), 300, &[7], Some(&[7]));
+    for offset in [7, 8, 9] {
+        check_filtered(cache, (offset, "epochone"), 300, &[7], Some(&[])); // known
+    }
+    check_filtered(cache, (10, "epochone"), 300, &[7], Some(&[7]));
+    check_filtered(cache, (0, "_"), 300, &[1], Some(&[]));
+    check_filtered(cache, (0, "_"), 2, &[7], Some(&[]));
 }

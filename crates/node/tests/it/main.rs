@@ -10,6 +10,7 @@ mod cluster;
 mod connect;
 mod exclusion;
 mod expiry;
+mod filters;
 mod history;
 mod hostile;
 mod join_leave;

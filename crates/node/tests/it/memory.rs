@@ -254,3 +254,31 @@ fn leaving_somebody_out_allocates_nothing_either() {
 fn where_nobody_speaks_json_the_hub_encodes_nothing() {
     assert_eq!(allocations_per_broadcast("protobuf", 1_000), 0);
 }
+
+#[test]
+fn a_broadcast_to_filtered_subscribers_allocates_nothing() {
+    let filtering = options(|options| options.channel.without_namespace.allow_tags_filter = true);
+    let mut world = World::with_shards(filtering, 1);
+    for index in 0..1_000 {
+        let key = ConnectionKey { index, generation: 1 };
+        let commands = r#"{"id":1,"connect":{}}
+            {"id":2,"subscribe":{"channel":"news","tf":{"key":"n","cmp":"lt","val":"500"}}}"#
+            .replace("500", if index < 400 { "500" } else { "5" });
+        let (hub, mut record) = (&mut world.shards[0].hub, Record::default());
+        hub.open(key, hello("protobuf"), world.now);
+        hub.receive(
+            key,
+            &protobuf(&commands.replace("\n            ", "\n")),
+            world.now,
+            &mut record,
+        );
+    }
+    let tags = [("n".to_owned(), "77".to_owned())].into();
+    let publication = Publication { data: "{}".into(), tags, ..Publication::default() };
+    let published = world.node.publish("news", publication, PublishOptions::default(), world.now);
+    published.wait().expect("published");
+    let letter = world.shards[0].mailbox.take().remove(0);
+    let mut count = Count::default();
+    let allocated = measure(|| world.shards[0].hub.notice(letter, world.now, &mut count));
+    assert_eq!((count.deliveries, allocated.count_total), (400, 0));
+}

@@ -3,6 +3,7 @@
 //! Uses: `world`. Never: anything of the node directly.
 //! Change here: words of the language.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fanwire_node::{ClientId, Hello, Options, PublishOptions};
@@ -24,6 +25,7 @@ impl World {
     /// api > news {"a":1}                the server API publishes
     /// api skips history: news {"a":1}   it publishes without history
     /// api spares ada: news {"a":1}      it publishes to everybody but her
+    /// api tags a=1,b=2: news {"a":1}    it publishes with tags
     /// api removes history: news         it drops what is stored
     /// wait 25s                          time passes (also: 500ms); who is awake answers pings
     /// ada awaits 25s                    time passes until she hears something, at most so much
@@ -60,6 +62,13 @@ impl World {
                 let options = PublishOptions { exclude_client, ..PublishOptions::default() };
                 self.publish_with(channel, data, options);
             }
+            ("api", "tags") => {
+                let (tags, rest) = text.split_once(": ").expect("TAGS: CHANNEL DATA");
+                let (channel, data) = rest.split_once(' ').expect("CHANNEL DATA");
+                let tags = tags.split(',').map(|tag| tag.split_once('=').expect("KEY=VALUE"));
+                let tags = tags.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+                self.publish_tagged(channel, data, tags, PublishOptions::default());
+            }
             ("api", "removes") => {
                 let channel = &text["history: ".len()..];
                 self.node.remove_history(channel, self.now).wait().expect("the API may remove");
@@ -92,7 +101,18 @@ impl World {
     }
 
     fn publish_with(&mut self, channel: &str, data: &str, options: PublishOptions) {
-        let publication = Publication { data: data.to_owned().into(), ..Publication::default() };
+        self.publish_tagged(channel, data, BTreeMap::new(), options);
+    }
+
+    fn publish_tagged(
+        &mut self,
+        channel: &str,
+        data: &str,
+        tags: BTreeMap<String, String>,
+        options: PublishOptions,
+    ) {
+        let data = data.to_owned().into();
+        let publication = Publication { data, tags, ..Publication::default() };
         let published = self.node.publish(channel, publication, options, self.now);
         published.wait().expect("the API may publish");
         self.settle();

@@ -199,6 +199,34 @@ fn a_subscribe_is_answered_when_the_broker_is_and_publications_follow_it() {
 }
 
 #[test]
+fn a_filter_holds_for_what_is_published_while_its_subscription_is_being_made() {
+    let options = with_history(|namespace| {
+        namespace.force_recovery = true;
+        namespace.allow_tags_filter = true;
+    });
+    let mut slow = SlowWorld::with(options, &["ada"]);
+    slow.world.play(
+        r#"ada > {"id":2,"subscribe":{"channel":"news","tf":{"key":"k","cmp":"eq","val":"v"}}}"#,
+    );
+    for (number, tag) in [("1", "v"), ("2", "x"), ("3", "v")] {
+        let tags = [("k".to_owned(), tag.to_owned())].into();
+        let publication = Publication { data: number.into(), tags, ..Publication::default() };
+        let options = PublishOptions::default();
+        slow.world.node.publish("news", publication, options, slow.world.now).then(drop);
+        slow.world.settle();
+    }
+    slow.answer_all();
+    slow.publish("news", "4");
+    slow.world.play(
+        r#"
+        ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","positioned":true}}
+        ada < {"push":{"channel":"news","pub":{"data":1,"offset":1,"tags":{"k":"v"},"epoch":"E1"}}}
+        ada < {"push":{"channel":"news","pub":{"data":3,"offset":3,"tags":{"k":"v"}}}}
+    "#,
+    );
+}
+
+#[test]
 fn what_a_client_says_meanwhile_waits_in_order() {
     let mut slow = SlowWorld::with(tracked(), &["ada"]);
     slow.world.play(

@@ -195,7 +195,7 @@ http_server: {tls: {enabled: true, cert_pem: server.crt}}
 admin: {enabled: false, password: secret}
 sse: {enabled: true}
 channel:
-  without_namespace: {allow_tags_filter: true}
+  without_namespace: {sub_refresh_proxy_enabled: true}
   namespaces:
     - {name: chat, delta_publish: true}
     - {name: asked, subscribe_proxy_enabled: true}
@@ -212,8 +212,8 @@ channel:
              yet and cannot be left out. Asks the backend at subscribe; its decision would be skipped.",
             "warning: fanwire.yaml: engine.redis is not supported yet. Settings of the Redis engine.",
             "warning: fanwire.yaml: sse.enabled is not supported yet. Server-Sent Events transport.",
-            "warning: fanwire.yaml: channel.without_namespace.allow_tags_filter is not supported yet. \
-             Filters of subscribers on tags.",
+            "warning: fanwire.yaml: channel.without_namespace.sub_refresh_proxy_enabled is not \
+             supported yet. Asks the backend before a subscription expires.",
             "warning: fanwire.yaml: channel.namespaces[chat].delta_publish is not supported yet. \
              Delta compression of every publication.",
             "note: fanwire.yaml: http_server.tls.cert_pem is not supported yet. Certificate of the server.",

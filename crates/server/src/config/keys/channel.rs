@@ -87,6 +87,8 @@ rows! { NAMESPACE: Namespace;
         "History: how long they are kept after the newest one, in whole seconds; set together with history_size.";
     "history_meta_ttl", LIFETIME, "0s" => [history_meta_ttl],
         "How long offset and epoch are kept after the channel was last published to or read; 0s as channel.history_meta_ttl.";
+    "allow_tags_filter", SWITCH, "false" => [allow_tags_filter],
+        "Subscribers may choose publications by their tags, with a filter in the subscribe command.";
     "allow_user_limited_channels", SWITCH, "false" => [allow_user_limited_channels],
         "Names such as `dialog#42,43` are only for the users they list.";
     "channel_regex", TEXT, "" => [channel_regex],
