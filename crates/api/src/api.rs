@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use fanwire_node::Node;
 
-use crate::{ApiError, ApiOptions, Command, Counters, Method, Outcome};
+use crate::{ApiError, ApiOptions, Counters, Method};
 
 /// The methods of the server API over one node. Cheap to call from many threads at once.
 pub struct Api {
@@ -23,32 +23,6 @@ impl Api {
     /// An API over `node`.
     pub fn new(node: Arc<Node>, options: ApiOptions) -> Self {
         Self { node, options, counters: Counters::default(), closing: AtomicBool::new(false) }
-    }
-
-    /// Runs one command, whichever it is.
-    ///
-    /// # Errors
-    /// The error of the method; 108 for a method that is not built yet.
-    pub async fn run(&self, command: Command) -> Result<Outcome, ApiError> {
-        match command {
-            Command::Publish(request) => self.publish(request).await.map(Outcome::Publish),
-            Command::Broadcast(request) => self.broadcast(request).await.map(Outcome::Broadcast),
-            Command::Unsubscribe(request) => self.unsubscribe(request).map(Outcome::Unsubscribe),
-            Command::Disconnect(request) => self.disconnect(request).map(Outcome::Disconnect),
-            Command::Presence(request) => self.presence(request).await.map(Outcome::Presence),
-            Command::PresenceStats(request) => {
-                self.presence_stats(request).await.map(Outcome::PresenceStats)
-            }
-            Command::History(request) => self.history(request).await.map(Outcome::History),
-            Command::HistoryRemove(request) => {
-                self.history_remove(request).await.map(Outcome::HistoryRemove)
-            }
-            Command::Info(request) => self.info(request).map(Outcome::Info),
-            Command::Rpc(request) => self.rpc(request).map(Outcome::Rpc),
-            Command::Channels(request) => self.channels(request).await.map(Outcome::Channels),
-            Command::Batch(request) => Ok(Outcome::Batch(Box::pin(self.batch(request)).await)),
-            Command::Unavailable(method) => self.measure(method, |_| Err(ApiError::NOT_AVAILABLE)),
-        }
     }
 
     /// How often each method was called, how often it failed and how long it took.

@@ -15,13 +15,16 @@ mod options;
 pub use api::Api;
 pub use counters::{Counters, LATENCY_BOUNDS_US, MethodCounts, RefusalCounts};
 pub use error::ApiError;
-pub use method::batch::{BatchReply, BatchRequest, Reply};
-pub use method::broadcast::{BroadcastRequest, BroadcastResult, PublishResponse};
+pub use method::batch::{BATCH_COMMANDS_MAX, BatchReply, BatchRequest, Reply};
+pub use method::broadcast::{
+    BROADCAST_CHANNELS_MAX, BroadcastRequest, BroadcastResult, PublishResponse,
+};
 pub use method::channels::{ChannelSummary, ChannelsRequest, ChannelsResult};
 pub use method::disconnect::{DisconnectReason, DisconnectRequest, DisconnectResult};
 pub use method::history::{Client, HistoryRequest, HistoryResult, Since, StoredPublication};
 pub use method::history_remove::{HistoryRemoveRequest, HistoryRemoveResult};
 pub use method::info::{InfoRequest, InfoResult, NodeInfo};
+pub use method::other_kind::OtherKindRequest;
 pub use method::presence::{PresenceRequest, PresenceResult};
 pub use method::presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 pub use method::publish::{PublishRequest, PublishResult};

@@ -1,7 +1,7 @@
 //! The table of API methods, and the commands and outcomes that travel between faces and methods.
 //! In: a method and its JSON parameters. Out: a `Command` for `Api::run`, and an `Outcome` that serialises.
 //! Knows JSON through serde only; never HTTP.
-//! A method is one row here, one variant each of `Command` and `Outcome`, and one file `method/NAME.rs`.
+//! A method is one row of the table below and one file `method/NAME.rs`.
 
 pub(crate) mod batch;
 pub(crate) mod broadcast;
@@ -10,6 +10,7 @@ pub(crate) mod disconnect;
 pub(crate) mod history;
 pub(crate) mod history_remove;
 pub(crate) mod info;
+pub(crate) mod other_kind;
 pub(crate) mod presence;
 pub(crate) mod presence_stats;
 pub(crate) mod publish;
@@ -17,9 +18,10 @@ pub(crate) mod rpc;
 pub(crate) mod unsubscribe;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::json::Object;
+use crate::{Api, ApiError};
 use batch::{BatchReply, BatchRequest};
 use broadcast::{BroadcastRequest, BroadcastResult};
 use channels::{ChannelsRequest, ChannelsResult};
@@ -27,36 +29,121 @@ use disconnect::{DisconnectRequest, DisconnectResult};
 use history::{HistoryRequest, HistoryResult};
 use history_remove::{HistoryRemoveRequest, HistoryRemoveResult};
 use info::{InfoRequest, InfoResult};
+use other_kind::OtherKindRequest;
 use presence::{PresenceRequest, PresenceResult};
 use presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 use publish::{PublishRequest, PublishResult};
 use rpc::{RpcRequest, RpcResult};
 use unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
 
-/// A method of the server API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
-    Publish,
-    Broadcast,
-    Subscribe,
-    Unsubscribe,
-    Disconnect,
-    Presence,
-    PresenceStats,
-    History,
-    HistoryRemove,
-    Info,
-    Rpc,
-    Refresh,
-    Channels,
-    Batch,
-    MapPublish,
-    MapRemove,
-    MapReadState,
-    MapReadStream,
-    MapStats,
-    MapClear,
-    SharedPollPublish,
+/// Makes the enums and their dispatch out of one row per method: its variant and file, request and result, name, and
+/// number on the legacy path. Rows under `other_kind` are methods of channels of a kind that is not built, those under
+/// `not_built` are skipped whatever they carry.
+macro_rules! methods {
+    (
+        built { $($method:ident = $run:ident($request:ty) -> $result:ty, $legacy:expr;)* }
+        other_kind { $($other:ident = $other_name:ident, $other_legacy:expr;)* }
+        not_built { $($absent:ident = $absent_name:ident, $absent_legacy:expr;)* }
+    ) => {
+        /// A method of the server API.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Method {
+            $($method,)* $($other,)* $($absent,)*
+        }
+
+        const TABLE: &[Row] = &[
+            $(row(Method::$method, stringify!($run), $legacy),)*
+            $(row(Method::$other, stringify!($other_name), $other_legacy),)*
+            $(row(Method::$absent, stringify!($absent_name), $absent_legacy),)*
+        ];
+
+        /// A decoded call.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Command {
+            $($method($request),)*
+            /// A method of map or shared poll channels, which no namespace here is of.
+            OtherKind(Method, OtherKindRequest),
+            /// A known method that is not built yet; its parameters are skipped.
+            Unavailable(Method),
+        }
+
+        /// What a call returns; serialised inside a batch as `{"method":{…}}`.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Outcome {
+            $($method($result),)*
+        }
+
+        impl Outcome {
+            /// Serialises the result without the name of its method.
+            pub(crate) fn serialize_bare<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$method(result) => result.serialize(to),)*
+                }
+            }
+        }
+
+        /// Decodes the parameters of a method; JSON null gives `None`.
+        impl<'de> DeserializeSeed<'de> for Method {
+            type Value = Option<Command>;
+
+            fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<Command>, D::Error> {
+                match self {
+                    $(Self::$method => parameters(from, Command::$method),)*
+                    $(Self::$other => parameters(from, |request| Command::OtherKind(self, request)),)*
+                    $(Self::$absent)|* => {
+                        Ok(Option::<IgnoredAny>::deserialize(from)?.map(|_| Command::Unavailable(self)))
+                    }
+                }
+            }
+        }
+
+        impl Api {
+            /// Runs one command, whichever it is.
+            ///
+            /// # Errors
+            /// The error of the method; 108 for a method that is not built yet.
+            pub async fn run(&self, command: Command) -> Result<Outcome, ApiError> {
+                match command {
+                    $(Command::$method(request) => self.$run(request).await.map(Outcome::$method),)*
+                    Command::OtherKind(method, request) => match self.other_kind(method, request)? {},
+                    Command::Unavailable(method) => {
+                        self.measure(method, |_| Err(ApiError::NOT_AVAILABLE))
+                    }
+                }
+            }
+        }
+    };
+}
+
+methods! {
+    built {
+        Publish = publish(PublishRequest) -> PublishResult, Some(0);
+        Broadcast = broadcast(BroadcastRequest) -> BroadcastResult, Some(1);
+        Unsubscribe = unsubscribe(UnsubscribeRequest) -> UnsubscribeResult, Some(2);
+        Disconnect = disconnect(DisconnectRequest) -> DisconnectResult, Some(3);
+        Presence = presence(PresenceRequest) -> PresenceResult, Some(4);
+        PresenceStats = presence_stats(PresenceStatsRequest) -> PresenceStatsResult, Some(5);
+        History = history(HistoryRequest) -> HistoryResult, Some(6);
+        HistoryRemove = history_remove(HistoryRemoveRequest) -> HistoryRemoveResult, Some(7);
+        Channels = channels(ChannelsRequest) -> ChannelsResult, Some(8);
+        Info = info(InfoRequest) -> InfoResult, Some(9);
+        Rpc = rpc(RpcRequest) -> RpcResult, Some(10);
+        Batch = batch(BatchRequest) -> BatchReply, None;
+    }
+    other_kind {
+        MapPublish = map_publish, Some(33);
+        MapRemove = map_remove, Some(34);
+        MapReadState = map_read_state, Some(35);
+        MapReadStream = map_read_stream, Some(36);
+        MapStats = map_stats, Some(37);
+        MapClear = map_clear, Some(38);
+        SharedPollPublish = shared_poll_publish, Some(39);
+    }
+    not_built {
+        Subscribe = subscribe, Some(11);
+        Refresh = refresh, Some(12);
+    }
 }
 
 impl Method {
@@ -99,69 +186,9 @@ impl Method {
     }
 }
 
-/// A decoded call.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    Publish(PublishRequest),
-    Broadcast(BroadcastRequest),
-    Unsubscribe(UnsubscribeRequest),
-    Disconnect(DisconnectRequest),
-    Presence(PresenceRequest),
-    PresenceStats(PresenceStatsRequest),
-    History(HistoryRequest),
-    HistoryRemove(HistoryRemoveRequest),
-    Info(InfoRequest),
-    Rpc(RpcRequest),
-    Channels(ChannelsRequest),
-    Batch(BatchRequest),
-    /// A known method that is not built yet; its parameters are skipped.
-    Unavailable(Method),
-}
-
-/// What a call returns; serialised inside a batch as `{"method":{…}}`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    Publish(PublishResult),
-    Broadcast(BroadcastResult),
-    Unsubscribe(UnsubscribeResult),
-    Disconnect(DisconnectResult),
-    Presence(PresenceResult),
-    PresenceStats(PresenceStatsResult),
-    History(HistoryResult),
-    HistoryRemove(HistoryRemoveResult),
-    Info(InfoResult),
-    Rpc(RpcResult),
-    Channels(ChannelsResult),
-    Batch(BatchReply),
-}
-
-/// Decodes the parameters of a method; JSON null gives `None`.
-impl<'de> DeserializeSeed<'de> for Method {
-    type Value = Option<Command>;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<Command>, D::Error> {
-        match self {
-            Self::Publish => parameters(from, Command::Publish),
-            Self::Broadcast => parameters(from, Command::Broadcast),
-            Self::Unsubscribe => parameters(from, Command::Unsubscribe),
-            Self::Disconnect => parameters(from, Command::Disconnect),
-            Self::Presence => parameters(from, Command::Presence),
-            Self::PresenceStats => parameters(from, Command::PresenceStats),
-            Self::History => parameters(from, Command::History),
-            Self::HistoryRemove => parameters(from, Command::HistoryRemove),
-            Self::Info => parameters(from, Command::Info),
-            Self::Rpc => parameters(from, Command::Rpc),
-            Self::Channels => parameters(from, Command::Channels),
-            Self::Batch => parameters(from, Command::Batch),
-            _ => Ok(Option::<IgnoredAny>::deserialize(from)?.map(|_| Command::Unavailable(self))),
-        }
-    }
-}
-
 fn parameters<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     from: D,
-    command: fn(T) -> Command,
+    command: impl FnOnce(T) -> Command,
 ) -> Result<Option<Command>, D::Error> {
     Ok(Option::<Object<T>>::deserialize(from)?.map(|object| command(object.0)))
 }
@@ -175,27 +202,3 @@ struct Row {
 const fn row(method: Method, name: &'static str, legacy_number: Option<u64>) -> Row {
     Row { method, name, legacy_number }
 }
-
-const TABLE: [Row; 21] = [
-    row(Method::Publish, "publish", Some(0)),
-    row(Method::Broadcast, "broadcast", Some(1)),
-    row(Method::Subscribe, "subscribe", Some(11)),
-    row(Method::Unsubscribe, "unsubscribe", Some(2)),
-    row(Method::Disconnect, "disconnect", Some(3)),
-    row(Method::Presence, "presence", Some(4)),
-    row(Method::PresenceStats, "presence_stats", Some(5)),
-    row(Method::History, "history", Some(6)),
-    row(Method::HistoryRemove, "history_remove", Some(7)),
-    row(Method::Info, "info", Some(9)),
-    row(Method::Rpc, "rpc", Some(10)),
-    row(Method::Refresh, "refresh", Some(12)),
-    row(Method::Channels, "channels", Some(8)),
-    row(Method::Batch, "batch", None),
-    row(Method::MapPublish, "map_publish", Some(33)),
-    row(Method::MapRemove, "map_remove", Some(34)),
-    row(Method::MapReadState, "map_read_state", Some(35)),
-    row(Method::MapReadStream, "map_read_stream", Some(36)),
-    row(Method::MapStats, "map_stats", Some(37)),
-    row(Method::MapClear, "map_clear", Some(38)),
-    row(Method::SharedPollPublish, "shared_poll_publish", Some(39)),
-];

@@ -8,8 +8,8 @@ use std::hint::black_box;
 use axum::extract::rejection::StringRejection;
 use axum::extract::{FromRequest as _, Query, Request};
 use axum::response::{IntoResponse, Response};
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, StatusCode, Uri};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use serde::Deserialize;
 
 use crate::Api;
@@ -25,7 +25,8 @@ pub(super) enum Refusal {
     Malformed,
 }
 
-/// Checks the key and reads the body, in this order, so that strangers cost no memory. JSON is UTF-8 (RFC 8259 §8.1),
+/// Checks the key and reads the body, in this order, so that strangers cost no memory. A body that says that it is too long
+/// is not waited for. JSON is UTF-8 (RFC 8259 §8.1),
 /// also in the parts of a body that nobody reads.
 pub(super) async fn receive(api: &Api, request: Request) -> Result<String, Refusal> {
     if api.is_closing() {
@@ -33,6 +34,9 @@ pub(super) async fn receive(api: &Api, request: Request) -> Result<String, Refus
     }
     if !api.options.insecure && !is_authorized(&api.options.key, request.headers(), request.uri()) {
         return Err(Refusal::Unauthorized);
+    }
+    if announced_bytes(request.headers()) > api.options.body_bytes_max as u64 {
+        return Err(Refusal::TooLarge);
     }
     String::from_request(request, &()).await.map_err(|rejection| refusal_of(&rejection))
 }
@@ -76,7 +80,12 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let status = self.status();
         let text = status.canonical_reason().expect("every status above has a name");
-        (status, text).into_response()
+        let mut response = (status, text).into_response();
+        if self == Self::TooLarge {
+            // The rest of the body is not read, so no further request can come on this connection (RFC 9110 §15.5.14).
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
     }
 }
 
@@ -86,6 +95,11 @@ fn refusal_of(rejection: &StringRejection) -> Refusal {
         _ if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Refusal::TooLarge,
         _ => Refusal::Unreadable,
     }
+}
+
+/// `Content-Length`; 0 when the body comes in chunks, which are counted as they come.
+fn announced_bytes(headers: &HeaderMap) -> u64 {
+    text(headers, CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok()).unwrap_or(0)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

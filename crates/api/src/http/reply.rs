@@ -36,20 +36,7 @@ pub(super) struct Bare<'a>(pub &'a Outcome);
 
 impl Serialize for Bare<'_> {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Outcome::Publish(result) => result.serialize(to),
-            Outcome::Broadcast(result) => result.serialize(to),
-            Outcome::Unsubscribe(result) => result.serialize(to),
-            Outcome::Disconnect(result) => result.serialize(to),
-            Outcome::Presence(result) => result.serialize(to),
-            Outcome::PresenceStats(result) => result.serialize(to),
-            Outcome::History(result) => result.serialize(to),
-            Outcome::HistoryRemove(result) => result.serialize(to),
-            Outcome::Info(result) => result.serialize(to),
-            Outcome::Rpc(result) => result.serialize(to),
-            Outcome::Channels(result) => result.serialize(to),
-            Outcome::Batch(result) => result.serialize(to),
-        }
+        self.0.serialize_bare(to)
     }
 }
 

@@ -5,14 +5,22 @@
 
 use std::fmt;
 
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt as _};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::{Command, Method, Outcome};
-use crate::json::or_default;
+use crate::json::{or_default, up_to};
 use crate::{Api, ApiError};
 
-/// Commands to run.
+/// Most commands of one batch; a longer one is refused whole.
+pub const BATCH_COMMANDS_MAX: usize = 10_000;
+
+/// Most commands of a parallel batch that are under way at once.
+const PARALLEL_MAX: usize = 1024;
+
+/// Commands to run, at most [`BATCH_COMMANDS_MAX`].
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct BatchRequest {
@@ -20,8 +28,7 @@ pub struct BatchRequest {
     /// methods in one object, 104 for a method that does not exist.
     #[serde(deserialize_with = "items")]
     pub commands: Vec<Result<Command, ApiError>>,
-    /// Leaves the order of execution to the server. With the memory broker nothing ever waits, so commands run one
-    /// after another here as well.
+    /// Leaves the order of execution to the server: it begins up to 1024 commands before it awaits the first answer.
     #[serde(deserialize_with = "or_default")]
     pub parallel: bool,
 }
@@ -43,33 +50,38 @@ pub enum Reply {
 
 impl Api {
     /// Runs several commands; each has its own result or error.
-    pub async fn batch(&self, request: BatchRequest) -> BatchReply {
-        let replied = self.measure_later(Method::Batch, async |_| {
-            let mut replies = Vec::with_capacity(request.commands.len());
-            for command in request.commands {
-                replies.push(match self.run_item(command).await {
-                    Ok(outcome) => Reply::Outcome(outcome),
-                    Err(error) => Reply::Error { error },
-                });
+    ///
+    /// # Errors
+    /// 107 for more than [`BATCH_COMMANDS_MAX`] commands, none of which is run.
+    pub async fn batch(&self, request: BatchRequest) -> Result<BatchReply, ApiError> {
+        self.measure_later(Method::Batch, async |_| {
+            if request.commands.len() > BATCH_COMMANDS_MAX {
+                return Err(ApiError::BAD_REQUEST);
             }
-            Ok(BatchReply { replies })
-        });
-        replied.await.expect("a batch itself has nothing that fails")
+            let at_once = if request.parallel { PARALLEL_MAX } else { 1 };
+            let replies = stream::iter(request.commands).map(|command| self.reply(command));
+            Ok(BatchReply { replies: replies.buffered(at_once).collect().await })
+        })
+        .await
     }
 
     /// A batch within a batch is no command: 104.
-    async fn run_item(&self, command: Result<Command, ApiError>) -> Result<Outcome, ApiError> {
-        match command? {
-            Command::Batch(_) => Err(ApiError::NOT_FOUND),
-            command => self.run(command).await,
-        }
+    fn reply(&self, command: Result<Command, ApiError>) -> BoxFuture<'_, Reply> {
+        Box::pin(async move {
+            let outcome = match command {
+                Ok(Command::Batch(_)) => Err(ApiError::NOT_FOUND),
+                Ok(command) => self.run(command).await,
+                Err(error) => Err(error),
+            };
+            outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome)
+        })
     }
 }
 
 fn items<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Result<Command, ApiError>>, D::Error> {
-    let items: Vec<Option<Item>> = or_default(deserializer)?;
+    let items: Vec<Option<Item>> = up_to::<BATCH_COMMANDS_MAX, _, _>(deserializer)?;
     let command = |item: Option<Item>| item.map_or(Err(ApiError::BAD_REQUEST), |item| item.0);
     Ok(items.into_iter().map(command).collect())
 }

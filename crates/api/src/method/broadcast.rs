@@ -12,15 +12,18 @@ use fanwire_node::{Answer, Position, PublishOptions};
 use serde::{Deserialize, Serialize};
 
 use super::publish::{PublishResult, client_id};
-use crate::json::{or_default, payload, raw};
+use crate::json::{or_default, payload, raw, up_to};
 use crate::{Api, ApiError, Method};
+
+/// Most channels of one broadcast; a longer list is refused whole.
+pub const BROADCAST_CHANNELS_MAX: usize = 100_000;
 
 /// What to publish, in which channels and how; every field but `channels` is that of publish.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct BroadcastRequest {
-    /// Required and not empty.
-    #[serde(deserialize_with = "or_default")]
+    /// Required: 1 to 100,000 of them.
+    #[serde(deserialize_with = "up_to::<BROADCAST_CHANNELS_MAX, _, _>")]
     pub channels: Vec<String>,
     #[serde(deserialize_with = "raw")]
     pub data: Bytes,
@@ -63,10 +66,10 @@ impl Api {
     /// Publishes the same data to all subscribers of every channel of a list.
     ///
     /// # Errors
-    /// 107 without channels, with invalid base64 or an `exclude_client` that is no client id. What is wrong with one channel is told in its response only.
+    /// 107 without channels or with more than [`BROADCAST_CHANNELS_MAX`], with invalid base64 or an `exclude_client` that is no client id. What is wrong with one channel is told in its response only.
     pub async fn broadcast(&self, request: BroadcastRequest) -> Result<BroadcastResult, ApiError> {
         self.measure_later(Method::Broadcast, async |now| {
-            if request.channels.is_empty() {
+            if !(1..=BROADCAST_CHANNELS_MAX).contains(&request.channels.len()) {
                 return Err(ApiError::BAD_REQUEST);
             }
             let publication = Publication {

@@ -53,7 +53,10 @@ impl Api {
     ///
     /// # Errors
     /// 107 for a code that a close frame cannot carry.
-    pub fn disconnect(&self, request: DisconnectRequest) -> Result<DisconnectResult, ApiError> {
+    pub async fn disconnect(
+        &self,
+        request: DisconnectRequest,
+    ) -> Result<DisconnectResult, ApiError> {
         self.measure(Method::Disconnect, |_| {
             let disconnect = disconnect_of(request.disconnect)?;
             let target = Target {

@@ -46,7 +46,7 @@ impl Api {
     ///
     /// # Errors
     /// None.
-    pub fn info(&self, _: InfoRequest) -> Result<InfoResult, ApiError> {
+    pub async fn info(&self, _: InfoRequest) -> Result<InfoResult, ApiError> {
         self.measure(Method::Info, |now| {
             let nodes = self.node.nodes(now).into_iter().map(NodeInfo::from).collect();
             Ok(InfoResult { nodes })

@@ -30,7 +30,7 @@ impl Api {
     ///
     /// # Errors
     /// 107 without a method, 104 for any other: no functions are registered.
-    pub fn rpc(&self, request: RpcRequest) -> Result<RpcResult, ApiError> {
+    pub async fn rpc(&self, request: RpcRequest) -> Result<RpcResult, ApiError> {
         self.measure(Method::Rpc, |_| match request.method.is_empty() {
             true => Err(ApiError::BAD_REQUEST),
             false => Err(ApiError::NOT_FOUND),

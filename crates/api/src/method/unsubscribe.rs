@@ -36,7 +36,10 @@ impl Api {
     ///
     /// # Errors
     /// 102 for an unknown namespace, when a channel is given.
-    pub fn unsubscribe(&self, request: UnsubscribeRequest) -> Result<UnsubscribeResult, ApiError> {
+    pub async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequest,
+    ) -> Result<UnsubscribeResult, ApiError> {
         self.measure(Method::Unsubscribe, |_| {
             let target = Target {
                 user: request.user,

@@ -51,9 +51,44 @@ async fn an_item_that_fails_leaves_the_others_alone() {
     ];
     let good = r#"{"publish":{"channel":"a","data":1}}"#;
     for (item, reply) in rows {
-        let body = format!(r#"{{"commands":[{good},{item},{good}]}}"#);
         let expect = format!(r#"{{"replies":[{{"publish":{{}}}},{reply},{{"publish":{{}}}}]}}"#);
-        check(&body, &expect).await;
+        for rest in ["", r#","parallel":false"#, r#","parallel":true"#] {
+            check(&format!(r#"{{"commands":[{good},{item},{good}]{rest}}}"#), &expect).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_command_of_a_batch_with_mixed_failures_is_run_once() {
+    for parallel in [false, true] {
+        let mut room = Room::new();
+        room.subscriber(0, "42", &["a", "chat:b"]);
+        let body = format!(
+            concat!(
+                r#"{{"parallel":{},"commands":[{{"publish":{{"channel":"a","data":1}}}},null,"#,
+                r#"{{"publish":{{"channel":"nowhere:a","data":2}}}},{{"publish":{{"channel":"a","b64data":"!"}}}},"#,
+                r#"{{"broadcast":{{"channels":["chat:b","","a"],"data":3}}}},{{"update_user_status":{{}}}},"#,
+                r#"{{"history":{{"channel":"a"}}}},{{"publish":{{"channel":"chat:b","data":4}}}}]}}"#,
+            ),
+            parallel
+        );
+        let expect = concat!(
+            r#"{"replies":[{"publish":{}},{"error":{"code":107,"message":"bad request"}},"#,
+            r#"{"error":{"code":102,"message":"unknown channel"}},"#,
+            r#"{"error":{"code":107,"message":"bad request"}},"#,
+            r#"{"broadcast":{"responses":[{"result":{}},"#,
+            r#"{"error":{"code":107,"message":"bad request"}},{"result":{}}]}},"#,
+            r#"{"error":{"code":104,"message":"not found"}},"#,
+            r#"{"error":{"code":108,"message":"not available"}},{"publish":{}}]}"#,
+        );
+        assert_eq!(room.post("/api/batch", body).await, ok(expect), "parallel {parallel}");
+        let push = |channel: &str, data: u32| {
+            format!(r#"{{"push":{{"channel":"{channel}","pub":{{"data":{data}}}}}}}"#)
+        };
+        // In parallel only the order within a channel that one command publishes to is promised.
+        let mut heard = room.heard_by(0);
+        heard.sort();
+        assert_eq!(heard, [push("a", 1), push("a", 3), push("chat:b", 3), push("chat:b", 4)]);
     }
 }
 

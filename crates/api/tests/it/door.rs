@@ -3,10 +3,30 @@
 //! Uses the test bench only.
 //! What happens behind the door is in `replies`.
 
-use axum::body::Body;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
 use fanwire_api::{ApiOptions, RefusalCounts};
+use hyper::body::Frame;
 
 use crate::room::{Room, ok, plain, request};
+
+/// A body whose bytes are still under way, for ever.
+struct NeverComes;
+
+impl HttpBody for NeverComes {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+}
 
 const CHANNELS: &str = r#"{"result":{"channels":{}}}"#;
 
@@ -117,6 +137,23 @@ async fn bodies_over_the_limit_get_413_and_those_at_the_limit_pass() {
     assert_eq!(room.post("/api/publish", text(1001)).await, plain(413, "Payload Too Large"));
     assert_eq!(room.post("/api", text(1_000_000)).await, plain(413, "Payload Too Large"));
     assert_eq!(room.api.counters().refusals().too_large, 2);
+}
+
+#[tokio::test]
+async fn a_body_that_says_it_is_too_long_gets_413_without_being_waited_for() {
+    let options = ApiOptions { insecure: true, body_bytes_max: 1000, ..ApiOptions::default() };
+    let room = Room::with(options);
+    let announce = |length: &str| {
+        let request = request("/api/publish").header("Content-Length", length);
+        request.body(Body::new(NeverComes)).expect("valid")
+    };
+    for length in ["1001", "17179869184", "18446744073709551615"] {
+        let answer = room.send(announce(length)).await;
+        assert_eq!(answer, plain(413, "Payload Too Large"), "{length}");
+    }
+    assert_eq!(room.api.counters().refusals().too_large, 3);
+    let strangers = Room::new().send(announce("1001")).await;
+    assert_eq!(strangers, plain(401, "Unauthorized"));
 }
 
 #[tokio::test]

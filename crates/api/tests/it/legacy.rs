@@ -13,6 +13,7 @@ async fn check(body: &str, expect: &str) {
 async fn methods_are_named_in_any_case_or_numbered() {
     let empty = r#"{"result":{}}"#;
     let not_available = r#"{"error":{"code":108,"message":"not available"}}"#;
+    let bad_request = r#"{"error":{"code":107,"message":"bad request"}}"#;
     let not_found = r#"{"error":{"code":104,"message":"not found"}}"#;
     let rows = [
         (r#"{"method":"publish","params":{"channel":"a","data":{}}}"#, empty),
@@ -22,7 +23,8 @@ async fn methods_are_named_in_any_case_or_numbered() {
         (r#"{"method":"channels"}"#, r#"{"result":{"channels":{}}}"#),
         (r#"{"method":8,"params":{}}"#, r#"{"result":{"channels":{}}}"#),
         (r#"{"method":"presence","params":{"channel":"a"}}"#, not_available),
-        (r#"{"method":39,"params":{}}"#, not_available),
+        (r#"{"method":11,"params":{}}"#, not_available),
+        (r#"{"method":39,"params":{"channel":"a"}}"#, bad_request),
         (r#"{"method":"batch","params":{"commands":[]}}"#, not_found),
         (r#"{"method":"block_user","params":{}}"#, not_found),
         (r#"{"method":99}"#, not_found),

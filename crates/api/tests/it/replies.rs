@@ -3,7 +3,9 @@
 //! Uses the test bench only.
 //! Replies that depend on subscribers are in `steering`, what subscribers receive in `delivery`.
 
-use crate::room::{Answer, Room, json, ok};
+use fanwire_api::{BATCH_COMMANDS_MAX, BROADCAST_CHANNELS_MAX};
+
+use crate::room::{Answer, Room, json, ok, plain};
 
 async fn check(path: &str, body: &str, expect: Answer) {
     let answer = Room::new().post(path, body.to_owned()).await;
@@ -125,19 +127,8 @@ async fn rpc_knows_no_function() {
 
 #[tokio::test]
 async fn methods_that_are_not_built_yet_answer_108_in_the_mode_of_the_request() {
-    let names = [
-        "subscribe",
-        "refresh",
-        "map_publish",
-        "map_remove",
-        "map_read_state",
-        "map_read_stream",
-        "map_stats",
-        "map_clear",
-        "shared_poll_publish",
-    ];
     let room = Room::new();
-    for name in names {
+    for name in ["subscribe", "refresh"] {
         let path = format!("/api/{name}");
         check(&path, r#"{"channel":"a","limit":5}"#, ok(NOT_AVAILABLE)).await;
         let request = crate::room::request(&path)
@@ -147,5 +138,47 @@ async fn methods_that_are_not_built_yet_answer_108_in_the_mode_of_the_request() 
             .expect("valid");
         let expect = json(400, r#"{"code":108,"message":"not available"}"#);
         assert_eq!(room.send(request).await, expect, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn methods_of_other_kinds_of_channels_refuse_streams() {
+    let names = [
+        "map_publish",
+        "map_remove",
+        "map_read_state",
+        "map_read_stream",
+        "map_stats",
+        "map_clear",
+        "shared_poll_publish",
+    ];
+    for name in names {
+        let path = format!("/api/{name}");
+        check(&path, r#"{"channel":"a","key":"k","data":{}}"#, ok(BAD_REQUEST)).await;
+        check(&path, r#"{"channel":"chat:a"}"#, ok(BAD_REQUEST)).await;
+        check(&path, "{}", ok(BAD_REQUEST)).await;
+        check(&path, r#"{"channel":"nowhere:a"}"#, ok(UNKNOWN_CHANNEL)).await;
+        check(&path, r#"{"channel":1}"#, plain(400, "Bad Request")).await;
+        let batch = format!(r#"{{"commands":[{{"{name}":{{"channel":"nowhere:a"}}}}]}}"#);
+        check("/api/batch", &batch, ok(&format!(r#"{{"replies":[{UNKNOWN_CHANNEL}]}}"#))).await;
+    }
+}
+
+#[tokio::test]
+async fn lists_at_their_limit_pass_and_longer_ones_are_refused_whole() {
+    let rows = [
+        ("broadcast", r#"{"data":1,"channels":["#, r#""a""#, BROADCAST_CHANNELS_MAX),
+        ("batch", r#"{"commands":["#, "null", BATCH_COMMANDS_MAX),
+    ];
+    for (method, head, item, max) in rows {
+        let mut room = Room::new();
+        room.subscriber(0, "42", &["a"]);
+        let body = |items: usize| format!("{head}{}]}}", vec![item; items].join(","));
+        let path = format!("/api/{method}");
+        assert_eq!(room.post(&path, body(max + 1)).await, ok(BAD_REQUEST), "{method}");
+        assert_eq!(room.post(&path, body(3 * max)).await, ok(BAD_REQUEST), "{method}");
+        assert!(room.heard_by(0).is_empty(), "{method}");
+        let most = room.post(&path, body(max)).await;
+        assert!(most.status == 200 && most.body.len() > 10 * max, "{method}");
     }
 }

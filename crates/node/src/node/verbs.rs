@@ -152,6 +152,14 @@ impl Node {
         self.door.tell_all(&Notice::Unsubscribe { target, channel, code });
     }
 
+    /// Whether a channel of that name can be, for methods that then refuse its kind.
+    ///
+    /// # Errors
+    /// 102 for an unknown namespace, 107 for a name that its rules refuse.
+    pub fn check_channel(&self, channel: &str) -> Result<(), ErrorCode> {
+        self.channels.resolve(channel).map(drop)
+    }
+
     /// The channels that match a glob (`*`, `?`, `[a-z]`, `[!a]`, `{a,b}`; "" = all), each with its subscribers on all nodes.
     /// A node that does not answer within 10 s is left out.
     ///

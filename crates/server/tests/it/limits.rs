@@ -57,3 +57,22 @@ async fn fragments_above_the_limit_fail() {
     }
     assert!(matches!(client.closed().await.0, 1008 | 1009));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_request_that_announces_too_much_gets_413_and_the_connection_ends() {
+    let server = start(|config| config.http_api.api.body_bytes_max = 1000).await;
+    let address = server.address();
+    for (length, body) in [(1001_u64, ""), (1 << 40, "{\"channel\":\"a\",")] {
+        let head = format!(
+            "POST /api/publish HTTP/1.1\r\nHost: {address}\r\nX-API-Key: key\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        let client = Client::request(address, &head).await;
+        assert!(client.response.starts_with("HTTP/1.1 413 "), "{}", client.response);
+        assert!(
+            client.response.to_lowercase().contains("connection: close"),
+            "{}",
+            client.response
+        );
+    }
+    server.shutdown().await;
+}
