@@ -6,10 +6,11 @@
 use std::fmt;
 
 use fanwire_node::protocol::ErrorCode;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One row of the table of application errors; codes 104 and 113 read differently in the client protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ApiError {
     /// The number libraries branch on.
     pub code: u32,

@@ -60,10 +60,15 @@ fn decode(method: Method, body: &str) -> Result<Command, Refusal> {
     command.ok().flatten().ok_or(Refusal::Malformed)
 }
 
-/// The configured prefix as axum writes paths: one slash in front, none behind, braces doubled.
+/// The configured prefix as axum writes paths: braces doubled.
 fn path_prefix(configured: &str) -> String {
-    let bare = configured.trim_matches('/').replace('{', "{{").replace('}', "}}");
-    if bare.is_empty() { bare } else { format!("/{bare}") }
+    bare_prefix(configured).replace('{', "{{").replace('}', "}}")
+}
+
+/// The configured prefix with one slash in front and none behind; "" when there is none.
+pub(crate) fn bare_prefix(configured: &str) -> String {
+    let bare = configured.trim_matches('/');
+    if bare.is_empty() { String::new() } else { format!("/{bare}") }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod error;
 pub mod http;
 mod json;
 mod method;
+mod openapi;
 mod options;
 
 pub use api::Api;
@@ -31,4 +32,5 @@ pub use method::publish::{PublishRequest, PublishResult};
 pub use method::rpc::{RpcRequest, RpcResult};
 pub use method::unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
 pub use method::{Command, Method, Outcome};
+pub use openapi::openapi;
 pub use options::{ApiOptions, BODY_BYTES_MAX, ErrorMode};

@@ -17,6 +17,7 @@ pub(crate) mod publish;
 pub(crate) mod rpc;
 pub(crate) mod unsubscribe;
 
+use schemars::{Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -36,12 +37,12 @@ use publish::{PublishRequest, PublishResult};
 use rpc::{RpcRequest, RpcResult};
 use unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
 
-/// Makes the enums and their dispatch out of one row per method: its variant and file, request and result, name, and
-/// number on the legacy path. Rows under `other_kind` are methods of channels of a kind that is not built, those under
+/// Makes the enums and their dispatch out of one row per method: its variant and file, request and result, number
+/// on the legacy path, and one sentence. Rows under `other_kind` are methods of channels of a kind that is not built, those under
 /// `not_built` are skipped whatever they carry.
 macro_rules! methods {
     (
-        built { $($method:ident = $run:ident($request:ty) -> $result:ty, $legacy:expr;)* }
+        built { $($method:ident = $run:ident($request:ty) -> $result:ty, $legacy:expr, $summary:literal;)* }
         other_kind { $($other:ident = $other_name:ident, $other_legacy:expr;)* }
         not_built { $($absent:ident = $absent_name:ident, $absent_legacy:expr;)* }
     ) => {
@@ -98,6 +99,16 @@ macro_rules! methods {
             }
         }
 
+        /// What the document of the API says about each method that is built.
+        pub(crate) const DESCRIPTIONS: &[Description] = &[
+            $(Description {
+                method: Method::$method,
+                summary: $summary,
+                request: SchemaGenerator::subschema_for::<$request>,
+                result: SchemaGenerator::subschema_for::<$result>,
+            },)*
+        ];
+
         impl Api {
             /// Runs one command, whichever it is.
             ///
@@ -118,18 +129,30 @@ macro_rules! methods {
 
 methods! {
     built {
-        Publish = publish(PublishRequest) -> PublishResult, Some(0);
-        Broadcast = broadcast(BroadcastRequest) -> BroadcastResult, Some(1);
-        Unsubscribe = unsubscribe(UnsubscribeRequest) -> UnsubscribeResult, Some(2);
-        Disconnect = disconnect(DisconnectRequest) -> DisconnectResult, Some(3);
-        Presence = presence(PresenceRequest) -> PresenceResult, Some(4);
-        PresenceStats = presence_stats(PresenceStatsRequest) -> PresenceStatsResult, Some(5);
-        History = history(HistoryRequest) -> HistoryResult, Some(6);
-        HistoryRemove = history_remove(HistoryRemoveRequest) -> HistoryRemoveResult, Some(7);
-        Channels = channels(ChannelsRequest) -> ChannelsResult, Some(8);
-        Info = info(InfoRequest) -> InfoResult, Some(9);
-        Rpc = rpc(RpcRequest) -> RpcResult, Some(10);
-        Batch = batch(BatchRequest) -> BatchReply, None;
+        Publish = publish(PublishRequest) -> PublishResult, Some(0),
+            "Publishes to all subscribers of one channel.";
+        Broadcast = broadcast(BroadcastRequest) -> BroadcastResult, Some(1),
+            "Publishes the same data into many channels.";
+        Unsubscribe = unsubscribe(UnsubscribeRequest) -> UnsubscribeResult, Some(2),
+            "Takes the connections of a user out of one channel, or out of all.";
+        Disconnect = disconnect(DisconnectRequest) -> DisconnectResult, Some(3),
+            "Closes the connections of a user.";
+        Presence = presence(PresenceRequest) -> PresenceResult, Some(4),
+            "Tells who is in a channel.";
+        PresenceStats = presence_stats(PresenceStatsRequest) -> PresenceStatsResult, Some(5),
+            "Counts who is in a channel.";
+        History = history(HistoryRequest) -> HistoryResult, Some(6),
+            "Reads stored publications and the position of a channel.";
+        HistoryRemove = history_remove(HistoryRemoveRequest) -> HistoryRemoveResult, Some(7),
+            "Drops the stored publications of a channel; offset and epoch stay.";
+        Channels = channels(ChannelsRequest) -> ChannelsResult, Some(8),
+            "Lists the channels that have subscribers, for debugging.";
+        Info = info(InfoRequest) -> InfoResult, Some(9),
+            "Tells name, version and counts of every node.";
+        Rpc = rpc(RpcRequest) -> RpcResult, Some(10),
+            "Calls a function registered in the server.";
+        Batch = batch(BatchRequest) -> BatchReply, None,
+            "Runs several commands; each has its own result or error.";
     }
     other_kind {
         MapPublish = map_publish, Some(33);
@@ -191,6 +214,15 @@ fn parameters<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     command: impl FnOnce(T) -> Command,
 ) -> Result<Option<Command>, D::Error> {
     Ok(Option::<Object<T>>::deserialize(from)?.map(|object| command(object.0)))
+}
+
+/// One method in the document of the API.
+pub(crate) struct Description {
+    pub(crate) method: Method,
+    /// One sentence.
+    pub(crate) summary: &'static str,
+    pub(crate) request: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) result: fn(&mut SchemaGenerator) -> Schema,
 }
 
 struct Row {

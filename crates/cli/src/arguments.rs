@@ -38,6 +38,8 @@ pub(crate) enum Command {
     /// Print the documentation of every key, as Markdown
     #[command(visible_alias = "configdoc")]
     ConfigDoc,
+    /// Print the description of the server API, as OpenAPI 3.1 in JSON
+    ApiDoc,
     /// Print a token for development, signed with an HMAC secret
     Token(Token),
     /// Measure how typical messages compress, and say what to configure

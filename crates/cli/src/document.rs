@@ -1,7 +1,7 @@
-//! `fanwire sample-config`, `config-doc` and `version`: text that comes from the program itself.
+//! `fanwire sample-config`, `config-doc`, `api-doc` and `version`: text that comes from the program itself.
 //! In: a format → out: text on stdout.
 //! Uses `fanwire::config::document`. Never: files.
-//! What the texts say lives in the rows of keys.
+//! What the texts say lives in the rows of keys and of API methods.
 
 use std::io::{ErrorKind, Write};
 
@@ -16,6 +16,10 @@ pub(crate) fn sample(arguments: &SampleConfig) -> Result<()> {
 
 pub(crate) fn page() -> Result<()> {
     print(&document::markdown())
+}
+
+pub(crate) fn api_page() -> Result<()> {
+    print(&fanwire::api::ApiOptions::default().openapi())
 }
 
 pub(crate) fn version() -> Result<()> {

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::CheckConfig(check) => check::run(&check),
         Command::SampleConfig(sample) => document::sample(&sample),
         Command::ConfigDoc => document::page(),
+        Command::ApiDoc => document::api_page(),
         Command::Token(token) => token::run(&token),
         Command::Tune(tune) => tune::run(&tune),
         Command::Version => document::version(),

@@ -39,6 +39,7 @@ pub struct Config {
     pub http_api: HttpApiOptions,
     pub health: EndpointOptions,
     pub prometheus: EndpointOptions,
+    pub swagger: EndpointOptions,
     pub demo: EndpointOptions,
     /// How long a graceful shutdown may take.
     pub shutdown_timeout: Duration,
@@ -221,6 +222,7 @@ impl Config {
             http_api: HttpApiOptions::default(),
             health: EndpointOptions::default(),
             prometheus: EndpointOptions::default(),
+            swagger: EndpointOptions::default(),
             demo: EndpointOptions::default(),
             shutdown_timeout: Duration::ZERO,
             shards: 0,

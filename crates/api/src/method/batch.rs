@@ -7,12 +7,13 @@ use std::fmt;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _};
+use schemars::JsonSchema;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::{Command, Method, Outcome};
 use crate::json::{or_default, up_to};
-use crate::{Api, ApiError};
+use crate::{Api, ApiError, openapi};
 
 /// Most commands of one batch; a longer one is refused whole.
 pub const BATCH_COMMANDS_MAX: usize = 10_000;
@@ -20,13 +21,14 @@ pub const BATCH_COMMANDS_MAX: usize = 10_000;
 /// Most commands of a parallel batch that are under way at once.
 const PARALLEL_MAX: usize = 1024;
 
-/// Commands to run, at most [`BATCH_COMMANDS_MAX`].
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+/// Commands to run.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BatchRequest {
-    /// An item that made no command carries the error it will be answered with: 107 for null or for several
+    /// At most 10,000. An item that makes no command is answered with an error of its own: 107 for null or for several
     /// methods in one object, 104 for a method that does not exist.
     #[serde(deserialize_with = "items")]
+    #[schemars(schema_with = "openapi::commands")]
     pub commands: Vec<Result<Command, ApiError>>,
     /// Leaves the order of execution to the server: it begins up to 1024 commands before it awaits the first answer.
     #[serde(deserialize_with = "or_default")]
@@ -34,9 +36,10 @@ pub struct BatchRequest {
 }
 
 /// One reply per command. On HTTP this stands alone, without `result` around it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct BatchReply {
-    /// In the order of the commands.
+    /// One per command, in their order.
+    #[schemars(schema_with = "openapi::replies")]
     pub replies: Vec<Reply>,
 }
 

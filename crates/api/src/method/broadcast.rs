@@ -9,6 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use fanwire_node::protocol::{ErrorCode, Publication};
 use fanwire_node::{Answer, Position, PublishOptions};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::publish::{PublishResult, client_id};
@@ -19,41 +20,52 @@ use crate::{Api, ApiError, Method};
 pub const BROADCAST_CHANNELS_MAX: usize = 100_000;
 
 /// What to publish, in which channels and how; every field but `channels` is that of publish.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["channels"]))]
 pub struct BroadcastRequest {
     /// Required: 1 to 100,000 of them.
     #[serde(deserialize_with = "up_to::<BROADCAST_CHANNELS_MAX, _, _>")]
     pub channels: Vec<String>,
+    /// The payload: in JSON any value, kept byte for byte.
     #[serde(deserialize_with = "raw")]
+    #[schemars(with = "serde_json::Value")]
     pub data: Bytes,
+    /// A binary payload as standard base64 with padding; wins over `data`.
     #[serde(deserialize_with = "or_default")]
     pub b64data: String,
+    /// Deliver only: no offset, nothing stored.
     #[serde(deserialize_with = "or_default")]
     pub skip_history: bool,
+    /// Delivered with the publication.
     #[serde(deserialize_with = "or_default")]
     pub tags: BTreeMap<String, String>,
+    /// As in publish: a channel that had the key within 300 s is left out and answers its first position.
     #[serde(deserialize_with = "or_default")]
     pub idempotency_key: String,
+    /// Subscribers that agreed to deltas may get one.
     #[serde(deserialize_with = "or_default")]
     pub delta: bool,
+    /// Dropped in channels where it is not above the stored version; 0 means no check.
     #[serde(deserialize_with = "or_default")]
     pub version: u64,
+    /// Versions of another epoch are not compared.
     #[serde(deserialize_with = "or_default")]
     pub version_epoch: String,
+    /// Fanwire only: the client id of the one connection that does not get it; "" for nobody.
     #[serde(deserialize_with = "or_default")]
     pub exclude_client: String,
 }
 
 /// One response per channel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BroadcastResult {
     /// In the order of the request's channels.
     pub responses: Vec<PublishResponse>,
 }
 
 /// What became of one channel: `{"result":{…}}` or `{"error":{…}}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PublishResponse {
     /// Published there.

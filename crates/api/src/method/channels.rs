@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
 /// Which channels.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ChannelsRequest {
     /// `*`, `?`, classes `[a-z]` and alternatives `{a,b}`; "" means all.
@@ -20,14 +21,14 @@ pub struct ChannelsRequest {
 }
 
 /// The channels found.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChannelsResult {
     /// By name; only channels with at least one subscriber.
     pub channels: BTreeMap<String, ChannelSummary>,
 }
 
 /// One channel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChannelSummary {
     /// Its subscribers.
     pub num_clients: u32,

@@ -5,13 +5,14 @@
 
 use fanwire_node::Target;
 use fanwire_node::protocol::Disconnect;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::{object_or_none, or_default};
 use crate::{Api, ApiError, Method};
 
 /// Whom to disconnect, and what to tell them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DisconnectRequest {
     /// Exact match; "" is the anonymous user.
@@ -19,6 +20,7 @@ pub struct DisconnectRequest {
     pub user: String,
     /// Absent or with code 0: 3503 "force disconnect", no return. `Disconnect` is what the Go library gocent writes.
     #[serde(alias = "Disconnect", deserialize_with = "object_or_none")]
+    #[schemars(with = "DisconnectReason")]
     pub disconnect: Option<DisconnectReason>,
     /// Only this client id; "" means any.
     #[serde(deserialize_with = "or_default")]
@@ -32,7 +34,7 @@ pub struct DisconnectRequest {
 }
 
 /// A close code and its text; own codes belong into 4000–4999 (4500 and above: the client does not return).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DisconnectReason {
     /// A code that may stand in a close frame (RFC 6455 §7.4): 1000–4999 without 1004–1006 and 1015.
@@ -45,7 +47,7 @@ pub struct DisconnectReason {
 }
 
 /// Empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DisconnectResult {}
 
 impl Api {

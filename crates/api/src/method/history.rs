@@ -10,14 +10,16 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use fanwire_node::Page;
 use fanwire_node::protocol::{ClientInfo, Publication, StreamPosition};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::{in_place, is_embeddable, object_or_none, or_default};
 use crate::{Api, ApiError, Method};
 
 /// Which publications.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["channel"]))]
 pub struct HistoryRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
@@ -27,6 +29,7 @@ pub struct HistoryRequest {
     pub limit: i32,
     /// Only those after this position, with `reverse` those before it.
     #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "Since")]
     pub since: Option<Since>,
     /// Newest first.
     #[serde(deserialize_with = "or_default")]
@@ -34,7 +37,7 @@ pub struct HistoryRequest {
 }
 
 /// A position in a stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Since {
     /// 0 is before the first publication.
@@ -46,7 +49,7 @@ pub struct Since {
 }
 
 /// A part of a stream; every field is always there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryResult {
     /// In the order asked for.
     pub publications: Vec<StoredPublication>,
@@ -57,30 +60,40 @@ pub struct HistoryResult {
 }
 
 /// One publication. JSON cannot embed a payload that is not JSON: it is told in base64, as it was published.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StoredPublication {
+    /// The payload, when it is JSON.
     #[serde(serialize_with = "in_place", skip_serializing_if = "Bytes::is_empty")]
+    #[schemars(with = "serde_json::Value")]
     pub data: Bytes,
     /// Standard base64 with padding, instead of `data`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub b64data: String,
     /// Who published, when it was a client.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Client")]
     pub info: Option<Client>,
     /// From 1.
     pub offset: u64,
+    /// As published.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
 }
 
 /// A client that published or is present; `conn_info` and `chan_info` are left out when they are not JSON.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Client {
+    /// User id; "" is anonymous.
     pub user: String,
+    /// Client id.
     pub client: String,
+    /// From the connection token.
     #[serde(serialize_with = "in_place", skip_serializing_if = "Bytes::is_empty")]
+    #[schemars(with = "serde_json::Value")]
     pub conn_info: Bytes,
+    /// From the subscription token.
     #[serde(serialize_with = "in_place", skip_serializing_if = "Bytes::is_empty")]
+    #[schemars(with = "serde_json::Value")]
     pub chan_info: Bytes,
 }
 

@@ -3,14 +3,16 @@
 //! Uses the node's history.
 //! What removal means for those who recover later is decided in the node.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
 /// Which channel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["channel"]))]
 pub struct HistoryRemoveRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
@@ -18,7 +20,7 @@ pub struct HistoryRemoveRequest {
 }
 
 /// Empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryRemoveResult {}
 
 impl Api {

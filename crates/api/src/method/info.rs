@@ -4,23 +4,24 @@
 //! The counts are kept by the nodes.
 
 use fanwire_node::NodeState;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Api, ApiError, Method};
 
 /// Empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct InfoRequest {}
 
 /// The nodes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InfoResult {
     /// One row per running node.
     pub nodes: Vec<NodeInfo>,
 }
 
 /// One node; every field but `uptime` is always present in JSON.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NodeInfo {
     /// Random, made at the start of the process.
     pub uid: String,

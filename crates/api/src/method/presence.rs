@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::history::Client;
@@ -12,8 +13,9 @@ use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
 /// Which channel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["channel"]))]
 pub struct PresenceRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
@@ -21,7 +23,7 @@ pub struct PresenceRequest {
 }
 
 /// Who is there; the field is always there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PresenceResult {
     /// By client id.
     pub presence: BTreeMap<String, Client>,

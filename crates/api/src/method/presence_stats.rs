@@ -3,14 +3,16 @@
 //! Uses the node's presence; no permission applies to the API.
 //! Who counts as present is decided by the namespace and kept in the node.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
 /// Which channel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["channel"]))]
 pub struct PresenceStatsRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
@@ -18,7 +20,7 @@ pub struct PresenceStatsRequest {
 }
 
 /// How many; both fields are always there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PresenceStatsResult {
     /// Clients that are subscribed.
     pub num_clients: usize,

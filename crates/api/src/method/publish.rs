@@ -8,20 +8,23 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use fanwire_node::protocol::Publication;
 use fanwire_node::{ClientId, Position, PublishOptions};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::{or_default, payload, raw};
 use crate::{Api, ApiError, Method};
 
 /// What to publish, where and how.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["channel"]))]
 pub struct PublishRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
     pub channel: String,
     /// The payload: in JSON any value, kept byte for byte.
     #[serde(deserialize_with = "raw")]
+    #[schemars(with = "serde_json::Value")]
     pub data: Bytes,
     /// A binary payload as standard base64 with padding; wins over `data`.
     #[serde(deserialize_with = "or_default")]
@@ -51,7 +54,7 @@ pub struct PublishRequest {
 }
 
 /// Where the publication went; both fields are empty, and absent in JSON, without history.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PublishResult {
     /// Its place in the stream, from 1; 0 without history.
     #[serde(skip_serializing_if = "is_zero")]

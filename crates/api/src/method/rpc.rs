@@ -3,27 +3,46 @@
 //! Uses nothing.
 //! Calls of clients are not this: they live in the node's session.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::json::{or_default, raw};
 use crate::{Api, ApiError, Method};
 
 /// What to call.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["method"]))]
 pub struct RpcRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
     pub method: String,
     /// Raw JSON for the function.
     #[serde(deserialize_with = "raw")]
+    #[schemars(with = "serde_json::Value")]
     pub params: Bytes,
 }
 
 /// What the function returned; nobody can make one yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum RpcResult {}
+
+impl JsonSchema for RpcResult {
+    fn schema_name() -> Cow<'static, str> {
+        "RpcResult".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "What the function returned.",
+            "type": "object",
+            "properties": { "data": { "description": "Any JSON." } },
+        })
+    }
+}
 
 impl Api {
     /// Calls a function registered in the server.

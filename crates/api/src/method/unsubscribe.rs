@@ -4,13 +4,14 @@
 //! Who matches a target is decided in the node's hub.
 
 use fanwire_node::Target;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
 /// Whom to unsubscribe from what.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct UnsubscribeRequest {
     /// "" means all channels.
@@ -28,7 +29,7 @@ pub struct UnsubscribeRequest {
 }
 
 /// Empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UnsubscribeResult {}
 
 impl Api {

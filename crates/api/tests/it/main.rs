@@ -11,6 +11,7 @@ mod error_modes;
 mod history;
 mod legacy;
 mod malformed;
+mod openapi;
 mod presence;
 mod replies;
 mod room;

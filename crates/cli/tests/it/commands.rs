@@ -85,3 +85,12 @@ fn serve_refuses_a_wrong_configuration_with_all_findings() {
 fn a_usage_error_has_a_code_of_its_own() {
     assert_eq!(run(&["serve", "--no.such.key=1"]).0, 2);
 }
+
+#[test]
+fn api_doc_prints_the_document_of_the_repository() {
+    let (code, out, _) = run(&["api-doc"]);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let golden = std::fs::read_to_string(path).expect("the repository has docs/openapi.json");
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+    assert_eq!((code, read(&out)), (0, read(&golden)));
+}

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    body::Body,
+    body::{Body, Bytes},
     extract::{Query, Request, State},
     http::{StatusCode, header},
     middleware::{self, Next},
@@ -64,6 +64,12 @@ pub fn router(config: &Config, parts: Parts) -> Router {
         let metrics = parts.metrics.clone();
         router =
             router.route(&config.prometheus.handler_prefix, get(prometheus).with_state(metrics));
+    }
+    if config.swagger.enabled {
+        let document = Bytes::from(config.http_api.api.openapi());
+        let answer =
+            move || async move { ([(header::CONTENT_TYPE, "application/json")], document) };
+        router = router.route(&config.swagger.handler_prefix, get(answer));
     }
     if config.demo.enabled {
         router = router.merge(demo(&config.demo.handler_prefix, parts.metrics, &parts.demo_curl));

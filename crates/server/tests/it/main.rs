@@ -7,6 +7,7 @@
 mod client;
 mod connections;
 mod context;
+mod endpoints;
 mod handshake;
 mod limits;
 mod pressure;

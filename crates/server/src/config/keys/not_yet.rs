@@ -131,8 +131,6 @@ not_yet! { NOT_YET;
     "prometheus.instrument_http_handlers", SWITCH, "false", Tuning, "Metrics of HTTP requests.";
     "prometheus.recovered_publications_histogram", SWITCH, "false", Tuning, "Histogram of recovered publications.";
     "prometheus.native_histograms", SWITCH, "false", Tuning, "Native histograms.";
-    "swagger.enabled", SWITCH, "false", Feature, "Interactive documentation of the server API.";
-    "swagger.handler_prefix", TEXT, "/swagger", Tuning, "Path of that documentation.";
     "debug.enabled", SWITCH, "false", Feature, "Profiling endpoints.";
     "debug.handler_prefix", TEXT, "/debug/pprof", Tuning, "Path of the profiling endpoints.";
     "dev.enabled", SWITCH, "false", Feature, "Centrifugo's page for development; see demo.enabled.";

@@ -78,6 +78,10 @@ rows! { SERVER: Config;
         "Switches the metrics endpoint on.";
     "prometheus.handler_prefix", PATH, "/metrics" => [prometheus.handler_prefix],
         "Path of the metrics endpoint.";
+    "swagger.enabled", SWITCH, "false" => [swagger.enabled],
+        "Serves the description of the HTTP server API, an OpenAPI 3.1 document in JSON; the file docs/openapi.json is the same.";
+    "swagger.handler_prefix", PATH, "/swagger" => [swagger.handler_prefix],
+        "Path of that document.";
     "demo.enabled", SWITCH, "false" => [demo.enabled],
         "Fanwire only: serves the demo page; on in development mode.";
     "demo.handler_prefix", PATH, "/" => [demo.handler_prefix],

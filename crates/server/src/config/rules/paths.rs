@@ -30,6 +30,7 @@ fn claims(config: &Config) -> Vec<(&'static str, String)> {
     for (key, endpoint, names) in [
         ("health.handler_prefix", &config.health, [""].as_slice()),
         ("prometheus.handler_prefix", &config.prometheus, &[""]),
+        ("swagger.handler_prefix", &config.swagger, &[""]),
         ("demo.handler_prefix", &config.demo, &["", "stats.json"]),
     ] {
         if endpoint.enabled {

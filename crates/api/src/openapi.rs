@@ -1,0 +1,211 @@
+//! The OpenAPI 3.1 document of the HTTP face, made from the table of methods and the types of requests and results.
+//! In: the path prefix. Out: the document as JSON.
+//! Uses schemars for types; their doc comments become descriptions, so they are written for users of the API.
+//! A method's sentence is changed in its row, a field in `method/NAME.rs`; then `cargo run -- api-doc > docs/openapi.json`.
+
+use std::collections::BTreeMap;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use crate::method::{DESCRIPTIONS, Description, Method};
+use crate::{ApiError, ApiOptions, http};
+
+/// The document for paths below `prefix` ([`ApiOptions::handler_prefix`]), indented, with a line feed at its end.
+pub fn openapi(prefix: &str) -> String {
+    let prefix = http::bare_prefix(prefix);
+    let (mut requests, mut results) = (generator(false), generator(true));
+    let mut paths = Map::new();
+    for description in DESCRIPTIONS {
+        let path = format!("{prefix}/{}", description.method.name());
+        paths.insert(path, json!({ "post": operation(description, &mut requests, &mut results) }));
+    }
+    let error = results.subschema_for::<ApiError>();
+    let mut schemas = requests.take_definitions(true);
+    schemas.append(&mut results.take_definitions(true));
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Fanwire server API",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+            "description": ABOUT,
+        },
+        "servers": [{ "url": "/" }],
+        "security": [{ "header": [] }, { "authorization": [] }, { "query": [] }],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "parameters": { "error_mode": error_mode() },
+            "responses": refusals(&error),
+            "securitySchemes": {
+                "header": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
+                "authorization": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "Authorization",
+                    "description": "`apikey KEY`",
+                },
+                "query": { "type": "apiKey", "in": "query", "name": "api_key" },
+            },
+        },
+    });
+    format!("{document:#}\n")
+}
+
+impl ApiOptions {
+    /// [`openapi`] for these options.
+    pub fn openapi(&self) -> String {
+        openapi(&self.handler_prefix)
+    }
+}
+
+/// The list of commands of a batch: each an object with exactly one method.
+pub(crate) fn commands(generator: &mut SchemaGenerator) -> Schema {
+    let commands = of_each_method(generator, |method| method.request);
+    json_schema!({
+        "type": "array",
+        "maxItems": crate::BATCH_COMMANDS_MAX,
+        "items": {
+            "type": "object",
+            "properties": commands,
+            "minProperties": 1,
+            "maxProperties": 1,
+        },
+    })
+}
+
+/// The list of replies of a batch: each an object with the method of its command, or with `error`.
+pub(crate) fn replies(generator: &mut SchemaGenerator) -> Schema {
+    let mut replies = of_each_method(generator, |method| method.result);
+    replies.insert("error".to_owned(), generator.subschema_for::<ApiError>().to_value());
+    json_schema!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": replies,
+            "minProperties": 1,
+            "maxProperties": 1,
+        },
+    })
+}
+
+fn of_each_method(
+    generator: &mut SchemaGenerator,
+    part: impl Fn(&Description) -> fn(&mut SchemaGenerator) -> Schema,
+) -> Map<String, Value> {
+    let in_batches = DESCRIPTIONS.iter().filter(|row| row.method != Method::Batch);
+    in_batches.map(|row| (row.method.name().to_owned(), part(row)(generator).to_value())).collect()
+}
+
+/// A generator of schemas for what is read, or for what is written.
+fn generator(is_written: bool) -> SchemaGenerator {
+    let mut settings = SchemaSettings::draft2020_12();
+    if is_written {
+        settings = settings.for_serialize();
+    }
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    // Defaults are those of the types; which of them would be listed depends on features of other crates.
+    let without_defaults = RecursiveTransform(|schema: &mut Schema| drop(schema.remove("default")));
+    settings.transforms.push(Box::new(without_defaults));
+    settings.into_generator()
+}
+
+fn operation(
+    row: &Description,
+    requests: &mut SchemaGenerator,
+    results: &mut SchemaGenerator,
+) -> Value {
+    let result = (row.result)(results).to_value();
+    let error = results.subschema_for::<ApiError>().to_value();
+    let failed = wrapped("error", &error);
+    let answer = match row.method {
+        Method::Batch => json!({ "oneOf": [result, failed] }),
+        _ => json!({ "oneOf": [wrapped("result", &result), failed] }),
+    };
+    let mut responses = Map::new();
+    let done = json!({ "description": DONE, "content": json_content(&answer) });
+    responses.insert("200".to_owned(), done);
+    for status in statuses() {
+        let reference = json!({ "$ref": format!("#/components/responses/{status}") });
+        responses.insert(status.to_string(), reference);
+    }
+    json!({
+        "operationId": row.method.name(),
+        "summary": row.summary,
+        "parameters": [{ "$ref": "#/components/parameters/error_mode" }],
+        "requestBody": {
+            "required": !row.method.takes_empty_body(),
+            "content": json_content(&(row.request)(requests).to_value()),
+        },
+        "responses": responses,
+    })
+}
+
+/// Answers that carry no result: of the door in plain text, and in transport mode those of `ApiError`'s rows.
+fn refusals(error: &Schema) -> Map<String, Value> {
+    let mut responses = Map::new();
+    for status in statuses() {
+        let mut texts: Vec<String> = Vec::new();
+        let mut content = Map::new();
+        if let Some((_, text)) = DOOR.iter().find(|(of_door, _)| *of_door == status) {
+            texts.push((*text).to_owned());
+            content.insert("text/plain".to_owned(), json!({ "schema": { "type": "string" } }));
+        }
+        let rows: Vec<String> = (ApiError::TABLE.iter())
+            .filter(|row| row.http_status == status)
+            .map(|row| format!("{} {}", row.code, row.message))
+            .collect();
+        if !rows.is_empty() {
+            texts.push(format!("In transport mode: error {}.", rows.join(", or ")));
+            content.insert("application/json".to_owned(), json!({ "schema": error }));
+        }
+        let response = json!({ "description": texts.join(" "), "content": content });
+        responses.insert(status.to_string(), response);
+    }
+    responses
+}
+
+/// Every status but 200, in order.
+fn statuses() -> impl Iterator<Item = u16> {
+    let of_door = DOOR.iter().map(|(status, _)| *status);
+    let of_errors = ApiError::TABLE.iter().map(|row| row.http_status);
+    let all: BTreeMap<u16, ()> = of_door.chain(of_errors).map(|status| (status, ())).collect();
+    all.into_keys()
+}
+
+fn wrapped(name: &str, schema: &Value) -> Value {
+    json!({ "type": "object", "properties": { name: schema }, "required": [name] })
+}
+
+fn json_content(schema: &Value) -> Value {
+    json!({ "application/json": { "schema": schema } })
+}
+
+/// What the door answers in plain text (`http::door`).
+const DOOR: [(u16, &str); 5] = [
+    (400, "The body is not JSON, or a field has a wrong type."),
+    (401, "No key, or a wrong one."),
+    (413, "The body is longer than http_api.max_request_body_size."),
+    (500, "The body could not be read."),
+    (503, "The server is shutting down."),
+];
+
+const DONE: &str = "The result, or, unless in transport mode, what was wrong.";
+
+const ABOUT: &str = "What backends call to publish and to steer connections. Every call is a POST with a JSON object; \
+unknown fields are ignored, null means absent. An application error has status 200 and `error` in its body, unless \
+transport mode is on (http_api.error_mode, or the header X-Centrifugo-Error-Mode): then it has a status of its own and \
+the error is the body. Errors of single items of batch and broadcast stand in the result in both modes.";
+
+fn error_mode() -> Value {
+    json!({
+        "name": "X-Centrifugo-Error-Mode",
+        "in": "header",
+        "description": "Asks for transport mode for this request.",
+        "schema": { "enum": ["transport"] },
+    })
+}

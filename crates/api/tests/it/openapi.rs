@@ -1,0 +1,174 @@
+//! The OpenAPI document: the golden file, and that it is whole and true.
+//! In: the generated document. Out: the file `docs/openapi.json`, and what the router really serves.
+//! Uses the document and the test bench.
+//! When a method or field changes: `cargo run -- api-doc > docs/openapi.json`.
+
+use fanwire_api::{ApiError, ApiOptions, Method, openapi};
+use serde_json::Value;
+
+use crate::room::{Room, ok};
+
+fn document() -> Value {
+    serde_json::from_str(&ApiOptions::default().openapi()).expect("JSON")
+}
+
+/// Calls `visit` with every object inside `value`.
+fn each_object(value: &Value, visit: &mut impl FnMut(&serde_json::Map<String, Value>)) {
+    match value {
+        Value::Object(object) => {
+            visit(object);
+            object.values().for_each(|inner| each_object(inner, visit));
+        }
+        Value::Array(items) => items.iter().for_each(|inner| each_object(inner, visit)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_document_in_the_repository_is_the_generated_one() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let golden = std::fs::read_to_string(path).expect("the repository has docs/openapi.json");
+    // Compared as values: the order of keys depends on features of other crates.
+    let golden: Value = serde_json::from_str(&golden).expect("JSON");
+    assert!(golden == document(), "run: cargo run -- api-doc > docs/openapi.json");
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let document = document();
+    let mut references = 0;
+    each_object(&document, &mut |object| {
+        if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
+            let pointer = reference.strip_prefix('#').expect("references stay inside");
+            assert!(document.pointer(pointer).is_some(), "{reference}");
+            references += 1;
+        }
+    });
+    assert!(references > 50, "{references}");
+}
+
+#[test]
+fn every_field_is_described_and_nothing_speaks_of_code() {
+    let document = document();
+    let schemas = document["components"]["schemas"].as_object().expect("schemas");
+    for (name, schema) in schemas {
+        let fields = schema.get("properties").and_then(Value::as_object);
+        for (field, schema) in fields.into_iter().flatten() {
+            assert!(schema.get("description").is_some(), "{name}.{field}");
+        }
+    }
+    each_object(&document, &mut |object| {
+        let text = object.get("description").and_then(Value::as_str).unwrap_or_default();
+        assert!(!text.contains("[`") && !text.contains("crate::"), "{text}");
+    });
+}
+
+#[tokio::test]
+async fn every_path_is_served_and_takes_what_it_says_is_required() {
+    let document = document();
+    let paths = document["paths"].as_object().expect("paths");
+    let room = Room::new();
+    for (path, item) in paths {
+        let schema = &item["post"]["requestBody"]["content"]["application/json"]["schema"];
+        let schema = schema["$ref"].as_str().expect("requests are components");
+        let schema = document.pointer(&schema[1..]).expect("checked above");
+        let mut body = serde_json::Map::new();
+        for field in schema["required"].as_array().into_iter().flatten() {
+            let field = field.as_str().expect("names");
+            let is_list = schema["properties"][field]["type"] == "array";
+            let value = if is_list { serde_json::json!(["kept:a"]) } else { "kept:a".into() };
+            body.insert(field.to_owned(), value);
+        }
+        let answer = room.post(path, Value::Object(body).to_string()).await;
+        let is_accepted = answer.status == 200 && !answer.body.contains(r#""code":107"#);
+        assert!(is_accepted, "{path} {answer:?}");
+    }
+    let described =
+        Method::ALL.iter().filter(|method| paths.contains_key(&format!("/api/{}", method.name())));
+    assert_eq!(described.count(), paths.len());
+}
+
+#[tokio::test]
+async fn real_answers_have_no_field_that_is_not_described() {
+    let document = document();
+    let mut room = Room::new();
+    room.subscriber(0, "42", &["here:a", "kept:a"]);
+    let publish = r#"{"channel":"kept:a","b64data":"AA==","tags":{"k":"v"}}"#;
+    room.post("/api/publish", publish).await;
+    let calls = [
+        ("publish", publish),
+        ("history", r#"{"channel":"kept:a","limit":-1}"#),
+        ("presence", r#"{"channel":"here:a"}"#),
+        ("presence_stats", r#"{"channel":"here:a"}"#),
+        ("channels", "{}"),
+        ("info", "{}"),
+        ("broadcast", r#"{"channels":["kept:a","nowhere:a"],"data":1}"#),
+        ("disconnect", r#"{"user":"x"}"#),
+    ];
+    for (method, body) in calls {
+        let answer = room.post(&format!("/api/{method}"), body).await;
+        let reply: Value = serde_json::from_str(&answer.body).expect("JSON");
+        let operation = &document["paths"][format!("/api/{method}")]["post"];
+        let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
+        let result = &schema["oneOf"][0]["properties"]["result"];
+        fits(&document, result, &reply["result"], method);
+    }
+}
+
+/// Whether `value` has the fields of `schema`: the required ones, and no others.
+fn fits(document: &Value, schema: &Value, value: &Value, place: &str) {
+    let schema = match schema["$ref"].as_str() {
+        Some(reference) => document.pointer(&reference[1..]).expect("checked above"),
+        None => schema,
+    };
+    if let Some(variants) = schema["oneOf"].as_array() {
+        let has_key = |variant: &&Value| {
+            let key = variant["required"][0].as_str().expect("tagged by one key");
+            value.get(key).is_some()
+        };
+        let variant = variants.iter().find(has_key).expect(place);
+        return fits(document, variant, value, place);
+    }
+    match value {
+        Value::Object(fields) => {
+            for required in schema["required"].as_array().into_iter().flatten() {
+                assert!(
+                    fields.contains_key(required.as_str().expect("names")),
+                    "{place}: {required}"
+                );
+            }
+            for (name, inner) in fields {
+                let properties = schema["properties"].get(name);
+                let of = properties.or(schema.get("additionalProperties"));
+                let of = of.unwrap_or_else(|| panic!("{place}.{name} is not described"));
+                fits(document, of, inner, &format!("{place}.{name}"));
+            }
+        }
+        Value::Array(items) => {
+            items.iter().for_each(|item| fits(document, &schema["items"], item, place));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_row_of_errors_is_an_answer() {
+    let document = document();
+    for row in ApiError::TABLE {
+        let status = row.http_status.to_string();
+        let text = &document["components"]["responses"][&status]["description"];
+        assert!(text.as_str().expect("a text").contains(row.message), "{row}");
+    }
+}
+
+#[tokio::test]
+async fn paths_follow_the_prefix() {
+    let options =
+        ApiOptions { insecure: true, handler_prefix: "v1/".into(), ..ApiOptions::default() };
+    let document: Value = serde_json::from_str(&options.openapi()).expect("JSON");
+    assert!(document["paths"]["/v1/publish"].is_object());
+    let answer = Room::with(options).post("/v1/channels", "{}").await;
+    assert_eq!(answer, ok(r#"{"result":{"channels":{}}}"#));
+    let bare: Value = serde_json::from_str(&openapi("/")).expect("JSON");
+    assert!(bare["paths"]["/publish"].is_object());
+}
