@@ -6,18 +6,18 @@
 import { EventEmitter } from 'node:events';
 import net from 'node:net';
 
-import { Centrifuge as JsonCentrifuge } from 'centrifuge';
-import { Centrifuge as ProtobufCentrifuge } from 'centrifuge/build/protobuf';
+import * as json from 'centrifuge';
+import * as protobuf from 'centrifuge/build/protobuf';
 import WebSocket from 'ws';
 
 import { Log, within } from '../server.js';
 
 /** The SDK once per encoding. `payload` makes publication data of a value, `value` reads it back. */
 export const ENCODINGS = [
-  { name: 'JSON', Centrifuge: JsonCentrifuge, payload: (value) => value, value: (data) => data },
+  { ...json, name: 'JSON', payload: (value) => value, value: (data) => data },
   {
+    ...protobuf,
     name: 'Protobuf',
-    Centrifuge: ProtobufCentrifuge,
     payload: (value) => new TextEncoder().encode(JSON.stringify(value)),
     value: (data) => JSON.parse(new TextDecoder().decode(data)),
   },
