@@ -129,19 +129,9 @@ impl Generator {
     }
 
     fn connect(&mut self, address: SocketAddr, profile: &Profile) -> Result<()> {
-        let socket = loop {
-            match connect_from(self.source, address) {
-                Err(error) if error.kind() == ErrorKind::AddrNotAvailable && self.source < 250 => {
-                    self.source += 1;
-                }
-                connected => {
-                    break connected.with_context(|| {
-                        format!("connecting subscriber {} to {address}", self.connections.len())
-                    })?;
-                }
-            }
-        };
-        let mut stream = TcpStream::from_std(socket.into());
+        let mut stream = connect(&mut self.source, address).with_context(|| {
+            format!("connecting subscriber {} to {address}", self.connections.len())
+        })?;
         let token = Token(self.connections.len());
         self.poll.registry().register(&mut stream, token, Interest::READABLE)?;
         self.connections.push(Connection::open(stream, profile, &mut self.shared)?);
@@ -197,6 +187,21 @@ fn read(
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(total),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error).context("reading"),
+        }
+    }
+}
+
+/// Connects from the loopback address that ends with `source`, which grows when its ports have run out.
+///
+/// # Errors
+/// Nobody listens, or no descriptor or port is left.
+pub fn connect(source: &mut u8, address: SocketAddr) -> Result<TcpStream> {
+    loop {
+        match connect_from(*source, address) {
+            Err(error) if error.kind() == ErrorKind::AddrNotAvailable && *source < 250 => {
+                *source += 1;
+            }
+            connected => return Ok(TcpStream::from_std(connected?.into())),
         }
     }
 }

@@ -5,10 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod bare;
+pub mod churn;
 pub mod corpus;
 pub mod fanout;
 pub mod generator;
 pub mod idle;
 pub mod machine;
+pub mod random;
 pub mod stats;
 pub mod target;

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use clap::{Parser, Subcommand};
-use fanwire_bench::{bare, corpus, fanout, idle};
+use fanwire_bench::{bare, churn, corpus, fanout, idle};
 use std::process::ExitCode;
 
 /// Measures Fanwire as ratios against something measured in the same run, and checks it with real input.
@@ -21,6 +21,7 @@ enum Scenario {
     Fanout(fanout::Fanout),
     Idle(idle::Idle),
     Corpus(corpus::Corpus),
+    Churn(churn::Churn),
     Bare(bare::Bare),
 }
 
@@ -29,6 +30,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Fanout(fanout) => fanout.run()?,
         Scenario::Idle(idle) => idle.run()?,
         Scenario::Corpus(corpus) => corpus.run()?,
+        Scenario::Churn(churn) => churn.run()?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -30,19 +30,31 @@ impl Target {
         Ok(Self { child, address, folder: None })
     }
 
+    /// As [`Target::configured`], with channels that have nothing.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fanwire(binary: &Path, core: Option<usize>) -> Result<Self> {
+        Self::configured(binary, core, serde_json::json!({}))
+    }
+
     /// `fanwire serve` with a configuration of its own on a free port; returns when it accepts connections.
-    /// On one core it has one shard, on all of them one shard each.
+    /// On one core it has one shard, on all of them one shard each. `channel` are keys of `channel.without_namespace`.
     ///
     /// # Errors
     /// It ends or does not listen within ten seconds; the error carries its log.
-    pub fn fanwire(binary: &Path, core: Option<usize>) -> Result<Self> {
+    pub fn configured(
+        binary: &Path,
+        core: Option<usize>,
+        channel: serde_json::Value,
+    ) -> Result<Self> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let folder =
             std::env::temp_dir().join(format!("fanwire-bench-{}-{port}", std::process::id()));
         fs::create_dir(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let config = folder.join("config.json");
-        fs::write(&config, configuration(port))?;
+        fs::write(&config, configuration(port, channel).to_string())?;
         let log = File::create(folder.join("log"))?;
         let mut command = match core {
             Some(core) => pinned(core, binary),
@@ -119,18 +131,16 @@ fn pinned(core: usize, program: &Path) -> Command {
 }
 
 /// Anonymous subscribers on every channel, compression as it is by default, and a known API key.
-fn configuration(port: u16) -> String {
+fn configuration(port: u16, mut channel: serde_json::Value) -> serde_json::Value {
+    channel["allow_subscribe_for_client"] = true.into();
+    channel["allow_subscribe_for_anonymous"] = true.into();
     serde_json::json!({
         "http_server": { "address": "127.0.0.1", "port": port },
         "log": { "level": "warn" },
         "http_api": { "key": API_KEY },
         "client": { "allow_anonymous_connect_without_token": true },
-        "channel": { "without_namespace": {
-            "allow_subscribe_for_client": true,
-            "allow_subscribe_for_anonymous": true,
-        } },
+        "channel": { "without_namespace": channel },
     })
-    .to_string()
 }
 
 pub const API_KEY: &str = "bench";

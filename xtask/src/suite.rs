@@ -73,6 +73,7 @@ const STEPS: &[Step] = &[
         run: steps::quick_mixed,
     },
     Step { name: "autobahn", what: "the quick groups of Autobahn", run: steps::autobahn },
+    Step { name: "churn", what: "300 clients come and go for 5 s", run: steps::churn },
     Step { name: "corpus", what: "real messages to 1,000 subscribers", run: steps::corpus },
 ];
 

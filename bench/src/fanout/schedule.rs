@@ -1,6 +1,6 @@
 //! Who subscribes to what, which channel is next, and which deliveries are outstanding.
 //! In: how many channels there are and each subscriber has → out: memberships, a random order, completed publications.
-//! Uses a small generator of pseudo-random numbers with a fixed seed, so that runs are alike; never a socket.
+//! Uses `random` with a fixed seed, so that runs are alike; never a socket.
 //! Change here how interleaving is made up; how a round is measured lives in `round`.
 
 use anyhow::{Result, bail};
@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::generator::Audience;
+use crate::random::Random;
 
 /// Each subscriber has `each` of `all` channels.
 #[derive(Clone, Copy, Debug)]
@@ -143,17 +144,6 @@ impl Audience for Ledger {
             self.complete();
         }
         Ok(())
-    }
-}
-
-/// A linear congruential generator: enough to interleave, the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, count: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % count
     }
 }
 

@@ -20,7 +20,17 @@ pub struct Publisher {
 impl Publisher {
     /// HTTP lanes: as many requests can be under way at once.
     pub fn http(address: SocketAddr, lanes: usize, registry: &Registry) -> Result<Self> {
-        let lanes = (0..lanes).map(|lane| Lane::connect(address, lane, registry));
+        Self::http_from(0, address, lanes, registry)
+    }
+
+    /// As [`Publisher::http`], beside others on the same poller: its tokens begin at `PUBLISHER_TOKEN + first`.
+    pub fn http_from(
+        first: usize,
+        address: SocketAddr,
+        lanes: usize,
+        registry: &Registry,
+    ) -> Result<Self> {
+        let lanes = (first..first + lanes).map(|lane| Lane::connect(address, lane, registry));
         Ok(Self { lanes: lanes.collect::<Result<_>>()?, answered: true })
     }
 

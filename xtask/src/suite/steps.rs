@@ -121,10 +121,19 @@ pub(super) fn autobahn(house: &House) -> Result<Tally> {
     Ok(Tally::counted(report.passed(), report.failed()))
 }
 
+pub(super) fn churn(house: &House) -> Result<Tally> {
+    bench(house, &["churn", "--all-cores", "--clients", "300", "--seconds", "5", "--stay", "1"])
+}
+
 pub(super) fn corpus(house: &House) -> Result<Tally> {
+    bench(house, &["corpus"])
+}
+
+/// Plays a scenario of `bench` against the release server.
+fn bench(house: &House, scenario: &[&str]) -> Result<Tally> {
     let mut bench = cargo(house);
-    bench.args(["run", "--release", "--locked", "-p", "fanwire-bench", "--", "corpus", "--server"]);
-    Ok(Tally::check(watch(bench.arg(server(house)?))?.success))
+    bench.args(["run", "--release", "--locked", "-p", "fanwire-bench", "--"]).args(scenario);
+    Ok(Tally::check(watch(bench.arg("--server").arg(server(house)?))?.success))
 }
 
 /// Runs the `*.test.js` files of a folder with Node's own test runner.

@@ -1,0 +1,335 @@
+//! Scenario `churn`: clients that reconnect at random while publications flow, each checked for every one of them.
+//! In: clients, channels, seconds, rate → out: what was recovered, how long returns took; not passed when anything is wrong.
+//! Uses `target` for the server and `stream` for the checking; the clients live in `client`.
+//! Change here when clients come and go, and what is reported; what one of them does lives in `client`.
+
+use anyhow::{Context, Result};
+use clap::Args;
+use mio::{Events, Interest, Poll, Token};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::generator::publisher::{Publisher, http_request};
+use crate::generator::{PUBLISHER_TOKEN, Progress, connect};
+use crate::machine;
+use crate::random::Random;
+use crate::stats::{grouped, median, percentile};
+use crate::target::{API_KEY, Target, fanwire_binary};
+use client::{Attempt, Client, Stage, Tally};
+
+pub mod client;
+pub mod messages;
+pub mod stream;
+
+/// Clients that come and go while publications flow: nothing may be lost, duplicated or reordered.
+#[derive(Args, Clone)]
+pub struct Churn {
+    #[arg(long, default_value_t = 1_000)]
+    clients: usize,
+    /// Channels; publications go to them in turn.
+    #[arg(long, default_value_t = 10)]
+    channels: usize,
+    /// Channels of each client.
+    #[arg(long, default_value_t = 2)]
+    each: usize,
+    /// Publications per second.
+    #[arg(long, default_value_t = 200.0)]
+    rate: f64,
+    /// Seconds of coming and going; after them every client returns and waits for the rest.
+    #[arg(long, default_value_t = 30.0)]
+    seconds: f64,
+    /// Mean seconds that a client stays.
+    #[arg(long, default_value_t = 3.0)]
+    stay: f64,
+    /// Mean seconds that it is away.
+    #[arg(long, default_value_t = 0.5)]
+    away: f64,
+    /// Clients negotiate permessage-deflate.
+    #[arg(long)]
+    compression: bool,
+    /// Publications that the server keeps of each channel; too few, and clients cannot recover.
+    #[arg(long, default_value_t = 1_000)]
+    history: usize,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Give the server all cores, with a shard on each, and do not pin the clients either.
+    #[arg(long)]
+    all_cores: bool,
+    /// The fanwire binary; by default the release build.
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+    #[arg(long, default_value_t = 0)]
+    server_core: usize,
+    #[arg(long, default_value_t = 1)]
+    generator_core: usize,
+}
+
+impl Churn {
+    /// True when no client missed anything or got anything it should not.
+    ///
+    /// # Errors
+    /// A server that does not start, or sends what no right server sends.
+    pub fn run(self) -> Result<bool> {
+        machine::raise_descriptor_limit();
+        let binary = fanwire_binary(self.server.clone())?;
+        let history = serde_json::json!({
+            "history_size": self.history, "history_ttl": "300s", "force_recovery": true,
+        });
+        let server_core = (!self.all_cores).then_some(self.server_core);
+        if server_core.is_some() {
+            machine::pin(self.generator_core)?;
+        }
+        let target = Target::configured(&binary, server_core, history)?;
+        println!(
+            "churn: {} clients of {} of {} channels, {} publications/s for {} s, compression {}, seed {}",
+            grouped(self.clients as f64),
+            self.each,
+            self.channels,
+            self.rate,
+            self.seconds,
+            if self.compression { "on" } else { "off" },
+            self.seed,
+        );
+        let run =
+            Run::new(&self, &target).and_then(|mut run| run.play().map(|()| (run.tally, run.tops)));
+        let (tally, tops) = run.with_context(|| format!("server log:\n{}", target.log_tail()))?;
+        report(&tally, tops.iter().sum());
+        Ok(tally.faults.is_none())
+    }
+}
+
+struct Run<'a> {
+    options: &'a Churn,
+    target: &'a Target,
+    poll: Poll,
+    clients: Vec<Client>,
+    /// One for each channel, with one publication at a time, so that number `n` of a channel gets offset `n`.
+    publishers: Vec<Publisher>,
+    /// Publications of each channel that were sent.
+    published: Vec<u64>,
+    /// Publications of each channel that the server has answered.
+    tops: Vec<u64>,
+    tally: Tally,
+    random: Random,
+    source: u8,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Run<'a> {
+    fn new(options: &'a Churn, target: &'a Target) -> Result<Self> {
+        let poll = Poll::new()?;
+        let now = Instant::now();
+        let channels_of = |number: usize| {
+            let each = options.each.min(options.channels);
+            (0..each).map(move |place| (number + place) % options.channels)
+        };
+        let publisher = |of| Publisher::http_from(of, target.address(), 1, poll.registry());
+        let client = |number| Client::new(channels_of(number).map(|of| (of, channel(of))), now);
+        Ok(Self {
+            clients: (0..options.clients).map(client).collect(),
+            publishers: (0..options.channels).map(publisher).collect::<Result<_>>()?,
+            published: vec![0; options.channels],
+            tops: vec![0; options.channels],
+            tally: Tally::default(),
+            random: Random(options.seed),
+            source: 1,
+            buffer: vec![0; 64 * 1024],
+            poll,
+            options,
+            target,
+        })
+    }
+
+    fn play(&mut self) -> Result<()> {
+        let mut events = Events::with_capacity(1024);
+        self.arrive(&mut events)?;
+        let started = Instant::now();
+        let end = started + Duration::from_secs_f64(self.options.seconds);
+        for client in 0..self.clients.len() {
+            self.clients[client].due = started + self.around(self.options.stay);
+        }
+        while Instant::now() < end {
+            self.turn(&mut events)?;
+            self.publish(started)?;
+            self.come_and_go()?;
+        }
+        self.settle(&mut events)?;
+        for client in &mut self.clients {
+            for of in &mut client.subscriptions {
+                of.stream.finish(self.tops[of.channel], &mut self.tally.faults);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens all clients, a hundred at a time, and waits until they are there.
+    fn arrive(&mut self, events: &mut Events) -> Result<()> {
+        for start in (0..self.clients.len()).step_by(ARRIVING_MAX) {
+            let end = self.clients.len().min(start + ARRIVING_MAX);
+            for client in start..end {
+                self.open(client, None)?;
+            }
+            let mut progress = Progress::default();
+            while !self.clients[start..end].iter().all(Client::is_live) {
+                self.turn(events)?;
+                progress
+                    .check(self.tally.messages, || format!("clients {start} to {end} arrive"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings every client back until each has everything, or what is missing does not come any more.
+    fn settle(&mut self, events: &mut Events) -> Result<()> {
+        let mut progress = Progress::default();
+        let end = Instant::now() + SETTLING_MAX;
+        let has_all = |run: &Self| run.clients.iter().all(|client| client.has_all(&run.tops));
+        while self.published != self.tops || !has_all(self) {
+            self.turn(events)?;
+            for client in 0..self.clients.len() {
+                if self.clients[client].is_away() {
+                    self.open(client, None)?;
+                }
+            }
+            if progress.check(self.tally.messages, String::new).is_err() || Instant::now() > end {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits a moment for events and handles them.
+    fn turn(&mut self, events: &mut Events) -> Result<()> {
+        match self.poll.poll(events, Some(Duration::from_millis(1))) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
+            polled => polled?,
+        }
+        for event in events.iter() {
+            let Token(number) = event.token();
+            if number >= PUBLISHER_TOKEN {
+                self.answered(number - PUBLISHER_TOKEN)?;
+                continue;
+            }
+            let read = self.clients[number].read(&mut self.buffer, &mut self.tally);
+            read.with_context(|| format!("client {number}"))?;
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, channel: usize) -> Result<()> {
+        self.publishers[channel].receive()?;
+        if self.publishers[channel].is_idle() {
+            self.tops[channel] = self.published[channel];
+        }
+        Ok(())
+    }
+
+    /// Publishes what is due, to the channels in turn; a channel whose last publication has no answer yet waits.
+    fn publish(&mut self, started: Instant) -> Result<()> {
+        let due = (started.elapsed().as_secs_f64() * self.options.rate) as u64;
+        let channels = self.published.len() as u64;
+        for number in 0..self.published.len() {
+            let own = (due + channels - 1 - number as u64) / channels;
+            if self.published[number] < own && self.publishers[number].is_idle() {
+                self.published[number] += 1;
+                let data = format!(r#""data":{{"n":{}}}"#, self.published[number]);
+                let request = http_request(&channel(number), &data, API_KEY);
+                self.publishers[number].publish(&request)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets every client whose time it is come or go.
+    fn come_and_go(&mut self) -> Result<()> {
+        let now = Instant::now();
+        for number in 0..self.clients.len() {
+            if self.clients[number].due <= now {
+                let mean = self.come_or_go(number)?;
+                self.clients[number].due = now + self.around(mean);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the client's connection or opens one; returns for how many seconds, on average, it is left alone then.
+    fn come_or_go(&mut self, number: usize) -> Result<f64> {
+        let ends_hard = self.random.below(2) == 0;
+        let client = &mut self.clients[number];
+        if client.is_live() && ends_hard {
+            client.reset(&mut self.tally);
+        } else if client.is_live() {
+            client.close(&mut self.tally)?;
+        } else if client.is_away() {
+            let break_off = self.break_off();
+            self.open(number, break_off)?;
+            return Ok(if break_off.is_none() { self.options.stay } else { self.options.away });
+        }
+        Ok(self.options.away)
+    }
+
+    /// Every fourth attempt to connect is broken off, at one of the stages.
+    fn break_off(&mut self) -> Option<Stage> {
+        match self.random.below(12) {
+            0 => Some(Stage::Request),
+            1 => Some(Stage::Upgrade),
+            2 => Some(Stage::Commands),
+            _ => None,
+        }
+    }
+
+    fn open(&mut self, number: usize, break_off: Option<Stage>) -> Result<()> {
+        let since = Instant::now();
+        let stream = connect(&mut self.source, self.target.address())?;
+        let compression = self.options.compression;
+        let attempt = Attempt { stream, since, compression, break_off };
+        let client = &mut self.clients[number];
+        client.open(attempt, &self.tops, &mut self.tally)?;
+        if let Some(socket) = client.socket() {
+            self.poll.registry().register(socket, Token(number), Interest::READABLE)?;
+        }
+        Ok(())
+    }
+
+    /// A time between nothing and twice the mean.
+    fn around(&mut self, mean_seconds: f64) -> Duration {
+        let share = self.random.below(2_000) as f64 / 1_000.0;
+        Duration::from_secs_f64(mean_seconds * share)
+    }
+}
+
+fn report(tally: &Tally, published: u64) {
+    let rows = [
+        ("publications", published),
+        ("publications received live", tally.publications),
+        ("publications recovered", tally.caught_up),
+        ("returns", tally.returns),
+        ("  after a TCP reset", tally.resets),
+        ("  after a clean close", tally.closes),
+        ("  broken off while connecting", tally.broken_off),
+        ("recovered subscriptions", tally.recoveries),
+        ("unrecovered subscriptions", tally.faults.unrecovered),
+    ];
+    for (what, count) in rows {
+        println!("{what:<32} {:>12}", grouped(count as f64));
+    }
+    println!(
+        "from reconnect to caught up: median {:.2} ms, p99 {:.2} ms, longest {:.2} ms ({} returns)",
+        median(tally.return_ms.iter().copied()),
+        percentile(&tally.return_ms, 0.99),
+        percentile(&tally.return_ms, 1.0),
+        grouped(tally.return_ms.len() as f64),
+    );
+    let verdict = if tally.faults.is_none() { "every client has everything" } else { "WRONG" };
+    println!("{verdict}: {}", tally.faults);
+}
+
+fn channel(number: usize) -> String {
+    format!("churn{number}")
+}
+
+/// Handshakes under way at once when the clients arrive, below every listen backlog.
+const ARRIVING_MAX: usize = 100;
+/// Clients that return after the churn have so long, unless nothing comes any more before.
+const SETTLING_MAX: Duration = Duration::from_secs(60);
