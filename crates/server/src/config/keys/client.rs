@@ -40,7 +40,7 @@ rows! { CLIENT: Config;
     "client.channel_limit", COUNT_FROM_1, "128" => [node.client.channel_limit],
         "Most channels of one connection.";
     "client.queue_max_size", COUNT_FROM_1, "1048576" => [node.client.queue_max_size],
-        "Most bytes that wait for one slow connection; more close it with 3008. One larger message passes when nothing else waits.";
+        "Most bytes that wait for one slow connection, besides one larger message on its way; more close it with 3008.";
     "client.connection_limit", COUNT, "0" => [client.connection_limit],
         "Most connections of this server, 0 for no limit; further ones get 503.";
     "client.user_connection_limit", COUNT, "0" => [node.client.user_connection_limit],
