@@ -35,6 +35,16 @@ impl ClientId {
         }
         Uuid::try_parse(text).ok().map(Self)
     }
+
+    /// The bytes that brokers send between nodes.
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0.into_bytes()
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) gave.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
 }
 
 /// What the shell knows of a connection when it opens.

@@ -166,7 +166,8 @@ fn stats(presence: &dyn Presence, channel: &str, now: Instant) -> (usize, usize)
 }
 
 const TTL: Duration = Duration::from_secs(60);
-const TICK: Duration = Duration::from_nanos(1);
+/// Stores may count in milliseconds.
+const TICK: Duration = Duration::from_millis(1);
 const CHANNELS: u32 = 3;
 const LIVES: u64 = 300;
 const STEPS: usize = 100;
