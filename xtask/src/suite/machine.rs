@@ -1,4 +1,4 @@
-//! What the suites need from the machine: Node.js, a Python environment, Go, browsers, Debian packages.
+//! What the suites need from the machine: Node.js, a Python environment, Go, browsers, a Redis, Debian packages.
 //! In: what is installed → out: paths of programs, or an error that says what to install.
 //! May install Debian packages with apt-get (as root or through sudo); never upgrades what is there.
 //! A new requirement is a function here; when it is asked for is decided in `steps`.
@@ -62,6 +62,15 @@ pub(crate) fn firefox() -> Result<PathBuf> {
 /// When none is found and none can be installed.
 pub(crate) fn go() -> Result<PathBuf> {
     program(&["go"], "golang-go")
+}
+
+/// The Redis of the machine, installed from Debian's packages when there is none: from the one without a service, whose
+/// program is a server when it is called so.
+///
+/// # Errors
+/// When none is found and none can be installed.
+pub(crate) fn redis() -> Result<PathBuf> {
+    program(&["redis-server", "redis-check-rdb"], "redis-tools")
 }
 
 /// A Python 2.7 that runs, for the Autobahn TestSuite.

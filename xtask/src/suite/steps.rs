@@ -27,7 +27,9 @@ pub(super) fn tidy(_house: &House) -> Result<Tally> {
     Ok(Tally::check(tidy::main()?))
 }
 
+/// Those of the Redis engine start a Redis of their own.
 pub(super) fn unit(house: &House) -> Result<Tally> {
+    println!("{}", machine::redis()?.display());
     let mut test = cargo(house);
     test.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
     Ok(Tally::of_cargo(&watch(&mut test)?))
