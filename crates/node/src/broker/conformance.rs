@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
 
-use super::{Broker, Epoch, Position, PublishOptions, Retention};
+use super::{Broker, Epoch, Position, PublishOptions, Retention, Stretch};
 use crate::announcement::Change;
 use crate::deliver::Deliver;
 use crate::session::ClientId;
@@ -129,7 +129,7 @@ fn an_idempotency_key_publishes_once_from_many_threads(make: Make<'_>) {
 fn subscribing_again_goes_on(make: Make<'_>) {
     let (door, broker) = start(make, &["a"]);
     broker.unsubscribe("a");
-    broker.subscribe("a");
+    subscribe(&*broker, "a");
     publish(&*broker, "a", numbered(0, 7), "");
     let arrived = door.wait_for(1);
     assert_eq!(numbers(&arrived, "a"), [(0, 7)]);
@@ -161,8 +161,15 @@ fn announced(change: Change, info: ClientInfo) -> Publication {
 fn start(make: Make<'_>, channels: &[&str]) -> (Arc<Recorder>, Arc<dyn Broker>) {
     let door = Arc::new(Recorder::default());
     let broker = make(Arc::clone(&door) as _);
-    channels.iter().for_each(|channel| broker.subscribe(channel));
+    channels.iter().for_each(|channel| subscribe(&*broker, channel));
     (door, broker)
+}
+
+/// Subscribes and waits until that has taken effect.
+fn subscribe(broker: &dyn Broker, channel: &str) {
+    broker.subscribe(channel);
+    let followed = broker.follow(channel, None, Retention::default(), Instant::now());
+    assert_eq!(followed.wait(), Ok(Stretch::default()));
 }
 
 fn publish(broker: &dyn Broker, channel: &str, publication: Publication, key: &str) -> Position {
