@@ -90,11 +90,13 @@ const HOUSE: &[Room] = &[
     Room { name: "fanwire-ws", level: 1, may_use: &["fanwire-deflate"] },
     Room { name: "fanwire-node", level: 1, may_use: &["fanwire-protocol"] },
     Room { name: "fanwire-api", level: 2, may_use: &["fanwire-node"] },
+    Room { name: "fanwire-brokers", level: 2, may_use: &["fanwire-node"] },
     Room {
         name: "fanwire-server",
         level: 3,
         may_use: &[
             "fanwire-api",
+            "fanwire-brokers",
             "fanwire-node",
             "fanwire-ws",
             "fanwire-protocol",
@@ -111,6 +113,7 @@ const HOUSE: &[Room] = &[
         level: 5,
         may_use: &[
             "fanwire-server",
+            "fanwire-brokers",
             "fanwire-node",
             "fanwire-ws",
             "fanwire-protocol",

@@ -1,0 +1,160 @@
+//! The Redis engine: publications, history and presence that several nodes share.
+//! In: options, a door, a runtime → out: calls that are answered later, and whatever any node publishes, at the door.
+//! Uses: tokio and sockets of its own. Never: sessions; no call blocks, every call ends in bounded time.
+//! Change here: which connection a call takes. The ports are in `ports.rs`, commands are made in `stream.rs` and `members.rs`.
+
+mod backoff;
+mod clock;
+mod dial;
+mod error;
+mod feed;
+mod health;
+mod keys;
+mod line;
+mod members;
+mod options;
+mod place;
+mod ports;
+mod record;
+mod resp;
+mod roll;
+mod script;
+mod stream;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use fanwire_node::broker::{Query, Retention};
+use fanwire_node::{Deliver, Stretch};
+use tokio::runtime::Handle;
+
+use clock::Clock;
+use dial::Dialer;
+use error::Failure;
+use feed::Feed;
+use keys::Keys;
+use line::Line;
+use resp::Command;
+
+pub use error::RedisError;
+pub use health::Health;
+pub use options::{Address, RedisOptions};
+
+/// One engine: its connections to one Redis, or to several that share the channels among them.
+pub struct Redis {
+    servers: Vec<Server>,
+    keys: Keys,
+    health: Arc<Health>,
+    started_at: Instant,
+    /// When the times of the Redis were asked for last, in seconds since the start.
+    asked_at_s: AtomicU64,
+}
+
+/// The connections to one Redis.
+struct Server {
+    lines: Vec<Line>,
+    feeds: Vec<Feed>,
+    clock: Arc<Clock>,
+}
+
+impl Redis {
+    /// Begins to connect and returns at once; what comes of it is seen by [`health`](Self::health). Connections are made
+    /// again for as long as this value lives.
+    pub fn start(options: &RedisOptions, door: &Arc<dyn Deliver>, runtime: &Handle) -> Self {
+        let health = Arc::new(Health::default());
+        let keys = Keys::new(&options.prefix);
+        let servers = options.addresses.iter().map(|address| {
+            let clock = Arc::new(Clock::new());
+            let dialer = Dialer::new(address, options, Arc::clone(&clock));
+            let line = || Line::open(dialer.clone(), Arc::clone(&health), runtime);
+            let feed = || {
+                let (door, health) = (Arc::clone(door), Arc::clone(&health));
+                Feed::open(dialer.clone(), keys.clone(), door, health, runtime)
+            };
+            Server {
+                lines: (0..options.command_connections.max(1)).map(|_| line()).collect(),
+                feeds: (0..options.feed_connections.max(1)).map(|_| feed()).collect(),
+                clock,
+            }
+        });
+        let servers = servers.collect();
+        let (started_at, asked_at_s) = (Instant::now(), AtomicU64::new(0));
+        Self { servers, keys, health, started_at, asked_at_s }
+    }
+
+    /// Connects to each Redis once and disconnects again.
+    ///
+    /// # Errors
+    /// The first [`RedisError`]. One that [is permanent](RedisError::is_permanent) should end a start.
+    pub async fn check(options: &RedisOptions) -> Result<(), RedisError> {
+        for address in &options.addresses {
+            let dialer = Dialer::new(address, options, Arc::new(Clock::new()));
+            dialer.dial(script::loads()).await?;
+        }
+        Ok(())
+    }
+
+    /// How the connections are.
+    pub fn health(&self) -> &Arc<Health> {
+        &self.health
+    }
+
+    /// Asks each Redis for its time, but not more often than every half minute: a clock that was set, or a machine that
+    /// slept, would else make members end too early or too late.
+    fn keep_time(&self) {
+        let now_s = self.started_at.elapsed().as_secs();
+        if now_s < self.asked_at_s.load(Relaxed) + TIME_INTERVAL_S {
+            return;
+        }
+        self.asked_at_s.store(now_s, Relaxed);
+        for server in &self.servers {
+            let clock = Arc::clone(&server.clock);
+            server.lines[0].send(Command::of(&[b"TIME"]), move |reply| {
+                if let Some(unix_ms) = reply.ok().and_then(dial::unix_ms) {
+                    clock.set(Instant::now(), unix_ms);
+                }
+            });
+        }
+    }
+
+    /// A read that is begun when it is called.
+    fn read<F>(&self, channel: &str, query: Query, retention: Retention) -> impl FnOnce(F) + use<F>
+    where
+        F: FnOnce(Result<Stretch, Failure>) + Send + 'static,
+    {
+        let (line, keys) = (self.line(channel).clone(), self.keys.clone());
+        let (channel, health) = (channel.to_owned(), Arc::clone(&self.health));
+        move |done| {
+            let command = stream::history(&keys, &channel, query, retention);
+            line.send(command, move |reply| {
+                let place = (&keys, channel.as_str());
+                let read = |reply| stream::stretch(reply, place, query.reverse, &health);
+                done(reply.and_then(read));
+            });
+        }
+    }
+
+    fn server(&self, hash: u64) -> &Server {
+        &self.servers[place::jump(hash, self.servers.len())]
+    }
+
+    fn line(&self, channel: &str) -> &Line {
+        let hash = place::hash(channel);
+        let lines = &self.server(hash).lines;
+        &lines[place::spread(hash, lines.len())]
+    }
+
+    fn feed(&self, channel: &str) -> &Feed {
+        let hash = place::hash(channel);
+        let feeds = &self.server(hash).feeds;
+        &feeds[place::spread(hash, feeds.len())]
+    }
+
+    fn ms(&self, channel: &str, now: Instant) -> u64 {
+        self.server(place::hash(channel)).clock.ms(now)
+    }
+}
+
+/// Between two questions for the time.
+const TIME_INTERVAL_S: u64 = 30;

@@ -1,0 +1,63 @@
+//! Tests of greeting: what a Redis may say of itself, and what is said about others.
+//! In: answers of `INFO`, refusals → out: errors with address and remedy.
+//! Uses no sockets: those are in `tests/it`.
+//! A new condition on a Redis is a row here.
+
+use super::*;
+
+fn dialer() -> Dialer {
+    Dialer::new(&Address::default(), &RedisOptions::default(), Arc::new(Clock::new()))
+}
+
+fn judged(server: &'static str, replication: &'static str) -> Result<(), String> {
+    let [server, replication] =
+        [server, replication].map(|text| Bytes::from_static(text.as_bytes()));
+    dialer().judge(Some(&server), Some(&replication)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_standalone_master_of_our_time_will_do() {
+    for version in ["6.2.0", "7.0.15", "8.4.1", "255.255.255"] {
+        let server = format!("# Server\r\nredis_version:{version}\r\nredis_mode:standalone\r\n");
+        let server = Bytes::from(server);
+        let replication = Bytes::from_static(b"# Replication\r\nrole:master\r\n");
+        assert_eq!(dialer().judge(Some(&server), Some(&replication)), Ok(()), "{version}");
+    }
+    assert_eq!(judged("", ""), Ok(()), "a store that says nothing");
+    assert_eq!(dialer().judge(None, None), Ok(()));
+}
+
+#[test]
+fn others_are_refused_with_the_reason() {
+    let rows = [
+        ("redis_version:6.0.16", "", "has version 6.0.16: 6.2 or newer is needed"),
+        ("redis_version:x", "", "has version x"),
+        ("redis_mode:cluster", "role:master", "runs in cluster mode"),
+        ("redis_mode:sentinel", "", "runs in sentinel mode"),
+        ("redis_mode:standalone", "role:slave", "is a replica: name its master"),
+    ];
+    for (server, replication, expected) in rows {
+        let said = judged(server, replication).expect_err("refused");
+        assert!(said.contains(expected) && said.contains("127.0.0.1:6379"), "{said}");
+    }
+}
+
+#[test]
+fn refusals_of_credentials_are_told_apart() {
+    let denied = dialer().refused(b"WRONGPASS invalid username-password pair");
+    assert!(matches!(denied, RedisError::Denied { .. }) && denied.is_permanent());
+    assert!(denied.to_string().contains("engine.redis.password"));
+    let busy = dialer().refused(b"LOADING Redis is loading the dataset in memory");
+    assert!(matches!(busy, RedisError::Refused { .. }) && !busy.is_permanent());
+}
+
+#[test]
+fn the_time_is_seconds_and_microseconds() {
+    let text = |text: &'static str| Reply::Bulk(Bytes::from_static(text.as_bytes()));
+    assert_eq!(unix_ms(Reply::Array(vec![text("12"), text("345678")])), Some(12_345));
+    for wrong in [vec![], vec![text("12")], vec![text("x"), text("1")], vec![text("-1"), text("1")]]
+    {
+        assert_eq!(unix_ms(Reply::Array(wrong)), None);
+    }
+    assert_eq!(unix_ms(Reply::Array(vec![text("18446744073709551615"), text("1")])), None);
+}

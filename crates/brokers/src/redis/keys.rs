@@ -1,0 +1,77 @@
+//! The names of everything Fanwire keeps in Redis (docs/redis.md has the table).
+//! In: a prefix and a channel → out: key names that share one slot of a Redis Cluster per channel.
+//! Uses: nothing. Never: commands.
+//! Change here: a name. What is behind it is written by `script/*.lua` and read by `stream.rs` and `members.rs`.
+
+/// Makes names.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    prefix: String,
+    /// What comes before the channel in names of PUB/SUB.
+    feed: String,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// PUB/SUB: publications, joins and leaves.
+    Feed,
+    /// Stream: stored publications, the id being the offset.
+    Stream,
+    /// Hash: epoch, top offset, version and its epoch.
+    Meta,
+    /// String: the position that an idempotency key got.
+    Result,
+    /// Sorted set: client ids by the millisecond at which they are gone.
+    Ends,
+    /// Hash: client id to member.
+    Members,
+    /// Hash: user id to how many of its clients are here.
+    Users,
+}
+
+impl Keys {
+    pub(crate) fn new(prefix: &str) -> Self {
+        let feed = format!("{prefix}.{}.{OPEN}", Kind::Feed.word());
+        Self { prefix: prefix.to_owned(), feed }
+    }
+
+    /// The name of something of a channel.
+    pub(crate) fn of(&self, kind: Kind, channel: &str) -> String {
+        [&self.prefix, ".", kind.word(), ".", OPEN, channel, CLOSE].concat()
+    }
+
+    /// The name of an idempotency result.
+    pub(crate) fn of_result(&self, channel: &str, key: &str) -> String {
+        [&self.of(Kind::Result, channel), ".", key].concat()
+    }
+
+    /// The channel whose PUB/SUB has this name, if it is one of ours.
+    pub(crate) fn channel_of_feed<'a>(&self, name: &'a [u8]) -> Option<&'a str> {
+        let inner = name.strip_prefix(self.feed.as_bytes())?.strip_suffix(CLOSE.as_bytes())?;
+        str::from_utf8(inner).ok()
+    }
+}
+
+impl Kind {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Feed => "feed",
+            Self::Stream => "stream",
+            Self::Meta => "meta",
+            Self::Result => "result",
+            Self::Ends => "presence.ends",
+            Self::Members => "presence.members",
+            Self::Users => "presence.users",
+        }
+    }
+}
+
+/// Opens the hash tag, which in a Cluster is all up to the first `}`. The colon keeps it from being empty, which would
+/// make the whole name count, for a channel that begins with `}`; and it keeps our names apart from Centrifugo's, whose
+/// layout is another, should both have one prefix.
+const OPEN: &str = "{:";
+const CLOSE: &str = "}";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Tests of names: all of a channel are in one slot of a Cluster, and the channel is found again.
+//! In: prefixes and odd channels → out: names and their hash tags.
+//! Uses the tag rule of the Redis Cluster specification. Never: a Redis.
+//! A new kind of name is a row here.
+
+use super::*;
+
+const KINDS: [Kind; 7] =
+    [Kind::Feed, Kind::Stream, Kind::Meta, Kind::Result, Kind::Ends, Kind::Members, Kind::Users];
+
+/// What of a name decides about its slot (Redis Cluster specification, "hash tags").
+fn tag(name: &str) -> &str {
+    let Some(open) = name.find('{') else { return name };
+    match name[open + 1..].find('}') {
+        Some(0) | None => name,
+        Some(length) => &name[open + 1..open + 1 + length],
+    }
+}
+
+#[test]
+fn all_names_of_a_channel_have_one_hash_tag() {
+    let keys = Keys::new("fanwire");
+    for channel in ["news", "", "}", "{}", "a}b", "user:#42", "\u{fffd} "] {
+        let expected = tag(&keys.of(Kind::Feed, channel)).to_owned();
+        assert!(expected.starts_with(':'), "{channel}");
+        for kind in KINDS {
+            assert_eq!(tag(&keys.of(kind, channel)), expected, "{kind:?} of {channel}");
+        }
+        assert_eq!(tag(&keys.of_result(channel, "any} key")), expected, "{channel}");
+    }
+}
+
+#[test]
+fn different_kinds_have_different_names() {
+    let keys = Keys::new("fanwire");
+    let mut names: Vec<_> = KINDS.iter().map(|kind| keys.of(*kind, "news")).collect();
+    assert_eq!(names[1], "fanwire.stream.{:news}");
+    assert_eq!(keys.of_result("news", "k"), "fanwire.result.{:news}.k");
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), KINDS.len());
+}
+
+#[test]
+fn the_channel_of_a_feed_is_found_again() {
+    let keys = Keys::new("a.b");
+    for channel in ["news", "", "}", "a}b"] {
+        let name = keys.of(Kind::Feed, channel);
+        assert_eq!(keys.channel_of_feed(name.as_bytes()), Some(channel));
+    }
+    for foreign in ["a.b.feed.{:news", "a.b.stream.{:news}", "news", "", "a.b.feed.{:"] {
+        assert_eq!(keys.channel_of_feed(foreign.as_bytes()), None, "{foreign}");
+    }
+    assert_eq!(keys.channel_of_feed(b"a.b.feed.{:\xff}"), None);
+}

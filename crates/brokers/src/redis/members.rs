@@ -1,0 +1,112 @@
+//! Presence in Redis: three keys per channel, always changed together by a script.
+//! In: members with their ends → out: commands; members and counts from the replies.
+//! Uses: a line, keys, scripts, records. Never: the time, which comes in milliseconds of the Redis.
+//! Change here: what is sent for presence. The scripts are `script/presence*.lua`.
+
+use fanwire_node::PresenceStats;
+use fanwire_node::protocol::ClientInfo;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::Failure;
+use super::health::Health;
+use super::keys::{Keys, Kind};
+use super::line::Line;
+use super::record::{member_length, put_member, read_member};
+use super::resp::{Command, Reply};
+use super::script::Script;
+
+/// The command that adds or renews a member.
+pub(crate) fn add(
+    keys: &Keys,
+    channel: &str,
+    member: &ClientInfo,
+    ttl: Duration,
+    now_ms: u64,
+) -> Command {
+    let length = member_length(member);
+    let ttl_ms = (ttl.as_millis() as u64).min(TTL_MS_MAX);
+    let mut command = call(Script::PresenceAdd, keys, channel, 5, length + member.client.len());
+    command
+        .number(now_ms)
+        .number(now_ms + ttl_ms)
+        .text(&member.client)
+        .written(length, |out| put_member(member, out))
+        .number(ttl_ms.max(1));
+    command
+}
+
+/// The command that removes a member.
+pub(crate) fn remove(keys: &Keys, channel: &str, client: &str) -> Command {
+    let mut command = call(Script::PresenceRemove, keys, channel, 1, client.len());
+    command.text(client);
+    command
+}
+
+/// The command that lists members.
+pub(crate) fn list(keys: &Keys, channel: &str, now_ms: u64) -> Command {
+    let (ends, members) = (keys.of(Kind::Ends, channel), keys.of(Kind::Members, channel));
+    let mut command = Script::PresenceMembers.call(&[&ends, &members], 1, NUMBER_BYTES);
+    command.number(now_ms);
+    command
+}
+
+/// What the reply to [`list`] says; foreign members are left out.
+///
+/// # Errors
+/// [`Failure::Refused`] for a reply that no such command has.
+pub(crate) fn listed(
+    reply: Reply,
+    (keys, channel): (&Keys, &str),
+    health: &Health,
+) -> Result<Vec<Arc<ClientInfo>>, Failure> {
+    let parts = reply.parts().ok_or(Failure::Refused)?;
+    let mut members = Vec::with_capacity(parts.len());
+    for member in parts.iter().filter_map(Reply::text) {
+        match read_member(member.clone()) {
+            Ok(member) => members.push(Arc::new(member)),
+            Err(_) => health.is_foreign(keys.of(Kind::Members, channel).as_bytes()),
+        }
+    }
+    Ok(members)
+}
+
+/// Counts, with as many calls as it takes to take out whose time is over: each is bounded.
+pub(crate) fn count(
+    line: Line,
+    (keys, channel): (Keys, String),
+    now_ms: u64,
+    done: impl FnOnce(Result<PresenceStats, Failure>) + Send + 'static,
+) {
+    let mut command = call(Script::PresenceStats, &keys, &channel, 2, 2 * NUMBER_BYTES);
+    command.number(now_ms).number(SWEEP_MAX);
+    let again = line.clone();
+    line.send(command, move |reply| match reply.and_then(counted) {
+        Ok((stats, false)) => done(Ok(stats)),
+        Ok((_, true)) => count(again, (keys, channel), now_ms, Box::new(done) as Box<Done>),
+        Err(failure) => done(Err(failure)),
+    });
+}
+
+type Done = dyn FnOnce(Result<PresenceStats, Failure>) + Send;
+
+/// Counts, and whether there may be more to take out first.
+fn counted(reply: Reply) -> Result<(PresenceStats, bool), Failure> {
+    let parts = reply.parts().ok_or(Failure::Refused)?;
+    let numbers: Vec<u64> = parts.iter().filter_map(Reply::number).collect();
+    let &[clients, users, more] = &numbers[..] else { return Err(Failure::Refused) };
+    Ok((PresenceStats { clients: clients as usize, users: users as usize }, more > 0))
+}
+
+fn call(script: Script, keys: &Keys, channel: &str, arguments: usize, bytes: usize) -> Command {
+    let names = [Kind::Ends, Kind::Members, Kind::Users].map(|kind| keys.of(kind, channel));
+    let names = names.each_ref().map(String::as_str);
+    script.call(&names, arguments, bytes + 3 * NUMBER_BYTES)
+}
+
+/// Members that one call of a script takes out.
+const SWEEP_MAX: u64 = 1000;
+/// A thousand years.
+const TTL_MS_MAX: u64 = 31_557_600_000_000;
+/// Room for a number.
+const NUMBER_BYTES: usize = 24;

@@ -1,0 +1,140 @@
+//! The ports of broker and presence, kept by the Redis engine.
+//! In: calls of the node → out: answers that come later, from the task of a connection.
+//! Uses: lines, feeds, commands. Never: blocks, waits.
+//! Change here: which command answers which call. What is promised stands in `fanwire_node::broker` and `presence`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fanwire_node::broker::{Broker, BrokerError, Query, Retention};
+use fanwire_node::presence::Presence;
+use fanwire_node::protocol::{ClientInfo, Publication};
+use fanwire_node::{Answer, Change, Position, PresenceStats, PublishOptions, Stretch};
+
+use super::error::Failure;
+use super::resp::Command;
+use super::{Redis, members, stream};
+
+impl Broker for Redis {
+    fn publish(
+        &self,
+        channel: &str,
+        publication: Publication,
+        options: &PublishOptions,
+        retention: Retention,
+        _now: Instant,
+    ) -> Answer<Position> {
+        let (done, answer) = later();
+        let command = stream::publish(&self.keys, channel, publication, options, retention);
+        self.line(channel).send(command, |reply| done(reply.and_then(stream::published)));
+        answer
+    }
+
+    fn history(
+        &self,
+        channel: &str,
+        query: Query,
+        retention: Retention,
+        _now: Instant,
+    ) -> Answer<Stretch> {
+        if !retention.keeps_history() {
+            return Answer::now(Ok(Stretch::default()));
+        }
+        let (done, answer) = later();
+        self.read(channel, query, retention)(done);
+        answer
+    }
+
+    fn follow(
+        &self,
+        channel: &str,
+        query: Option<Query>,
+        retention: Retention,
+        _now: Instant,
+    ) -> Answer<Stretch> {
+        let (done, answer) = later();
+        let query = query.filter(|_| retention.keeps_history());
+        let read = query.map(|query| self.read(channel, query, retention));
+        self.feed(channel).when_heard(channel, move |heard| match (heard, read) {
+            (Ok(()), Some(read)) => read(done),
+            (Ok(()), None) => done(Ok(Stretch::default())),
+            (Err(failure), _) => done(Err(failure)),
+        });
+        answer
+    }
+
+    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
+        self.do_it(channel, stream::announce(&self.keys, channel, change, info))
+    }
+
+    fn remove_history(&self, channel: &str, _now: Instant) -> Answer<()> {
+        self.do_it(channel, stream::remove(&self.keys, channel))
+    }
+
+    fn subscribe(&self, channel: &str) {
+        self.feed(channel).want(channel);
+    }
+
+    fn unsubscribe(&self, channel: &str) {
+        self.feed(channel).leave(channel);
+    }
+
+    /// Redis forgets by itself.
+    fn sweep(&self, _now: Instant) {}
+
+    fn history_bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Presence for Redis {
+    fn add(&self, channel: &str, info: ClientInfo, ttl: Duration, now: Instant) -> Answer<()> {
+        let now_ms = self.ms(channel, now);
+        self.do_it(channel, members::add(&self.keys, channel, &info, ttl, now_ms))
+    }
+
+    fn remove(&self, channel: &str, client: &str) -> Answer<()> {
+        self.do_it(channel, members::remove(&self.keys, channel, client))
+    }
+
+    fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
+        let (done, answer) = later();
+        let (keys, health) = (self.keys.clone(), Arc::clone(&self.health));
+        let command = members::list(&keys, channel, self.ms(channel, now));
+        let name = channel.to_owned();
+        self.line(channel).send(command, move |reply| {
+            done(reply.and_then(|reply| members::listed(reply, (&keys, &name), &health)));
+        });
+        answer
+    }
+
+    fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats> {
+        let (done, answer) = later();
+        let place = (self.keys.clone(), channel.to_owned());
+        members::count(self.line(channel).clone(), place, self.ms(channel, now), done);
+        answer
+    }
+
+    /// Redis forgets by itself, by its own time, which is asked for here.
+    fn sweep(&self, _now: Instant) {
+        self.keep_time();
+    }
+}
+
+impl Redis {
+    /// A command whose reply says nothing but that it was done.
+    fn do_it(&self, channel: &str, command: Command) -> Answer<()> {
+        let (done, answer) = later();
+        self.line(channel).send(command, |reply| done(reply.map(drop)));
+        answer
+    }
+}
+
+/// An answer, and what keeps it. To callers all failures are one.
+fn later<T: Send + 'static>() -> (impl FnOnce(Result<T, Failure>) + Send + 'static, Answer<T>) {
+    let (promise, answer) = Answer::later();
+    let done = |result: Result<T, Failure>| {
+        promise.keep(result.map_err(|_| BrokerError::Unavailable));
+    };
+    (done, answer)
+}

@@ -1,0 +1,179 @@
+//! What is stored in Redis and sent through it: a version byte, then Protobuf; payloads inside are untouched.
+//! In: publications, joins, leaves, members → out: records, and the same again; any other bytes → an error value.
+//! Uses: prost and the messages of the client protocol. Never: keys, commands, sockets.
+//! Change here: the shape of a record, and with it `VERSION`. `script/*.lua` append to records and read the user of one.
+
+use bytes::{Buf as _, Bytes};
+use fanwire_node::protocol::{ClientInfo, Publication};
+use fanwire_node::{Change, ClientId, Epoch, Position};
+use prost::Message as _;
+
+/// What travels through a channel's PUB/SUB, and, when it is a publication, is stored in its stream.
+///
+/// The script that stores a publication appends its position as field 15, which makes the stored record a sent one.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Record {
+    #[prost(message, optional, tag = "1")]
+    publication: Option<Publication>,
+    #[prost(message, optional, tag = "2")]
+    joined: Option<ClientInfo>,
+    #[prost(message, optional, tag = "3")]
+    left: Option<ClientInfo>,
+    /// 16 bytes, or none.
+    #[prost(bytes = "bytes", tag = "4")]
+    excluded: Bytes,
+    /// Decimal offset, a blank, the epoch; empty without a place in a stream.
+    #[prost(bytes = "bytes", tag = "15")]
+    position: Bytes,
+}
+
+/// A record that was understood.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, and nearly all are publications")]
+pub(crate) enum Message {
+    /// With its offset, 0 when it has no place in a stream.
+    Publication {
+        publication: Publication,
+        epoch: Epoch,
+        excluded: Option<ClientId>,
+    },
+    Change(Change, ClientInfo),
+}
+
+/// Bytes that this version did not write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foreign {
+    /// Another version byte, or none.
+    Version(Option<u8>),
+    /// Truncated or garbage.
+    Malformed,
+}
+
+impl Record {
+    /// Of a publication that has no place yet. Copies no payload.
+    pub(crate) fn of_publication(publication: Publication, excluded: Option<ClientId>) -> Self {
+        let publication =
+            Publication { offset: 0, epoch: String::new(), prev_data: Bytes::new(), ..publication };
+        let excluded = excluded.map(|client| Bytes::copy_from_slice(&client.to_bytes()));
+        Self {
+            publication: Some(publication),
+            excluded: excluded.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn of_change(change: Change, client: ClientInfo) -> Self {
+        match change {
+            Change::Join => Self { joined: Some(client), ..Self::default() },
+            Change::Leave => Self { left: Some(client), ..Self::default() },
+        }
+    }
+
+    /// Bytes of what [`put`](Self::put) writes.
+    pub(crate) fn length(&self) -> usize {
+        1 + self.encoded_len()
+    }
+
+    /// Appends the record.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        put(self, out);
+    }
+
+    /// Reads what came through PUB/SUB. Payloads are slices of `bytes`.
+    ///
+    /// # Errors
+    /// [`Foreign`] for bytes that are no record of this version.
+    pub(crate) fn read(bytes: Bytes) -> Result<Message, Foreign> {
+        match read::<Self>(bytes)? {
+            Self {
+                publication: Some(publication),
+                joined: None,
+                left: None,
+                excluded,
+                position,
+            } => {
+                let Position { offset, epoch } = read_position(&position)?;
+                let publication = Publication { offset, ..publication };
+                Ok(Message::Publication { publication, epoch, excluded: read_client(&excluded)? })
+            }
+            Self { publication: None, joined: Some(client), left: None, .. } => {
+                Ok(Message::Change(Change::Join, client))
+            }
+            Self { publication: None, joined: None, left: Some(client), .. } => {
+                Ok(Message::Change(Change::Leave, client))
+            }
+            _ => Err(Foreign::Malformed),
+        }
+    }
+
+    /// Reads what a stream holds at `offset`. Payloads are slices of `bytes`.
+    ///
+    /// # Errors
+    /// [`Foreign`] for bytes that are no publication of this version.
+    pub(crate) fn read_stored(bytes: Bytes, offset: u64) -> Result<Publication, Foreign> {
+        match Self::read(bytes)? {
+            Message::Publication { publication, .. } => Ok(Publication { offset, ..publication }),
+            Message::Change(..) => Err(Foreign::Malformed),
+        }
+    }
+}
+
+/// The record of a member. Its first field is the user, which the scripts of presence read.
+pub(crate) fn put_member(member: &ClientInfo, out: &mut Vec<u8>) {
+    put(member, out);
+}
+
+/// Bytes of what [`put_member`] writes.
+pub(crate) fn member_length(member: &ClientInfo) -> usize {
+    1 + member.encoded_len()
+}
+
+/// Reads what [`put_member`] wrote.
+///
+/// # Errors
+/// [`Foreign`] for bytes that are no member of this version.
+pub(crate) fn read_member(bytes: Bytes) -> Result<ClientInfo, Foreign> {
+    read(bytes)
+}
+
+/// "offset epoch", as the scripts write it; nothing is no position.
+///
+/// # Errors
+/// [`Foreign::Malformed`] for anything else.
+pub(crate) fn read_position(text: &[u8]) -> Result<Position, Foreign> {
+    if text.is_empty() {
+        return Ok(Position::default());
+    }
+    let text = str::from_utf8(text).map_err(|_| Foreign::Malformed)?;
+    let (offset, epoch) = text.split_once(' ').ok_or(Foreign::Malformed)?;
+    let offset = offset.parse().map_err(|_| Foreign::Malformed)?;
+    let epoch = Epoch::parse(epoch).ok_or(Foreign::Malformed)?;
+    Ok(Position { offset, epoch })
+}
+
+fn read_client(bytes: &[u8]) -> Result<Option<ClientId>, Foreign> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let bytes = bytes.try_into().map_err(|_| Foreign::Malformed)?;
+    Ok(Some(ClientId::from_bytes(bytes)))
+}
+
+fn put(message: &impl prost::Message, out: &mut Vec<u8>) {
+    out.push(VERSION);
+    message.encode(out).expect("a Vec grows");
+}
+
+fn read<M: prost::Message + Default>(mut bytes: Bytes) -> Result<M, Foreign> {
+    match bytes.first() {
+        Some(&VERSION) => bytes.advance(1),
+        other => return Err(Foreign::Version(other.copied())),
+    }
+    M::decode(bytes).map_err(|_| Foreign::Malformed)
+}
+
+/// The first byte of every record. Another one is another shape, of an older or newer server, and is skipped.
+pub(crate) const VERSION: u8 = 1;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! The Lua scripts that make a call one moment in Redis: what is read and written happens with nothing in between.
+//! In: keys and arguments → out: an EVALSHA command; the SCRIPT LOAD commands that a connection begins with.
+//! Uses: SHA-1, which is how Redis names scripts. Never: time or chance inside a script; both come as arguments.
+//! Change here: the list of scripts. Each is a file in `script/`, which says its keys, arguments and reply.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use sha1::{Digest as _, Sha1};
+
+use super::resp::Command;
+
+/// One script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Script {
+    Publish,
+    History,
+    PresenceAdd,
+    PresenceRemove,
+    PresenceMembers,
+    PresenceStats,
+}
+
+impl Script {
+    /// Begins a call: `keys` first, then room for `arguments` more, of about `bytes`.
+    pub(crate) fn call(self, keys: &[&str], arguments: usize, bytes: usize) -> Command {
+        let key_bytes: usize = keys.iter().map(|key| key.len()).sum();
+        let mut command = Command::new(3 + keys.len() + arguments, CALL_BYTES + key_bytes + bytes);
+        command.text("EVALSHA").text(&SOURCES[self as usize].name).number(keys.len() as u64);
+        for key in keys {
+            command.text(key);
+        }
+        command
+    }
+}
+
+/// Makes a Redis know all scripts.
+pub(crate) fn loads() -> impl Iterator<Item = Command> {
+    SOURCES.iter().map(|source| Command::of(&[b"SCRIPT", b"LOAD", source.text.as_bytes()]))
+}
+
+struct Source {
+    text: String,
+    /// Its SHA-1 in hexadecimal.
+    name: String,
+}
+
+/// In the order of [`Script`].
+static SOURCES: LazyLock<[Source; 6]> = LazyLock::new(|| {
+    [
+        PUBLISH.to_owned(),
+        HISTORY.to_owned(),
+        [PRESENCE, PRESENCE_ADD].concat(),
+        [PRESENCE, PRESENCE_REMOVE].concat(),
+        PRESENCE_MEMBERS.to_owned(),
+        [PRESENCE, PRESENCE_STATS].concat(),
+    ]
+    .map(|text| Source { name: hexadecimal(&Sha1::digest(&text)), text })
+});
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+const PUBLISH: &str = include_str!("script/publish.lua");
+const HISTORY: &str = include_str!("script/history.lua");
+/// What adding, removing and counting members have in common.
+const PRESENCE: &str = include_str!("script/presence.lua");
+const PRESENCE_ADD: &str = include_str!("script/presence_add.lua");
+const PRESENCE_REMOVE: &str = include_str!("script/presence_remove.lua");
+const PRESENCE_MEMBERS: &str = include_str!("script/presence_members.lua");
+const PRESENCE_STATS: &str = include_str!("script/presence_stats.lua");
+/// The name of a script and the frame of a call.
+const CALL_BYTES: usize = 80;

@@ -1,0 +1,7 @@
+-- How many members and users a channel has, if none is left that has to be taken out first.
+-- ARGV: 1 now in ms, 2 most members to take out
+-- Reply: members, users, 1 if there may be more to take out: then the call is to be repeated.
+local most = tonumber(ARGV[2])
+local more = 0
+if sweep(ARGV[1], most) == most then more = 1 end
+return { redis.call('ZCARD', ends), redis.call('HLEN', users), more }

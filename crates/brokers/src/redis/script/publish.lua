@@ -1,0 +1,46 @@
+-- Publishes once: idempotency, version, position, storage and distribution in one moment.
+-- KEYS: 1 stream, 2 meta, 3 feed, 4 result (only with an idempotency key)
+-- ARGV: 1 record, 2 epoch if there is none yet, 3 publications kept (0 = no history), 4 ttl of the stream in ms,
+--       5 ttl of meta in ms (0 = for ever), 6 version (0 = none), 7 epoch of the version, 8 ttl of the result in ms
+-- Reply: "offset epoch" of the publication, of the first one with this key, or of the top if the version is not newer;
+--        "" without a place in a stream.
+local stream, meta, feed, result = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local record, kept, version = ARGV[1], tonumber(ARGV[3]), ARGV[6]
+
+-- Decimal texts without leading zeros; as numbers they would lose digits.
+local function newer(one, other)
+  return #one > #other or (#one == #other and one > other)
+end
+
+if result then
+  local first = redis.call('GET', result)
+  if first then return first end
+end
+local position = ''
+if kept > 0 then
+  local held = redis.call('HMGET', meta, 'e', 'o', 'v', 'w')
+  local epoch = held[1]
+  if not epoch then
+    epoch = ARGV[2]
+    redis.call('DEL', stream, meta)
+    redis.call('HSET', meta, 'e', epoch)
+    held = {}
+  end
+  if ARGV[5] ~= '0' then redis.call('PEXPIRE', meta, ARGV[5]) else redis.call('PERSIST', meta) end
+  if version ~= '0' then
+    local comparable = ARGV[7] == '' or ARGV[7] == (held[4] or '')
+    if comparable and held[3] and not newer(version, held[3]) then
+      return (held[2] or '0') .. ' ' .. epoch
+    end
+    redis.call('HSET', meta, 'v', version, 'w', ARGV[7])
+  end
+  local offset = string.format('%.0f', redis.call('HINCRBY', meta, 'o', 1))
+  redis.call('XADD', stream, 'MAXLEN', kept, offset .. '-0', 'd', record)
+  redis.call('PEXPIRE', stream, ARGV[4])
+  position = offset .. ' ' .. epoch
+  -- Field 15 of the record, with its length, which is below 128.
+  record = record .. '\122' .. string.char(#position) .. position
+end
+redis.call('PUBLISH', feed, record)
+if result then redis.call('SET', result, position, 'PX', ARGV[8]) end
+return position

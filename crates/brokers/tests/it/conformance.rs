@@ -1,0 +1,36 @@
+//! The promises of all brokers and presence stores, kept by the Redis engine.
+//! In: a fresh prefix of one Redis per promise → out: the panic of the conformance suite.
+//! Uses the public interface. Never: two promises with one prefix.
+//! What only this engine promises is tested in `faults.rs`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use fanwire_brokers::redis::{Redis, RedisOptions};
+use fanwire_node::{broker, presence};
+
+use crate::door::{nobody, runtime};
+use crate::server::RedisServer;
+
+/// Options with a prefix that nobody had before.
+fn fresh(server: &RedisServer) -> RedisOptions {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let prefix = format!("test{}", NUMBER.fetch_add(1, Relaxed));
+    RedisOptions { prefix, ..server.options() }
+}
+
+#[test]
+fn the_broker_keeps_the_promises_of_brokers() {
+    let (server, runtime) = (RedisServer::start(&[]), runtime());
+    broker::conformance::check(&|door| {
+        Arc::new(Redis::start(&fresh(&server), &door, runtime.handle()))
+    });
+}
+
+#[test]
+fn the_presence_keeps_the_promises_of_presence() {
+    let (server, runtime) = (RedisServer::start(&[]), runtime());
+    presence::conformance::check_slow(&|| {
+        Arc::new(Redis::start(&fresh(&server), &nobody(), runtime.handle()))
+    });
+}

@@ -1,0 +1,120 @@
+//! A door that hands on what came through it, and an engine with such a door.
+//! In: what a Redis publishes → out: events, waited for with patience.
+//! Uses a channel of std. Never: sleeps.
+//! Change here: how tests see what arrives and wait for answers.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use fanwire_brokers::redis::{Redis, RedisOptions};
+use fanwire_node::broker::{Broker as _, BrokerError, Query, Retention};
+use fanwire_node::protocol::{ClientInfo, Publication};
+use fanwire_node::{Change, ClientId, Deliver, Epoch, Position, PublishOptions, Stretch};
+use tokio::runtime::Runtime;
+
+/// What came through: channel, payload, position.
+pub(crate) type Event = (String, String, Position);
+
+struct Door(Mutex<Sender<Event>>);
+
+impl Deliver for Door {
+    fn deliver(
+        &self,
+        channel: &str,
+        publication: Publication,
+        epoch: Epoch,
+        _: Option<ClientId>,
+        _: Instant,
+    ) {
+        let data = String::from_utf8_lossy(&publication.data).into_owned();
+        let position = Position { offset: publication.offset, epoch };
+        let _ = self.0.lock().expect("no panic inside").send((channel.to_owned(), data, position));
+    }
+
+    fn announce(&self, channel: &str, change: Change, client: ClientInfo) {
+        let data = format!("{change:?} {}", client.client);
+        let event = (channel.to_owned(), data, Position::default());
+        let _ = self.0.lock().expect("no panic inside").send(event);
+    }
+}
+
+/// An engine, what came through its door, and the runtime both live on.
+pub(crate) struct Node {
+    pub(crate) redis: Redis,
+    pub(crate) events: Receiver<Event>,
+    _runtime: Runtime,
+}
+
+impl Node {
+    pub(crate) fn start(options: &RedisOptions) -> Self {
+        let runtime = runtime();
+        let (sender, events) = channel();
+        let door: Arc<dyn Deliver> = Arc::new(Door(Mutex::new(sender)));
+        let redis = Redis::start(options, &door, runtime.handle());
+        Self { redis, events, _runtime: runtime }
+    }
+
+    /// The next event.
+    pub(crate) fn event(&self) -> Event {
+        self.events.recv_timeout(PATIENCE).expect("an event in time")
+    }
+
+    /// Subscribes and waits until that has taken effect.
+    pub(crate) fn hear(&self, channel: &str) {
+        self.redis.subscribe(channel);
+        let heard = self.redis.follow(channel, None, Retention::default(), Instant::now());
+        assert_eq!(heard.wait(), Ok(Stretch::default()));
+    }
+
+    pub(crate) fn publish(&self, channel: &str, data: &str) -> Result<Position, BrokerError> {
+        let publication = Publication { data: data.to_owned().into(), ..Publication::default() };
+        let options = PublishOptions::default();
+        self.redis.publish(channel, publication, &options, retention(), Instant::now()).wait()
+    }
+
+    pub(crate) fn read(&self, channel: &str) -> Result<Stretch, BrokerError> {
+        self.redis.history(channel, Query::default(), retention(), Instant::now()).wait()
+    }
+
+    /// Publishes until it succeeds, as a backend does; a refused connection costs a try, a lost one waiting.
+    pub(crate) fn publish_stubbornly(&self, channel: &str, data: &str) -> Position {
+        let by = Instant::now() + PATIENCE;
+        loop {
+            if let Ok(position) = self.publish(channel, data) {
+                return position;
+            }
+            assert!(Instant::now() < by, "{:?}", self.redis.health().trouble());
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits until every connection is up.
+    pub(crate) fn wait_until_well(&self) {
+        let by = Instant::now() + PATIENCE;
+        while !self.redis.health().is_well() {
+            assert!(Instant::now() < by, "{:?}", self.redis.health().trouble());
+            std::thread::yield_now();
+        }
+    }
+}
+
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+/// A door behind which nobody listens.
+pub(crate) fn nobody() -> Arc<dyn Deliver> {
+    Arc::new(Door(Mutex::new(channel().0)))
+}
+
+pub(crate) fn retention() -> Retention {
+    Retention { size: 100, ttl: Duration::from_secs(600), meta_ttl: Duration::from_secs(6000) }
+}
+
+/// More than any of it takes; tests that pass never wait this long.
+const PATIENCE: Duration = Duration::from_secs(20);

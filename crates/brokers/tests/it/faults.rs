@@ -1,0 +1,289 @@
+//! What goes wrong with a Redis, and what the engine makes of it: reported, bounded, and over when the Redis is back.
+//! In: crashes, refusals, foreign bytes → out: errors that name the address, calls that fail in time, no hole unseen.
+//! Uses real processes. Never: sleeps; it waits for what must happen.
+//! A new fault is a test here.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions};
+use fanwire_node::PublishOptions;
+use fanwire_node::broker::{Broker as _, BrokerError, Query};
+use fanwire_node::presence::Presence as _;
+
+use crate::door::{Node, retention, runtime};
+use crate::server::{RedisServer, free_port};
+
+fn checked(options: &RedisOptions) -> Result<(), RedisError> {
+    runtime().block_on(Redis::check(options))
+}
+
+fn at(address: Address) -> RedisOptions {
+    let (connect_timeout, io_timeout) = (Duration::from_secs(1), Duration::from_millis(300));
+    RedisOptions {
+        addresses: vec![address],
+        connect_timeout,
+        io_timeout,
+        ..RedisOptions::default()
+    }
+}
+
+/// What the check of an address says, which must name the address.
+fn complaint(address: &Address) -> String {
+    let error = checked(&at(address.clone())).expect_err("something is wrong with it");
+    let said = error.to_string();
+    assert!(said.contains(&address.to_string()), "{said}");
+    assert!(!said.contains("secret"), "{said}");
+    said
+}
+
+#[test]
+fn a_wrong_password_is_named_and_a_right_one_serves() {
+    let server = RedisServer::start(&["--requirepass", "secret word"]);
+    assert!(complaint(&server.address()).contains("denies access"));
+    let wrong = Address { password: "secret".into(), ..server.address() };
+    assert!(complaint(&wrong).contains("engine.redis.password"));
+    let right = Address { password: "secret word".into(), db: 3, ..server.address() };
+    assert_eq!(checked(&at(right.clone())), Ok(()));
+    let node = Node::start(&RedisOptions { client_name: "me".into(), ..at(right) });
+    assert_eq!(node.publish_stubbornly("a", "1").offset, 1);
+}
+
+#[test]
+fn other_roles_are_named() {
+    let master = RedisServer::start(&[]);
+    let port = master.address().port.to_string();
+    let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &port]);
+    assert!(complaint(&replica.address()).contains("is a replica"));
+    let cluster = RedisServer::start(&["--cluster-enabled", "yes"]);
+    assert!(complaint(&cluster.address()).contains("runs in cluster mode"));
+}
+
+#[test]
+fn what_is_no_redis_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the first check");
+        let _ = stream.read(&mut [0; 1024]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        drop(stream);
+        let second = listener.accept().expect("the second check");
+        let _ = listener.accept(); // keeps the second open, and silent
+        drop(second);
+    });
+    let address = Address { port, ..Address::default() };
+    assert!(complaint(&address).contains("does not speak the Redis protocol"));
+    assert!(complaint(&address).contains("took longer than 300ms"));
+}
+
+#[test]
+fn a_redis_that_is_not_there_is_named_and_waited_for() {
+    let address = Address { port: free_port(), ..Address::default() };
+    assert!(complaint(&address).contains("engine.redis.address"));
+    let node = Node::start(&at(address));
+    assert_eq!(node.publish("a", "1"), Err(BrokerError::Unavailable));
+    assert!(!node.redis.health().is_well());
+}
+
+#[test]
+fn calls_fail_while_a_redis_is_away_and_succeed_when_it_is_back() {
+    let mut server = RedisServer::start(&[]);
+    let node = Node::start(&at(server.address()));
+    node.hear("a");
+    let first = node.publish("a", "1").expect("it is there");
+    assert_eq!(node.event(), ("a".into(), "1".into(), first));
+    server.kill();
+    let by = Instant::now() + Duration::from_secs(20);
+    while node.publish("a", "2").is_ok() || node.redis.health().trouble().is_none() {
+        assert!(Instant::now() < by, "its absence is noticed");
+    }
+    server.revive();
+    node.wait_until_well();
+    node.hear("a");
+    let second = node.publish_stubbornly("a", "3");
+    assert_eq!(second.offset, 1, "nothing was kept");
+    assert_ne!(second.epoch, first.epoch, "which subscribers can tell");
+    assert_eq!(node.event(), ("a".into(), "3".into(), second));
+}
+
+#[test]
+fn what_a_redis_kept_goes_on_where_it_was() {
+    let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let node = Node::start(&at(server.address()));
+    let first = node.publish("a", "1").expect("it is there");
+    server.kill();
+    server.revive();
+    let second = node.publish_stubbornly("a", "2");
+    assert_eq!(second.epoch, first.epoch);
+    let stretch = node.read("a").expect("it is back");
+    let data: Vec<_> =
+        stretch.publications.iter().map(|publication| &publication.data[..]).collect();
+    assert_eq!((data[0], data[data.len() - 1]), (&b"1"[..], &b"2"[..]));
+    assert_eq!(stretch.top, second);
+}
+
+#[test]
+fn scripts_that_a_redis_forgot_are_loaded_again_in_order() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&server.options());
+    node.hear("a");
+    node.publish("a", "0").expect("it is there");
+    assert_eq!(server.ask("SCRIPT FLUSH"), "+OK\r\n");
+    let answers: Vec<_> = (1..=500_u64)
+        .map(|number| {
+            let data = number.to_string().into();
+            let publication = fanwire_node::protocol::Publication { data, ..Default::default() };
+            let options = PublishOptions::default();
+            node.redis.publish("a", publication, &options, retention(), Instant::now())
+        })
+        .collect();
+    for (number, answer) in (1..=500).zip(answers) {
+        assert_eq!(answer.wait().map(|position| position.offset), Ok(number + 1));
+    }
+    let arrived: Vec<String> = (0..=500).map(|_| node.event().1).collect();
+    assert!(
+        arrived.iter().map(String::as_str).eq((0..=500).map(|n| n.to_string()).collect::<Vec<_>>())
+    );
+}
+
+#[test]
+fn a_lost_feed_is_made_again_and_hears_every_channel() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&server.options());
+    let channels: Vec<String> = (0..3_000).map(|number| format!("channel:{number}")).collect();
+    channels.iter().for_each(|channel| node.redis.subscribe(channel));
+    channels.iter().for_each(|channel| node.hear(channel));
+    assert_eq!(server.ask("CLIENT KILL TYPE pubsub"), ":2\r\n");
+    let by = Instant::now() + Duration::from_secs(20);
+    while node.redis.health().lost_count() < 2 {
+        assert!(Instant::now() < by, "both feeds are lost");
+        std::thread::yield_now();
+    }
+    channels.iter().for_each(|channel| node.hear(channel));
+    for channel in &channels {
+        node.publish(channel, "back").expect("commands were never away");
+    }
+    let mut arrived: Vec<String> = channels.iter().map(|_| node.event().0).collect();
+    let mut expected = channels.clone();
+    arrived.sort();
+    expected.sort();
+    assert_eq!(arrived, expected, "each once");
+}
+
+#[test]
+fn a_redis_that_does_not_answer_costs_a_bounded_time() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&at(server.address()));
+    node.publish_stubbornly("a", "1");
+    server.signal("-STOP");
+    let began = Instant::now();
+    assert_eq!(node.publish("a", "2"), Err(BrokerError::Unavailable));
+    node.redis.subscribe("b");
+    let heard = node.redis.follow("b", None, retention(), Instant::now());
+    assert_eq!(heard.wait(), Err(BrokerError::Unavailable));
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    while node.redis.health().trouble().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(20), "its silence is noticed");
+        std::thread::yield_now();
+    }
+    server.signal("-CONT");
+    node.publish_stubbornly("a", "3");
+    node.wait_until_well();
+    node.hear("b");
+}
+
+#[test]
+fn foreign_messages_are_skipped_and_counted() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&server.options());
+    node.hear("a");
+    for foreign in [&b""[..], b"{\"data\":1}", b"\x02\x0a\x00", b"\x01\x0a\xff", b"\x01"] {
+        assert_eq!(server.ask_with(&[b"PUBLISH", b"fanwire.feed.{:a}", foreign]), ":1\r\n");
+    }
+    let position = node.publish("a", "ours").expect("it is there");
+    assert_eq!(node.event(), ("a".into(), "ours".into(), position));
+    assert_eq!(node.redis.health().foreign_count(), 5);
+}
+
+#[test]
+fn a_page_of_history_has_no_foreign_record_and_no_hole() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&server.options());
+    for data in ["1", "2", "3"] {
+        node.publish("a", data).expect("it is there");
+    }
+    server.ask("XADD fanwire.stream.{:a} 4-0 d garbage");
+    server.ask("HINCRBY fanwire.meta.{:a} o 1");
+    node.publish("a", "5").expect("it is there");
+    for (reverse, expected) in [(false, vec![5]), (true, vec![5])] {
+        let query = Query { reverse, ..Query::default() };
+        let read = node.redis.history("a", query, retention(), Instant::now());
+        let read = read.wait().expect("it is there");
+        let offsets: Vec<u64> = read.publications.iter().map(|found| found.offset).collect();
+        assert_eq!((offsets, read.top.offset), (expected, 5), "reverse: {reverse}");
+    }
+    assert_eq!(node.redis.health().foreign_count(), 2);
+}
+
+#[test]
+fn keys_of_another_type_are_an_error_of_the_call() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&server.options());
+    server.ask("SET fanwire.meta.{:a} garbage");
+    assert_eq!(node.publish("a", "1"), Err(BrokerError::Unavailable));
+    assert_eq!(node.read("a"), Err(BrokerError::Unavailable));
+    server.ask("DEL fanwire.meta.{:a}");
+    server.ask("HSET fanwire.meta.{:a} e garbage");
+    assert_eq!(node.read("a"), Err(BrokerError::Unavailable));
+    assert_eq!(node.redis.health().refused_count(), 2, "what Redis itself refused");
+    node.publish("b", "1").expect("other channels are not concerned");
+}
+
+#[test]
+fn nodes_agree_about_order_history_and_presence() {
+    let servers = [RedisServer::start(&[]), RedisServer::start(&[])];
+    let addresses = servers.iter().map(RedisServer::address).collect();
+    let options = RedisOptions { addresses, ..RedisOptions::default() };
+    let nodes = [Node::start(&options), Node::start(&options)];
+    let channels: Vec<String> = (0..8).map(|number| format!("channel:{number}")).collect();
+    for node in &nodes {
+        channels.iter().for_each(|channel| node.hear(channel));
+    }
+    std::thread::scope(|scope| {
+        for node in nodes.iter().map(|node| &node.redis) {
+            let channels = &channels;
+            scope.spawn(move || {
+                for number in 0..400 {
+                    let channel = &channels[number % channels.len()];
+                    let data = number.to_string().into();
+                    let publication =
+                        fanwire_node::protocol::Publication { data, ..Default::default() };
+                    let options = PublishOptions::default();
+                    node.publish(channel, publication, &options, retention(), Instant::now())
+                        .then(|result| assert!(result.is_ok()));
+                }
+            });
+        }
+    });
+    let mut arrived =
+        nodes.each_ref().map(|node| (0..800).map(|_| node.event()).collect::<Vec<_>>());
+    for events in &mut arrived {
+        events.sort_by(|(one, ..), (other, ..)| one.cmp(other)); // stable: order within a channel stays
+    }
+    assert_eq!(arrived[0], arrived[1]);
+    for channel in &channels {
+        let offsets =
+            arrived[0].iter().filter(|event| event.0 == *channel).map(|event| event.2.offset);
+        assert!(offsets.eq(1..=100), "{channel}");
+        assert_eq!(nodes[0].read(channel), nodes[1].read(channel));
+    }
+    let keys = servers.each_ref().map(|server| server.ask("DBSIZE"));
+    assert!(!keys.contains(&":0\r\n".to_owned()), "both Redis have channels: {keys:?}");
+    let member = fanwire_node::protocol::ClientInfo { client: "c".into(), ..Default::default() };
+    let (now, ttl) = (Instant::now(), Duration::from_secs(60));
+    nodes[0].redis.add("a", member.clone(), ttl, now).wait().expect("it is there");
+    let seen = nodes[1].redis.members("a", now).wait().expect("it is there");
+    assert_eq!(seen.iter().map(|seen| (**seen).clone()).collect::<Vec<_>>(), [member]);
+}

@@ -1,0 +1,129 @@
+//! A Redis of a test's own: its process, and commands to it.
+//! In: options of `redis-server` → out: an address; the process ends with the value.
+//! Uses Debian's Redis, one process per value, ended by its own id. Never: the default port, other processes.
+//! Change here: how a Redis is started for tests.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use fanwire_brokers::redis::{Address, RedisOptions};
+
+/// A running Redis without persistence.
+pub(crate) struct RedisServer {
+    child: Child,
+    folder: PathBuf,
+    port: u16,
+    options: Vec<String>,
+}
+
+impl RedisServer {
+    pub(crate) fn start(options: &[&str]) -> Self {
+        let folder = std::env::temp_dir().join(format!(
+            "fanwire-redis-{}-{}",
+            std::process::id(),
+            NUMBER.fetch_add(1, Relaxed)
+        ));
+        std::fs::create_dir_all(&folder).expect("a folder for the Redis");
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        for _ in 0..TRIES {
+            let port = free_port();
+            if let Some(child) = launch(port, &folder, &options) {
+                return Self { child, folder, port, options };
+            }
+        }
+        panic!("no redis-server starts: install the Debian package redis-tools");
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        Address { port: self.port, ..Address::default() }
+    }
+
+    pub(crate) fn options(&self) -> RedisOptions {
+        RedisOptions { addresses: vec![self.address()], ..RedisOptions::default() }
+    }
+
+    /// Ends it as a crash does.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it was killed");
+    }
+
+    /// Stops or continues the process.
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args([signal, &pid]).status();
+        assert!(status.expect("there is a kill").success());
+    }
+
+    /// Starts it again at the same port, with what it kept.
+    pub(crate) fn revive(&mut self) {
+        self.child =
+            launch(self.port, &self.folder, &self.options).expect("the port is still free");
+    }
+
+    /// What a command answers, as text; its arguments have no blanks.
+    pub(crate) fn ask(&self, command: &str) -> String {
+        self.ask_with(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>())
+    }
+
+    /// What a command answers, as it comes.
+    pub(crate) fn ask_with(&self, arguments: &[&[u8]]) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        let mut out = format!("*{}\r\n", arguments.len()).into_bytes();
+        for argument in arguments {
+            out.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+            out.extend_from_slice(argument);
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(b"*1\r\n$4\r\nQUIT\r\n");
+        stream.write_all(&out).expect("it listens");
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply).expect("it answers and closes");
+        let reply = String::from_utf8_lossy(&reply).into_owned();
+        reply.strip_suffix("+OK\r\n").expect("the answer to QUIT").to_owned()
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Starts it and waits until it is ready; `None` when it ends before that.
+///
+/// Debian's package redis-tools, which brings no service along, has the program under another name: called
+/// `redis-server` it is one.
+fn launch(port: u16, folder: &Path, options: &[String]) -> Option<Child> {
+    let programs = ["redis-server", "redis-check-rdb"];
+    let mut child = programs.iter().find_map(|program| {
+        let mut command = Command::new(program);
+        command.arg0("redis-server").args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
+        command.args(["--save", "", "--daemonize", "no", "--logfile", "", "--dir"]).arg(folder);
+        command.args(options).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().ok()
+    })?;
+    let mut lines = BufReader::new(child.stdout.take()?).lines();
+    while let Some(Ok(line)) = lines.next() {
+        if line.contains("Ready to accept connections") {
+            std::thread::spawn(move || lines.for_each(drop));
+            return Some(child);
+        }
+    }
+    let _ = child.wait();
+    None
+}
+
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    listener.local_addr().expect("it is bound").port()
+}
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+/// Somebody else may take a port between our looking and the Redis.
+const TRIES: usize = 5;
