@@ -11,6 +11,7 @@ pub mod fanout;
 pub mod generator;
 pub mod idle;
 pub mod machine;
+pub mod presence;
 pub mod random;
 pub mod stats;
 pub mod target;

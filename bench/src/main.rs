@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use clap::{Parser, Subcommand};
-use fanwire_bench::{bare, churn, corpus, fanout, idle};
+use fanwire_bench::{bare, churn, corpus, fanout, idle, presence};
 use std::process::ExitCode;
 
 /// Measures Fanwire as ratios against something measured in the same run, and checks it with real input.
@@ -22,6 +22,7 @@ enum Scenario {
     Idle(idle::Idle),
     Corpus(corpus::Corpus),
     Churn(churn::Churn),
+    Presence(presence::Presence),
     Bare(bare::Bare),
 }
 
@@ -31,6 +32,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Idle(idle) => idle.run()?,
         Scenario::Corpus(corpus) => corpus.run()?,
         Scenario::Churn(churn) => churn.run()?,
+        Scenario::Presence(presence) => presence.run()?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,0 +1,233 @@
+//! Scenario `presence`: how long deliveries take while the members of a large channel are asked for, and while not.
+//! In: members, subscribers, rates → out: a table with the latencies of every delivery; not passed above `--bar`.
+//! Uses `generator` for members and subscribers and `asker` for the questions; all are connections of one shard.
+//! Change here what is compared and shown; how a question is asked lives in `asker`.
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::generator::messages::Encoding;
+use crate::generator::publisher::{Publisher, http_request};
+use crate::generator::{Audience, Generator, Profile, Progress};
+use crate::machine;
+use crate::stats::{grouped, median, percentile};
+use crate::target::{API_KEY, Target, fanwire_binary};
+use asker::{Asker, Face};
+
+pub mod asker;
+
+/// Latency of deliveries while the presence of a large channel is asked for, as a ratio to that without.
+#[derive(Args)]
+pub struct Presence {
+    /// Members of the channel that is asked for.
+    #[arg(long, default_value_t = 10_000)]
+    members: usize,
+    /// Subscribers of the channel that is published to.
+    #[arg(long, default_value_t = 1_000)]
+    subscribers: usize,
+    /// Publications per second.
+    #[arg(long, default_value_t = 50.0)]
+    rate: f64,
+    /// Questions per second, each by the API and by a client.
+    #[arg(long, default_value_t = 5.0)]
+    asks: f64,
+    /// The client that asks negotiates permessage-deflate.
+    #[arg(long)]
+    compression: bool,
+    /// Measured seconds with and without questions, in each round.
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Fail when the median ratio of the p99 is above this.
+    #[arg(long)]
+    bar: Option<f64>,
+    /// The fanwire binary; by default the release build.
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+    #[arg(long, default_value_t = 0)]
+    server_core: usize,
+    #[arg(long, default_value_t = 1)]
+    generator_core: usize,
+}
+
+impl Presence {
+    /// True when the bar is met or none was set.
+    ///
+    /// # Errors
+    /// A server that does not start, or anything wrong that a subscriber or an asker receives.
+    pub fn run(self) -> Result<bool> {
+        machine::raise_descriptor_limit();
+        machine::pin(self.generator_core)?;
+        let binary = fanwire_binary(self.server.clone())?;
+        let channel = serde_json::json!({
+            "presence": true,
+            "allow_presence_for_client": true,
+            "allow_presence_for_anonymous": true,
+        });
+        let target = Target::configured(&binary, Some(self.server_core), channel)?;
+        println!(
+            "presence: {} members asked for {} times a second by the API and by a client, {} subscribers, {} publications/s; \
+             compression {}, server on core {}, generator on core {}",
+            grouped(self.members as f64),
+            self.asks,
+            grouped(self.subscribers as f64),
+            self.rate,
+            if self.compression { "on" } else { "off" },
+            self.server_core,
+            self.generator_core,
+        );
+        let ratios = self.measure(&target);
+        let ratios = ratios.with_context(|| format!("server log:\n{}", target.log_tail()))?;
+        Ok(self.judge(ratios))
+    }
+
+    /// The ratio of each round's p99.
+    fn measure(&self, target: &Target) -> Result<Vec<f64>> {
+        let mut generator = Generator::new(false)?;
+        let profile = |channel: &str| Profile {
+            plain: false,
+            encoding: Encoding::Json,
+            compression: false,
+            channels: vec![channel.to_owned()],
+        };
+        generator.open(target.address(), self.members, &profile(CROWD))?;
+        generator.open(target.address(), self.subscribers, &profile(NEWS))?;
+        let publisher = Publisher::http(target.address(), 1, generator.registry())?;
+        let deliveries = Deliveries::new(self.members, self.subscribers);
+        let mut run = Run { rate: self.rate, generator, publisher, deliveries };
+        run.publish_for(Duration::from_secs(1))?;
+        println!("\n{HEADER}");
+        let mut ratios = Vec::new();
+        for round in 1..=self.rounds {
+            let quiet = run.publish_for(self.stretch())?;
+            println!("{round:>5}  {}", row("without questions", &quiet));
+            let asking = self.asked(target, &mut run)?;
+            println!("{round:>5}  {}", row("with questions", &asking));
+            ratios.push(percentile(&asking, 0.99) / percentile(&quiet, 0.99));
+        }
+        Ok(ratios)
+    }
+
+    /// The latencies while both askers ask.
+    fn asked(&self, target: &Target, run: &mut Run) -> Result<Vec<f64>> {
+        let ask = |face| Asker::start(target.address(), face, self.asks, self.members);
+        let askers = [ask(Face::Api)?, ask(Face::Client { compression: self.compression })?];
+        let latencies = run.publish_for(self.stretch())?;
+        for (asker, what) in askers.into_iter().zip(["API", "client"]) {
+            let answers = asker.stop().with_context(|| format!("asking by the {what}"))?;
+            ensure!(!answers.is_empty(), "no question by the {what} was answered");
+            println!(
+                "       {} answers by the {what}, median {:.2} ms",
+                answers.len(),
+                median(answers.iter().copied())
+            );
+        }
+        Ok(latencies)
+    }
+
+    fn stretch(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds)
+    }
+
+    fn judge(&self, ratios: Vec<f64>) -> bool {
+        let ratio = median(ratios);
+        let passed = self.bar.is_none_or(|bar| ratio <= bar);
+        let verdict = match self.bar {
+            None => String::new(),
+            Some(bar) => format!(", bar {bar}: {}", if passed { "met" } else { "MISSED" }),
+        };
+        println!("\nratio of the p99 of deliveries, with questions / without: {ratio:.3}{verdict}");
+        passed
+    }
+}
+
+struct Run {
+    rate: f64,
+    generator: Generator,
+    publisher: Publisher,
+    deliveries: Deliveries,
+}
+
+impl Run {
+    /// Publishes at the rate for this long, then waits until everything has arrived; the latencies in milliseconds.
+    fn publish_for(&mut self, stretch: Duration) -> Result<Vec<f64>> {
+        let started = Instant::now();
+        let count = (stretch.as_secs_f64() * self.rate) as usize;
+        let request = http_request(NEWS, r#""data":{"text":"what happened"}"#, API_KEY);
+        let mut progress = Progress::default();
+        let mut sent = 0;
+        while sent < count || !self.deliveries.is_complete() || !self.publisher.is_idle() {
+            let due = started + Duration::from_secs_f64(sent as f64 / self.rate);
+            if sent < count && due <= Instant::now() && self.publisher.has_free_lane() {
+                self.publisher.publish(&request)?;
+                // From when it was due: a late publication is late for its readers, too.
+                self.deliveries.published.push(due);
+                sent += 1;
+            }
+            if self.generator.turn(Some(Duration::ZERO), &mut self.deliveries)? {
+                self.publisher.receive()?;
+            }
+            let moved = (self.deliveries.latencies_ms.len() + sent) as u64;
+            progress.check(moved, || format!("{moved} publications and deliveries"))?;
+        }
+        Ok(std::mem::take(&mut self.deliveries.latencies_ms))
+    }
+}
+
+/// Takes the time of every delivery: a subscriber gets the publications in order, so the next one is known.
+struct Deliveries {
+    /// Connections that are members and hear nothing.
+    members: usize,
+    published: Vec<Instant>,
+    /// By subscriber, how many publications it has.
+    received: Vec<usize>,
+    total: usize,
+    latencies_ms: Vec<f64>,
+}
+
+impl Deliveries {
+    fn new(members: usize, subscribers: usize) -> Self {
+        let received = vec![0; subscribers];
+        Self { members, published: Vec::new(), received, total: 0, latencies_ms: Vec::new() }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.total == self.published.len() * self.received.len()
+    }
+}
+
+impl Audience for Deliveries {
+    fn publication(&mut self, number: usize, message: &[u8]) -> Result<()> {
+        let subscriber = number.checked_sub(self.members);
+        let subscriber = subscriber.with_context(|| {
+            format!("member {number} heard {}", String::from_utf8_lossy(message))
+        })?;
+        let published = self.published.get(self.received[subscriber]);
+        let published = published.context("more was received than published")?;
+        self.latencies_ms.push(published.elapsed().as_secs_f64() * 1e3);
+        self.received[subscriber] += 1;
+        self.total += 1;
+        Ok(())
+    }
+}
+
+fn row(what: &str, latencies_ms: &[f64]) -> String {
+    let share = |share| percentile(latencies_ms, share);
+    format!(
+        "{what:<18} {:>12} {:>9.3} {:>9.3} {:>9.3}",
+        grouped(latencies_ms.len() as f64),
+        share(0.5),
+        share(0.99),
+        share(1.0),
+    )
+}
+
+const HEADER: &str = "round                       deliveries    p50 ms    p99 ms    max ms";
+const CROWD: &str = "crowd";
+const NEWS: &str = "news";
+
+#[cfg(test)]
+mod tests;
