@@ -27,28 +27,39 @@ impl Differ {
     /// cut a character of UTF-8 in two and then fits into no JSON string. At each byte of `target`
     /// at most [`CANDIDATES_MAX`] blocks are looked at, whatever the payloads are.
     pub fn create(&mut self, source: &[u8], target: &[u8], out: &mut Vec<u8>) {
-        put_number(out, target.len());
+        self.write(source, Target { bytes: target, is_text: false }, out);
+    }
+
+    /// As [`create`](Self::create), and the delta is UTF-8: copies begin and end between the
+    /// characters of `target`, which costs a few bytes where they would not have.
+    pub fn create_text(&mut self, source: &[u8], target: &str, out: &mut Vec<u8>) {
+        self.write(source, Target { bytes: target.as_bytes(), is_text: true }, out);
+    }
+
+    fn write(&mut self, source: &[u8], target: Target<'_>, out: &mut Vec<u8>) {
+        let bytes = target.bytes;
+        put_number(out, bytes.len());
         out.push(b'\n');
         let mut base = 0;
         if source.len() > BLOCK_BYTES {
             self.index(source);
-            while base + BLOCK_BYTES < target.len() {
-                let Some((literal, copy)) = self.search(source, target, base) else { break };
-                if literal > 0 {
-                    put_insert(out, &target[base..base + literal]);
+            while base + BLOCK_BYTES < bytes.len() {
+                let Some(copy) = self.search(source, target, base) else { break };
+                if copy.start > base {
+                    put_insert(out, &bytes[base..copy.start]);
                 }
                 put_number(out, copy.bytes);
                 out.push(b'@');
                 put_number(out, copy.offset);
                 out.push(b',');
-                base += literal + copy.bytes;
+                base = copy.start + copy.bytes;
             }
         }
         // A source too short to copy from makes one insert, even of nothing.
-        if base < target.len() || source.len() <= BLOCK_BYTES {
-            put_insert(out, &target[base..]);
+        if base < bytes.len() || source.len() <= BLOCK_BYTES {
+            put_insert(out, &bytes[base..]);
         }
-        put_number(out, checksum(target) as usize);
+        put_number(out, checksum(bytes) as usize);
         out.push(b';');
     }
 
@@ -66,17 +77,16 @@ impl Differ {
         }
     }
 
-    /// The first place at or behind `base` that is worth a copy: the literals before it, and the
-    /// longest copy that covers it.
-    fn search(&self, source: &[u8], target: &[u8], base: usize) -> Option<(usize, Found)> {
-        let mut hash = RollingHash::new(target[base..].first_chunk()?);
+    /// The longest copy that covers the first place at or behind `base` that is worth one.
+    fn search(&self, source: &[u8], target: Target<'_>, base: usize) -> Option<Found> {
+        let mut hash = RollingHash::new(target.bytes[base..].first_chunk()?);
         for at in base.. {
             let bucket = hash.bucket(self.newest.len());
             let best = self.longest(bucket, source, target, base, at);
-            if let Some(copy) = best {
-                return Some((at - copy.back - base, copy));
+            if best.is_some() {
+                return best;
             }
-            hash.slide(target[at], *target.get(at + BLOCK_BYTES)?);
+            hash.slide(target.bytes[at], *target.bytes.get(at + BLOCK_BYTES)?);
         }
         None
     }
@@ -86,7 +96,7 @@ impl Differ {
         &self,
         bucket: usize,
         source: &[u8],
-        target: &[u8],
+        target: Target<'_>,
         base: usize,
         at: usize,
     ) -> Option<Found> {
@@ -97,13 +107,14 @@ impl Differ {
                 break;
             }
             let place = block as usize * BLOCK_BYTES;
-            let forth = equal_bytes(source[place..].iter(), target[at..].iter());
+            let forth = equal_bytes(source[place..].iter(), target.bytes[at..].iter());
             // Not back to the very first byte: that is how the format's own tool searches.
             let behind = &source[place.min(1)..place];
-            let back = equal_bytes(behind.iter().rev(), target[base..at].iter().rev());
-            let copy = Found { offset: place - back, bytes: back + forth, back };
+            let back = equal_bytes(behind.iter().rev(), target.bytes[base..at].iter().rev());
+            let copy = Found { start: at - back, offset: place - back, bytes: back + forth };
+            let copy = if target.is_text { copy.between_characters(target.bytes) } else { copy };
             let is_longer = best.is_none_or(|best| copy.bytes > best.bytes);
-            if is_longer && copy.bytes >= copy.cost(at - back - base) {
+            if is_longer && copy.bytes >= copy.cost(base) {
                 best = Some(copy);
             }
             block = self.before[block as usize];
@@ -112,20 +123,47 @@ impl Differ {
     }
 }
 
+/// What a delta is to make.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    bytes: &'a [u8],
+    /// UTF-8 that is to be cut between characters only.
+    is_text: bool,
+}
+
 /// Some bytes of the source.
 #[derive(Clone, Copy, Debug)]
 struct Found {
+    /// Where they stand in the target.
+    start: usize,
     offset: usize,
     bytes: usize,
-    /// How many of them lie before the place where the search found the copy.
-    back: usize,
 }
 
 impl Found {
-    /// Bytes of the copy's command, and of the insert's head before it.
-    fn cost(self, literal: usize) -> usize {
-        digits(literal) + digits(self.bytes) + digits(self.offset) + 3
+    /// Bytes of the copy's command, and of the head of the insert before it, which begins at `base`.
+    fn cost(self, base: usize) -> usize {
+        digits(self.start - base) + digits(self.bytes) + digits(self.offset) + 3
     }
+
+    /// Without the parts of characters at both ends; `target` is UTF-8.
+    fn between_characters(mut self, target: &[u8]) -> Self {
+        while self.bytes > 0 && is_inside_character(target[self.start]) {
+            self.start += 1;
+            self.offset += 1;
+            self.bytes -= 1;
+        }
+        let is_cut = |end: usize| target.get(end).is_some_and(|byte| is_inside_character(*byte));
+        while self.bytes > 0 && is_cut(self.start + self.bytes) {
+            self.bytes -= 1;
+        }
+        self
+    }
+}
+
+/// Whether a byte of UTF-8 goes on with the character before it.
+fn is_inside_character(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
 }
 
 /// Appends what `delta` makes of `source` to `out`, which on an error is left as it was.

@@ -103,6 +103,13 @@ pub fn fossil(data: &[u8]) {
     assert!(delta.len() <= target.len() + 24, "longer than promised");
     assert_eq!(fossil::apply(source, &delta, target.len(), &mut made), Ok(()));
     assert_eq!(&made[6..], target, "a delta makes something else");
+    if let Ok(text) = std::str::from_utf8(target) {
+        let (mut delta, mut made) = (Vec::new(), Vec::new());
+        fossil::Differ::default().create_text(source, text, &mut delta);
+        assert!(std::str::from_utf8(&delta).is_ok(), "a character is cut");
+        assert_eq!(fossil::apply(source, &delta, target.len(), &mut made), Ok(()));
+        assert_eq!(made, target, "a delta of text makes something else");
+    }
     if let Some(bytes_max) = target.len().checked_sub(1) {
         let error = fossil::DeltaError::TooLarge { announced: target.len(), bytes_max };
         assert_eq!(fossil::apply(source, &delta, bytes_max, &mut made), Err(error));

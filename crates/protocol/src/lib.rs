@@ -8,6 +8,7 @@ pub use codes::{Disconnect, ErrorCode, UnsubscribeCode};
 pub use command::{Commands, Request};
 pub use encoding::{Encoding, MESSAGES_PER_FRAME_MAX, join, ping};
 pub use error::{DecodeError, NotJson};
+pub use escape::json_string;
 pub use message::*;
 pub use publication::encode_publication;
 pub use reply::{

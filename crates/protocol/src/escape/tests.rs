@@ -45,6 +45,7 @@ fn an_empty_text_has_no_pieces() {
 }
 
 fn escaped(text: &str) -> String {
-    let inside = Escaped::new(text).collect::<Vec<_>>().concat();
-    format!("\"{}\"", String::from_utf8(inside).expect("whole characters"))
+    let string = json_string(text);
+    assert_eq!(string.len(), 2 + Escaped::new(text).map(<[u8]>::len).sum::<usize>());
+    String::from_utf8(string.into()).expect("whole characters")
 }

@@ -115,6 +115,25 @@ fn copies_that_repeat_the_source_stop_at_the_announced_length() {
 }
 
 #[test]
+fn a_delta_of_text_cuts_between_characters() {
+    // \u{e9} is c3 a9, \u{e8} is c3 a8, \u{29} is a9 behind another byte: the plain copy ends, or begins, inside of one.
+    let check = |source: &str, target: &str, delta: &str| {
+        let mut out = Vec::new();
+        Differ::default().create_text(source.as_bytes(), target, &mut out);
+        assert_eq!(String::from_utf8_lossy(&out), delta);
+        assert!(std::str::from_utf8(&create(source.as_bytes(), target.as_bytes())).is_err());
+    };
+    let same = "0123456789abcdef".repeat(2);
+    check(&format!("{same}\u{e9}"), &format!("{same}\u{e8}"), "Y\nW@0,2:\u{e8}33h5u_;");
+    let (source, target) = (format!("--\u{e9}{same}"), format!("\u{429}{same}"));
+    check(&source, &target, "Y\n2:\u{429}W@4,k3l06;");
+    // ASCII is not touched.
+    let mut out = Vec::new();
+    Differ::default().create_text(same.as_bytes(), &same, &mut out);
+    assert_eq!(out, create(same.as_bytes(), same.as_bytes()));
+}
+
+#[test]
 fn numbers_are_in_base_64_with_the_digits_of_the_format() {
     let text = |number| {
         let mut out = Vec::new();
@@ -156,6 +175,16 @@ proptest! {
     }
 
     #[test]
+    fn a_delta_of_text_is_text(source in text(), target in text()) {
+        let (mut delta, mut out) = (Vec::new(), Vec::new());
+        Differ::default().create_text(source.as_bytes(), &target, &mut delta);
+        prop_assert!(std::str::from_utf8(&delta).is_ok(), "{}", delta.escape_ascii());
+        prop_assert!(delta.len() <= target.len() + 24);
+        prop_assert_eq!(apply(source.as_bytes(), &delta, target.len(), &mut out), Ok(()));
+        prop_assert_eq!(out, target.as_bytes());
+    }
+
+    #[test]
     fn a_changed_delta_makes_the_target_or_an_error(
         source in payload(),
         target in payload(),
@@ -171,6 +200,27 @@ proptest! {
             Err(_) => prop_assert!(out.is_empty()),
         }
     }
+}
+
+/// Texts that have much in common, also parts of characters.
+fn text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("{\"name\":\"Harbour Town\",\"goals\":".to_owned()),
+        Just("\u{436}\u{437}\u{438}\u{439}\u{43a}\u{43b}\u{43c}\u{43d}".to_owned()),
+        vec(
+            prop_oneof![
+                Just('\u{e9}'),
+                Just('\u{e8}'),
+                Just('\u{20ac}'),
+                Just('\u{1f600}'),
+                Just('\u{1f601}')
+            ],
+            0..20
+        )
+        .prop_map(String::from_iter),
+        vec(any::<char>(), 0..4).prop_map(String::from_iter),
+    ];
+    vec(piece, 0..20).prop_map(|pieces| pieces.concat())
 }
 
 /// Payloads that have much in common.
