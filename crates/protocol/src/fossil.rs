@@ -12,15 +12,30 @@ use std::fmt;
 /// Makes deltas; keeps its tables, so that only the first ones and longer sources allocate.
 ///
 /// The search is that of the npm package `fossil-delta`, byte for byte, so that sizes compare.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Differ {
     /// The newest block of each bucket, [`NONE`] for an empty one.
     newest: Vec<u32>,
     /// The block before in the same bucket, for each block of the source.
     before: Vec<u32>,
+    /// Bytes that may still be compared, by all deltas to come.
+    effort: usize,
+}
+
+impl Default for Differ {
+    /// Without a limit.
+    fn default() -> Self {
+        Self::within(usize::MAX)
+    }
 }
 
 impl Differ {
+    /// Makes deltas for whose search about `effort` bytes are compared, all deltas together. Most payloads need one to
+    /// ten of them per byte; payloads made to be slow, thousands. What comes behind the limit is inserted, not copied.
+    pub fn within(effort: usize) -> Self {
+        Self { newest: Vec::new(), before: Vec::new(), effort }
+    }
+
     /// Appends the delta that makes `target` of `source` to `out`.
     ///
     /// It is at most 24 bytes longer than `target`; whoever sends it compares the lengths. It may
@@ -78,9 +93,12 @@ impl Differ {
     }
 
     /// The longest copy that covers the first place at or behind `base` that is worth one.
-    fn search(&self, source: &[u8], target: Target<'_>, base: usize) -> Option<Found> {
+    fn search(&mut self, source: &[u8], target: Target<'_>, base: usize) -> Option<Found> {
         let mut hash = RollingHash::new(target.bytes[base..].first_chunk()?);
         for at in base.. {
+            if self.effort == 0 {
+                break;
+            }
             let bucket = hash.bucket(self.newest.len());
             let best = self.longest(bucket, source, target, base, at);
             if best.is_some() {
@@ -93,7 +111,7 @@ impl Differ {
 
     /// The longest copy through `target[at]` from a block in this bucket; the newest of equals.
     fn longest(
-        &self,
+        &mut self,
         bucket: usize,
         source: &[u8],
         target: Target<'_>,
@@ -113,6 +131,7 @@ impl Differ {
             let back = equal_bytes(behind.iter().rev(), target.bytes[base..at].iter().rev());
             let copy = Found { start: at - back, offset: place - back, bytes: back + forth };
             let copy = if target.is_text { copy.between_characters(target.bytes) } else { copy };
+            self.effort = self.effort.saturating_sub(forth + back + BLOCK_BYTES);
             let is_longer = best.is_none_or(|best| copy.bytes > best.bytes);
             if is_longer && copy.bytes >= copy.cost(base) {
                 best = Some(copy);

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use crate::{
     Command, Commands, Encoding, Publication, Push, Reply, SubscribeResult, encode_publication,
-    encode_reply, fossil, is_json, is_json_object, json, publication_in_push,
+    encode_reply, fossil, has_json, is_json, is_json_object, json, publication_in_push,
 };
 
 /// A client's message: decoding ends, and what was understood survives being written and read.
@@ -63,6 +63,7 @@ pub fn publication_push(channel: &str, publication: &Publication) {
     let is_written = encode_reply(Encoding::Json, &reply, &mut expect).is_ok();
     let message = encode_publication(Encoding::Json, channel, publication);
     assert_eq!(message.is_some(), is_written, "not the generated verdict on payloads");
+    assert_eq!(has_json(publication), is_written, "another verdict without writing");
     if let Some(message) = message {
         assert!(!message.contains(&b'\n'), "a raw newline would end the push");
         // A number beyond f64 in a payload is JSON, but no value of serde_json's.

@@ -10,7 +10,7 @@ pub use encoding::{Encoding, MESSAGES_PER_FRAME_MAX, join, ping};
 pub use error::{DecodeError, NotJson};
 pub use escape::json_string;
 pub use message::*;
-pub use publication::encode_publication;
+pub use publication::{encode_publication, has_json};
 pub use reply::{
     encode_disconnect_push, encode_join_push, encode_leave_push, encode_message_push,
     encode_refresh_push, encode_reply, encode_subscribe_push, encode_unsubscribe_push,

@@ -27,6 +27,11 @@ pub fn encode_publication(
     }
 }
 
+/// Whether [`encode_publication`] has a JSON form of a publication; says so without writing it.
+pub fn has_json(publication: &Publication) -> bool {
+    JsonPush::check("", publication).is_some()
+}
+
 fn encode_json(channel: &str, publication: &Publication) -> Option<Bytes> {
     let push = JsonPush::check(channel, publication)?;
     let mut length = Length(0);

@@ -134,6 +134,20 @@ fn a_delta_of_text_cuts_between_characters() {
 }
 
 #[test]
+fn a_search_without_effort_left_inserts_the_rest() {
+    let text = "abcdefghij".repeat(400);
+    let mut differ = Differ::within(30_000);
+    let lengths = [(); 3].map(|()| {
+        let (mut delta, mut out) = (Vec::new(), Vec::new());
+        differ.create(text.as_bytes(), format!("x{text}").as_bytes(), &mut delta);
+        assert_eq!(apply(text.as_bytes(), &delta, 5000, &mut out), Ok(()));
+        assert_eq!(out, format!("x{text}").as_bytes());
+        delta.len()
+    });
+    assert_eq!(lengths, [18, 4014, 4014]);
+}
+
+#[test]
 fn numbers_are_in_base_64_with_the_digits_of_the_format() {
     let text = |number| {
         let mut out = Vec::new();
