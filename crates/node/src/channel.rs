@@ -108,6 +108,14 @@ impl Channels {
         Some(users.filter(|user| !user.is_empty()))
     }
 
+    /// The name of a user's own channel: `#42`, or `news:#42` in a namespace.
+    pub(crate) fn personal_channel(&self, namespace: &str, user: &str) -> String {
+        let boundary = self.namespace_boundary.filter(|_| !namespace.is_empty());
+        let characters = [boundary, self.user_boundary];
+        let [boundary, mark] = characters.map(|one| one.map_or_else(String::new, String::from));
+        format!("{namespace}{boundary}{mark}{user}")
+    }
+
     fn split<'a>(&self, channel: &'a str) -> Name<'a> {
         let stripped = self.private_prefix.and_then(|prefix| channel.strip_prefix(prefix));
         let boundary = self.namespace_boundary;

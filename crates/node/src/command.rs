@@ -8,6 +8,7 @@ mod credentials;
 mod enter;
 mod history;
 mod lifetime;
+mod order;
 mod presence;
 mod presence_stats;
 mod publish;
@@ -21,7 +22,9 @@ mod unsubscribe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_protocol::{Command, Commands, DecodeError, Disconnect, ErrorCode, Reply, Request};
+use fanwire_protocol::{
+    Command, Commands, DecodeError, Disconnect, ErrorCode, Refresh, Reply, Request,
+};
 
 use crate::answer::Answer;
 use crate::broadcast::Broadcast;
@@ -30,7 +33,7 @@ use crate::counters::CommandKind;
 use crate::hub::{CatchUp, Hub};
 use crate::limits::InNamespace;
 use crate::node::Node;
-use crate::notice::Notice;
+use crate::notice::{Notice, Renewal, ServerSubscription};
 use crate::options::Namespace;
 use crate::outbox::Outbox;
 use crate::roster::Roster;
@@ -76,6 +79,40 @@ pub(crate) fn receive(
     }
 }
 
+/// Subscribes a connected session that does not wait, by order of the server.
+pub(crate) fn subscribe_by_order(
+    hub: &mut Hub,
+    key: ConnectionKey,
+    subscription: &ServerSubscription,
+    now: Instant,
+    out: &mut impl Outbox,
+) {
+    let (node, roster) = hub.parts();
+    let mut turn = Turn::new(node, roster, key, now);
+    let outcome = match order::begin(&mut turn, subscription) {
+        Ok(Some(step)) => turn.step(NO_COMMAND, step),
+        Ok(None) => Ok(None),
+        Err(disconnect) => Err(disconnect),
+    };
+    let backlog = turn.backlog;
+    hub.conclude(key, outcome, backlog, out);
+    let (_, roster) = hub.parts();
+    if roster.waiting_mut().waits(key) {
+        out.hold(key);
+    }
+}
+
+/// Gives a connected session another lifetime, by order of the server. `None` when it is over already.
+pub(crate) fn refresh_by_order(
+    hub: &mut Hub,
+    key: ConnectionKey,
+    renewal: &Renewal,
+    now: Instant,
+) -> Option<Refresh> {
+    let (node, roster) = hub.parts();
+    order::refresh(&mut Turn::new(node, roster, key, now), renewal).ok()
+}
+
 /// One command of one session: who asks, and when. The session is there as long as its turn lasts.
 pub(crate) struct Turn<'a> {
     pub(crate) node: &'a Node,
@@ -91,6 +128,8 @@ pub(crate) struct Turn<'a> {
 /// What was published while a session entered channels, by the places of its subscriptions.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
+    /// Pushes of this connection alone, before the others.
+    pub(crate) pushes: Vec<Reply>,
     pub(crate) deliveries: Vec<(usize, Arc<Broadcast>)>,
     /// Subscriptions that lost their place meanwhile.
     pub(crate) lost: Vec<usize>,
@@ -126,7 +165,12 @@ enum Step {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Then {
     Subscribe(Lifetime),
-    Connect { lifetime: Lifetime, grants_hash: u64 },
+    Connect {
+        lifetime: Lifetime,
+        grants_hash: u64,
+    },
+    /// No command: an order of the server.
+    Order(Lifetime),
 }
 
 /// Why a command was not done.
@@ -203,6 +247,7 @@ impl Turn<'_> {
             Then::Connect { lifetime, grants_hash } => {
                 connect::finish(self, entrance, (lifetime, grants_hash))
             }
+            Then::Order(lifetime) => return Ok(order::finish(self, entrance, lifetime)),
         };
         self.reply(id, done)
     }
@@ -387,5 +432,8 @@ impl From<Disconnect> for Refusal {
         Self::Disconnect(disconnect)
     }
 }
+
+/// The id of what no command asked for.
+const NO_COMMAND: u32 = 0;
 
 const LIVES: &str = "a session lives as long as its turn";

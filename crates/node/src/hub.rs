@@ -1,10 +1,11 @@
 //! The hub of one shard: its sessions and what happens to them (design §3, steps 4 and 6). Single-threaded and pure.
 //! In: opened connections, whole WebSocket messages, notices, the time → out: effects in an `Outbox`.
 //! Uses: `roster` for state, `command` for what clients ask. Never: sockets, clocks, locks of its own.
-//! Change here: the face a shard sees. What a notice does: `hub/notices.rs`; what time does: `hub/timers.rs`.
+//! Change here: the face a shard sees. What a notice does: `hub/notices.rs`, `hub/orders.rs`; what time does: `hub/timers.rs`.
 
 mod checks;
 mod notices;
+mod orders;
 mod resume;
 mod subscribers;
 mod timers;
@@ -88,6 +89,11 @@ impl Hub {
             Notice::Unsubscribe { target, channel, code } => {
                 self.unsubscribe_target(&target, channel.as_deref(), code, out);
             }
+            Notice::Subscribe { target, subscription } => {
+                self.subscribe_target(&target, &subscription, now, out);
+            }
+            Notice::Refresh { target, renewal } => self.refresh_target(&target, &renewal, now, out),
+            Notice::Supersede { user } => self.supersede(&user, out),
         }
     }
 

@@ -44,7 +44,7 @@ pub use counters::{CommandKind, Counter, HubCounters};
 pub use deliver::Deliver;
 pub use hub::Hub;
 pub use node::{Counts, Node, Page};
-pub use notice::{Inbox, Notice, ShardId, Target};
+pub use notice::{Inbox, Notice, Renewal, ServerSubscription, ShardId, Target};
 pub use options::{Options, OptionsError};
 pub use outbox::Outbox;
 pub use presence::PresenceStats;

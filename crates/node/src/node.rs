@@ -5,6 +5,7 @@
 
 mod backends;
 mod peers;
+mod steering;
 mod verbs;
 
 use std::sync::Arc;

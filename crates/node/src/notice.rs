@@ -1,15 +1,17 @@
-//! What reaches a shard from outside: publications, joins, leaves, disconnects and unsubscribes asked for by the server API.
+//! What reaches a shard from outside: publications, joins, leaves, and the orders of the server API.
 //! In: calls of `Node` and `Deliver` on any thread → out: `Notice`s pushed into the `Inbox` of each shard.
 //! Uses: protocol codes, `Broadcast`. Never: sockets, session state.
-//! Change here: what can be told to a shard. How a shard obeys lives in `hub/notices.rs`.
+//! Change here: what can be told to a shard. How a shard obeys lives in `hub/notices.rs` and `hub/orders.rs`.
 
 use std::sync::Arc;
 
-use fanwire_protocol::{Disconnect, UnsubscribeCode};
+use bytes::Bytes;
+use fanwire_protocol::{Disconnect, StreamPosition, UnsubscribeCode};
 
 use crate::announcement::Announcement;
 use crate::broadcast::Broadcast;
 use crate::broker::Position;
+use crate::token::Overrides;
 use crate::waiting::Arrival;
 
 /// A shard of this node, numbered from 0 in the order of [`crate::Node::attach`].
@@ -39,8 +41,39 @@ pub enum Notice {
     Arrival(Box<Arrival>),
     /// Close the connections of `target`.
     Disconnect { target: Target, disconnect: Disconnect },
+    /// Subscribe the connections of `target`, as far as they are not subscribed.
+    Subscribe { target: Target, subscription: Arc<ServerSubscription> },
+    /// Give the connections of `target` another lifetime.
+    Refresh { target: Target, renewal: Renewal },
+    /// Close the connections of a user but the newest.
+    Supersede { user: Arc<str> },
     /// End the subscriptions of `target` to `channel`, or to all channels when it is `None`.
     Unsubscribe { target: Target, channel: Option<Arc<str>>, code: UnsubscribeCode },
+}
+
+/// A subscription that the server makes for connections that are there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerSubscription {
+    pub channel: Arc<str>,
+    /// `chan_info` of its joins, presence and publications; empty = none.
+    pub info: Bytes,
+    /// For the client, in the subscribe push; empty = none.
+    pub data: Bytes,
+    /// Unix second at which it expires; `None` = never. After `client.expired_sub_close_delay` the connection ends (3006).
+    pub expire_at: Option<u64>,
+    /// What differs from the namespace.
+    pub overrides: Overrides,
+    /// Publications after this position are delivered first, where the subscription is recoverable.
+    pub recover_since: Option<StreamPosition>,
+}
+
+/// Another lifetime of connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Renewal {
+    /// Unix second at which they expire; `None` = never.
+    pub expire_at: Option<u64>,
+    /// `conn_info` from now on; empty = as before.
+    pub info: Bytes,
 }
 
 /// Which connections are meant: those of `user` (exact; "" = the anonymous ones) that pass every further filter.

@@ -63,6 +63,8 @@ pub struct ClientOptions {
     pub allow_anonymous_connect_without_token: bool,
     /// Tokens with an empty user get 3507.
     pub disallow_anonymous_connection_tokens: bool,
+    /// A channel of its own for every user.
+    pub subscribe_to_user_personal_channel: PersonalChannelOptions,
     /// Development: no credentials needed, every permission passes.
     pub insecure: bool,
     /// Development: claims of tokens are believed without looking at the signature.
@@ -71,6 +73,16 @@ pub struct ClientOptions {
     pub token: TokenOptions,
     /// Some when `subscription_token.enabled`: a separate key set for subscription tokens.
     pub subscription_token: Option<TokenOptions>,
+}
+
+/// `client.subscribe_to_user_personal_channel.*`: a channel of the server for every user, such as `#42`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PersonalChannelOptions {
+    pub enabled: bool,
+    /// Namespace of these channels; "" = none.
+    pub personal_channel_namespace: String,
+    /// Who connects closes the older connections of the user with 3504.
+    pub single_connection: bool,
 }
 
 /// `client.token.*` or `client.subscription_token.*`; "" = not set. `Debug` hides the secrets.
@@ -334,6 +346,7 @@ impl Options {
     pub fn validate(&self) -> Result<(), OptionsError> {
         check::client(&self.client)?;
         check::channel(&self.channel)?;
+        check::personal_channel(&self.client.subscribe_to_user_personal_channel, &self.channel)?;
         check::rpc(&self.rpc)
     }
 }
@@ -371,6 +384,7 @@ impl Default for ClientOptions {
             connect_include_server_time: false,
             allow_anonymous_connect_without_token: false,
             disallow_anonymous_connection_tokens: false,
+            subscribe_to_user_personal_channel: PersonalChannelOptions::default(),
             insecure: false,
             insecure_skip_token_signature_verify: false,
             token: TokenOptions::default(),

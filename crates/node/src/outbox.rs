@@ -16,7 +16,7 @@ pub trait Outbox {
     /// leave, so it should not allocate per call.
     fn send(&mut self, connection: ConnectionKey, message: &[u8]);
 
-    /// The message just sent to `connection` told its subscription at `place` what it had missed of `channel`, up to
+    /// The message just sent to `connection`, perhaps with others before it, told its subscription at `place` what it had missed of `channel`, up to
     /// the newest publication that it knows. For shells that compress in context.
     fn recovered(&mut self, _connection: ConnectionKey, _place: u32, _channel: &str) {}
 

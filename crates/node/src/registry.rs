@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::channel::NamespaceId;
 use crate::notice::ShardId;
+use crate::session::ClientId;
 
 /// The listeners of all shards. Bounded by what it counts: it has no entry without a subscription or a connection.
 #[derive(Debug)]
@@ -47,6 +48,8 @@ type Shares = SmallVec<[(ShardId, u32); 2]>;
 #[derive(Debug, Default)]
 struct UserStripe {
     users: HashMap<Arc<str>, u32>,
+    /// The newest connections of users that may have one only; empty where nobody is limited so.
+    newest: HashMap<Arc<str>, ClientId>,
     connections: usize,
 }
 
@@ -141,8 +144,19 @@ impl Registry {
         *count -= 1;
         if *count == 0 {
             stripe.users.remove(user);
+            stripe.newest.remove(user);
         }
         stripe.connections -= 1;
+    }
+
+    /// From now on this is the newest connection of `user`, which has entered.
+    pub(crate) fn supersede(&self, user: &Arc<str>, newest: ClientId) {
+        self.user_stripe(user).lock().newest.insert(Arc::clone(user), newest);
+    }
+
+    /// The newest connection of `user`, if it [superseded](Self::supersede) others.
+    pub(crate) fn newest_of(&self, user: &str) -> Option<ClientId> {
+        self.user_stripe(user).lock().newest.get(user).copied()
     }
 
     /// Every channel with its number of subscribers, stripe by stripe: not one moment for all of them.

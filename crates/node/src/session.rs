@@ -4,6 +4,7 @@
 //! Change here: what is remembered per connection (every byte is paid a million times). What happens to it lives in
 //! `roster.rs`, `hub/` and `command/`.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -44,6 +45,13 @@ impl ClientId {
     /// Reads what [`to_bytes`](Self::to_bytes) gave.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))
+    }
+}
+
+/// As clients are told it, and as [`ClientId::parse`] reads it.
+impl fmt::Display for ClientId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(out)
     }
 }
 

@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 use crate::broadcast::Broadcast;
 use crate::broker::Stretch;
 use crate::command::Entrance;
+use crate::notice::ServerSubscription;
 use crate::session::ConnectionKey;
 
 /// The waiting sessions of one shard. A session waits for one command at most: its later ones are put off, so that each
@@ -56,6 +57,8 @@ pub(crate) enum PutOff {
     Frame(Vec<u8>),
     /// An order of the server API, for one channel or all.
     Unsubscribe(Option<Arc<str>>, UnsubscribeCode),
+    /// An order of the server API, too.
+    Subscribe(Arc<ServerSubscription>),
 }
 
 /// A part of what a session waits for, in the inbox of its shard.

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use fanwire_protocol::Disconnect;
+use fanwire_protocol::{Disconnect, StreamPosition};
 use prost::Message as _;
 
-use crate::notice::Target;
+use crate::notice::{Renewal, ServerSubscription, Target};
+use crate::token::Overrides;
 
 /// One message of a node.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -17,7 +18,7 @@ pub(crate) struct Message {
     /// Its uid.
     #[prost(string, tag = "1")]
     pub(crate) from: String,
-    #[prost(oneof = "Order", tags = "2, 3, 4, 5, 6, 7")]
+    #[prost(oneof = "Order", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
     pub(crate) order: Option<Order>,
 }
 
@@ -36,6 +37,10 @@ pub(crate) enum Order {
     Survey(Survey),
     #[prost(message, tag = "7")]
     Channels(Channels),
+    #[prost(message, tag = "8")]
+    Subscribe(SubscribeOrder),
+    #[prost(message, tag = "9")]
+    Refresh(RefreshOrder),
 }
 
 /// How a node is, as it tells the others every 3 s.
@@ -85,6 +90,46 @@ pub(crate) struct UnsubscribeOrder {
     /// None = all channels.
     #[prost(string, optional, tag = "2")]
     channel: Option<String>,
+}
+
+/// `Node::subscribe` of another node.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct SubscribeOrder {
+    #[prost(message, required, tag = "1")]
+    target: TargetMessage,
+    #[prost(string, tag = "2")]
+    channel: String,
+    #[prost(bytes = "bytes", tag = "3")]
+    info: Bytes,
+    #[prost(bytes = "bytes", tag = "4")]
+    data: Bytes,
+    /// Unix second.
+    #[prost(uint64, optional, tag = "5")]
+    expire_at: Option<u64>,
+    #[prost(bool, optional, tag = "6")]
+    presence: Option<bool>,
+    #[prost(bool, optional, tag = "7")]
+    join_leave: Option<bool>,
+    #[prost(bool, optional, tag = "8")]
+    force_recovery: Option<bool>,
+    #[prost(bool, optional, tag = "9")]
+    force_positioning: Option<bool>,
+    #[prost(bool, optional, tag = "10")]
+    force_push_join_leave: Option<bool>,
+    #[prost(message, optional, tag = "11")]
+    recover_since: Option<StreamPosition>,
+}
+
+/// `Node::refresh` of another node.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct RefreshOrder {
+    #[prost(message, required, tag = "1")]
+    target: TargetMessage,
+    /// Unix second.
+    #[prost(uint64, optional, tag = "2")]
+    expire_at: Option<u64>,
+    #[prost(bytes = "bytes", tag = "3")]
+    info: Bytes,
 }
 
 /// The channels that match are wanted.
@@ -141,6 +186,63 @@ impl Order {
     pub(crate) fn unsubscribe(target: &Target, channel: Option<&str>) -> Self {
         let channel = channel.map(str::to_owned);
         Self::Unsubscribe(UnsubscribeOrder { target: target.into(), channel })
+    }
+
+    pub(crate) fn subscribe(target: &Target, subscription: &ServerSubscription) -> Self {
+        let ServerSubscription { channel, info, data, expire_at, overrides, recover_since } =
+            subscription.clone();
+        let Overrides {
+            presence,
+            join_leave,
+            force_recovery,
+            force_positioning,
+            force_push_join_leave,
+        } = overrides;
+        Self::Subscribe(SubscribeOrder {
+            target: target.into(),
+            channel: channel.as_ref().to_owned(),
+            info,
+            data,
+            expire_at,
+            presence,
+            join_leave,
+            force_recovery,
+            force_positioning,
+            force_push_join_leave,
+            recover_since,
+        })
+    }
+
+    pub(crate) fn refresh(target: &Target, renewal: &Renewal) -> Self {
+        let Renewal { expire_at, info } = renewal.clone();
+        Self::Refresh(RefreshOrder { target: target.into(), expire_at, info })
+    }
+}
+
+impl SubscribeOrder {
+    pub(crate) fn into_parts(self) -> (Target, ServerSubscription) {
+        let overrides = Overrides {
+            presence: self.presence,
+            join_leave: self.join_leave,
+            force_recovery: self.force_recovery,
+            force_positioning: self.force_positioning,
+            force_push_join_leave: self.force_push_join_leave,
+        };
+        let subscription = ServerSubscription {
+            channel: self.channel.into(),
+            info: self.info,
+            data: self.data,
+            expire_at: self.expire_at,
+            overrides,
+            recover_since: self.recover_since,
+        };
+        (self.target.into(), subscription)
+    }
+}
+
+impl RefreshOrder {
+    pub(crate) fn into_parts(self) -> (Target, Renewal) {
+        (self.target.into(), Renewal { expire_at: self.expire_at, info: self.info })
     }
 }
 

@@ -3,10 +3,12 @@
 //! Uses: a bus that records. Never: threads, clocks.
 //! Change here: tests of `cluster.rs`; nodes with sessions are tested in `tests/it/cluster.rs`.
 
+use fanwire_protocol::StreamPosition;
 use proptest::prelude::*;
 
 use super::*;
-use crate::notice::Target;
+use crate::notice::{Renewal, ServerSubscription, Target};
+use crate::token::Overrides;
 
 #[derive(Default)]
 struct Wire(Mutex<Vec<(Option<String>, Bytes)>>);
@@ -79,6 +81,45 @@ fn the_state_is_told_every_three_seconds() {
     let ((a, _), now) = (node("a"), Instant::now());
     let told: Vec<_> = (0..8).map(|second| a.tick(now + Duration::from_secs(second))).collect();
     assert_eq!(told, [true, false, false, true, false, false, true, false]);
+}
+
+#[test]
+fn an_order_to_subscribe_or_refresh_arrives_with_all_it_says() {
+    let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
+    let target = Target {
+        user: "42".into(),
+        client: "c".into(),
+        session: "s".into(),
+        whitelist: vec!["d".into()],
+    };
+    let subscription = ServerSubscription {
+        channel: "news".into(),
+        info: "1".into(),
+        data: "2".into(),
+        expire_at: Some(3),
+        overrides: Overrides {
+            presence: Some(true),
+            join_leave: Some(false),
+            force_recovery: None,
+            force_positioning: Some(true),
+            force_push_join_leave: Some(false),
+        },
+        recover_since: Some(StreamPosition { offset: 4, epoch: "e".into() }),
+    };
+    let renewal = Renewal { expire_at: Some(5), info: "6".into() };
+    let carried = |order| {
+        a.order(order);
+        b.hear(&wire.take()[0].1, now)
+    };
+    let Task::Obey(Order::Subscribe(order)) = carried(Order::subscribe(&target, &subscription))
+    else {
+        panic!("an order")
+    };
+    assert_eq!(order.into_parts(), (target.clone(), subscription));
+    let Task::Obey(Order::Refresh(order)) = carried(Order::refresh(&target, &renewal)) else {
+        panic!("an order")
+    };
+    assert_eq!(order.into_parts(), (target, renewal));
 }
 
 #[test]

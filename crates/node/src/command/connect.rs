@@ -53,11 +53,13 @@ pub(super) fn finish(
     let results = enter::all(turn, entrance.entries).inspect_err(|_| turn.node.exit(&user))?;
     admit(turn, user, lifetime, grants_hash);
     turn.roster.schedule(turn.node, turn.key.index);
+    supersede_others(turn);
     let subs = names.into_iter().zip(results).collect();
     Ok(Reply { connect: Some(result(turn, lifetime, subs)), ..Reply::default() })
 }
 
-/// The channels of the token, which must be possible, and the requested ones (`connect.subs`) the user may subscribe to.
+/// The channels of the token and the user's personal one, which must be possible, and the requested ones (`connect.subs`)
+/// the user may subscribe to.
 fn server_side_channels(
     turn: &Turn<'_>,
     user: &str,
@@ -65,6 +67,9 @@ fn server_side_channels(
     requested: &BTreeMap<String, SubscribeRequest>,
 ) -> Result<Grants, Refusal> {
     let rules = turn.node.rules();
+    if let Some(channel) = personal_channel(turn, user) {
+        channels.entry(channel).or_default();
+    }
     for channel in channels.keys() {
         rules.resolve(channel)?;
     }
@@ -83,6 +88,23 @@ fn server_side_channels(
         return Err(Disconnect::CHANNEL_LIMIT.into());
     }
     Ok(channels)
+}
+
+/// The channel every connection of a user is subscribed to, where that is configured. Nobody has none.
+fn personal_channel(turn: &Turn<'_>, user: &str) -> Option<String> {
+    let personal = &turn.node.options().client.subscribe_to_user_personal_channel;
+    let namespace = &personal.personal_channel_namespace;
+    (personal.enabled && !user.is_empty())
+        .then(|| turn.node.rules().personal_channel(namespace, user))
+}
+
+/// Closes the older connections of the user, where one is to be the only one.
+fn supersede_others(turn: &Turn<'_>) {
+    let personal = &turn.node.options().client.subscribe_to_user_personal_channel;
+    let session = turn.session();
+    if personal.enabled && personal.single_connection && !session.user.is_empty() {
+        turn.node.supersede(&session.user, session.client_id());
+    }
 }
 
 /// Says who the session is, so that it can be present where it enters.
@@ -124,6 +146,7 @@ fn begin(
         visibility: Visibility::of(turn, namespace, grant.overrides, None),
         claim: requested.and_then(enter::claim),
         only_recovered: false,
+        mode: namespace.force_recovery_mode,
         data: grant.data,
     };
     enter::begin(turn, namespace, wish, number)

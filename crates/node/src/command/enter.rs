@@ -61,6 +61,8 @@ pub(super) struct Wish<'a> {
     pub(super) claim: Option<Claim<'a>>,
     /// The client rather has error 112 than a subscription with a gap.
     pub(super) only_recovered: bool,
+    /// What it is given if it recovers.
+    pub(super) mode: RecoveryMode,
     pub(super) data: Bytes,
 }
 
@@ -149,7 +151,7 @@ pub(super) fn begin(
     number: usize,
 ) -> Entry {
     let channel = turn.node.join(wish.channel, turn.roster.shard());
-    let mode = namespace.force_recovery_mode;
+    let mode = wish.mode;
     let claim = effective_claim(&wish, namespace);
     let limit = turn.node.options().client.recovery_max_publication_limit;
     let query = wish.tracking.positioned.then(|| {
@@ -195,8 +197,7 @@ fn effective_claim(wish: &Wish<'_>, namespace: &Namespace) -> Option<OwnClaim> {
         let (epoch, only_recovered) = (epoch.to_owned(), wish.only_recovered);
         return Some(OwnClaim { offset, epoch, only_recovered });
     }
-    let is_automatic =
-        namespace.auto_cache_recover && namespace.force_recovery_mode == RecoveryMode::Cache;
+    let is_automatic = namespace.auto_cache_recover && wish.mode == RecoveryMode::Cache;
     let (epoch, only_recovered) = (String::new(), false);
     is_automatic.then_some(OwnClaim { offset: 0, epoch, only_recovered })
 }

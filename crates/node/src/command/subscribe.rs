@@ -38,6 +38,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
         visibility: Visibility::of(turn, namespace, permit.overrides, Some(&request)),
         claim: enter::claim(&request),
         only_recovered: request.flag & ONLY_RECOVERED != 0,
+        mode: namespace.force_recovery_mode,
         data: permit.data,
     };
     let entries = vec![enter::begin(turn, namespace, wish, 0)];

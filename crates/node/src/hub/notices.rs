@@ -1,22 +1,20 @@
-//! How a hub obeys notices: who gets a broadcast (design §3, step 6), who hears of a join, whom an API call ends.
-//! In: broadcasts, announcements, targets → out: deliveries, join, leave and unsubscribe pushes, disconnects.
+//! How a hub obeys notices of channels: who gets a broadcast (design §3, step 6), who hears of a join.
+//! In: broadcasts, announcements → out: deliveries, join and leave pushes, disconnects.
 //! Uses: `roster` lists. Never: encodes a broadcast, beyond asking whether its JSON form exists.
-//! Change here: the delivery loop, matching of targets.
+//! Change here: the delivery loop. What the server API orders lives in `hub/orders.rs`.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_protocol::{Disconnect, Encoding, UnsubscribeCode};
+use fanwire_protocol::{Disconnect, Encoding};
 
 use super::Hub;
 use super::watch::Step;
 use crate::announcement::Announcement;
 use crate::broadcast::Broadcast;
 use crate::clock::Moment;
-use crate::notice::Target;
 use crate::outbox::Outbox;
-use crate::session::{ConnectionKey, Session};
-use crate::waiting::PutOff;
+use crate::session::ConnectionKey;
 
 impl Hub {
     /// Hands the broadcast to every subscriber of its channel here: one walk over one dense list, no lookup and no
@@ -53,8 +51,9 @@ impl Hub {
     }
 
     /// The rarer way, for each subscriber by itself: who is excluded or has a filter that does not match gets nothing, and
-    /// is where the others are; data that is not JSON reaches the Protobuf subscribers, the JSON ones are disconnected with 3506 (protocol §3); positioned
-    /// subscribers do not get what they know, and those that missed something before it lose their place (protocol §10).
+    /// is where the others are; data that is not JSON reaches the Protobuf subscribers, the JSON ones are disconnected with
+    /// 3506 (protocol §3); positioned subscribers do not get what they know, and those that missed something before it lose
+    /// their place (protocol §10).
     fn broadcast_one_by_one(
         &mut self,
         index: u32,
@@ -123,78 +122,5 @@ impl Hub {
         for key in refused {
             self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
         }
-    }
-
-    pub(super) fn disconnect_target(
-        &mut self,
-        target: &Target,
-        disconnect: &Disconnect,
-        out: &mut impl Outbox,
-    ) {
-        for key in self.matching(target) {
-            self.disconnect(key, disconnect, out);
-        }
-    }
-
-    pub(super) fn unsubscribe_target(
-        &mut self,
-        target: &Target,
-        channel: Option<&str>,
-        code: UnsubscribeCode,
-        out: &mut impl Outbox,
-    ) {
-        for key in self.matching(target) {
-            // It may be entering that very channel: then it enters first and leaves afterwards.
-            let later = || PutOff::Unsubscribe(channel.map(Into::into), code);
-            if !self.roster.waiting_mut().put_off(key, later) {
-                self.unsubscribe_one(key, channel, code, out);
-            }
-        }
-    }
-
-    /// Ends the subscription of a session to one channel, if it has one, or to all.
-    pub(super) fn unsubscribe_one(
-        &mut self,
-        key: ConnectionKey,
-        channel: Option<&str>,
-        code: UnsubscribeCode,
-        out: &mut impl Outbox,
-    ) {
-        match channel.map(|channel| self.roster.place_of(key.index, channel)) {
-            Some(Some(place)) => self.end_subscription(key, place, code, out),
-            Some(None) => {}
-            None => self.end_all_subscriptions(key, code, out),
-        }
-    }
-
-    fn end_all_subscriptions(
-        &mut self,
-        key: ConnectionKey,
-        code: UnsubscribeCode,
-        out: &mut impl Outbox,
-    ) {
-        let count = self.roster.session(key).map_or(0, |session| session.subscriptions.len());
-        for place in (0..count).rev() {
-            self.end_subscription(key, place, code, out);
-        }
-    }
-
-    /// The connected sessions a target means.
-    fn matching(&self, target: &Target) -> Vec<ConnectionKey> {
-        (self.roster.users().of(&target.user))
-            .filter(|index| self.roster.at(*index).is_some_and(|session| target.means(session)))
-            .filter_map(|index| self.roster.key_at(index))
-            .collect()
-    }
-}
-
-impl Target {
-    /// Whether a session of the right user passes the other filters.
-    fn means(&self, session: &Session) -> bool {
-        let mut buffer = uuid::Uuid::encode_buffer();
-        let client: &str = session.id.hyphenated().encode_lower(&mut buffer);
-        self.session.is_empty()
-            && (self.client.is_empty() || self.client == client)
-            && !self.whitelist.iter().any(|spared| spared == client)
     }
 }

@@ -53,6 +53,9 @@ impl Hub {
             Ok(reply) => reply.iter().for_each(|reply| self.send(key, reply, out)),
             Err(disconnect) => return self.disconnect(key, &disconnect, out),
         }
+        if !backlog.pushes.is_empty() {
+            self.replay(key, &backlog.pushes, out);
+        }
         for (place, broadcast) in backlog.deliveries {
             let Some(session) = self.roster.session(key) else { return };
             if broadcast.excluded() == Some(session.client_id()) {
@@ -73,6 +76,13 @@ impl Hub {
         self.end_lost(&lost, out);
     }
 
+    /// Sends what a subscription of the server had missed, and says so to the shell.
+    fn replay(&mut self, key: ConnectionKey, pushes: &[Reply], out: &mut impl Outbox) {
+        pushes.iter().for_each(|push| self.send(key, push, out));
+        let told = |place, channel: &str| out.recovered(key, place, channel);
+        self.roster.recovered(key.index, told);
+    }
+
     /// Does what was put off until the session waits again, or nothing is left.
     fn resume(&mut self, key: ConnectionKey, now: Instant, out: &mut impl Outbox) {
         while let Some(next) = self.roster.waiting_mut().next_put_off(key) {
@@ -80,6 +90,9 @@ impl Hub {
                 PutOff::Frame(frame) => command::receive(self, key, &frame, now, out),
                 PutOff::Unsubscribe(channel, code) => {
                     self.unsubscribe_one(key, channel.as_deref(), code, out);
+                }
+                PutOff::Subscribe(subscription) => {
+                    command::subscribe_by_order(self, key, &subscription, now, out);
                 }
             }
         }

@@ -47,6 +47,14 @@ impl Node {
                 let (target, channel) = order.into_parts();
                 self.tell_unsubscribe(target, channel.as_deref());
             }
+            Order::Subscribe(order) => {
+                let (target, subscription) = order.into_parts();
+                self.tell_subscribe(target, subscription);
+            }
+            Order::Refresh(order) => {
+                let (target, renewal) = order.into_parts();
+                self.door.tell_all(&Notice::Refresh { target, renewal });
+            }
             Order::State(_) | Order::Leaving(_) | Order::Survey(_) | Order::Channels(_) => {
                 unreachable!("the cluster keeps these to itself")
             }

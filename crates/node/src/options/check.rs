@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use super::{ChannelOptions, ClientOptions, OptionsError, Rate, RpcOptions};
+use super::{
+    ChannelOptions, ClientOptions, OptionsError, PersonalChannelOptions, Rate, RpcOptions,
+};
 use crate::channel::Channels;
 use crate::token::Verifier;
 
@@ -55,6 +57,30 @@ const PRESENCE_UPDATE_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
 pub(super) fn channel(channel: &ChannelOptions) -> Result<(), OptionsError> {
     Channels::new(channel).map(drop)
+}
+
+/// A personal channel must have a namespace that exists, and a name that is more than the user's id.
+pub(super) fn personal_channel(
+    personal: &PersonalChannelOptions,
+    channel: &ChannelOptions,
+) -> Result<(), OptionsError> {
+    let name = personal.personal_channel_namespace.as_str();
+    if !personal.enabled {
+        return Ok(());
+    }
+    if channel.user_boundary.is_empty() {
+        let expected = "one character, for client.subscribe_to_user_personal_channel.enabled";
+        return Err(OptionsError::value("channel.user_boundary", "", expected));
+    }
+    let is_known = channel.namespaces.iter().any(|namespace| namespace.name == name);
+    if name.is_empty() || (is_known && !channel.namespace_boundary.is_empty()) {
+        return Ok(());
+    }
+    Err(OptionsError::value(
+        "client.subscribe_to_user_personal_channel.personal_channel_namespace",
+        name,
+        "the name of one of channel.namespaces, or \"\" for none",
+    ))
 }
 
 pub(super) fn rpc(rpc: &RpcOptions) -> Result<(), OptionsError> {

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use fanwire_node::{Bus, Node, Target};
+use fanwire_node::token::Overrides;
+use fanwire_node::{Bus, Node, Renewal, ServerSubscription, Target};
 use fanwire_protocol::Disconnect;
 
 use crate::script::hello;
-use crate::world::{World, options};
+use crate::world::{UNIX, World, options};
 
 /// Carries every message to all nodes, the sender included.
 #[derive(Clone, Default)]
@@ -63,6 +64,52 @@ fn an_unsubscribe_and_a_disconnect_reach_connections_of_every_node() {
         "#
         ));
     }
+}
+
+#[test]
+fn an_ordered_subscription_and_a_refresh_reach_connections_of_every_node() {
+    let mut worlds = cluster(&["ada", "bob"]);
+    let overrides = Overrides { presence: Some(false), ..Overrides::default() };
+    let subscription = ServerSubscription {
+        channel: "extra".into(),
+        data: "[1]".into(),
+        overrides,
+        ..ServerSubscription::default()
+    };
+    let ordered = worlds[0].node.subscribe(Target::default(), subscription, worlds[0].now);
+    assert_eq!(ordered, Ok(()));
+    let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into() };
+    worlds[0].node.refresh(Target::default(), renewal);
+    for (world, name) in worlds.iter_mut().zip(["ada", "bob"]) {
+        world.settle();
+        world.play(&format!(
+            r#"
+            {name} < {{"push":{{"channel":"extra","subscribe":{{"data":[1]}}}}}}
+            {name} < {{"push":{{"refresh":{{"expires":true,"ttl":10}}}}}}
+            {name} awaits 36s
+            {name} x 3005 connection expired
+        "#
+        ));
+    }
+}
+
+#[test]
+fn a_single_connection_closes_the_others_of_its_user_on_every_node() {
+    let (ether, mut worlds) = (Ether::default(), Vec::new());
+    for (name, user) in [("ada", "42"), ("eve", "43"), ("bob", "42")] {
+        let mut world = World::new(options(|options| {
+            let personal = &mut options.client.subscribe_to_user_personal_channel;
+            (personal.enabled, personal.single_connection) = (true, true);
+        }));
+        world.node.join_cluster(Arc::new(ether.clone()));
+        ether.0.lock().expect("one thread").push(Arc::downgrade(&world.node));
+        world.connected(name, hello(&format!("json as {user}")));
+        worlds.push(world);
+    }
+    worlds.iter_mut().for_each(World::settle);
+    worlds[0].play("ada x 3504 connection limit");
+    worlds[1].play("eve hears nothing");
+    worlds[2].play("bob hears nothing");
 }
 
 #[test]

@@ -17,6 +17,8 @@ mod join_leave;
 mod life;
 mod memory;
 mod model;
+mod orders;
+mod personal;
 mod presence;
 mod publish;
 mod rates;

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use fanwire_node::broker::{Broker, MemoryBroker, Query, Retention, Stretch};
 use fanwire_node::presence::{MemoryPresence, Presence};
-use fanwire_node::protocol::{ClientInfo, Publication};
+use fanwire_node::protocol::{ClientInfo, Publication, StreamPosition};
 use fanwire_node::{
-    Answer, Change, Deliver, Node, Options, Position, PresenceStats, PublishOptions, Target,
+    Answer, Change, Deliver, Node, Options, Position, PresenceStats, PublishOptions,
+    ServerSubscription, Target,
 };
 use proptest::prelude::*;
 
@@ -224,6 +225,41 @@ fn a_filter_holds_for_what_is_published_while_its_subscription_is_being_made() {
         ada < {"push":{"channel":"news","pub":{"data":3,"offset":3,"tags":{"k":"v"}}}}
     "#,
     );
+}
+
+#[test]
+fn an_ordered_subscription_waits_its_turn_and_what_follows_waits_for_it() {
+    let mut slow = SlowWorld::with(tracked(), &["ada"]);
+    slow.publish("news", "1");
+    slow.answer_all();
+    let recover_since = Some(StreamPosition::default());
+    for channel in ["news", "other", "news"] {
+        let order = ServerSubscription {
+            channel: channel.into(),
+            recover_since: recover_since.clone(),
+            ..ServerSubscription::default()
+        };
+        let now = slow.world.now;
+        assert_eq!(slow.world.node.subscribe(Target::default(), order, now), Ok(()));
+    }
+    slow.world.settle();
+    slow.publish("news", "2");
+    slow.world.play("ada > {\"id\":2,\"unsubscribe\":{\"channel\":\"news\"}}\n ada hears nothing");
+    slow.answer_all();
+    slow.world.play(
+        r#"
+        ada < {"push":{"channel":"news","subscribe":{"recoverable":true,"epoch":"E1","positioned":true}}}
+        ada < {"push":{"channel":"news","pub":{"data":1,"offset":1}}}
+        ada < {"push":{"channel":"news","pub":{"data":2,"offset":2}}}
+        ada < {"push":{"channel":"other","subscribe":{"recoverable":true,"epoch":"E2","positioned":true}}}
+        ada < {"id":2,"unsubscribe":{}}
+    "#,
+    );
+    slow.publish("news", "3");
+    slow.publish("other", "4");
+    slow.world
+        .play(r#"ada < {"push":{"channel":"other","pub":{"data":4,"offset":1,"epoch":"E2"}}}"#);
+    assert_eq!(slow.world.node.counts().subscriptions, 1);
 }
 
 #[test]

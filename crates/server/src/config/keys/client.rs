@@ -63,6 +63,12 @@ rows! { CLIENT: Config;
         "Refuses tokens with an empty user.";
     "client.user_id_http_header", TEXT, "" => [client.user_id_http_header],
         "Header in which a trusted proxy passes the user id; such connections need no token.";
+    "client.subscribe_to_user_personal_channel.enabled", SWITCH, "false" => [node.client.subscribe_to_user_personal_channel.enabled],
+        "Subscribes every connection of a user to the channel of that user, such as `#42`.";
+    "client.subscribe_to_user_personal_channel.personal_channel_namespace", TEXT, "" => [node.client.subscribe_to_user_personal_channel.personal_channel_namespace],
+        "Namespace of personal channels, as in `news:#42`; empty for none.";
+    "client.subscribe_to_user_personal_channel.single_connection", SWITCH, "false" => [node.client.subscribe_to_user_personal_channel.single_connection],
+        "With personal channels, a new connection of a user closes the older ones with 3504.";
     "client.insecure", SWITCH, "false" => [node.client.insecure],
         "Development only: no credentials are asked and every channel permission is given.";
     "client.insecure_skip_token_signature_verify", SWITCH, "false" => [node.client.insecure_skip_token_signature_verify],

@@ -42,9 +42,6 @@ not_yet! { NOT_YET;
 
     "client.concurrency", COUNT, "0", Tuning, "Commands of one connection at a time; Fanwire answers them in order.";
     "client.channel_position_max_time_lag", DELAY, "0s", Tuning, "Lag after which a position counts as lost.";
-    "client.subscribe_to_user_personal_channel.enabled", SWITCH, "false", Feature, "Subscribes every user to a channel of his own.";
-    "client.subscribe_to_user_personal_channel.personal_channel_namespace", TEXT, "", Tuning, "Namespace of personal channels.";
-    "client.subscribe_to_user_personal_channel.single_connection", SWITCH, "false", Feature, "Closes older connections of the same user.";
     "client.token.jwks_public_endpoint", TEXT, "", Feature, "Keys from a JWKS endpoint; tokens signed by them are refused.";
     "client.token.insecure_skip_jwks_endpoint_safety_check", SWITCH, "false", Tuning, "Allows any template in the JWKS endpoint.";
     "client.token.jwks", BLOCK, "", Tuning, "Connection to the JWKS endpoint.";

@@ -1,0 +1,91 @@
+//! What the server orders for a connection that is there: a subscription or another lifetime (server API §3).
+//! In: an order, a connected session → out: what the client is told, or the disconnect of what cannot be.
+//! Uses: `enter`, `lifetime`, the roster, as the commands of clients do. Never: permissions; the server may.
+//! Change here: what an order changes in a session. Who it reaches is decided in `hub/orders.rs`.
+
+use std::sync::Arc;
+
+use fanwire_protocol::{Disconnect, ErrorCode, Push, Refresh, Reply, Subscribe, SubscribeResult};
+
+use super::enter::{self, Entrance, Tracking, Visibility, Wish};
+use super::lifetime::Lifetime;
+use super::{Step, Then, Turn};
+use crate::notice::{Renewal, ServerSubscription};
+use crate::options::RecoveryMode;
+use crate::recovery::Claim;
+use crate::session::{NO_EXPIRY, Terms};
+
+/// Begins to subscribe. `None` when the session is subscribed already, or the order came too late.
+///
+/// # Errors
+/// 3505 at `client.channel_limit`.
+pub(super) fn begin(
+    turn: &mut Turn<'_>,
+    order: &ServerSubscription,
+) -> Result<Option<Step>, Disconnect> {
+    if turn.place_of(&order.channel).is_some() {
+        return Ok(None);
+    }
+    if turn.session().subscriptions.len() >= turn.node.options().client.channel_limit {
+        return Err(Disconnect::CHANNEL_LIMIT);
+    }
+    Ok(entrance(turn, order).ok().map(|entrance| Step::Enter(Box::new(entrance))))
+}
+
+/// As other subscriptions of the server enter, but in stream mode: this is about what the client missed.
+fn entrance(turn: &mut Turn<'_>, order: &ServerSubscription) -> Result<Entrance, ErrorCode> {
+    let namespace = turn.node.rules().resolve(&order.channel)?;
+    let lifetime = Lifetime::of(turn, order.expire_at)?;
+    let since = order.recover_since.as_ref();
+    let wish = Wish {
+        channel: &order.channel,
+        server_side: true,
+        terms: Terms::boxed(order.info.clone(), lifetime.expire_at),
+        tracking: Tracking::of(turn, namespace, order.overrides, None),
+        visibility: Visibility::of(turn, namespace, order.overrides, None),
+        claim: since.map(|since| Claim { offset: since.offset, epoch: &since.epoch }),
+        only_recovered: false,
+        mode: RecoveryMode::Stream,
+        data: order.data.clone(),
+    };
+    let entries = vec![enter::begin(turn, namespace, wish, 0)];
+    Ok(Entrance { entries, then: Then::Order(lifetime) })
+}
+
+/// Every answer is there: the push, and behind it what was missed. Where broker or presence failed, the session stays
+/// unsubscribed and hears nothing.
+pub(super) fn finish(turn: &mut Turn<'_>, entrance: Entrance, lifetime: Lifetime) -> Option<Reply> {
+    let channel = Arc::clone(&entrance.entries.first().expect(ONE).channel);
+    let result = enter::all(turn, entrance.entries).ok()?.pop().expect(ONE);
+    if lifetime.expires() {
+        turn.roster.schedule(turn.node, turn.key.index);
+    }
+    let SubscribeResult { recoverable, epoch, offset, positioned, publications, data, .. } = result;
+    let push = |push: Push| Reply {
+        push: Some(Push { channel: channel.to_string(), ..push }),
+        ..Reply::default()
+    };
+    let missed = publications.into_iter();
+    turn.backlog.pushes.extend(
+        missed.map(|publication| push(Push { r#pub: Some(publication), ..Push::default() })),
+    );
+    let subscribe = Subscribe { recoverable, epoch, offset, positioned, data };
+    Some(push(Push { subscribe: Some(subscribe), ..Push::default() }))
+}
+
+/// Another lifetime, and perhaps another `conn_info`.
+///
+/// # Errors
+/// 110 when it is over already.
+pub(super) fn refresh(turn: &mut Turn<'_>, renewal: &Renewal) -> Result<Refresh, ErrorCode> {
+    let lifetime = Lifetime::of(turn, renewal.expire_at)?;
+    let session = turn.session_mut();
+    session.expire_at = lifetime.expire_at.unwrap_or(NO_EXPIRY);
+    if !renewal.info.is_empty() {
+        session.info = renewal.info.clone();
+    }
+    turn.roster.schedule(turn.node, turn.key.index);
+    Ok(Refresh { expires: lifetime.expires(), ttl: lifetime.ttl })
+}
+
+const ONE: &str = "an order is about one channel";

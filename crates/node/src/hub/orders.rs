@@ -1,0 +1,142 @@
+//! How a hub obeys the orders of the server API and of its own node about single connections (server API §3).
+//! In: targets with a subscription, a lifetime, an end → out: subscribe, refresh and unsubscribe pushes, disconnects.
+//! Uses: `roster` lists, `command` to enter channels. Never: permissions; the server may.
+//! Change here: matching of targets, what clients are told about an order.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use fanwire_protocol::{Disconnect, Refresh, UnsubscribeCode, encode_refresh_push};
+
+use super::{Hub, SCRATCH_BYTES_MAX};
+use crate::command;
+use crate::notice::{Renewal, ServerSubscription, Target};
+use crate::outbox::Outbox;
+use crate::session::{ConnectionKey, Session};
+use crate::waiting::PutOff;
+
+impl Hub {
+    pub(super) fn disconnect_target(
+        &mut self,
+        target: &Target,
+        disconnect: &Disconnect,
+        out: &mut impl Outbox,
+    ) {
+        for key in self.matching(target) {
+            self.disconnect(key, disconnect, out);
+        }
+    }
+
+    /// Closes the connections of a user but the newest, which another order may have made another one meanwhile: of two
+    /// that connect at once exactly one stays.
+    pub(super) fn supersede(&mut self, user: &str, out: &mut impl Outbox) {
+        let Some(newest) = self.node.newest_of(user) else { return };
+        let target = Target { user: user.to_owned(), ..Target::default() };
+        for key in self.matching(&target) {
+            if self.roster.session(key).is_some_and(|session| session.client_id() != newest) {
+                self.disconnect(key, &Disconnect::CONNECTION_LIMIT, out);
+            }
+        }
+    }
+
+    pub(super) fn unsubscribe_target(
+        &mut self,
+        target: &Target,
+        channel: Option<&str>,
+        code: UnsubscribeCode,
+        out: &mut impl Outbox,
+    ) {
+        for key in self.matching(target) {
+            // It may be entering that very channel: then it enters first and leaves afterwards.
+            let later = || PutOff::Unsubscribe(channel.map(Into::into), code);
+            if !self.roster.waiting_mut().put_off(key, later) {
+                self.unsubscribe_one(key, channel, code, out);
+            }
+        }
+    }
+
+    /// Ends the subscription of a session to one channel, if it has one, or to all.
+    pub(super) fn unsubscribe_one(
+        &mut self,
+        key: ConnectionKey,
+        channel: Option<&str>,
+        code: UnsubscribeCode,
+        out: &mut impl Outbox,
+    ) {
+        match channel.map(|channel| self.roster.place_of(key.index, channel)) {
+            Some(Some(place)) => self.end_subscription(key, place, code, out),
+            Some(None) => {}
+            None => self.end_all_subscriptions(key, code, out),
+        }
+    }
+
+    fn end_all_subscriptions(
+        &mut self,
+        key: ConnectionKey,
+        code: UnsubscribeCode,
+        out: &mut impl Outbox,
+    ) {
+        let count = self.roster.session(key).map_or(0, |session| session.subscriptions.len());
+        for place in (0..count).rev() {
+            self.end_subscription(key, place, code, out);
+        }
+    }
+
+    /// Who is subscribed already stays as it is.
+    pub(super) fn subscribe_target(
+        &mut self,
+        target: &Target,
+        subscription: &Arc<ServerSubscription>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        for key in self.matching(target) {
+            let later = || PutOff::Subscribe(Arc::clone(subscription));
+            if !self.roster.waiting_mut().put_off(key, later) {
+                command::subscribe_by_order(self, key, subscription, now, out);
+            }
+        }
+    }
+
+    pub(super) fn refresh_target(
+        &mut self,
+        target: &Target,
+        renewal: &Renewal,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        for key in self.matching(target) {
+            match command::refresh_by_order(self, key, renewal, now) {
+                Some(refresh) => self.tell_refreshed(key, refresh, out),
+                None => self.disconnect(key, &Disconnect::EXPIRED, out),
+            }
+        }
+    }
+
+    fn tell_refreshed(&mut self, key: ConnectionKey, refresh: Refresh, out: &mut impl Outbox) {
+        let Some(session) = self.roster.session(key) else { return };
+        self.scratch.clear();
+        encode_refresh_push(session.encoding, refresh, &mut self.scratch);
+        out.send(key, &self.scratch);
+        self.scratch.shrink_to(SCRATCH_BYTES_MAX);
+    }
+
+    /// The connected sessions a target means.
+    fn matching(&self, target: &Target) -> Vec<ConnectionKey> {
+        (self.roster.users().of(&target.user))
+            .filter(|index| self.roster.at(*index).is_some_and(|session| target.means(session)))
+            .filter_map(|index| self.roster.key_at(index))
+            .collect()
+    }
+}
+
+impl Target {
+    /// Whether a session of the right user passes the other filters.
+    fn means(&self, session: &Session) -> bool {
+        let mut buffer = uuid::Uuid::encode_buffer();
+        let client: &str = session.id.hyphenated().encode_lower(&mut buffer);
+        self.session.is_empty()
+            && (self.client.is_empty() || self.client == client)
+            && !self.whitelist.iter().any(|spared| spared == client)
+    }
+}

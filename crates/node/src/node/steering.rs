@@ -1,0 +1,64 @@
+//! What the server API orders for connections that are there: subscriptions and lifetimes, told to the hubs of all shards.
+//! In: targets and orders → out: notices in every inbox, orders for other nodes, or the error of what makes no sense.
+//! Uses: `door`, `registry`, the cluster, channel rules, the clock. Never: sessions; how a hub obeys lives in `hub/orders.rs`.
+//! Change here: what is checked before an order goes out.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use fanwire_protocol::{Disconnect, ErrorCode};
+
+use super::Node;
+use crate::cluster::Order;
+use crate::notice::{Notice, Renewal, ServerSubscription, Target};
+use crate::session::ClientId;
+
+impl Node {
+    /// Subscribes the connections of `target`, on every node, that are not subscribed to the channel.
+    ///
+    /// # Errors
+    /// 102 unknown namespace; 107 impossible name or an end in the past.
+    pub fn subscribe(
+        &self,
+        target: Target,
+        subscription: ServerSubscription,
+        now: Instant,
+    ) -> Result<(), ErrorCode> {
+        self.channels.resolve(&subscription.channel)?;
+        if subscription.expire_at.is_some_and(|end| end <= self.clock.unix(now)) {
+            return Err(ErrorCode::BAD_REQUEST);
+        }
+        self.cluster.order(Order::subscribe(&target, &subscription));
+        self.tell_subscribe(target, subscription);
+        Ok(())
+    }
+
+    pub(super) fn tell_subscribe(&self, target: Target, subscription: ServerSubscription) {
+        let subscription = Arc::new(subscription);
+        self.door.tell_all(&Notice::Subscribe { target, subscription });
+    }
+
+    /// Gives the connections of `target`, on every node, another lifetime; one that is over already disconnects them.
+    pub fn refresh(&self, target: Target, renewal: Renewal) {
+        self.cluster.order(Order::refresh(&target, &renewal));
+        self.door.tell_all(&Notice::Refresh { target, renewal });
+    }
+
+    /// Makes a connection the only one of its user: the others are closed, whichever of this node connected later stays.
+    /// Of two that connect to two nodes at one moment both may be closed.
+    pub(crate) fn supersede(&self, user: &Arc<str>, newest: ClientId) {
+        let others = Target {
+            user: user.as_ref().to_owned(),
+            whitelist: vec![newest.to_string()],
+            ..Target::default()
+        };
+        self.cluster.order(Order::disconnect(&others, &Disconnect::CONNECTION_LIMIT));
+        self.registry.supersede(user, newest);
+        self.door.tell_all(&Notice::Supersede { user: Arc::clone(user) });
+    }
+
+    /// The connection of a user that closed the others.
+    pub(crate) fn newest_of(&self, user: &str) -> Option<ClientId> {
+        self.registry.newest_of(user)
+    }
+}
