@@ -216,7 +216,20 @@ impl Turn<'_> {
         if request == Request::Pong {
             return self.pong().map(|()| None);
         }
-        match self.limit(&request).and_then(|()| self.dispatch(request)) {
+        if let Err(refusal) = self.limit(&request) {
+            return self.reply(id, Err(refusal));
+        }
+        let key = credentials::key(self, &request);
+        if self.soon(key, |_| Part::Key).is_none() {
+            self.park(id, Work::Key(Box::new(request)));
+            return Ok(None);
+        }
+        self.begin(id, request)
+    }
+
+    /// Begins a command that may be begun: the key of its token is here, or will not come.
+    pub(crate) fn begin(&mut self, id: u32, request: Request) -> Result<Option<Reply>, Disconnect> {
+        match self.dispatch(request) {
             Ok(step) => self.step(id, step),
             Err(refusal) => self.reply(id, Err(refusal)),
         }
@@ -232,8 +245,12 @@ impl Turn<'_> {
                 None => Work::Reply,
             },
         };
-        self.roster.waiting_mut().park(self.key, self.ticket, id, work);
+        self.park(id, work);
         Ok(None)
+    }
+
+    fn park(&mut self, id: u32, work: Work) {
+        self.roster.waiting_mut().park(self.key, self.ticket, id, work);
     }
 
     /// Goes on with a command that entered channels, of which every answer is there.

@@ -23,7 +23,7 @@ use crate::notice::{Inbox, ShardId};
 use crate::options::{Options, OptionsError};
 use crate::presence::{MemoryPresence, Presence};
 use crate::registry::Registry;
-use crate::token::Verifier;
+use crate::token::{KeyCounters, KeySource, Verifier};
 
 pub use verbs::{Counts, Page};
 
@@ -35,7 +35,8 @@ pub struct Node {
     options: Options,
     channels: Channels,
     connection_verifier: Verifier,
-    subscription_verifier: Verifier,
+    /// `None`: the same as for connections.
+    subscription_verifier: Option<Verifier>,
     clock: Clock,
     registry: Arc<Registry>,
     door: Arc<Door>,
@@ -105,8 +106,8 @@ impl Node {
             channels: Channels::new(&options.channel)?,
             connection_verifier: verifier(&client.token, "client.token")?,
             subscription_verifier: match &client.subscription_token {
-                Some(token) => verifier(token, "client.subscription_token")?,
-                None => verifier(&client.token, "client.token")?,
+                Some(token) => Some(verifier(token, "client.subscription_token")?),
+                None => None,
             },
             clock: Clock::new(now, unix_ms),
             broker: make(Arc::clone(&door) as _),
@@ -164,6 +165,25 @@ impl Node {
         self.door.inbox(shard)
     }
 
+    /// Who fetches the documents of `client.token.jwks_public_endpoint`, and those of `client.subscription_token`. Until then
+    /// their keys are unknown.
+    pub fn fetch_keys_with(
+        &self,
+        connection: Arc<dyn KeySource>,
+        subscription: Arc<dyn KeySource>,
+    ) {
+        self.connection_verifier.fetch_with(connection);
+        if let Some(verifier) = &self.subscription_verifier {
+            verifier.fetch_with(subscription);
+        }
+    }
+
+    /// How often documents of keys were fetched, for tokens of both kinds.
+    pub fn key_counters(&self) -> KeyCounters {
+        let verifiers = [Some(&self.connection_verifier), self.subscription_verifier.as_ref()];
+        verifiers.into_iter().flatten().map(Verifier::key_counters).sum()
+    }
+
     pub(crate) fn rules(&self) -> &Channels {
         &self.channels
     }
@@ -173,7 +193,7 @@ impl Node {
     }
 
     pub(crate) fn subscription_verifier(&self) -> &Verifier {
-        &self.subscription_verifier
+        self.subscription_verifier.as_ref().unwrap_or(&self.connection_verifier)
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -98,6 +98,11 @@ pub struct TokenOptions {
     pub rsa_public_key: String,
     /// PEM text of ES256 (P-256), ES384 (P-384) or ES512 (P-521).
     pub ecdsa_public_key: String,
+    /// Address of a document with public keys (RFC 7517), for tokens that name theirs (`kid`). Variables `{{name}}` are
+    /// filled by named groups of `issuer_regex` and `audience_regex`.
+    pub jwks_public_endpoint: String,
+    /// Allows groups that take any value to choose the address.
+    pub insecure_skip_jwks_endpoint_safety_check: bool,
     /// `aud` must contain exactly this.
     pub audience: String,
     /// One entry of `aud` must match this.

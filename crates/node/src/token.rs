@@ -1,29 +1,36 @@
 //! JSON Web Tokens (RFC 7519 in the compact form of RFC 7515): connection and subscription tokens (the claims of Centrifugo v6).
 //! In: `TokenOptions` once, then token text and the time → out: checked claims, or why not.
 //! May use: jsonwebtoken and aws-lc (signatures), base64, serde_json, regex. Never reads a clock, never chooses reply codes.
-//! Order of the checks is changed here; keys are in `token/keys.rs`, claims in `token/claims.rs`, new tokens in `token/sign.rs`.
+//! Order of the checks is changed here; keys are in `token/keys.rs` and `token/jwks.rs`, claims in `token/claims.rs`, new tokens in `token/sign.rs`.
 
 mod claims;
 mod ecdsa;
 mod error;
 #[cfg(test)]
 mod fixture;
+mod jwks;
 mod keys;
 mod registered;
 mod self_test;
 mod sign;
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fanwire_protocol::ErrorCode;
 use regex::Regex;
 
+use crate::answer::Answer;
 use crate::channel::compile;
 use crate::options::{OptionsError, TokenOptions};
+use jwks::Jwks;
 use keys::Keys;
 use registered::{Header, Registered};
 
 pub use claims::{ChannelGrant, ConnectionClaims, Overrides, SubscriptionClaims};
 pub use error::{Fault, SignError, TokenError};
+pub use jwks::{Fetch, KEY_SET_BYTES_MAX, KeyCounters, KeySource};
 pub use sign::{
     ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
     sign_hmac_subscription,
@@ -31,12 +38,14 @@ pub use sign::{
 
 /// Checks tokens against one key set; made once, shared by all connections.
 ///
-/// Algorithms: HS256, HS384, HS512, RS256, RS384, RS512, ES256, ES384 and ES512, each only if its key is configured.
-/// `alg` `none` is never believed.
+/// Algorithms: HS256, HS384, HS512, RS256, RS384, RS512, ES256, ES384 and ES512, each only if its key is configured; with a
+/// JWKS endpoint also EdDSA, and the key of every algorithm but HMAC may be one that is published there and named by the
+/// token's `kid`. `alg` `none` is never believed.
 #[derive(Debug)]
 pub struct Verifier {
     /// `None`: signatures are not looked at.
     keys: Option<Keys>,
+    jwks: Option<Jwks>,
     audience: String,
     audience_regex: Option<Regex>,
     issuer: String,
@@ -61,6 +70,7 @@ impl Verifier {
         let keys = Keys::new(options, prefix_key)?;
         Ok(Self {
             keys: (!skip_signature).then_some(keys),
+            jwks: Jwks::new(options, prefix_key)?,
             audience: options.audience.clone(),
             audience_regex: compile(prefix_key, "audience_regex", &options.audience_regex)?,
             issuer: options.issuer.clone(),
@@ -71,7 +81,33 @@ impl Verifier {
 
     /// Whether any key is configured (or signatures are skipped); otherwise every token is [`TokenError::Disabled`].
     pub fn is_enabled(&self) -> bool {
-        self.keys.as_ref().is_none_or(|keys| !keys.is_empty())
+        self.jwks.is_some() || self.keys.as_ref().is_none_or(|keys| !keys.is_empty())
+    }
+
+    /// Who fetches documents of keys; without one no published key is known.
+    pub fn fetch_with(&self, source: Arc<dyn KeySource>) {
+        if let Some(jwks) = &self.jwks {
+            jwks.cache().fetch_with(source);
+        }
+    }
+
+    /// How often documents of keys were fetched.
+    pub fn key_counters(&self) -> KeyCounters {
+        self.jwks.as_ref().map(|jwks| jwks.cache().counters()).unwrap_or_default()
+    }
+
+    /// Ready when the key of a token is here, or is not one that is published; else later, when its document has come or
+    /// failed. After that the token is not [`TokenError::Pending`].
+    pub(crate) fn key(&self, token: &str, now_unix: u64) -> Answer<(), ErrorCode> {
+        let Some(jwks) = &self.jwks else { return Answer::now(Ok(())) };
+        let look = || {
+            let parts = Parts::of(token)?;
+            let header = Header::parse(&parts.header).ok().filter(is_published);
+            let claims = self.registered(&decode(parts.payload)?)?;
+            let variable = |name: &str| self.group(&claims, name);
+            Ok::<_, Fault>(header.map(|header| jwks.key(&header, variable, now_unix)))
+        };
+        look().ok().flatten().unwrap_or_else(|| Answer::now(Ok(())))
     }
 
     /// Checks a connection token at `now_unix` (seconds).
@@ -112,31 +148,69 @@ impl Verifier {
         if !self.is_enabled() {
             return Err(TokenError::Disabled);
         }
-        let (header, rest) = token.split_once('.').ok_or(Fault::Format)?;
-        let (payload, signature) = rest.split_once('.').ok_or(Fault::Format)?;
-        let signed = &token[..header.len() + 1 + payload.len()];
-        let (header, signature) = (decode(header)?, decode(signature)?);
+        let Parts { header, payload, signed, signature } = Parts::of(token)?;
         let header = Header::parse(&header)?;
-        if let Some(keys) = &self.keys {
-            keys.verify(&header.alg, signed.as_bytes(), signature, now_unix)?;
+        match (&self.keys, &self.jwks) {
+            (Some(_), Some(jwks)) if is_published(&header) => {
+                let payload = decode(payload)?;
+                let claims = self.registered(&payload)?; // it says where the key is, so it has to be right before that
+                let variable = |name: &str| self.group(&claims, name);
+                jwks.verify(&header, variable, (signed, signature), now_unix)?;
+                return Ok(payload);
+            }
+            (Some(keys), _) => keys.verify(&header.alg, signed, signature, now_unix)?,
+            (None, _) => {}
         }
         decode(payload).map_err(TokenError::Invalid)
     }
 
-    /// The registered claims and the user, once the token is from and for the right party.
-    fn believe(&self, json: &[u8]) -> Result<(Registered, String), Fault> {
-        let mut registered = Registered::parse(json)?;
+    /// What a named group of the patterns of issuer and audience matches.
+    fn group(&self, claims: &Registered, name: &str) -> Option<String> {
+        claims.group(name, self.issuer_regex.as_ref(), self.audience_regex.as_ref())
+    }
+
+    /// The registered claims, once the token is from and for the right party.
+    fn registered(&self, json: &[u8]) -> Result<Registered, Fault> {
+        let registered = Registered::parse(json)?;
         if !registered.has_audience(&self.audience, self.audience_regex.as_ref()) {
             return Err(Fault::Audience);
         }
         if !registered.has_issuer(&self.issuer, self.issuer_regex.as_ref()) {
             return Err(Fault::Issuer);
         }
+        Ok(registered)
+    }
+
+    /// The registered claims and the user.
+    fn believe(&self, json: &[u8]) -> Result<(Registered, String), Fault> {
+        let mut registered = self.registered(json)?;
         let user = match self.user_id_claim.as_str() {
             "" => registered.take_subject(),
             claim => registered::user_claim(json, claim)?,
         };
         Ok((registered, user))
+    }
+}
+
+/// Whether the key of a token may be one of those that its issuer publishes: it names it, and shares no secret.
+fn is_published(header: &Header<'_>) -> bool {
+    header.kid.is_some() && !header.alg.starts_with("HS")
+}
+
+/// A token taken apart; `signed` is what the signature is over.
+struct Parts<'a> {
+    header: Vec<u8>,
+    payload: &'a str,
+    signed: &'a [u8],
+    signature: Vec<u8>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(token: &'a str) -> Result<Self, Fault> {
+        let (header, rest) = token.split_once('.').ok_or(Fault::Format)?;
+        let (payload, signature) = rest.split_once('.').ok_or(Fault::Format)?;
+        let signed = &token.as_bytes()[..header.len() + 1 + payload.len()];
+        Ok(Self { header: decode(header)?, payload, signed, signature: decode(signature)? })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who waits on a shard for an answer of broker or presence (design §3): what came meanwhile is kept, in order.
+//! Who waits on a shard for an answer of broker, presence or a provider of keys (design §3): what came meanwhile is kept, in order.
 //! In: commands that cannot be answered yet, later frames and orders of their sessions, broadcasts of channels that are
 //! being entered → out: the same, when the answers are there. Uses: values only. Never: sends; with the memory broker
 //! nobody ever waits, and nothing here is touched. Change here: what is kept for whom. Who resumes lives in `hub/resume.rs`.
@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use fanwire_protocol::{ErrorCode, Reply, UnsubscribeCode};
+use fanwire_protocol::{ErrorCode, Reply, Request, UnsubscribeCode};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
@@ -44,6 +44,8 @@ pub(crate) struct Parked {
 pub(crate) enum Work {
     /// The reply itself.
     Reply,
+    /// The key of the token in a command, which is begun then.
+    Key(Box<Request>),
     /// All channels of a subscribe or a connect.
     Enter(Box<Entrance>),
     /// Nothing: what was put off is being done.
@@ -73,6 +75,8 @@ pub struct Arrival {
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
     Reply(Box<Result<Reply, ErrorCode>>),
+    /// The key is here, or will not come.
+    Key,
     Stretch(usize, Result<Stretch, ErrorCode>),
     Presence(usize, Result<(), ErrorCode>),
 }

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use fanwire_protocol::{Disconnect, ErrorCode};
+use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
 use super::{Refusal, Turn};
+use crate::answer::Answer;
 use crate::token::{ChannelGrant, ConnectionClaims, TokenError};
 
 /// Server-side channels by name.
@@ -29,7 +30,7 @@ pub(super) struct Credentials {
 /// The credentials of a connect.
 ///
 /// # Errors
-/// Expired token 109, bad token 3500, anonymous token where not allowed 3507, nothing to go by 3501.
+/// Expired token 109, a key that is not here yet 100, bad token 3500, anonymous token where not allowed 3507, nothing to go by 3501.
 pub(super) fn of(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
     let options = &turn.node.options().client;
     if !token.is_empty() {
@@ -48,10 +49,23 @@ pub(super) fn of(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
     Err(Disconnect::BAD_REQUEST.into())
 }
 
+/// Ready when the token of a command can be checked, if it has one; later while its key is being fetched.
+pub(super) fn key(turn: &Turn<'_>, request: &Request) -> Answer<(), ErrorCode> {
+    let (verifier, token) = match request {
+        Request::Connect(request) => (turn.node.connection_verifier(), &request.token),
+        Request::Refresh(request) => (turn.node.connection_verifier(), &request.token),
+        Request::Subscribe(request) => (turn.node.subscription_verifier(), &request.token),
+        Request::SubRefresh(request) => (turn.node.subscription_verifier(), &request.token),
+        _ => return Answer::now(Ok(())),
+    };
+    if token.is_empty() { Answer::now(Ok(())) } else { verifier.key(token, turn.unix()) }
+}
+
 fn claims(turn: &Turn<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
     turn.node.connection_verifier().verify_connection(token, turn.unix()).map_err(|error| {
         match error {
             TokenError::Expired => ErrorCode::TOKEN_EXPIRED.into(),
+            TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
             TokenError::Invalid(_) | TokenError::Disabled => Disconnect::INVALID_TOKEN.into(),
         }
     })
@@ -60,19 +74,23 @@ fn claims(turn: &Turn<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
 /// The credentials of a refresh: the same user and the same server-side channels, or a disconnect.
 ///
 /// # Errors
-/// Expired token 3005, bad token or another user 3500, other channels 3010.
-pub(super) fn renewed(turn: &Turn<'_>, token: &str) -> Result<Credentials, Disconnect> {
+/// Expired token 3005, bad token or another user 3500, other channels 3010, a key that is not here yet 100.
+pub(super) fn renewed(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
     let verifier = turn.node.connection_verifier();
-    let claims = verifier.verify_connection(token, turn.unix()).map_err(|error| match error {
-        TokenError::Expired => Disconnect::EXPIRED,
-        TokenError::Invalid(_) | TokenError::Disabled => Disconnect::INVALID_TOKEN,
+    let verified = verifier.verify_connection(token, turn.unix());
+    let claims = verified.map_err(|error| -> Refusal {
+        match error {
+            TokenError::Expired => Disconnect::EXPIRED.into(),
+            TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
+            TokenError::Invalid(_) | TokenError::Disabled => Disconnect::INVALID_TOKEN.into(),
+        }
     })?;
     let session = turn.session();
     if claims.user != *session.user {
-        return Err(Disconnect::INVALID_TOKEN);
+        return Err(Disconnect::INVALID_TOKEN.into());
     }
     if hash(&claims.channels) != session.grants_hash {
-        return Err(Disconnect::INSUFFICIENT_STATE);
+        return Err(Disconnect::INSUFFICIENT_STATE.into());
     }
     Ok(claims.into())
 }

@@ -219,7 +219,7 @@ impl Entrance {
         match part {
             Part::Stretch(number, result) => self.entries[number].stretch = Some(result),
             Part::Presence(number, result) => self.entries[number].appeared = Some(result),
-            Part::Reply(_) => unreachable!("an entrance waits for no reply"),
+            Part::Reply(_) | Part::Key => unreachable!("an entrance waits for neither"),
         }
     }
 }

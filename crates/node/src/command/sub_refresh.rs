@@ -6,7 +6,7 @@
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
 use super::lifetime::Lifetime;
-use super::{Done, Turn, named};
+use super::{Done, Refusal, Turn, named};
 use crate::session::Terms;
 use crate::token::{SubscriptionClaims, TokenError};
 
@@ -33,16 +33,19 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
     Ok(Reply { sub_refresh: Some(result), ..Reply::default() })
 }
 
-fn claims(turn: &Turn<'_>, request: &SubRefreshRequest) -> Result<SubscriptionClaims, Disconnect> {
+fn claims(turn: &Turn<'_>, request: &SubRefreshRequest) -> Result<SubscriptionClaims, Refusal> {
     let verifier = turn.node.subscription_verifier();
-    let claims =
-        verifier.verify_subscription(&request.token, turn.unix()).map_err(|error| match error {
-            TokenError::Expired => Disconnect::SUBSCRIPTION_EXPIRED,
-            TokenError::Invalid(_) | TokenError::Disabled => Disconnect::INVALID_TOKEN,
-        })?;
+    let verified = verifier.verify_subscription(&request.token, turn.unix());
+    let claims = verified.map_err(|error| -> Refusal {
+        match error {
+            TokenError::Expired => Disconnect::SUBSCRIPTION_EXPIRED.into(),
+            TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
+            TokenError::Invalid(_) | TokenError::Disabled => Disconnect::INVALID_TOKEN.into(),
+        }
+    })?;
     let session = turn.session();
     if !claims.is_for(&session.user, &request.channel, &session.client()) {
-        return Err(Disconnect::INVALID_TOKEN);
+        return Err(Disconnect::INVALID_TOKEN.into());
     }
     Ok(claims)
 }

@@ -106,6 +106,7 @@ fn claims(turn: &Turn<'_>, request: &SubscribeRequest) -> Result<SubscriptionCla
     let claims =
         verifier.verify_subscription(&request.token, turn.unix()).map_err(|error| match error {
             TokenError::Expired => ErrorCode::TOKEN_EXPIRED,
+            TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL,
             TokenError::Invalid(_) | TokenError::Disabled => ErrorCode::PERMISSION_DENIED,
         })?;
     let session = turn.session();

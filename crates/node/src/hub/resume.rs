@@ -1,5 +1,5 @@
 //! How a session goes on after it had to wait: the command it waited with, then what was put off meanwhile, in order.
-//! In: answers of broker and presence, as letters → out: replies, publications that came meanwhile, later commands.
+//! In: answers of broker, presence and providers of keys, as letters → out: replies, publications that came meanwhile, later commands.
 //! Uses: `waiting`, the commands. Never: broker or presence themselves.
 //! Change here: what follows a wait. What is kept during one lives in `waiting.rs`.
 
@@ -27,14 +27,16 @@ impl Hub {
                 None
             }
             (_, Part::Reply(reply)) => Some(*reply),
+            (_, Part::Key) => None,
             _ => unreachable!("only an entrance waits for streams and presence"),
         };
         let Some((id, work)) = self.roster.waiting_mut().take_work(key) else { return };
         let mut turn = Turn::new(&self.node, &mut self.roster, key, now);
         let outcome = match (work, reply) {
             (Work::Enter(entrance), _) => turn.finish(id, *entrance),
+            (Work::Key(request), _) => turn.begin(id, *request),
             (_, Some(reply)) => turn.arrived(id, reply),
-            _ => unreachable!("what arrived was for a reply or an entrance"),
+            _ => unreachable!("what arrived was for a reply, a key or an entrance"),
         };
         let backlog = turn.backlog;
         self.conclude(key, outcome, backlog, out);

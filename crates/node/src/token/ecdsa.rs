@@ -16,6 +16,8 @@ use jsonwebtoken::DecodingKey;
 pub(super) struct Curve {
     /// Name in the header of a token.
     pub(super) alg: &'static str,
+    /// Name in a published key (RFC 7518 §6.2.1.1).
+    pub(super) name: &'static str,
     /// Object identifier of the curve, as DER (RFC 5480 §2.1.1.1).
     oid: &'static [u8],
     verification: &'static EcdsaVerificationAlgorithm,
@@ -24,17 +26,20 @@ pub(super) struct Curve {
 /// All ECDSA algorithms there are in RFC 7518.
 pub(super) static CURVES: [Curve; 3] = [
     Curve {
-        alg: "ES256", // P-256
+        alg: "ES256",
+        name: "P-256",
         oid: &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07],
         verification: &ECDSA_P256_SHA256_FIXED,
     },
     Curve {
-        alg: "ES384", // P-384
+        alg: "ES384",
+        name: "P-384",
         oid: &[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22],
         verification: &ECDSA_P384_SHA384_FIXED,
     },
     Curve {
-        alg: "ES512", // P-521
+        alg: "ES512",
+        name: "P-521",
         oid: &[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23],
         verification: &ECDSA_P521_SHA512_FIXED,
     },

@@ -12,6 +12,10 @@ pub enum TokenError {
     Expired,
     /// Not to be believed: connect, refresh and sub_refresh 3500, subscribe 103.
     Invalid(Fault),
+    /// The key that it names is being fetched: ask again when it has come.
+    Pending,
+    /// The key that it names cannot be fetched now: 100, which clients repeat.
+    Unavailable,
     /// No key is configured, so no token can be checked.
     Disabled,
 }
@@ -24,6 +28,8 @@ pub enum Fault {
     Format,
     /// `alg` is unknown, `none`, or has no configured key.
     Algorithm,
+    /// It names no key, or one that its issuer does not publish.
+    Key,
     /// The signature does not belong to the text.
     Signature,
     /// `aud` is not the configured one.
@@ -57,6 +63,8 @@ impl fmt::Display for TokenError {
         match self {
             Self::Expired => f.write_str("the token is expired or not yet valid"),
             Self::Invalid(fault) => write!(f, "the token {fault}"),
+            Self::Pending => f.write_str("the key of the token is being fetched"),
+            Self::Unavailable => f.write_str("the key of the token cannot be fetched now"),
             Self::Disabled => f.write_str("no key to check tokens with is configured"),
         }
     }
@@ -67,6 +75,7 @@ impl fmt::Display for Fault {
         f.write_str(match self {
             Self::Format => "is not a JWT in compact form",
             Self::Algorithm => "has an algorithm without a configured key",
+            Self::Key => "names no key that its issuer publishes",
             Self::Signature => "has a wrong signature",
             Self::Audience => "is for another audience",
             Self::Issuer => "is from another issuer",

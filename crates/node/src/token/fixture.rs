@@ -4,10 +4,12 @@
 //! What is expected of the tokens stands in the tests, not here.
 
 use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{ECDSA_P521_SHA512_FIXED_SIGNING, EcdsaKeyPair};
+use aws_lc_rs::signature::{
+    ECDSA_P521_SHA512_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair,
+};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm, EncodingKey};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
 
 use super::keys::CRYPTO;
 use super::{Verifier, ecdsa};
@@ -83,4 +85,45 @@ pub(super) fn rsa_private() -> EncodingKey {
 
 pub(super) fn ec_private(pem: &str) -> EncodingKey {
     EncodingKey::from_ec_pem(pem.as_bytes()).expect("the fixture is an ECDSA key")
+}
+
+/// A token signed with EdDSA by [`ed25519`], whose header may say anything.
+pub(super) fn eddsa(header: &str, payload: &str) -> String {
+    let text = unsigned(header, payload);
+    let signature = ed25519().sign(text.as_bytes());
+    format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+fn ed25519() -> Ed25519KeyPair {
+    Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("any seed makes a key")
+}
+
+/// A set of published keys.
+pub(super) fn set(keys: &[String]) -> Vec<u8> {
+    format!(r#"{{"keys":[{}]}}"#, keys.join(",")).into_bytes()
+}
+
+/// `RSA_PUBLIC` as a published key; `rest` are further members.
+pub(super) fn rsa_jwk(kid: &str, rest: &str) -> String {
+    let key = DecodingKey::from_rsa_pem(RSA_PUBLIC.as_bytes()).expect("the fixture is a key");
+    let der = key.try_get_as_bytes().expect("the fixture is a key");
+    let components = (CRYPTO.key_utils.rsa_pub_components_from_public_key)(der);
+    let (n, e) = components.expect("the fixture is a key");
+    let (n, e) = (URL_SAFE_NO_PAD.encode(n), URL_SAFE_NO_PAD.encode(e));
+    format!(r#"{{"kty":"RSA","use":"sig","kid":"{kid}","n":"{n}","e":"{e}"{rest}}}"#)
+}
+
+/// An ECDSA key as a published one.
+pub(super) fn ec_jwk(kid: &str, pem: &str, curve: &str) -> String {
+    let key = DecodingKey::from_ec_pem(pem.as_bytes()).expect("the fixture is a key");
+    let point = key.try_get_as_bytes().expect("the fixture is a key");
+    let (x, y) = point[1..].split_at(point.len() / 2);
+    let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
+    format!(r#"{{"kty":"EC","use":"sig","kid":"{kid}","crv":"{curve}","x":"{x}","y":"{y}"}}"#)
+}
+
+/// The public key of [`eddsa`].
+pub(super) fn ed_jwk(kid: &str) -> String {
+    let x = URL_SAFE_NO_PAD.encode(ed25519().public_key());
+    format!(r#"{{"kty":"OKP","use":"sig","kid":"{kid}","crv":"Ed25519","x":"{x}"}}"#)
 }

@@ -3,6 +3,8 @@
 //! May use: jsonwebtoken with aws-lc, named directly so that no process-wide provider has to be chosen. Never a clock.
 //! HMAC, RSA and their limits are changed here; curves are in `ecdsa.rs`, how a token is taken apart in `token.rs`.
 
+use std::ops::RangeInclusive;
+
 use jsonwebtoken::crypto::CryptoProvider;
 use jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER;
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
@@ -123,7 +125,7 @@ pub(super) fn verify(
 
 /// The algorithms we believe besides those of [`ecdsa::CURVES`], by their name in the header; not `none`, and no
 /// RSA-PSS or EdDSA with static keys.
-fn algorithm(alg: &str) -> Option<Algorithm> {
+pub(super) fn algorithm(alg: &str) -> Option<Algorithm> {
     Some(match alg {
         "HS256" => Algorithm::HS256,
         "HS384" => Algorithm::HS384,
@@ -144,7 +146,9 @@ const RSA_EXPECTED: &str =
 const ECDSA_EXPECTED: &str =
     "an ECDSA public key on P-256, P-384 or P-521 in PEM (-----BEGIN PUBLIC KEY-----)";
 
-/// Limits are those of the cryptography: RSA_PKCS1_2048_8192.
+/// Lengths of RSA keys; limits are those of the cryptography: RSA_PKCS1_2048_8192.
+pub(super) const RSA_BITS: RangeInclusive<usize> = 2048..=8192;
+
 fn rsa(key: &str, pem: &str) -> Result<Option<DecodingKey>, OptionsError> {
     if pem.is_empty() {
         return Ok(None);
@@ -157,7 +161,7 @@ fn rsa(key: &str, pem: &str) -> Result<Option<DecodingKey>, OptionsError> {
     let (modulus, _) = (CRYPTO.key_utils.rsa_pub_components_from_public_key)(der)
         .map_err(|_| wrong("is not a usable RSA key"))?;
     let bits = modulus.len() * 8;
-    if !(2048..=8192).contains(&bits) {
+    if !RSA_BITS.contains(&bits) {
         return Err(wrong(&format!("has {bits} bits")));
     }
     Ok(Some(decoded))

@@ -19,6 +19,9 @@ use super::{Fault, TokenError};
 pub(super) struct Header<'a> {
     #[serde(borrow)]
     pub(super) alg: Cow<'a, str>,
+    /// Which published key signed (RFC 7515 §4.1.4).
+    #[serde(borrow)]
+    pub(super) kid: Option<Cow<'a, str>>,
     crit: Option<IgnoredAny>,
 }
 
@@ -77,13 +80,33 @@ impl Registered {
         if ended || not_begun { Err(TokenError::Expired) } else { Ok(()) }
     }
 
-    /// Whether one entry of `aud` is `exact` and one matches `regex`, as far as they are set.
-    pub(super) fn has_audience(&self, exact: &str, regex: Option<&Regex>) -> bool {
-        let entries = match &self.aud {
+    /// What a named group of a pattern matches in `iss`, or else in the first entry of `aud` that the pattern fits.
+    pub(super) fn group(
+        &self,
+        name: &str,
+        issuer: Option<&Regex>,
+        audience: Option<&Regex>,
+    ) -> Option<String> {
+        let in_text = |regex: Option<&Regex>, text: &str| {
+            Some(regex?.captures(text)?.name(name)?.as_str().to_owned())
+        };
+        in_text(issuer, self.iss.as_deref().unwrap_or_default()).or_else(|| {
+            let fitting = |entry: &&String| audience.is_some_and(|regex| regex.is_match(entry));
+            in_text(audience, self.audiences().iter().find(fitting)?)
+        })
+    }
+
+    fn audiences(&self) -> &[String] {
+        match &self.aud {
             None => &[],
             Some(Audience::One(entry)) => std::slice::from_ref(entry),
-            Some(Audience::Many(entries)) => entries.as_slice(),
-        };
+            Some(Audience::Many(entries)) => entries,
+        }
+    }
+
+    /// Whether one entry of `aud` is `exact` and one matches `regex`, as far as they are set.
+    pub(super) fn has_audience(&self, exact: &str, regex: Option<&Regex>) -> bool {
+        let entries = self.audiences();
         (exact.is_empty() || entries.iter().any(|entry| entry == exact))
             && regex.is_none_or(|regex| entries.iter().any(|entry| regex.is_match(entry)))
     }

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, DecodingKey};
 
-use super::ecdsa::{Curve, Key};
+use super::ecdsa::{CURVES, Curve, Key};
 use super::keys::verify;
 use crate::options::OptionsError;
 
@@ -36,6 +36,17 @@ pub(super) fn ecdsa(curve: &'static Curve) -> Result<(), OptionsError> {
     let key = Key::new(curve, &point).ok_or(broken)?;
     let signed = example.signed.join(".");
     prove(curve.alg, example.signature, |signature| key.verify(signed.as_bytes(), signature))
+}
+
+/// Every family of keys that an identity provider may publish.
+pub(super) fn published() -> Result<(), OptionsError> {
+    rsa()?;
+    CURVES.iter().try_for_each(ecdsa)?;
+    let key = DecodingKey::from_ed_components(EDDSA_X);
+    let key = key.map_err(|_| OptionsError::Crypto { algorithm: "EdDSA" })?;
+    prove("EdDSA", EDDSA_SIGNATURE, |signature| {
+        verify(Algorithm::EdDSA, &key, EDDSA_SIGNED.as_bytes(), signature)
+    })
 }
 
 /// The genuine signature passes, a changed one does not.
@@ -99,6 +110,12 @@ const EXAMPLES: [Example; 3] = [
         ),
     },
 ];
+
+/// RFC 8037 A.4.
+const EDDSA_SIGNED: &str = "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
+const EDDSA_X: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
+const EDDSA_SIGNATURE: &str =
+    "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
 
 /// RFC 7515 A.1.1, the same in A.2.1 and A.3.1.
 const PAYLOAD: &str = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";

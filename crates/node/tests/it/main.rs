@@ -21,6 +21,7 @@ mod orders;
 mod personal;
 mod presence;
 mod publish;
+mod published_keys;
 mod rates;
 mod recovery;
 mod route;

@@ -1,0 +1,124 @@
+//! Keys that an identity provider publishes (JWKS, RFC 7517): who signed is said by `kid`, where to look by the options.
+//! In: a token's header and the claims that name its issuer → out: genuine or not, or that the key is still under way.
+//! May use: the rooms below, which are pure, and the port `KeySource`, behind which documents are fetched. Never a clock.
+//! What is remembered is changed in `cache.rs`, documents in `set.rs`, addresses in `endpoint.rs`; fetching lives in the shell.
+
+mod cache;
+mod endpoint;
+mod set;
+
+use std::fmt;
+use std::sync::Arc;
+
+use fanwire_protocol::ErrorCode;
+
+use super::registered::Header;
+use super::{Fault, TokenError, self_test};
+use crate::answer::Answer;
+use crate::options::{OptionsError, TokenOptions};
+use cache::{Cache, Found};
+use endpoint::Endpoint;
+
+pub use cache::{Fetch, KeyCounters};
+
+/// Fetches documents for a node, which has no sockets.
+pub trait KeySource: fmt::Debug + Send + Sync {
+    /// Begins to fetch and returns at once. Dropping `fetch` means that nothing came. At most one fetch of an address is
+    /// under way at a time.
+    fn fetch(&self, fetch: Fetch);
+}
+
+/// Longest document in bytes. Those of large providers have some 30 KB, most of it certificates.
+pub const KEY_SET_BYTES_MAX: usize = 512 * 1024;
+
+/// Longest `kid` that is looked for, in bytes; providers use up to some 60.
+const KID_BYTES_MAX: usize = 512;
+
+/// The keys of one endpoint.
+#[derive(Debug)]
+pub(super) struct Jwks {
+    endpoint: Endpoint,
+    cache: Arc<Cache>,
+}
+
+impl Jwks {
+    /// `None` when no endpoint is configured.
+    ///
+    /// # Errors
+    /// An endpoint that is no address, or whose variables could lead elsewhere; cryptography that fails its self-test.
+    pub(super) fn new(
+        options: &TokenOptions,
+        prefix_key: &str,
+    ) -> Result<Option<Self>, OptionsError> {
+        let text = &options.jwks_public_endpoint;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let patterns = [options.issuer_regex.as_str(), options.audience_regex.as_str()];
+        let is_checked = !options.insecure_skip_jwks_endpoint_safety_check;
+        let endpoint = Endpoint::parse(text).and_then(|endpoint| {
+            endpoint.check(patterns, is_checked)?;
+            Ok(endpoint)
+        });
+        let endpoint = endpoint.map_err(|expected| {
+            OptionsError::value(format!("{prefix_key}.jwks_public_endpoint"), text, expected)
+        })?;
+        self_test::published()?;
+        Ok(Some(Self { endpoint, cache: Arc::default() }))
+    }
+
+    pub(super) fn cache(&self) -> &Arc<Cache> {
+        &self.cache
+    }
+
+    /// Whether `signature` was made over `signed` with the key that the header names.
+    ///
+    /// # Errors
+    /// `Pending` while the key is being fetched, `Unavailable` when that failed or has to wait, else the fault.
+    pub(super) fn verify(
+        &self,
+        header: &Header<'_>,
+        variable: impl Fn(&str) -> Option<String>,
+        (signed, signature): (&[u8], Vec<u8>),
+        now_unix: u64,
+    ) -> Result<(), TokenError> {
+        let (url, kid) = self.place(header, variable)?;
+        match self.cache.find(&url, kid, now_unix) {
+            Found::Key(key) => Ok(key.verify(&header.alg, signed, signature)?),
+            Found::No => Err(Fault::Key.into()),
+            Found::Later => Err(TokenError::Pending),
+            Found::Unavailable => Err(TokenError::Unavailable),
+        }
+    }
+
+    /// Ready when a look for the key of a token would not be `Pending`; else later, when its document has come or failed.
+    pub(super) fn key(
+        &self,
+        header: &Header<'_>,
+        variable: impl Fn(&str) -> Option<String>,
+        now_unix: u64,
+    ) -> Answer<(), ErrorCode> {
+        match self.place(header, variable) {
+            Ok((url, kid)) => match self.cache.find(&url, kid, now_unix) {
+                Found::Later => self.cache.wait(&url),
+                _ => Answer::now(Ok(())),
+            },
+            Err(_) => Answer::now(Ok(())),
+        }
+    }
+
+    /// The address of the document that should have the key, and the key's name in it.
+    fn place<'a>(
+        &self,
+        header: &'a Header<'_>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<(String, &'a str), Fault> {
+        let kid = header.kid.as_deref().filter(|kid| kid.len() <= KID_BYTES_MAX);
+        let kid = kid.ok_or(Fault::Key)?;
+        let url = self.endpoint.url(variable).ok_or(Fault::Issuer)?;
+        Ok((url, kid))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! What is remembered of documents of keys: which keys they had, when they were fetched, who asked for a key in vain.
+//! In: an address, a `kid` and the time → out: a key, no, later, or not now; and fetches for the port.
+//! May use: locks, for the time of a look; the port `KeySource`, outside of them. Never a clock.
+//! How often is fetched and how long keys count is changed here; how documents are read lives in `set.rs`.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use fanwire_protocol::ErrorCode;
+use parking_lot::Mutex;
+
+use super::KeySource;
+use super::set::{Key, Set, parse};
+use crate::answer::{Answer, Promise};
+
+/// Keys are used for so long without another look (Centrifugo: 1 h); then they are fetched again while they are in use.
+const FRESH_SECONDS: u64 = 3600;
+
+/// After so long a key is not used before another look; only a look that fails leaves it in use.
+const STALE_SECONDS: u64 = 2 * FRESH_SECONDS;
+
+/// A document is fetched at most this often, whatever tokens ask for: who holds no key may still name one.
+const PAUSE_SECONDS: u64 = 5;
+
+/// How long a `kid` that a document did not have is refused without another look.
+const UNKNOWN_SECONDS: u64 = 60;
+
+/// Names that are remembered per document as unknown; more of them are answered `Unavailable` and may be tried again.
+const UNKNOWN_MAX: usize = 1024;
+
+/// Documents that are remembered. There are more addresses only when their variables are not checked.
+const DOCUMENTS_MAX: usize = 1024;
+
+/// What a look for a key finds.
+#[derive(Debug)]
+pub(super) enum Found {
+    Key(Arc<Key>),
+    /// The document, fetched after this key was asked for, does not have it.
+    No,
+    /// A fetch is under way ([`Cache::wait`]).
+    Later,
+    /// The document cannot be had, or may not be fetched again yet.
+    Unavailable,
+}
+
+/// How often documents were fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyCounters {
+    /// Fetches begun.
+    pub fetches: u64,
+    /// Of these, ended without a usable document.
+    pub failures: u64,
+}
+
+impl std::iter::Sum for KeyCounters {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            fetches: sum.fetches + one.fetches,
+            failures: sum.failures + one.failures,
+        })
+    }
+}
+
+/// All documents of one key set.
+#[derive(Default)]
+pub(in super::super) struct Cache {
+    documents: Mutex<HashMap<Arc<str>, Document>>,
+    source: OnceLock<Arc<dyn KeySource>>,
+    fetches: AtomicU64,
+    failures: AtomicU64,
+}
+
+/// Times are Unix seconds.
+#[derive(Default)]
+struct Document {
+    keys: Set,
+    /// When the fetch began that brought the keys; `None` before the first.
+    known_at: Option<u64>,
+    /// When the last fetch began.
+    tried_at: Option<u64>,
+    is_coming: bool,
+    /// Names asked for while the document is coming.
+    asked: HashSet<String>,
+    /// Names it did not have, each with the time when it may be looked for again.
+    unknown: HashMap<String, u64>,
+    waiters: Vec<Promise<(), ErrorCode>>,
+}
+
+/// A document to be fetched. Dropping it says that nothing came.
+pub struct Fetch {
+    cache: Arc<Cache>,
+    url: Arc<str>,
+    began_at: u64,
+    body: Option<Vec<u8>>,
+}
+
+impl Cache {
+    /// Who fetches from now on. The first call counts.
+    pub(in super::super) fn fetch_with(&self, source: Arc<dyn KeySource>) {
+        let _ = self.source.set(source);
+    }
+
+    pub(in super::super) fn counters(&self) -> KeyCounters {
+        KeyCounters { fetches: self.fetches.load(Relaxed), failures: self.failures.load(Relaxed) }
+    }
+
+    /// Looks for a key, and begins to fetch its document where that is due.
+    pub(super) fn find(self: &Arc<Self>, url: &str, kid: &str, now: u64) -> Found {
+        let Some(source) = self.source.get() else { return Found::Unavailable };
+        let (found, fetch) = {
+            let mut documents = self.documents.lock();
+            let Some((url, document)) = entry(&mut documents, url) else {
+                return Found::Unavailable;
+            };
+            let (found, is_due) = document.find(kid, now);
+            if is_due {
+                (document.is_coming, document.tried_at) = (true, Some(now));
+            }
+            if matches!(found, Found::Later) && document.asked.len() < UNKNOWN_MAX {
+                document.asked.insert(kid.to_owned());
+            }
+            (found, is_due.then_some(url))
+        };
+        if let Some(url) = fetch {
+            self.fetches.fetch_add(1, Relaxed);
+            source.fetch(Fetch { cache: Arc::clone(self), url, began_at: now, body: None });
+        }
+        found
+    }
+
+    /// Answers when the document has come or failed, whichever; at once when it is not coming.
+    pub(super) fn wait(&self, url: &str) -> Answer<(), ErrorCode> {
+        let mut documents = self.documents.lock();
+        match documents.get_mut(url).filter(|document| document.is_coming) {
+            Some(document) => {
+                let (promise, answer) = Answer::later();
+                document.waiters.push(promise);
+                answer
+            }
+            None => Answer::now(Ok(())),
+        }
+    }
+
+    fn end(&self, url: &str, began_at: u64, body: Option<Vec<u8>>) {
+        let keys = body.and_then(|body| parse(&body));
+        if keys.is_none() {
+            self.failures.fetch_add(1, Relaxed);
+        }
+        let waiters = match self.documents.lock().get_mut(url) {
+            Some(document) => document.end(keys, began_at),
+            None => return,
+        };
+        waiters.into_iter().for_each(|waiter| waiter.keep(Ok(())));
+    }
+}
+
+/// The document of an address; `None` when there are too many. Those without keys make room.
+fn entry<'a>(
+    documents: &'a mut HashMap<Arc<str>, Document>,
+    url: &str,
+) -> Option<(Arc<str>, &'a mut Document)> {
+    let known = documents.get_key_value(url).map(|(url, _)| Arc::clone(url));
+    let url = match known {
+        Some(url) => url,
+        None => {
+            if documents.len() >= DOCUMENTS_MAX {
+                documents.retain(|_, document| document.is_coming || !document.keys.is_empty());
+            }
+            if documents.len() >= DOCUMENTS_MAX {
+                return None;
+            }
+            url.into()
+        }
+    };
+    Some((Arc::clone(&url), documents.entry(url).or_default()))
+}
+
+impl Document {
+    /// What is known of a key, and whether the document is to be fetched now.
+    fn find(&self, kid: &str, now: u64) -> (Found, bool) {
+        // A clock that was set back says nothing about age: then it is time to look again.
+        let since = |at: u64| now.checked_sub(at).unwrap_or(STALE_SECONDS);
+        let is_rested = self.tried_at.is_none_or(|at| since(at) >= PAUSE_SECONDS);
+        let is_due = is_rested && !self.is_coming;
+        let Some(key) = self.keys.get(kid) else {
+            return match self.unknown.get(kid) {
+                Some(until) if now < *until => (Found::No, false),
+                _ if self.is_coming || is_due => (Found::Later, is_due),
+                _ => (Found::Unavailable, false),
+            };
+        };
+        match since(self.known_at.unwrap_or(0)) {
+            ..FRESH_SECONDS => (Found::Key(Arc::clone(key)), false),
+            FRESH_SECONDS..STALE_SECONDS => (Found::Key(Arc::clone(key)), is_due),
+            _ if self.is_coming || is_due => (Found::Later, is_due),
+            _ => (Found::Key(Arc::clone(key)), false), // it was tried a moment ago and failed
+        }
+    }
+
+    /// The fetch that began then has ended. Without keys those known before stay.
+    fn end(&mut self, keys: Option<Set>, began_at: u64) -> Vec<Promise<(), ErrorCode>> {
+        self.is_coming = false;
+        let asked = std::mem::take(&mut self.asked);
+        if let Some(keys) = keys {
+            self.keys = keys;
+            self.known_at = Some(began_at);
+            self.unknown.retain(|_, until| began_at < *until);
+            for kid in asked.into_iter().filter(|kid| !self.keys.contains_key(kid)) {
+                if self.unknown.len() < UNKNOWN_MAX {
+                    self.unknown.insert(kid, began_at + UNKNOWN_SECONDS);
+                }
+            }
+        }
+        std::mem::take(&mut self.waiters)
+    }
+}
+
+impl Fetch {
+    /// What to fetch: an `http` or `https` address.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The document came, at most [`KEY_SET_BYTES_MAX`](super::KEY_SET_BYTES_MAX) long. Those who wait for it hear
+    /// of it on this thread.
+    pub fn done(mut self, body: Vec<u8>) {
+        self.body = Some(body);
+    }
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        self.cache.end(&self.url, self.began_at, self.body.take());
+    }
+}
+
+impl fmt::Debug for Fetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetch").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
