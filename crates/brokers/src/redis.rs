@@ -12,6 +12,7 @@ mod health;
 mod keys;
 mod line;
 mod members;
+mod mouth;
 mod options;
 mod place;
 mod ports;
@@ -33,8 +34,9 @@ use clock::Clock;
 use dial::Dialer;
 use error::Failure;
 use feed::Feed;
-use keys::Keys;
+use keys::{Keys, Kind};
 use line::Line;
+use mouth::Mouth;
 use resp::Command;
 
 pub use error::RedisError;
@@ -45,6 +47,7 @@ pub use options::{Address, RedisOptions};
 pub struct Redis {
     servers: Vec<Server>,
     keys: Keys,
+    mouth: Arc<Mouth>,
     health: Arc<Health>,
     started_at: Instant,
     /// When the times of the Redis were asked for last, in seconds since the start.
@@ -61,16 +64,17 @@ struct Server {
 impl Redis {
     /// Begins to connect and returns at once; what comes of it is seen by [`health`](Self::health). Connections are made
     /// again for as long as this value lives.
-    pub fn start(options: &RedisOptions, door: &Arc<dyn Deliver>, runtime: &Handle) -> Self {
+    pub fn start(options: &RedisOptions, runtime: &Handle) -> Self {
         let health = Arc::new(Health::default());
         let keys = Keys::new(&options.prefix);
+        let mouth = Arc::new(Mouth::new(keys.clone(), Arc::clone(&health)));
         let servers = options.addresses.iter().map(|address| {
             let clock = Arc::new(Clock::new());
             let dialer = Dialer::new(address, options, Arc::clone(&clock));
             let line = || Line::open(dialer.clone(), Arc::clone(&health), runtime);
             let feed = || {
-                let (door, health) = (Arc::clone(door), Arc::clone(&health));
-                Feed::open(dialer.clone(), keys.clone(), door, health, runtime)
+                let (mouth, health) = (Arc::clone(&mouth), Arc::clone(&health));
+                Feed::open(dialer.clone(), mouth, health, runtime)
             };
             Server {
                 lines: (0..options.command_connections.max(1)).map(|_| line()).collect(),
@@ -80,7 +84,7 @@ impl Redis {
         });
         let servers = servers.collect();
         let (started_at, asked_at_s) = (Instant::now(), AtomicU64::new(0));
-        Self { servers, keys, health, started_at, asked_at_s }
+        Self { servers, keys, mouth, health, started_at, asked_at_s }
     }
 
     /// Connects to each Redis once and disconnects again.
@@ -93,6 +97,26 @@ impl Redis {
             dialer.dial(script::loads()).await?;
         }
         Ok(())
+    }
+
+    /// Delivers whatever is published from now on to `door`; before the first call of a port.
+    ///
+    /// # Panics
+    /// At the second call.
+    pub fn deliver_to(&self, door: Arc<dyn Deliver>) {
+        self.mouth.deliver_to(door);
+    }
+
+    /// Makes this node, which has the id `uid`, hear the others: `listener` gets what they send to all and to it, as it
+    /// was given to `Bus::send`. It is called on the task of a connection, so it must be short.
+    ///
+    /// # Panics
+    /// At the second call.
+    pub fn hear_nodes(&self, uid: &str, listener: impl Fn(&[u8]) + Send + Sync + 'static) {
+        self.mouth.tell(Box::new(listener));
+        for name in [self.keys.of_node(None), self.keys.of_node(Some(uid))] {
+            self.servers[0].feeds[0].want(&name);
+        }
     }
 
     /// How the connections are.
@@ -145,10 +169,11 @@ impl Redis {
         &lines[place::spread(hash, lines.len())]
     }
 
-    fn feed(&self, channel: &str) -> &Feed {
+    /// The feed of a channel, and the name to hear.
+    fn feed(&self, channel: &str) -> (&Feed, String) {
         let hash = place::hash(channel);
         let feeds = &self.server(hash).feeds;
-        &feeds[place::spread(hash, feeds.len())]
+        (&feeds[place::spread(hash, feeds.len())], self.keys.of(Kind::Feed, channel))
     }
 
     fn ms(&self, channel: &str, now: Instant) -> u64 {

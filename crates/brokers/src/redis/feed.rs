@@ -1,13 +1,12 @@
 //! A connection for PUB/SUB: everything that is published to its channels, in the order of the Redis, to the door.
-//! In: channels that are wanted or not any more, from any thread; messages → out: publications, joins and leaves.
+//! In: names that are wanted or not any more, from any thread; messages → out: publications, joins, leaves, words of nodes.
 //! Uses: one task with one socket. Never: a queue of messages: what the door does not take in time stays in the socket.
-//! Change here: how channels are heard. When one is asked for lives in `roll.rs`, what a message says in `record.rs`.
+//! Change here: how names are heard. When one is asked for lives in `roll.rs`, where messages go in `mouth.rs`.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::{Buf as _, Bytes, BytesMut};
-use fanwire_node::Deliver;
+use bytes::{Buf as _, BytesMut};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -19,8 +18,7 @@ use super::backoff::Backoff;
 use super::dial::Dialer;
 use super::error::{Failure, RedisError};
 use super::health::Health;
-use super::keys::{Keys, Kind};
-use super::record::{Message, Record};
+use super::mouth::Mouth;
 use super::resp::{Command, Reply};
 use super::roll::{Heard, Roll, Turn};
 
@@ -34,9 +32,7 @@ struct Shared {
     roll: Mutex<Roll<Waiter>>,
     /// There is something to ask for, or to end.
     woken: Notify,
-    keys: Keys,
-    door: Arc<dyn Deliver>,
-    health: Arc<Health>,
+    mouth: Arc<Mouth>,
 }
 
 /// Called once: when the channel is heard, or when it will not be.
@@ -46,42 +42,41 @@ impl Feed {
     /// Begins to connect, and goes on until it is dropped.
     pub(crate) fn open(
         dialer: Dialer,
-        keys: Keys,
-        door: Arc<dyn Deliver>,
+        mouth: Arc<Mouth>,
         health: Arc<Health>,
         runtime: &Handle,
     ) -> Self {
         health.counts_on();
-        let (roll, woken) = (Mutex::default(), Notify::new());
-        let shared = Arc::new(Shared { roll, woken, keys, door, health });
+        let shared = Arc::new(Shared { roll: Mutex::default(), woken: Notify::new(), mouth });
         let patience = dialer.io_timeout;
-        let ear = Ear { dialer, shared: Arc::clone(&shared), backoff: Backoff::default() };
+        let (backoff, shared_too) = (Backoff::default(), Arc::clone(&shared));
+        let ear = Ear { dialer, shared: shared_too, health, backoff };
         runtime.spawn(ear.run());
         Self { shared, patience }
     }
 
-    /// The node has its first subscriber of `channel`.
-    pub(crate) fn want(&self, channel: &str) {
-        if self.shared.roll.lock().want(channel) {
+    /// What is published under `name` is wanted from now on.
+    pub(crate) fn want(&self, name: &str) {
+        if self.shared.roll.lock().want(name) {
             self.shared.woken.notify_one();
         }
     }
 
-    /// The node lost its last subscriber of `channel`.
-    pub(crate) fn leave(&self, channel: &str) {
-        self.shared.roll.lock().leave(channel, Instant::now());
+    /// Nobody wants `name` any more.
+    pub(crate) fn leave(&self, name: &str) {
+        self.shared.roll.lock().leave(name, Instant::now());
         self.shared.woken.notify_one(); // so that the task knows when to look
     }
 
-    /// Calls `waiter` when the Redis has confirmed that it sends what is published to `channel`: at once, later on
-    /// another thread, or with a failure when that takes too long or nobody wants the channel.
+    /// Calls `waiter` when the Redis has confirmed that it sends what is published under `name`: at once, later on
+    /// another thread, or with a failure when that takes too long or nobody wants it.
     pub(crate) fn when_heard(
         &self,
-        channel: &str,
+        name: &str,
         waiter: impl FnOnce(Result<(), Failure>) + Send + 'static,
     ) {
         let by = Instant::now() + self.patience;
-        let heard = self.shared.roll.lock().wait(channel, by, Box::new(waiter));
+        let heard = self.shared.roll.lock().wait(name, by, Box::new(waiter));
         match heard {
             Heard::Yes(waiter) => waiter(Ok(())),
             Heard::NotYet => self.shared.woken.notify_one(),
@@ -100,6 +95,7 @@ impl Drop for Feed {
 struct Ear {
     dialer: Dialer,
     shared: Arc<Shared>,
+    health: Arc<Health>,
     backoff: Backoff,
 }
 
@@ -125,17 +121,17 @@ impl Ear {
             let must_wait = match self.dialer.dial(std::iter::empty()).await {
                 Ok(stream) => {
                     let began = Instant::now();
-                    self.shared.health.came_up();
+                    self.health.came_up();
                     let end = self.hear(stream).await;
-                    self.shared.health.went_down();
+                    self.health.went_down();
                     self.shared.roll.lock().lost();
                     if let End::Lost(error) = end {
-                        self.shared.health.is_troubled(error);
+                        self.health.is_troubled(error);
                     }
                     self.backoff.ended(began.elapsed())
                 }
                 Err(error) => {
-                    self.shared.health.is_troubled(error);
+                    self.health.is_troubled(error);
                     true
                 }
             };
@@ -229,17 +225,18 @@ impl Ear {
     }
 
     fn ask(&self, turn: &Turn, out: &mut BytesMut) {
-        for (name, channels) in [("SUBSCRIBE", &turn.subscribe), ("UNSUBSCRIBE", &turn.unsubscribe)]
+        for (command, names) in [("SUBSCRIBE", &turn.subscribe), ("UNSUBSCRIBE", &turn.unsubscribe)]
         {
-            if channels.is_empty() {
+            if names.is_empty() {
                 continue;
             }
-            let mut command = Command::new(1 + channels.len(), channels.len() * NAME_BYTES);
-            command.text(name);
-            for channel in channels {
-                command.text(self.shared.keys.of(Kind::Feed, channel));
+            let bytes = names.iter().map(|name| name.len()).sum();
+            let mut asked = Command::new(1 + names.len(), bytes);
+            asked.text(command);
+            for name in names {
+                asked.text(name.as_bytes());
             }
-            out.extend_from_slice(command.bytes());
+            out.extend_from_slice(asked.bytes());
         }
     }
 
@@ -264,26 +261,14 @@ impl Shared {
         let Ok([Reply::Bulk(kind), Reply::Bulk(name), last]) = <[Reply; 3]>::try_from(parts) else {
             return;
         };
-        let Some(channel) = self.keys.channel_of_feed(&name) else {
-            return self.health.is_foreign(&name);
-        };
         match (&kind[..], last) {
-            (b"message", Reply::Bulk(record)) => self.deliver(channel, &name, record, now),
+            (b"message", Reply::Bulk(message)) => self.mouth.say(&name, message, now),
             (b"subscribe" | b"unsubscribe", _) => {
-                let waiters = self.roll.lock().confirmed(channel);
+                let Ok(name) = str::from_utf8(&name) else { return };
+                let waiters = self.roll.lock().confirmed(name);
                 waiters.into_iter().for_each(|(_, waiter)| waiter(Ok(())));
             }
             _ => {}
-        }
-    }
-
-    fn deliver(&self, channel: &str, name: &[u8], record: Bytes, now: Instant) {
-        match Record::read(record) {
-            Ok(Message::Publication { publication, epoch, excluded }) => {
-                self.door.deliver(channel, publication, epoch, excluded, now);
-            }
-            Ok(Message::Change(change, client)) => self.door.announce(channel, change, client),
-            Err(_) => self.health.is_foreign(name),
         }
     }
 
@@ -298,5 +283,3 @@ impl Shared {
 const TURN_MAX: usize = 1024;
 /// Room for each read.
 const READ_BYTES: usize = 64 * 1024;
-/// A guess at the length of a name.
-const NAME_BYTES: usize = 64;

@@ -46,6 +46,21 @@ impl Keys {
         [&self.of(Kind::Result, channel), ".", key].concat()
     }
 
+    /// The name under which nodes speak to one of them, or to all.
+    pub(crate) fn of_node(&self, uid: Option<&str>) -> String {
+        let (prefix, nodes) = (&self.prefix, NODES);
+        match uid {
+            Some(uid) => [prefix, nodes, ".", uid].concat(),
+            None => [prefix, nodes].concat(),
+        }
+    }
+
+    /// Whether nodes speak under this name.
+    pub(crate) fn is_of_nodes(&self, name: &[u8]) -> bool {
+        let rest = name.strip_prefix(self.prefix.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(NODES.as_bytes()))
+    }
+
     /// The channel whose PUB/SUB has this name, if it is one of ours.
     pub(crate) fn channel_of_feed<'a>(&self, name: &'a [u8]) -> Option<&'a str> {
         let inner = name.strip_prefix(self.feed.as_bytes())?.strip_suffix(CLOSE.as_bytes())?;
@@ -72,6 +87,8 @@ impl Kind {
 /// layout is another, should both have one prefix.
 const OPEN: &str = "{:";
 const CLOSE: &str = "}";
+/// What follows the prefix in names under which nodes speak.
+const NODES: &str = ".nodes";
 
 #[cfg(test)]
 mod tests;

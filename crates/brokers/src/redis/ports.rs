@@ -1,15 +1,16 @@
-//! The ports of broker and presence, kept by the Redis engine.
+//! The ports of broker, presence and bus, kept by the Redis engine.
 //! In: calls of the node → out: answers that come later, from the task of a connection.
 //! Uses: lines, feeds, commands. Never: blocks, waits.
-//! Change here: which command answers which call. What is promised stands in `fanwire_node::broker` and `presence`.
+//! Change here: which command answers which call. What is promised stands in `fanwire_node`: `broker`, `presence`, `Bus`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use fanwire_node::broker::{Broker, BrokerError, Query, Retention};
 use fanwire_node::presence::Presence;
 use fanwire_node::protocol::{ClientInfo, Publication};
-use fanwire_node::{Answer, Change, Position, PresenceStats, PublishOptions, Stretch};
+use fanwire_node::{Answer, Bus, Change, Position, PresenceStats, PublishOptions, Stretch};
 
 use super::error::Failure;
 use super::resp::Command;
@@ -55,7 +56,8 @@ impl Broker for Redis {
         let (done, answer) = later();
         let query = query.filter(|_| retention.keeps_history());
         let read = query.map(|query| self.read(channel, query, retention));
-        self.feed(channel).when_heard(channel, move |heard| match (heard, read) {
+        let (feed, name) = self.feed(channel);
+        feed.when_heard(&name, move |heard| match (heard, read) {
             (Ok(()), Some(read)) => read(done),
             (Ok(()), None) => done(Ok(Stretch::default())),
             (Err(failure), _) => done(Err(failure)),
@@ -72,11 +74,13 @@ impl Broker for Redis {
     }
 
     fn subscribe(&self, channel: &str) {
-        self.feed(channel).want(channel);
+        let (feed, name) = self.feed(channel);
+        feed.want(&name);
     }
 
     fn unsubscribe(&self, channel: &str) {
-        self.feed(channel).leave(channel);
+        let (feed, name) = self.feed(channel);
+        feed.leave(&name);
     }
 
     /// Redis forgets by itself.
@@ -118,6 +122,15 @@ impl Presence for Redis {
     /// Redis forgets by itself, by its own time, which is asked for here.
     fn sweep(&self, _now: Instant) {
         self.keep_time();
+    }
+}
+
+/// All nodes speak through the first Redis.
+impl Bus for Redis {
+    fn send(&self, to: Option<&str>, message: Bytes) {
+        let name = self.keys.of_node(to);
+        let command = Command::of(&[b"PUBLISH", name.as_bytes(), &message]);
+        self.servers[0].lines[0].send(command, drop);
     }
 }
 

@@ -50,8 +50,8 @@ impl Node {
     pub(crate) fn start(options: &RedisOptions) -> Self {
         let runtime = runtime();
         let (sender, events) = channel();
-        let door: Arc<dyn Deliver> = Arc::new(Door(Mutex::new(sender)));
-        let redis = Redis::start(options, &door, runtime.handle());
+        let redis = Redis::start(options, runtime.handle());
+        redis.deliver_to(Arc::new(Door(Mutex::new(sender))));
         Self { redis, events, _runtime: runtime }
     }
 
@@ -105,11 +105,6 @@ pub(crate) fn runtime() -> Runtime {
         .enable_all()
         .build()
         .expect("a runtime")
-}
-
-/// A door behind which nobody listens.
-pub(crate) fn nobody() -> Arc<dyn Deliver> {
-    Arc::new(Door(Mutex::new(channel().0)))
 }
 
 pub(crate) fn retention() -> Retention {

@@ -8,9 +8,9 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions};
-use fanwire_node::PublishOptions;
 use fanwire_node::broker::{Broker as _, BrokerError, Query};
 use fanwire_node::presence::Presence as _;
+use fanwire_node::{Bus as _, PublishOptions};
 
 use crate::door::{Node, retention, runtime};
 use crate::server::{RedisServer, free_port};
@@ -286,4 +286,42 @@ fn nodes_agree_about_order_history_and_presence() {
     nodes[0].redis.add("a", member.clone(), ttl, now).wait().expect("it is there");
     let seen = nodes[1].redis.members("a", now).wait().expect("it is there");
     assert_eq!(seen.iter().map(|seen| (**seen).clone()).collect::<Vec<_>>(), [member]);
+}
+
+#[test]
+fn nodes_hear_what_is_said_to_all_and_to_them() {
+    let server = RedisServer::start(&[]);
+    let nodes = ["one", "two"].map(|uid| {
+        let node = Node::start(&server.options());
+        let (sender, words) = std::sync::mpsc::channel();
+        node.redis.hear_nodes(uid, move |word| {
+            let _ = sender.send(word.to_vec());
+        });
+        (node, words)
+    });
+    let by = Instant::now() + Duration::from_secs(20);
+    while server.ask("PUBSUB NUMSUB fanwire.nodes fanwire.nodes.two").matches(":2").count() < 1
+        || server.ask("PUBSUB NUMSUB fanwire.nodes.two").matches(":1").count() < 1
+    {
+        assert!(Instant::now() < by, "both are heard");
+    }
+    let [(one, first), (_, second)] = &nodes;
+    for (to, word) in
+        [(None, "all"), (Some("two"), "you"), (Some("three"), "nobody"), (None, "end")]
+    {
+        one.redis.send(to, word.into());
+    }
+    let heard = |words: &std::sync::mpsc::Receiver<Vec<u8>>| {
+        let words = words.iter().map(|word| String::from_utf8(word).expect("a word"));
+        let mut heard = Vec::new();
+        for word in words {
+            heard.push(word);
+            if heard.last().is_some_and(|word| word == "end") {
+                break;
+            }
+        }
+        heard
+    };
+    assert_eq!(heard(first), ["all", "end"]);
+    assert_eq!(heard(second), ["all", "you", "end"]);
 }

@@ -53,3 +53,16 @@ fn the_channel_of_a_feed_is_found_again() {
     }
     assert_eq!(keys.channel_of_feed(b"a.b.feed.{:\xff}"), None);
 }
+
+#[test]
+fn names_of_nodes_are_told_from_names_of_channels() {
+    let keys = Keys::new("fanwire");
+    assert_eq!(keys.of_node(None), "fanwire.nodes");
+    assert_eq!(keys.of_node(Some("uid")), "fanwire.nodes.uid");
+    for name in [keys.of_node(None), keys.of_node(Some("uid"))] {
+        assert!(keys.is_of_nodes(name.as_bytes()));
+        assert_eq!(keys.channel_of_feed(name.as_bytes()), None);
+    }
+    assert!(!keys.is_of_nodes(keys.of(Kind::Feed, "nodes").as_bytes()));
+    assert!(!keys.is_of_nodes(b"other.nodes"));
+}

@@ -1,0 +1,63 @@
+//! Where messages of PUB/SUB go: publications, joins and leaves to the door, words of other nodes to the node.
+//! In: a name and the bytes published under it → out: calls of the door or of the node.
+//! Uses: keys, records. Never: sockets, queues.
+//! Change here: what is done with a message. Foreign ones are skipped and counted.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use bytes::Bytes;
+use fanwire_node::Deliver;
+
+use super::health::Health;
+use super::keys::Keys;
+use super::record::{Message, Record};
+
+/// Hands messages on. Shared by all feeds.
+pub(crate) struct Mouth {
+    keys: Keys,
+    health: Arc<Health>,
+    door: OnceLock<Arc<dyn Deliver>>,
+    listener: OnceLock<Listener>,
+}
+
+/// Takes what other nodes say. To be short.
+pub(crate) type Listener = Box<dyn Fn(&[u8]) + Send + Sync>;
+
+impl Mouth {
+    pub(crate) fn new(keys: Keys, health: Arc<Health>) -> Self {
+        Self { keys, health, door: OnceLock::new(), listener: OnceLock::new() }
+    }
+
+    /// From now on publications go here.
+    pub(crate) fn deliver_to(&self, door: Arc<dyn Deliver>) {
+        assert!(self.door.set(door).is_ok(), "an engine has one door");
+    }
+
+    /// From now on words of nodes go here.
+    pub(crate) fn tell(&self, listener: Listener) {
+        assert!(self.listener.set(listener).is_ok(), "an engine has one listener");
+    }
+
+    /// Hands on what was published under `name`.
+    pub(crate) fn say(&self, name: &[u8], message: Bytes, now: Instant) {
+        if let Some(channel) = self.keys.channel_of_feed(name) {
+            return self.deliver(channel, name, message, now);
+        }
+        match self.listener.get() {
+            Some(listener) if self.keys.is_of_nodes(name) => listener(&message),
+            _ => self.health.is_foreign(name),
+        }
+    }
+
+    fn deliver(&self, channel: &str, name: &[u8], record: Bytes, now: Instant) {
+        let Some(door) = self.door.get() else { return };
+        match Record::read(record) {
+            Ok(Message::Publication { publication, epoch, excluded }) => {
+                door.deliver(channel, publication, epoch, excluded, now);
+            }
+            Ok(Message::Change(change, client)) => door.announce(channel, change, client),
+            Err(_) => self.health.is_foreign(name),
+        }
+    }
+}
