@@ -1,0 +1,191 @@
+//! Prints how fast the Redis engine publishes, as a ratio to `redis-benchmark` publishing the same bytes at the same depth.
+//! In: nothing; starts a `redis-server` of its own → out: a table; also how fast 100,000 channels are subscribed again.
+//! Uses Debian's redis-server and redis-benchmark on the loopback. Never: a Redis that was there before.
+//! Change here what the table shows: cargo run --release -p fanwire-bench --example redis
+#![forbid(unsafe_code)]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use fanwire_brokers::redis::{Address, Redis, RedisOptions};
+use fanwire_node::broker::{Broker as _, Retention};
+use fanwire_node::protocol::Publication;
+use fanwire_node::{Answer, PublishOptions};
+
+fn main() -> Result<()> {
+    let server = Server::start()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let address = Address { port: server.port, ..Address::default() };
+    let options = RedisOptions { addresses: vec![address], ..RedisOptions::default() };
+    runtime.block_on(Redis::check(&options))?;
+    let redis = Redis::start(&options, runtime.handle());
+    println!(
+        "Median of {ROUNDS} rounds; 200 bytes of payload; times in µs for all channels together.\n"
+    );
+    println!("| channels at once | redis-benchmark | engine | ratio | with history | ratio |");
+    println!("|---|---|---|---|---|---|");
+    for channels in [1, 100, 5_000] {
+        let mut rows = Vec::new();
+        for _ in 0..ROUNDS {
+            let yardstick = server.benchmark(channels)?;
+            let plain = publish(&redis, channels, Retention::default())?;
+            rows.push((yardstick, plain, publish(&redis, channels, kept())?));
+        }
+        let column = |of: fn(&(f64, f64, f64)) -> f64| median(rows.iter().map(of).collect());
+        let ratios = (column(|row| row.1 / row.0), column(|row| row.2 / row.0));
+        let times = (column(|row| row.0), column(|row| row.1), column(|row| row.2));
+        println!(
+            "| {channels} | {:.1} | {:.1} | {:.2} | {:.1} | {:.2} |",
+            times.0, times.1, ratios.0, times.2, ratios.1
+        );
+    }
+    println!("\n100,000 channels subscribed again after the PUB/SUB connections were lost:");
+    let times = (0..3).map(|_| resubscribe(&redis, &server)).collect::<Result<Vec<_>>>()?;
+    println!("{:.2} s, the median of 3", median(times));
+    Ok(())
+}
+
+/// µs for publishing to `channels` channels at once until each is answered, the median of many times.
+fn publish(redis: &Redis, channels: usize, retention: Retention) -> Result<f64> {
+    let names: Vec<String> = (0..channels).map(name).collect();
+    let times = (0..publications(channels) / channels).map(|_| {
+        let began = Instant::now();
+        let (sender, answers) = channel();
+        for name in &names {
+            let publication = Publication { data: PAYLOAD.into(), ..Publication::default() };
+            let options = PublishOptions::default();
+            let answer = redis.publish(name, publication, &options, retention, began);
+            collect(answer, &sender);
+        }
+        drop(sender);
+        let mut count = 0;
+        for answer in answers {
+            answer?;
+            count += 1;
+        }
+        ensure!(count == channels, "{count} of {channels} were answered");
+        Ok(began.elapsed().as_secs_f64() * 1e6)
+    });
+    Ok(median(times.collect::<Result<Vec<_>>>()?))
+}
+
+/// Sends on whether an answer was one.
+fn collect<T: Send + 'static>(answer: Answer<T>, sender: &Sender<Result<()>>) {
+    let sender = sender.clone();
+    answer.then(move |result| {
+        let _ = sender.send(result.map(drop).map_err(|error| anyhow::anyhow!("{error:?}")));
+    });
+}
+
+/// Seconds from the loss of the connections until the last channel is heard again.
+fn resubscribe(redis: &Redis, server: &Server) -> Result<f64> {
+    let names: Vec<String> = (0..100_000).map(name).collect();
+    names.iter().for_each(|name| redis.subscribe(name));
+    hear_all(redis, &names)?;
+    let lost = redis.health().lost_count();
+    server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"])?;
+    let began = Instant::now();
+    while redis.health().lost_count() < lost + 2 {
+        ensure!(began.elapsed() < Duration::from_secs(20), "the connections are not lost");
+        std::thread::yield_now();
+    }
+    hear_all(redis, &names)?;
+    Ok(began.elapsed().as_secs_f64())
+}
+
+fn hear_all(redis: &Redis, names: &[String]) -> Result<()> {
+    let (sender, answers) = channel();
+    for name in names {
+        collect(redis.follow(name, None, Retention::default(), Instant::now()), &sender);
+    }
+    drop(sender);
+    answers.into_iter().collect()
+}
+
+fn kept() -> Retention {
+    Retention { size: 10, ttl: Duration::from_secs(60), meta_ttl: Duration::from_secs(600) }
+}
+
+fn name(number: usize) -> String {
+    format!("channel:{number}")
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// A Redis of this run.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start() -> Result<Self> {
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let mut command = Command::new("redis-server");
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+        command.args(["--dir"]).arg(std::env::temp_dir()).stdout(Stdio::piped());
+        let mut child =
+            command.spawn().context("redis-server, of the Debian package redis-server")?;
+        let mut lines = BufReader::new(child.stdout.take().context("it was piped")?).lines();
+        let server = Self { child, port };
+        let ready =
+            lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("Ready to accept")));
+        ensure!(ready.is_some(), "redis-server ended before it was ready");
+        std::thread::spawn(move || lines.for_each(drop));
+        Ok(server)
+    }
+
+    /// µs for `channels` plain PUBLISH of a record as long as ours, all at once on one connection.
+    fn benchmark(&self, channels: usize) -> Result<f64> {
+        let mut command = Command::new("redis-benchmark");
+        let (port, depth) = (self.port.to_string(), channels.to_string());
+        let count = publications(channels).to_string();
+        command
+            .args(["-p", &port, "-P", &depth, "-n", &count, "-c", "1", "--csv", "-x", "PUBLISH"]);
+        command.arg(format!("fanwire.feed.{{:{}}}", name(1_000)));
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("redis-benchmark")?;
+        let record = [b'r'; PAYLOAD.len() + 6]; // a version byte, and two heads of Protobuf
+        child.stdin.take().context("it was piped")?.write_all(&record)?;
+        let output = String::from_utf8(child.wait_with_output()?.stdout)?;
+        let row = output.lines().last().context("redis-benchmark prints two lines")?;
+        let field = row.rsplit("\",\"").nth(6).context("its second field is a rate")?;
+        Ok(channels as f64 * 1e6 / field.trim_matches('"').parse::<f64>()?)
+    }
+
+    fn cli(&self, arguments: &[&str]) -> Result<()> {
+        let mut command = Command::new("redis-cli");
+        let status = command
+            .args(["-p", &self.port.to_string()])
+            .args(arguments)
+            .stdout(Stdio::null())
+            .status()?;
+        ensure!(status.success(), "redis-cli {arguments:?}");
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const PAYLOAD: &[u8] = &[b'p'; 200];
+const ROUNDS: usize = 5;
+
+/// In each measurement.
+fn publications(channels: usize) -> usize {
+    (channels * 10).max(2_000)
+}
