@@ -10,6 +10,7 @@ mod apply;
 mod catalog;
 pub mod document;
 mod duration;
+mod engine;
 mod environment;
 mod file;
 mod finding;
@@ -32,6 +33,7 @@ pub use key::{Key, Kind, Misfit, Support, Value, Weight};
 pub struct Config {
     pub http_server: HttpServerOptions,
     pub log: LogOptions,
+    pub engine: EngineOptions,
     /// What of `client.*` the sockets' side decides; the rest is in `node`.
     pub client: ClientShellOptions,
     pub node: fanwire_node::options::Options,
@@ -65,6 +67,49 @@ pub struct LogOptions {
     pub level: String,
     /// Path of a file to append to; "" = stderr.
     pub file: String,
+}
+
+/// `engine.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineOptions {
+    pub kind: EngineKind,
+    pub redis: EngineRedisOptions,
+}
+
+/// Where publications, history and presence of all nodes meet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineKind {
+    /// In this process: there is one node.
+    #[default]
+    Memory,
+    /// In Redis: nodes with the same one are one server.
+    Redis,
+}
+
+/// `engine.redis.*`
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct EngineRedisOptions {
+    /// `host:port` or `redis://…`; of several each channel belongs to one.
+    pub address: Vec<String>,
+    /// "" = as the address says.
+    pub user: String,
+    /// "" = as the address says.
+    pub password: String,
+    /// 0 = as the address says.
+    pub db: u32,
+    pub prefix: String,
+    pub client_name: String,
+    pub connect_timeout: Duration,
+    pub io_timeout: Duration,
+    pub command_connections: usize,
+    pub feed_connections: usize,
+}
+
+/// Without secrets.
+impl std::fmt::Debug for EngineRedisOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineRedisOptions").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
 }
 
 /// `client.*`, the part that is decided before a session exists.
@@ -216,6 +261,7 @@ impl Config {
         Self {
             http_server: HttpServerOptions::default(),
             log: LogOptions::default(),
+            engine: EngineOptions::default(),
             client: ClientShellOptions::default(),
             node: fanwire_node::options::Options::default(),
             websocket: WebsocketOptions::default(),

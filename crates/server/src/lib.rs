@@ -17,6 +17,7 @@ pub mod budget;
 pub mod compression;
 pub mod config;
 pub mod echo;
+pub mod engine;
 pub mod example;
 pub mod http;
 pub mod metrics;
@@ -25,6 +26,7 @@ mod server;
 pub mod shard;
 
 pub use fanwire_api as api;
+pub use fanwire_brokers as brokers;
 pub use fanwire_node as node;
 pub use fanwire_protocol as protocol;
 pub use fanwire_ws as ws;

@@ -4,6 +4,7 @@
 //! Changed here: names, labels and help of metrics. What is counted lives beside the code that counts.
 
 mod compression;
+mod engine;
 mod page;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -16,6 +17,7 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, regis
 use self::page::{Labels, Page};
 use crate::{
     compression::Contexts,
+    engine::Engine,
     realtime::Shards,
     shard::counters::{Histogram, ShardCounters, Traffic},
 };
@@ -34,24 +36,20 @@ pub struct Sent {
     pub wire_bytes: u64,
 }
 
-struct Sources {
-    node: Arc<Node>,
-    shards: Arc<Shards>,
-    hubs: Arc<Mutex<Vec<Arc<HubCounters>>>>,
-    contexts: Arc<Contexts>,
-    api: Arc<Api>,
+/// The parts of a server that are counted.
+pub struct Sources {
+    pub node: Arc<Node>,
+    pub shards: Arc<Shards>,
+    /// Filled by the shards as they start.
+    pub hubs: Arc<Mutex<Vec<Arc<HubCounters>>>>,
+    pub contexts: Arc<Contexts>,
+    pub api: Arc<Api>,
+    pub engine: Engine,
 }
 
 impl Metrics {
-    /// `hubs` is filled by the shards as they start.
-    pub fn new(
-        node: Arc<Node>,
-        shards: Arc<Shards>,
-        hubs: Arc<Mutex<Vec<Arc<HubCounters>>>>,
-        contexts: Arc<Contexts>,
-        api: Arc<Api>,
-    ) -> Self {
-        let sources = Arc::new(Sources { node, shards, hubs, contexts, api });
+    pub fn new(sources: Sources) -> Self {
+        let sources = Arc::new(sources);
         let mut registry = Registry::with_prefix("fanwire");
         registry.register_collector(Box::new(Scrape(sources.clone())));
         Self { sources, registry }
@@ -97,6 +95,7 @@ impl Collector for Scrape {
         self.shards(&mut page)?;
         self.hubs(&mut page)?;
         compression::write(&self.0.contexts, self.0.node.options(), &mut page)?;
+        engine::write(&self.0.engine, &self.0.node, &mut page)?;
         self.api(&mut page)
     }
 }

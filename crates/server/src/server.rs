@@ -11,6 +11,7 @@ use std::{
 };
 
 use fanwire_api::Api;
+use fanwire_brokers::redis::RedisError;
 use fanwire_node::{Node, OptionsError, ShardId};
 use fanwire_protocol::Disconnect;
 use fanwire_ws::extension;
@@ -20,9 +21,10 @@ use crate::{
     budget::Budget,
     compression::{ContextSettings, Contexts, GAPS_MAX, Policies},
     config::Config,
+    engine::{Engine, EngineError},
     example,
     http::{listener, rate::Rate, routes, upgrade::Endpoint},
-    metrics::Metrics,
+    metrics::{Metrics, Sources},
     realtime::{Realtime, ShardInbox, Shards},
     shard::{self, Distrust},
 };
@@ -30,6 +32,7 @@ use crate::{
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
 pub struct Server {
     address: SocketAddr,
+    node: Arc<Node>,
     shards: Arc<Shards>,
     api: Arc<Api>,
     http: JoinHandle<()>,
@@ -44,6 +47,8 @@ pub struct Server {
 pub enum StartError {
     /// An option of the node is wrong; names the key, the value and what would be right.
     Options(OptionsError),
+    /// The Redis that is configured cannot be used; names its address and the remedy.
+    Redis(RedisError),
     /// `http_server.address` is no address and cannot be resolved.
     Address { value: String, source: io::Error },
     /// The address is taken, or not ours.
@@ -60,7 +65,7 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         raise_descriptor_limit();
         let address = resolve(&config).await?;
-        let node = Node::new(config.node.clone()).map_err(StartError::Options)?;
+        let (engine, node) = Engine::start(&config).await?;
         let contexts = Arc::new(contexts(&config));
         node.prepare_with(contexts.clone());
         let bind = |source| StartError::Bind { address, source };
@@ -75,17 +80,26 @@ impl Server {
             tokio::spawn(keep_contexts(node.clone(), contexts.clone())),
             tokio::spawn(tick(node.clone())),
         ];
-        let metrics = Arc::new(Metrics::new(node, shards.clone(), hubs, contexts, api.clone()));
+        let sources = Sources {
+            node: node.clone(),
+            shards: shards.clone(),
+            hubs,
+            contexts,
+            api: api.clone(),
+            engine: engine.clone(),
+        };
+        let metrics = Arc::new(Metrics::new(sources));
         let parts = routes::Parts {
             endpoint: endpoint(&config, shards.clone(), distrust),
             api: api.clone(),
             metrics,
+            engine,
             demo_curl: demo_curl(&config, address),
         };
         let (stop, stopped) = watch::channel(false);
         let http = tokio::spawn(listener::serve(listener, routes::router(&config, parts), stopped));
         let shutdown_timeout = config.shutdown_timeout;
-        Ok(Self { address, shards, api, http, chores, stop, shutdown_timeout })
+        Ok(Self { address, node, shards, api, http, chores, stop, shutdown_timeout })
     }
 
     /// The address bound, with the port the system chose when 0 was configured.
@@ -97,6 +111,7 @@ impl Server {
     /// wave, and returns when all is done, or after `shutdown.timeout` at the latest.
     pub async fn shutdown(self) {
         self.api.close();
+        self.node.leave_cluster();
         self.chores.iter().for_each(JoinHandle::abort);
         let _ = self.stop.send(true);
         let stop = shard::Stop {
@@ -265,6 +280,7 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StartError::Options(error) => error.fmt(f),
+            StartError::Redis(error) => error.fmt(f),
             StartError::Address { value, source } => write!(
                 f,
                 "http_server.address = {value:?} cannot be resolved ({source}): use an IP address or a name that resolves"
@@ -286,3 +302,12 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+impl From<EngineError> for StartError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Options(error) => Self::Options(error),
+            EngineError::Redis(error) => Self::Redis(error),
+        }
+    }
+}

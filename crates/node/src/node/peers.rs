@@ -11,6 +11,11 @@ use crate::cluster::{Bus, NodeState, Order, Task};
 use crate::notice::Notice;
 
 impl Node {
+    /// What other nodes know this one by.
+    pub fn uid(&self) -> &str {
+        self.cluster.uid()
+    }
+
     /// Makes the node one of several, which hear each other through `bus`; before the first connection, and once.
     ///
     /// # Panics

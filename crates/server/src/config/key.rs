@@ -115,6 +115,7 @@ impl Kind {
                 right.then(|| Value::Text(text.clone())).ok_or_else(|| self.out_of_range())
             }
             (Kind::List, Json::Array(items)) => self.list(items),
+            (Kind::List, Json::String(text)) => self.read_text(text),
             (Kind::Block, Json::Object(_)) => Ok(Value::Tree(json.clone())),
             (Kind::Objects, Json::Array(items)) if items.iter().all(Json::is_object) => {
                 Ok(Value::Tree(json.clone()))

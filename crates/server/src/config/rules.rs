@@ -5,9 +5,9 @@
 
 use fanwire_node::options::OptionsError;
 
-use super::Config;
 use super::finding::{Finding, Severity};
 use super::settings::Settings;
+use super::{Config, EngineKind};
 
 mod paths;
 
@@ -27,6 +27,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         somebody_can_connect(config),
         open_to_others(config),
         open_api(config),
+        redis_addresses(config),
     ]
     .into_iter()
     .flatten()
@@ -77,6 +78,19 @@ fn open_api(config: &Config) -> Found {
                       only where something else guards it";
         (Severity::Warning, "http_api.insecure", reason.to_owned())
     })
+}
+
+fn redis_addresses(config: &Config) -> Found {
+    let key = "engine.redis.address";
+    if config.engine.kind != EngineKind::Redis {
+        return None;
+    }
+    if config.engine.redis.address.is_empty() {
+        let reason = format!("{key} is empty, but engine.type is redis; name at least one");
+        return Some((Severity::Error, key, reason));
+    }
+    let error = config.engine.redis.options().err()?;
+    Some((Severity::Error, key, error.to_string()))
 }
 
 /// The full key an error of the node is about.

@@ -190,7 +190,7 @@ channel:
 fn what_is_not_supported_yet_is_noted_warned_about_or_refused() {
     let text = "
 client: {allow_anonymous_connect_without_token: true, concurrency: 8}
-engine: {type: redis, redis: {address: 'redis://localhost:6379'}}
+broker: {enabled: true, redis: {address: 'redis://localhost:6379'}}
 http_server: {tls: {enabled: true, cert_pem: server.crt}}
 admin: {enabled: false, password: secret}
 sse: {enabled: true}
@@ -206,11 +206,11 @@ channel:
         &[
             "error: fanwire.yaml: http_server.tls.enabled is not supported yet and cannot be left out. \
              TLS; put a TLS proxy in front, or the server would speak plain text.",
-            "error: fanwire.yaml: engine.type is not supported yet and cannot be left out. \
-             Engines other than memory; several servers would not hear each other.",
+            "error: fanwire.yaml: broker.enabled is not supported yet and cannot be left out. \
+             Brokers apart from the engine; several servers would not hear each other.",
             "error: fanwire.yaml: channel.namespaces[asked].subscribe_proxy_enabled is not supported \
              yet and cannot be left out. Asks the backend at subscribe; its decision would be skipped.",
-            "warning: fanwire.yaml: engine.redis is not supported yet. Settings of the Redis engine.",
+            "warning: fanwire.yaml: broker.redis is not supported yet. Settings of the Redis broker.",
             "warning: fanwire.yaml: sse.enabled is not supported yet. Server-Sent Events transport.",
             "warning: fanwire.yaml: channel.without_namespace.sub_refresh_proxy_enabled is not \
              supported yet. Asks the backend before a subscription expires.",
@@ -232,7 +232,7 @@ fn what_would_be_unsafe_to_skip_is_refused_in_any_type() {
         "http_server: {internal_port: 9000}",
         "http_server: {internal_port: '9000'}",
         "client: {proxy: {connect: {enabled: true, endpoint: 'http://x'}}}",
-        "engine: {type: postgres}",
+        "engine: {redis: {cluster_address: [localhost]}}",
         "broker: {enabled: true, type: nats}",
     ] {
         let found = lines(load_text(Format::Yaml, text));

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::upgrade::{Endpoint, Welcome};
 use crate::{
     config::Config,
+    engine::Engine,
     metrics::Metrics,
     realtime::{Realtime, Shards},
     shard::INBOX_BYTES_MAX,
@@ -36,6 +37,7 @@ pub struct Parts {
     pub endpoint: Endpoint<Realtime>,
     pub api: Arc<Api>,
     pub metrics: Arc<Metrics>,
+    pub engine: Engine,
     /// A ready command line that publishes to the demo page's channel.
     pub demo_curl: String,
 }
@@ -57,8 +59,8 @@ pub fn router(config: &Config, parts: Parts) -> Router {
         router = router.merge(api.layer(middleware::from_fn(in_time)));
     }
     if config.health.enabled {
-        router = router
-            .route(&config.health.handler_prefix, get(|| async { Json(serde_json::json!({})) }));
+        let health = get(health).with_state(parts.engine.clone());
+        router = router.route(&config.health.handler_prefix, health);
     }
     if config.prometheus.enabled {
         let metrics = parts.metrics.clone();
@@ -115,6 +117,17 @@ fn user_of(request: &Request<Body>, header: &str) -> Option<String> {
         return None;
     }
     request.headers().get(header)?.to_str().ok().map(str::to_owned)
+}
+
+/// 200 and nothing, or 503 and why: then calls fail that need the engine.
+async fn health(State(engine): State<Engine>) -> Response {
+    match engine.trouble() {
+        None => Json(serde_json::json!({})).into_response(),
+        Some(trouble) => {
+            let body = Json(serde_json::json!({ "engine": trouble }));
+            (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
+        }
+    }
 }
 
 async fn prometheus(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {

@@ -44,7 +44,7 @@ fn variables_of_namespaces_reach_the_longest_name_that_fits() {
 #[test]
 fn variables_below_a_block_belong_to_it() {
     check("CLIENT_PROXY_CONNECT_ENABLED", Target::Inside("client.proxy.connect", "enabled".into()));
-    check("ENGINE_REDIS_ADDRESS", Target::Inside("engine.redis", "address".into()));
+    check("BROKER_NATS_URL", Target::Inside("broker.nats", "url".into()));
 }
 
 #[test]

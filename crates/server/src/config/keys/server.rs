@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use fanwire_deflate::Strategy;
 
-use super::{BYTES, COUNT, DAY, PATH, PORT, SECRET, SWITCH, TEXT, duration, integer};
-use crate::config::Config;
+use super::{BYTES, COUNT, DAY, LIST, PATH, PORT, SECRET, SWITCH, TEXT, duration, integer};
 use crate::config::key::{Kind, Land, Value, rows};
+use crate::config::{Config, EngineKind};
 
 rows! { SERVER: Config;
     "http_server.address", TEXT, "" => [http_server.address],
@@ -20,6 +20,28 @@ rows! { SERVER: Config;
         "Least important log lines that are written.";
     "log.file", TEXT, "" => [log.file],
         "File that log lines are appended to; empty means stderr.";
+    "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => (set_engine),
+        "Where publications, history and presence meet: in memory for one server, in Redis for several that act as one.";
+    "engine.redis.address", LIST, "redis://127.0.0.1:6379" => [engine.redis.address],
+        "Redis to use, as host:port or redis://user:password@host:port/db; of several each channel belongs to one.";
+    "engine.redis.user", TEXT, "" => [engine.redis.user],
+        "User at Redis; empty means as the address says.";
+    "engine.redis.password", SECRET, "" => [engine.redis.password],
+        "Password at Redis; empty means as the address says.";
+    "engine.redis.db", integer(0, 65_535), "0" => [engine.redis.db],
+        "Number of the Redis database; 0 means as the address says.";
+    "engine.redis.prefix", TEXT, "fanwire" => [engine.redis.prefix],
+        "What all names in Redis begin with; Centrifugo's default is centrifugo, and the two cannot share names.";
+    "engine.redis.client_name", TEXT, "" => [engine.redis.client_name],
+        "Name of the connections in CLIENT LIST of Redis.";
+    "engine.redis.connect_timeout", REDIS_TIME, "1s" => [engine.redis.connect_timeout],
+        "How long opening a connection to Redis may take.";
+    "engine.redis.io_timeout", REDIS_TIME, "4s" => [engine.redis.io_timeout],
+        "How long Redis may owe a reply before its connection is given up and calls fail.";
+    "engine.redis.command_connections", integer(1, 64), "2" => [engine.redis.command_connections],
+        "Fanwire only: connections for commands to each Redis.";
+    "engine.redis.feed_connections", integer(1, 64), "2" => [engine.redis.feed_connections],
+        "Fanwire only: connections for PUB/SUB to each Redis.";
     "node.name", TEXT, "" => (set_node_name),
         "Name of this server in API answers; empty means `fanwire`.";
     "shards", integer(0, 1024), "0" => [shards],
@@ -92,6 +114,15 @@ const STRATEGY: Kind = Kind::Choice(&Strategy::NAMES);
 
 fn strategy(value: Value) -> Strategy {
     Strategy::named(&String::land(value)).expect("the row's choices are the strategies' names")
+}
+
+const REDIS_TIME: Kind = duration(Duration::from_millis(10), Duration::from_secs(60));
+
+fn set_engine(config: &mut Config, value: Value) {
+    config.engine.kind = match String::land(value).as_str() {
+        "redis" => EngineKind::Redis,
+        _ => EngineKind::Memory,
+    };
 }
 
 const LOG_LEVEL: Kind = Kind::Choice(&["none", "trace", "debug", "info", "warn", "error", "fatal"]);

@@ -1,0 +1,88 @@
+//! The engine of a node: in memory, or Redis with the other nodes behind it.
+//! In: the configuration → out: a node with its engine, which hears the others; its health.
+//! Uses `brokers` and the node. Never: publications; those go from the engine to the node's door by themselves.
+//! Changed here: how an engine is started and stopped. What it does lives in `brokers`.
+
+use std::sync::{Arc, Weak};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use fanwire_brokers::redis::{Health, Redis, RedisError};
+use fanwire_node::{Node, OptionsError};
+use tokio::runtime::Handle;
+
+use crate::config::{Config, EngineKind};
+
+/// What holds a node's publications, history and presence.
+#[derive(Clone)]
+pub enum Engine {
+    Memory,
+    Redis(Arc<Redis>),
+}
+
+/// Why an engine cannot be started.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// An option of the node is wrong.
+    Options(OptionsError),
+    /// A Redis that will not do until somebody changes it or the configuration.
+    Redis(RedisError),
+}
+
+impl Engine {
+    /// Starts the engine that is configured, and the node on it. A Redis that is away is waited for by nobody: connections
+    /// are tried until it is there, and until then calls fail.
+    ///
+    /// # Errors
+    /// See [`EngineError`]. Nothing is left running.
+    pub async fn start(config: &Config) -> Result<(Self, Arc<Node>), EngineError> {
+        let options = config.node.clone();
+        if config.engine.kind == EngineKind::Memory {
+            return Ok((Self::Memory, Node::new(options).map_err(EngineError::Options)?));
+        }
+        let redis = config.engine.redis.options().map_err(EngineError::Redis)?;
+        match Redis::check(&redis).await {
+            Err(error) if error.is_permanent() => return Err(EngineError::Redis(error)),
+            Err(error) => tracing::warn!("{error}; starting without it, and trying again"),
+            Ok(()) => {}
+        }
+        let redis = Arc::new(Redis::start(&redis, &Handle::current()));
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let unix_ms = unix.as_millis().try_into().unwrap_or(u64::MAX);
+        let (broker, presence) = (redis.clone(), redis.clone());
+        let make = move |door| {
+            broker.deliver_to(door);
+            broker as _
+        };
+        let node = Node::with_backends(options, Instant::now(), unix_ms, make, presence)
+            .map_err(EngineError::Options)?;
+        let listener: Weak<Node> = Arc::downgrade(&node);
+        redis.hear_nodes(node.uid(), move |message| {
+            if let Some(node) = listener.upgrade() {
+                node.hear(message, Instant::now());
+            }
+        });
+        node.join_cluster(redis.clone());
+        Ok((Self::Redis(redis), node))
+    }
+
+    /// Why calls fail now, if they do.
+    pub fn trouble(&self) -> Option<String> {
+        match self {
+            Self::Memory => None,
+            Self::Redis(redis) => {
+                redis.health().trouble().map(|error| error.to_string()).or_else(|| {
+                    (!redis.health().is_well()).then(|| "Redis is not connected yet".to_owned())
+                })
+            }
+        }
+    }
+
+    /// The state of the connections to Redis.
+    pub fn health(&self) -> Option<&Health> {
+        match self {
+            Self::Memory => None,
+            Self::Redis(redis) => Some(redis.health()),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+// Several nodes with one Redis, and npm centrifuge on each of them: they are one server.
+// In: nodes with Centrifugo's engine keys, a Redis that keeps every write → out: what clients on any node are told.
+// May use the SDK's public interface and the server API only; never looks into the Redis.
+// What the engine does by itself is tested in crates/brokers; one node without Redis in the other suites.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+
+import { startRedis } from '../redis.js';
+import { eventually, refusal, start, token } from '../server.js';
+import { ENCODINGS, connect, next, sdk, subscribe } from './clients.js';
+
+const NODES = 3;
+
+let redis;
+let nodes;
+
+function settings({ address }) {
+  return {
+    engine: { type: 'redis', redis: { address, io_timeout: '1s' } },
+    health: { enabled: true },
+    channel: {
+      without_namespace: {
+        allow_subscribe_for_client: true,
+        allow_publish_for_subscriber: true,
+        allow_history_for_subscriber: true,
+        allow_presence_for_subscriber: true,
+        presence: true,
+        join_leave: true,
+        force_push_join_leave: true,
+        history_size: 1000,
+        history_ttl: '300s',
+        force_recovery: true,
+      },
+    },
+  };
+}
+
+before(async () => {
+  redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
+  nodes = await Promise.all(Array.from({ length: NODES }, () => start(settings(redis))));
+  await eventually(async () => (await nodes[0].api('info')).nodes.length === NODES, 'all nodes to know each other');
+});
+
+after(async () => {
+  await Promise.all((nodes ?? []).map((node) => node.stop()));
+  await redis?.stop();
+});
+
+const someone = (t, node, encoding = ENCODINGS[0], user = '42') =>
+  sdk(t, node, encoding, { token: token({ sub: user }) });
+
+const offsets = (publications) => publications.items.map((item) => item.offset);
+const upTo = (count, from = 1) => Array.from({ length: count }, (_, index) => from + index);
+
+describe('several nodes', () => {
+  for (const encoding of ENCODINGS) {
+    test(`what is published on any node reaches all in one order, ${encoding.name}`, async (t) => {
+      const channel = `order-${encoding.name}`;
+      const logs = [];
+      for (const node of nodes) {
+        const client = someone(t, node, encoding);
+        await connect(client);
+        logs.push((await subscribe(client, channel)).publications);
+      }
+      const publish = (n) => nodes[n % NODES].api('publish', { channel, data: { n } });
+      await Promise.all(upTo(90).map(publish));
+      for (const log of logs) await log.count(90);
+      const values = (log) => log.items.map((item) => encoding.value(item.data).n);
+      assert.deepEqual(offsets(logs[0]), upTo(90));
+      assert.deepEqual(values(logs[0]).toSorted((a, b) => a - b), upTo(90));
+      for (const log of logs) assert.deepEqual(values(log), values(logs[0]));
+    });
+  }
+
+  test('a client publishes and everybody hears who it was', async (t) => {
+    const [ada, bob] = [someone(t, nodes[0], ENCODINGS[0], 'ada'), someone(t, nodes[1], ENCODINGS[1], 'bob')];
+    await Promise.all([connect(ada), connect(bob)]);
+    const { publications } = await subscribe(ada, 'chat');
+    const { subscription } = await subscribe(bob, 'chat');
+    await subscription.publish(ENCODINGS[1].payload({ text: 'hello' }));
+    const [heard] = await publications.count(1);
+    assert.deepEqual([heard.data, heard.info.user], [{ text: 'hello' }, 'bob']);
+  });
+
+  test('presence, its counts and history are the same from every node', async (t) => {
+    const users = ['ada', 'bob', 'eve'];
+    for (const [number, user] of users.entries()) {
+      const client = someone(t, nodes[number], ENCODINGS[number % 2], user);
+      await connect(client);
+      await subscribe(client, 'room');
+    }
+    for (const n of upTo(5)) await nodes[n % NODES].api('publish', { channel: 'room', data: { n } });
+    const answers = await Promise.all(nodes.map(async (node) => ({
+      presence: (await node.api('presence', { channel: 'room' })).presence,
+      stats: await node.api('presence_stats', { channel: 'room' }),
+      history: await node.api('history', { channel: 'room', limit: -1 }),
+    })));
+    assert.deepEqual(Object.values(answers[0].presence).map(({ user }) => user).toSorted(), users);
+    assert.deepEqual(answers[0].stats, { num_clients: 3, num_users: 3 });
+    assert.deepEqual(answers[0].history.publications.map(({ offset }) => offset), upTo(5));
+    for (const answer of answers) assert.deepEqual(answer, answers[0]);
+  });
+
+  test('a join on one node is heard on another, and so is the leave', async (t) => {
+    const [ada, bob] = [someone(t, nodes[0], ENCODINGS[0], 'ada'), someone(t, nodes[1], ENCODINGS[0], 'bob')];
+    await Promise.all([connect(ada), connect(bob)]);
+    const { subscription } = await subscribe(ada, 'lobby');
+    const joined = eventually.bind(null);
+    const events = [];
+    subscription.on('join', ({ info }) => events.push(`join ${info.user}`));
+    subscription.on('leave', ({ info }) => events.push(`leave ${info.user}`));
+    await subscribe(bob, 'lobby');
+    bob.disconnect();
+    await joined(() => events.includes('leave bob'), 'the leave');
+    assert.deepEqual(events.filter((event) => event.endsWith('bob')), ['join bob', 'leave bob']);
+  });
+
+  test('API calls reach connections of every node', async (t) => {
+    const clients = nodes.map((node) => someone(t, node, ENCODINGS[0], 'everywhere'));
+    await Promise.all(clients.map(connect));
+    const subscriptions = await Promise.all(clients.map((client) => subscribe(client, 'orders')));
+    const channels = await nodes[2].api('channels', { pattern: 'orders' });
+    assert.deepEqual(channels, { channels: { orders: { num_clients: NODES } } });
+    const unsubscribed = subscriptions.map(({ subscription }) => next(subscription, 'unsubscribed'));
+    await nodes[0].api('unsubscribe', { user: 'everywhere', channel: 'orders' });
+    for (const { code } of await Promise.all(unsubscribed)) assert.equal(code, 2000);
+    const disconnected = clients.map((client) => next(client, 'disconnected'));
+    await nodes[1].api('disconnect', { user: 'everywhere' });
+    for (const { code } of await Promise.all(disconnected)) assert.equal(code, 3503);
+  });
+
+  test('a client that comes back to another node recovers what it missed', async (t) => {
+    const ada = someone(t, nodes[0]);
+    await connect(ada);
+    const { subscription } = await subscribe(ada, 'moves');
+    await nodes[0].api('publish', { channel: 'moves', data: { n: 1 } });
+    const { streamPosition } = await eventually(() => {
+      const position = subscription._getOffsetAndEpoch?.() ?? { offset: subscription._offset, epoch: subscription._epoch };
+      return Number(position.offset) === 1 && { streamPosition: position };
+    }, 'the first publication');
+    ada.disconnect();
+    for (const n of upTo(4, 2)) await nodes[n % NODES].api('publish', { channel: 'moves', data: { n } });
+    const again = someone(t, nodes[1]);
+    await connect(again);
+    const since = { offset: Number(streamPosition.offset), epoch: streamPosition.epoch };
+    const other = again.newSubscription('moves', { since });
+    const missed = [];
+    other.on('publication', ({ offset }) => missed.push(offset));
+    const subscribed = next(other, 'subscribed');
+    other.subscribe();
+    assert.equal((await subscribed).recovered, true);
+    await eventually(() => missed.length === 4, 'what was missed');
+    assert.deepEqual(missed, upTo(4, 2));
+  });
+
+  test('an idempotency key counts on all nodes', async () => {
+    const request = { channel: 'once', data: {}, idempotency_key: 'key' };
+    const results = await Promise.all(upTo(9).map((n) => nodes[n % NODES].api('publish', request)));
+    for (const result of results) assert.deepEqual(result, results[0]);
+    assert.equal((await nodes[0].api('history', { channel: 'once', limit: -1 })).publications.length, 1);
+  });
+});
+
+describe('trouble', () => {
+  test('a node that is killed loses no publication for clients that come back elsewhere', async (t) => {
+    const doomed = await start(settings(redis));
+    const client = sdk(t, doomed, ENCODINGS[0], { token: token({ sub: '42' }) });
+    await connect(client);
+    const { publications } = await subscribe(client, 'killed');
+    let published = 0;
+    const publish = async () => {
+      published += 1;
+      await nodes[published % NODES].api('publish', { channel: 'killed', data: { n: published } });
+    };
+    for (let n = 0; n < 20; n += 1) await publish();
+    await doomed.stop('SIGKILL');
+    for (let n = 0; n < 20; n += 1) await publish();
+    client._transports[0].endpoint = nodes[0].websocket; // as a balancer sends it elsewhere
+    client._endpoint = nodes[0].websocket;
+    await publications.count(40);
+    assert.deepEqual(offsets(publications), upTo(40));
+    await eventually(async () => (await nodes[0].api('info')).nodes.length === NODES, 'the dead node to be forgotten', 20_000);
+  });
+
+  test('a Redis that is killed under load leaves no hole that is not told', async (t) => {
+    const client = someone(t, nodes[1]);
+    await connect(client);
+    const { subscription, publications } = await subscribe(client, 'crash');
+    let told = 0;
+    subscription.on('subscribed', ({ wasRecovering, recovered }) => {
+      if (wasRecovering && !recovered) told += 1;
+    });
+    const acknowledged = [];
+    const publish = async (n) => {
+      const reply = await nodes[n % NODES].apiReply('publish', { channel: 'crash', data: { n } });
+      if (reply.error) assert.equal(reply.error.code, 100);
+      else acknowledged.push(n);
+    };
+    for (const n of upTo(30)) await publish(n);
+    await redis.kill();
+    const during = Promise.all(upTo(10, 31).map(publish));
+    await eventually(async () => (await fetch(`${nodes[1].http}/health`)).status === 503, 'health to tell');
+    await during;
+    const killedAt = performance.now();
+    await redis.start();
+    for (const node of nodes) {
+      await eventually(async () => (await fetch(`${node.http}/health`)).status === 200, 'Redis to be back', 20_000);
+    }
+    t.diagnostic(`connected again ${Math.round(performance.now() - killedAt)} ms after Redis began to start`);
+    for (const n of upTo(30, 41)) await publish(n);
+    const last = acknowledged.at(-1);
+    await publications.find(({ data }) => data.n === last, 'the last publication');
+    const heard = new Set(publications.items.map(({ data }) => data.n));
+    const missing = acknowledged.filter((n) => !heard.has(n));
+    assert.ok(missing.length === 0 || told > 0, `missed ${missing} and was told nothing`);
+    assert.deepEqual(missing, [], 'Redis writes before it acknowledges here, so nothing is lost');
+    const seen = offsets(publications);
+    assert.deepEqual(seen, seen.toSorted((a, b) => a - b), 'in order');
+    assert.equal(new Set(seen).size, seen.length, 'nothing twice');
+  });
+
+  test('a wrong password and a stranger in its place stop the start with a remedy', async (t) => {
+    const guarded = await startRedis('--requirepass', 'right');
+    t.after(() => guarded.stop());
+    const wrong = guarded.address.replace('redis://', 'redis://:wrong@');
+    const denied = await refusal(settings({ address: wrong }));
+    assert.notEqual(denied.code, 0);
+    assert.match(denied.text, /denies access.*engine\.redis\.password/s);
+    const stranger = await refusal(settings({ address: nodes[0].host }));
+    assert.notEqual(stranger.code, 0);
+    assert.match(stranger.text, /does not speak the Redis protocol/);
+    const scheme = await refusal(settings({ address: 'http://localhost' }));
+    assert.match(scheme.text, /engine\.redis\.address/);
+  });
+
+  test('a Redis that is not there yet is waited for', async (t) => {
+    const late = await startRedis();
+    t.after(() => late.stop());
+    await late.kill();
+    const node = await start(settings(late));
+    t.after(() => node.stop());
+    const health = async () => (await fetch(`${node.http}/health`)).status;
+    assert.equal(await health(), 503);
+    const reply = await node.apiReply('publish', { channel: 'early', data: {} });
+    assert.equal(reply.error.code, 100);
+    await late.start();
+    await eventually(async () => (await health()) === 200, 'Redis to be found', 20_000);
+    const { offset } = await node.api('publish', { channel: 'early', data: {} });
+    assert.equal(offset, 1);
+  });
+});
