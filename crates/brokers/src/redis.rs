@@ -1,6 +1,6 @@
 //! The Redis engine: publications, history and presence that several nodes share.
 //! In: options, a door, a runtime → out: calls that are answered later, and whatever any node publishes, at the door.
-//! Uses: tokio and sockets of its own. Never: sessions; no call blocks, every call ends in bounded time.
+//! Uses the crate `redis` and a runtime. Never: sessions; no call blocks, every call ends in bounded time.
 //! Change here: which connection a call takes. The ports are in `ports.rs`, commands are made in `stream.rs` and `members.rs`.
 
 mod backoff;
@@ -17,10 +17,10 @@ mod options;
 mod place;
 mod ports;
 mod record;
-mod resp;
 mod roll;
 mod script;
 mod stream;
+mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -37,7 +37,7 @@ use feed::Feed;
 use keys::{Keys, Kind};
 use line::Line;
 use mouth::Mouth;
-use resp::Command;
+use wire::Command;
 
 pub use error::RedisError;
 pub use health::Health;
@@ -94,7 +94,7 @@ impl Redis {
     pub async fn check(options: &RedisOptions) -> Result<(), RedisError> {
         for address in &options.addresses {
             let dialer = Dialer::new(address, options, Arc::new(Clock::new()));
-            dialer.dial(script::loads()).await?;
+            dialer.dial(script::loads(), drop).await?;
         }
         Ok(())
     }

@@ -1,20 +1,21 @@
 //! Opening a connection to a Redis, and making sure that it is one we can work with.
-//! In: an address and timeouts → out: a socket that is logged in, or an error that names the address and the remedy.
-//! Uses: tokio's TCP. Never: waits without a limit.
+//! In: an address and timeouts → out: a connection that is logged in, or an error that names the address and the remedy.
+//! Uses the crate `redis`, RESP3. Never: waits without a limit.
 //! Change here: what is asked of a Redis before it is used. Who tries again lives in `line.rs` and `feed.rs`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use bytes::Bytes;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, IntoConnectionInfo as _};
+use redis::{Pipeline, ProtocolVersion, PushInfo, RedisConnectionInfo, Value};
 use tokio::time::timeout;
 
 use super::clock::Clock;
 use super::error::RedisError;
 use super::options::{Address, RedisOptions};
-use super::resp::{Command, Reply};
+use super::wire::{Command, number, parts, text};
 
 /// Opens connections to one Redis.
 #[derive(Clone, Debug)]
@@ -38,22 +39,33 @@ impl Dialer {
         }
     }
 
-    /// A connection on which `first` was answered well, too. Sets the clock by the time of the Redis.
+    /// A connection on which `first` was answered well, too. Sets the clock by the time of the Redis. `pushed` gets what
+    /// the Redis sends by itself, and the end of the connection; it must not block.
     ///
     /// # Errors
     /// A [`RedisError`] with the address, after the two timeouts at the latest.
     pub(crate) async fn dial(
         &self,
         first: impl Iterator<Item = Command>,
-    ) -> Result<TcpStream, RedisError> {
-        let place = (self.address.host.as_str(), self.address.port);
-        let connected = timeout(self.connect_timeout, TcpStream::connect(place)).await;
-        let connected = connected.map_err(|_| self.late("connecting", self.connect_timeout))?;
-        let mut stream = connected.map_err(|error| self.unreachable(error))?;
-        stream.set_nodelay(true).map_err(|error| self.unreachable(error))?;
-        let greeted = timeout(self.io_timeout, self.greet(&mut stream, first)).await;
-        greeted.map_err(|_| self.late("its first reply", self.io_timeout))??;
-        Ok(stream)
+        pushed: impl Fn(PushInfo) + Send + Sync + 'static,
+    ) -> Result<MultiplexedConnection, RedisError> {
+        let client = self.client().map_err(|error| self.broken(&error))?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(None) // ours below
+            .set_response_timeout(Some(self.io_timeout))
+            .set_pipeline_buffer_size(BATCHES_MAX)
+            .set_push_sender(move |push| {
+                pushed(push);
+                Ok::<(), ()>(())
+            });
+        let limit = self.connect_timeout + self.io_timeout;
+        let connected =
+            timeout(limit, client.get_multiplexed_async_connection_with_config(&config));
+        let connected = connected.await.map_err(|_| self.late("connecting", limit))?;
+        let mut connection = connected.map_err(|error| self.broken(&error))?;
+        let judged = timeout(self.io_timeout, self.judge(&mut connection, first)).await;
+        judged.map_err(|_| self.late("its first reply", self.io_timeout))??;
+        Ok(connection)
     }
 
     /// The connection was lost.
@@ -61,15 +73,31 @@ impl Dialer {
         RedisError::Unreachable { address: self.address.clone(), why: why.to_string() }
     }
 
-    pub(crate) fn not_redis(&self) -> RedisError {
-        RedisError::NotRedis { address: self.address.clone() }
+    /// What an error of the connection means.
+    pub(crate) fn broken(&self, error: &redis::RedisError) -> RedisError {
+        let address = self.address.clone();
+        match error.kind() {
+            ErrorKind::AuthenticationFailed => {
+                let reply = error.detail().unwrap_or(error.category()).to_owned();
+                RedisError::Denied { address, reply }
+            }
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => RedisError::NotRedis { address },
+            ErrorKind::RESP3NotSupported => {
+                RedisError::TooOld { address, version: "before 6.0".to_owned() }
+            }
+            _ if error.is_timeout() => self.late("a reply", self.io_timeout),
+            _ => match error.code() {
+                Some(code) => self.refused(code, error.detail()),
+                None => self.unreachable(error),
+            },
+        }
     }
 
     /// What an error reply means for the connection.
-    pub(crate) fn refused(&self, reply: &[u8]) -> RedisError {
+    pub(crate) fn refused(&self, code: &str, details: Option<&str>) -> RedisError {
         let address = self.address.clone();
-        let reply = String::from_utf8_lossy(reply).into_owned();
-        if DENIALS.iter().any(|denial| reply.starts_with(denial)) {
+        let reply = [code, details.unwrap_or_default()].join(" ");
+        if DENIALS.contains(&code) {
             RedisError::Denied { address, reply }
         } else {
             RedisError::Refused { address, reply }
@@ -80,59 +108,59 @@ impl Dialer {
         self.unreachable(format_args!("{what} took longer than {after:?}"))
     }
 
-    async fn greet(
-        &self,
-        stream: &mut TcpStream,
-        first: impl Iterator<Item = Command>,
-    ) -> Result<(), RedisError> {
-        let mut out = Vec::new();
-        let login = self.login();
-        let questions = [["INFO", "server"], ["INFO", "replication"]];
-        let questions =
-            questions.map(|[one, other]| Command::of(&[one.as_bytes(), other.as_bytes()]));
-        let first: Vec<Command> = first.collect();
-        for command in
-            login.iter().chain(&questions).chain([&Command::of(&[b"TIME"])]).chain(&first)
-        {
-            out.extend_from_slice(command.bytes());
+    fn client(&self) -> redis::RedisResult<Client> {
+        let Address { host, port, user, password, db } = &self.address;
+        let mut settings = RedisConnectionInfo::default()
+            .set_protocol(ProtocolVersion::RESP3)
+            .set_skip_set_lib_name()
+            .set_db((*db).into());
+        if !user.is_empty() {
+            settings = settings.set_username(user);
         }
-        stream.write_all(&out).await.map_err(|error| self.unreachable(error))?;
-        let mut replies = Replies { dialer: self, stream, buffer: BytesMut::new() };
-        for _ in &login {
-            replies.next().await?;
+        if !password.is_empty() {
+            settings = settings.set_password(password);
         }
-        let server = replies.next().await?;
-        let replication = replies.next().await?;
-        self.judge(server.text(), replication.text())?;
-        let time = replies.next().await?;
-        self.clock.set(Instant::now(), unix_ms(time).ok_or_else(|| self.not_redis())?);
-        for _ in &first {
-            replies.next().await?;
-        }
-        if replies.buffer.is_empty() { Ok(()) } else { Err(self.not_redis()) }
+        let place = ConnectionAddr::Tcp(host.clone(), *port);
+        Client::open(place.into_connection_info()?.set_redis_settings(settings))
     }
 
-    fn login(&self) -> Vec<Command> {
-        let Address { user, password, db, .. } = &self.address;
-        let mut login = Vec::new();
-        match (user.as_str(), password.as_str()) {
-            ("", "") => {}
-            ("", password) => login.push(Command::of(&[b"AUTH", password.as_bytes()])),
-            (user, password) => {
-                login.push(Command::of(&[b"AUTH", user.as_bytes(), password.as_bytes()]));
-            }
+    /// Whether we can work with it.
+    async fn judge(
+        &self,
+        connection: &mut MultiplexedConnection,
+        first: impl Iterator<Item = Command>,
+    ) -> Result<(), RedisError> {
+        let mut questions = Pipeline::new();
+        for [one, other] in [["INFO", "server"], ["INFO", "replication"]] {
+            questions.add_command(Command::of(&[one.as_bytes(), other.as_bytes()]).into_cmd());
         }
-        if *db > 0 {
-            login.push(Command::of(&[b"SELECT", db.to_string().as_bytes()]));
-        }
+        questions.add_command(Command::of(&[b"TIME"]).into_cmd());
         if !self.client_name.is_empty() {
-            login.push(Command::of(&[b"CLIENT", b"SETNAME", self.client_name.as_bytes()]));
+            let name = self.client_name.as_bytes();
+            questions.add_command(Command::of(&[b"CLIENT", b"SETNAME", name]).into_cmd());
         }
-        login
+        for command in first {
+            questions.add_command(command.into_cmd());
+        }
+        let answers = connection.send_packed_commands(&questions, 0, questions.len()).await;
+        let mut answers = answers.map_err(|error| self.broken(&error))?.into_iter();
+        let mut next = || match answers.next().unwrap_or_default() {
+            Value::ServerError(error) => Err(self.refused(error.code(), error.details())),
+            answer => Ok(answer),
+        };
+        let (server, replication, time) = (text(next()?), text(next()?), next()?);
+        self.judge_by(server.as_ref(), replication.as_ref())?;
+        let not_redis = || RedisError::NotRedis { address: self.address.clone() };
+        self.clock.set(Instant::now(), unix_ms(time).ok_or_else(not_redis)?);
+        (3..questions.len()).try_for_each(|_| next().map(drop))
     }
 
     /// Whether we can work with a Redis that says this of itself (`INFO`). What it does not say is not held against it.
-    fn judge(&self, server: Option<&Bytes>, replication: Option<&Bytes>) -> Result<(), RedisError> {
+    fn judge_by(
+        &self,
+        server: Option<&Bytes>,
+        replication: Option<&Bytes>,
+    ) -> Result<(), RedisError> {
         let address = || self.address.clone();
         let said = |section: Option<&Bytes>, name| field(section.map_or(b"", |text| text), name);
         if let Some(version) = said(server, "redis_version")
@@ -149,36 +177,10 @@ impl Dialer {
     }
 }
 
-/// Replies one after the other, errors among them being errors.
-struct Replies<'a> {
-    dialer: &'a Dialer,
-    stream: &'a mut TcpStream,
-    buffer: BytesMut,
-}
-
-impl Replies<'_> {
-    async fn next(&mut self) -> Result<Reply, RedisError> {
-        loop {
-            match Reply::take(&mut self.buffer) {
-                Ok(Some(Reply::Error(text))) => return Err(self.dialer.refused(&text)),
-                Ok(Some(reply)) => return Ok(reply),
-                Ok(None) => {}
-                Err(_) => return Err(self.dialer.not_redis()),
-            }
-            match self.stream.read_buf(&mut self.buffer).await {
-                Ok(0) => return Err(self.dialer.unreachable("it closed the connection")),
-                Ok(_) => {}
-                Err(error) => return Err(self.dialer.unreachable(error)),
-            }
-        }
-    }
-}
-
 /// What `TIME` answers: seconds and microseconds.
-pub(crate) fn unix_ms(reply: Reply) -> Option<u64> {
-    let parts = reply.parts()?;
-    let [seconds, micros] = &parts[..] else { return None };
-    Some(seconds.number()?.checked_mul(1000)? + micros.number()? / 1000)
+pub(crate) fn unix_ms(reply: Value) -> Option<u64> {
+    let [seconds, micros] = parts(reply)?.try_into().ok()?;
+    number(seconds)?.checked_mul(1000)?.checked_add(number(micros)? / 1000)
 }
 
 /// The value of a line `name:value`.
@@ -194,17 +196,10 @@ fn number_of(version: &str) -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// What refusals begin with that credentials or access lists cause.
-const DENIALS: &[&str] = &[
-    "WRONGPASS",
-    "NOAUTH",
-    "NOPERM",
-    "DENIED",
-    "ERR invalid password",
-    "ERR AUTH",
-    "ERR Client sent AUTH",
-    "ERR invalid username-password",
-];
+/// Batches of commands that a connection takes without waiting.
+pub(crate) const BATCHES_MAX: usize = 64;
+/// Codes of refusals that credentials or access lists cause.
+const DENIALS: &[&str] = &["WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "-DENIED"];
 /// Exclusive ranges of streams.
 const VERSION_MIN: (u32, u32) = (6, 2);
 

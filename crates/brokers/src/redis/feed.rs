@@ -1,31 +1,34 @@
 //! A connection for PUB/SUB: everything that is published to its channels, in the order of the Redis, to the door.
 //! In: names that are wanted or not any more, from any thread; messages → out: publications, joins, leaves, words of nodes.
-//! Uses: one task with one socket. Never: a queue of messages: what the door does not take in time stays in the socket.
+//! Uses: one task, a RESP3 connection whose pushes wait in a bounded queue. Never: lets that queue grow; it gives up instead.
 //! Change here: how names are heard. When one is asked for lives in `roll.rs`, where messages go in `mouth.rs`.
 
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
-use bytes::{Buf as _, BytesMut};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use redis::aio::MultiplexedConnection;
+use redis::{PushInfo, PushKind, RedisResult, Value};
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
-use tokio::time::{sleep, sleep_until};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::backoff::Backoff;
 use super::dial::Dialer;
 use super::error::{Failure, RedisError};
 use super::health::Health;
 use super::mouth::Mouth;
-use super::resp::{Command, Reply};
-use super::roll::{Heard, Roll, Turn};
+use super::roll::{Heard, Roll};
+use super::wire::{Command, text};
 
 /// The wanting end. The connection ends with it.
 pub(crate) struct Feed {
     shared: Arc<Shared>,
-    patience: std::time::Duration,
+    patience: Duration,
 }
 
 struct Shared {
@@ -106,23 +109,18 @@ enum End {
     Lost(RedisError),
 }
 
-/// One connection's buffers and signs of life.
-struct Flow {
-    reads: BytesMut,
-    writes: BytesMut,
-    heard_at: Instant,
-    /// A question is out whose answer proves that the connection lives.
-    is_probed: bool,
-}
+/// What a question to the Redis came to. Confirmations of names are pushes.
+type Asked = Pin<Box<dyn Future<Output = RedisResult<()>> + Send>>;
 
 impl Ear {
     async fn run(mut self) {
         while !self.is_closed() {
-            let must_wait = match self.dialer.dial(std::iter::empty()).await {
-                Ok(stream) => {
+            let (sender, mut pushes) = Pushes::pair();
+            let must_wait = match self.dialer.dial(std::iter::empty(), sender).await {
+                Ok(connection) => {
                     let began = Instant::now();
                     self.health.came_up();
-                    let end = self.hear(stream).await;
+                    let end = self.hear(connection, &mut pushes).await;
                     self.health.went_down();
                     self.shared.roll.lock().lost();
                     if let End::Lost(error) = end {
@@ -160,110 +158,96 @@ impl Ear {
         }
     }
 
-    async fn hear(&self, mut stream: TcpStream) -> End {
-        let (mut reader, mut writer) = stream.split();
-        let mut flow = Flow {
-            reads: BytesMut::with_capacity(READ_BYTES),
-            writes: BytesMut::new(),
-            heard_at: Instant::now(),
-            is_probed: false,
-        };
+    async fn hear(&self, connection: MultiplexedConnection, pushes: &mut Pushes) -> End {
+        let mut asked = FuturesUnordered::<Asked>::new();
+        let mut probe = interval(self.dialer.io_timeout);
+        probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut turn = Vec::new();
         loop {
             if self.is_closed() {
                 return End::Closed;
             }
-            let next_look = self.look(&mut flow);
-            let Some(next_look) = next_look else {
-                return End::Lost(
-                    self.dialer.unreachable("it does not answer on a PUB/SUB connection"),
-                );
-            };
-            flow.reads.reserve(READ_BYTES);
+            let next_look = self.look(&connection, &mut asked);
             tokio::select! {
-                read = reader.read_buf(&mut flow.reads) => {
-                    let taken = match read {
-                        Ok(0) => Err(self.dialer.unreachable("it closed a PUB/SUB connection")),
-                        Ok(_) => self.take(&mut flow),
-                        Err(error) => Err(self.dialer.unreachable(error)),
-                    };
-                    if let Err(error) = taken {
-                        return End::Lost(error);
+                _ = pushes.queue.recv_many(&mut turn, PUSHES_IN_A_TURN) => {
+                    for push in turn.drain(..) {
+                        pushes.taken(&push);
+                        if push.kind == PushKind::Disconnection {
+                            return End::Lost(self.lost("it closed a PUB/SUB connection"));
+                        }
+                        self.shared.take(push);
                     }
                 }
-                written = writer.write(&flow.writes), if !flow.writes.is_empty() => match written {
-                    Ok(count) => flow.writes.advance(count),
-                    Err(error) => return End::Lost(self.dialer.unreachable(error)),
-                },
+                Some(outcome) = asked.next() => {
+                    if let Err(error) = outcome {
+                        return End::Lost(self.dialer.broken(&error));
+                    }
+                }
+                () = pushes.overflow.notified() => {
+                    return End::Lost(self.lost("it sends more than this node can take"));
+                }
+                _ = probe.tick() => asked.push(ping(connection.clone())),
                 () = self.shared.woken.notified() => {}
                 () = sleep_until(next_look.into()) => {}
             }
         }
     }
 
-    /// Asks for what is to be asked for; when to look again at the latest, or `None` when the connection is dead.
-    fn look(&self, flow: &mut Flow) -> Option<Instant> {
+    fn lost(&self, why: &str) -> RedisError {
+        self.dialer.unreachable(why)
+    }
+
+    /// Asks for what is to be asked for; when to look again at the latest.
+    fn look(
+        &self,
+        connection: &MultiplexedConnection,
+        asked: &mut FuturesUnordered<Asked>,
+    ) -> Instant {
         let now = Instant::now();
         self.shared.tire();
         let mut roll = self.shared.roll.lock();
-        if flow.writes.is_empty() {
+        while asked.len() < QUESTIONS_MAX && roll.due(now).is_some_and(|due| due <= now) {
             let turn = roll.turn(now, TURN_MAX);
-            self.ask(&turn, &mut flow.writes);
+            if !turn.subscribe.is_empty() {
+                let (mut connection, names) = (connection.clone(), turn.subscribe);
+                asked.push(Box::pin(async move { connection.subscribe(arguments(&names)).await }));
+            }
+            if !turn.unsubscribe.is_empty() {
+                let (mut connection, names) = (connection.clone(), turn.unsubscribe);
+                asked
+                    .push(Box::pin(async move { connection.unsubscribe(arguments(&names)).await }));
+            }
         }
-        let due = if flow.writes.is_empty() { roll.due(now) } else { None };
-        drop(roll);
-        let probe_at = flow.heard_at + self.dialer.io_timeout;
-        if now >= probe_at + self.dialer.io_timeout {
-            return None;
-        }
-        if now >= probe_at && !flow.is_probed {
-            flow.is_probed = true;
-            flow.writes.extend_from_slice(Command::of(&[b"PING"]).bytes());
-        }
-        let probe_at = if flow.is_probed { probe_at + self.dialer.io_timeout } else { probe_at };
+        let due = if asked.len() < QUESTIONS_MAX { roll.due(now) } else { None };
         let tired_at = now + self.dialer.io_timeout / 4;
-        Some(due.unwrap_or(probe_at).min(probe_at).min(tired_at))
-    }
-
-    fn ask(&self, turn: &Turn, out: &mut BytesMut) {
-        for (command, names) in [("SUBSCRIBE", &turn.subscribe), ("UNSUBSCRIBE", &turn.unsubscribe)]
-        {
-            if names.is_empty() {
-                continue;
-            }
-            let bytes = names.iter().map(|name| name.len()).sum();
-            let mut asked = Command::new(1 + names.len(), bytes);
-            asked.text(command);
-            for name in names {
-                asked.text(name.as_bytes());
-            }
-            out.extend_from_slice(asked.bytes());
-        }
-    }
-
-    /// Takes all messages that came.
-    fn take(&self, flow: &mut Flow) -> Result<(), RedisError> {
-        let now = Instant::now();
-        (flow.heard_at, flow.is_probed) = (now, false);
-        while let Some(reply) = Reply::take(&mut flow.reads).map_err(|_| self.dialer.not_redis())? {
-            match reply {
-                Reply::Array(parts) => self.shared.take(parts, now),
-                Reply::Error(text) => return Err(self.dialer.refused(&text)),
-                _ => {} // an answer to PING while nothing is subscribed
-            }
-        }
-        Ok(())
+        due.map_or(tired_at, |due| due.min(tired_at))
     }
 }
 
+/// Proves that the connection lives: the answer comes in time, or an error does.
+fn ping(mut connection: MultiplexedConnection) -> Asked {
+    Box::pin(async move {
+        let ping = Command::of(&[b"PING"]).into_cmd();
+        connection.send_packed_command(&ping).await.map(drop)
+    })
+}
+
+fn arguments(names: &[Arc<str>]) -> Vec<&str> {
+    names.iter().map(|name| &**name).collect()
+}
+
 impl Shared {
-    /// Takes `message`, `subscribe` or `unsubscribe`, each with a name; other things say nothing.
-    fn take(&self, parts: Vec<Reply>, now: Instant) {
-        let Ok([Reply::Bulk(kind), Reply::Bulk(name), last]) = <[Reply; 3]>::try_from(parts) else {
-            return;
-        };
-        match (&kind[..], last) {
-            (b"message", Reply::Bulk(message)) => self.mouth.say(&name, message, now),
-            (b"subscribe" | b"unsubscribe", _) => {
+    /// Takes a message, or that a name is heard or not any more; other pushes say nothing.
+    fn take(&self, PushInfo { kind, data }: PushInfo) {
+        let Ok([name, last]) = <[Value; 2]>::try_from(data) else { return };
+        let Some(name) = text(name) else { return };
+        match kind {
+            PushKind::Message => {
+                if let Some(message) = text(last) {
+                    self.mouth.say(&name, message, Instant::now());
+                }
+            }
+            PushKind::Subscribe | PushKind::Unsubscribe => {
                 let Ok(name) = str::from_utf8(&name) else { return };
                 let waiters = self.roll.lock().confirmed(name);
                 waiters.into_iter().for_each(|(_, waiter)| waiter(Ok(())));
@@ -279,7 +263,49 @@ impl Shared {
     }
 }
 
-/// Channels asked for in one command.
+/// What the Redis sent and nobody took yet.
+struct Pushes {
+    queue: mpsc::Receiver<PushInfo>,
+    bytes: Arc<AtomicUsize>,
+    /// It became too much: something was dropped, so the connection has to be made again.
+    overflow: Arc<Notify>,
+}
+
+impl Pushes {
+    /// The sending end is called by the task that reads the socket, which must not wait.
+    fn pair() -> (impl Fn(PushInfo) + Send + Sync + 'static, Self) {
+        let (sender, queue) = mpsc::channel(PUSHES_MAX);
+        let (bytes, overflow) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let pushes = Self { queue, bytes: Arc::clone(&bytes), overflow: Arc::clone(&overflow) };
+        let send = move |push: PushInfo| {
+            let length = length(&push);
+            if bytes.fetch_add(length, Relaxed) > PUSH_BYTES_MAX || sender.try_send(push).is_err() {
+                overflow.notify_one();
+            }
+        };
+        (send, pushes)
+    }
+
+    fn taken(&self, push: &PushInfo) {
+        self.bytes.fetch_sub(length(push), Relaxed);
+    }
+}
+
+fn length(push: &PushInfo) -> usize {
+    let texts = push.data.iter().map(|value| match value {
+        Value::BulkString(text) => text.len(),
+        _ => 0,
+    });
+    texts.sum()
+}
+
+/// Names asked for in one command.
 const TURN_MAX: usize = 1024;
-/// Room for each read.
-const READ_BYTES: usize = 64 * 1024;
+/// Commands that were asked and not answered.
+const QUESTIONS_MAX: usize = 16;
+/// Pushes that wait to be taken.
+const PUSHES_MAX: usize = 64 * 1024;
+/// And their bytes.
+const PUSH_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Pushes taken at once.
+const PUSHES_IN_A_TURN: usize = 256;

@@ -81,9 +81,10 @@ impl Health {
     }
 
     /// Redis answered with an error.
-    pub(crate) fn was_refused(&self, reply: &[u8]) {
+    pub(crate) fn was_refused(&self, reply: &redis::ServerError) {
         if self.refused.fetch_add(1, Relaxed) == 0 {
-            tracing::warn!("Redis refused a command: {}", String::from_utf8_lossy(reply));
+            let details = reply.details().unwrap_or_default();
+            tracing::warn!("Redis refused a command: {} {details}", reply.code());
         }
     }
 }

@@ -1,26 +1,28 @@
 //! A connection for commands: those of one turn leave together, and replies come in their order.
 //! In: commands with who wants the reply, from any thread → out: replies or failures, each once and in bounded time.
-//! Uses: one task with one socket, a bounded queue. Never: knows what a command does.
+//! Uses one task, a bounded queue, a `MultiplexedConnection`. Never: knows what a command does.
 //! Change here: how commands are sent, and what becomes of them when the connection is lost.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use bytes::{Buf as _, BytesMut};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesOrdered;
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, Pipeline, PushKind, RedisResult, Value};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, timeout_at};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout_at;
 
 use super::backoff::Backoff;
-use super::dial::Dialer;
+use super::dial::{BATCHES_MAX, Dialer};
 use super::error::{Failure, RedisError};
 use super::health::Health;
-use super::resp::{Command, Reply};
 use super::script;
+use super::wire::Command;
 
 /// The sending end. The connection ends with the last of them.
 #[derive(Clone)]
@@ -38,12 +40,18 @@ struct Shared {
 }
 
 /// Takes a reply, on the connection's task: to be short.
-type Done = Box<dyn FnOnce(Result<Reply, Failure>) + Send>;
+type Done = Box<dyn FnOnce(Result<Value, Failure>) + Send>;
 
+/// A command to be sent.
 struct Call {
-    command: Command,
+    command: Cmd,
+    bytes: usize,
+    caller: Caller,
+}
+
+/// Who wants a reply. One that is dropped gets none, which is a failure to whoever waits.
+struct Caller {
     done: Option<Done>,
-    sent_at: Instant,
     is_repeated: bool,
 }
 
@@ -69,12 +77,12 @@ impl Line {
     pub(crate) fn send(
         &self,
         command: Command,
-        done: impl FnOnce(Result<Reply, Failure>) + Send + 'static,
+        done: impl FnOnce(Result<Value, Failure>) + Send + 'static,
     ) {
-        let length = command.bytes().len();
-        let queued = self.shared.queued_bytes.fetch_add(length, Relaxed);
-        let done: Option<Done> = Some(Box::new(done));
-        let call = Call { command, done, sent_at: Instant::now(), is_repeated: false };
+        let bytes = command.length();
+        let queued = self.shared.queued_bytes.fetch_add(bytes, Relaxed);
+        let caller = Caller { done: Some(Box::new(done)), is_repeated: false };
+        let call = Call { command: command.into_cmd(), bytes, caller };
         if self.shared.is_down.load(Relaxed) || queued > QUEUE_BYTES_MAX {
             self.shared.fail(call);
         } else if let Err(returned) = self.queue.try_send(call) {
@@ -86,18 +94,26 @@ impl Line {
 impl Shared {
     /// Takes a call out of the queue.
     fn taken(&self, call: &Call) {
-        self.queued_bytes.fetch_sub(call.command.bytes().len(), Relaxed);
+        self.queued_bytes.fetch_sub(call.bytes, Relaxed);
     }
 
     /// Fails a call that was not sent.
     fn fail(&self, call: Call) {
         self.taken(&call);
-        call.finish(Err(Failure::Unavailable));
+        call.caller.finish(Err(Failure::Unavailable));
     }
 }
 
 impl Call {
-    fn finish(self, result: Result<Reply, Failure>) {
+    /// A command whose reply nobody wants.
+    fn of(command: Command) -> Self {
+        let caller = Caller { done: None, is_repeated: true };
+        Self { command: command.into_cmd(), bytes: 0, caller }
+    }
+}
+
+impl Caller {
+    fn finish(self, result: Result<Value, Failure>) {
         if let Some(done) = self.done {
             done(result);
         }
@@ -122,8 +138,15 @@ enum End {
 impl Keeper {
     async fn run(mut self) {
         loop {
-            let must_wait = match self.dialer.dial(script::loads()).await {
-                Ok(stream) => match self.serve_counted(stream).await {
+            let gone = Arc::new(Notify::new());
+            let told = Arc::clone(&gone);
+            let pushed = move |push: redis::PushInfo| {
+                if push.kind == PushKind::Disconnection {
+                    told.notify_one();
+                }
+            };
+            let must_wait = match self.dialer.dial(script::loads(), pushed).await {
+                Ok(connection) => match self.serve_counted(connection, &gone).await {
                     Some(must_wait) => must_wait,
                     None => return,
                 },
@@ -140,15 +163,16 @@ impl Keeper {
     }
 
     /// Serves until the connection ends; whether to wait then, or `None` when nobody needs it any more.
-    async fn serve_counted(&mut self, stream: TcpStream) -> Option<bool> {
+    async fn serve_counted(
+        &mut self,
+        connection: MultiplexedConnection,
+        gone: &Notify,
+    ) -> Option<bool> {
         let began = Instant::now();
         self.shared.is_down.store(false, Relaxed);
         self.shared.health.came_up();
-        let mut flow = Flow::default();
-        let end = self.serve(stream, &mut flow).await;
-        for call in flow.flight.into_iter().chain(flow.again) {
-            call.finish(Err(Failure::Unavailable));
-        }
+        let mut flow = Flow { connection, flight: FuturesOrdered::new(), again: VecDeque::new() };
+        let end = self.serve(&mut flow, gone).await;
         self.shared.health.went_down();
         match end {
             End::Closed => None,
@@ -159,62 +183,47 @@ impl Keeper {
         }
     }
 
-    async fn serve(&mut self, mut stream: TcpStream, flow: &mut Flow) -> End {
-        let (mut reader, mut writer) = stream.split();
-        let mut watch = interval(self.dialer.io_timeout / 4);
-        watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    async fn serve(&mut self, flow: &mut Flow, gone: &Notify) -> End {
         let mut calls = Vec::new();
         loop {
             tokio::select! {
-                count = self.calls.recv_many(&mut calls, TURN_MAX), if flow.has_room() => {
+                count = self.calls.recv_many(&mut calls, BATCH_MAX), if flow.has_room() => {
                     if count == 0 {
                         return End::Closed;
                     }
-                    for call in calls.drain(..) {
-                        self.shared.taken(&call);
-                        flow.begin(call);
-                    }
+                    calls.iter().for_each(|call| self.shared.taken(call));
+                    flow.begin(std::mem::take(&mut calls));
                 }
-                read = reader.read_buf(&mut flow.reads) => {
-                    let heard = match read {
-                        Ok(0) => Err(self.dialer.unreachable("it closed the connection")),
-                        Ok(_) => self.hear(flow),
-                        Err(error) => Err(self.dialer.unreachable(error)),
-                    };
-                    if let Err(error) = heard {
+                Some(batch) = flow.flight.next() => {
+                    if let Err(error) = self.hear(flow, batch) {
                         return End::Lost(error);
                     }
                 }
-                written = writer.write(&flow.writes), if !flow.writes.is_empty() => match written {
-                    Ok(count) => flow.writes.advance(count),
-                    Err(error) => return End::Lost(self.dialer.unreachable(error)),
-                },
-                _ = watch.tick() => {
-                    if flow.is_overdue(self.dialer.io_timeout) {
-                        return End::Lost(self.dialer.unreachable("a reply did not come in time"));
-                    }
+                () = gone.notified() => {
+                    return End::Lost(self.dialer.unreachable("it closed the connection"));
                 }
             }
         }
     }
 
-    /// Takes the replies that came.
-    fn hear(&self, flow: &mut Flow) -> Result<(), RedisError> {
-        while let Some(reply) = Reply::take(&mut flow.reads).map_err(|_| self.dialer.not_redis())? {
-            let mut call = flow.flight.pop_front().ok_or_else(|| self.dialer.not_redis())?;
+    /// Takes the replies to a batch.
+    fn hear(&self, flow: &mut Flow, batch: Batch) -> Result<(), RedisError> {
+        let replies = batch.replies.map_err(|error| self.dialer.broken(&error))?;
+        let sent = batch.commands.cmd_iter().zip(batch.callers);
+        for ((command, mut caller), reply) in sent.zip(replies) {
             match reply {
-                Reply::Error(text) if text.starts_with(b"NOSCRIPT") && !call.is_repeated => {
-                    call.is_repeated = true;
-                    flow.again.push_back(call);
+                Value::ServerError(error) if error.code() == "NOSCRIPT" && !caller.is_repeated => {
+                    caller.is_repeated = true;
+                    flow.again.push_back(Call { command: command.clone(), bytes: 0, caller });
                 }
-                Reply::Error(text) => {
-                    self.shared.health.was_refused(&text);
-                    call.finish(Err(Failure::Refused));
-                    if ENDS.iter().any(|end| text.starts_with(end)) {
-                        return Err(self.dialer.refused(&text));
+                Value::ServerError(error) => {
+                    self.shared.health.was_refused(&error);
+                    caller.finish(Err(Failure::Refused));
+                    if ENDS.contains(&error.code()) {
+                        return Err(self.dialer.refused(error.code(), error.details()));
                     }
                 }
-                reply => call.finish(Ok(reply)),
+                reply => caller.finish(Ok(reply)),
             }
         }
         flow.repeat();
@@ -235,26 +244,40 @@ impl Keeper {
 }
 
 /// What is on its way.
-#[derive(Default)]
 struct Flow {
-    reads: BytesMut,
-    writes: BytesMut,
-    /// Sent, in this order.
-    flight: VecDeque<Call>,
+    connection: MultiplexedConnection,
+    /// Sent, in this order: a batch is given to the connection when it is first looked at, and the queue of the connection
+    /// is long enough for all of them.
+    flight: FuturesOrdered<Pin<Box<dyn Future<Output = Batch> + Send>>>,
     /// To be sent again, because a script was not known.
     again: VecDeque<Call>,
 }
 
+/// Commands that left together.
+struct Batch {
+    commands: Pipeline,
+    callers: Vec<Caller>,
+    replies: RedisResult<Vec<Value>>,
+}
+
 impl Flow {
-    fn begin(&mut self, mut call: Call) {
-        self.writes.extend_from_slice(call.command.bytes());
-        call.sent_at = Instant::now();
-        self.flight.push_back(call);
+    fn begin(&mut self, calls: Vec<Call>) {
+        let mut connection = self.connection.clone();
+        let mut commands = Pipeline::with_capacity(calls.len());
+        let mut callers = Vec::with_capacity(calls.len());
+        for Call { command, caller, .. } in calls {
+            commands.add_command(command);
+            callers.push(caller);
+        }
+        self.flight.push_back(Box::pin(async move {
+            let replies = connection.send_packed_commands(&commands, 0, callers.len()).await;
+            Batch { commands, callers, replies }
+        }));
     }
 
     /// Whether more commands may be sent: not while some wait to be repeated, which must not be overtaken.
     fn has_room(&self) -> bool {
-        self.flight.len() < FLIGHT_MAX && self.writes.len() < WRITES_MAX && self.again.is_empty()
+        self.flight.len() < BATCHES_MAX && self.again.is_empty()
     }
 
     /// Once all that was sent is answered: loads the scripts and repeats what needed them, in its order.
@@ -262,29 +285,16 @@ impl Flow {
         if self.again.is_empty() || !self.flight.is_empty() {
             return;
         }
-        for command in script::loads() {
-            self.begin(Call { command, done: None, sent_at: Instant::now(), is_repeated: true });
-        }
-        for call in std::mem::take(&mut self.again) {
-            self.begin(call);
-        }
-    }
-
-    /// Whether a reply is owed for longer than `limit`.
-    fn is_overdue(&self, limit: std::time::Duration) -> bool {
-        self.flight.front().is_some_and(|call| call.sent_at.elapsed() > limit)
+        let again = std::mem::take(&mut self.again);
+        self.begin(script::loads().map(Call::of).chain(again).collect());
     }
 }
 
 /// Errors after which this connection is of no use: the Redis became a replica, or will do nothing for now.
-const ENDS: &[&[u8]] = &[b"READONLY", b"LOADING", b"MASTERDOWN", b"NOAUTH"];
+const ENDS: &[&str] = &["READONLY", "LOADING", "MASTERDOWN", "NOAUTH"];
 /// Commands that wait to be sent.
 const QUEUE_MAX: usize = 64 * 1024;
 /// And their bytes.
 const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Commands that are sent and not answered.
-const FLIGHT_MAX: usize = 8 * 1024;
-/// Bytes that the socket did not take yet, beyond which no more commands are begun.
-const WRITES_MAX: usize = 1024 * 1024;
-/// Commands taken from the queue at once.
-const TURN_MAX: usize = 1024;
+/// Commands that leave together.
+const BATCH_MAX: usize = 1024;

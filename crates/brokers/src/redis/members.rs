@@ -3,18 +3,20 @@
 //! Uses: a line, keys, scripts, records. Never: the time, which comes in milliseconds of the Redis.
 //! Change here: what is sent for presence. The scripts are `script/presence*.lua`.
 
-use fanwire_node::PresenceStats;
-use fanwire_node::protocol::ClientInfo;
 use std::sync::Arc;
 use std::time::Duration;
+
+use fanwire_node::PresenceStats;
+use fanwire_node::protocol::ClientInfo;
+use redis::Value;
 
 use super::error::Failure;
 use super::health::Health;
 use super::keys::{Keys, Kind};
 use super::line::Line;
-use super::record::{member_length, put_member, read_member};
-use super::resp::{Command, Reply};
+use super::record::{self, read_member};
 use super::script::Script;
+use super::wire::{Command, number, parts, text};
 
 /// The command that adds or renews a member.
 pub(crate) fn add(
@@ -24,14 +26,14 @@ pub(crate) fn add(
     ttl: Duration,
     now_ms: u64,
 ) -> Command {
-    let length = member_length(member);
+    let length = record::length(member);
     let ttl_ms = (ttl.as_millis() as u64).min(TTL_MS_MAX);
     let mut command = call(Script::PresenceAdd, keys, channel, 5, length + member.client.len());
     command
         .number(now_ms)
         .number(now_ms + ttl_ms)
         .text(&member.client)
-        .written(length, |out| put_member(member, out))
+        .message(length, member)
         .number(ttl_ms.max(1));
     command
 }
@@ -56,14 +58,14 @@ pub(crate) fn list(keys: &Keys, channel: &str, now_ms: u64) -> Command {
 /// # Errors
 /// [`Failure::Refused`] for a reply that no such command has.
 pub(crate) fn listed(
-    reply: Reply,
+    reply: Value,
     (keys, channel): (&Keys, &str),
     health: &Health,
 ) -> Result<Vec<Arc<ClientInfo>>, Failure> {
-    let parts = reply.parts().ok_or(Failure::Refused)?;
+    let parts = parts(reply).ok_or(Failure::Refused)?;
     let mut members = Vec::with_capacity(parts.len());
-    for member in parts.iter().filter_map(Reply::text) {
-        match read_member(member.clone()) {
+    for member in parts.into_iter().filter_map(text) {
+        match read_member(member) {
             Ok(member) => members.push(Arc::new(member)),
             Err(_) => health.is_foreign(keys.of(Kind::Members, channel).as_bytes()),
         }
@@ -91,9 +93,9 @@ pub(crate) fn count(
 type Done = dyn FnOnce(Result<PresenceStats, Failure>) + Send;
 
 /// Counts, and whether there may be more to take out first.
-fn counted(reply: Reply) -> Result<(PresenceStats, bool), Failure> {
-    let parts = reply.parts().ok_or(Failure::Refused)?;
-    let numbers: Vec<u64> = parts.iter().filter_map(Reply::number).collect();
+fn counted(reply: Value) -> Result<(PresenceStats, bool), Failure> {
+    let parts = parts(reply).ok_or(Failure::Refused)?;
+    let numbers: Vec<u64> = parts.into_iter().filter_map(number).collect();
     let &[clients, users, more] = &numbers[..] else { return Err(Failure::Refused) };
     Ok((PresenceStats { clients: clients as usize, users: users as usize }, more > 0))
 }

@@ -13,7 +13,7 @@ use fanwire_node::protocol::{ClientInfo, Publication};
 use fanwire_node::{Answer, Bus, Change, Position, PresenceStats, PublishOptions, Stretch};
 
 use super::error::Failure;
-use super::resp::Command;
+use super::wire::Command;
 use super::{Redis, members, stream};
 
 impl Broker for Redis {

@@ -3,10 +3,9 @@
 //! Uses: prost and the messages of the client protocol. Never: keys, commands, sockets.
 //! Change here: the shape of a record, and with it `VERSION`. `script/*.lua` append to records and read the user of one.
 
-use bytes::{Buf as _, Bytes};
+use bytes::{Buf as _, BufMut, Bytes};
 use fanwire_node::protocol::{ClientInfo, Publication};
 use fanwire_node::{Change, ClientId, Epoch, Position};
-use prost::Message as _;
 
 /// What travels through a channel's PUB/SUB, and, when it is a publication, is stored in its stream.
 ///
@@ -69,16 +68,6 @@ impl Record {
         }
     }
 
-    /// Bytes of what [`put`](Self::put) writes.
-    pub(crate) fn length(&self) -> usize {
-        1 + self.encoded_len()
-    }
-
-    /// Appends the record.
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        put(self, out);
-    }
-
     /// Reads what came through PUB/SUB. Payloads are slices of `bytes`.
     ///
     /// # Errors
@@ -118,17 +107,19 @@ impl Record {
     }
 }
 
-/// The record of a member. Its first field is the user, which the scripts of presence read.
-pub(crate) fn put_member(member: &ClientInfo, out: &mut Vec<u8>) {
-    put(member, out);
+/// Writes a [`Record`], or a `ClientInfo`, which is the record of a member: its first field is the user, which the scripts of
+/// presence read.
+pub(crate) fn put(message: &impl prost::Message, out: &mut impl BufMut) {
+    out.put_u8(VERSION);
+    message.encode(out).expect("commands grow");
 }
 
-/// Bytes of what [`put_member`] writes.
-pub(crate) fn member_length(member: &ClientInfo) -> usize {
-    1 + member.encoded_len()
+/// Bytes of what [`put`] writes.
+pub(crate) fn length(message: &impl prost::Message) -> usize {
+    1 + message.encoded_len()
 }
 
-/// Reads what [`put_member`] wrote.
+/// Reads the record of a member.
 ///
 /// # Errors
 /// [`Foreign`] for bytes that are no member of this version.
@@ -157,11 +148,6 @@ fn read_client(bytes: &[u8]) -> Result<Option<ClientId>, Foreign> {
     }
     let bytes = bytes.try_into().map_err(|_| Foreign::Malformed)?;
     Ok(Some(ClientId::from_bytes(bytes)))
-}
-
-fn put(message: &impl prost::Message, out: &mut Vec<u8>) {
-    out.push(VERSION);
-    message.encode(out).expect("a Vec grows");
 }
 
 fn read<M: prost::Message + Default>(mut bytes: Bytes) -> Result<M, Foreign> {

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use sha1::{Digest as _, Sha1};
 
-use super::resp::Command;
+use super::wire::Command;
 
 /// One script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

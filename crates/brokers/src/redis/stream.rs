@@ -3,17 +3,18 @@
 //! Uses: a line, keys, scripts, records. Never: PUB/SUB connections.
 //! Change here: what is sent for a publication or a query. The scripts are `script/publish.lua` and `history.lua`.
 
-use bytes::Bytes;
 use fanwire_node::broker::{Query, Retention};
 use fanwire_node::protocol::{ClientInfo, Publication};
 use fanwire_node::{Change, Epoch, Position, PublishOptions, Stretch};
 
+use redis::Value;
+
 use super::error::Failure;
 use super::health::Health;
 use super::keys::{Keys, Kind};
-use super::record::{Record, read_position};
-use super::resp::{Command, Reply};
+use super::record::{self, Record, read_position};
 use super::script::Script;
+use super::wire::{Command, parts, text};
 
 /// The command that publishes.
 pub(crate) fn publish(
@@ -37,10 +38,11 @@ pub(crate) fn publish(
         names.push(keys.of_result(channel, &options.idempotency_key));
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let bytes = record.length() + options.version_epoch.len() + ARGUMENT_BYTES;
+    let length = record::length(&record);
+    let bytes = length + options.version_epoch.len() + ARGUMENT_BYTES;
     let mut command = Script::Publish.call(&names, 8, bytes);
     command
-        .written(record.length(), |out| record.put(out))
+        .message(length, &record)
         .text(Epoch::random().as_str())
         .number(if is_kept { retention.size as u64 } else { 0 })
         .number(millis(retention.ttl))
@@ -55,11 +57,10 @@ pub(crate) fn publish(
 ///
 /// # Errors
 /// [`Failure::Refused`] for a reply that no such command has.
-pub(crate) fn published(reply: Reply) -> Result<Position, Failure> {
+pub(crate) fn published(reply: Value) -> Result<Position, Failure> {
     match reply {
-        Reply::Integer(_) => Ok(Position::default()), // PUBLISH: how many heard it here
-        Reply::Bulk(text) => read_position(&text).map_err(|_| Failure::Refused),
-        _ => Err(Failure::Refused),
+        Value::Int(_) => Ok(Position::default()), // PUBLISH: how many heard it here
+        reply => position(reply).ok_or(Failure::Refused),
     }
 }
 
@@ -96,15 +97,14 @@ pub(crate) fn history(keys: &Keys, channel: &str, query: Query, retention: Reten
 /// # Errors
 /// [`Failure::Refused`] for a reply that no such command has.
 pub(crate) fn stretch(
-    reply: Reply,
+    reply: Value,
     (keys, channel): (&Keys, &str),
     is_reverse: bool,
     health: &Health,
 ) -> Result<Stretch, Failure> {
-    let parts = reply.parts().and_then(|parts| <[Reply; 2]>::try_from(parts).ok());
-    let [top, entries] = parts.ok_or(Failure::Refused)?;
-    let top = top.text().and_then(|text| read_position(text).ok()).ok_or(Failure::Refused)?;
-    let entries = entries.parts().ok_or(Failure::Refused)?;
+    let [top, entries] = pair(reply).ok_or(Failure::Refused)?;
+    let top = position(top).ok_or(Failure::Refused)?;
+    let entries = parts(entries).ok_or(Failure::Refused)?;
     let mut publications = Vec::with_capacity(entries.len());
     for entry in entries {
         match stored(entry) {
@@ -127,18 +127,27 @@ pub(crate) fn remove(keys: &Keys, channel: &str) -> Command {
 }
 
 /// An entry of a stream: its id, and one field with its value.
-fn stored(entry: Reply) -> Option<Publication> {
-    let [id, fields] = <[Reply; 2]>::try_from(entry.parts()?).ok()?;
-    let (offset, _) = str::from_utf8(id.text()?).ok()?.split_once('-')?;
-    let [_, record] = <[Reply; 2]>::try_from(fields.parts()?).ok()?;
-    let record: &Bytes = record.text()?;
-    Record::read_stored(record.clone(), offset.parse().ok()?).ok()
+fn stored(entry: Value) -> Option<Publication> {
+    let [id, fields] = pair(entry)?;
+    let id = text(id)?;
+    let (offset, _) = str::from_utf8(&id).ok()?.split_once('-')?;
+    let [_, record] = pair(fields)?;
+    Record::read_stored(text(record)?, offset.parse().ok()?).ok()
+}
+
+fn position(value: Value) -> Option<Position> {
+    read_position(&text(value)?).ok()
+}
+
+fn pair(value: Value) -> Option<[Value; 2]> {
+    parts(value)?.try_into().ok()
 }
 
 fn send(keys: &Keys, channel: &str, record: &Record) -> Command {
     let feed = keys.of(Kind::Feed, channel);
-    let mut command = Command::new(3, feed.len() + record.length() + ARGUMENT_BYTES);
-    command.text("PUBLISH").text(feed).written(record.length(), |out| record.put(out));
+    let length = record::length(record);
+    let mut command = Command::new(3, feed.len() + length + ARGUMENT_BYTES);
+    command.text("PUBLISH").text(feed).message(length, record);
     command
 }
 

@@ -12,7 +12,7 @@ fn dialer() -> Dialer {
 fn judged(server: &'static str, replication: &'static str) -> Result<(), String> {
     let [server, replication] =
         [server, replication].map(|text| Bytes::from_static(text.as_bytes()));
-    dialer().judge(Some(&server), Some(&replication)).map_err(|error| error.to_string())
+    dialer().judge_by(Some(&server), Some(&replication)).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -21,10 +21,10 @@ fn a_standalone_master_of_our_time_will_do() {
         let server = format!("# Server\r\nredis_version:{version}\r\nredis_mode:standalone\r\n");
         let server = Bytes::from(server);
         let replication = Bytes::from_static(b"# Replication\r\nrole:master\r\n");
-        assert_eq!(dialer().judge(Some(&server), Some(&replication)), Ok(()), "{version}");
+        assert_eq!(dialer().judge_by(Some(&server), Some(&replication)), Ok(()), "{version}");
     }
     assert_eq!(judged("", ""), Ok(()), "a store that says nothing");
-    assert_eq!(dialer().judge(None, None), Ok(()));
+    assert_eq!(dialer().judge_by(None, None), Ok(()));
 }
 
 #[test]
@@ -44,20 +44,20 @@ fn others_are_refused_with_the_reason() {
 
 #[test]
 fn refusals_of_credentials_are_told_apart() {
-    let denied = dialer().refused(b"WRONGPASS invalid username-password pair");
+    let denied = dialer().refused("WRONGPASS", Some("invalid username-password pair"));
     assert!(matches!(denied, RedisError::Denied { .. }) && denied.is_permanent());
     assert!(denied.to_string().contains("engine.redis.password"));
-    let busy = dialer().refused(b"LOADING Redis is loading the dataset in memory");
+    let busy = dialer().refused("LOADING", Some("Redis is loading the dataset in memory"));
     assert!(matches!(busy, RedisError::Refused { .. }) && !busy.is_permanent());
 }
 
 #[test]
 fn the_time_is_seconds_and_microseconds() {
-    let text = |text: &'static str| Reply::Bulk(Bytes::from_static(text.as_bytes()));
-    assert_eq!(unix_ms(Reply::Array(vec![text("12"), text("345678")])), Some(12_345));
+    let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+    assert_eq!(unix_ms(Value::Array(vec![text("12"), text("345678")])), Some(12_345));
     for wrong in [vec![], vec![text("12")], vec![text("x"), text("1")], vec![text("-1"), text("1")]]
     {
-        assert_eq!(unix_ms(Reply::Array(wrong)), None);
+        assert_eq!(unix_ms(Value::Array(wrong)), None);
     }
-    assert_eq!(unix_ms(Reply::Array(vec![text("18446744073709551615"), text("1")])), None);
+    assert_eq!(unix_ms(Value::Array(vec![text("18446744073709551615"), text("1")])), None);
 }

@@ -20,8 +20,8 @@ fn client(user: &str) -> ClientInfo {
 
 fn written(record: &Record) -> Vec<u8> {
     let mut out = Vec::new();
-    record.put(&mut out);
-    assert_eq!(out.len(), record.length());
+    put(record, &mut out);
+    assert_eq!(out.len(), length(record));
     out
 }
 
@@ -80,8 +80,8 @@ fn changes_come_back() {
 fn members_come_back_and_begin_with_their_user() {
     for user in ["", "42", &"long".repeat(100)] {
         let mut record = Vec::new();
-        put_member(&client(user), &mut record);
-        assert_eq!(record.len(), member_length(&client(user)));
+        put(&client(user), &mut record);
+        assert_eq!(record.len(), length(&client(user)));
         assert_eq!(record.get(1) == Some(&10), !user.is_empty(), "field 1 is the first, if any");
         assert_eq!(read_member(record.into()), Ok(client(user)));
     }

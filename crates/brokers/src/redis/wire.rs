@@ -1,0 +1,94 @@
+//! The little that we add to the Redis crate's commands and values.
+//! In: arguments, values → out: a command being written; texts, numbers and parts of a value.
+//! Uses the crate `redis`. Never: sockets, what a command means.
+//! Change here: how values are looked at. A text is taken out of its value, not copied.
+
+use bytes::Bytes;
+use redis::{Cmd, RedisWrite as _, ToRedisArgs, Value};
+
+/// A command being written.
+pub(crate) struct Command(Cmd);
+
+impl Command {
+    /// Begins a command of `count` arguments, its name included, with room for `bytes` of them.
+    pub(crate) fn new(count: usize, bytes: usize) -> Self {
+        Self(Cmd::with_capacity(count, bytes))
+    }
+
+    /// A command whose arguments are there already.
+    pub(crate) fn of(arguments: &[&[u8]]) -> Self {
+        let mut command = Self::new(arguments.len(), arguments.iter().map(|one| one.len()).sum());
+        for argument in arguments {
+            command.text(argument);
+        }
+        command
+    }
+
+    /// The next argument.
+    pub(crate) fn text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
+        self.0.write_arg(text.as_ref());
+        self
+    }
+
+    /// The next argument: a number.
+    pub(crate) fn number(&mut self, number: u64) -> &mut Self {
+        number.write_redis_args(&mut self.0);
+        self
+    }
+
+    /// The next argument, of `length` bytes, written in place.
+    pub(crate) fn message(&mut self, length: usize, message: &impl prost::Message) -> &mut Self {
+        let mut place = self.0.bufmut_for_next_arg(length);
+        super::record::put(message, &mut place);
+        drop(place);
+        self
+    }
+
+    /// About how long it is on the wire.
+    pub(crate) fn length(&self) -> usize {
+        self.0.args_iter().map(|_| FRAME_BYTES).sum::<usize>() + self.argument_bytes()
+    }
+
+    fn argument_bytes(&self) -> usize {
+        let length = |argument| match argument {
+            redis::Arg::Simple(text) => <[u8]>::len(text),
+            _ => 0,
+        };
+        self.0.args_iter().map(length).sum()
+    }
+
+    pub(crate) fn into_cmd(self) -> Cmd {
+        self.0
+    }
+}
+
+/// The text of a value, if it is one.
+pub(crate) fn text(value: Value) -> Option<Bytes> {
+    match value {
+        Value::BulkString(text) => Some(text.into()),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Some(text.into()),
+        _ => None,
+    }
+}
+
+/// A number, whether it came as one or as text.
+pub(crate) fn number(value: Value) -> Option<u64> {
+    match value {
+        Value::Int(number) => number.try_into().ok(),
+        value => str::from_utf8(&text(value)?).ok()?.parse().ok(),
+    }
+}
+
+/// The parts of an array.
+pub(crate) fn parts(value: Value) -> Option<Vec<Value>> {
+    match value {
+        Value::Array(parts) => Some(parts),
+        _ => None,
+    }
+}
+
+/// What an argument takes beside its text: its length and two ends of lines.
+const FRAME_BYTES: usize = 8;
+
+#[cfg(test)]
+mod tests;
