@@ -123,6 +123,7 @@ impl Ear {
                     let end = self.hear(connection, &mut pushes).await;
                     self.health.went_down();
                     self.shared.roll.lock().lost();
+                    self.shared.take_what_is_left(&mut pushes);
                     if let End::Lost(error) = end {
                         self.health.is_troubled(error);
                     }
@@ -256,6 +257,15 @@ impl Shared {
         }
     }
 
+    /// Takes the messages that came before the connection was lost. What it confirmed is void.
+    fn take_what_is_left(&self, pushes: &mut Pushes) {
+        while let Ok(push) = pushes.queue.try_recv() {
+            if push.kind == PushKind::Message {
+                self.take(push);
+            }
+        }
+    }
+
     /// Lets the waiters go whose patience is over.
     fn tire(&self) {
         let over = self.roll.lock().impatient(Instant::now());
@@ -309,3 +319,6 @@ const PUSHES_MAX: usize = 64 * 1024;
 const PUSH_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Pushes taken at once.
 const PUSHES_IN_A_TURN: usize = 256;
+
+#[cfg(test)]
+mod tests;
