@@ -42,7 +42,7 @@ impl Deliver for Door {
 /// An engine, what came through its door, and the runtime both live on.
 pub(crate) struct Node {
     pub(crate) redis: Redis,
-    pub(crate) events: Receiver<Event>,
+    events: Mutex<Receiver<Event>>,
     _runtime: Runtime,
 }
 
@@ -52,12 +52,13 @@ impl Node {
         let (sender, events) = channel();
         let redis = Redis::start(options, runtime.handle());
         redis.deliver_to(Arc::new(Door(Mutex::new(sender))));
-        Self { redis, events, _runtime: runtime }
+        Self { redis, events: Mutex::new(events), _runtime: runtime }
     }
 
     /// The next event.
     pub(crate) fn event(&self) -> Event {
-        self.events.recv_timeout(PATIENCE).expect("an event in time")
+        let events = self.events.lock().expect("no panic inside");
+        events.recv_timeout(PATIENCE).expect("an event in time")
     }
 
     /// Subscribes and waits until that has taken effect.
@@ -108,7 +109,7 @@ pub(crate) fn runtime() -> Runtime {
 }
 
 pub(crate) fn retention() -> Retention {
-    Retention { size: 100, ttl: Duration::from_secs(600), meta_ttl: Duration::from_secs(6000) }
+    Retention { size: 1000, ttl: Duration::from_secs(600), meta_ttl: Duration::from_secs(6000) }
 }
 
 /// More than any of it takes; tests that pass never wait this long.

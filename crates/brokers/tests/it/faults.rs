@@ -3,6 +3,7 @@
 //! Uses real processes. Never: sleeps; it waits for what must happen.
 //! A new fault is a test here.
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -122,6 +123,48 @@ fn what_a_redis_kept_goes_on_where_it_was() {
         stretch.publications.iter().map(|publication| &publication.data[..]).collect();
     assert_eq!((data[0], data[data.len() - 1]), (&b"1"[..], &b"2"[..]));
     assert_eq!(stretch.top, second);
+}
+
+/// Whoever goes by positions misses nothing: what was acknowledged is in the stream, and what was delivered is the stream,
+/// with holes only where a connection was lost.
+#[test]
+fn a_crash_under_load_loses_nothing_and_hides_nothing() {
+    let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let node = Node::start(&at(server.address()));
+    node.hear("a");
+    let (publisher, mut delivered) = (&node, Vec::new());
+    let acknowledged: Vec<_> = std::thread::scope(|scope| {
+        let publishing = scope.spawn(move || {
+            let publish = |number: u64| {
+                let data = number.to_string();
+                (publisher.publish_stubbornly("a", &data), data)
+            };
+            (0..600).map(publish).collect()
+        });
+        delivered.extend((0..100).map(|_| node.event()));
+        server.kill();
+        server.revive();
+        publishing.join().expect("every call ended")
+    });
+    node.hear("a");
+    let last = node.publish("a", "the last").expect("it is back");
+    while delivered.last().is_none_or(|(_, _, position)| *position != last) {
+        delivered.push(node.event());
+    }
+    let stretch = node.read("a").expect("it is back");
+    assert_eq!(stretch.top, last);
+    let stored: BTreeMap<u64, String> = (stretch.publications.iter())
+        .map(|found| (found.offset, String::from_utf8_lossy(&found.data).into_owned()))
+        .collect();
+    assert!(stored.keys().copied().eq(1..=last.offset), "no hole in the stream");
+    for (position, data) in &acknowledged {
+        assert_eq!((position.epoch, &stored[&position.offset]), (last.epoch, data));
+    }
+    let offsets: Vec<u64> = delivered.iter().map(|(_, _, position)| position.offset).collect();
+    assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]), "in order, nothing twice");
+    for (_, data, position) in &delivered {
+        assert_eq!((position.epoch, &stored[&position.offset]), (last.epoch, data));
+    }
 }
 
 #[test]
