@@ -3,14 +3,17 @@
 //! Uses prost and `json`; never joins messages (`encoding::join`) and never frames them.
 //! A new push kind starts here; the broadcast of a publication, the hot path, lives in `publication`.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use prost::Message as _;
+use prost::{Message as _, encode_length_delimiter};
 
 use crate::encoding::Encoding;
 use crate::error::NotJson;
 use crate::json;
 use crate::message::{
-    ClientInfo, Disconnect, Join, Leave, Message, Push, Refresh, Reply, Subscribe, Unsubscribe,
+    ClientInfo, Disconnect, Join, Leave, Message, Push, Refresh, Reply, Subscribe, SubscribeResult,
+    Unsubscribe,
 };
 
 /// Appends one reply.
@@ -21,10 +24,43 @@ pub fn encode_reply(encoding: Encoding, reply: &Reply, out: &mut Vec<u8>) -> Res
     match encoding {
         Encoding::Json => json::write(reply, out),
         Encoding::Protobuf => {
-            reply.encode_length_delimited(out).expect("a Vec grows");
+            encode_protobuf(reply, out);
             Ok(())
         }
     }
+}
+
+/// prost leaves the value of a map's entry out when it has no field. protobuf.js reads that as null, and centrifuge-js fails
+/// on a subscription without a result; so such entries are written here.
+fn encode_protobuf(reply: &Reply, out: &mut Vec<u8>) {
+    let is_empty = |result: &SubscribeResult| *result == SubscribeResult::default();
+    match &reply.connect {
+        Some(connect) if connect.subs.values().any(is_empty) => {
+            let mut connect = connect.clone();
+            let (empty, subs) =
+                connect.subs.into_iter().partition::<BTreeMap<_, _>, _>(|(_, sub)| is_empty(sub));
+            connect.subs = subs;
+            let mut body = connect.encode_to_vec();
+            for channel in empty.keys() {
+                let mut entry = Vec::with_capacity(channel.len() + 8);
+                put_field(1, channel.as_bytes(), &mut entry);
+                put_field(2, &[], &mut entry);
+                put_field(6, &entry, &mut body); // ConnectResult.subs
+            }
+            let mut message = Reply { connect: None, ..reply.clone() }.encode_to_vec();
+            put_field(5, &body, &mut message); // Reply.connect
+            encode_length_delimiter(message.len(), out).expect("a Vec grows");
+            out.append(&mut message);
+        }
+        _ => reply.encode_length_delimited(out).expect("a Vec grows"),
+    }
+}
+
+/// Appends a field with a length: text, bytes or a message.
+fn put_field(number: u8, value: &[u8], out: &mut Vec<u8>) {
+    out.push(number << 3 | 2);
+    encode_length_delimiter(value.len(), out).expect("a Vec grows");
+    out.extend_from_slice(value);
 }
 
 /// Appends a push: the server ended the subscription of `channel`. Both must not be empty.

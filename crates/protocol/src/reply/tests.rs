@@ -28,6 +28,19 @@ fn a_connect_result_is_written_as_in_the_example() {
 }
 
 #[test]
+fn a_subscription_without_a_field_keeps_its_value_in_the_map() {
+    let positioned = SubscribeResult { positioned: true, ..SubscribeResult::default() };
+    let subs = [("a".to_owned(), SubscribeResult::default()), ("b".to_owned(), positioned)];
+    let connect = ConnectResult { client: "c".into(), subs: subs.into(), ..Default::default() };
+    let reply = Reply { id: 1, connect: Some(connect), ..Reply::default() };
+    check(&reply, r#"{"id":1,"connect":{"client":"c","subs":{"a":{},"b":{"positioned":true}}}}"#);
+    let bytes =
+        b"\x17\x08\x01\x2a\x13\x0a\x01c\x32\x07\x0a\x01b\x12\x02\x50\x01\x32\x05\x0a\x01a\x12\x00";
+    assert_eq!(written(Encoding::Protobuf, &reply), Ok(bytes.to_vec()));
+    assert_eq!(Reply::decode_length_delimited(&bytes[..]), Ok(reply));
+}
+
+#[test]
 fn a_subscribe_result_is_written_as_in_the_example() {
     let subscribe = SubscribeResult {
         recoverable: true,
