@@ -60,6 +60,11 @@ pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D
     Ok(Bytes::from(text.into_boxed_bytes()))
 }
 
+/// A payload that may be left out; JSON null is none.
+pub(crate) fn raw_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+    raw(deserializer).map(|payload| if payload == "null" { Bytes::new() } else { payload })
+}
+
 /// Whether [`in_place`] can embed a payload.
 pub(crate) fn is_embeddable(payload: &[u8]) -> bool {
     serde_json::from_slice::<&RawValue>(payload).is_ok()

@@ -14,11 +14,13 @@ pub(crate) mod other_kind;
 pub(crate) mod presence;
 pub(crate) mod presence_stats;
 pub(crate) mod publish;
+pub(crate) mod refresh;
 pub(crate) mod rpc;
+pub(crate) mod subscribe;
 pub(crate) mod unsubscribe;
 
 use schemars::{Schema, SchemaGenerator};
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny};
+use serde::de::{DeserializeSeed, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::json::Object;
@@ -34,28 +36,27 @@ use other_kind::OtherKindRequest;
 use presence::{PresenceRequest, PresenceResult};
 use presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 use publish::{PublishRequest, PublishResult};
+use refresh::{RefreshRequest, RefreshResult};
 use rpc::{RpcRequest, RpcResult};
+use subscribe::{SubscribeRequest, SubscribeResult};
 use unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
 
 /// Makes the enums and their dispatch out of one row per method: its variant and file, request and result, number
-/// on the legacy path, and one sentence. Rows under `other_kind` are methods of channels of a kind that is not built, those under
-/// `not_built` are skipped whatever they carry.
+/// on the legacy path, and one sentence. Rows under `other_kind` are methods of channels of a kind that is not built.
 macro_rules! methods {
     (
         built { $($method:ident = $run:ident($request:ty) -> $result:ty, $legacy:expr, $summary:literal;)* }
         other_kind { $($other:ident = $other_name:ident, $other_legacy:expr;)* }
-        not_built { $($absent:ident = $absent_name:ident, $absent_legacy:expr;)* }
     ) => {
         /// A method of the server API.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Method {
-            $($method,)* $($other,)* $($absent,)*
+            $($method,)* $($other,)*
         }
 
         const TABLE: &[Row] = &[
             $(row(Method::$method, stringify!($run), $legacy),)*
             $(row(Method::$other, stringify!($other_name), $other_legacy),)*
-            $(row(Method::$absent, stringify!($absent_name), $absent_legacy),)*
         ];
 
         /// A decoded call.
@@ -64,8 +65,6 @@ macro_rules! methods {
             $($method($request),)*
             /// A method of map or shared poll channels, which no namespace here is of.
             OtherKind(Method, OtherKindRequest),
-            /// A known method that is not built yet; its parameters are skipped.
-            Unavailable(Method),
         }
 
         /// What a call returns; serialised inside a batch as `{"method":{…}}`.
@@ -92,9 +91,6 @@ macro_rules! methods {
                 match self {
                     $(Self::$method => parameters(from, Command::$method),)*
                     $(Self::$other => parameters(from, |request| Command::OtherKind(self, request)),)*
-                    $(Self::$absent)|* => {
-                        Ok(Option::<IgnoredAny>::deserialize(from)?.map(|_| Command::Unavailable(self)))
-                    }
                 }
             }
         }
@@ -113,14 +109,11 @@ macro_rules! methods {
             /// Runs one command, whichever it is.
             ///
             /// # Errors
-            /// The error of the method; 108 for a method that is not built yet.
+            /// The error of the method.
             pub async fn run(&self, command: Command) -> Result<Outcome, ApiError> {
                 match command {
                     $(Command::$method(request) => self.$run(request).await.map(Outcome::$method),)*
                     Command::OtherKind(method, request) => match self.other_kind(method, request)? {},
-                    Command::Unavailable(method) => {
-                        self.measure(method, |_| Err(ApiError::NOT_AVAILABLE))
-                    }
                 }
             }
         }
@@ -151,6 +144,10 @@ methods! {
             "Tells name, version and counts of every node.";
         Rpc = rpc(RpcRequest) -> RpcResult, Some(10),
             "Calls a function registered in the server.";
+        Subscribe = subscribe(SubscribeRequest) -> SubscribeResult, Some(11),
+            "Subscribes the connections of a user to a channel.";
+        Refresh = refresh(RefreshRequest) -> RefreshResult, Some(12),
+            "Gives the connections of a user another end, or closes them as expired.";
         Batch = batch(BatchRequest) -> BatchReply, None,
             "Runs several commands; each has its own result or error.";
     }
@@ -162,10 +159,6 @@ methods! {
         MapStats = map_stats, Some(37);
         MapClear = map_clear, Some(38);
         SharedPollPublish = shared_poll_publish, Some(39);
-    }
-    not_built {
-        Subscribe = subscribe, Some(11);
-        Refresh = refresh, Some(12);
     }
 }
 

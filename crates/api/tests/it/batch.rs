@@ -24,6 +24,11 @@ async fn replies_stand_in_request_order_without_a_result_wrapper() {
         r#"{"replies":[{"unsubscribe":{}},{"disconnect":{}},{"broadcast":{"responses":[{"result":{}}]}}]}"#,
     )
     .await;
+    check(
+        r#"{"commands":[{"subscribe":{"user":"1","channel":"a"}},{"refresh":{"user":"1"}},{"subscribe":{}}]}"#,
+        r#"{"replies":[{"subscribe":{}},{"refresh":{}},{"error":{"code":107,"message":"bad request"}}]}"#,
+    )
+    .await;
     check(r#"{"commands":[]}"#, r#"{"replies":[]}"#).await;
     check(r#"{}"#, r#"{"replies":[]}"#).await;
     check(r#"{"commands":null,"parallel":null}"#, r#"{"replies":[]}"#).await;

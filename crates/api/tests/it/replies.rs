@@ -5,7 +5,7 @@
 
 use fanwire_api::{BATCH_COMMANDS_MAX, BROADCAST_CHANNELS_MAX};
 
-use crate::room::{Answer, Room, json, ok, plain};
+use crate::room::{Answer, Room, ok, plain};
 
 async fn check(path: &str, body: &str, expect: Answer) {
     let answer = Room::new().post(path, body.to_owned()).await;
@@ -15,7 +15,6 @@ async fn check(path: &str, body: &str, expect: Answer) {
 const BAD_REQUEST: &str = r#"{"error":{"code":107,"message":"bad request"}}"#;
 const UNKNOWN_CHANNEL: &str = r#"{"error":{"code":102,"message":"unknown channel"}}"#;
 const NOT_FOUND: &str = r#"{"error":{"code":104,"message":"not found"}}"#;
-const NOT_AVAILABLE: &str = r#"{"error":{"code":108,"message":"not available"}}"#;
 const EMPTY: &str = r#"{"result":{}}"#;
 
 #[tokio::test]
@@ -123,22 +122,6 @@ async fn channels_and_info_take_an_empty_body() {
 async fn rpc_knows_no_function() {
     check("/api/rpc", r#"{"method":"f","params":{}}"#, ok(NOT_FOUND)).await;
     check("/api/rpc", r#"{"params":{}}"#, ok(BAD_REQUEST)).await;
-}
-
-#[tokio::test]
-async fn methods_that_are_not_built_yet_answer_108_in_the_mode_of_the_request() {
-    let room = Room::new();
-    for name in ["subscribe", "refresh"] {
-        let path = format!("/api/{name}");
-        check(&path, r#"{"channel":"a","limit":5}"#, ok(NOT_AVAILABLE)).await;
-        let request = crate::room::request(&path)
-            .header("X-API-Key", crate::room::KEY)
-            .header("X-Centrifugo-Error-Mode", "transport")
-            .body("{}".into())
-            .expect("valid");
-        let expect = json(400, r#"{"code":108,"message":"not available"}"#);
-        assert_eq!(room.send(request).await, expect, "{name}");
-    }
 }
 
 #[tokio::test]

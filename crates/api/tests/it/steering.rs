@@ -1,4 +1,4 @@
-//! Methods that act on connections or count them: disconnect, unsubscribe, channels, info.
+//! Methods that act on connections or count them: subscribe, unsubscribe, refresh, disconnect, channels, info.
 //! In: requests over HTTP. Out: what connections were told, and what is counted afterwards.
 //! Uses the test bench with a hub and its in-memory connections.
 //! Which connections match a target is tested in full in the node.
@@ -60,6 +60,107 @@ async fn unsubscribe_ends_one_channel_or_all_with_code_2000() {
     let mut heard = all.heard_by(0);
     heard.sort();
     assert_eq!(heard, [push("b"), push("chat:a")]);
+}
+
+/// What the connections of user 42 hear of a subscribe.
+async fn subscribed(body: &str) -> Vec<String> {
+    let mut room = room();
+    assert_eq!(room.post("/api/subscribe", body.to_owned()).await, ok(DONE), "{body}");
+    assert!(room.heard_by(1).is_empty(), "{body}");
+    room.heard_by(0)
+}
+
+fn subscribe_push(channel: &str, fields: &str) -> String {
+    format!(r#"{{"push":{{"channel":"{channel}","subscribe":{{{fields}}}}}}}"#)
+}
+
+#[tokio::test]
+async fn subscribe_puts_connections_into_a_channel_with_data() {
+    let rows = [
+        (r#"{"user":"42","channel":"new"}"#, ""),
+        (r#"{"user":"42","channel":"new","data":{"a": [1]}}"#, r#""data":{"a": [1]}"#),
+        (r#"{"user":"42","channel":"new","data":null,"info":null,"override":null}"#, ""),
+        (r#"{"user":"42","channel":"new","data":1,"b64data":"WzJd"}"#, r#""data":[2]"#),
+        (r#"{"user":"42","channel":"new","expire_at":0,"recover_since":null}"#, ""),
+        (r#"{"user":"42","channel":"new","expire_at":9999999999}"#, ""),
+    ];
+    for (body, fields) in rows {
+        assert_eq!(subscribed(body).await, [subscribe_push("new", fields)], "{body}");
+    }
+}
+
+#[tokio::test]
+async fn subscribe_of_nobody_or_of_subscribers_is_no_error() {
+    for body in [
+        r#"{"user":"42","channel":"b"}"#,
+        r#"{"user":"44","channel":"new"}"#,
+        r#"{"channel":"new"}"#,
+        r#"{"user":"42","channel":"new","session":"unknown"}"#,
+        r#"{"user":"42","channel":"new","client":"no-such-client"}"#,
+    ] {
+        assert!(subscribed(body).await.is_empty(), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn subscribe_refuses_what_makes_no_sense() {
+    let unknown = r#"{"error":{"code":102,"message":"unknown channel"}}"#;
+    let bad = r#"{"error":{"code":107,"message":"bad request"}}"#;
+    let rows = [
+        (r#"{"user":"42"}"#, bad),
+        (r#"{"user":"42","channel":"nowhere:a"}"#, unknown),
+        (r#"{"user":"42","channel":"new","b64data":"?"}"#, bad),
+        (r#"{"user":"42","channel":"new","b64info":"?"}"#, bad),
+        (r#"{"user":"42","channel":"new","expire_at":1}"#, bad),
+    ];
+    let mut room = room();
+    for (body, error) in rows {
+        assert_eq!(room.post("/api/subscribe", body).await, ok(error), "{body}");
+    }
+    assert!(room.heard_by(0).is_empty());
+}
+
+#[tokio::test]
+async fn subscribe_recovers_since_a_position_and_overrides_the_namespace() {
+    let mut room = room();
+    for data in 1..=3 {
+        room.post("/api/publish", format!(r#"{{"channel":"kept:a","data":{data}}}"#)).await;
+    }
+    let body = r#"{"user":"42","channel":"kept:a","recover_since":{"offset":1},
+        "override":{"force_recovery":{"value":true},"presence":{"value":true},"join_leave":{}},"info":{"seat":7}}"#;
+    assert_eq!(room.post("/api/subscribe", body).await, ok(DONE));
+    let heard = room.heard_by(0);
+    assert!(heard[0].contains(r#""offset":1,"positioned":true"#), "{heard:?}");
+    assert!(heard[1].contains(r#""data":2,"offset":2"#) && heard[2].contains(r#""data":3"#));
+    assert_eq!(heard.len(), 3, "{heard:?}");
+}
+
+#[tokio::test]
+async fn subscribe_shows_others_its_info() {
+    let mut room = room();
+    let body = r#"{"user":"42","channel":"here:a","info":1,"b64info":"eyJzZWF0Ijo3fQ=="}"#;
+    assert_eq!(room.post("/api/subscribe", body).await, ok(DONE));
+    assert_eq!(room.heard_by(0).len(), 1);
+    let presence = room.post("/api/presence", r#"{"channel":"here:a"}"#).await.body;
+    assert!(presence.contains(r#""chan_info":{"seat":7}"#), "{presence}");
+}
+
+#[tokio::test]
+async fn refresh_tells_the_connections_or_closes_them() {
+    let rows = [
+        (r#"{"user":"42"}"#, vec![r#"{"push":{"refresh":{}}}"#]),
+        (r#"{"user":"42","info":{"a":1},"expire_at":0}"#, vec![r#"{"push":{"refresh":{}}}"#]),
+        (r#"{"user":"42","expired":true}"#, vec!["close 3005 connection expired"]),
+        (r#"{"user":"42","expired":true,"client":"no-such-client"}"#, vec![]),
+        (r#"{"user":"44","expired":true}"#, vec![]),
+        (r#"{"user":"42","session":"unknown"}"#, vec![]),
+    ];
+    for (body, heard) in rows {
+        let mut room = room();
+        assert_eq!(room.post("/api/refresh", body).await, ok(DONE), "{body}");
+        assert_eq!(room.heard_by(0), heard, "{body}");
+        assert!(room.heard_by(1).is_empty(), "{body}");
+    }
 }
 
 #[tokio::test]

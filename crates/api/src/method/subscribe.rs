@@ -1,0 +1,145 @@
+//! subscribe: put connections into a channel, whether they may subscribe or not.
+//! In: `SubscribeRequest`. Out: nothing; the clients get a subscribe push, then publications.
+//! Uses the node's subscribe; it is no error when nobody matched, or when all were subscribed already.
+//! Who matches a target and what a subscription brings along is decided in the node.
+
+use bytes::Bytes;
+use fanwire_node::protocol::StreamPosition;
+use fanwire_node::token::Overrides;
+use fanwire_node::{ServerSubscription, Target};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::history::Since;
+use crate::json::{object_or_none, or_default, payload, raw_or_none};
+use crate::{Api, ApiError, Method};
+
+/// Whom to subscribe to what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["channel"]))]
+pub struct SubscribeRequest {
+    /// Required.
+    #[serde(deserialize_with = "or_default")]
+    pub channel: String,
+    /// Exact match; "" is the anonymous user.
+    #[serde(deserialize_with = "or_default")]
+    pub user: String,
+    /// Unix time in seconds at which the subscription expires; then the connection is closed with 3006 after the grace of
+    /// `client.expired_sub_close_delay`. 0 or less means never, in the past is error 107.
+    #[serde(deserialize_with = "or_default")]
+    pub expire_at: i64,
+    /// What others see of the client in this channel: any JSON value.
+    #[serde(deserialize_with = "raw_or_none")]
+    #[schemars(with = "serde_json::Value")]
+    pub info: Bytes,
+    /// The same in binary, as standard base64 with padding; wins over `info`.
+    #[serde(deserialize_with = "or_default")]
+    pub b64info: String,
+    /// Only this client id; "" means any.
+    #[serde(deserialize_with = "or_default")]
+    pub client: String,
+    /// For the client, in the subscribe push: any JSON value.
+    #[serde(deserialize_with = "raw_or_none")]
+    #[schemars(with = "serde_json::Value")]
+    pub data: Bytes,
+    /// The same in binary, as standard base64 with padding; wins over `data`.
+    #[serde(deserialize_with = "or_default")]
+    pub b64data: String,
+    /// Where the channel is recoverable: publications after this position come first.
+    #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "Since")]
+    pub recover_since: Option<Since>,
+    /// Options against those of the namespace.
+    #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "SubscribeOverride")]
+    pub r#override: Option<SubscribeOverride>,
+    /// Only this session id; "" means any.
+    #[serde(deserialize_with = "or_default")]
+    pub session: String,
+}
+
+/// Options of one subscription; what is absent is as in the namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SubscribeOverride {
+    /// The client is present in the channel.
+    #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "BoolValue")]
+    pub presence: Option<BoolValue>,
+    /// Its join and leave are announced.
+    #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "BoolValue")]
+    pub join_leave: Option<BoolValue>,
+    /// It can recover.
+    #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "BoolValue")]
+    pub force_recovery: Option<BoolValue>,
+    /// It is told when it misses something.
+    #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "BoolValue")]
+    pub force_positioning: Option<BoolValue>,
+    /// It hears of joins and leaves.
+    #[serde(deserialize_with = "object_or_none")]
+    #[schemars(with = "BoolValue")]
+    pub force_push_join_leave: Option<BoolValue>,
+}
+
+/// A bool that may be absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct BoolValue {
+    /// False when it is left out.
+    #[serde(deserialize_with = "or_default")]
+    pub value: bool,
+}
+
+/// Empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SubscribeResult {}
+
+impl Api {
+    /// Subscribes a user's connections.
+    ///
+    /// # Errors
+    /// 107 without a channel, with invalid base64 or an end in the past; 102 for an unknown namespace.
+    pub async fn subscribe(&self, request: SubscribeRequest) -> Result<SubscribeResult, ApiError> {
+        self.measure(Method::Subscribe, |now| {
+            if request.channel.is_empty() {
+                return Err(ApiError::BAD_REQUEST);
+            }
+            let since = request.recover_since;
+            let subscription = ServerSubscription {
+                channel: request.channel.into(),
+                info: payload(request.info, &request.b64info)?,
+                data: payload(request.data, &request.b64data)?,
+                expire_at: unix(request.expire_at),
+                overrides: request.r#override.unwrap_or_default().into(),
+                recover_since: since
+                    .map(|Since { offset, epoch }| StreamPosition { offset, epoch }),
+            };
+            let (user, client, session) = (request.user, request.client, request.session);
+            let target = Target { user, client, session, whitelist: Vec::new() };
+            self.node.subscribe(target, subscription, now)?;
+            Ok(SubscribeResult {})
+        })
+    }
+}
+
+impl From<SubscribeOverride> for Overrides {
+    fn from(request: SubscribeOverride) -> Self {
+        let value = |flag: Option<BoolValue>| flag.map(|flag| flag.value);
+        Self {
+            presence: value(request.presence),
+            join_leave: value(request.join_leave),
+            force_recovery: value(request.force_recovery),
+            force_positioning: value(request.force_positioning),
+            force_push_join_leave: value(request.force_push_join_leave),
+        }
+    }
+}
+
+/// An end in Unix seconds; `None` = never.
+pub(super) fn unix(expire_at: i64) -> Option<u64> {
+    u64::try_from(expire_at).ok().filter(|end| *end > 0)
+}
