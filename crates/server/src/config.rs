@@ -123,6 +123,27 @@ pub struct ClientShellOptions {
     pub connection_rate_limit: usize,
     /// Header of a trusted proxy that carries the user id; "" = none.
     pub user_id_http_header: String,
+    /// To `client.token.jwks_public_endpoint`.
+    pub token_jwks_tls: TlsOptions,
+    /// To `client.subscription_token.jwks_public_endpoint`.
+    pub subscription_token_jwks_tls: TlsOptions,
+}
+
+/// A section `tls` of a connection to somebody else. Each PEM is a text, that text in base64, or the path of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// Obey the rest; else servers are verified with the authorities that the system believes.
+    pub enabled: bool,
+    /// Authorities to believe instead of the system's; "" = those.
+    pub server_ca_pem: String,
+    /// Certificate to show; "" = none.
+    pub cert_pem: String,
+    /// Its private key.
+    pub key_pem: String,
+    /// Name the server's certificate must have; "" = that of the address.
+    pub server_name: String,
+    /// Believe any certificate.
+    pub insecure_skip_verify: bool,
 }
 
 /// `websocket.*`

@@ -20,6 +20,7 @@ pub mod echo;
 pub mod engine;
 pub mod example;
 pub mod http;
+pub mod jwks;
 pub mod metrics;
 pub mod realtime;
 mod server;

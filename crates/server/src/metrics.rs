@@ -115,7 +115,14 @@ impl Scrape {
                 self.0.shards.connections(),
             ),
         ];
-        gauges.into_iter().try_for_each(|(name, help, value)| page.gauge(name, help, value))
+        for (name, help, value) in gauges {
+            page.gauge(name, help, value)?;
+        }
+        let keys = self.0.node.key_counters();
+        let help = "Documents of a JWKS endpoint asked for";
+        page.counters("token_key_fetches", help, [([], keys.fetches)])?;
+        let help = "Of these, those that did not come or were no key set";
+        page.counters("token_key_fetch_failures", help, [([], keys.failures)])
     }
 
     fn traffic(&self, page: &mut Page<'_, '_>) -> fmt::Result {

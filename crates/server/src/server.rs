@@ -12,7 +12,7 @@ use std::{
 
 use fanwire_api::Api;
 use fanwire_brokers::redis::RedisError;
-use fanwire_node::{Node, OptionsError, ShardId};
+use fanwire_node::{Node, OptionsError, ShardId, options::TokenOptions};
 use fanwire_protocol::Disconnect;
 use fanwire_ws::extension;
 use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
@@ -20,10 +20,11 @@ use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
 use crate::{
     budget::Budget,
     compression::{ContextSettings, Contexts, GAPS_MAX, Policies},
-    config::Config,
+    config::{Config, TlsOptions},
     engine::{Engine, EngineError},
     example,
     http::{listener, rate::Rate, routes, upgrade::Endpoint},
+    jwks::{Fetcher, TlsError},
     metrics::{Metrics, Sources},
     realtime::{Realtime, ShardInbox, Shards},
     shard::{self, Distrust},
@@ -53,6 +54,8 @@ pub enum StartError {
     Address { value: String, source: io::Error },
     /// The address is taken, or not ours.
     Bind { address: SocketAddr, source: io::Error },
+    /// A section `jwks.tls` cannot be used; `key` is where it stands.
+    Tls { key: &'static str, source: TlsError },
     /// Threads or pollers could not be made.
     Shards(io::Error),
 }
@@ -66,6 +69,7 @@ impl Server {
         raise_descriptor_limit();
         let address = resolve(&config).await?;
         let (engine, node) = Engine::start(&config).await?;
+        fetch_keys(&config, &node)?;
         let contexts = Arc::new(contexts(&config));
         node.prepare_with(contexts.clone());
         let bind = |source| StartError::Bind { address, source };
@@ -158,6 +162,25 @@ async fn tick(node: Arc<Node>) {
         let node = node.clone();
         let _ = tokio::task::spawn_blocking(move || node.tick(Instant::now())).await;
     }
+}
+
+/// Lets the node have documents of published keys, where an endpoint is configured.
+fn fetch_keys(config: &Config, node: &Node) -> Result<(), StartError> {
+    let (token, subscription) = (&config.node.client.token, &config.node.client.subscription_token);
+    let has_endpoint = |token: &TokenOptions| !token.jwks_public_endpoint.is_empty();
+    if !has_endpoint(token) && !subscription.as_ref().is_some_and(has_endpoint) {
+        return Ok(());
+    }
+    let fetcher = |tls: &TlsOptions, key| {
+        Fetcher::new(tls).map(Arc::new).map_err(|source| StartError::Tls { key, source })
+    };
+    let (of_token, of_subscription) =
+        (&config.client.token_jwks_tls, &config.client.subscription_token_jwks_tls);
+    node.fetch_keys_with(
+        fetcher(of_token, "client.token.jwks.tls")?,
+        fetcher(of_subscription, "client.subscription_token.jwks.tls")?,
+    );
+    Ok(())
 }
 
 /// The line on the demo page. Anybody may read that page, so it names the key in development mode only.
@@ -296,6 +319,7 @@ impl fmt::Display for StartError {
                 f,
                 "http_server.address and port: cannot listen on {address} ({source}): use an address of this machine and a port you may bind"
             ),
+            StartError::Tls { key, source } => write!(f, "{key}.{source}"),
             StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),
         }
     }

@@ -44,6 +44,7 @@ fn somebody_can_connect(config: &Config) -> Found {
         &client.token.hmac_secret_key,
         &client.token.rsa_public_key,
         &client.token.ecdsa_public_key,
+        &client.token.jwks_public_endpoint,
         &config.client.user_id_http_header,
     ];
     let open = client.insecure
@@ -51,7 +52,7 @@ fn somebody_can_connect(config: &Config) -> Found {
         || client.allow_anonymous_connect_without_token;
     (!open && keys.iter().all(|key| key.is_empty()) && !config.websocket.disabled).then(|| {
         let reason = "client.token has no key, so no client can connect; set \
-                      client.token.hmac_secret_key, rsa_public_key or ecdsa_public_key, or \
+                      client.token.hmac_secret_key, rsa_public_key, ecdsa_public_key or jwks_public_endpoint, or \
                       client.allow_anonymous_connect_without_token";
         (Severity::Warning, "client.token.hmac_secret_key", reason.to_owned())
     })

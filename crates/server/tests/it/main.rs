@@ -9,6 +9,7 @@ mod connections;
 mod context;
 mod endpoints;
 mod handshake;
+mod jwks;
 mod limits;
 mod pressure;
 mod route;

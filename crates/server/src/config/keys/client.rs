@@ -83,6 +83,22 @@ rows! { CLIENT: Config;
         "Public key in PEM of tokens with RS256, RS384 or RS512.";
     "client.token.ecdsa_public_key", TEXT, "" => [node.client.token.ecdsa_public_key],
         "Public key in PEM of tokens with ES256, ES384 or ES512.";
+    "client.token.jwks_public_endpoint", TEXT, "" => [node.client.token.jwks_public_endpoint],
+        "Address of a document with public keys (JWKS) of tokens with RS256 to RS512, ES256 to ES512 or EdDSA that name their key (kid); {{name}} stands for a named group of issuer_regex or audience_regex.";
+    "client.token.insecure_skip_jwks_endpoint_safety_check", SWITCH, "false" => [node.client.token.insecure_skip_jwks_endpoint_safety_check],
+        "Allows groups in that address that do not list the values they take.";
+    "client.token.jwks.tls.enabled", SWITCH, "false" => [client.token_jwks_tls.enabled],
+        "Obeys the keys below for connections to the JWKS endpoint.";
+    "client.token.jwks.tls.server_ca_pem", TEXT, "" => [client.token_jwks_tls.server_ca_pem],
+        "Authorities that may have signed the endpoint's certificate, as PEM, base64 of it, or a file; empty means those of the system.";
+    "client.token.jwks.tls.cert_pem", TEXT, "" => [client.token_jwks_tls.cert_pem],
+        "Certificate to show to the JWKS endpoint, as PEM, base64 of it, or a file.";
+    "client.token.jwks.tls.key_pem", SECRET, "" => [client.token_jwks_tls.key_pem],
+        "Private key of that certificate, as PEM, base64 of it, or a file.";
+    "client.token.jwks.tls.server_name", TEXT, "" => [client.token_jwks_tls.server_name],
+        "Name that the endpoint's certificate must have; empty means that of the address.";
+    "client.token.jwks.tls.insecure_skip_verify", SWITCH, "false" => [client.token_jwks_tls.insecure_skip_verify],
+        "Development only: believes any certificate of the JWKS endpoint.";
     "client.token.audience", TEXT, "" => [node.client.token.audience],
         "Audience (aud) that tokens must name.";
     "client.token.audience_regex", TEXT, "" => [node.client.token.audience_regex],
@@ -103,6 +119,22 @@ rows! { CLIENT: Config;
         "Public key in PEM of subscription tokens with RS256, RS384 or RS512.";
     "client.subscription_token.ecdsa_public_key", TEXT, "" => (|config, value| subscription(config).ecdsa_public_key = Land::land(value)),
         "Public key in PEM of subscription tokens with ES256, ES384 or ES512.";
+    "client.subscription_token.jwks_public_endpoint", TEXT, "" => (|config, value| subscription(config).jwks_public_endpoint = Land::land(value)),
+        "Address of a document with public keys (JWKS) of subscription tokens with RS256 to RS512, ES256 to ES512 or EdDSA that name their key (kid); {{name}} stands for a named group of issuer_regex or audience_regex.";
+    "client.subscription_token.insecure_skip_jwks_endpoint_safety_check", SWITCH, "false" => (|config, value| subscription(config).insecure_skip_jwks_endpoint_safety_check = Land::land(value)),
+        "Allows groups in that address that do not list the values they take.";
+    "client.subscription_token.jwks.tls.enabled", SWITCH, "false" => [client.subscription_token_jwks_tls.enabled],
+        "Obeys the keys below for connections to the JWKS endpoint.";
+    "client.subscription_token.jwks.tls.server_ca_pem", TEXT, "" => [client.subscription_token_jwks_tls.server_ca_pem],
+        "Authorities that may have signed the endpoint's certificate, as PEM, base64 of it, or a file; empty means those of the system.";
+    "client.subscription_token.jwks.tls.cert_pem", TEXT, "" => [client.subscription_token_jwks_tls.cert_pem],
+        "Certificate to show to the JWKS endpoint, as PEM, base64 of it, or a file.";
+    "client.subscription_token.jwks.tls.key_pem", SECRET, "" => [client.subscription_token_jwks_tls.key_pem],
+        "Private key of that certificate, as PEM, base64 of it, or a file.";
+    "client.subscription_token.jwks.tls.server_name", TEXT, "" => [client.subscription_token_jwks_tls.server_name],
+        "Name that the endpoint's certificate must have; empty means that of the address.";
+    "client.subscription_token.jwks.tls.insecure_skip_verify", SWITCH, "false" => [client.subscription_token_jwks_tls.insecure_skip_verify],
+        "Development only: believes any certificate of the JWKS endpoint.";
     "client.subscription_token.audience", TEXT, "" => (|config, value| subscription(config).audience = Land::land(value)),
         "Audience (aud) that subscription tokens must name.";
     "client.subscription_token.audience_regex", TEXT, "" => (|config, value| subscription(config).audience_regex = Land::land(value)),

@@ -54,12 +54,8 @@ not_yet! { NOT_YET;
 
     "client.concurrency", COUNT, "0", Tuning, "Commands of one connection at a time; Fanwire answers them in order.";
     "client.channel_position_max_time_lag", DELAY, "0s", Tuning, "Lag after which a position counts as lost.";
-    "client.token.jwks_public_endpoint", TEXT, "", Feature, "Keys from a JWKS endpoint; tokens signed by them are refused.";
-    "client.token.insecure_skip_jwks_endpoint_safety_check", SWITCH, "false", Tuning, "Allows any template in the JWKS endpoint.";
-    "client.token.jwks", BLOCK, "", Tuning, "Connection to the JWKS endpoint.";
-    "client.subscription_token.jwks_public_endpoint", TEXT, "", Feature, "Keys from a JWKS endpoint; subscription tokens signed by them are refused.";
-    "client.subscription_token.insecure_skip_jwks_endpoint_safety_check", SWITCH, "false", Tuning, "Allows any template in the JWKS endpoint.";
-    "client.subscription_token.jwks", BLOCK, "", Tuning, "Connection to the JWKS endpoint.";
+    "client.token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
+    "client.subscription_token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
     "client.proxy.connect", BLOCK, "", Refused, "Asks the backend at connect; its decision would be skipped.";
     "client.proxy.refresh", BLOCK, "", Feature, "Asks the backend before a connection expires.";
     "client.connect_code_to_unidirectional_disconnect", BLOCK, "", Feature, "Other codes for unidirectional clients.";

@@ -1,0 +1,55 @@
+//! Fetching documents of keys (JWKS, RFC 7517) for the node, which has no sockets.
+//! In: an address → out: the document, or a line in the log why there is none.
+//! Uses `get`; never reads documents, never decides when to fetch.
+//! Changed here: how long and how often is tried. What is fetched when, and what is believed, lives in `node::token`.
+
+mod get;
+mod tls;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fanwire_node::token::{Fetch, KeySource};
+use tokio::runtime::Handle;
+
+use crate::config::TlsOptions;
+use get::Site;
+pub use tls::TlsError;
+
+/// Fetches with one section of TLS options, on the runtime it was made in.
+#[derive(Debug)]
+pub struct Fetcher {
+    site: Arc<Site>,
+    runtime: Handle,
+}
+
+impl Fetcher {
+    /// Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// A PEM that cannot be read, or no authority to believe.
+    pub fn new(options: &TlsOptions) -> Result<Self, TlsError> {
+        let site = Arc::new(Site::new(options, ATTEMPT_TIMEOUT)?);
+        Ok(Self { site, runtime: Handle::current() })
+    }
+}
+
+impl KeySource for Fetcher {
+    fn fetch(&self, fetch: Fetch) {
+        let site = Arc::clone(&self.site);
+        self.runtime.spawn(async move {
+            let url = fetch.url().to_owned();
+            match site.get_within(&url, ATTEMPTS).await {
+                Ok(body) => {
+                    tracing::debug!(%url, bytes = body.len(), "fetched keys of tokens");
+                    fetch.done(body);
+                }
+                Err(error) => tracing::warn!(%url, %error, "cannot fetch keys of tokens"),
+            }
+        });
+    }
+}
+
+/// Clients wait for the answer (Centrifugo: the same).
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
+const ATTEMPTS: usize = 2;

@@ -1,0 +1,125 @@
+//! One GET of a small document over HTTP/1.1 (RFC 9110 §9.3.1), with a limit on its time and its size.
+//! In: an `http` or `https` address → out: the body of an answer 200, or why not.
+//! Uses hyper's client on a connection of its own; follows no redirect, so that nobody else chooses where keys come from.
+//! Changed here: what is asked and which answers count. Certificates are in `tls`.
+
+use std::{error::Error, fmt, time::Duration};
+
+use axum::body::Body;
+use fanwire_node::token::KEY_SET_BYTES_MAX;
+use http::{Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::timeout,
+};
+
+use super::tls::{Tls, TlsError};
+use crate::config::TlsOptions;
+
+/// Whoever is asked for documents, and how.
+#[derive(Debug)]
+pub(super) struct Site {
+    tls: Tls,
+    /// Of one attempt, from name resolution to the last byte.
+    attempt_timeout: Duration,
+}
+
+/// Why there is no document.
+#[derive(Debug)]
+pub(super) enum GetError {
+    Address,
+    /// Nothing, or not all, came in time.
+    Timeout,
+    Status(StatusCode),
+    /// The body is longer than a key set may be, or ended early.
+    Body(Box<dyn Error + Send + Sync>),
+    Io(std::io::Error),
+    Http(hyper::Error),
+}
+
+impl Site {
+    pub(super) fn new(options: &TlsOptions, attempt_timeout: Duration) -> Result<Self, TlsError> {
+        Ok(Self { tls: Tls::new(options)?, attempt_timeout })
+    }
+
+    /// Tries at most so often.
+    ///
+    /// # Errors
+    /// That of the last attempt.
+    pub(super) async fn get_within(&self, url: &str, attempts: usize) -> Result<Vec<u8>, GetError> {
+        let mut last = GetError::Timeout;
+        for _ in 0..attempts {
+            match timeout(self.attempt_timeout, self.get(url)).await {
+                Ok(Ok(body)) => return Ok(body),
+                Ok(Err(error)) => last = error,
+                Err(_) => last = GetError::Timeout,
+            }
+        }
+        Err(last)
+    }
+
+    async fn get(&self, url: &str) -> Result<Vec<u8>, GetError> {
+        let uri: Uri = url.parse().map_err(|_| GetError::Address)?;
+        let (scheme, host) = uri.scheme_str().zip(uri.host()).ok_or(GetError::Address)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let is_https = scheme == "https";
+        let port = uri.port_u16().unwrap_or(if is_https { 443 } else { 80 });
+        let socket = TcpStream::connect((host, port)).await.map_err(GetError::Io)?;
+        if is_https {
+            let secure = self.tls.connect(host, socket).await.map_err(GetError::Io)?;
+            return exchange(secure, &uri).await;
+        }
+        exchange(socket, &uri).await
+    }
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    uri: &Uri,
+) -> Result<Vec<u8>, GetError> {
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(GetError::Http)?;
+    let asking = async move {
+        let response = sender.send_request(request(uri)?).await.map_err(GetError::Http)?;
+        if response.status() != StatusCode::OK {
+            return Err(GetError::Status(response.status()));
+        }
+        let body = Limited::new(response.into_body(), KEY_SET_BYTES_MAX);
+        Ok(body.collect().await.map_err(GetError::Body)?.to_bytes().to_vec())
+    };
+    // The connection carries the exchange and ends with it; what becomes of it otherwise, `asking` hears, too.
+    let (answer, _) = tokio::join!(asking, connection);
+    answer
+}
+
+fn request(uri: &Uri) -> Result<Request<Body>, GetError> {
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let host = uri.authority().map_or("", |authority| authority.as_str());
+    Request::get(path)
+        .header(header::HOST, host)
+        .header(header::ACCEPT, "application/json")
+        .header(header::USER_AGENT, concat!("fanwire/", env!("CARGO_PKG_VERSION")))
+        .header(header::CONNECTION, "close")
+        .body(Body::empty())
+        .map_err(|_| GetError::Address)
+}
+
+impl fmt::Display for GetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address => f.write_str("this is no address"),
+            Self::Timeout => f.write_str("no answer in time"),
+            Self::Status(status) => write!(f, "the answer is {status}, expected 200"),
+            Self::Body(error) => write!(f, "the document did not come whole: {error}"),
+            Self::Io(error) => error.fmt(f),
+            Self::Http(error) => error.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! TLS of connections that this server opens (RFC 8446, and 1.2): whom it believes, and what it shows.
+//! In: a section `tls` of the configuration, then sockets → out: verified streams.
+//! Uses rustls with aws-lc, named directly so that no process-wide provider has to be chosen. Never a protocol above TLS.
+//! Changed here: certificates of others and our own as a client. Keys of the configuration are rows of `config::keys`.
+
+use std::{fmt, io, path::Path, sync::Arc};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    crypto::{CryptoProvider, aws_lc_rs},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::config::TlsOptions;
+
+/// The client's side of TLS.
+pub(super) struct Tls {
+    connector: TlsConnector,
+    /// "" = the name of the address.
+    server_name: String,
+}
+
+/// What is wrong with a section of TLS options; `key` is the last part of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsError {
+    pub key: &'static str,
+    pub fault: String,
+}
+
+impl Tls {
+    pub(super) fn new(options: &TlsOptions) -> Result<Self, TlsError> {
+        let default = TlsOptions::default();
+        let options = if options.enabled { options } else { &default };
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
+        let builder = builder.with_safe_default_protocol_versions();
+        let builder = builder.expect("the provider has suites of both versions");
+        let builder = match options.insecure_skip_verify {
+            true => {
+                let anybody = Arc::new(Anybody(provider));
+                builder.dangerous().with_custom_certificate_verifier(anybody)
+            }
+            false => builder.with_root_certificates(authorities(&options.server_ca_pem)?),
+        };
+        let config = match options.cert_pem.as_str() {
+            "" => builder.with_no_client_auth(),
+            pem => {
+                let chain = certificates("cert_pem", pem)?;
+                let key = PrivateKeyDer::from_pem_slice(&pem_text("key_pem", &options.key_pem)?);
+                let key = key.map_err(|error| wrong("key_pem", &error))?;
+                let built = builder.with_client_auth_cert(chain, key);
+                built.map_err(|error| wrong("cert_pem", &error))?
+            }
+        };
+        let connector = TlsConnector::from(Arc::new(config));
+        Ok(Self { connector, server_name: options.server_name.clone() })
+    }
+
+    /// Shakes hands on a socket to `host`.
+    pub(super) async fn connect(
+        &self,
+        host: &str,
+        socket: TcpStream,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let name = if self.server_name.is_empty() { host } else { &self.server_name };
+        let name = ServerName::try_from(name.to_owned())
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        self.connector.connect(name, socket).await
+    }
+}
+
+fn authorities(pem: &str) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    if pem.is_empty() {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        // None at all is no reason not to start: addresses may be `http`, and the handshake will say so.
+        return Ok(roots);
+    }
+    for certificate in certificates("server_ca_pem", pem)? {
+        roots.add(certificate).map_err(|error| wrong("server_ca_pem", &error))?;
+    }
+    Ok(roots)
+}
+
+fn certificates(key: &'static str, pem: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let text = pem_text(key, pem)?;
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match all {
+        Ok(all) if !all.is_empty() => Ok(all),
+        Ok(_) => Err(wrong(key, &"there is no certificate in it")),
+        Err(error) => Err(wrong(key, &error)),
+    }
+}
+
+/// A PEM text out of the configuration: itself, base64 of it, or the name of a file that holds it.
+fn pem_text(key: &'static str, value: &str) -> Result<Vec<u8>, TlsError> {
+    if value.contains("-----BEGIN ") {
+        return Ok(value.as_bytes().to_vec());
+    }
+    if let Ok(text) = STANDARD.decode(value.trim())
+        && text.starts_with(b"-----BEGIN ")
+    {
+        return Ok(text);
+    }
+    std::fs::read(Path::new(value)).map_err(|error| wrong(key, &error))
+}
+
+fn wrong(key: &'static str, fault: &impl fmt::Display) -> TlsError {
+    TlsError { key, fault: fault.to_string() }
+}
+
+/// Believes any certificate (`insecure_skip_verify`); what it signs is still checked.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("server_name", &self.server_name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, fault } = self;
+        write!(f, "{key}: {fault}, expected PEM, base64 of PEM, or the name of a file with it")
+    }
+}
+
+impl std::error::Error for TlsError {}
