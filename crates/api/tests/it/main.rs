@@ -15,4 +15,5 @@ mod openapi;
 mod presence;
 mod replies;
 mod room;
+mod slow;
 mod steering;

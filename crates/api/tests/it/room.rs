@@ -40,7 +40,11 @@ impl Room {
     }
 
     pub(crate) fn with(options: ApiOptions) -> Self {
-        let node = Node::new(node_options()).expect("the options above are valid");
+        Self::around(Node::new(node_options()).expect("the options are valid"), options)
+    }
+
+    /// A room with a node of the test's own making.
+    pub(crate) fn around(node: Arc<Node>, options: ApiOptions) -> Self {
         let letters = Arc::new(Letters::default());
         let shard = node.attach(Arc::<Letters>::clone(&letters));
         let hub = Hub::new(Arc::clone(&node), shard);
@@ -117,7 +121,7 @@ fn answer(status: u16, content_type: &str, body: &str) -> Answer {
     Answer { status, content_type: content_type.to_owned(), body: body.to_owned() }
 }
 
-fn node_options() -> Options {
+pub(crate) fn node_options() -> Options {
     let mut options =
         Options { name: "room".into(), version: "1.2.3".into(), ..Options::default() };
     options.client.insecure = true;
