@@ -5,7 +5,7 @@
 
 use fanwire_api::{ApiError, ApiOptions, ErrorMode};
 
-use crate::room::{Answer, KEY, Room, json, ok, request};
+use crate::room::{Answer, KEY, Room, json, ok, plain, request};
 
 const UNKNOWN: &str = r#"{"channel":"nowhere:a","data":{}}"#;
 const IN_BODY: &str = r#"{"error":{"code":102,"message":"unknown channel"}}"#;
@@ -33,6 +33,26 @@ async fn the_header_asks_for_transport_mode_and_nothing_else() {
     let transport = room(ErrorMode::Transport);
     assert_eq!(publish(&transport, None).await, json(404, IN_STATUS));
     assert_eq!(publish(&transport, Some("body")).await, json(404, IN_STATUS));
+}
+
+#[tokio::test]
+async fn each_error_has_its_status_and_nothing_around_it_in_transport_mode() {
+    let room = room(ErrorMode::Transport);
+    let rows = [
+        ("publish", UNKNOWN, 404, IN_STATUS),
+        ("rpc", r#"{"method":"f"}"#, 404, r#"{"code":104,"message":"not found"}"#),
+        ("publish", "{}", 400, r#"{"code":107,"message":"bad request"}"#),
+        ("map_stats", r#"{"channel":"a"}"#, 400, r#"{"code":107,"message":"bad request"}"#),
+        ("presence", r#"{"channel":"a"}"#, 400, r#"{"code":108,"message":"not available"}"#),
+    ];
+    for (method, body, status, expect) in rows {
+        let answer = room.post(&format!("/api/{method}"), body).await;
+        assert_eq!(answer, json(status, expect), "{method} {body}");
+    }
+    // Refusals of the door stay what they are, and the old path knows one mode only.
+    assert_eq!(room.post("/api/publish", "{").await, plain(400, "Bad Request"));
+    let legacy = format!(r#"{{"method":"publish","params":{UNKNOWN}}}"#);
+    assert_eq!(room.post("/api", legacy).await, ok(IN_BODY));
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 //! Uses the test bench, whose namespace `here` keeps presence.
 //! How presence follows subscriptions is tested in the node.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use crate::room::{Room, ok};
@@ -32,6 +34,38 @@ async fn who_is_there_is_told_by_client_id() {
     }
     let stats = r#"{"result":{"num_clients":3,"num_users":2}}"#;
     check(&room, "presence_stats", r#"{"channel":"here:a"}"#, stats).await;
+}
+
+/// A token that only those believe who skip signatures.
+fn unsigned(claims: &str) -> String {
+    let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    format!("{}.{}.", part(r#"{"alg":"HS256"}"#), part(claims))
+}
+
+#[tokio::test]
+async fn what_tokens_say_of_clients_is_told_as_they_wrote_it() {
+    let mut room = Room::new();
+    let (connection, subscription) = (
+        unsigned(r#"{"sub":"ada","info":{ "name": "Ada"}}"#),
+        unsigned(r#"{"sub":"ada","channel":"here:a","b64info":"AAEC/w=="}"#),
+    );
+    room.open(0);
+    let heard = room.say(0, &format!(r#"{{"id":1,"connect":{{"token":"{connection}"}}}}"#));
+    let (_, rest) = heard[0].split_once(r#""client":""#).expect("a connect reply");
+    let client = rest[..36].to_owned();
+    let subscribe =
+        format!(r#"{{"id":2,"subscribe":{{"channel":"here:a","token":"{subscription}"}}}}"#);
+    assert_eq!(room.say(0, &subscribe), [r#"{"id":2,"subscribe":{}}"#]);
+    // Bytes that are not JSON cannot stand in it.
+    let ada = format!(r#"{{"user":"ada","client":"{client}","conn_info":{{ "name": "Ada"}}}}"#);
+    let expect = format!(r#"{{"result":{{"presence":{{"{client}":{ada}}}}}}}"#);
+    check(&room, "presence", r#"{"channel":"here:a"}"#, &expect).await;
+
+    room.say(0, r#"{"id":3,"publish":{"channel":"kept:a","data":1}}"#);
+    let history = room.post("/api/history", r#"{"channel":"kept:a","limit":1}"#).await;
+    let stored = format!(r#"{{"data":1,"info":{ada},"offset":1}}"#);
+    let head = format!(r#"{{"result":{{"publications":[{stored}],"epoch":""#);
+    assert!(history.body.starts_with(&head), "{} {head}", history.body);
 }
 
 #[tokio::test]
