@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use fanwire_deflate::Compressor;
 use fanwire_deflate::gap::{Counter, Depth, History, Parse, Reach, Reference, Trial};
+use fanwire_protocol::{Encoding, publication_in_push};
 use flate2::{Compress, Compression, FlushCompress};
 use zlib_rs::{Deflate, DeflateFlush};
 
@@ -57,6 +58,18 @@ fn main() -> Result<()> {
             scattered(name, messages, depth);
         }
     }
+    println!(
+        "\nThe first publication after a subscribe whose reply holds the one before it, in bytes: by"
+    );
+    println!(
+        "itself, and referring to the reply; beside it with the whole message of the one before in"
+    );
+    println!(
+        "the window, and stock zlib level 6 primed with a reply that holds the last 1, 2, 4, 8.\n"
+    );
+    println!("| corpus | raw | alone | to the reply | share | whole | zlib 1 | 2 | 4 | 8 |");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    corpora.iter().for_each(|(name, messages)| recovered(name, messages));
     println!(
         "\nWhat a history's trials conclude, by its limit: depth, whether more (+) or less (-)"
     );
@@ -199,6 +212,74 @@ fn stock(messages: &[Vec<u8>], depth: Option<usize>) -> f64 {
     }
     bytes as f64
 }
+
+/// Every publication is once the first one after a reply.
+fn recovered(name: &str, messages: &[Vec<u8>]) {
+    let mut history = History::new(1 << 15, 1, 6);
+    let mut compressor = Compressor::new(6);
+    let mut sums = [0; 8];
+    let (mut count, mut newest) = (0.0, None);
+    for (at, message) in messages.iter().enumerate() {
+        let quoted = newest.map(|at: usize| {
+            let part = publication_in_push(Encoding::Json, &messages[at]).expect("a push");
+            (at, part.len(), history.quote(part).expect("a part of the newest"))
+        });
+        let Some(publication) = history.publish(message) else { continue };
+        newest = Some(at);
+        let Some((before, part, quote)) = quoted else { continue };
+        let mut counter = Counter::default();
+        let mut reach = Reach::default();
+        let reply = reply(&messages[before..=before]);
+        reach.quoted(quote, reply.len() - REPLY_TAIL.len() - part, counter);
+        counter.advance(reply.len());
+        let reference = reach.reference(&publication, counter, 15);
+        let payload = |depth, gaps: &[u32]| {
+            let mut out = Vec::new();
+            history.parse(&publication, depth).expect("the newest one").emit(gaps, &mut out);
+            framed(out.len())
+        };
+        let mut alone = Vec::new();
+        compressor.standalone(message, &mut alone);
+        let mut sizes = vec![
+            framed(message.len()),
+            framed(alone.len()),
+            payload(reference.depth(), reference.gaps()),
+            payload(Depth::Newest, &[messages[before].len() as u32]),
+        ];
+        sizes.extend([1, 2, 4, 8].map(|known: usize| {
+            let reply = self::reply(&messages[at.saturating_sub(known)..at]);
+            primed(&reply[reply.len().saturating_sub(32_000)..], message)
+        }));
+        sums.iter_mut().zip(sizes).for_each(|(sum, size)| *sum += size);
+        count += 1.0;
+    }
+    let [raw, alone, quoted, whole, rest @ ..] = sums.map(|sum| sum as f64 / count);
+    let rest = rest.map(|bytes| format!("{bytes:.0}")).join(" | ");
+    let share = quoted / alone;
+    println!("| {name} | {raw:.0} | {alone:.0} | {quoted:.0} | {share:.2} | {whole:.0} | {rest} |");
+}
+
+/// What a subscribe that missed these publications is answered.
+fn reply(messages: &[Vec<u8>]) -> Vec<u8> {
+    let publications: Vec<_> = messages
+        .iter()
+        .map(|message| &message[publication_in_push(Encoding::Json, message).expect("a push")])
+        .collect();
+    let head = br#"{"id":2,"subscribe":{"recoverable":true,"epoch":"AbCdEfGh","publications":["#;
+    [&head[..], &publications.join(&b','), REPLY_TAIL].concat()
+}
+
+/// Frame bytes of stock zlib at level 6 after these bytes.
+fn primed(before: &[u8], message: &[u8]) -> usize {
+    let mut compress = Compress::new(Compression::new(6), false);
+    compress.set_dictionary(before).expect("at the start");
+    let mut room = vec![0; 1 << 16];
+    compress.compress(message, &mut room, FlushCompress::Sync).expect("room");
+    framed(compress.total_out() as usize - 4)
+}
+
+const REPLY_TAIL: &[u8] =
+    br#"],"recovered":true,"offset":123,"positioned":true,"was_recovering":true}}"#;
 
 /// One publication in twenty is tried.
 fn trials(name: &str, messages: &[Vec<u8>]) {
