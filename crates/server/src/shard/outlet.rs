@@ -66,8 +66,8 @@ impl Outlet {
         }
     }
 
-    /// Sends one message to one connection: raw when small or not agreed otherwise, else compressed by itself, or in the
-    /// connection's own context where it has one.
+    /// Sends one message to one connection: raw when small, huge or not agreed otherwise, else compressed by itself, or in
+    /// the connection's own context where it has one.
     pub fn send(&mut self, key: Key, payload: &[u8]) {
         let is_binary = self.open(key).is_some_and(|connection| connection.is_binary);
         self.send_as(key, is_binary, payload);
@@ -102,11 +102,15 @@ impl Outlet {
     fn frame(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> Option<Frame> {
         let compression = self.connections.get(index as usize)?.compression;
         let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };
+        let is_worth_it = self.framer.compresses_for_one(payload);
         Some(match compression {
-            Compression::Dedicated { window_bits } if self.framer.compresses(payload) => {
+            Compression::Dedicated { window_bits } if is_worth_it => {
                 self.dedicated(index, window_bits, opcode, payload)
             }
-            _ => self.framer.frame(opcode, compression.takes(payload.len()), payload).into(),
+            _ => {
+                let may_compress = is_worth_it && compression.takes(payload.len());
+                self.framer.frame(opcode, may_compress, payload).into()
+            }
         })
     }
 

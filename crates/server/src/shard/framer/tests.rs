@@ -24,6 +24,14 @@ fn a_message_below_the_minimum_stays_raw() {
 }
 
 #[test]
+fn a_huge_message_is_compressed_for_many_but_not_for_one() {
+    let framer = Framer::new(6, 100);
+    let is_for_one = |bytes| framer.compresses_for_one(&vec![b'a'; bytes]);
+    assert_eq!([99, 100, 262_144, 262_145].map(is_for_one), [false, true, true, false]);
+    assert!(framer.compresses(&[b'a'; 262_145]));
+}
+
+#[test]
 fn a_message_that_does_not_shrink_stays_raw() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut step = || {
