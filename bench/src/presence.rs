@@ -4,7 +4,7 @@
 //! Change here what is compared and shown; how a question is asked lives in `asker`.
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,9 @@ pub struct Presence {
     /// Questions per second, each by the API and by a client.
     #[arg(long, default_value_t = 5.0)]
     asks: f64,
+    /// Who asks; by default both do.
+    #[arg(long)]
+    by: Option<By>,
     /// The client that asks negotiates permessage-deflate.
     #[arg(long)]
     compression: bool,
@@ -53,6 +56,13 @@ pub struct Presence {
     generator_core: usize,
 }
 
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum By {
+    Api,
+    Client,
+}
+
 impl Presence {
     /// True when the bar is met or none was set.
     ///
@@ -69,10 +79,11 @@ impl Presence {
         });
         let target = Target::configured(&binary, Some(self.server_core), channel)?;
         println!(
-            "presence: {} members asked for {} times a second by the API and by a client, {} subscribers, {} publications/s; \
+            "presence: {} members asked for {} times a second by {}, {} subscribers, {} publications/s; \
              compression {}, server on core {}, generator on core {}",
             grouped(self.members as f64),
             self.asks,
+            self.by.map_or("Api and by Client".to_owned(), |by| format!("{by:?}")),
             grouped(self.subscribers as f64),
             self.rate,
             if self.compression { "on" } else { "off" },
@@ -111,19 +122,20 @@ impl Presence {
         Ok(ratios)
     }
 
-    /// The latencies while both askers ask.
+    /// The latencies while the askers ask.
     fn asked(&self, target: &Target, run: &mut Run) -> Result<Vec<f64>> {
-        let ask = |face| Asker::start(target.address(), face, self.asks, self.members);
-        let askers = [ask(Face::Api)?, ask(Face::Client { compression: self.compression })?];
+        let faces =
+            [(By::Api, Face::Api), (By::Client, Face::Client { compression: self.compression })];
+        let wanted = faces.into_iter().filter(|(by, _)| self.by.is_none_or(|only| only == *by));
+        let ask =
+            |(by, face)| Ok((by, Asker::start(target.address(), face, self.asks, self.members)?));
+        let askers = wanted.map(ask).collect::<Result<Vec<_>>>()?;
         let latencies = run.publish_for(self.stretch())?;
-        for (asker, what) in askers.into_iter().zip(["API", "client"]) {
-            let answers = asker.stop().with_context(|| format!("asking by the {what}"))?;
-            ensure!(!answers.is_empty(), "no question by the {what} was answered");
-            println!(
-                "       {} answers by the {what}, median {:.2} ms",
-                answers.len(),
-                median(answers.iter().copied())
-            );
+        for (by, asker) in askers {
+            let answers = asker.stop().with_context(|| format!("asking by {by:?}"))?;
+            ensure!(!answers.is_empty(), "no question by {by:?} was answered");
+            let median = median(answers.iter().copied());
+            println!("       {by:?}: {} answers, median {median:.2} ms", answers.len());
         }
         Ok(latencies)
     }

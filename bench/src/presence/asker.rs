@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::CROWD;
 use crate::generator::{frame, handshake};
+use crate::random::Random;
 use crate::target::API_KEY;
 
 /// By what is asked.
@@ -29,7 +30,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Connects, and begins to ask `rate` times a second; every answer must have `members` members.
+    /// Connects, and begins to ask some `rate` times a second; every answer must have `members` members.
     ///
     /// # Errors
     /// No connection.
@@ -37,15 +38,17 @@ impl Asker {
         let mut line = Line::open(address, face)?;
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
-        let interval = Duration::from_secs_f64(1.0 / rate);
+        // At random, so that questions meet publications, and those of others, as chance will have it.
+        let mut random = Random(u64::from(face == Face::Api));
+        let mut pause = move || random.below(2_000) as f64 / 1_000.0 / rate;
         let thread = thread::spawn(move || {
             let mut answers = Vec::new();
             while !over.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_secs_f64(pause()));
                 let asked = Instant::now();
                 let bytes = line.ask()?;
                 answers.push(asked.elapsed().as_secs_f64() * 1e3);
                 line.check(bytes, members)?;
-                thread::sleep(interval.saturating_sub(asked.elapsed()));
             }
             Ok(answers)
         });
