@@ -1,7 +1,9 @@
 //! One publication on its way to all shards: every encoding of it is made once, by whoever needs it first.
-//! In: a publication with its channel → out: encoded pushes (one per encoding), and what the shell prepared for its shards.
+//! In: a publication with its channel → out: encoded pushes (one per encoding and shape), and what the shell prepared.
 //! Uses: `fanwire_protocol` to encode, write-once cells. Never: sockets, frames, subscriber lists.
 //! Change here: what all receivers share. Who gets a broadcast lives in `hub/notices.rs`; frames are made by the shell.
+
+mod deltas;
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +14,9 @@ use fanwire_protocol::{Encoding, Publication, encode_publication};
 
 use crate::broker::{Epoch, Position};
 use crate::channel::NamespaceId;
+use crate::delta::Delta;
 use crate::session::ClientId;
+use deltas::Deltas;
 
 /// A publication shared by all its receivers; nothing in it changes except that empty slots are filled once.
 #[derive(Debug)]
@@ -25,6 +29,21 @@ pub struct Broadcast {
     messages: [OnceLock<Option<Bytes>>; 2],
     prepared: Option<Prepared>,
     excluded: Option<ClientId>,
+    delta: Delta,
+    /// Made when a subscriber is there that has agreed to deltas.
+    deltas: OnceLock<Box<Deltas>>,
+}
+
+/// How much of a publication a subscriber is sent, and how its data is written (protocol §11). Together with the encoding
+/// it decides about the bytes of the push.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// For those who did not agree to deltas: in JSON, the data is part of the text.
+    Plain,
+    /// The whole data for those who did: in JSON a string. In Protobuf the same bytes as `Plain`.
+    Full,
+    /// What makes the data of the data before it: in JSON a string.
+    Patch,
 }
 
 /// The shell's part of a broadcast. The node carries it and does not look inside.
@@ -48,8 +67,19 @@ impl Broadcast {
         accepted_at: Instant,
     ) -> Self {
         let messages = Default::default();
-        let (prepared, excluded) = (None, None);
-        Self { channel, namespace, publication, epoch, accepted_at, messages, prepared, excluded }
+        let (prepared, excluded, delta, deltas) = Default::default();
+        Self {
+            channel,
+            namespace,
+            publication,
+            epoch,
+            accepted_at,
+            messages,
+            prepared,
+            excluded,
+            delta,
+            deltas,
+        }
     }
 
     /// The channel, shared with the registry and the hubs.
@@ -85,6 +115,54 @@ impl Broadcast {
             .as_ref()
     }
 
+    /// [`message`](Self::message) in a shape. `None` also for a patch that is not to be had, and for `Full` in JSON when the
+    /// data is empty: a string of nothing is no JSON text to those who look into it.
+    pub fn shaped(&self, shape: Shape, encoding: Encoding) -> Option<&Bytes> {
+        match (shape, encoding) {
+            (Shape::Plain, _) | (Shape::Full, Encoding::Protobuf) => self.message(encoding),
+            (Shape::Full, Encoding::Json) => self.deltas().text(self),
+            (Shape::Patch, _) => self.deltas().patched(self, encoding),
+        }
+    }
+
+    /// Whether `Full` exists in JSON, and then `Patch` if there is one; says so without making either.
+    pub fn is_json(&self) -> bool {
+        self.deltas().is_json(self)
+    }
+
+    /// The patch, made at the first call and shared afterwards; `None` when there is no base, or it would not be shorter.
+    pub fn patch(&self) -> Option<&Bytes> {
+        self.deltas().patch(self)
+    }
+
+    /// Whether the patch can be applied by who was sent the publication before it in the stream.
+    pub(crate) fn follows_stream(&self) -> bool {
+        matches!(self.delta, Delta::Against(_))
+    }
+
+    /// Whether the patch can be applied by who was sent `latest`. Where the stream names no base, the first who asks does.
+    pub(crate) fn follows(&self, latest: &Bytes) -> bool {
+        let base = match &self.delta {
+            Delta::Off => return false,
+            Delta::Alone => self.deltas().propose(latest),
+            Delta::Against(previous) => previous,
+        };
+        (base.as_ptr(), base.len()) == (latest.as_ptr(), latest.len()) || base == latest
+    }
+
+    fn deltas(&self) -> &Deltas {
+        self.deltas.get_or_init(Box::default)
+    }
+
+    /// Memory of payloads that it keeps alive, in bytes.
+    pub fn payload_bytes(&self) -> usize {
+        let previous = match &self.delta {
+            Delta::Against(previous) => previous.len(),
+            Delta::Off | Delta::Alone => 0,
+        };
+        self.publication.data.len() + previous
+    }
+
     /// What the shell prepared, if it is a `T`.
     pub fn prepared<T: 'static>(&self) -> Option<&T> {
         self.prepared.as_ref()?.downcast_ref()
@@ -98,6 +176,11 @@ impl Broadcast {
     /// Before any shard sees the broadcast: leaves one connection out.
     pub fn exclude(&mut self, client: Option<ClientId>) {
         self.excluded = client;
+    }
+
+    /// Before any shard sees the broadcast: lets those who agreed have it as a delta.
+    pub fn allow_delta(&mut self, delta: Delta) {
+        self.delta = delta;
     }
 
     /// Before any shard sees the broadcast.

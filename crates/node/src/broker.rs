@@ -43,6 +43,10 @@ pub use position::{Epoch, Position};
 ///
 /// **Exclusion.** `exclude_client` travels with its publication to every `Deliver`, unchanged.
 ///
+/// **Deltas.** A publication with `delta` reaches every `Deliver` with the payload of the publication whose offset is one
+/// less, if the stream still had it when the new one was stored: read and stored in one step. One that is not stored, or
+/// whose predecessor is gone, comes alone.
+///
 /// Where `retention` keeps nothing there is no stream: positions are empty.
 pub trait Broker: Send + Sync {
     /// Publishes and returns the position in the channel's stream, empty with `skip_history` or without history.
@@ -169,7 +173,7 @@ pub struct PublishOptions {
     pub idempotency_key: String,
     /// Do not store, give no offset.
     pub skip_history: bool,
-    /// Make it a delta candidate.
+    /// Subscribers that agreed to deltas may get it as one.
     pub delta: bool,
     /// Drop when not larger than the stored version; 0 = no check. Works only with history.
     pub version: u64,

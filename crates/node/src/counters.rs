@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
+use crate::delta::Saved;
+
 /// A number with one writer: a relaxed load and store, no locked instruction.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -51,6 +53,10 @@ pub struct HubCounters {
     pub broadcasts: Counter,
     /// Publications handed to subscribers.
     pub deliveries: Counter,
+    /// Those of them that went out as deltas, and those in subscribe results.
+    pub deltas: Counter,
+    /// Bytes that their data would have had more, before any compression.
+    pub delta_saved_bytes: Counter,
     /// Publications that subscribers did not get because of their filters.
     pub filtered_publications: Counter,
     /// Pings sent, of both kinds.
@@ -90,6 +96,12 @@ impl HubCounters {
 
     pub(crate) fn count_command(&self, kind: CommandKind) {
         self.commands[kind as usize].add(1);
+    }
+
+    /// `saved` bytes by how many deltas.
+    pub(crate) fn count_deltas(&self, Saved { deltas, bytes }: Saved) {
+        self.deltas.add(deltas);
+        self.delta_saved_bytes.add(bytes);
     }
 
     pub(crate) fn count_error(&self, code: u32) {

@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 use crate::announcement::{Announcement, Change};
 use crate::broadcast::{Broadcast, Prepare};
 use crate::broker::Epoch;
+use crate::delta::Delta;
 use crate::notice::{Inbox, Notice, ShardId};
 use crate::registry::{Listeners, Registry};
 use crate::session::ClientId;
@@ -24,12 +25,13 @@ pub trait Deliver: Send + Sync {
     /// Hands `publication` to whoever listens to `channel`. `accepted_at` is where its latency begins.
     ///
     /// Its offset is its place in the stream named by `epoch`; 0 and none when it has no place in any.
-    /// `exclude` is the connection that is not to get it, if any.
+    /// `delta` says what its delta can be made against; `exclude` is the connection that is not to get it, if any.
     fn deliver(
         &self,
         channel: &str,
         publication: Publication,
         epoch: Epoch,
+        delta: Delta,
         exclude: Option<ClientId>,
         accepted_at: Instant,
     );
@@ -93,6 +95,7 @@ impl Deliver for Door {
         channel: &str,
         mut publication: Publication,
         epoch: Epoch,
+        delta: Delta,
         exclude: Option<ClientId>,
         accepted_at: Instant,
     ) {
@@ -105,6 +108,7 @@ impl Deliver for Door {
         }
         let mut broadcast = Broadcast::new(channel, namespace, publication, epoch, accepted_at);
         broadcast.exclude(exclude);
+        broadcast.allow_delta(delta);
         if let Some(prepare) = self.prepare.get() {
             broadcast.prepare(prepare.as_ref());
         }

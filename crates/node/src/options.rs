@@ -202,6 +202,12 @@ pub struct Namespace {
     pub history_meta_ttl: Duration,
     /// Clients may choose publications by their tags.
     pub allow_tags_filter: bool,
+    /// Kinds of deltas a subscriber may agree to; only [`FOSSIL`](Self::FOSSIL) is known.
+    pub allowed_delta_types: Vec<String>,
+    /// Every publication may reach those who agreed as a delta; without it those published with `delta`.
+    pub delta_publish: bool,
+    /// Deltas for subscriptions without positions too: shards keep the latest publication for them.
+    pub keep_latest_publication: bool,
     /// Read the list of users after `user_boundary`.
     pub allow_user_limited_channels: bool,
     /// How publications are compressed; the node only keeps it for its shell.
@@ -253,6 +259,14 @@ impl CompressionPolicy {
 }
 
 impl Namespace {
+    /// The kind of deltas that is known (protocol §11).
+    pub const FOSSIL: &'static str = "fossil";
+
+    /// Whether subscribers may agree to deltas of this kind.
+    pub fn allows_delta(&self, kind: &str) -> bool {
+        self.allowed_delta_types.iter().any(|allowed| allowed == kind)
+    }
+
     /// How long publications are kept. Complete in a namespace from [`crate::channel::Channels::resolve`].
     pub fn retention(&self) -> Retention {
         let (size, ttl) = (self.history_size, self.history_ttl);

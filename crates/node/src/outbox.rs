@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fanwire_protocol::Disconnect;
 
-use crate::broadcast::Broadcast;
+use crate::broadcast::{Broadcast, Shape};
 use crate::session::ConnectionKey;
 
 /// Effects of one turn of a hub. The order of the calls for one connection is the order on its wire.
@@ -20,11 +20,12 @@ pub trait Outbox {
     /// the newest publication that it knows. For shells that compress in context.
     fn recovered(&mut self, _connection: ConnectionKey, _place: u32, _channel: &str) {}
 
-    /// A publication. Hot: called once per subscriber, so it must not allocate per call.
+    /// A publication, in a shape that exists in the connection's encoding. Hot: called once per subscriber, so it must not
+    /// allocate per call.
     ///
     /// `connection` is the dense index. `place` tells the subscriptions of one connection apart, below
     /// `client.channel_limit`; while a subscription lives it changes only when another one of the connection ends.
-    fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>);
+    fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>, shape: Shape);
 
     /// A native WebSocket ping frame, for sessions opened with [`crate::Hello::frame_ping`]; the answer is told to
     /// [`crate::Hub::pong`].

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::announcement::Change;
+use crate::broadcast::{Broadcast, Shape};
 use crate::broker::Position;
 use crate::clock::Moment;
 use crate::counters::HubCounters;
-use crate::hub::{Subscriber, Subscribers, Users, Watch};
+use crate::hub::{Deltas, Mark, Subscriber, Subscribers, Users, Watch};
 use crate::limits::Limits;
 use crate::node::Node;
 use crate::notice::ShardId;
@@ -175,6 +176,35 @@ impl Roster {
                 told(place, &self.subscribers.audience(subscription.channel).channel);
             }
         }
+    }
+
+    /// The subscription at `place` of a session gets deltas from now on, where it can.
+    pub(crate) fn agree(&mut self, index: u32, place: usize, mark: Mark) {
+        let session = self.expect_session(index);
+        let (encoding, subscription) = (session.encoding, &session.subscriptions[place]);
+        let (channel, place) = (subscription.channel, subscription.place);
+        self.subscribers.audience_mut(channel).agree(place, encoding, mark);
+    }
+
+    /// The shape in which a broadcast that was held for the subscription at `place` of a session is sent to it.
+    pub(crate) fn catch_up(&mut self, index: u32, place: usize, broadcast: &Broadcast) -> Shape {
+        let found = self.deltas_of(index, place);
+        found.map_or(Shape::Plain, |(deltas, place)| deltas.catch_up(place, broadcast))
+    }
+
+    /// A broadcast that was held for the subscription at `place` of a session is not sent to it.
+    pub(crate) fn skip(&mut self, index: u32, place: usize) {
+        if let Some((deltas, place)) = self.deltas_of(index, place) {
+            deltas.skip(place);
+        }
+    }
+
+    /// The marks of the channel of the subscription at `place` of a session, and its own place among them.
+    fn deltas_of(&mut self, index: u32, place: usize) -> Option<(&mut Deltas, usize)> {
+        let subscription = &self.expect_session(index).subscriptions[place];
+        let (channel, place) = (subscription.channel, subscription.place as usize);
+        let deltas = self.subscribers.audience_mut(channel).deltas.as_deref_mut()?;
+        Some((deltas, place))
     }
 
     /// A positioned subscriber of `channel` is going.

@@ -8,7 +8,7 @@ mod frames;
 use std::{sync::Arc, time::Instant};
 
 use fanwire_node::{
-    Broadcast, ConnectionKey, Hello, Hub, HubCounters, Inbox, Node, Notice, Outbox, ShardId,
+    Broadcast, ConnectionKey, Hello, Hub, HubCounters, Inbox, Node, Notice, Outbox, Shape, ShardId,
 };
 use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
 
@@ -36,7 +36,7 @@ impl Inbox for ShardInbox {
         let bytes = match &notice {
             Notice::Broadcast(broadcast) => {
                 let prepared = broadcast.prepared::<Dispatch>().map_or(0, Dispatch::bytes);
-                broadcast.publication().data.len() + prepared + NOTICE_BYTES
+                broadcast.payload_bytes() + prepared + NOTICE_BYTES
             }
             _ => NOTICE_BYTES,
         };
@@ -163,9 +163,9 @@ impl Outbox for HubOutlet<'_> {
         quotations.extend(found.map(|(at, quote)| Quotation { place, at: *last + at, quote }));
     }
 
-    fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>) {
+    fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>, shape: Shape) {
         self.send_joined();
-        self.frames.deliver(connection, place, broadcast, self.out);
+        self.frames.deliver(connection, place, (broadcast, shape), self.out);
     }
 
     fn ping(&mut self, connection: ConnectionKey) {

@@ -12,7 +12,7 @@ use axum::body::Body;
 use fanwire_api::{Api, ApiOptions};
 use fanwire_node::options::{DataFormat, Namespace, Options};
 use fanwire_node::protocol::{Disconnect, Encoding};
-use fanwire_node::{Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Outbox};
+use fanwire_node::{Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Outbox, Shape};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use tower::ServiceExt as _;
@@ -188,7 +188,7 @@ impl Outbox for Heard {
         self.note(connection.index, String::from_utf8(message.to_vec()).expect("JSON is text"));
     }
 
-    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>) {
+    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>, _: Shape) {
         let message = broadcast.message(Encoding::Json).expect("data is JSON");
         self.note(connection, String::from_utf8(message.to_vec()).expect("JSON is text"));
     }

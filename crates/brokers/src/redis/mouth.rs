@@ -53,8 +53,8 @@ impl Mouth {
     fn deliver(&self, channel: &str, name: &[u8], record: Bytes, now: Instant) {
         let Some(door) = self.door.get() else { return };
         match Record::read(record) {
-            Ok(Message::Publication { publication, epoch, excluded }) => {
-                door.deliver(channel, publication, epoch, excluded, now);
+            Ok(Message::Publication { publication, epoch, delta, excluded }) => {
+                door.deliver(channel, publication, epoch, delta, excluded, now);
             }
             Ok(Message::Change(change, client)) => door.announce(channel, change, client),
             Err(_) => self.health.is_foreign(name),

@@ -5,11 +5,12 @@
 
 use bytes::{Buf as _, BufMut, Bytes};
 use fanwire_node::protocol::{ClientInfo, Publication};
-use fanwire_node::{Change, ClientId, Epoch, Position};
+use fanwire_node::{Change, ClientId, Delta, Epoch, Position};
 
 /// What travels through a channel's PUB/SUB, and, when it is a publication, is stored in its stream.
 ///
-/// The script that stores a publication appends its position as field 15, which makes the stored record a sent one.
+/// The script that stores a publication appends its position as field 15, which makes the stored record a sent one, and
+/// behind a delta the record stored before it as field 14.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Record {
     #[prost(message, optional, tag = "1")]
@@ -21,6 +22,12 @@ pub(crate) struct Record {
     /// 16 bytes, or none.
     #[prost(bytes = "bytes", tag = "4")]
     excluded: Bytes,
+    /// Subscribers that agreed to deltas may get it as one.
+    #[prost(bool, tag = "5")]
+    delta: bool,
+    /// The record of the publication before it; empty for none.
+    #[prost(bytes = "bytes", tag = "14")]
+    before: Bytes,
     /// Decimal offset, a blank, the epoch; empty without a place in a stream.
     #[prost(bytes = "bytes", tag = "15")]
     position: Bytes,
@@ -34,6 +41,7 @@ pub(crate) enum Message {
     Publication {
         publication: Publication,
         epoch: Epoch,
+        delta: Delta,
         excluded: Option<ClientId>,
     },
     Change(Change, ClientInfo),
@@ -50,13 +58,18 @@ pub(crate) enum Foreign {
 
 impl Record {
     /// Of a publication that has no place yet. Copies no payload.
-    pub(crate) fn of_publication(publication: Publication, excluded: Option<ClientId>) -> Self {
+    pub(crate) fn of_publication(
+        publication: Publication,
+        excluded: Option<ClientId>,
+        delta: bool,
+    ) -> Self {
         let publication =
             Publication { offset: 0, epoch: String::new(), prev_data: Bytes::new(), ..publication };
         let excluded = excluded.map(|client| Bytes::copy_from_slice(&client.to_bytes()));
         Self {
             publication: Some(publication),
             excluded: excluded.unwrap_or_default(),
+            delta,
             ..Self::default()
         }
     }
@@ -79,11 +92,15 @@ impl Record {
                 joined: None,
                 left: None,
                 excluded,
+                delta,
+                before,
                 position,
             } => {
                 let Position { offset, epoch } = read_position(&position)?;
                 let publication = Publication { offset, ..publication };
-                Ok(Message::Publication { publication, epoch, excluded: read_client(&excluded)? })
+                let excluded = read_client(&excluded)?;
+                let delta = Delta::candidate(delta, data_of(before).as_ref());
+                Ok(Message::Publication { publication, epoch, delta, excluded })
             }
             Self { publication: None, joined: Some(client), left: None, .. } => {
                 Ok(Message::Change(Change::Join, client))
@@ -105,6 +122,11 @@ impl Record {
             Message::Change(..) => Err(Foreign::Malformed),
         }
     }
+}
+
+/// The payload in the record of another publication; one that is foreign is no base of a delta.
+fn data_of(record: Bytes) -> Option<Bytes> {
+    read::<Record>(record).ok()?.publication.map(|publication| publication.data)
 }
 
 /// Writes a [`Record`], or a `ClientInfo`, which is the record of a member: its first field is the user, which the scripts of

@@ -24,7 +24,7 @@ pub(crate) fn publish(
     options: &PublishOptions,
     retention: Retention,
 ) -> Command {
-    let record = Record::of_publication(publication, options.exclude_client);
+    let record = Record::of_publication(publication, options.exclude_client, options.delta);
     let is_kept = retention.keeps_history() && !options.skip_history;
     if !is_kept && options.idempotency_key.is_empty() {
         return send(keys, channel, &record);
@@ -40,7 +40,7 @@ pub(crate) fn publish(
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let length = record::length(&record);
     let bytes = length + options.version_epoch.len() + ARGUMENT_BYTES;
-    let mut command = Script::Publish.call(&names, 8, bytes);
+    let mut command = Script::Publish.call(&names, 9, bytes);
     command
         .message(length, &record)
         .text(Epoch::random().as_str())
@@ -49,7 +49,8 @@ pub(crate) fn publish(
         .number(millis(retention.meta_ttl))
         .number(options.version)
         .text(&options.version_epoch)
-        .number(RESULT_TTL_MS);
+        .number(RESULT_TTL_MS)
+        .number(options.delta.into());
     command
 }
 

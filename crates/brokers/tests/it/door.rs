@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fanwire_brokers::redis::{Redis, RedisOptions};
 use fanwire_node::broker::{Broker as _, BrokerError, Query, Retention};
 use fanwire_node::protocol::{ClientInfo, Publication};
-use fanwire_node::{Change, ClientId, Deliver, Epoch, Position, PublishOptions, Stretch};
+use fanwire_node::{Change, ClientId, Deliver, Delta, Epoch, Position, PublishOptions, Stretch};
 use tokio::runtime::Runtime;
 
 /// What came through: channel, payload, position.
@@ -24,6 +24,7 @@ impl Deliver for Door {
         channel: &str,
         publication: Publication,
         epoch: Epoch,
+        _: Delta,
         _: Option<ClientId>,
         _: Instant,
     ) {

@@ -46,3 +46,75 @@ fn what_the_shell_prepared_rides_along() {
     assert_eq!(broadcasts.each_ref().map(Broadcast::prepared::<u32>), [Some(&0), Some(&1)]);
     assert_eq!(broadcasts[0].prepared::<u64>(), None, "of another kind");
 }
+
+fn candidate(data: &'static str, previous: &'static str) -> Broadcast {
+    let mut broadcast = broadcast(data);
+    broadcast.allow_delta(Delta::Against(previous.into()));
+    broadcast
+}
+
+const BEFORE: &str = r#"{"n":1,"text":"the same in all of them"}"#;
+const AFTER: &str = r#"{"n":2,"text":"the same in all of them"}"#;
+
+#[test]
+fn every_shape_is_made_at_the_first_call_and_nothing_before_it() {
+    let broadcast = candidate(AFTER, BEFORE);
+    assert!(broadcast.is_json());
+    assert!(broadcast.messages.iter().all(|slot| slot.get().is_none()), "asked, not made");
+    let text = |shape, encoding| {
+        let message = broadcast.shaped(shape, encoding).expect("it exists");
+        assert_eq!(message.as_ptr(), broadcast.shaped(shape, encoding).expect("it").as_ptr());
+        String::from_utf8_lossy(message).into_owned()
+    };
+    let full = text(Shape::Full, Encoding::Json);
+    assert!(full.contains(r#""data":"{\"n\":2,"#), "{full}");
+    assert!(broadcast.messages.iter().all(|slot| slot.get().is_none()), "not the plain one");
+    let patch = text(Shape::Patch, Encoding::Json);
+    assert!(patch.contains(r#""delta":true"#) && patch.len() < full.len(), "{patch}");
+    let bytes = text(Shape::Patch, Encoding::Protobuf);
+    assert!(bytes.contains(str::from_utf8(broadcast.patch().expect("alike")).expect("text")));
+    assert!(broadcast.messages.iter().all(|slot| slot.get().is_none()), "not the plain one");
+    let plain = broadcast.message(Encoding::Protobuf).expect("always").as_ptr();
+    let full = broadcast.shaped(Shape::Full, Encoding::Protobuf).expect("always").as_ptr();
+    assert_eq!(plain, full, "the same bytes");
+}
+
+#[test]
+fn what_is_no_delta_has_no_patch() {
+    for broadcast in [broadcast(AFTER), candidate(AFTER, ""), candidate("2", BEFORE)] {
+        assert_eq!(broadcast.patch(), None);
+        assert_eq!(broadcast.shaped(Shape::Patch, Encoding::Json), None);
+    }
+}
+
+#[test]
+fn data_that_is_not_json_has_a_patch_in_protobuf_only() {
+    let broken = candidate("the same in all of them, 2", "the same in all of them, 1");
+    assert!(!broken.is_json());
+    for shape in [Shape::Full, Shape::Patch] {
+        assert_eq!(broken.shaped(shape, Encoding::Json), None);
+        assert!(broken.shaped(shape, Encoding::Protobuf).is_some());
+    }
+    assert!(!candidate("", "").is_json() && candidate("", "").message(Encoding::Json).is_some());
+}
+
+#[test]
+fn a_base_is_equal_to_what_was_handed_out_not_only_of_the_same_place() {
+    let broadcast = candidate(AFTER, BEFORE);
+    assert!(broadcast.follows(&BEFORE.into()) && broadcast.follows(&BEFORE.to_owned().into()));
+    assert!(!broadcast.follows(&AFTER.into()));
+    assert!(!self::broadcast(AFTER).follows(&BEFORE.into()), "no candidate");
+}
+
+#[test]
+fn without_a_stream_the_first_who_asks_names_the_base() {
+    let mut broadcast = broadcast(AFTER);
+    broadcast.allow_delta(Delta::Alone);
+    assert_eq!(broadcast.patch(), None);
+    assert!(!broadcast.follows_stream());
+    assert!(broadcast.follows(&BEFORE.into()));
+    assert!(broadcast.patch().is_some(), "from now on");
+    assert!(!broadcast.follows(&"another".into()));
+    assert_eq!(broadcast.payload_bytes(), AFTER.len());
+    assert_eq!(candidate(AFTER, "123").payload_bytes(), AFTER.len() + 3);
+}

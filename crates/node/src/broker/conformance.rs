@@ -3,6 +3,7 @@
 //! Uses: threads and a door that records. Never: sleeps; it waits until enough has arrived, or too long has passed.
 //! Change here: the promises all brokers share. What one broker adds is tested beside it.
 
+mod deltas;
 mod streams;
 
 use std::sync::{Arc, Condvar, Mutex};
@@ -14,6 +15,7 @@ use fanwire_protocol::{ClientInfo, Publication};
 use super::{Broker, Epoch, Position, PublishOptions, Retention, Stretch};
 use crate::announcement::Change;
 use crate::deliver::Deliver;
+use crate::delta::Delta;
 use crate::session::ClientId;
 
 /// Makes a fresh broker in front of a door. Called once per promise.
@@ -34,6 +36,7 @@ pub fn check(make: Make<'_>) {
     subscribing_again_goes_on(make);
     announcements_keep_their_place_among_publications(make);
     streams::check(make);
+    deltas::check(make);
 }
 
 fn a_publication_arrives_whole(make: Make<'_>) {
@@ -216,6 +219,8 @@ struct Record {
     /// Of each that arrived.
     epochs: Vec<Epoch>,
     /// Of each that arrived.
+    deltas: Vec<Delta>,
+    /// Of each that arrived.
     excluded: Vec<Option<ClientId>>,
     /// Channels that are being delivered at this moment.
     busy: Vec<String>,
@@ -241,6 +246,11 @@ impl Recorder {
             .collect()
     }
 
+    /// What the deltas of all that has arrived can be made against.
+    fn deltas(&self) -> Vec<Delta> {
+        self.record.lock().expect("no panic inside").deltas.clone()
+    }
+
     fn has_overlapped(&self) -> bool {
         self.record.lock().expect("no panic inside").has_overlapped
     }
@@ -252,6 +262,7 @@ impl Deliver for Recorder {
         channel: &str,
         publication: Publication,
         epoch: Epoch,
+        delta: Delta,
         exclude: Option<ClientId>,
         _: Instant,
     ) {
@@ -264,12 +275,14 @@ impl Deliver for Recorder {
         record.busy.retain(|busy| busy != channel);
         record.arrived.push((channel.to_owned(), publication));
         record.epochs.push(epoch);
+        record.deltas.push(delta);
         record.excluded.push(exclude);
         self.grown.notify_all();
     }
 
     fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
-        self.deliver(channel, announced(change, info), Epoch::NONE, None, Instant::now());
+        let announced = announced(change, info);
+        self.deliver(channel, announced, Epoch::NONE, Delta::Off, None, Instant::now());
     }
 }
 

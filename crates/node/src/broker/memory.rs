@@ -21,6 +21,7 @@ use super::{Broker, Position, PublishOptions, Query, Retention, Stretch};
 use crate::announcement::Change;
 use crate::answer::Answer;
 use crate::deliver::Deliver;
+use crate::delta::Delta;
 use results::{Key, Results};
 use streams::Streams;
 
@@ -73,7 +74,8 @@ impl MemoryBroker {
         }
     }
 
-    /// Stores a publication. `Err` with the top when the stream has a newer version.
+    /// Stores a publication and says what its delta can be made against. `Err` with the top when the stream has a newer
+    /// version.
     fn store(
         &self,
         streams: &mut Streams,
@@ -81,16 +83,17 @@ impl MemoryBroker {
         publication: &Publication,
         (options, retention): (&PublishOptions, Retention),
         now: Instant,
-    ) -> Result<Position, Position> {
-        let (position, grown) = streams.with(place, now, |stream| {
+    ) -> Result<(Position, Delta), Position> {
+        let (stored, grown) = streams.with(place, now, |stream| {
             stream.touch(retention, now);
             if stream.supersedes(options) {
                 return Err(stream.top());
             }
-            Ok(stream.append(publication, options, retention, now))
+            let delta = Delta::candidate(options.delta, stream.newest());
+            Ok((stream.append(publication, options, retention, now), delta))
         });
         self.count(grown, streams);
-        position
+        stored
     }
 }
 
@@ -110,15 +113,17 @@ impl Broker for MemoryBroker {
         if let Some(first) = key.as_ref().and_then(|key| results.find(key)) {
             return Answer::now(Ok(first));
         }
-        let mut position = Position::default();
+        let (mut position, mut delta) =
+            (Position::default(), Delta::candidate(options.delta, None));
         if retention.keeps_history() && !options.skip_history {
             match self.store(streams, place, &publication, (options, retention), now) {
-                Ok(stored) => position = stored,
+                Ok(stored) => (position, delta) = stored,
                 Err(top) => return Answer::now(Ok(top)),
             }
         }
         publication.offset = position.offset;
-        self.door.deliver(channel, publication, position.epoch, options.exclude_client, now);
+        let (epoch, exclude) = (position.epoch, options.exclude_client);
+        self.door.deliver(channel, publication, epoch, delta, exclude, now);
         if let Some(key) = key {
             results.remember(key, position, now, IDEMPOTENCY_BYTES_MAX / STRIPES);
         }

@@ -80,10 +80,19 @@ fn rules(
         namespace.history_meta_ttl = section.history_meta_ttl;
     }
     history::check(&namespace, prefix_key)?;
+    check_delta_types(&namespace, prefix_key)?;
     check::rate(&format!("{prefix_key}.publish_rate_"), namespace.publish_rate)?;
     check::rate(&format!("{prefix_key}.subscribe_rate_"), namespace.subscribe_rate)?;
     let channel_regex = compile(prefix_key, "channel_regex", &namespace.channel_regex)?;
     Ok(Rules { id, namespace, channel_regex })
+}
+
+fn check_delta_types(namespace: &Namespace, prefix_key: &str) -> Result<(), OptionsError> {
+    let unknown = namespace.allowed_delta_types.iter().find(|kind| *kind != Namespace::FOSSIL);
+    unknown.map_or(Ok(()), |kind| {
+        let key = format!("{prefix_key}.allowed_delta_types");
+        Err(OptionsError::value(key, kind, format!("{} only", Namespace::FOSSIL)))
+    })
 }
 
 /// Compiles a pattern; "" = none.

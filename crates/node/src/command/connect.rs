@@ -143,6 +143,7 @@ fn begin(
         server_side: true,
         terms: Terms::boxed(grant.info, None),
         tracking: Tracking::of(turn, namespace, grant.overrides, None),
+        delta: None, // not applied to what the server subscribes (server API §3 subscribe)
         visibility: Visibility::of(turn, namespace, grant.overrides, None),
         claim: requested.and_then(enter::claim),
         only_recovered: false,

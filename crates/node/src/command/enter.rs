@@ -13,7 +13,8 @@ use super::{Then, Turn};
 use crate::broadcast::Broadcast;
 use crate::broker::{Position, Query, Stretch};
 use crate::channel::{has_presence_access, may_read_history};
-use crate::hub::CatchUp;
+use crate::delta;
+use crate::hub::{CatchUp, Mark};
 use crate::options::{Namespace, RecoveryMode};
 use crate::recovery::{self, Claim};
 use crate::roster::Seat;
@@ -37,6 +38,7 @@ pub(crate) struct Entry {
     server_side: bool,
     terms: Option<Box<Terms>>,
     tracking: Tracking,
+    delta: Option<Mark>,
     visibility: Visibility,
     mode: RecoveryMode,
     claim: Option<OwnClaim>,
@@ -56,6 +58,8 @@ pub(super) struct Wish<'a> {
     pub(super) server_side: bool,
     pub(super) terms: Option<Box<Terms>>,
     pub(super) tracking: Tracking,
+    /// It gets deltas, to begin with like this.
+    pub(super) delta: Option<Mark>,
     pub(super) visibility: Visibility,
     /// The position the client wants to go on from.
     pub(super) claim: Option<Claim<'a>>,
@@ -105,6 +109,21 @@ impl Tracking {
             || wished(|request| request.positioned, namespace.allow_positioning);
         Self { positioned, recoverable }
     }
+}
+
+/// How a subscription begins that gets deltas: when the client wishes and the namespace allows it. With a filter never:
+/// what is skipped would be missing from the base of the next one (protocol §11).
+pub(super) fn deltas(
+    namespace: &Namespace,
+    tracking: Tracking,
+    request: &SubscribeRequest,
+) -> Option<Mark> {
+    let is_allowed = request.tf.is_none() && namespace.allows_delta(&request.delta);
+    is_allowed.then_some(match tracking.positioned {
+        true => Mark::AwaitsStream,
+        false if namespace.keep_latest_publication => Mark::AwaitsLatest,
+        false => Mark::Full,
+    })
 }
 
 /// How a subscription is seen by others, and sees them.
@@ -170,13 +189,14 @@ pub(super) fn begin(
         }
         false => Some(Ok(())),
     };
-    let Wish { server_side, terms, tracking, visibility, data, .. } = wish;
+    let Wish { server_side, terms, tracking, delta, visibility, data, .. } = wish;
     let (held_from, held) = (0, Vec::new());
     Entry {
         channel,
         server_side,
         terms,
         tracking,
+        delta,
         visibility,
         mode,
         claim,
@@ -303,9 +323,9 @@ fn sit_down(
     turn: &mut Turn<'_>,
     entry: Entry,
     top: Position,
-    result: SubscribeResult,
+    mut result: SubscribeResult,
 ) -> SubscribeResult {
-    let Entry { channel, server_side, terms, tracking, visibility, held, .. } = entry;
+    let Entry { channel, server_side, terms, tracking, delta, visibility, held, .. } = entry;
     let (node, index) = (turn.node, turn.key.index);
     let place = turn.roster.sit_down(index, &channel, Seat { server_side, terms });
     let caught_up = match tracking.positioned {
@@ -315,8 +335,11 @@ fn sit_down(
     if tracking.positioned {
         turn.roster.watch(node, index, place, caught_up.position, turn.now);
     }
-    if !result.publications.is_empty() {
-        turn.roster.recover(index, place);
+    match delta {
+        Some(mark) => agree(turn, place, mark, &mut result),
+        // Those that agreed to deltas take no part in context.
+        None if !result.publications.is_empty() => turn.roster.recover(index, place),
+        None => {}
     }
     count(turn, &result);
     turn.backlog.add(place, caught_up);
@@ -330,6 +353,18 @@ fn sit_down(
         turn.roster.announce(node, index, place);
     }
     result
+}
+
+/// From now on the subscription at `place` gets deltas. What it recovered is the base of the first one.
+fn agree(turn: &mut Turn<'_>, place: usize, mark: Mark, result: &mut SubscribeResult) {
+    let mark = match result.publications.is_empty() {
+        true => mark,
+        false => Mark::HasStream,
+    };
+    turn.roster.agree(turn.key.index, place, mark);
+    result.delta = true;
+    let saved = delta::shape_missed(turn.session().encoding, &mut result.publications);
+    turn.roster.counters().count_deltas(saved);
 }
 
 /// Leaves all entries as if they had never begun.
@@ -352,3 +387,6 @@ fn count(turn: &Turn<'_>, result: &SubscribeResult) {
 }
 
 const COMPLETE: &str = "every answer has come";
+
+#[cfg(test)]
+mod tests;

@@ -42,6 +42,7 @@ fn entrance(turn: &mut Turn<'_>, order: &ServerSubscription) -> Result<Entrance,
         server_side: true,
         terms: Terms::boxed(order.info.clone(), lifetime.expire_at),
         tracking: Tracking::of(turn, namespace, order.overrides, None),
+        delta: None, // not applied to what the server subscribes (server API §3 subscribe)
         visibility: Visibility::of(turn, namespace, order.overrides, None),
         claim: since.map(|since| Claim { offset: since.offset, epoch: &since.epoch }),
         only_recovered: false,

@@ -26,7 +26,8 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Begun {
     let publication =
         Publication { data: request.data, info: Some(info), ..Publication::default() };
     let exclude_client = namespace.exclude_publisher.then(|| session.client_id());
-    let options = PublishOptions { exclude_client, ..PublishOptions::default() };
+    let delta = namespace.delta_publish;
+    let options = PublishOptions { exclude_client, delta, ..PublishOptions::default() };
     let retention = namespace.retention();
     let accepted = turn.node.accept(&request.channel, publication, &options, retention, turn.now);
     Step::of(accepted, |_| Reply { publish: Some(PublishResult {}), ..Reply::default() })

@@ -30,11 +30,13 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     }
     let permit = permit(turn, &request, namespace)?;
     let lifetime = Lifetime::of(turn, permit.expire_at)?;
+    let tracking = Tracking::of(turn, namespace, permit.overrides, Some(&request));
     let wish = Wish {
         channel: &request.channel,
         server_side: false,
         terms: Terms::filtering(Terms::boxed(permit.info, lifetime.expire_at), filter),
-        tracking: Tracking::of(turn, namespace, permit.overrides, Some(&request)),
+        tracking,
+        delta: enter::deltas(namespace, tracking, &request),
         visibility: Visibility::of(turn, namespace, permit.overrides, Some(&request)),
         claim: enter::claim(&request),
         only_recovered: request.flag & ONLY_RECOVERED != 0,
@@ -69,7 +71,7 @@ fn check_request(turn: &Turn<'_>, request: &SubscribeRequest) -> Result<(), Refu
     if turn.place_of(&request.channel).is_some() {
         return Err(ErrorCode::ALREADY_SUBSCRIBED.into());
     }
-    if !matches!(request.delta.as_str(), "" | "fossil") {
+    if !matches!(request.delta.as_str(), "" | Namespace::FOSSIL) {
         return Err(Disconnect::BAD_REQUEST.into());
     }
     Ok(())

@@ -34,7 +34,14 @@ fn a_publication_goes_to_the_shards_that_listen_and_nowhere_else() {
     let (registry, door, [first, second]) = door_with_two_shards();
     registry.join("a", ShardId(1), NamespaceId::default, || ());
     for channel in ["a", "b"] {
-        door.deliver(channel, Publication::default(), Epoch::NONE, None, Instant::now());
+        door.deliver(
+            channel,
+            Publication::default(),
+            Epoch::NONE,
+            Delta::Off,
+            None,
+            Instant::now(),
+        );
     }
     assert!(first.0.lock().is_empty());
     let letters = second.0.lock();
@@ -75,7 +82,7 @@ fn a_broadcast_is_prepared_before_a_shard_sees_it_and_knows_its_namespace() {
     let (registry, door, [letters, _]) = door_with_two_shards();
     door.prepare_with(Arc::new(Name));
     registry.join("a", ShardId(0), || NamespaceId(7), || ());
-    door.deliver("a", Publication::default(), Epoch::NONE, None, Instant::now());
+    door.deliver("a", Publication::default(), Epoch::NONE, Delta::Off, None, Instant::now());
     let letters = letters.0.lock();
     let [Notice::Broadcast(broadcast)] = &letters[..] else { panic!("one broadcast") };
     assert_eq!(broadcast.prepared::<String>().expect("prepared"), "a");
@@ -89,7 +96,7 @@ fn the_first_publication_of_a_stream_carries_its_epoch_and_every_broadcast_its_p
     let epoch = Epoch::random();
     for offset in [1, 2] {
         let publication = Publication { offset, ..Publication::default() };
-        door.deliver("a", publication, epoch, None, Instant::now());
+        door.deliver("a", publication, epoch, Delta::Off, None, Instant::now());
     }
     let letters = letters.0.lock();
     let [Notice::Broadcast(first), Notice::Broadcast(second)] = &letters[..] else {

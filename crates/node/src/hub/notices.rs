@@ -11,8 +11,9 @@ use fanwire_protocol::{Disconnect, Encoding};
 use super::Hub;
 use super::watch::Step;
 use crate::announcement::Announcement;
-use crate::broadcast::Broadcast;
+use crate::broadcast::{Broadcast, Shape};
 use crate::clock::Moment;
+use crate::delta::Saved;
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
 
@@ -36,17 +37,47 @@ impl Hub {
         let moment = self.node.clock().moment(now);
         let watch = audience.watch.as_deref_mut();
         let is_next = watch.is_none_or(|watch| watch.take_for_all(broadcast.position(), moment));
-        let is_encodable = audience.json == 0 || broadcast.message(Encoding::Json).is_some();
+        let can_read = audience.can_read(broadcast);
+        let is_for_all = audience.filtered == 0 && broadcast.excluded().is_none();
+        let with_deltas = audience.deltas.is_some();
         let audience = self.roster.subscribers().audience(index);
         let counters = self.roster.counters();
         counters.broadcasts.add(1);
-        let is_for_all = audience.filtered == 0 && broadcast.excluded().is_none();
-        if !is_next || !is_encodable || !is_for_all {
+        if !is_next || !can_read || !is_for_all {
             return self.broadcast_one_by_one(index, broadcast, (is_next, moment), out);
         }
         counters.deliveries.add(audience.list.len() as u64);
+        if with_deltas {
+            return self.broadcast_in_shapes(index, broadcast, out);
+        }
         for subscriber in &audience.list {
-            out.deliver(subscriber.connection, subscriber.place, broadcast);
+            out.deliver(subscriber.connection, subscriber.place, broadcast, Shape::Plain);
+        }
+    }
+
+    /// The same where some have agreed to deltas: a second dense list says what each of them is sent.
+    fn broadcast_in_shapes(
+        &mut self,
+        index: u32,
+        broadcast: &Arc<Broadcast>,
+        out: &mut impl Outbox,
+    ) {
+        let audience = self.roster.subscribers_mut().audience_mut(index);
+        let deltas = audience.deltas.as_deref_mut().expect("asked for by the caller");
+        let mut patches = 0;
+        for (at, subscriber) in audience.list.iter().enumerate() {
+            let shape = deltas.send(at, broadcast);
+            patches += u64::from(shape == Shape::Patch);
+            out.deliver(subscriber.connection, subscriber.place, broadcast, shape);
+        }
+        deltas.settle(broadcast);
+        self.count_patches(broadcast, patches);
+    }
+
+    pub(super) fn count_patches(&self, broadcast: &Broadcast, deltas: u64) {
+        if let Some(patch) = (deltas > 0).then(|| broadcast.patch()).flatten() {
+            let saved = broadcast.publication().data.len() - patch.len();
+            self.counters().count_deltas(Saved { deltas, bytes: deltas * saved as u64 });
         }
     }
 
@@ -62,10 +93,10 @@ impl Hub {
         out: &mut impl Outbox,
     ) {
         let (position, excluded) = (broadcast.position(), broadcast.excluded());
-        let (mut refused, mut lost) = (Vec::new(), Vec::new());
+        let (mut refused, mut lost, mut patches) = (Vec::new(), Vec::new(), 0);
+        let mut deltas = self.roster.subscribers_mut().audience_mut(index).deltas.take();
         let audience = self.roster.subscribers().audience(index);
-        let is_json = audience.json == 0 || broadcast.message(Encoding::Json).is_some();
-        for subscriber in &audience.list {
+        for (at, subscriber) in audience.list.iter().enumerate() {
             let session = self.roster.at(subscriber.connection).expect("subscribers have sessions");
             let key =
                 ConnectionKey { index: subscriber.connection, generation: session.generation };
@@ -75,22 +106,34 @@ impl Hub {
             match watch.map_or(Step::Next, |watch| watch.step(subscriber.connection, position)) {
                 Step::Known => {}
                 Step::Lost => lost.push((key, subscriber.place as usize)),
-                Step::Next if excluded == Some(session.client_id()) => {}
+                Step::Next if excluded == Some(session.client_id()) => {
+                    deltas.iter_mut().for_each(|deltas| deltas.skip(at));
+                }
                 Step::Next if subscription.filter().is_some_and(|it| !it.matches(tags)) => {
+                    deltas.iter_mut().for_each(|deltas| deltas.skip(at));
                     self.counters().filtered_publications.add(1);
                 }
-                Step::Next if session.encoding == Encoding::Json && !is_json => refused.push(key),
                 Step::Next => {
+                    let shape = deltas.as_mut().map_or(Shape::Plain, |one| one.send(at, broadcast));
+                    if !broadcast.exists_for(session.encoding, shape) {
+                        refused.push(key);
+                        continue;
+                    }
+                    patches += u64::from(shape == Shape::Patch);
                     self.counters().deliveries.add(1);
-                    out.deliver(subscriber.connection, subscriber.place, broadcast);
+                    out.deliver(subscriber.connection, subscriber.place, broadcast, shape);
                 }
             }
         }
-        if let Some(watch) = self.roster.subscribers_mut().audience_mut(index).watch.as_deref_mut()
+        deltas.iter_mut().for_each(|deltas| deltas.settle(broadcast));
+        let audience = self.roster.subscribers_mut().audience_mut(index);
+        audience.deltas = deltas;
+        if let Some(watch) = audience.watch.as_deref_mut()
             && !is_next
         {
             watch.settle(position, now);
         }
+        self.count_patches(broadcast, patches);
         self.end_lost(&lost, out);
         for key in refused {
             self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
@@ -121,6 +164,17 @@ impl Hub {
         }
         for key in refused {
             self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
+        }
+    }
+}
+
+impl Broadcast {
+    /// Whether a subscriber can be sent it; says so without making what nobody may need.
+    pub(super) fn exists_for(&self, encoding: Encoding, shape: Shape) -> bool {
+        match (encoding, shape) {
+            (Encoding::Protobuf, _) => true,
+            (Encoding::Json, Shape::Plain) => self.message(encoding).is_some(),
+            (Encoding::Json, Shape::Full | Shape::Patch) => self.is_json(),
         }
     }
 }

@@ -5,9 +5,10 @@
 
 use std::time::Instant;
 
-use fanwire_protocol::{Disconnect, Encoding, Reply};
+use fanwire_protocol::{Disconnect, Reply};
 
 use super::Hub;
+use crate::broadcast::Shape;
 use crate::command::{self, Backlog, Turn};
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
@@ -61,6 +62,7 @@ impl Hub {
         for (place, broadcast) in backlog.deliveries {
             let Some(session) = self.roster.session(key) else { return };
             if broadcast.excluded() == Some(session.client_id()) {
+                self.roster.skip(key.index, place);
                 continue;
             }
             let filter = session.subscriptions[place].filter();
@@ -68,11 +70,14 @@ impl Hub {
                 self.counters().filtered_publications.add(1);
                 continue;
             }
-            if session.encoding == Encoding::Json && broadcast.message(Encoding::Json).is_none() {
+            let encoding = session.encoding;
+            let shape = self.roster.catch_up(key.index, place, &broadcast);
+            if !broadcast.exists_for(encoding, shape) {
                 return self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
             }
             self.counters().deliveries.add(1);
-            out.deliver(key.index, place as u32, &broadcast);
+            self.count_patches(&broadcast, u64::from(shape == Shape::Patch));
+            out.deliver(key.index, place as u32, &broadcast, shape);
         }
         let lost: Vec<_> = backlog.lost.into_iter().rev().map(|place| (key, place)).collect();
         self.end_lost(&lost, out);

@@ -11,7 +11,9 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 use smallvec::SmallVec;
 
+use super::deltas::{Deltas, Mark};
 use super::watch::Watch;
+use crate::broadcast::Broadcast;
 
 /// The channels of one shard, each with its subscribers. A channel without subscribers is not kept.
 #[derive(Debug, Default)]
@@ -36,6 +38,8 @@ pub(crate) struct Audience {
     pub(crate) filtered: u32,
     /// Only while there are positioned ones among them.
     pub(crate) watch: Option<Box<Watch>>,
+    /// Only while some of them have agreed to deltas.
+    pub(crate) deltas: Option<Box<Deltas>>,
 }
 
 /// One entry of a subscriber list: 8 bytes, read once per delivery.
@@ -78,6 +82,9 @@ impl Subscribers {
         let audience = &mut self.channels[index as usize];
         audience.json += u32::from(encoding == Encoding::Json);
         audience.list.push(subscriber);
+        if let Some(deltas) = &mut audience.deltas {
+            deltas.push();
+        }
         (index, audience.list.len() as u32 - 1)
     }
 
@@ -91,6 +98,9 @@ impl Subscribers {
         let audience = &mut self.channels[index as usize];
         audience.json -= u32::from(encoding == Encoding::Json);
         audience.list.swap_remove(place as usize);
+        if audience.deltas.as_mut().is_some_and(|deltas| deltas.remove(place, encoding)) {
+            audience.deltas = None;
+        }
         if audience.list.is_empty() {
             self.drop_channel(index);
             return None;
@@ -106,8 +116,8 @@ impl Subscribers {
 
     fn insert(&mut self, channel: Arc<str>) -> u32 {
         let hash = self.hasher.hash_one(channel.as_ref());
-        let list = SmallVec::new();
-        let audience = Audience { channel, list, json: 0, hearers: 0, filtered: 0, watch: None };
+        let (list, watch, deltas) = Default::default();
+        let audience = Audience { channel, list, json: 0, hearers: 0, filtered: 0, watch, deltas };
         let index =
             u32::try_from(self.channels.insert(audience)).expect("fewer than 2^32 channels");
         let (channels, hasher) = (&self.channels, &self.hasher);
@@ -126,6 +136,21 @@ impl Subscribers {
 }
 
 impl Audience {
+    /// The subscriber at `place` has agreed to deltas.
+    pub(crate) fn agree(&mut self, place: u32, encoding: Encoding, mark: Mark) {
+        let count = self.list.len();
+        self.deltas
+            .get_or_insert_with(|| Box::new(Deltas::new(count)))
+            .agree(place, encoding, mark);
+    }
+
+    /// Whether every subscriber here can be sent the broadcast in its encoding: data may not be JSON.
+    pub(crate) fn can_read(&self, broadcast: &Broadcast) -> bool {
+        let json_deltas = self.deltas.as_ref().map_or(0, |deltas| deltas.json());
+        (self.json == json_deltas || broadcast.message(Encoding::Json).is_some())
+            && (json_deltas == 0 || broadcast.is_json())
+    }
+
     /// Gives memory back after a crowd has left.
     fn shrink(&mut self) {
         let capacity = self.list.capacity();

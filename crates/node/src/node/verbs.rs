@@ -56,10 +56,11 @@ impl Node {
         &self,
         channel: &str,
         publication: Publication,
-        options: PublishOptions,
+        mut options: PublishOptions,
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
         let checked = self.channels.resolve(channel).and_then(|namespace| {
+            options.delta |= namespace.delta_publish;
             check_data(namespace.publication_data_format, &publication.data)?;
             Ok(namespace.retention())
         });

@@ -32,7 +32,7 @@ impl Client {
     fn hear(&mut self, effect: &Effect) {
         let reply = match effect {
             Effect::Message(message) => reply(message),
-            Effect::Publication(one) => reply(one.message(Encoding::Json).expect("JSON")),
+            Effect::Publication(one, _) => reply(one.message(Encoding::Json).expect("JSON")),
             Effect::PingFrame | Effect::Disconnect(_) => panic!("nobody asked for this"),
         };
         assert_eq!(reply.error, None);

@@ -8,6 +8,7 @@ mod api;
 mod churn;
 mod cluster;
 mod connect;
+mod deltas;
 mod exclusion;
 mod expiry;
 mod filters;

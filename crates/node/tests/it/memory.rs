@@ -6,7 +6,10 @@
 use std::sync::Arc;
 
 use allocation_counter::measure;
-use fanwire_node::{Broadcast, ClientId, ConnectionKey, Hello, Options, Outbox, PublishOptions};
+use fanwire_node::options::Namespace;
+use fanwire_node::{
+    Broadcast, ClientId, ConnectionKey, Hello, Options, Outbox, PublishOptions, Shape,
+};
 use fanwire_protocol::{Disconnect, Encoding, Publication};
 
 use crate::history::with_history;
@@ -74,6 +77,30 @@ fn a_position_costs_a_subscriber_nothing_and_its_channel_less_than_half_a_kiloby
     let (with, without) =
         (bytes_per_connection_with(recoverable(), own), bytes_per_connection(own));
     assert!(with <= without + 512, "{with} bytes, {without} without positions");
+}
+
+#[test]
+fn deltas_cost_a_subscriber_that_agreed_a_byte_and_others_nothing() {
+    let allowed = || {
+        with_history(|open| {
+            open.force_recovery = true;
+            open.allowed_delta_types = vec![Namespace::FOSSIL.into()];
+        })
+    };
+    let bytes = |asking: bool| {
+        let mut world = World::with_shards(allowed(), 1);
+        let allocated = measure(|| {
+            for index in 0..CONNECTIONS {
+                let delta = if asking { r#"","delta":"fossil"# } else { "" };
+                connect_and_subscribe(&mut world, index, &format!("news{delta}"));
+            }
+        });
+        assert_eq!(world.node.counts().subscriptions, CONNECTIONS as usize);
+        allocated.bytes_current
+    };
+    let (with, without) = (bytes(true), bytes(false));
+    assert!(with <= without + 2 * i64::from(CONNECTIONS), "{with} bytes, {without} without");
+    assert!(with > without, "they are marked");
 }
 
 #[test]
@@ -163,7 +190,7 @@ impl Outbox for Count {
         self.messages += 1;
     }
 
-    fn deliver(&mut self, _connection: u32, _place: u32, _broadcast: &Arc<Broadcast>) {
+    fn deliver(&mut self, _connection: u32, _place: u32, _: &Arc<Broadcast>, _: Shape) {
         self.deliveries += 1;
     }
 
@@ -214,6 +241,37 @@ fn a_broadcast_to_positioned_subscribers_allocates_as_little() {
     let plain = allocations_per_broadcast("json", 1);
     assert_eq!(allocations_per_broadcast_with(recoverable(), "json", 1_000), plain);
     assert_eq!(allocations_per_broadcast_with(recoverable(), "protobuf", 1_000), 0);
+}
+
+#[test]
+fn a_broadcast_in_shapes_allocates_nothing_per_subscriber() {
+    let allocations = |encoding: &str, subscribers: u32| {
+        let options = with_history(|open| {
+            open.force_recovery = true;
+            open.delta_publish = true;
+            open.allowed_delta_types = vec![Namespace::FOSSIL.into()];
+        });
+        let mut world = World::with_shards(options, 1);
+        for index in 0..subscribers {
+            connect_as(hello(encoding), &mut world, index, r#"news","delta":"fossil"#);
+        }
+        let mut publish = |number: u32| {
+            let data = format!(r#"{{"n":{number},"text":"the same in all of them"}}"#);
+            let publication = Publication { data: data.into(), ..Publication::default() };
+            let published =
+                world.node.publish("news", publication, PublishOptions::default(), world.now);
+            published.wait().expect("published");
+            let letter = world.shards[0].mailbox.take().remove(0);
+            let mut count = Count::default();
+            let allocated = measure(|| world.shards[0].hub.notice(letter, world.now, &mut count));
+            assert_eq!(count.deliveries, subscribers as usize);
+            allocated.count_total
+        };
+        [publish(1), publish(2)]
+    };
+    for encoding in ["json", "protobuf"] {
+        assert_eq!(allocations(encoding, 1_000), allocations(encoding, 1), "{encoding}");
+    }
 }
 
 /// Allocations of one join in the hub, from the inbox to the last of so many that hear of it.

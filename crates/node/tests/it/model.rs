@@ -316,7 +316,7 @@ impl Real {
             let who = index as usize * SHARDS + shard;
             let what = match effect {
                 Effect::Message(message) => said(encoding_of(who), &message),
-                Effect::Publication(broadcast) => {
+                Effect::Publication(broadcast, _) => {
                     let message = broadcast.message(encoding_of(who)).expect("it exists");
                     said(encoding_of(who), message)
                 }

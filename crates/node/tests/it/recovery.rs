@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fanwire_node::broker::{Broker, MemoryBroker, Query, Retention, Stretch};
 use fanwire_node::options::{Namespace, RecoveryMode};
 use fanwire_node::{
-    Answer, Change, ClientId, Deliver, Epoch, Node, Options, Position, PublishOptions,
+    Answer, Change, ClientId, Deliver, Delta, Epoch, Node, Options, Position, PublishOptions,
 };
 use fanwire_protocol::{ClientInfo, Publication};
 
@@ -295,11 +295,12 @@ impl Deliver for Lossy {
         channel: &str,
         publication: Publication,
         epoch: Epoch,
+        delta: Delta,
         exclude: Option<ClientId>,
         accepted_at: Instant,
     ) {
         if *publication.data != *b"\"lost\"" {
-            self.0.deliver(channel, publication, epoch, exclude, accepted_at);
+            self.0.deliver(channel, publication, epoch, delta, exclude, accepted_at);
         }
     }
 

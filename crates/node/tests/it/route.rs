@@ -85,7 +85,7 @@ fn step_6_hubs_know_who_gets_it(
     for (shard, letter) in [1, 2].into_iter().zip(letters) {
         let mut record = Record::default();
         world.shards[shard].hub.notice(letter, world.now, &mut record);
-        let [(0, Effect::Publication(delivered))] = record.effects.as_slice() else {
+        let [(0, Effect::Publication(delivered, _))] = record.effects.as_slice() else {
             panic!("one delivery to connection 0 of shard {shard}");
         };
         assert!(Arc::ptr_eq(delivered, broadcast));

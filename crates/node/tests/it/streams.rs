@@ -187,7 +187,7 @@ impl Real {
             let who = shard * 2 + index as usize;
             let what = match effect {
                 Effect::Message(message) => self.said(CLIENTS[who], &message),
-                Effect::Publication(broadcast) => {
+                Effect::Publication(broadcast, _) => {
                     let message = broadcast.message(CLIENTS[who]).expect("numbers are JSON");
                     self.said(CLIENTS[who], message)
                 }

@@ -127,7 +127,7 @@ fn a_channel_above_the_limit_is_106_until_another_is_left() {
 }
 
 #[test]
-fn an_unknown_delta_is_3501_and_fossil_is_accepted_without_being_used() {
+fn an_unknown_delta_is_3501_and_fossil_is_not_used_where_it_is_not_allowed() {
     check(
         &options(|_| {}),
         r#"

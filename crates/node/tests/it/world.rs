@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use fanwire_node::{Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox};
+use fanwire_node::{
+    Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Shape,
+};
 use fanwire_protocol::{Command, Commands, Disconnect, Encoding, Reply, encode_reply};
 use prost::Message as _;
 
@@ -290,7 +292,7 @@ pub(crate) struct Record {
 
 pub(crate) enum Effect {
     Message(Vec<u8>),
-    Publication(Arc<Broadcast>),
+    Publication(Arc<Broadcast>, Shape),
     PingFrame,
     Disconnect(Disconnect),
 }
@@ -299,8 +301,9 @@ impl Effect {
     fn text(&self, encoding: Encoding) -> String {
         match self {
             Self::Message(bytes) => json(encoding, bytes),
-            Self::Publication(broadcast) => {
-                json(encoding, broadcast.message(encoding).expect("delivered only if it exists"))
+            Self::Publication(broadcast, shape) => {
+                let message = broadcast.shaped(*shape, encoding);
+                json(encoding, message.expect("delivered only if it exists"))
             }
             Self::PingFrame => "ping frame".into(),
             Self::Disconnect(disconnect) => format!("x {} {}", disconnect.code, disconnect.reason),
@@ -317,8 +320,8 @@ impl Outbox for Record {
         self.recovered.push((self.effects.len(), connection.index, channel.to_owned()));
     }
 
-    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>) {
-        self.effects.push((connection, Effect::Publication(Arc::clone(broadcast))));
+    fn deliver(&mut self, connection: u32, _: u32, broadcast: &Arc<Broadcast>, shape: Shape) {
+        self.effects.push((connection, Effect::Publication(Arc::clone(broadcast), shape)));
     }
 
     fn ping(&mut self, connection: ConnectionKey) {

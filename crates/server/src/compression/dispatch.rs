@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use fanwire_deflate::gap::Publication;
-use fanwire_node::options::CompressionPolicy;
+use fanwire_node::{Shape, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
 
 use super::channel::{Channel, Lane};
@@ -15,7 +15,9 @@ use super::channel::{Channel, Lane};
 /// What is prepared once for all shards.
 pub(crate) struct Dispatch {
     policy: CompressionPolicy,
-    frames: [OnceLock<Bytes>; Form::COUNT],
+    frames: [OnceLock<Bytes>; Form::PLAIN],
+    /// Of the other forms; made when a subscriber is there that has agreed to deltas.
+    delta_frames: OnceLock<Box<[OnceLock<Bytes>; Form::COUNT - Form::PLAIN]>>,
     context: Option<(Arc<Channel>, [Option<Publication>; 2])>,
 }
 
@@ -23,23 +25,34 @@ pub(crate) struct Dispatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Form {
     pub(crate) encoding: Encoding,
+    pub(crate) shape: Shape,
     pub(crate) compressed: bool,
 }
 
 impl Form {
     /// How many forms there are.
-    pub(crate) const COUNT: usize = 4;
+    pub(crate) const COUNT: usize = 10;
+    /// How many of them, the first ones, are of shapes without deltas.
+    const PLAIN: usize = 4;
 
     /// Dense index below [`COUNT`](Self::COUNT).
     pub(crate) fn index(self) -> usize {
-        self.encoding.index() * 2 + usize::from(self.compressed)
+        let pair = match (self.shape, self.encoding) {
+            (Shape::Plain, Encoding::Json) => 0,
+            (Shape::Plain | Shape::Full, Encoding::Protobuf) => 1,
+            (Shape::Full, Encoding::Json) => 2,
+            (Shape::Patch, Encoding::Json) => 3,
+            (Shape::Patch, Encoding::Protobuf) => 4,
+        };
+        pair * 2 + usize::from(self.compressed)
     }
 }
 
 impl Dispatch {
     /// Of a channel without a history.
     pub(super) fn new(policy: CompressionPolicy) -> Self {
-        Self { policy, frames: Default::default(), context: None }
+        let (frames, delta_frames) = Default::default();
+        Self { policy, frames, delta_frames, context: None }
     }
 
     /// Of a channel whose history holds the message in the encodings that have a publication.
@@ -63,7 +76,11 @@ impl Dispatch {
 
     /// The frame of one form, made by `make` at the first call and shared afterwards.
     pub(crate) fn frame(&self, form: Form, make: impl FnOnce() -> Bytes) -> &Bytes {
-        self.frames[form.index()].get_or_init(make)
+        let slot = match form.index().checked_sub(Form::PLAIN) {
+            None => &self.frames[form.index()],
+            Some(index) => &self.delta_frames.get_or_init(Box::default)[index],
+        };
+        slot.get_or_init(make)
     }
 
     /// The publication in the channel's history of one encoding, and that history.

@@ -197,7 +197,7 @@ sse: {enabled: true}
 channel:
   without_namespace: {sub_refresh_proxy_enabled: true}
   namespaces:
-    - {name: chat, delta_publish: true}
+    - {name: chat, sub_refresh_proxy_enabled: true}
     - {name: asked, subscribe_proxy_enabled: true}
 ";
     check(
@@ -214,8 +214,8 @@ channel:
             "warning: fanwire.yaml: sse.enabled is not supported yet. Server-Sent Events transport.",
             "warning: fanwire.yaml: channel.without_namespace.sub_refresh_proxy_enabled is not \
              supported yet. Asks the backend before a subscription expires.",
-            "warning: fanwire.yaml: channel.namespaces[chat].delta_publish is not supported yet. \
-             Delta compression of every publication.",
+            "warning: fanwire.yaml: channel.namespaces[chat].sub_refresh_proxy_enabled is not \
+             supported yet. Asks the backend before a subscription expires.",
             "note: fanwire.yaml: http_server.tls.cert_pem is not supported yet. Certificate of the server.",
             "note: fanwire.yaml: client.concurrency is not supported yet. \
              Commands of one connection at a time; Fanwire answers them in order.",

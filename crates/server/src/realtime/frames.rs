@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use fanwire_deflate::gap::{Depth, Publication, Reference};
-use fanwire_node::{Broadcast, options::CompressionPolicy};
+use fanwire_node::{Broadcast, Shape, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
 use hashbrown::HashMap;
 
@@ -61,6 +61,7 @@ struct Delivery<'a> {
     connection: u32,
     place: u32,
     encoding: Encoding,
+    shape: Shape,
     compression: Compression,
     message: &'a Bytes,
     dispatch: &'a Dispatch,
@@ -90,7 +91,7 @@ impl Frames {
         &mut self,
         connection: u32,
         place: u32,
-        broadcast: &Arc<Broadcast>,
+        (broadcast, shape): (&Arc<Broadcast>, Shape),
         out: &mut Outlet,
     ) {
         if !self.broadcast.as_ref().is_some_and(|of| Arc::ptr_eq(of, broadcast)) {
@@ -100,9 +101,10 @@ impl Frames {
         let Some((is_binary, compression)) = out.form(connection) else { return };
         let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
         let message =
-            broadcast.message(encoding).expect("the hub delivers in encodings that exist");
+            broadcast.shaped(shape, encoding).expect("the hub delivers in forms that exist");
         let dispatch = broadcast.prepared::<Dispatch>().expect("every broadcast is prepared");
-        let delivery = Delivery { connection, place, encoding, compression, message, dispatch };
+        let delivery =
+            Delivery { connection, place, encoding, shape, compression, message, dispatch };
         match (compression, dispatch.policy()) {
             (Compression::Raw, _) | (_, CompressionPolicy::Off) => {
                 self.deliver_alone(&delivery, false, None, out);
@@ -113,7 +115,13 @@ impl Frames {
                 self.dedicated.message_bytes += message.len() as u64;
                 self.dedicated.frame_bytes += frame_bytes as u64;
             }
-            (Compression::Context { window_bits }, CompressionPolicy::Context) => {
+            // Who agreed to deltas takes no part in context. A patch has next to nothing in common with the patch before it,
+            // so a history of patches would cost parses and memory for little; and a client that gets patches has few
+            // publications of its channel in its window, so those in full would seldom find theirs (docs/compression.md has
+            // figures). Frames that stand alone only move the counter of the window.
+            (Compression::Context { window_bits }, CompressionPolicy::Context)
+                if shape == Shape::Plain =>
+            {
                 self.deliver_in_context(&delivery, window_bits, broadcast, out);
             }
             (_, _) => self.deliver_alone(&delivery, true, None, out),
@@ -156,9 +164,10 @@ impl Frames {
         publication: Option<&Publication>,
         out: &mut Outlet,
     ) {
-        let Delivery { connection, place, encoding, compression, message, dispatch } = *delivery;
+        let Delivery { connection, place, encoding, shape, compression, message, dispatch } =
+            *delivery;
         let may_compress = may_compress && compression.takes(message.len());
-        let form = Form { encoding, compressed: may_compress };
+        let form = Form { encoding, shape, compressed: may_compress };
         let spent = &mut self.spent;
         let made = self.shared[form.index()].get_or_insert_with(|| {
             let frame = dispatch.frame(form, || {

@@ -27,10 +27,14 @@ impl Inbox for Letters {
 }
 
 /// Allocations of one broadcast, after a first one has warmed the buffers up.
-fn allocations_per_broadcast(subscribers: usize, compression: Compression) -> u64 {
+fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta: &str) -> u64 {
     let now = Instant::now();
     let mut options = Options::default();
     options.client.insecure = true;
+    let open = &mut options.channel.without_namespace;
+    open.allowed_delta_types = vec!["fossil".into()];
+    open.delta_publish = true;
+    open.keep_latest_publication = true;
     let node = Node::new(options).expect("defaults are valid");
     let letters = Arc::new(Letters::default());
     let contexts = Arc::new(Contexts::new(ContextSettings {
@@ -51,8 +55,11 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression) -> u6
         let (socket, _) = listener.accept().expect("a peer is waiting");
         let key = out.open_for_test(socket, false, compression);
         realtime.open(key, hello(), now, &mut out);
-        let commands = "{\"id\":1,\"connect\":{}}\n{\"id\":2,\"subscribe\":{\"channel\":\"a\"}}";
-        realtime.receive(key, Message::Text(commands), now, &mut out);
+        let commands = format!(
+            r#"{{"id":1,"connect":{{}}}}
+            {{"id":2,"subscribe":{{"channel":"a","delta":"{delta}"}}}}"#
+        );
+        realtime.receive(key, Message::Text(&commands), now, &mut out);
     }
     out.flush();
     let mut publish = || {
@@ -83,9 +90,12 @@ fn a_broadcast_allocates_nothing_per_subscriber() {
         Compression::Standalone { window_bits: 15 },
         Compression::Context { window_bits: 15 },
     ] {
-        let (few, many) = [20, 400].map(|n| allocations_per_broadcast(n, compression)).into();
-        assert_eq!(few, many, "{compression:?}");
-        assert!(many <= 8, "{compression:?}: {many} allocations for one publication");
+        for (delta, most) in [("", 8), ("fossil", 32)] {
+            let counted = [20, 400].map(|n| allocations_per_broadcast(n, compression, delta));
+            assert_eq!(counted[0], counted[1], "{compression:?} {delta}");
+            let many = counted[1];
+            assert!(many <= most, "{compression:?} {delta}: {many} for one publication");
+        }
     }
 }
 

@@ -9,7 +9,9 @@ use std::{
 };
 
 use fanwire::{
-    node::{Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, ShardId},
+    node::{
+        Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Shape, ShardId,
+    },
     protocol::{Disconnect, Encoding},
     ws::{Event, Input, Limits, Pool, Reader},
 };
@@ -25,7 +27,7 @@ impl Outbox for Out {
     fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
         self.messages.push((connection.index, message.to_vec()));
     }
-    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>) {
+    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>, _: Shape) {
         self.deliveries.push((connection, broadcast.clone()));
     }
     fn ping(&mut self, _: ConnectionKey) {}

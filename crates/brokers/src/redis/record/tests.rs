@@ -42,13 +42,14 @@ fn a_publication_comes_back_whole_with_its_position() {
         ..Publication::default()
     };
     let someone = ClientId::parse("5f1b0f4c-3a8e-4b52-9d1c-0c1f7d1f4a11");
-    let record = written(&Record::of_publication(publication.clone(), someone));
+    let record = written(&Record::of_publication(publication.clone(), someone, false));
     let epoch = Epoch::parse("abcdEFGH").expect("eight letters");
     assert_eq!(
         Record::read(placed(record.clone(), "9007199254740991 abcdEFGH")),
         Ok(Message::Publication {
             publication: Publication { offset: (1 << 53) - 1, ..publication.clone() },
             epoch,
+            delta: Delta::Off,
             excluded: someone,
         })
     );
@@ -58,13 +59,41 @@ fn a_publication_comes_back_whole_with_its_position() {
 #[test]
 fn a_place_that_the_caller_gave_is_not_written() {
     let placed = Publication { offset: 5, epoch: "abcdEFGH".into(), ..Publication::default() };
-    let record = written(&Record::of_publication(placed, None));
+    let record = written(&Record::of_publication(placed, None, false));
     let bare = Message::Publication {
         publication: Publication::default(),
         epoch: Epoch::NONE,
+        delta: Delta::Off,
         excluded: None,
     };
     assert_eq!(Record::read(record.into()), Ok(bare));
+}
+
+/// What the script appends behind the position of a delta.
+fn with_before(record: &[u8], before: &[u8]) -> Bytes {
+    let mut record = record.to_vec();
+    record.push(14 << 3 | 2);
+    prost::encode_length_delimiter(before.len(), &mut record).expect("a Vec grows");
+    record.extend_from_slice(before);
+    record.into()
+}
+
+#[test]
+fn a_delta_comes_with_the_data_of_the_record_before_it() {
+    let data = |byte| Publication { data: vec![byte; 300].into(), ..Publication::default() };
+    let [before, delta] =
+        [false, true].map(|delta| written(&Record::of_publication(data(7), None, delta)));
+    let read = |record: Bytes| match Record::read(record) {
+        Ok(Message::Publication { delta, publication, .. }) => {
+            assert_eq!(publication, data(7));
+            delta
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(read(with_before(&delta, &before)), Delta::Against(data(7).data));
+    assert_eq!(read(delta.clone().into()), Delta::Alone);
+    assert_eq!(read(with_before(&delta, b"{foreign}")), Delta::Alone);
+    assert_eq!(read(with_before(&before, &before)), Delta::Off);
 }
 
 #[test]
@@ -129,7 +158,7 @@ proptest! {
         let tags: BTreeMap<String, String> = tags;
         let info = user.map(|user| client(&user));
         let publication = Publication { data: data.into(), tags, info, time, ..Publication::default() };
-        let record = written(&Record::of_publication(publication.clone(), None));
+        let record = written(&Record::of_publication(publication.clone(), None, false));
         prop_assert_eq!(Record::read_stored(record.into(), 0), Ok(publication));
     }
 
@@ -144,7 +173,7 @@ proptest! {
     #[test]
     fn a_spoiled_record_is_a_record_or_an_error(at in 0..60_usize, byte in any::<u8>(), cut in 0..60_usize) {
         let publication = Publication { info: Some(client("42")), ..Publication::default() };
-        let mut record = placed(written(&Record::of_publication(publication, None)), "5 abcdEFGH").to_vec();
+        let mut record = placed(written(&Record::of_publication(publication, None, false)), "5 abcdEFGH").to_vec();
         let length = record.len();
         record[at % length] = byte;
         let _ = Record::read(Bytes::copy_from_slice(&record));

@@ -1,7 +1,8 @@
 -- Publishes once: idempotency, version, position, storage and distribution in one moment.
 -- KEYS: 1 stream, 2 meta, 3 feed, 4 result (only with an idempotency key)
 -- ARGV: 1 record, 2 epoch if there is none yet, 3 publications kept (0 = no history), 4 ttl of the stream in ms,
---       5 ttl of meta in ms (0 = for ever), 6 version (0 = none), 7 epoch of the version, 8 ttl of the result in ms
+--       5 ttl of meta in ms (0 = for ever), 6 version (0 = none), 7 epoch of the version, 8 ttl of the result in ms,
+--       9 whether it is a delta (1 or 0)
 -- Reply: "offset epoch" of the publication, of the first one with this key, or of the top if the version is not newer;
 --        "" without a place in a stream.
 local stream, meta, feed, result = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -10,6 +11,16 @@ local record, kept, version = ARGV[1], tonumber(ARGV[3]), ARGV[6]
 -- Decimal texts without leading zeros; as numbers they would lose digits.
 local function newer(one, other)
   return #one > #other or (#one == #other and one > other)
+end
+
+-- A length as Protobuf writes it.
+local function varint(number)
+  local bytes = ''
+  while number > 127 do
+    bytes = bytes .. string.char(number % 128 + 128)
+    number = math.floor(number / 128)
+  end
+  return bytes .. string.char(number)
 end
 
 if result then
@@ -34,12 +45,18 @@ if kept > 0 then
     end
     redis.call('HSET', meta, 'v', version, 'w', ARGV[7])
   end
-  local offset = string.format('%.0f', redis.call('HINCRBY', meta, 'o', 1))
+  local number = redis.call('HINCRBY', meta, 'o', 1)
+  local offset = string.format('%.0f', number)
+  local before = ARGV[9] == '1' and redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
   redis.call('XADD', stream, 'MAXLEN', kept, offset .. '-0', 'd', record)
   redis.call('PEXPIRE', stream, ARGV[4])
   position = offset .. ' ' .. epoch
   -- Field 15 of the record, with its length, which is below 128.
   record = record .. '\122' .. string.char(#position) .. position
+  if before and before[1] == string.format('%.0f-0', number - 1) then
+    -- Field 14: the record before it.
+    record = record .. '\114' .. varint(#before[2][2]) .. before[2][2]
+  end
 end
 redis.call('PUBLISH', feed, record)
 if result then redis.call('SET', result, position, 'PX', ARGV[8]) end

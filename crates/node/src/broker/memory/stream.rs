@@ -98,6 +98,11 @@ impl Stream {
         options.version > 0 && comparable && options.version <= self.version
     }
 
+    /// The payload of the newest publication, if it is stored still.
+    pub(super) fn newest(&self) -> Option<&Bytes> {
+        self.stored.back().map(|stored| &stored.data)
+    }
+
     /// Stores a publication and returns its position. Without a copy of the payload.
     pub(super) fn append(
         &mut self,

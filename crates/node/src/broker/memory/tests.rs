@@ -14,7 +14,15 @@ use crate::session::ClientId;
 struct Count(Mutex<usize>);
 
 impl Deliver for Count {
-    fn deliver(&self, _: &str, _: Publication, _: Epoch, _: Option<ClientId>, _: Instant) {
+    fn deliver(
+        &self,
+        _: &str,
+        _: Publication,
+        _: Epoch,
+        _: Delta,
+        _: Option<ClientId>,
+        _: Instant,
+    ) {
         *self.0.lock() += 1;
     }
 

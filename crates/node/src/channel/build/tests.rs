@@ -100,3 +100,17 @@ fn names_need_at_least_one_byte() {
         "channel.max_length is \"0\", expected at least 1 byte"
     );
 }
+
+#[test]
+fn fossil_is_the_only_kind_of_deltas() {
+    let kinds = |kinds: &[&str]| kinds.iter().map(|kind| (*kind).to_owned()).collect();
+    assert_eq!(
+        error(|options| {
+            options.without_namespace.allowed_delta_types = kinds(&["fossil", "xdelta"]);
+        }),
+        "channel.without_namespace.allowed_delta_types is \"xdelta\", expected fossil only"
+    );
+    let mut options = ChannelOptions::default();
+    options.without_namespace.allowed_delta_types = kinds(&["fossil"]);
+    assert!(Channels::new(&options).is_ok());
+}

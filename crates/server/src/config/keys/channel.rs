@@ -5,7 +5,9 @@
 
 use fanwire_node::options::{CompressionPolicy, DataFormat, Namespace, RecoveryMode};
 
-use super::{COUNT, COUNT_FROM_1, LIFETIME, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT, integer};
+use super::{
+    COUNT, COUNT_FROM_1, LIFETIME, LIST, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT, integer,
+};
 use crate::config::Config;
 use crate::config::key::{Kind, Land, Value, rows};
 
@@ -81,6 +83,12 @@ rows! { NAMESPACE: Namespace;
         "Every subscriber that misses a publication is told to subscribe again; needs history.";
     "allow_positioning", SWITCH, "false" => [allow_positioning],
         "Subscribers that ask for it are told to subscribe again when they miss a publication.";
+    "allowed_delta_types", LIST, "" => [allowed_delta_types],
+        "Kinds of deltas that subscribers may ask for; only fossil is known.";
+    "delta_publish", SWITCH, "false" => [delta_publish],
+        "Every publication may reach those subscribers as a delta; without it, those published with delta.";
+    "keep_latest_publication", SWITCH, "false" => [keep_latest_publication],
+        "Deltas for subscribers without positions too, so that channels need no history for them.";
     "history_size", COUNT, "0" => [history_size],
         "History: how many publications of a channel are kept; 0 for none.";
     "history_ttl", LIFETIME, "0s" => [history_ttl],

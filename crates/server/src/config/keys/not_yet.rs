@@ -155,8 +155,6 @@ not_yet! { NOT_YET;
 }
 
 not_yet! { NAMESPACE_NOT_YET;
-    "allowed_delta_types", LIST, "", Feature, "Delta compression of publications.";
-    "delta_publish", SWITCH, "false", Feature, "Delta compression of every publication.";
     "subscribe_proxy_enabled", SWITCH, "false", Refused, "Asks the backend at subscribe; its decision would be skipped.";
     "subscribe_proxy_name", TEXT, "default", Tuning, "Proxy that is asked at subscribe.";
     "publish_proxy_enabled", SWITCH, "false", Refused, "Asks the backend at publish; its decision would be skipped.";

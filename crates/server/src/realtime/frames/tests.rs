@@ -3,6 +3,7 @@
 //! Uses real sockets, and zlib-rs and stock zlib as clients, each with the window it agreed to; never a server thread.
 //! Changed here: what may happen to a client. Which frame it gets is decided in `frames`.
 
+mod reader;
 mod world;
 
 use proptest::{collection::vec, prelude::*};
@@ -33,7 +34,12 @@ proptest! {
 fn one_channel_of_slowly_changing_state_goes_out_in_context() {
     let mut world = World::new(1 << 20, GAPS_MAX);
     for is_binary in [false, true] {
-        world.open(&Plan { is_binary, compression: CONTEXT, channels: vec![true] });
+        world.open(&Plan {
+            with_deltas: false,
+            is_binary,
+            compression: CONTEXT,
+            channels: vec![true],
+        });
     }
     for seed in 0..100 {
         world.take(&Step::Publish { channel: 0, seed, rows: 30 });
@@ -51,7 +57,12 @@ fn with_five_channels_and_replies_in_between_nearly_all_goes_out_in_context() {
     let mut world = World::new(1 << 22, GAPS_MAX);
     for number in 0..6 {
         let channels = (0..5).map(|channel| channel != number).collect();
-        world.open(&Plan { is_binary: number == 5, compression: CONTEXT, channels });
+        world.open(&Plan {
+            with_deltas: false,
+            is_binary: number == 5,
+            compression: CONTEXT,
+            channels,
+        });
     }
     for seed in 0..600u32 {
         let channel = (seed.wrapping_mul(2_654_435_761) >> 13) as usize % 5;
@@ -72,7 +83,12 @@ fn with_five_channels_and_replies_in_between_nearly_all_goes_out_in_context() {
 fn beyond_the_limit_of_distinct_gaps_frames_stand_alone_and_nobody_is_the_worse_for_it() {
     let mut world = World::new(1 << 22, 2);
     for number in 0..8 {
-        world.open(&Plan { is_binary: false, compression: CONTEXT, channels: vec![true] });
+        world.open(&Plan {
+            with_deltas: false,
+            is_binary: false,
+            compression: CONTEXT,
+            channels: vec![true],
+        });
         // Each has other traffic of its own in between.
         world.take(&Step::Reply { client: number, bytes: 100 + 30 * number });
     }
@@ -94,7 +110,7 @@ fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply() {
         for is_binary in [false, true] {
             for window_bits in [15, 15, 11] {
                 let compression = Compression::Context { window_bits };
-                world.open(&Plan { is_binary, compression, channels: vec![] });
+                world.open(&Plan { with_deltas: false, is_binary, compression, channels: vec![] });
             }
         }
         for keeper in [0, 3] {
@@ -134,9 +150,50 @@ fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply() {
 }
 
 #[test]
+fn frames_of_deltas_stand_alone_while_others_go_on_in_context() {
+    let mut world = World::new(1 << 20, GAPS_MAX);
+    for with_deltas in [false, true] {
+        for is_binary in [false, true] {
+            world.open(&Plan {
+                with_deltas,
+                is_binary,
+                compression: CONTEXT,
+                channels: vec![true],
+            });
+        }
+    }
+    for seed in 0..100 {
+        world.take(&Step::Publish { channel: 0, seed, rows: 30 });
+    }
+    assert_eq!(world.check(), 2 * 99);
+    let counters = &world.contexts.counters()[0];
+    assert_eq!(counters.deliveries(Kind::Run), 98 * 2, "as without the others");
+    let alone = [Kind::Standalone, Kind::Raw].map(|kind| counters.deliveries(kind));
+    assert_eq!(alone.iter().sum::<u64>(), 2 * 2 + 100 * 2);
+    assert!(alone[1] > 0, "short patches are not compressed");
+}
+
+#[test]
+fn where_all_have_agreed_to_deltas_there_is_no_history() {
+    let mut world = World::new(1 << 20, GAPS_MAX);
+    for is_binary in [false, true] {
+        let with_deltas = true;
+        world.open(&Plan { with_deltas, is_binary, compression: CONTEXT, channels: vec![true] });
+    }
+    (0..10).for_each(|seed| world.publish("c0", seed, 30));
+    assert_eq!(world.check(), 2 * 9);
+    assert_eq!((world.contexts.channels(), world.contexts.counters()[0].parses()), (0, 0));
+}
+
+#[test]
 fn a_channel_that_is_not_to_be_compressed_goes_out_raw() {
     let mut world = World::new(1 << 20, GAPS_MAX);
-    world.open(&Plan { is_binary: false, compression: CONTEXT, channels: vec![false; 5] });
+    world.open(&Plan {
+        with_deltas: false,
+        is_binary: false,
+        compression: CONTEXT,
+        channels: vec![false; 5],
+    });
     world.subscribe(0, "off:news");
     world.subscribe(0, "standalone:news");
     for seed in 0..10 {
@@ -158,7 +215,7 @@ fn publications_that_are_delivered_in_one_turn_are_told_apart() {
     for is_binary in [false, true] {
         for compression in [Compression::Raw, Compression::Standalone { window_bits: 15 }, CONTEXT]
         {
-            world.open(&Plan { is_binary, compression, channels: vec![true] });
+            world.open(&Plan { with_deltas: false, is_binary, compression, channels: vec![true] });
         }
     }
     world.publish("c0", 0, 30);
@@ -174,8 +231,14 @@ fn plan() -> impl Strategy<Value = Plan> {
         2 => Compression::Dedicated { window_bits },
         _ => Compression::Context { window_bits },
     });
-    (any::<bool>(), compression, vec(any::<bool>(), CHANNELS))
-        .prop_map(|(is_binary, compression, channels)| Plan { is_binary, compression, channels })
+    (any::<bool>(), prop::bool::weighted(0.3), compression, vec(any::<bool>(), CHANNELS)).prop_map(
+        |(is_binary, with_deltas, compression, channels)| Plan {
+            with_deltas,
+            is_binary,
+            compression,
+            channels,
+        },
+    )
 }
 
 fn step() -> impl Strategy<Value = Step> {

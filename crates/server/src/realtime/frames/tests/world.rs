@@ -13,14 +13,14 @@ use std::{
 
 use fanwire_deflate::Shadow;
 use fanwire_node::{
-    Hello, Inbox, Node, Notice, Options, Position, PublishOptions,
+    Hello, Inbox, Node, Notice, Options, Position, PublishOptions, Shape,
     options::{CompressionPolicy, Namespace, RecoveryMode},
 };
 use fanwire_protocol::{Encoding, Publication, encode_publication};
 use flate2::{Decompress, FlushDecompress};
 use parking_lot::Mutex;
 
-use super::CHANNELS;
+use super::{CHANNELS, reader::Reader};
 use crate::{
     budget::Budget,
     compression::{ContextSettings, Contexts, Policies},
@@ -30,6 +30,8 @@ use crate::{
 
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
+    /// In channels without history.
+    pub(super) with_deltas: bool,
     pub(super) is_binary: bool,
     pub(super) compression: Compression,
     pub(super) channels: Vec<bool>,
@@ -96,6 +98,7 @@ struct Client {
     expected: Vec<Option<Vec<u8>>>,
     stream: Vec<u8>,
     window_bits: u8,
+    with_deltas: bool,
 }
 
 impl World {
@@ -103,6 +106,10 @@ impl World {
     pub(super) fn new(memory: usize, gaps_max: usize) -> Self {
         let mut options = Options::default();
         options.client.insecure = true;
+        let open = &mut options.channel.without_namespace;
+        open.allowed_delta_types = vec![Namespace::FOSSIL.into()];
+        open.delta_publish = true;
+        open.keep_latest_publication = true;
         let namespace = |name: &str, compression| Namespace {
             name: name.to_owned(),
             compression,
@@ -150,7 +157,9 @@ impl World {
         self.realtime.open(key, hello, Instant::now(), &mut self.out);
         let window_bits = plan.compression.window_bits().unwrap_or(15);
         let (channels, expected, stream) = Default::default();
-        let client = Client { key, encoding, socket, channels, expected, stream, window_bits };
+        let with_deltas = plan.with_deltas;
+        let client =
+            Client { key, encoding, socket, channels, expected, stream, window_bits, with_deltas };
         self.clients.push(client);
         let number = self.clients.len() - 1;
         self.command(number, "{\"id\":1,\"connect\":{}}", b"\x04\x08\x01\x22\x00");
@@ -229,7 +238,8 @@ impl World {
                 let message = broadcast.message(client.encoding).expect("JSON").to_vec();
                 client.expected.push(Some(message));
                 let frames = &mut self.realtime.frames;
-                frames.deliver(client.key.index, 0, broadcast, &mut self.out);
+                let one = (broadcast, Shape::Plain);
+                frames.deliver(client.key.index, 0, one, &mut self.out);
             }
         }
         self.realtime.frames.finish();
@@ -252,6 +262,9 @@ impl World {
                 request.extend([0x18, 1, 0x32, epoch.as_str().len() as u8]);
                 request.extend_from_slice(epoch.as_str().as_bytes());
                 request.extend([0x38, offset as u8 | 0x80, (offset >> 7) as u8]);
+            } else if self.clients[client].with_deltas {
+                claim = r#","delta":"fossil""#.to_owned();
+                request.extend(b"\x62\x06fossil");
             }
             json.push(format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"{claim}}}}}"#));
             bytes.extend(protobuf(2, 0x2a, channel, &request));
@@ -310,8 +323,9 @@ impl World {
         self.out.flush();
     }
 
-    /// Every client read what it had to, and no frame was held back.
-    pub(super) fn check(&mut self) {
+    /// Every client read what it had to, and no frame was held back. Returns how many deltas they read.
+    pub(super) fn check(&mut self) -> usize {
+        let mut deltas = 0;
         assert_eq!(self.out.counters.verify_failures.value(), 0, "held back by verification");
         while self.out.is_busy_for_test() {
             self.flush();
@@ -321,8 +335,9 @@ impl World {
             while frames(&client.stream).count() < expected {
                 client.read();
             }
-            client.check();
+            deltas += client.check();
         }
+        deltas
     }
 }
 
@@ -339,8 +354,9 @@ impl Client {
         }
     }
 
-    /// Reads the stream as a client does: one inflater for all of it, reset by nothing.
-    fn check(&self) {
+    /// Reads the stream as a client does: one inflater for all of it, reset by nothing. Returns how many deltas there were.
+    fn check(&self) -> usize {
+        let (mut reader, mut deltas) = (Reader::default(), 0);
         let mut zlib = Decompress::new_with_window_bits(false, self.window_bits);
         let mut shadow = Shadow::new(self.window_bits);
         let mut expected = self.expected.iter();
@@ -354,12 +370,18 @@ impl Client {
             }
             match expected.next().expect("nothing more than expected") {
                 Some(expected) => {
+                    let (message, is_delta) = match self.with_deltas {
+                        true => reader.read(self.encoding, message),
+                        false => (message, false),
+                    };
+                    deltas += usize::from(is_delta);
                     assert_eq!(String::from_utf8_lossy(&message), String::from_utf8_lossy(expected))
                 }
                 None => assert!(!message.is_empty()),
             }
         }
         assert!(expected.next().is_none(), "everything that was expected");
+        deltas
     }
 }
 

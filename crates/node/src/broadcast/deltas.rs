@@ -1,0 +1,74 @@
+//! What subscribers that agreed to deltas share of one broadcast: one patch, and the pushes in their shapes (protocol §11).
+//! In: a broadcast with its base → out: write-once slots, filled when the first subscriber needs them.
+//! Uses: `delta` for patches, `fanwire_protocol` to encode. Never: subscribers; who may get a patch is known by the hub.
+//! Change here: what is made once. When a patch pays is decided in `delta.rs`.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use fanwire_protocol::{Encoding, Publication, encode_publication, has_json};
+
+use super::Broadcast;
+use crate::delta::{self, Delta};
+
+/// One patch serves both encodings: the one of text cuts between characters, and data that is no text has no JSON.
+#[derive(Debug, Default)]
+pub(super) struct Deltas {
+    /// What a broadcast without a stream is patched against: what the first shard with a taker handed out last.
+    proposed: OnceLock<Bytes>,
+    patch: OnceLock<Option<Bytes>>,
+    is_json: OnceLock<bool>,
+    text: OnceLock<Option<Bytes>>,
+    patched: [OnceLock<Option<Bytes>>; 2],
+}
+
+impl Deltas {
+    /// The base of a broadcast without a stream: `latest`, unless another shard was first.
+    pub(super) fn propose(&self, latest: &Bytes) -> &Bytes {
+        self.proposed.get_or_init(|| latest.clone())
+    }
+
+    pub(super) fn patch(&self, of: &Broadcast) -> Option<&Bytes> {
+        let base = match &of.delta {
+            Delta::Off => None,
+            Delta::Alone => self.proposed.get(),
+            Delta::Against(previous) => Some(previous),
+        };
+        let make = |base: &Bytes| delta::patch(&mut delta::differ(), base, &of.publication.data);
+        // No base is no answer for ever: one may be proposed yet.
+        base.and_then(|base| self.patch.get_or_init(|| make(base)).as_ref())
+    }
+
+    pub(super) fn is_json(&self, of: &Broadcast) -> bool {
+        let publication = &of.publication;
+        *self.is_json.get_or_init(|| !publication.data.is_empty() && has_json(publication))
+    }
+
+    /// The push with the whole data as a JSON string.
+    pub(super) fn text(&self, of: &Broadcast) -> Option<&Bytes> {
+        let encode = || {
+            let publication = &of.publication;
+            self.is_json(of).then(|| of.encode(Encoding::Json, publication, &publication.data))?
+        };
+        self.text.get_or_init(encode).as_ref()
+    }
+
+    /// The push with the patch.
+    pub(super) fn patched(&self, of: &Broadcast, encoding: Encoding) -> Option<&Bytes> {
+        let patch = self.patch(of)?;
+        let encode = || {
+            let exists = encoding == Encoding::Protobuf || self.is_json(of);
+            let publication = || Publication { delta: true, ..of.publication.clone() };
+            exists.then(|| of.encode(encoding, &publication(), patch))?
+        };
+        self.patched[encoding.index()].get_or_init(encode).as_ref()
+    }
+}
+
+impl Broadcast {
+    /// The push of a publication with other data, in the shape of those who agreed to deltas.
+    fn encode(&self, encoding: Encoding, publication: &Publication, data: &Bytes) -> Option<Bytes> {
+        let publication = delta::with_data(encoding, publication, data);
+        encode_publication(encoding, &self.channel, &publication)
+    }
+}

@@ -1,0 +1,47 @@
+//! What a client that agreed to deltas makes of the pushes it reads (client protocol §11).
+//! In: messages in their order → out: the same, as those read them who did not agree.
+//! Uses serde_json and prost to take pushes apart and `protocol::fossil` to apply deltas; never the server's own.
+//! Changed here: how a delta is read. Who agrees is decided in `world`.
+
+use std::collections::HashMap;
+
+use fanwire_protocol::{Encoding, Publication, Push, Reply, encode_publication, fossil};
+use prost::Message as _;
+
+/// The data of the last publication of each channel.
+#[derive(Default)]
+pub(super) struct Reader(HashMap<String, Vec<u8>>);
+
+impl Reader {
+    /// The plain message, and whether it was a delta; other messages than publications are left as they are.
+    pub(super) fn read(&mut self, encoding: Encoding, message: Vec<u8>) -> (Vec<u8>, bool) {
+        let reply: Option<Reply> = match encoding {
+            Encoding::Json => serde_json::from_slice(&message).ok(),
+            Encoding::Protobuf => Reply::decode_length_delimited(&message[..]).ok(),
+        };
+        let push = reply.and_then(|one| one.push);
+        let agreed = push.filter(|push| !push.channel.contains(PLAIN));
+        let Some(Push { channel, r#pub: Some(publication), .. }) = agreed else {
+            return (message, false);
+        };
+        let mut data = match encoding {
+            Encoding::Json => serde_json::from_slice::<String>(&publication.data)
+                .expect("a JSON string for who agreed")
+                .into_bytes(),
+            Encoding::Protobuf => publication.data.to_vec(),
+        };
+        let is_delta = publication.delta;
+        if is_delta {
+            let (base, mut made) = (&self.0[&channel], Vec::new());
+            fossil::apply(base, &data, 1 << 20, &mut made).expect("a delta of the one before");
+            data = made;
+        }
+        self.0.insert(channel.clone(), data.clone());
+        let plain = Publication { data: data.into(), delta: false, ..publication };
+        let message = encode_publication(encoding, &channel, &plain).expect("JSON");
+        (message.to_vec(), is_delta)
+    }
+}
+
+/// In names of channels where nobody agrees.
+const PLAIN: char = ':';
