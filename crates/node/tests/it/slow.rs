@@ -482,3 +482,81 @@ proptest! {
         }
     }
 }
+
+/// What a client knows of a channel that only the server subscribes it to.
+#[derive(Default)]
+struct Listener {
+    subscribed: bool,
+    offset: u64,
+}
+
+impl Listener {
+    fn hear(&mut self, text: &str) {
+        let push = &serde_json::from_str::<serde_json::Value>(text).expect("JSON")["push"];
+        let offset = |push: &serde_json::Value| push["offset"].as_u64().unwrap_or_default();
+        if push["subscribe"].is_object() {
+            assert!(!self.subscribed, "twice: {text}");
+            (self.subscribed, self.offset) = (true, offset(&push["subscribe"]));
+        } else if push["unsubscribe"].is_object() {
+            assert!(std::mem::take(&mut self.subscribed), "from nothing: {text}");
+        } else {
+            assert!(self.subscribed, "after the end: {text}");
+            assert_eq!(offset(&push["pub"]), self.offset + 1, "{text}");
+            self.offset += 1;
+        }
+    }
+}
+
+proptest! {
+    /// The API subscribes and unsubscribes three clients while others publish, and answers come in any order.
+    #[test]
+    fn orders_are_obeyed_one_after_the_other_whenever_answers_come(
+        steps in prop::collection::vec((0..3usize, 0..8u8, any::<prop::sample::Index>()), 1..120),
+    ) {
+        let names = ["ada", "bob", "eve"];
+        let mut slow = SlowWorld::with(tracked(), &names);
+        let mut listeners: [Listener; 3] = Default::default();
+        let mut wanted = [false; 3];
+        let mut published = 0;
+        for (client, what, place) in steps {
+            let id = slow.world.id(names[client]).to_owned();
+            let target = Target { client: id, ..Target::default() };
+            match what {
+                0 | 1 => {
+                    let recover_since = Some(StreamPosition::default());
+                    let order = ServerSubscription { channel: "news".into(), recover_since, ..Default::default() };
+                    let now = slow.world.now;
+                    prop_assert_eq!(slow.world.node.subscribe(target, order, now), Ok(()));
+                    wanted[client] = true;
+                    slow.world.settle();
+                }
+                2 => {
+                    prop_assert_eq!(slow.world.node.unsubscribe(target, Some("news")), Ok(()));
+                    wanted[client] = false;
+                    slow.world.settle();
+                }
+                3 | 4 => {
+                    published += 1;
+                    slow.publish("news", &published.to_string());
+                }
+                _ => {
+                    let count = slow.held.lock().expect("one thread").len();
+                    slow.answer(place.index(count.max(1)));
+                }
+            }
+            for (name, listener) in names.iter().zip(&mut listeners) {
+                while let Some(text) = slow.world.heard(name) {
+                    listener.hear(&text);
+                }
+            }
+        }
+        slow.answer_all();
+        for ((name, listener), wanted) in names.iter().zip(&mut listeners).zip(wanted) {
+            while let Some(text) = slow.world.heard(name) {
+                listener.hear(&text);
+            }
+            prop_assert_eq!(listener.subscribed, wanted, "{}", name);
+            prop_assert!(!wanted || listener.offset == published, "{name} has everything");
+        }
+    }
+}
