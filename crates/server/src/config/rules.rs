@@ -91,7 +91,7 @@ fn redis_addresses(config: &Config) -> Found {
         return Some((Severity::Error, key, reason));
     }
     let error = config.engine.redis.options().err()?;
-    Some((Severity::Error, key, error.to_string()))
+    Some((Severity::Error, key, format!("{key}: {error}")))
 }
 
 /// The full key an error of the node is about.
