@@ -205,7 +205,7 @@ impl Scrape {
 
     fn hubs(&self, page: &mut Page<'_, '_>) -> fmt::Result {
         type Read = fn(&HubCounters) -> u64;
-        let rows: [(&str, &str, Read); 9] = [
+        let rows: [(&str, &str, Read); 11] = [
             ("client_connections_accepted", "Connects that succeeded", |c| {
                 c.connections_accepted.value()
             }),
@@ -224,6 +224,12 @@ impl Scrape {
             ("client_pings_sent", "Pings sent", |c| c.pings.value()),
             ("node_broadcasts", "Publications delivered, per shard", |c| c.broadcasts.value()),
             ("node_deliveries", "Publications handed to subscribers", |c| c.deliveries.value()),
+            ("client_deltas", "Publications sent as deltas", |c| c.deltas.value()),
+            (
+                "client_delta_saved_bytes",
+                "Bytes of data that deltas saved, before any compression",
+                |c| c.delta_saved_bytes.value(),
+            ),
             (
                 "node_tags_filter_dropped_publications",
                 "Publications that filters of subscribers dropped",
