@@ -68,8 +68,11 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         raise_descriptor_limit();
         let address = resolve(&config).await?;
+        let fetchers = fetchers(&config)?;
         let (engine, node) = Engine::start(&config).await?;
-        fetch_keys(&config, &node)?;
+        if let Some([of_token, of_subscription]) = fetchers {
+            node.fetch_keys_with(of_token, of_subscription);
+        }
         let contexts = Arc::new(contexts(&config));
         node.prepare_with(contexts.clone());
         let bind = |source| StartError::Bind { address, source };
@@ -164,23 +167,22 @@ async fn tick(node: Arc<Node>) {
     }
 }
 
-/// Lets the node have documents of published keys, where an endpoint is configured.
-fn fetch_keys(config: &Config, node: &Node) -> Result<(), StartError> {
+/// Who fetches documents of published keys, for tokens of both kinds, where an endpoint is configured.
+fn fetchers(config: &Config) -> Result<Option<[Arc<Fetcher>; 2]>, StartError> {
     let (token, subscription) = (&config.node.client.token, &config.node.client.subscription_token);
     let has_endpoint = |token: &TokenOptions| !token.jwks_public_endpoint.is_empty();
     if !has_endpoint(token) && !subscription.as_ref().is_some_and(has_endpoint) {
-        return Ok(());
+        return Ok(None);
     }
     let fetcher = |tls: &TlsOptions, key| {
         Fetcher::new(tls).map(Arc::new).map_err(|source| StartError::Tls { key, source })
     };
     let (of_token, of_subscription) =
         (&config.client.token_jwks_tls, &config.client.subscription_token_jwks_tls);
-    node.fetch_keys_with(
+    Ok(Some([
         fetcher(of_token, "client.token.jwks.tls")?,
         fetcher(of_subscription, "client.subscription_token.jwks.tls")?,
-    );
-    Ok(())
+    ]))
 }
 
 /// The line on the demo page. Anybody may read that page, so it names the key in development mode only.
