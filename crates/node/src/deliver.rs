@@ -38,6 +38,10 @@ pub trait Deliver: Send + Sync {
 
     /// Tells whoever listens to `channel` and wants to know that a client came or went.
     fn announce(&self, channel: &str, change: Change, info: ClientInfo);
+
+    /// Publications of `channel` may have been lost on their way, and from now on none is: who keeps a position has to
+    /// compare it with the stream. Nothing to do for a door behind which nobody does.
+    fn doubt(&self, _channel: &str) {}
 }
 
 /// The door of a node.
@@ -127,6 +131,12 @@ impl Deliver for Door {
         let inboxes = self.inboxes.read();
         for shard in shards {
             inboxes[usize::from(shard.0)].push(Notice::Announcement(Arc::clone(&announcement)));
+        }
+    }
+
+    fn doubt(&self, channel: &str) {
+        if let Some(Listeners { channel, .. }) = self.registry.listeners(channel) {
+            self.tell(&channel, &Notice::Doubt(Arc::clone(&channel)));
         }
     }
 }

@@ -83,6 +83,7 @@ impl Hub {
                 let moment = self.node.clock().moment(now);
                 self.compare_positions(&channel, (top, is_in_order), moment, out);
             }
+            Notice::Doubt(channel) => self.doubt(&channel, self.node.clock().moment(now)),
             Notice::Arrival(arrival) => self.arrive(*arrival, now, out),
             Notice::Announcement(announcement) => self.announce(&announcement, out),
             Notice::Disconnect { target, disconnect } => {

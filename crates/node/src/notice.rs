@@ -35,6 +35,8 @@ pub enum Notice {
     /// The top of a channel's stream, for its subscribers to compare. When `is_in_order`, it follows all publications up to
     /// that top; else some may be on their way.
     Position { channel: Arc<str>, top: Position, is_in_order: bool },
+    /// Publications of a channel may be missing: its subscribers are to compare their positions soon.
+    Doubt(Arc<str>),
     /// A join or leave in a channel that has subscribers on the shard.
     Announcement(Arc<Announcement>),
     /// A part of what a session of the shard waits for.

@@ -250,8 +250,11 @@ impl Shared {
             }
             PushKind::Subscribe | PushKind::Unsubscribe => {
                 let Ok(name) = str::from_utf8(&name) else { return };
-                let waiters = self.roll.lock().confirmed(name);
-                waiters.into_iter().for_each(|(_, waiter)| waiter(Ok(())));
+                let confirmed = self.roll.lock().confirmed(name);
+                if confirmed.is_again {
+                    self.mouth.doubt(name);
+                }
+                confirmed.waiters.into_iter().for_each(|(_, waiter)| waiter(Ok(())));
             }
             _ => {}
         }

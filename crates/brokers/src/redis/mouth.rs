@@ -50,6 +50,15 @@ impl Mouth {
         }
     }
 
+    /// What is published under `name` is heard again; what was published meanwhile was not.
+    pub(crate) fn doubt(&self, name: &str) {
+        if let (Some(door), Some(channel)) =
+            (self.door.get(), self.keys.channel_of_feed(name.as_bytes()))
+        {
+            door.doubt(channel);
+        }
+    }
+
     fn deliver(&self, channel: &str, name: &[u8], record: Bytes, now: Instant) {
         let Some(door) = self.door.get() else { return };
         match Record::read(record) {

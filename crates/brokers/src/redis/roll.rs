@@ -28,7 +28,18 @@ struct Entry<W> {
     unconfirmed: u32,
     is_to_ask: bool,
     is_to_leave: bool,
+    /// It was heard over a connection that is gone.
+    was_lost: bool,
     waiters: Vec<(Instant, W)>,
+}
+
+/// What a confirmation means.
+#[derive(Debug)]
+pub(crate) struct Confirmed<W> {
+    /// Who waited for it, until when.
+    pub(crate) waiters: Vec<(Instant, W)>,
+    /// It was heard before, and not for a while.
+    pub(crate) is_again: bool,
 }
 
 /// What to ask the Redis for.
@@ -65,6 +76,7 @@ impl<W> Default for Entry<W> {
             is_wanted: false,
             is_asked: false,
             unconfirmed: 0,
+            was_lost: false,
             is_to_ask: false,
             is_to_leave: false,
             waiters: Vec::new(),
@@ -157,24 +169,27 @@ impl<W> Roll<W> {
         self.to_leave.front().map(|(due, _)| *due)
     }
 
-    /// The Redis has done what was asked of it first for this channel. Who waited for that.
-    pub(crate) fn confirmed(&mut self, channel: &str) -> Vec<(Instant, W)> {
-        let Some(entry) = self.channels.get_mut(channel) else { return Vec::new() };
+    /// The Redis has done what was asked of it first for this channel.
+    pub(crate) fn confirmed(&mut self, channel: &str) -> Confirmed<W> {
+        let nothing = Confirmed { waiters: Vec::new(), is_again: false };
+        let Some(entry) = self.channels.get_mut(channel) else { return nothing };
         entry.unconfirmed = entry.unconfirmed.saturating_sub(1);
         if entry.unconfirmed > 0 {
-            return Vec::new();
+            return nothing;
         }
         if entry.is_asked {
-            return std::mem::take(&mut entry.waiters);
+            let is_again = std::mem::take(&mut entry.was_lost);
+            return Confirmed { waiters: std::mem::take(&mut entry.waiters), is_again };
         }
         self.forget_unless_needed(channel);
-        Vec::new()
+        nothing
     }
 
     /// The connection is gone: whatever is wanted has to be asked for again.
     pub(crate) fn lost(&mut self) {
         self.to_ask.clear();
         for (name, entry) in &mut self.channels {
+            entry.was_lost |= entry.is_asked;
             (entry.is_asked, entry.unconfirmed) = (false, 0);
             entry.is_to_ask = entry.is_wanted;
             if entry.is_wanted {

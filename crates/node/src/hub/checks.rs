@@ -28,9 +28,12 @@ impl Hub {
         if watch.suspicion.is_some() {
             return self.end_suspicion(channel, moment.after(delay), out);
         }
-        let due = watch.sure_at.after(delay);
+        let due = if watch.is_doubted { moment } else { watch.sure_at.after(delay) };
         if moment < due {
             return self.roster.schedule_check(channel, due);
+        }
+        if let Some(watch) = self.watch_mut(channel) {
+            watch.is_doubted = false;
         }
         self.roster.schedule_check(channel, moment.after(delay));
         let name = self.roster.subscribers().audience(channel).channel.clone();
@@ -39,6 +42,16 @@ impl Hub {
         };
         let lost = self.positioned(channel, |watch, connection| watch.is_beyond(connection, top));
         self.end_lost(&lost, out);
+    }
+
+    /// The way here was interrupted. Not all channels look at one moment.
+    pub(super) fn doubt(&mut self, channel: &str, now: Moment) {
+        let Some(channel) = self.roster.subscribers().find(channel) else { return };
+        if let Some(watch) = self.watch_mut(channel) {
+            watch.is_doubted = true;
+            let soon = DOUBT.mul_f64(rand::random_range(0.0..1.0));
+            self.roster.schedule_check(channel, now.after(soon));
+        }
     }
 
     /// The letter has come.
@@ -113,6 +126,9 @@ impl Hub {
         }
     }
 }
+
+/// The looks at all channels of a broken connection are spread over this time.
+const DOUBT: Duration = Duration::from_secs(2);
 
 /// How long a publication may be on its way here after the broker told that it exists.
 const SUSPICION: Duration = Duration::from_secs(5);

@@ -25,6 +25,8 @@ pub(crate) struct Watch {
     pub(crate) sure_at: Moment,
     /// A top that some lacked when they were told of it out of order: it may have been on its way.
     pub(crate) suspicion: Option<Position>,
+    /// Publications may be missing, however short ago the position was right.
+    pub(crate) is_doubted: bool,
 }
 
 /// What a publication is to a subscriber.
@@ -55,7 +57,14 @@ impl Watch {
     /// Nobody watches yet.
     pub(crate) fn new(now: Moment) -> Self {
         let position = Position::default();
-        Self { position, ahead: Vec::new(), count: 0, sure_at: now, suspicion: None }
+        Self {
+            position,
+            ahead: Vec::new(),
+            count: 0,
+            sure_at: now,
+            suspicion: None,
+            is_doubted: false,
+        }
     }
 
     /// One more positioned subscriber, who knows everything up to `position`.

@@ -286,7 +286,7 @@ fn subscriptions_of_the_server_recover_at_connect() {
     );
 }
 
-/// A door that loses the publications whose data is `"lost"`.
+/// A door that loses the publications whose data is `"lost"`, and knows it when that is `"noticed"`.
 struct Lossy(Arc<dyn Deliver>);
 
 impl Deliver for Lossy {
@@ -299,8 +299,10 @@ impl Deliver for Lossy {
         exclude: Option<ClientId>,
         accepted_at: Instant,
     ) {
-        if *publication.data != *b"\"lost\"" {
-            self.0.deliver(channel, publication, epoch, delta, exclude, accepted_at);
+        match &publication.data[..] {
+            b"\"lost\"" => {}
+            b"\"noticed\"" => self.0.doubt(channel),
+            _ => self.0.deliver(channel, publication, epoch, delta, exclude, accepted_at),
         }
     }
 
@@ -359,6 +361,20 @@ fn a_silent_loss_is_noticed_by_the_check_of_positions() {
         ada < {"push":{"channel":"news","unsubscribe":{"code":2500,"reason":"insufficient state"}}}
         eve x 3010 insufficient state
         wait 200s
+    "#,
+    );
+}
+
+#[test]
+fn a_broker_that_knows_of_a_loss_makes_positions_be_checked_soon() {
+    let mut world = lossy(recoverable());
+    world.play(TWO_SUBSCRIBERS);
+    world.play(
+        r#"
+        api > news "noticed"
+        ada awaits 2s
+        ada < {"push":{"channel":"news","unsubscribe":{"code":2500,"reason":"insufficient state"}}}
+        eve x 3010 insufficient state
     "#,
     );
 }
