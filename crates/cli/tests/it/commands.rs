@@ -74,11 +74,11 @@ fn token_without_a_secret_says_where_to_put_one() {
 
 #[test]
 fn serve_refuses_a_wrong_configuration_with_all_findings() {
-    let path = file("refused.yaml", "engine: {type: redis}\nhttp_server: {port: 99999}\n");
+    let path = file("refused.yaml", "broker: {enabled: true}\nhttp_server: {port: 99999}\n");
     let (code, out, error) = run(&["serve", "--config", &path]);
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(error.contains("http_server.port is 99999"), "{error}");
-    assert!(error.contains("engine.type is not supported yet"), "{error}");
+    assert!(error.contains("broker.enabled is not supported yet"), "{error}");
 }
 
 #[test]
