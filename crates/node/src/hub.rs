@@ -33,9 +33,9 @@ pub(crate) use watch::{CatchUp, Watch};
 
 /// The sessions and subscriber lists of one shard.
 ///
-/// A subscribe reply precedes every publication of its channel without any buffer: the session joins the registry
-/// *before* the reply is written, so no publication accepted afterwards is missed, and publications come in as notices of
-/// a later turn, so none is written before the reply.
+/// A subscribe reply precedes every publication of its channel: the session joins the registry *before* the reply is
+/// written, so no publication accepted afterwards is missed, and it takes its seat in the list only with the reply, so none
+/// is written before. With a broker that answers at once nothing has to be held in between; else `waiting.rs` does.
 pub struct Hub {
     node: Arc<Node>,
     roster: Roster,

@@ -1,6 +1,6 @@
 //! Fanwire as a library: the server of the Centrifugo client protocol and server API.
 //! In: a `Config` → out: a running `Server` with its shards, its HTTP faces and its metrics.
-//! Uses every room below it; the only crate with sockets. Never: protocol, compression or channel rules of its own.
+//! Uses every room below it; the only crate with clients' sockets. Never: protocol, compression or channel rules of its own.
 //! Changed here: what the library shows to its users. Each concern lives in the module of its name.
 //!
 //! ```no_run
