@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use fanwire_node::broker::{Query, Retention};
-use fanwire_node::{Deliver, Stretch};
+use fanwire_node::{Answer, Deliver, Stretch};
 use tokio::runtime::Handle;
 
 use clock::Clock;
@@ -108,15 +108,24 @@ impl Redis {
     }
 
     /// Makes this node, which has the id `uid`, hear the others: `listener` gets what they send to all and to it, as it
-    /// was given to `Bus::send`. It is called on the task of a connection, so it must be short.
+    /// was given to `Bus::send`. It is called on the task of a connection, so it must be short. The answer comes when
+    /// nothing more is missed.
     ///
     /// # Panics
     /// At the second call.
-    pub fn hear_nodes(&self, uid: &str, listener: impl Fn(&[u8]) + Send + Sync + 'static) {
+    pub fn hear_nodes(
+        &self,
+        uid: &str,
+        listener: impl Fn(&[u8]) + Send + Sync + 'static,
+    ) -> Answer<()> {
         self.mouth.tell(Box::new(listener));
-        for name in [self.keys.of_node(None), self.keys.of_node(Some(uid))] {
-            self.servers[0].feeds[0].want(&name);
-        }
+        let feed = &self.servers[0].feeds[0];
+        let (to_all, to_this) = (self.keys.of_node(None), self.keys.of_node(Some(uid)));
+        feed.want(&to_all);
+        feed.want(&to_this);
+        let (done, answer) = ports::later();
+        feed.when_heard(&to_this, done); // asked for last, so confirmed last
+        answer
     }
 
     /// How the connections are.

@@ -42,6 +42,7 @@ struct Table {
     peers: BTreeMap<String, Peer>,
     surveys: HashMap<u64, Survey>,
     last_survey: u64,
+    /// When all were told of this node last; `None` before the first time.
     told_at: Option<Instant>,
 }
 
@@ -106,7 +107,14 @@ impl Cluster {
         }
     }
 
-    /// Tells how this node is, to everybody when that is due, or to one that does not know it.
+    /// Tells everybody how this node is: the first time when it hears the others, who answer then, and whenever that is
+    /// due.
+    pub(crate) fn introduce(&self, now: Instant, state: impl FnOnce() -> NodeState) {
+        self.table.lock().told_at = Some(now);
+        self.tell_state(None, state);
+    }
+
+    /// Tells how this node is, to one that does not know it or to everybody.
     pub(crate) fn tell_state(&self, to: Option<&str>, state: impl FnOnce() -> NodeState) {
         if self.bus.get().is_some() {
             self.send(to, Order::State(state()));
@@ -183,17 +191,14 @@ impl Cluster {
         answer
     }
 
-    /// Forgets nodes that were silent for too long, ends surveys that took too long, and says whether this node is to
-    /// tell how it is.
+    /// Forgets nodes that were silent for too long, ends surveys that took too long, and says whether it is time to tell
+    /// again how this node is.
     pub(crate) fn tick(&self, now: Instant) -> bool {
         let mut table = self.table.lock();
         let mut done = table.forget_silent(now);
         done.extend(table.take_surveys(|survey| survey.until <= now));
-        let is_due =
-            table.told_at.is_none_or(|told_at| now.duration_since(told_at) >= STATE_INTERVAL);
-        if is_due {
-            table.told_at = Some(now);
-        }
+        let is_old = |told_at| now.saturating_duration_since(told_at) >= STATE_INTERVAL;
+        let is_due = table.told_at.is_some_and(is_old);
         drop(table);
         done.into_iter().for_each(Survey::end);
         is_due

@@ -156,7 +156,7 @@ impl Node {
         self.broker.sweep(now);
         self.presence.sweep(now);
         if self.cluster.tick(now) {
-            self.cluster.tell_state(None, || self.state(now));
+            self.introduce(now);
         }
     }
 

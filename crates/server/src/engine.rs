@@ -57,12 +57,19 @@ impl Engine {
         let node = Node::with_backends(options, Instant::now(), unix_ms, make, presence)
             .map_err(EngineError::Options)?;
         let listener: Weak<Node> = Arc::downgrade(&node);
-        redis.hear_nodes(node.uid(), move |message| {
+        node.join_cluster(redis.clone());
+        let greeter = Weak::clone(&listener);
+        let hears = redis.hear_nodes(node.uid(), move |message| {
             if let Some(node) = listener.upgrade() {
                 node.hear(message, Instant::now());
             }
         });
-        node.join_cluster(redis.clone());
+        // Should this node not hear yet, it goes on speaking, and is answered by and by.
+        hears.then(move |_| {
+            if let Some(node) = greeter.upgrade() {
+                node.introduce(Instant::now());
+            }
+        });
         Ok((Self::Redis(redis), node))
     }
 

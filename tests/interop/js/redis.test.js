@@ -41,7 +41,8 @@ function settings({ address }) {
 before(async () => {
   redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
   nodes = await Promise.all(Array.from({ length: NODES }, () => start(settings(redis))));
-  await eventually(async () => (await nodes[0].api('info')).nodes.length === NODES, 'all nodes to know each other');
+  const known = async (node) => (await node.api('info')).nodes.length === NODES;
+  for (const node of nodes) await eventually(() => known(node), 'all nodes to know each other');
 });
 
 after(async () => {

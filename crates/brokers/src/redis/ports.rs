@@ -144,7 +144,8 @@ impl Redis {
 }
 
 /// An answer, and what keeps it. To callers all failures are one.
-fn later<T: Send + 'static>() -> (impl FnOnce(Result<T, Failure>) + Send + 'static, Answer<T>) {
+pub(super) fn later<T: Send + 'static>()
+-> (impl FnOnce(Result<T, Failure>) + Send + 'static, Answer<T>) {
     let (promise, answer) = Answer::later();
     let done = |result: Result<T, Failure>| {
         promise.keep(result.map_err(|_| BrokerError::Unavailable));

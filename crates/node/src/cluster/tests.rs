@@ -78,9 +78,17 @@ fn a_node_that_leaves_is_gone_at_once() {
 
 #[test]
 fn the_state_is_told_every_three_seconds() {
-    let ((a, _), now) = (node("a"), Instant::now());
-    let told: Vec<_> = (0..8).map(|second| a.tick(now + Duration::from_secs(second))).collect();
-    assert_eq!(told, [true, false, false, true, false, false, true, false]);
+    let ((a, wire), now) = (node("a"), Instant::now());
+    assert!(!a.tick(now), "not before it hears the others");
+    let told: Vec<_> = (0..8_u64)
+        .filter(|&second| {
+            let now = now + Duration::from_secs(second);
+            let is_due = second == 0 || a.tick(now);
+            is_due.then(|| a.introduce(now, || state("a"))).is_some()
+        })
+        .collect();
+    assert_eq!(told, [0, 3, 6]);
+    assert_eq!(wire.take().len(), 3);
 }
 
 #[test]

@@ -24,6 +24,12 @@ impl Node {
         self.cluster.join(bus);
     }
 
+    /// Tells the other nodes that this one is there, so that each answers how it is, and from now on every few seconds: to
+    /// be called once this node hears them. One that says it earlier misses the answers.
+    pub fn introduce(&self, now: Instant) {
+        self.cluster.introduce(now, || self.state(now));
+    }
+
     /// Tells the other nodes that this one goes.
     pub fn leave_cluster(&self) {
         self.cluster.leave();

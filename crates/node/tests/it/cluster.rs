@@ -44,7 +44,7 @@ fn cluster(names: &[&str]) -> Vec<World> {
             world
         })
         .collect();
-    worlds.iter().for_each(|world| world.node.tick(world.now));
+    worlds.iter().for_each(|world| world.node.introduce(world.now));
     worlds
 }
 
