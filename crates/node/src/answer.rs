@@ -196,6 +196,12 @@ impl<T, E> fmt::Debug for Answer<T, E> {
     }
 }
 
+impl<T, E: Abandoned> fmt::Debug for Promise<T, E> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Promise")
+    }
+}
+
 impl Abandoned for BrokerError {
     fn abandoned() -> Self {
         Self::Unavailable

@@ -33,7 +33,7 @@ use crate::counters::CommandKind;
 use crate::hub::{CatchUp, Hub};
 use crate::limits::InNamespace;
 use crate::node::Node;
-use crate::notice::{Notice, Renewal, ServerSubscription};
+use crate::notice::{Notice, Renewal, SubscribeOrder};
 use crate::options::Namespace;
 use crate::outbox::Outbox;
 use crate::roster::Roster;
@@ -83,13 +83,13 @@ pub(crate) fn receive(
 pub(crate) fn subscribe_by_order(
     hub: &mut Hub,
     key: ConnectionKey,
-    subscription: &ServerSubscription,
+    order: &Arc<SubscribeOrder>,
     now: Instant,
     out: &mut impl Outbox,
 ) {
     let (node, roster) = hub.parts();
     let mut turn = Turn::new(node, roster, key, now);
-    let outcome = match order::begin(&mut turn, subscription) {
+    let outcome = match order::begin(&mut turn, order) {
         Ok(Some(step)) => turn.step(NO_COMMAND, step),
         Ok(None) => Ok(None),
         Err(disconnect) => Err(disconnect),
@@ -162,7 +162,7 @@ enum Step {
 }
 
 /// Which command enters channels, with what it needs to finish.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Then {
     Subscribe(Lifetime),
     Connect {
@@ -170,7 +170,7 @@ pub(crate) enum Then {
         grants_hash: u64,
     },
     /// No command: an order of the server.
-    Order(Lifetime),
+    Order(Lifetime, Arc<SubscribeOrder>),
 }
 
 /// Why a command was not done.
@@ -259,12 +259,15 @@ impl Turn<'_> {
         id: u32,
         entrance: Entrance,
     ) -> Result<Option<Reply>, Disconnect> {
-        let done = match entrance.then {
-            Then::Subscribe(lifetime) => subscribe::finish(self, entrance, lifetime),
+        let Entrance { entries, then } = entrance;
+        let done = match then {
+            Then::Subscribe(lifetime) => subscribe::finish(self, entries, lifetime),
             Then::Connect { lifetime, grants_hash } => {
-                connect::finish(self, entrance, (lifetime, grants_hash))
+                connect::finish(self, entries, (lifetime, grants_hash))
             }
-            Then::Order(lifetime) => return Ok(order::finish(self, entrance, lifetime)),
+            Then::Order(lifetime, order) => {
+                return Ok(order::finish(self, entries, lifetime, &order));
+            }
         };
         self.reply(id, done)
     }

@@ -92,8 +92,8 @@ impl Hub {
             Notice::Unsubscribe { target, channel, code } => {
                 self.unsubscribe_target(&target, channel.as_deref(), code, out);
             }
-            Notice::Subscribe { target, subscription } => {
-                self.subscribe_target(&target, &subscription, now, out);
+            Notice::Subscribe { target, order } => {
+                self.subscribe_target(&target, &order, now, out);
             }
             Notice::Refresh { target, renewal } => self.refresh_target(&target, &renewal, now, out),
             Notice::Supersede { user } => self.supersede(&user, out),

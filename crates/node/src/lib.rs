@@ -46,7 +46,7 @@ pub use deliver::Deliver;
 pub use delta::Delta;
 pub use hub::Hub;
 pub use node::{Counts, Node, Page};
-pub use notice::{Inbox, Notice, Renewal, ServerSubscription, ShardId, Target};
+pub use notice::{Inbox, Notice, Renewal, ServerSubscription, ShardId, SubscribeOrder, Target};
 pub use options::{Options, OptionsError};
 pub use outbox::Outbox;
 pub use presence::PresenceStats;

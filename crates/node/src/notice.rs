@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fanwire_protocol::{Disconnect, StreamPosition, UnsubscribeCode};
+use fanwire_protocol::{Disconnect, ErrorCode, StreamPosition, UnsubscribeCode};
+use parking_lot::Mutex;
 
 use crate::announcement::Announcement;
+use crate::answer::Promise;
 use crate::broadcast::Broadcast;
 use crate::broker::Position;
 use crate::token::Overrides;
@@ -44,7 +46,7 @@ pub enum Notice {
     /// Close the connections of `target`.
     Disconnect { target: Target, disconnect: Disconnect },
     /// Subscribe the connections of `target`, as far as they are not subscribed.
-    Subscribe { target: Target, subscription: Arc<ServerSubscription> },
+    Subscribe { target: Target, order: Arc<SubscribeOrder> },
     /// Give the connections of `target` another lifetime.
     Refresh { target: Target, renewal: Renewal },
     /// Close the connections of a user but the newest.
@@ -69,6 +71,14 @@ pub struct ServerSubscription {
     pub recover_since: Option<StreamPosition>,
 }
 
+/// A subscription on its way to connections. Whoever ordered it is answered when the last copy is gone: then it was obeyed
+/// by all whom it reached.
+#[derive(Debug)]
+pub struct SubscribeOrder {
+    subscription: ServerSubscription,
+    orderer: Mutex<Option<Promise<(), ErrorCode>>>,
+}
+
 /// Another lifetime of connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Renewal {
@@ -89,4 +99,34 @@ pub struct Target {
     pub session: String,
     /// Client ids that are spared.
     pub whitelist: Vec<String>,
+}
+
+impl SubscribeOrder {
+    /// An order whose giver wants to know, or of another node, whose giver is answered there.
+    pub(crate) fn new(
+        subscription: ServerSubscription,
+        orderer: Option<Promise<(), ErrorCode>>,
+    ) -> Self {
+        Self { subscription, orderer: Mutex::new(orderer) }
+    }
+
+    pub(crate) fn subscription(&self) -> &ServerSubscription {
+        &self.subscription
+    }
+
+    /// It failed for somebody: the first failure is the answer.
+    pub(crate) fn failed(&self, code: ErrorCode) {
+        let orderer = self.orderer.lock().take();
+        if let Some(orderer) = orderer {
+            orderer.keep(Err(code));
+        }
+    }
+}
+
+impl Drop for SubscribeOrder {
+    fn drop(&mut self) {
+        if let Some(orderer) = self.orderer.get_mut().take() {
+            orderer.keep(Ok(()));
+        }
+    }
 }

@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use crate::broadcast::Broadcast;
 use crate::broker::Stretch;
 use crate::command::Entrance;
-use crate::notice::ServerSubscription;
+use crate::notice::SubscribeOrder;
 use crate::session::ConnectionKey;
 
 /// The waiting sessions of one shard. A session waits for one command at most: its later ones are put off, so that each
@@ -53,14 +53,14 @@ pub(crate) enum Work {
 }
 
 /// What was to happen to a session while it waited.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum PutOff {
     /// Commands of the client, without those before. Bounded, because the shell stops reading.
     Frame(Vec<u8>),
     /// An order of the server API, for one channel or all.
     Unsubscribe(Option<Arc<str>>, UnsubscribeCode),
     /// An order of the server API, too.
-    Subscribe(Arc<ServerSubscription>),
+    Subscribe(Arc<SubscribeOrder>),
 }
 
 /// A part of what a session waits for, in the inbox of its shard.

@@ -99,12 +99,13 @@ pub struct BoolValue {
 pub struct SubscribeResult {}
 
 impl Api {
-    /// Subscribes a user's connections.
+    /// Subscribes a user's connections. Answers when those of this node are subscribed.
     ///
     /// # Errors
-    /// 107 without a channel, with invalid base64 or an end in the past; 102 for an unknown namespace.
+    /// 107 without a channel, with invalid base64 or an end in the past; 102 for an unknown namespace; 100 when a
+    /// connection could not be subscribed because broker or presence failed.
     pub async fn subscribe(&self, request: SubscribeRequest) -> Result<SubscribeResult, ApiError> {
-        self.measure(Method::Subscribe, |now| {
+        self.measure_later(Method::Subscribe, async |now| {
             if request.channel.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }
@@ -120,9 +121,10 @@ impl Api {
             };
             let (user, client, session) = (request.user, request.client, request.session);
             let target = Target { user, client, session, whitelist: Vec::new() };
-            self.node.subscribe(target, subscription, now)?;
+            self.node.subscribe(target, subscription, now).await?;
             Ok(SubscribeResult {})
         })
+        .await
     }
 }
 

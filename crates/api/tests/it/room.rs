@@ -4,6 +4,8 @@
 //! The options that all tests share are set here.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -22,9 +24,14 @@ pub(crate) const KEY: &str = "secret";
 pub(crate) struct Room {
     pub(crate) api: Arc<Api>,
     router: Router,
-    hub: Hub,
+    shard: Mutex<Shard>,
     letters: Arc<Letters>,
-    pub(crate) heard: Heard,
+}
+
+/// The room's one shard, with what its connections heard.
+struct Shard {
+    hub: Hub,
+    heard: Heard,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -47,10 +54,10 @@ impl Room {
     pub(crate) fn around(node: Arc<Node>, options: ApiOptions) -> Self {
         let letters = Arc::new(Letters::default());
         let shard = node.attach(Arc::<Letters>::clone(&letters));
-        let hub = Hub::new(Arc::clone(&node), shard);
+        let shard = Shard { hub: Hub::new(Arc::clone(&node), shard), heard: Heard::default() };
         let api = Arc::new(Api::new(node, options));
         let router = fanwire_api::http::router(Arc::clone(&api));
-        Self { api, router, hub, letters, heard: Heard::default() }
+        Self { api, router, shard: Mutex::new(shard), letters }
     }
 
     /// A POST with the right key.
@@ -58,8 +65,17 @@ impl Room {
         self.send(request(path).header("X-API-Key", KEY).body(body.into()).expect("valid")).await
     }
 
+    /// The shard obeys while the answer waits for it.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
-        let response = self.router.clone().oneshot(request).await.expect("routers do not fail");
+        let mut response = pin!(self.router.clone().oneshot(request));
+        let response = poll_fn(|context| {
+            let polled = response.as_mut().poll(context);
+            if polled.is_pending() {
+                self.settle();
+            }
+            polled
+        });
+        let response = response.await.expect("routers do not fail");
         let status = response.status();
         let content_type = response.headers().get("content-type");
         let content_type = content_type.map_or("", |value| value.to_str().expect("ASCII"));
@@ -76,13 +92,14 @@ impl Room {
         let user = (!user.is_empty()).then(|| user.to_owned());
         let hello =
             Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user };
-        self.hub.open(key, hello, now);
-        self.hub.receive(key, br#"{"id":1,"connect":{}}"#, now, &mut self.heard);
+        let Shard { hub, heard } = self.shard.get_mut().expect("no panics");
+        hub.open(key, hello, now);
+        hub.receive(key, br#"{"id":1,"connect":{}}"#, now, heard);
         for channel in channels {
             let subscribe = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#);
-            self.hub.receive(key, subscribe.as_bytes(), now, &mut self.heard);
+            hub.receive(key, subscribe.as_bytes(), now, heard);
         }
-        let replies = self.heard.take(index);
+        let replies = heard.take(index);
         assert_eq!(replies.len(), 1 + channels.len(), "{replies:?}");
         assert!(!replies.iter().any(|reply| reply.contains("error")), "{replies:?}");
         let (_, id) = replies[0].split_once(r#""client":""#).expect("a connect reply");
@@ -92,8 +109,9 @@ impl Room {
     /// A connection says something; what it hears at once.
     pub(crate) fn say(&mut self, index: u32, command: &str) -> Vec<String> {
         let key = ConnectionKey { index, generation: 0 };
-        self.hub.receive(key, command.as_bytes(), Instant::now(), &mut self.heard);
-        self.heard.take(index)
+        let Shard { hub, heard } = self.shard.get_mut().expect("no panics");
+        hub.receive(key, command.as_bytes(), Instant::now(), heard);
+        heard.take(index)
     }
 
     /// A connection that has said nothing yet.
@@ -101,15 +119,21 @@ impl Room {
         let key = ConnectionKey { index, generation: 0 };
         let transport = "websocket";
         let hello = Hello { encoding: Encoding::Json, frame_ping: false, transport, user: None };
-        self.hub.open(key, hello, Instant::now());
+        self.shard.get_mut().expect("no panics").hub.open(key, hello, Instant::now());
     }
 
     /// Brings what the node pushed to the connections, and returns what `index` heard since the last time.
     pub(crate) fn heard_by(&mut self, index: u32) -> Vec<String> {
+        self.settle();
+        self.shard.get_mut().expect("no panics").heard.take(index)
+    }
+
+    /// Brings what the node pushed to the connections.
+    fn settle(&self) {
+        let Shard { hub, heard } = &mut *self.shard.lock().expect("no panics");
         for notice in std::mem::take(&mut *self.letters.0.lock().expect("no panics")) {
-            self.hub.notice(notice, Instant::now(), &mut self.heard);
+            hub.notice(notice, Instant::now(), heard);
         }
-        self.heard.take(index)
     }
 }
 

@@ -40,17 +40,16 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: ConnectRequest) -> Begun {
 /// Every answer is there: the session is connected and in all its channels, or in none.
 pub(super) fn finish(
     turn: &mut Turn<'_>,
-    entrance: Entrance,
+    entries: Vec<Entry>,
     (lifetime, grants_hash): (Lifetime, u64),
 ) -> Done {
     let user = Arc::clone(&turn.session().user);
     let Some(user) = turn.node.enter(&user) else {
-        enter::abandon(turn, entrance.entries);
+        enter::abandon(turn, entries);
         return Err(Disconnect::CONNECTION_LIMIT.into());
     };
-    let names: Vec<_> =
-        entrance.entries.iter().map(|entry| entry.channel.as_ref().to_owned()).collect();
-    let results = enter::all(turn, entrance.entries).inspect_err(|_| turn.node.exit(&user))?;
+    let names: Vec<_> = entries.iter().map(|entry| entry.channel.as_ref().to_owned()).collect();
+    let results = enter::all(turn, entries).inspect_err(|_| turn.node.exit(&user))?;
     admit(turn, user, lifetime, grants_hash);
     turn.roster.schedule(turn.node, turn.key.index);
     supersede_others(turn);

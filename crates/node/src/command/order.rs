@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use fanwire_protocol::{Disconnect, ErrorCode, Push, Refresh, Reply, Subscribe, SubscribeResult};
 
-use super::enter::{self, Entrance, Tracking, Visibility, Wish};
+use super::enter::{self, Entrance, Entry, Tracking, Visibility, Wish};
 use super::lifetime::Lifetime;
 use super::{Step, Then, Turn};
-use crate::notice::{Renewal, ServerSubscription};
+use crate::notice::{Renewal, ServerSubscription, SubscribeOrder};
 use crate::options::RecoveryMode;
 use crate::recovery::Claim;
 use crate::session::{NO_EXPIRY, Terms};
@@ -21,19 +21,23 @@ use crate::session::{NO_EXPIRY, Terms};
 /// 3505 at `client.channel_limit`.
 pub(super) fn begin(
     turn: &mut Turn<'_>,
-    order: &ServerSubscription,
+    order: &Arc<SubscribeOrder>,
 ) -> Result<Option<Step>, Disconnect> {
-    if turn.place_of(&order.channel).is_some() {
+    let subscription = order.subscription();
+    if turn.place_of(&subscription.channel).is_some() {
         return Ok(None);
     }
     if turn.session().subscriptions.len() >= turn.node.options().client.channel_limit {
         return Err(Disconnect::CHANNEL_LIMIT);
     }
-    Ok(entrance(turn, order).ok().map(|entrance| Step::Enter(Box::new(entrance))))
+    Ok(entry(turn, subscription).ok().map(|(entry, lifetime)| {
+        let then = Then::Order(lifetime, Arc::clone(order));
+        Step::Enter(Box::new(Entrance { entries: vec![entry], then }))
+    }))
 }
 
 /// As other subscriptions of the server enter, but in stream mode: this is about what the client missed.
-fn entrance(turn: &mut Turn<'_>, order: &ServerSubscription) -> Result<Entrance, ErrorCode> {
+fn entry(turn: &mut Turn<'_>, order: &ServerSubscription) -> Result<(Entry, Lifetime), ErrorCode> {
     let namespace = turn.node.rules().resolve(&order.channel)?;
     let lifetime = Lifetime::of(turn, order.expire_at)?;
     let since = order.recover_since.as_ref();
@@ -49,15 +53,20 @@ fn entrance(turn: &mut Turn<'_>, order: &ServerSubscription) -> Result<Entrance,
         mode: RecoveryMode::Stream,
         data: order.data.clone(),
     };
-    let entries = vec![enter::begin(turn, namespace, wish, 0)];
-    Ok(Entrance { entries, then: Then::Order(lifetime) })
+    Ok((enter::begin(turn, namespace, wish, 0), lifetime))
 }
 
 /// Every answer is there: the push, and behind it what was missed. Where broker or presence failed, the session stays
-/// unsubscribed and hears nothing.
-pub(super) fn finish(turn: &mut Turn<'_>, entrance: Entrance, lifetime: Lifetime) -> Option<Reply> {
-    let channel = Arc::clone(&entrance.entries.first().expect(ONE).channel);
-    let result = enter::all(turn, entrance.entries).ok()?.pop().expect(ONE);
+/// unsubscribed and hears nothing; whoever gave the order does.
+pub(super) fn finish(
+    turn: &mut Turn<'_>,
+    entries: Vec<Entry>,
+    lifetime: Lifetime,
+    order: &SubscribeOrder,
+) -> Option<Reply> {
+    let channel = Arc::clone(&order.subscription().channel);
+    let entered = enter::all(turn, entries).inspect_err(|error| order.failed(*error));
+    let result = entered.ok()?.pop().expect(ONE);
     if lifetime.expires() {
         turn.roster.schedule(turn.node, turn.key.index);
     }

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
-use super::enter::{self, Entrance, Tracking, Visibility, Wish};
+use super::enter::{self, Entrance, Entry, Tracking, Visibility, Wish};
 use super::lifetime::Lifetime;
 use super::{Begun, Done, Refusal, Step, Then, Turn, named};
 use crate::channel::SubscribeDecision;
@@ -48,8 +48,8 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
 }
 
 /// Every answer is there: the subscription is made, or it is not.
-pub(super) fn finish(turn: &mut Turn<'_>, entrance: Entrance, lifetime: Lifetime) -> Done {
-    let mut results = enter::all(turn, entrance.entries)?;
+pub(super) fn finish(turn: &mut Turn<'_>, entries: Vec<Entry>, lifetime: Lifetime) -> Done {
+    let mut results = enter::all(turn, entries)?;
     let entered = results.pop().expect("one channel was entered");
     if lifetime.expires() {
         turn.roster.schedule(turn.node, turn.key.index);

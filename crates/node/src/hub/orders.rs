@@ -10,7 +10,7 @@ use fanwire_protocol::{Disconnect, Refresh, UnsubscribeCode, encode_refresh_push
 
 use super::{Hub, SCRATCH_BYTES_MAX};
 use crate::command;
-use crate::notice::{Renewal, ServerSubscription, Target};
+use crate::notice::{Renewal, SubscribeOrder, Target};
 use crate::outbox::Outbox;
 use crate::session::{ConnectionKey, Session};
 use crate::waiting::PutOff;
@@ -86,14 +86,14 @@ impl Hub {
     pub(super) fn subscribe_target(
         &mut self,
         target: &Target,
-        subscription: &Arc<ServerSubscription>,
+        order: &Arc<SubscribeOrder>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
         for key in self.matching(target) {
-            let later = || PutOff::Subscribe(Arc::clone(subscription));
+            let later = || PutOff::Subscribe(Arc::clone(order));
             if !self.roster.waiting_mut().put_off(key, later) {
-                command::subscribe_by_order(self, key, subscription, now, out);
+                command::subscribe_by_order(self, key, order, now, out);
             }
         }
     }

@@ -98,8 +98,8 @@ impl Hub {
                 PutOff::Unsubscribe(channel, code) => {
                     self.unsubscribe_one(key, channel.as_deref(), code, out);
                 }
-                PutOff::Subscribe(subscription) => {
-                    command::subscribe_by_order(self, key, &subscription, now, out);
+                PutOff::Subscribe(order) => {
+                    command::subscribe_by_order(self, key, &order, now, out);
                 }
             }
         }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::{Counts, Node};
 use crate::cluster::{Bus, NodeState, Order, Task};
-use crate::notice::Notice;
+use crate::notice::{Notice, SubscribeOrder};
 
 impl Node {
     /// What other nodes know this one by.
@@ -60,7 +60,7 @@ impl Node {
             }
             Order::Subscribe(order) => {
                 let (target, subscription) = order.into_parts();
-                self.tell_subscribe(target, subscription);
+                self.tell_subscribe(target, SubscribeOrder::new(subscription, None));
             }
             Order::Refresh(order) => {
                 let (target, renewal) = order.into_parts();

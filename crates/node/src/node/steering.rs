@@ -9,33 +9,49 @@ use std::time::Instant;
 use fanwire_protocol::{Disconnect, ErrorCode};
 
 use super::Node;
+use crate::answer::Answer;
 use crate::cluster::Order;
-use crate::notice::{Notice, Renewal, ServerSubscription, Target};
+use crate::notice::{Notice, Renewal, ServerSubscription, SubscribeOrder, Target};
 use crate::session::ClientId;
 
 impl Node {
-    /// Subscribes the connections of `target`, on every node, that are not subscribed to the channel.
+    /// Subscribes the connections of `target`, on every node, that are not subscribed to the channel. Answers when those of
+    /// this node are, so that what is published then reaches them.
     ///
     /// # Errors
-    /// 102 unknown namespace; 107 impossible name or an end in the past.
+    /// 102 unknown namespace; 107 impossible name or an end in the past; 100 when broker or presence failed for a
+    /// connection of this node, which stays unsubscribed.
     pub fn subscribe(
         &self,
         target: Target,
         subscription: ServerSubscription,
         now: Instant,
-    ) -> Result<(), ErrorCode> {
-        self.channels.resolve(&subscription.channel)?;
-        if subscription.expire_at.is_some_and(|end| end <= self.clock.unix(now)) {
-            return Err(ErrorCode::BAD_REQUEST);
+    ) -> Answer<(), ErrorCode> {
+        if let Err(error) = self.check_subscription(&subscription, now) {
+            return Answer::now(Err(error));
         }
         self.cluster.order(Order::subscribe(&target, &subscription));
-        self.tell_subscribe(target, subscription);
-        Ok(())
+        let (promise, answer) = Answer::later();
+        self.tell_subscribe(target, SubscribeOrder::new(subscription, Some(promise)));
+        answer
     }
 
-    pub(super) fn tell_subscribe(&self, target: Target, subscription: ServerSubscription) {
-        let subscription = Arc::new(subscription);
-        self.door.tell_all(&Notice::Subscribe { target, subscription });
+    fn check_subscription(
+        &self,
+        subscription: &ServerSubscription,
+        now: Instant,
+    ) -> Result<(), ErrorCode> {
+        self.channels.resolve(&subscription.channel)?;
+        let is_over = |end| end <= self.clock.unix(now);
+        if subscription.expire_at.is_some_and(is_over) {
+            Err(ErrorCode::BAD_REQUEST)
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(super) fn tell_subscribe(&self, target: Target, order: SubscribeOrder) {
+        self.door.tell_all(&Notice::Subscribe { target, order: Arc::new(order) });
     }
 
     /// Gives the connections of `target`, on every node, another lifetime; one that is over already disconnects them.

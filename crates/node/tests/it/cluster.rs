@@ -77,7 +77,8 @@ fn an_ordered_subscription_and_a_refresh_reach_connections_of_every_node() {
         ..ServerSubscription::default()
     };
     let ordered = worlds[0].node.subscribe(Target::default(), subscription, worlds[0].now);
-    assert_eq!(ordered, Ok(()));
+    worlds[0].settle();
+    assert_eq!(ordered.wait(), Ok(()), "without the other node");
     let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into() };
     worlds[0].node.refresh(Target::default(), renewal);
     for (world, name) in worlds.iter_mut().zip(["ada", "bob"]) {

@@ -34,9 +34,11 @@ fn to(channel: &str) -> ServerSubscription {
 }
 
 fn subscribe(world: &mut World, subscription: ServerSubscription) {
-    assert_eq!(world.node.subscribe(user("42"), subscription, world.now), Ok(()));
+    let ordered = world.node.subscribe(user("42"), subscription, world.now);
+    let ordered = ordered.ready().expect_err("nobody has obeyed yet");
     world.settle();
     world.settle(); // what obeying left in the inboxes
+    assert_eq!(ordered.wait(), Ok(()));
 }
 
 fn check(options: &Options, subscription: &ServerSubscription, script: &str) {
@@ -92,18 +94,19 @@ fn an_order_reaches_the_connections_of_its_target_only() {
     }
     let client = world.id("bob").to_owned();
     let bob = Target { client, ..user("42") };
-    assert_eq!(world.node.subscribe(bob, to("a"), world.now), Ok(()));
     let nobody = Target { session: "unknown".into(), ..user("42") };
-    assert_eq!(world.node.subscribe(nobody, to("a"), world.now), Ok(()));
-    assert_eq!(world.node.subscribe(user("99"), to("a"), world.now), Ok(()));
-    world.settle();
+    for target in [bob, nobody, user("99")] {
+        let ordered = world.node.subscribe(target, to("a"), world.now);
+        world.settle();
+        assert_eq!(ordered.wait(), Ok(()));
+    }
     world.play(r#"bob < {"push":{"channel":"a","subscribe":{}}}"#);
 }
 
 #[test]
 fn orders_that_cannot_be_are_refused() {
     let world = World::new(closed());
-    let refused = |subscription| world.node.subscribe(user("42"), subscription, world.now);
+    let refused = |subscription| world.node.subscribe(user("42"), subscription, world.now).wait();
     assert_eq!(refused(to("x:a")), Err(ErrorCode::UNKNOWN_CHANNEL));
     assert_eq!(refused(to("nä")), Err(ErrorCode::BAD_REQUEST));
     assert_eq!(refused(to("")), Err(ErrorCode::BAD_REQUEST));
@@ -244,7 +247,7 @@ fn publish(world: &World, data: &'static str) {
 fn publications_under_way_come_once_and_behind_the_push() {
     for mut world in worlds(&recoverable(|_| {})) {
         world.connected("bob", hello("json as 43")); // on the other shard
-        let _ = world.node.subscribe(user("42"), since(0, ""), world.now);
+        drop(world.node.subscribe(user("42"), since(0, ""), world.now));
         publish(&world, "1"); // after the order, before the hub obeys it
         publish(&world, "2");
         world.settle();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_node::broker::{Broker, MemoryBroker, Query, Retention, Stretch};
 use fanwire_node::presence::{MemoryPresence, Presence};
-use fanwire_node::protocol::{ClientInfo, Publication, StreamPosition};
+use fanwire_node::protocol::{ClientInfo, ErrorCode, Publication, StreamPosition};
 use fanwire_node::{
     Answer, Change, Deliver, Node, Options, Position, PresenceStats, PublishOptions,
     ServerSubscription, Target,
@@ -233,6 +233,7 @@ fn an_ordered_subscription_waits_its_turn_and_what_follows_waits_for_it() {
     slow.publish("news", "1");
     slow.answer_all();
     let recover_since = Some(StreamPosition::default());
+    let mut answers = Vec::new();
     for channel in ["news", "other", "news"] {
         let order = ServerSubscription {
             channel: channel.into(),
@@ -240,9 +241,11 @@ fn an_ordered_subscription_waits_its_turn_and_what_follows_waits_for_it() {
             ..ServerSubscription::default()
         };
         let now = slow.world.now;
-        assert_eq!(slow.world.node.subscribe(Target::default(), order, now), Ok(()));
+        answers.push(slow.world.node.subscribe(Target::default(), order, now));
     }
     slow.world.settle();
+    let answers: Vec<_> = answers.into_iter().filter_map(|answer| answer.ready().err()).collect();
+    assert_eq!(answers.len(), 3, "whoever gave them waits, too");
     slow.publish("news", "2");
     slow.world.play("ada > {\"id\":2,\"unsubscribe\":{\"channel\":\"news\"}}\n ada hears nothing");
     slow.answer_all();
@@ -255,11 +258,38 @@ fn an_ordered_subscription_waits_its_turn_and_what_follows_waits_for_it() {
         ada < {"id":2,"unsubscribe":{}}
     "#,
     );
+    answers.into_iter().for_each(|answer| assert_eq!(answer.wait(), Ok(())));
     slow.publish("news", "3");
     slow.publish("other", "4");
     slow.world
         .play(r#"ada < {"push":{"channel":"other","pub":{"data":4,"offset":1,"epoch":"E2"}}}"#);
     assert_eq!(slow.world.node.counts().subscriptions, 1);
+}
+
+#[test]
+fn an_order_that_the_broker_fails_is_an_error_to_whoever_gave_it() {
+    let mut slow = SlowWorld::with(tracked(), &["ada", "bob"]);
+    let order = ServerSubscription { channel: "news".into(), ..ServerSubscription::default() };
+    let answer = slow.world.node.subscribe(Target::default(), order, slow.world.now);
+    slow.world.settle();
+    drop(slow.held.lock().expect("one thread").remove(1)); // a promise that is dropped is broken
+    slow.answer_all();
+    let pushed = r#"{"push":{"channel":"news","subscribe":{"recoverable":true,"epoch":"E1","positioned":true}}}"#;
+    slow.world.play(&format!("ada < {pushed}\n bob hears nothing"));
+    assert_eq!(answer.wait(), Err(ErrorCode::INTERNAL));
+    assert_eq!(slow.world.node.counts().subscriptions, 1);
+}
+
+#[test]
+fn an_order_for_a_client_that_goes_is_over() {
+    let mut slow = SlowWorld::with(tracked(), &["ada"]);
+    let order = ServerSubscription { channel: "news".into(), ..ServerSubscription::default() };
+    let answer = slow.world.node.subscribe(Target::default(), order, slow.world.now);
+    slow.world.settle();
+    slow.world.play("ada closes");
+    assert_eq!(answer.wait(), Ok(()));
+    slow.answer_all();
+    assert_eq!(slow.world.node.counts().subscriptions, 0);
 }
 
 #[test]
@@ -526,7 +556,7 @@ proptest! {
                     let recover_since = Some(StreamPosition::default());
                     let order = ServerSubscription { channel: "news".into(), recover_since, ..Default::default() };
                     let now = slow.world.now;
-                    prop_assert_eq!(slow.world.node.subscribe(target, order, now), Ok(()));
+                    drop(slow.world.node.subscribe(target, order, now));
                     wanted[client] = true;
                     slow.world.settle();
                 }
