@@ -1,6 +1,6 @@
 //! What can be wrong with bytes, by cause (client protocol §2, §5.7).
 //! In: nothing. Out: [`DecodeError`] (the peer's fault, disconnect 3501), [`NotJson`] (the publisher's).
-//! Uses the error type of prost; never names a disconnect: the node chooses the code.
+//! Uses the error types of prost and serde; never names a disconnect: the node chooses the code.
 //! Causes change here; who detects them lives in `command`, `reply` and `publication`.
 
 use std::fmt;
@@ -68,3 +68,10 @@ impl fmt::Display for NotJson {
 }
 
 impl std::error::Error for NotJson {}
+
+/// What stops the writing of a message is always a payload.
+impl serde::ser::Error for NotJson {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self
+    }
+}

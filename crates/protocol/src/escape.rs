@@ -1,22 +1,28 @@
 //! JSON strings, escaped the HTML-safe way (client protocol §3, RFC 8259 §7).
-//! In: text. Out: pieces to be written between quotes; a whole string; a serde_json formatter that does the same.
+//! In: text. Out: pieces to be written between quotes; a whole string.
 //! Uses nothing but tables; allocates whole strings only.
-//! Escapes change here; the fields they stand in are written by `json` and `publication`.
-
-use std::io;
+//! Escapes change here; the fields they stand in are written by `json::writer`.
 
 use bytes::Bytes;
-use serde_json::ser::Formatter;
 
 /// The JSON string of a text, with its quotes: how payloads travel to subscribers that agreed to
 /// deltas (client protocol §11). One allocation.
 pub fn json_string(text: &str) -> Bytes {
     let length: usize = Escaped::new(text).map(<[u8]>::len).sum();
     let mut string = Vec::with_capacity(length + 2);
-    string.push(b'"');
-    Escaped::new(text).for_each(|piece| string.extend_from_slice(piece));
-    string.push(b'"');
+    put_string(text, |piece| string.extend_from_slice(piece));
     string.into()
+}
+
+/// Puts the JSON string of a text, with its quotes, piece by piece.
+pub(crate) fn put_string(text: &str, mut put: impl FnMut(&[u8])) {
+    put(b"\"");
+    if text.bytes().any(|byte| IS_SUSPECT[usize::from(byte)]) {
+        Escaped::new(text).for_each(&mut put);
+    } else {
+        put(text.as_bytes());
+    }
+    put(b"\"");
 }
 
 /// The pieces of an escaped text: runs copied as they are, and escapes. Same bytes as serde_json,
@@ -45,19 +51,6 @@ impl<'a> Iterator for Escaped<'a> {
         let (run, rest) = self.rest.split_at(run_bytes(self.rest));
         self.rest = rest;
         Some(run)
-    }
-}
-
-/// serde_json's compact format with the HTML-safe escapes.
-pub(crate) struct HtmlSafe;
-
-impl Formatter for HtmlSafe {
-    fn write_string_fragment<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        Escaped::new(fragment).try_for_each(|piece| writer.write_all(piece))
     }
 }
 

@@ -1,5 +1,5 @@
 //! The messages of the client protocol (client protocol v2, `centrifugal.centrifuge.protocol`), a table.
-//! In: nothing. Out: plain structs which prost reads and writes as Protobuf and serde as JSON.
+//! In: nothing. Out: plain structs which prost reads and writes as Protobuf, serde_json reads and `json` writes as JSON.
 //! Uses prost, serde and the rules in `json`; holds no logic. Made by prost-build 0.14 from `proto/client.proto`
 //! (`btree_map(["."])`, `bytes(["."])`, a `#[serde]` line per field); `tests/it/proto_file.rs` compares the two.
 

@@ -1,9 +1,8 @@
 //! The JSON rules of fields (client protocol §3): what serde's derive does not know by itself.
 //! In: a JSON text → a message; a message → a JSON text. Attribute functions for each kind of field in `generated`.
-//! Uses serde_json with raw values; never knows a message by name.
+//! Uses serde_json to read and `writer` to write; never knows a message by name.
 //! Rules for field kinds change here; which field is of which kind is said in `message`.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -12,8 +11,9 @@ use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::error::{DecodeError, NotJson};
-use crate::escape::HtmlSafe;
-use crate::scan::newlines_in_json;
+use writer::{Exact, Length, Writer};
+
+pub(crate) mod writer;
 
 /// Reads one message from a whole JSON text.
 pub(crate) fn read<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, DecodeError> {
@@ -26,16 +26,74 @@ pub(crate) fn read<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, Decod
 /// Appends a message, or nothing when a payload in it is not JSON.
 pub(crate) fn write(message: &impl Serialize, out: &mut Vec<u8>) -> Result<(), NotJson> {
     let start = out.len();
-    let mut output = serde_json::Serializer::with_formatter(&mut *out, HtmlSafe);
-    message.serialize(&mut output).map_err(|_| {
-        out.truncate(start);
-        NotJson
-    })
+    message.serialize(Writer(&mut *out)).inspect_err(|_| out.truncate(start))
+}
+
+/// A message in one allocation of exactly its size; `None` when a payload in it is not JSON.
+pub(crate) fn write_exact(message: &impl Serialize) -> Option<Vec<u8>> {
+    let mut length = Length::default();
+    message.serialize(Writer(&mut length)).ok()?;
+    let mut exact = Exact::new(&length);
+    message.serialize(Writer(&mut exact)).expect("written once already");
+    debug_assert_eq!(exact.out.len(), length.bytes);
+    Some(exact.out)
+}
+
+/// Whether a message has a JSON form.
+pub(crate) fn is_writable(message: &impl Serialize) -> bool {
+    message.serialize(Writer(&mut Length::default())).is_ok()
 }
 
 /// Default values are left out, unless a field is marked **always** (client protocol §4).
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
+pub(crate) fn is_default(value: &impl Blank) -> bool {
+    value.is_blank()
+}
+
+/// A kind of field that has a default value. As quick as it can be told: each field is asked twice per message.
+pub(crate) trait Blank {
+    fn is_blank(&self) -> bool;
+}
+
+macro_rules! blank {
+    ($($kind:ty, $is_blank:expr;)*) => {
+        $(impl Blank for $kind {
+            #[inline]
+            fn is_blank(&self) -> bool {
+                $is_blank(self)
+            }
+        })*
+    };
+}
+
+blank! {
+    bool, |value: &bool| !value;
+    u32, |value: &u32| *value == 0;
+    i32, |value: &i32| *value == 0;
+    u64, |value: &u64| *value == 0;
+    i64, |value: &i64| *value == 0;
+    String, String::is_empty;
+    Bytes, Bytes::is_empty;
+}
+
+impl<T> Blank for Option<T> {
+    #[inline]
+    fn is_blank(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl<T> Blank for Vec<T> {
+    #[inline]
+    fn is_blank(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<K, V> Blank for BTreeMap<K, V> {
+    #[inline]
+    fn is_blank(&self) -> bool {
+        self.is_empty()
+    }
 }
 
 /// A bool, number or string; `null` is the default.
@@ -86,14 +144,9 @@ pub(crate) mod raw {
         Ok(Bytes::copy_from_slice(text.as_bytes()))
     }
 
+    /// For [`Writer`], which checks it; other serializers of serde have no raw text, and would take it for a list of numbers.
     pub(crate) fn serialize<S: Serializer>(data: &Bytes, output: S) -> Result<S::Ok, S::Error> {
-        let newlines = newlines_in_json(data).ok_or_else(|| S::Error::custom(NotJson))?;
-        let mut text = Cow::Borrowed(&data[..]);
-        if newlines > 0 {
-            text.to_mut().retain(|byte| *byte != b'\n');
-        }
-        let raw: &RawValue = serde_json::from_slice(&text).expect("known to be JSON");
-        raw.serialize(output)
+        output.serialize_bytes(data)
     }
 }
 

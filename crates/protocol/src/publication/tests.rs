@@ -5,6 +5,7 @@
 
 use super::*;
 use crate::fuzzing::publication_push;
+use crate::message::ClientInfo;
 
 #[test]
 fn a_push_is_written_as_in_the_example() {
