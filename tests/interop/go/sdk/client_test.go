@@ -78,7 +78,10 @@ type client struct {
 	disconnected *events[centrifuge.DisconnectedEvent]
 	errors       *events[centrifuge.ErrorEvent]
 	subscribed   *events[centrifuge.ServerSubscribedEvent]
+	unsubscribed *events[centrifuge.ServerUnsubscribedEvent]
 	publications *events[centrifuge.ServerPublicationEvent]
+	joins        *events[centrifuge.ServerJoinEvent]
+	leaves       *events[centrifuge.ServerLeaveEvent]
 }
 
 // newClient is not connected yet.
@@ -92,14 +95,20 @@ func newClient(t *testing.T, server *server, encoding encoding, config centrifug
 		disconnected: newEvents[centrifuge.DisconnectedEvent]("disconnected"),
 		errors:       newEvents[centrifuge.ErrorEvent]("error"),
 		subscribed:   newEvents[centrifuge.ServerSubscribedEvent]("server-side subscribed"),
+		unsubscribed: newEvents[centrifuge.ServerUnsubscribedEvent]("server-side unsubscribed"),
 		publications: newEvents[centrifuge.ServerPublicationEvent]("server-side publication"),
+		joins:        newEvents[centrifuge.ServerJoinEvent]("server-side join"),
+		leaves:       newEvents[centrifuge.ServerLeaveEvent]("server-side leave"),
 	}
 	made.OnConnected(made.connected.put)
 	made.OnConnecting(made.connecting.put)
 	made.OnDisconnected(made.disconnected.put)
 	made.OnError(made.errors.put)
 	made.OnSubscribed(made.subscribed.put)
+	made.OnUnsubscribed(made.unsubscribed.put)
 	made.OnPublication(made.publications.put)
+	made.OnJoin(made.joins.put)
+	made.OnLeave(made.leaves.put)
 	t.Cleanup(made.Close)
 	return made
 }

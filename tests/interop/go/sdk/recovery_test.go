@@ -109,24 +109,16 @@ func TestASubscriptionOfTheTokenRecoversAfterAReconnect(t *testing.T) {
 		first := client.subscribed.next(t)
 		equal(t, "channel", first.Channel, channel)
 		equal(t, "recoverable", first.Recoverable, true)
-		hears := func(first, last int) {
-			t.Helper()
-			for n := first; n <= last; n++ {
-				publication := client.publications.next(t)
-				equal(t, "channel", publication.Channel, channel)
-				equal(t, "number", number(t, publication.Data), n)
-			}
-		}
 		server.publish(t, channel, 1, 1)
-		hears(1, 1)
+		client.hears(t, channel, 1, 1)
 		client.disconnect(t)
 		server.publish(t, channel, 2, 4)
 		client.connect(t)
 		again := client.subscribed.next(t)
 		equal(t, "was recovering", again.WasRecovering, true)
 		equal(t, "recovered", again.Recovered, true)
-		hears(2, 4)
+		client.hears(t, channel, 2, 4)
 		server.publish(t, channel, 5, 5)
-		hears(5, 5)
+		client.hears(t, channel, 5, 5)
 	})
 }
