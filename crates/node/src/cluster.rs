@@ -18,8 +18,8 @@ use parking_lot::Mutex;
 use crate::answer::{Answer, Promise};
 
 use message::Message;
-pub use message::NodeState;
 pub(crate) use message::Order;
+pub use message::{Metrics, NodeState};
 
 /// Carries messages between the nodes of an installation. What it cannot carry is lost; every message is sent again, or
 /// asked for again, by whoever needs it.

@@ -19,6 +19,7 @@ use crate::channel::Channels;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::deliver::{Deliver, Door};
+use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, ShardId};
 use crate::options::{Options, OptionsError};
 use crate::presence::{MemoryPresence, Presence};
@@ -43,6 +44,7 @@ pub struct Node {
     broker: Arc<dyn Broker>,
     presence: Arc<dyn Presence>,
     cluster: Cluster,
+    summaries: Summaries,
     started_at: Instant,
 }
 
@@ -115,6 +117,7 @@ impl Node {
             door,
             presence,
             cluster: Cluster::new(Uuid::new_v4().to_string()),
+            summaries: Summaries::default(),
             started_at: now,
             options,
         }))
@@ -136,6 +139,14 @@ impl Node {
         self.door.prepare_with(prepare);
     }
 
+    /// Lets every node of the installation see what `meters` read, as `info` tells it; once.
+    ///
+    /// # Panics
+    /// At the second call.
+    pub fn summarise(&self, meters: Arc<dyn Meters>) {
+        self.summaries.read_from(meters);
+    }
+
     /// Whether a channel has subscribers on this node.
     pub fn has_listeners(&self, channel: &str) -> bool {
         self.registry.has_listeners(channel)
@@ -150,11 +161,12 @@ impl Node {
         self.clock.synchronise(now, unix_ms);
     }
 
-    /// What a node does by itself, to be called once a second: broker and presence give memory back of what has expired, the
-    /// other nodes hear how this one is, and those that are silent are forgotten.
+    /// What a node does by itself, to be called once a second: broker and presence give memory back of what has expired, its
+    /// numbers are summed up, the other nodes hear how it is, and those that are silent are forgotten.
     pub fn tick(&self, now: Instant) {
         self.broker.sweep(now);
         self.presence.sweep(now);
+        self.summaries.tick(now, self.options.info_metrics_aggregate_interval);
         if self.cluster.tick(now) {
             self.introduce(now);
         }

@@ -19,6 +19,8 @@ pub struct Options {
     pub name: String,
     /// Text of `version` in the connect result; never parsed by clients.
     pub version: String,
+    /// How long the numbers that `info` shows were gathered for; at least a second.
+    pub info_metrics_aggregate_interval: Duration,
     pub client: ClientOptions,
     pub channel: ChannelOptions,
     pub rpc: RpcOptions,
@@ -375,6 +377,7 @@ impl Default for Options {
         Self {
             name: "fanwire".to_owned(),
             version: concat!(env!("CARGO_PKG_VERSION"), " Fanwire").to_owned(),
+            info_metrics_aggregate_interval: Duration::from_secs(60),
             client: ClientOptions::default(),
             channel: ChannelOptions::default(),
             rpc: RpcOptions::default(),

@@ -1,5 +1,5 @@
-//! The numbers of a running server in Prometheus' text format (OpenMetrics 1.0).
-//! In: counters of shards, hubs, node and API → out: one text per scrape; nothing is counted here.
+//! The numbers of a running server in Prometheus' text format (OpenMetrics 1.0), and for `info` of the server API.
+//! In: counters of shards, hubs, node and API → out: one text per scrape, readings; nothing is counted here.
 //! Uses prometheus-client through `page`; reads relaxed, so a scrape never slows a shard.
 //! Changed here: names, labels and help of metrics. What is counted lives beside the code that counts.
 
@@ -7,14 +7,18 @@ mod compression;
 mod engine;
 mod page;
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Weak},
+};
 
 use fanwire_api::{Api, LATENCY_BOUNDS_US, Method, MethodCounts};
-use fanwire_node::{HubCounters, Node};
+use fanwire_node::{HubCounters, Meters, Node, Reading};
 use parking_lot::Mutex;
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Registry};
 
-use self::page::{Labels, Page};
+use self::page::{Labels, Page, Readings, Scraped};
 use crate::{
     compression::Contexts,
     engine::Engine,
@@ -55,6 +59,11 @@ impl Metrics {
         Self { sources, registry }
     }
 
+    /// The same numbers, for `info` of the server API.
+    pub fn meters(&self) -> Arc<dyn Meters> {
+        Arc::new(Numbers(Arc::downgrade(&self.sources)))
+    }
+
     /// One scrape.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -89,19 +98,35 @@ impl fmt::Debug for Scrape {
 
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let mut page = Page(&mut encoder);
-        self.node(&mut page)?;
-        self.traffic(&mut page)?;
-        self.shards(&mut page)?;
-        self.hubs(&mut page)?;
-        compression::write(&self.0.contexts, self.0.node.options(), &mut page)?;
-        engine::write(&self.0.engine, &self.0.node, &mut page)?;
-        self.api(&mut page)
+        self.write(&mut Scraped(&mut encoder))
+    }
+}
+
+/// Weak, because the node holds it.
+struct Numbers(Weak<Sources>);
+
+impl Meters for Numbers {
+    fn read(&self) -> Vec<Reading> {
+        let mut readings = Readings::default();
+        if let Some(sources) = self.0.upgrade() {
+            Scrape(sources).write(&mut readings).expect("writing to memory does not fail");
+        }
+        readings.0
     }
 }
 
 impl Scrape {
-    fn node(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+    fn write(&self, page: &mut impl Page) -> fmt::Result {
+        self.node(page)?;
+        self.traffic(page)?;
+        self.shards(page)?;
+        self.hubs(page)?;
+        compression::write(&self.0.contexts, self.0.node.options(), page)?;
+        engine::write(&self.0.engine, &self.0.node, page)?;
+        self.api(page)
+    }
+
+    fn node(&self, page: &mut impl Page) -> fmt::Result {
         let counts = self.0.node.counts();
         let gauges = [
             ("node_num_clients", "Clients whose connect succeeded", counts.connections),
@@ -125,7 +150,7 @@ impl Scrape {
         page.counters("token_key_fetch_failures", help, [([], keys.failures)])
     }
 
-    fn traffic(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+    fn traffic(&self, page: &mut impl Page) -> fmt::Result {
         type Read = fn(&Traffic) -> u64;
         let rows: [(&str, &str, Read); 6] = [
             ("transport_messages_received", "Messages received", |t| t.messages_in.value()),
@@ -157,7 +182,7 @@ impl Scrape {
         Ok(())
     }
 
-    fn shards(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+    fn shards(&self, page: &mut impl Page) -> fmt::Result {
         type Read = fn(&ShardCounters) -> u64;
         let rows: [(&str, &str, Read); 9] = [
             ("transport_connections_opened", "Connections opened", |c| c.opened.value()),
@@ -185,7 +210,7 @@ impl Scrape {
         self.publish_latency(page)
     }
 
-    fn publish_latency(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+    fn publish_latency(&self, page: &mut impl Page) -> fmt::Result {
         let mut buckets = [0; Histogram::BOUNDS + 1];
         let mut sum_us = 0;
         for counters in self.0.shards.counters() {
@@ -203,7 +228,7 @@ impl Scrape {
         )
     }
 
-    fn hubs(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+    fn hubs(&self, page: &mut impl Page) -> fmt::Result {
         type Read = fn(&HubCounters) -> u64;
         let rows: [(&str, &str, Read); 11] = [
             ("client_connections_accepted", "Connects that succeeded", |c| {
@@ -269,7 +294,7 @@ impl Scrape {
         )
     }
 
-    fn api(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+    fn api(&self, page: &mut impl Page) -> fmt::Result {
         let counters = self.0.api.counters();
         let methods: Vec<_> =
             Method::ALL.into_iter().map(|method| (method, counters.of(method))).collect();

@@ -96,6 +96,7 @@ impl Server {
             engine: engine.clone(),
         };
         let metrics = Arc::new(Metrics::new(sources));
+        node.summarise(metrics.meters());
         let parts = routes::Parts {
             endpoint: endpoint(&config, shards.clone(), distrust),
             api: api.clone(),

@@ -6,13 +6,17 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { API_KEY, PATIENCE_MS, start } from '../server.js';
+import { API_KEY, PATIENCE_MS, eventually, start } from '../server.js';
 import { raw } from './clients.js';
 
 let server;
 
 before(async () => {
-  server = await start({ client: { insecure: true }, channel: { namespaces: [{ name: 'chat' }] } });
+  server = await start({
+    client: { insecure: true },
+    channel: { namespaces: [{ name: 'chat' }] },
+    node: { info_metrics_aggregate_interval: '1s' },
+  });
 });
 
 after(() => server?.stop());
@@ -108,6 +112,15 @@ test('info counts the connection and its subscriptions', async (t) => {
   const [node] = (await server.api('info')).nodes;
   assert.ok(node.uid && node.name && node.version, JSON.stringify(node));
   assert.ok(node.num_clients >= 1 && node.num_channels >= 2, JSON.stringify(node));
+});
+
+test('info tells what was counted in the last interval', async (t) => {
+  await subscriber(t, 'chat:metrics');
+  const counted = async () => (await server.api('info')).nodes[0].metrics;
+  await eventually(async () => (await counted())?.items['api_commands.method.info'] > 0, 'calls to be counted');
+  const { interval, items } = await counted();
+  assert.ok(interval >= 1, interval);
+  assert.ok(items.node_num_clients >= 1, JSON.stringify(items));
 });
 
 test('channels are matched by a glob', async (t) => {

@@ -3,7 +3,9 @@
 //! Uses what the nodes tell each other; numbers of others are up to 3 s old.
 //! The counts are kept by the nodes.
 
-use fanwire_node::NodeState;
+use std::collections::BTreeMap;
+
+use fanwire_node::{Metrics, NodeState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,14 +16,14 @@ use crate::{Api, ApiError, Method};
 pub struct InfoRequest {}
 
 /// The nodes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct InfoResult {
     /// One row per running node.
     pub nodes: Vec<NodeInfo>,
 }
 
-/// One node; every field but `uptime` is always present in JSON.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+/// One node; every field but `uptime` and `metrics` is always present in JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct NodeInfo {
     /// Random, made at the start of the process.
     pub uid: String,
@@ -38,8 +40,21 @@ pub struct NodeInfo {
     /// Seconds since the start; absent in the first one.
     #[serde(skip_serializing_if = "is_zero")]
     pub uptime: u64,
+    /// Absent until the first interval has passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<NodeMetrics>,
     /// Subscriptions.
     pub num_subs: u64,
+}
+
+/// What a node counted in its last interval (`node.info_metrics_aggregate_interval`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct NodeMetrics {
+    /// Its length in seconds.
+    pub interval: f64,
+    /// The metrics of the Prometheus endpoint without prefix and suffix, labels behind the name as in
+    /// `client_commands.method.publish`: of a counter what it grew by, of a gauge where it stood. What is 0 is left out.
+    pub items: BTreeMap<String, f64>,
 }
 
 impl Api {
@@ -65,8 +80,15 @@ impl From<NodeState> for NodeInfo {
             num_users: state.users,
             num_channels: state.channels,
             uptime: state.uptime_seconds,
+            metrics: state.metrics.map(NodeMetrics::from),
             num_subs: state.subscriptions,
         }
+    }
+}
+
+impl From<Metrics> for NodeMetrics {
+    fn from(metrics: Metrics) -> Self {
+        Self { interval: metrics.interval_seconds, items: metrics.items }
     }
 }
 

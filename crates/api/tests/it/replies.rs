@@ -3,9 +3,15 @@
 //! Uses the test bench only.
 //! Replies that depend on subscribers are in `steering`, what subscribers receive in `delivery`.
 
-use fanwire_api::{BATCH_COMMANDS_MAX, BROADCAST_CHANNELS_MAX};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
-use crate::room::{Answer, Room, ok, plain};
+use fanwire_api::{ApiOptions, BATCH_COMMANDS_MAX, BROADCAST_CHANNELS_MAX};
+use fanwire_node::{Meters, Node, Reading, ReadingKind};
+use serde_json::{Value, json};
+
+use crate::room::{Answer, KEY, Room, node_options, ok, plain};
 
 async fn check(path: &str, body: &str, expect: Answer) {
     let answer = Room::new().post(path, body.to_owned()).await;
@@ -116,6 +122,27 @@ async fn channels_and_info_take_an_empty_body() {
         );
         assert_eq!(answer, ok(&expect), "{body}");
     }
+}
+
+#[tokio::test]
+async fn info_tells_what_was_counted_in_the_last_interval() {
+    struct Total(AtomicU32);
+    impl Meters for Total {
+        fn read(&self) -> Vec<Reading> {
+            let value = f64::from(self.0.fetch_add(3, Relaxed));
+            vec![Reading { name: "calls.method.publish".into(), kind: ReadingKind::Total, value }]
+        }
+    }
+    let node = Node::new(node_options()).expect("the options are valid");
+    node.summarise(Arc::new(Total(AtomicU32::new(7))));
+    let room = Room::around(node.clone(), ApiOptions { key: KEY.into(), ..ApiOptions::default() });
+    let start = Instant::now();
+    node.tick(start);
+    assert!(!room.post("/api/info", "{}").await.body.contains("metrics"), "nothing has passed");
+    node.tick(start + Duration::from_secs(60));
+    let info: Value = serde_json::from_str(&room.post("/api/info", "{}").await.body).expect("JSON");
+    let expect = json!({"interval": 60.0, "items": {"calls.method.publish": 3.0}});
+    assert_eq!(info["result"]["nodes"][0]["metrics"], expect);
 }
 
 #[tokio::test]

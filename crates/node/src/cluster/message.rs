@@ -44,7 +44,7 @@ pub(crate) enum Order {
 }
 
 /// How a node is, as it tells the others every 3 s.
-#[derive(Clone, PartialEq, Eq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message)]
 pub struct NodeState {
     /// Random, made at the start of the process.
     #[prost(string, tag = "1")]
@@ -65,6 +65,20 @@ pub struct NodeState {
     pub subscriptions: u64,
     #[prost(uint64, tag = "8")]
     pub uptime_seconds: u64,
+    /// None before the end of the first interval.
+    #[prost(message, optional, tag = "9")]
+    pub metrics: Option<Metrics>,
+}
+
+/// The numbers of a node in its last interval (`node.info_metrics_aggregate_interval`).
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Metrics {
+    /// How long it was.
+    #[prost(double, tag = "1")]
+    pub interval_seconds: f64,
+    /// By name: by how much a total grew in it, where a level stood at its end. What is 0 is left out.
+    #[prost(btree_map = "string, double", tag = "2")]
+    pub items: BTreeMap<String, f64>,
 }
 
 /// The node goes; nobody needs to wait for it.

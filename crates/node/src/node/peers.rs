@@ -88,6 +88,7 @@ impl Node {
             channels: channels as u64,
             subscriptions: subscriptions as u64,
             uptime_seconds: now.saturating_duration_since(self.started_at).as_secs(),
+            metrics: self.summaries.last(),
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fanwire_node::token::Overrides;
-use fanwire_node::{Bus, Node, Renewal, ServerSubscription, Target};
+use fanwire_node::{Bus, Meters, Node, Reading, ReadingKind, Renewal, ServerSubscription, Target};
 use fanwire_protocol::Disconnect;
 
 use crate::script::hello;
@@ -125,6 +125,37 @@ fn every_node_knows_of_all_nodes_and_their_channels() {
         assert!(nodes.iter().all(|node| (node.connections, node.subscriptions) == (1, 1)));
         let channels = world.node.channels("n*", world.now).wait();
         assert_eq!(channels, Ok([("news".to_owned(), 3)].into()));
+    }
+}
+
+/// Always the same level.
+struct Level(f64);
+
+impl Meters for Level {
+    fn read(&self) -> Vec<Reading> {
+        vec![Reading { name: "level".into(), kind: ReadingKind::Level, value: self.0 }]
+    }
+}
+
+#[test]
+fn every_node_hears_the_numbers_of_all_nodes() {
+    let worlds = cluster(&["ada", "bob"]);
+    for (world, level) in worlds.iter().zip([1.0, 2.0]) {
+        world.node.summarise(Arc::new(Level(level)));
+    }
+    let level = |of: &World, name: &str| {
+        let nodes = of.node.nodes(of.now);
+        let node = nodes.into_iter().find(|node| node.name == name).expect("both are there");
+        node.metrics.map(|metrics| (metrics.interval_seconds, metrics.items["level"]))
+    };
+    for after in [0, 60] {
+        let before = [level(&worlds[0], "ada"), level(&worlds[1], "ada")];
+        assert_eq!(before, [None, None], "the first interval has not passed");
+        worlds.iter().for_each(|world| world.node.tick(world.now + Duration::from_secs(after)));
+    }
+    for world in &worlds {
+        assert_eq!(level(world, "ada"), Some((60.0, 1.0)));
+        assert_eq!(level(world, "bob"), Some((60.0, 2.0)));
     }
 }
 

@@ -10,11 +10,7 @@ use fanwire_node::{NamespaceId, Options};
 use super::page::{Labels, Page};
 use crate::compression::{Contexts, Kind, NamespaceCounters};
 
-pub(super) fn write(
-    contexts: &Contexts,
-    options: &Options,
-    page: &mut Page<'_, '_>,
-) -> fmt::Result {
+pub(super) fn write(contexts: &Contexts, options: &Options, page: &mut impl Page) -> fmt::Result {
     let names: Vec<&str> =
         NamespaceId::all(&options.channel).map(|one| one.name.as_str()).collect();
     let rows = || names.iter().map(|name| (*name).to_owned()).zip(contexts.counters());

@@ -12,7 +12,7 @@ use fanwire_node::Node;
 use super::page::Page;
 use crate::engine::Engine;
 
-pub(super) fn write(engine: &Engine, node: &Node, page: &mut Page<'_, '_>) -> fmt::Result {
+pub(super) fn write(engine: &Engine, node: &Node, page: &mut impl Page) -> fmt::Result {
     page.gauge(
         "cluster_nodes",
         "Nodes that are known, this one included",

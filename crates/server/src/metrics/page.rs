@@ -1,27 +1,62 @@
 //! One page of metrics being written, row by row.
-//! In: names, help, labels and values → out: descriptors and samples in the encoder of prometheus-client.
-//! Uses prometheus-client alone; reads no counter itself.
+//! In: names, help, labels and values → out: samples in the encoder of prometheus-client, or readings for the node.
+//! Uses prometheus-client and the node's readings; reads no counter itself.
 //! Changed here: how a kind of metric is written. Which metrics exist lives in `metrics`.
 
 use std::fmt;
 
+use fanwire_node::{Reading, ReadingKind};
 use prometheus_client::{
     encoding::{DescriptorEncoder, NoLabelSet},
     metrics::MetricType,
 };
 
-pub(super) struct Page<'a, 'b>(pub(super) &'a mut DescriptorEncoder<'b>);
+/// Something that metrics can be written on.
+pub(super) trait Page {
+    fn gauge(&mut self, name: &str, help: &str, value: usize) -> fmt::Result;
+
+    fn counters<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: impl IntoIterator<Item = (Labels<N>, u64)>,
+    ) -> fmt::Result;
+
+    /// A counter of seconds; the name ends in `_seconds`.
+    fn seconds<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: impl IntoIterator<Item = (Labels<N>, f64)>,
+    ) -> fmt::Result;
+
+    /// Each row: labels, counts per bucket (not cumulated, one more than there are bounds), sum in seconds.
+    fn histogram<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        bounds_us: &[u64],
+        rows: &[(Labels<N>, &[u64], f64)],
+    ) -> fmt::Result;
+}
+
+/// The page of a scrape.
+pub(super) struct Scraped<'a, 'b>(pub(super) &'a mut DescriptorEncoder<'b>);
+
+/// The numbers that `info` of the server API tells: one per row, labels behind the name; of a histogram count and sum.
+#[derive(Default)]
+pub(super) struct Readings(pub(super) Vec<Reading>);
 
 /// Label names and values of one sample.
 pub(super) type Labels<const N: usize> = [(&'static str, String); N];
 
-impl Page<'_, '_> {
-    pub(super) fn gauge(&mut self, name: &str, help: &str, value: usize) -> fmt::Result {
+impl Page for Scraped<'_, '_> {
+    fn gauge(&mut self, name: &str, help: &str, value: usize) -> fmt::Result {
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         self.0.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
     }
 
-    pub(super) fn counters<const N: usize>(
+    fn counters<const N: usize>(
         &mut self,
         name: &str,
         help: &str,
@@ -39,8 +74,7 @@ impl Page<'_, '_> {
         Ok(())
     }
 
-    /// A counter of seconds; the name ends in `_seconds`.
-    pub(super) fn seconds<const N: usize>(
+    fn seconds<const N: usize>(
         &mut self,
         name: &str,
         help: &str,
@@ -53,8 +87,7 @@ impl Page<'_, '_> {
         Ok(())
     }
 
-    /// Each row: labels, counts per bucket (not cumulated, one more than there are bounds), sum in seconds.
-    pub(super) fn histogram<const N: usize>(
+    fn histogram<const N: usize>(
         &mut self,
         name: &str,
         help: &str,
@@ -76,3 +109,59 @@ impl Page<'_, '_> {
         Ok(())
     }
 }
+
+impl Page for Readings {
+    fn gauge(&mut self, name: &str, _: &str, value: usize) -> fmt::Result {
+        self.add(name, &[], ReadingKind::Level, value as f64);
+        Ok(())
+    }
+
+    fn counters<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: impl IntoIterator<Item = (Labels<N>, u64)>,
+    ) -> fmt::Result {
+        self.seconds(name, help, rows.into_iter().map(|(labels, value)| (labels, value as f64)))
+    }
+
+    fn seconds<const N: usize>(
+        &mut self,
+        name: &str,
+        _: &str,
+        rows: impl IntoIterator<Item = (Labels<N>, f64)>,
+    ) -> fmt::Result {
+        for (labels, value) in rows {
+            self.add(name, &labels, ReadingKind::Total, value);
+        }
+        Ok(())
+    }
+
+    fn histogram<const N: usize>(
+        &mut self,
+        name: &str,
+        _: &str,
+        _: &[u64],
+        rows: &[(Labels<N>, &[u64], f64)],
+    ) -> fmt::Result {
+        for (labels, counts, sum) in rows {
+            let count: u64 = counts.iter().sum();
+            self.add(&format!("{name}_count"), labels, ReadingKind::Total, count as f64);
+            self.add(&format!("{name}_sum"), labels, ReadingKind::Total, *sum);
+        }
+        Ok(())
+    }
+}
+
+impl Readings {
+    fn add(&mut self, name: &str, labels: &[(&str, String)], kind: ReadingKind, value: f64) {
+        let mut name = name.to_owned();
+        for (label, text) in labels {
+            name.extend([".", label, ".", text]);
+        }
+        self.0.push(Reading { name, kind, value });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -149,7 +149,6 @@ not_yet! { NOT_YET;
     "opentelemetry.api", SWITCH, "false", Tuning, "Traces of the server API.";
     "opentelemetry.consuming", SWITCH, "false", Tuning, "Traces of consumers.";
     "usage_stats.disabled", SWITCH, "false", Tuning, "Switches usage statistics off; Fanwire never sends any.";
-    "node.info_metrics_aggregate_interval", DELAY, "60s", Tuning, "Interval of metrics in the API method info.";
     "pid_file", TEXT, "", Feature, "File with the process id.";
     "enable_unreleased_features", SWITCH, "false", Tuning, "Centrifugo's unreleased features.";
 }

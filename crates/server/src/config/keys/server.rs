@@ -44,6 +44,8 @@ rows! { SERVER: Config;
         "Fanwire only: connections for PUB/SUB to each Redis.";
     "node.name", TEXT, "" => (set_node_name),
         "Name of this server in API answers; empty means `fanwire`.";
+    "node.info_metrics_aggregate_interval", duration(Duration::from_secs(1), DAY), "60s" => [node.info_metrics_aggregate_interval],
+        "How long the API method info gathers the numbers that it shows of each server.";
     "shards", integer(0, 1024), "0" => [shards],
         "Fanwire only: threads that own connections; 0 means one per core.";
     "shutdown.timeout", duration(Duration::from_secs(1), DAY), "30s" => [shutdown_timeout],

@@ -1,0 +1,98 @@
+//! The numbers of a node as `info` tells them (server API §3): by how much totals grew in an interval, where levels stand.
+//! In: readings of all numbers, the time → out: one summary per interval.
+//! Uses: maps behind a lock that is held for one look. Never: knows which numbers there are; whoever counts reads them.
+//! Change here: how readings become a summary. Names and values live in the server's metrics.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use crate::cluster::Metrics;
+
+/// Reads the numbers of the server around a node.
+pub trait Meters: Send + Sync {
+    /// All of them, each name once. Called once per interval, on the thread that ticks the node.
+    fn read(&self) -> Vec<Reading>;
+}
+
+/// One number at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    pub name: String,
+    pub kind: ReadingKind,
+    pub value: f64,
+}
+
+/// What a number does over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadingKind {
+    /// Only grows; a summary tells by how much.
+    Total,
+    /// Goes up and down; a summary tells where it stands.
+    Level,
+}
+
+/// The last summary, and what the next one needs.
+#[derive(Default)]
+pub(crate) struct Summaries {
+    meters: OnceLock<Arc<dyn Meters>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// When the totals were read, and what they were.
+    since: Option<(Instant, HashMap<String, f64>)>,
+    last: Option<Metrics>,
+}
+
+impl Summaries {
+    pub(crate) fn read_from(&self, meters: Arc<dyn Meters>) {
+        assert!(self.meters.set(meters).is_ok(), "a node has one set of meters");
+    }
+
+    /// Makes a summary when the last one is `interval` old.
+    pub(crate) fn tick(&self, now: Instant, interval: Duration) {
+        let Some(meters) = self.meters.get() else { return };
+        let since = self.state.lock().since.as_ref().map(|(at, _)| *at);
+        let age = since.map(|at| now.saturating_duration_since(at));
+        if age.is_some_and(|age| age < interval) {
+            return;
+        }
+        let readings = meters.read(); // without the lock: a meter may ask the node for its states
+        self.state.lock().take(readings, now);
+    }
+
+    /// `None` before the end of the first interval.
+    pub(crate) fn last(&self) -> Option<Metrics> {
+        self.state.lock().last.clone()
+    }
+}
+
+impl State {
+    fn take(&mut self, readings: Vec<Reading>, now: Instant) {
+        let totals = (readings.iter())
+            .filter(|reading| reading.kind == ReadingKind::Total)
+            .map(|reading| (reading.name.clone(), reading.value))
+            .collect();
+        if let Some((at, before)) = self.since.replace((now, totals)) {
+            let grown = |Reading { name, kind, value }| match kind {
+                ReadingKind::Level => (name, value),
+                ReadingKind::Total => {
+                    let before = before.get(&name).copied().unwrap_or_default();
+                    (name, value - before)
+                }
+            };
+            self.last = Some(Metrics {
+                interval_seconds: now.saturating_duration_since(at).as_secs_f64(),
+                // What is 0 is left out: most of some hundred numbers are, and every state carries this.
+                items: readings.into_iter().map(grown).filter(|(_, value)| *value != 0.0).collect(),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! One page written twice: for a scrape and for the node.
+//! In: rows of every kind of metric → out: the text of the scrape, the readings.
+//! Uses prometheus-client's registry. Never: a server.
+//! Changed here: tests of `page.rs`; which metrics there are is tested over sockets in `tests/it`.
+
+use prometheus_client::{collector::Collector, registry::Registry};
+
+use super::*;
+
+fn write(page: &mut impl Page) -> fmt::Result {
+    page.gauge("clients", "Help", 3)?;
+    let label = |method: &str| [("method", method.to_owned())];
+    page.counters("calls", "Help", [(label("info"), 4), (label("rpc"), 0)])?;
+    page.counters("turns", "Help", [([], 5)])?;
+    page.seconds("time_seconds", "Help", [(label("info"), 0.5)])?;
+    page.histogram("wait_seconds", "Help", &[10, 20], &[(label("info"), &[1, 0, 2][..], 1.5)])
+}
+
+#[derive(Debug)]
+struct Written;
+
+impl Collector for Written {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        write(&mut Scraped(&mut encoder))
+    }
+}
+
+#[test]
+fn every_number_of_a_scrape_is_a_reading_with_its_labels_behind_the_name() {
+    let mut readings = Readings::default();
+    write(&mut readings).expect("memory");
+    let rows: Vec<_> = (readings.0.iter())
+        .map(|reading| (reading.name.as_str(), reading.kind, reading.value))
+        .collect();
+    let expect = [
+        ("clients", ReadingKind::Level, 3.0),
+        ("calls.method.info", ReadingKind::Total, 4.0),
+        ("calls.method.rpc", ReadingKind::Total, 0.0),
+        ("turns", ReadingKind::Total, 5.0),
+        ("time_seconds.method.info", ReadingKind::Total, 0.5),
+        ("wait_seconds_count.method.info", ReadingKind::Total, 3.0),
+        ("wait_seconds_sum.method.info", ReadingKind::Total, 1.5),
+    ];
+    assert_eq!(rows, expect);
+}
+
+#[test]
+fn a_scrape_has_the_same_numbers() {
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    registry.register_collector(Box::new(Written));
+    prometheus_client::encoding::text::encode(&mut text, &registry).expect("memory");
+    for line in [
+        "clients 3",
+        r#"calls_total{method="info"} 4"#,
+        "turns_total 5",
+        r#"time_seconds_total{method="info"} 0.5"#,
+        r#"wait_seconds_count{method="info"} 3"#,
+        r#"wait_seconds_sum{method="info"} 1.5"#,
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
+}
