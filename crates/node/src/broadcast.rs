@@ -7,7 +7,7 @@ mod deltas;
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_protocol::{Encoding, Publication, encode_publication};
@@ -26,6 +26,8 @@ pub struct Broadcast {
     publication: Publication,
     epoch: Epoch,
     accepted_at: Instant,
+    /// Unix time; 0 = not told.
+    published_ms: i64,
     messages: [OnceLock<Option<Bytes>>; 2],
     prepared: Option<Prepared>,
     excluded: Option<ClientId>,
@@ -58,14 +60,15 @@ pub trait Prepare: Send + Sync {
 }
 
 impl Broadcast {
-    /// Wraps a publication; encodes nothing.
+    /// Wraps a publication; encodes nothing. Its `time` is for the nodes and is not sent to clients.
     pub fn new(
         channel: Arc<str>,
         namespace: NamespaceId,
-        publication: Publication,
+        mut publication: Publication,
         epoch: Epoch,
         accepted_at: Instant,
     ) -> Self {
+        let published_ms = std::mem::take(&mut publication.time);
         let messages = Default::default();
         let (prepared, excluded, delta, deltas) = Default::default();
         Self {
@@ -74,6 +77,7 @@ impl Broadcast {
             publication,
             epoch,
             accepted_at,
+            published_ms,
             messages,
             prepared,
             excluded,
@@ -104,6 +108,12 @@ impl Broadcast {
     /// When the node accepted the publication; the start of its latency.
     pub fn accepted_at(&self) -> Instant {
         self.accepted_at
+    }
+
+    /// How long it has been on its way at `unix_ms`, by the clocks of two nodes; `None` when it does not say.
+    pub(crate) fn age(&self, unix_ms: u64) -> Option<Duration> {
+        let published_ms = u64::try_from(self.published_ms).ok().filter(|ms| *ms > 0)?;
+        Some(Duration::from_millis(unix_ms.saturating_sub(published_ms)))
     }
 
     /// The encoded push (Protobuf: with its length), made at the first call and shared afterwards.

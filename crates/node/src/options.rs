@@ -45,6 +45,8 @@ pub struct ClientOptions {
     pub recovery_max_publication_limit: usize,
     /// Positions of a channel that was silent for so long are compared with its stream; zero = never.
     pub channel_position_check_delay: Duration,
+    /// Positioned subscribers do not get a publication that was on its way for longer, but recover; zero = they get it.
+    pub channel_position_max_time_lag: Duration,
     /// How often the presence of a connection is renewed, at least a second.
     pub presence_update_interval: Duration,
     /// How long a connection stays present without a renewal; longer than `presence_update_interval`.
@@ -396,6 +398,7 @@ impl Default for ClientOptions {
             history_max_publication_limit: 300,
             recovery_max_publication_limit: 300,
             channel_position_check_delay: Duration::from_secs(40),
+            channel_position_max_time_lag: Duration::ZERO,
             presence_update_interval: Duration::from_secs(27),
             presence_ttl: Duration::from_secs(60),
             channel_limit: 128,

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
 use super::{Hub, Watch};
+use crate::broadcast::Broadcast;
 use crate::broker::Position;
 use crate::clock::Moment;
 use crate::outbox::Outbox;
@@ -42,6 +43,22 @@ impl Hub {
         };
         let lost = self.positioned(channel, |watch, connection| watch.is_beyond(connection, top));
         self.end_lost(&lost, out);
+    }
+
+    /// A publication that was on its way for longer than `client.channel_position_max_time_lag` ends the positioned
+    /// subscriptions of its channel, which recover from the stream. Whoever has no position gets it late.
+    pub(super) fn end_outrun(&mut self, late: &Broadcast, now: Instant, out: &mut impl Outbox) {
+        let lag_max = self.node.options().client.channel_position_max_time_lag;
+        if lag_max.is_zero() || late.position().offset == 0 {
+            return;
+        }
+        if late.age(self.node.clock().unix_ms(now)).is_none_or(|age| age <= lag_max) {
+            return;
+        }
+        if let Some(channel) = self.roster.subscribers().find(late.channel()) {
+            let lost = self.positioned(channel, |_, _| true);
+            self.end_lost(&lost, out);
+        }
     }
 
     /// The way here was interrupted. Not all channels look at one moment.

@@ -28,6 +28,7 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) {
+        self.end_outrun(broadcast, now, out);
         self.roster.waiting_mut().hold(broadcast);
         let subscribers = self.roster.subscribers_mut();
         let Some(index) = subscribers.find(broadcast.channel()) else {

@@ -4,7 +4,7 @@
 //! Change here: how the ports are asked. What they promise is said in `broker.rs` and `presence.rs`.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
@@ -76,6 +76,11 @@ impl Node {
         retention: Retention,
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
+        let time = match self.options.client.channel_position_max_time_lag {
+            Duration::ZERO => 0,
+            _ => self.clock.unix_ms(now).try_into().unwrap_or(0),
+        };
+        let publication = Publication { time, ..publication };
         self.broker.publish(channel, publication, options, retention, now).map(temporary)
     }
 
@@ -101,7 +106,7 @@ impl Node {
         };
         let epoch = since.map_or_else(String::new, |since| since.epoch.clone());
         self.broker.history(channel, query, retention, now).map(move |read| {
-            let stretch = temporary(read)?;
+            let stretch = without_times(temporary(read)?);
             if !epoch.is_empty() && epoch != stretch.top.epoch.as_str() {
                 return Err(ErrorCode::UNRECOVERABLE_POSITION);
             }
@@ -120,7 +125,9 @@ impl Node {
         retention: Retention,
         now: Instant,
     ) -> Answer<Stretch, ErrorCode> {
-        self.broker.follow(channel, query, retention, now).map(temporary)
+        self.broker
+            .follow(channel, query, retention, now)
+            .map(|read| temporary(read).map(without_times))
     }
 
     /// Looks at the top of a channel's stream and tells it to every shard that listens: behind the publications up to it
@@ -172,4 +179,10 @@ impl Node {
 /// What the client hears when a backend cannot be asked: a temporary error, so it tries again.
 pub(super) fn temporary<T>(result: Result<T, BrokerError>) -> Result<T, ErrorCode> {
     result.map_err(|_| ErrorCode::INTERNAL)
+}
+
+/// When something was published is for the nodes, not for clients.
+fn without_times(mut stretch: Stretch) -> Stretch {
+    stretch.publications.iter_mut().for_each(|publication| publication.time = 0);
+    stretch
 }

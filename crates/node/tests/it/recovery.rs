@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fanwire_node::broker::{Broker, MemoryBroker, Query, Retention, Stretch};
 use fanwire_node::options::{Namespace, RecoveryMode};
 use fanwire_node::{
-    Answer, Change, ClientId, Deliver, Delta, Epoch, Node, Options, Position, PublishOptions,
+    Answer, Change, ClientId, Deliver, Delta, Epoch, Node, Options, Page, Position, PublishOptions,
 };
 use fanwire_protocol::{ClientInfo, Publication};
 
@@ -286,7 +286,8 @@ fn subscriptions_of_the_server_recover_at_connect() {
     );
 }
 
-/// A door that loses the publications whose data is `"lost"`, and knows it when that is `"noticed"`.
+/// A door that loses the publications whose data is `"lost"`, knows it when that is `"noticed"`, and brings those that are
+/// `"late"` as if they had been on their way for 3 s.
 struct Lossy(Arc<dyn Deliver>);
 
 impl Deliver for Lossy {
@@ -302,6 +303,10 @@ impl Deliver for Lossy {
         match &publication.data[..] {
             b"\"lost\"" => {}
             b"\"noticed\"" => self.0.doubt(channel),
+            b"\"late\"" => {
+                let late = Publication { time: publication.time - 3_000, ..publication };
+                self.0.deliver(channel, late, epoch, delta, exclude, accepted_at);
+            }
             _ => self.0.deliver(channel, publication, epoch, delta, exclude, accepted_at),
         }
     }
@@ -479,6 +484,48 @@ fn one_look_at_the_stream_checks_all_subscribers_of_all_shards() {
     assert_eq!(looks(), 30, "one per subscribe");
     world.wait(Duration::from_secs(410));
     assert_eq!(looks() - 30, 10, "one every 40 s");
+}
+
+#[test]
+fn a_publication_that_was_on_its_way_for_too_long_is_insufficient_state() {
+    let mut options = recoverable();
+    options.client.channel_position_max_time_lag = Duration::from_millis(2_999);
+    let mut world = lossy(options);
+    world.play(TWO_SUBSCRIBERS);
+    world.play(
+        r#"
+        api > news 1
+        ada < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        eve < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        api skips history: news "late"
+        ada < {"push":{"channel":"news","pub":{"data":"late"}}}
+        eve < {"push":{"channel":"news","pub":{"data":"late"}}}
+        api > news "late"
+        ada < {"push":{"channel":"news","unsubscribe":{"code":2500,"reason":"insufficient state"}}}
+        eve x 3010 insufficient state
+        ada > {"id":3,"subscribe":{"channel":"news","recover":true,"epoch":"E1","offset":1}}
+        ada < {"id":3,"subscribe":{"recoverable":true,"epoch":"E1","publications":[{"data":"late","offset":2}],"recovered":true,"offset":1,"positioned":true,"was_recovering":true}}
+    "#,
+    );
+    let read = world.node.history("news", &Page::default(), world.now).wait().expect("it is kept");
+    assert_eq!(read.publications.iter().map(|one| one.time).collect::<Vec<_>>(), [0, 0]);
+}
+
+#[test]
+fn a_publication_that_was_on_its_way_for_long_is_delivered_where_that_is_allowed() {
+    for lag_max in [Duration::ZERO, Duration::from_secs(3)] {
+        let mut options = recoverable();
+        options.client.channel_position_max_time_lag = lag_max;
+        let mut world = lossy(options);
+        world.play(TWO_SUBSCRIBERS);
+        world.play(
+            r#"
+            api > news "late"
+            ada < {"push":{"channel":"news","pub":{"data":"late","offset":1,"epoch":"E1"}}}
+            eve < {"push":{"channel":"news","pub":{"data":"late","offset":1,"epoch":"E1"}}}
+        "#,
+        );
+    }
 }
 
 #[test]

@@ -33,6 +33,8 @@ rows! { CLIENT: Config;
         "Most publications of one recovery, 0 for no limit; a client that missed more is told that it was not recovered.";
     "client.channel_position_check_delay", DELAY, "40s" => [node.client.channel_position_check_delay],
         "Silence of a channel after which the positions of its subscribers are compared with its history; 0s for never.";
+    "client.channel_position_max_time_lag", DELAY, "0s" => [node.client.channel_position_max_time_lag],
+        "How long a publication may be on its way from one server to another, by their clocks; beyond it subscribers with positions recover instead, 0s for no limit.";
     "client.presence_update_interval", duration(Duration::from_secs(1), DAY), "27s" => [node.client.presence_update_interval],
         "How often the presence of a connection is renewed.";
     "client.presence_ttl", duration(Duration::from_secs(1), DAY), "60s" => [node.client.presence_ttl],

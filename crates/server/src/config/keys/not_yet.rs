@@ -53,7 +53,6 @@ not_yet! { NOT_YET;
     "consumers", OBJECTS, "", Feature, "Consumers of message queues; nothing is consumed.";
 
     "client.concurrency", COUNT, "0", Tuning, "Commands of one connection at a time; Fanwire answers them in order.";
-    "client.channel_position_max_time_lag", DELAY, "0s", Tuning, "Lag after which a position counts as lost.";
     "client.token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
     "client.subscription_token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
     "client.proxy.connect", BLOCK, "", Refused, "Asks the backend at connect; its decision would be skipped.";
