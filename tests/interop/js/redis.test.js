@@ -200,6 +200,31 @@ describe('trouble', () => {
     await eventually(async () => (await nodes[0].api('info')).nodes.length === NODES, 'the dead node to be forgotten', 20_000);
   });
 
+  for (const encoding of ENCODINGS) {
+    test(`a node that is stopped sends its clients elsewhere, and they miss nothing, ${encoding.name}`, async (t) => {
+      const leaving = await start({ ...settings(redis), shutdown: { timeout: '5s' } });
+      const balancer = await balance(t, leaving);
+      const channel = `stopped-${encoding.name}`;
+      const clients = await Promise.all(
+        upTo(5).map(async (n) => {
+          const client = someone(t, balancer, encoding, `${n}`);
+          await connect(client);
+          const { publications } = await subscribe(client, channel);
+          return { publications, left: next(client, 'connecting') };
+        }),
+      );
+      let published = 0;
+      const publish = () => nodes[published % NODES].api('publish', { channel, data: { n: (published += 1) } });
+      for (let n = 0; n < 10; n += 1) await publish();
+      balancer.target = nodes[1];
+      const stopped = leaving.stop();
+      while (published < 50) await publish();
+      for (const { left } of clients) assert.equal((await left).code, 3001);
+      await stopped;
+      for (const { publications } of clients) assert.deepEqual((await publications.count(50)).map(({ offset }) => offset), upTo(50));
+    });
+  }
+
   test('a Redis that is killed under load leaves no hole that is not told', async (t) => {
     const client = someone(t, nodes[1]);
     await connect(client);
