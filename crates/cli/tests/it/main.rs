@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod deploy;
 mod serve;
 mod tune;
 

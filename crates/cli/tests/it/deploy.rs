@@ -1,0 +1,105 @@
+//! The files in `deploy/`: what they say to the server is what the server understands.
+//! In: the compose file, the unit, the balancer's file → out: findings of the configuration, and what must fit together.
+//! Uses `fanwire::config` and a reader of YAML. Never: containers, systemd.
+//! A promise of `docs/scaling.md` about these files is tested here.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::run;
+
+fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name)
+}
+
+fn text(name: &str) -> String {
+    std::fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("deploy/{name}: {error}"))
+}
+
+fn compose() -> Value {
+    serde_saphyr::from_str(&text("compose.yaml")).expect("YAML")
+}
+
+fn nodes(compose: &Value) -> Vec<(&String, &Value)> {
+    let services = compose["services"].as_object().expect("services");
+    services.iter().filter(|(_, service)| service["image"] == "fanwire").collect()
+}
+
+#[test]
+fn every_node_of_the_compose_file_starts_without_a_remark() {
+    let compose = compose();
+    let nodes = nodes(&compose);
+    assert_eq!(nodes.len(), 2);
+    for (name, node) in nodes {
+        let variables = node["environment"].as_object().expect("a map").iter();
+        let variables = variables.map(|(name, value)| {
+            let value = value.as_str().expect("text");
+            // `${NAME:?why}` is what whoever starts it sets.
+            let value = if value.starts_with("${") { "secret" } else { value };
+            (name.clone(), value.to_owned())
+        });
+        let (config, findings) =
+            fanwire::config::load(Some(&path("fanwire.yaml")), variables, &[]).expect("it starts");
+        assert_eq!(findings, [], "{name}");
+        assert_eq!(config.node.name, *name);
+        assert_eq!(config.http_server.port, 8_000);
+        assert_eq!(node["volumes"][0], "./fanwire.yaml:/etc/fanwire/fanwire.yaml:ro");
+        let grace = seconds(node["stop_grace_period"].as_str().expect("a duration"));
+        assert!(grace > config.shutdown_timeout.as_secs(), "closing takes {grace} s at most");
+    }
+}
+
+#[test]
+fn the_balancer_knows_every_node_and_asks_where_health_answers() {
+    let (compose, balancer) = (compose(), text("haproxy.cfg"));
+    for (name, _) in nodes(&compose) {
+        let server = format!("server {name} {name}:8000");
+        assert!(balancer.lines().any(|line| line.trim() == server), "{server}");
+    }
+    let (config, _) = fanwire::config::load(
+        Some(&path("fanwire.yaml")),
+        std::iter::empty::<(String, String)>(),
+        &[],
+    )
+    .expect("it starts");
+    assert!(config.health.enabled);
+    assert!(balancer.contains(&format!("option httpchk GET {}", config.health.handler_prefix)));
+    let tunnel = balancer.lines().find_map(|line| line.trim().strip_prefix("timeout tunnel "));
+    let tunnel = seconds(tunnel.expect("a timeout"));
+    assert!(tunnel > config.node.client.ping_interval.as_secs() * 2, "pings keep tunnels open");
+}
+
+#[test]
+fn the_image_runs_what_the_compose_file_mounts() {
+    let image = text("Dockerfile");
+    assert!(image.contains(r#"CMD ["serve", "--config", "/etc/fanwire/fanwire.yaml"]"#));
+    let version = image.split_once("FROM rust:").expect("a builder").1;
+    assert!(version.starts_with(env!("CARGO_PKG_RUST_VERSION")), "the compiler of the workspace");
+}
+
+#[test]
+fn the_unit_calls_commands_that_there_are_and_waits_for_the_end() {
+    let unit = text("fanwire.service");
+    let value = |key: &str| {
+        let row = unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        row.unwrap_or_else(|| panic!("{key} is not set"))
+    };
+    let config = path("fanwire.yaml").into_os_string().into_string().expect("UTF-8");
+    let check: Vec<_> = value("ExecStartPre").split(' ').skip(1).collect();
+    let check: Vec<_> =
+        check.iter().map(|word| if word.starts_with('/') { &config } else { *word }).collect();
+    assert_eq!(run(&check).0, 0, "{check:?}");
+    assert_eq!(
+        value("ExecStart"),
+        "/usr/local/bin/fanwire serve --config /etc/fanwire/fanwire.yaml"
+    );
+    assert!(seconds(value("TimeoutStopSec")) > 30, "shutdown.timeout is 30 s");
+    let descriptors: u64 = value("LimitNOFILE").parse().expect("a number");
+    assert!(descriptors >= 1_000_000);
+}
+
+/// Of `45s`.
+fn seconds(duration: &str) -> u64 {
+    duration.strip_suffix('s').and_then(|number| number.parse().ok()).expect("seconds")
+}
