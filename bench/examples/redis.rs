@@ -4,22 +4,21 @@
 //! Change here what the table shows: cargo run --release -p fanwire-bench --example redis
 #![forbid(unsafe_code)]
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
+use fanwire_bench::redis::RedisServer;
 use fanwire_brokers::redis::{Address, Redis, RedisOptions};
 use fanwire_node::broker::{Broker as _, Retention};
 use fanwire_node::protocol::Publication;
 use fanwire_node::{Answer, PublishOptions};
 
 fn main() -> Result<()> {
-    let server = Server::start()?;
+    let server = RedisServer::start(None)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let address = Address { port: server.port, ..Address::default() };
+    let address = Address { port: server.port(), ..Address::default() };
     let options = RedisOptions { addresses: vec![address], ..RedisOptions::default() };
     runtime.block_on(Redis::check(&options))?;
     let redis = Redis::start(&options, runtime.handle());
@@ -31,7 +30,7 @@ fn main() -> Result<()> {
     for channels in [1, 100, 5_000] {
         let mut rows = Vec::new();
         for _ in 0..ROUNDS {
-            let yardstick = server.benchmark(channels)?;
+            let yardstick = yardstick(&server, channels)?;
             let plain = publish(&redis, channels, Retention::default())?;
             rows.push((yardstick, plain, publish(&redis, channels, kept())?));
         }
@@ -47,6 +46,13 @@ fn main() -> Result<()> {
     let times = (0..3).map(|_| resubscribe(&redis, &server)).collect::<Result<Vec<_>>>()?;
     println!("{:.2} s, the median of 3", median(times));
     Ok(())
+}
+
+/// µs for `channels` plain PUBLISH of a record as long as ours, all at once on one connection.
+fn yardstick(server: &RedisServer, channels: usize) -> Result<f64> {
+    let feed = format!("fanwire.feed.{{:{}}}", name(1_000));
+    let record = [b'r'; PAYLOAD.len() + 7]; // a version byte, and two heads of Protobuf
+    server.publish_us(None, (&feed, &record), channels, publications(channels))
 }
 
 /// µs for publishing to `channels` channels at once until each is answered, the mean of many times, as the yardstick's.
@@ -82,7 +88,7 @@ fn collect<T: Send + 'static>(answer: Answer<T>, sender: &Sender<Result<()>>) {
 }
 
 /// Seconds from the loss of the connections until the last channel is heard again.
-fn resubscribe(redis: &Redis, server: &Server) -> Result<f64> {
+fn resubscribe(redis: &Redis, server: &RedisServer) -> Result<f64> {
     let names: Vec<String> = (0..100_000).map(name).collect();
     names.iter().for_each(|name| redis.subscribe(name));
     hear_all(redis, &names)?;
@@ -117,69 +123,6 @@ fn name(number: usize) -> String {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
-}
-
-/// A Redis of this run.
-struct Server {
-    child: Child,
-    port: u16,
-}
-
-impl Server {
-    fn start() -> Result<Self> {
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let mut command = Command::new("redis-server");
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
-        command.args(["--dir"]).arg(std::env::temp_dir()).stdout(Stdio::piped());
-        let mut child =
-            command.spawn().context("redis-server, of the Debian package redis-server")?;
-        let mut lines = BufReader::new(child.stdout.take().context("it was piped")?).lines();
-        let server = Self { child, port };
-        let ready =
-            lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("Ready to accept")));
-        ensure!(ready.is_some(), "redis-server ended before it was ready");
-        std::thread::spawn(move || lines.for_each(drop));
-        Ok(server)
-    }
-
-    /// µs for `channels` plain PUBLISH of a record as long as ours, all at once on one connection.
-    fn benchmark(&self, channels: usize) -> Result<f64> {
-        let mut command = Command::new("redis-benchmark");
-        let (port, depth) = (self.port.to_string(), channels.to_string());
-        let count = publications(channels).to_string();
-        command
-            .args(["-p", &port, "-P", &depth, "-n", &count, "-c", "1", "--csv", "-x", "PUBLISH"]);
-        command.arg(format!("fanwire.feed.{{:{}}}", name(1_000)));
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("redis-benchmark")?;
-        let record = [b'r'; PAYLOAD.len() + 6]; // a version byte, and two heads of Protobuf
-        child.stdin.take().context("it was piped")?.write_all(&record)?;
-        let output = String::from_utf8(child.wait_with_output()?.stdout)?;
-        let row = output.lines().last().context("redis-benchmark prints two lines")?;
-        let field = row.rsplit("\",\"").nth(6).context("its second field is a rate")?;
-        Ok(channels as f64 * 1e6 / field.trim_matches('"').parse::<f64>()?)
-    }
-
-    fn cli(&self, arguments: &[&str]) -> Result<()> {
-        let mut command = Command::new("redis-cli");
-        let status = command
-            .args(["-p", &self.port.to_string()])
-            .args(arguments)
-            .stdout(Stdio::null())
-            .status()?;
-        ensure!(status.success(), "redis-cli {arguments:?}");
-        Ok(())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 const PAYLOAD: &[u8] = &[b'p'; 200];

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::generator::publisher::{Publisher, http_request};
+use crate::generator::publisher::{Publisher, publish_request};
 use crate::generator::{PUBLISHER_TOKEN, Progress, connect};
 use crate::machine;
 use crate::random::Random;
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
             if self.published[number] < own && self.publishers[number].is_idle() {
                 self.published[number] += 1;
                 let data = format!(r#""data":{{"n":{}}}"#, self.published[number]);
-                let request = http_request(&channel(number), &data, API_KEY);
+                let request = publish_request(&channel(number), &data, API_KEY);
                 self.publishers[number].publish(&request)?;
             }
         }

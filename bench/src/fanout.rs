@@ -9,7 +9,7 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::generator::publisher::http_request;
+use crate::generator::publisher::publish_request;
 use crate::stats::{grouped, median};
 use crate::target::{API_KEY, fanwire_binary};
 use crate::{bare, machine};
@@ -222,7 +222,7 @@ fn publications(payloads: &[String], channels: usize) -> Result<Vec<Vec<Publicat
     ensure!(payloads.len() >= channels, "{channels} channels need as many payloads");
     let publication = |channel: &str, data: &String| {
         let envelope = format!(r#"{{"push":{{"channel":"{channel}","pub":{{"data":{data}}}}}}}"#);
-        let request = http_request(channel, &format!("\"data\":{data}"), API_KEY);
+        let request = publish_request(channel, &format!("\"data\":{data}"), API_KEY);
         Publication { request, trigger: bare::trigger(envelope.len()) }
     };
     let parts = payloads.chunks(payloads.len() / channels).take(channels).enumerate();
@@ -233,7 +233,7 @@ fn publications(payloads: &[String], channels: usize) -> Result<Vec<Vec<Publicat
 }
 
 /// JSON objects of exactly this many bytes (at least 24) with text that neither repeats nor is pure noise.
-fn made_up_payloads(bytes: usize) -> Vec<String> {
+pub fn made_up_payloads(bytes: usize) -> Vec<String> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut letter = || {
         state =

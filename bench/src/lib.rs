@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 pub mod bare;
+pub mod broadcast;
+pub mod caller;
 pub mod churn;
 pub mod corpus;
 pub mod fanout;
@@ -13,5 +15,6 @@ pub mod idle;
 pub mod machine;
 pub mod presence;
 pub mod random;
+pub mod redis;
 pub mod stats;
 pub mod target;

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use clap::{Parser, Subcommand};
-use fanwire_bench::{bare, churn, corpus, fanout, idle, presence};
+use fanwire_bench::{bare, broadcast, churn, corpus, fanout, idle, presence};
 use std::process::ExitCode;
 
 /// Measures Fanwire as ratios against something measured in the same run, and checks it with real input.
@@ -23,6 +23,7 @@ enum Scenario {
     Corpus(corpus::Corpus),
     Churn(churn::Churn),
     Presence(presence::Presence),
+    Broadcast(broadcast::Broadcast),
     Bare(bare::Bare),
 }
 
@@ -33,6 +34,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Corpus(corpus) => corpus.run()?,
         Scenario::Churn(churn) => churn.run()?,
         Scenario::Presence(presence) => presence.run()?,
+        Scenario::Broadcast(broadcast) => broadcast.run()?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::generator::messages::Encoding;
-use crate::generator::publisher::{Publisher, http_request};
+use crate::generator::publisher::{Publisher, publish_request};
 use crate::generator::{Audience, Generator, Profile, Progress};
 use crate::machine;
 use crate::stats::{grouped, median, percentile};
@@ -168,7 +168,7 @@ impl Run {
     fn publish_for(&mut self, stretch: Duration) -> Result<Vec<f64>> {
         let started = Instant::now();
         let count = (stretch.as_secs_f64() * self.rate) as usize;
-        let request = http_request(NEWS, r#""data":{"text":"what happened"}"#, API_KEY);
+        let request = publish_request(NEWS, r#""data":{"text":"what happened"}"#, API_KEY);
         let mut progress = Progress::default();
         let mut sent = 0;
         while sent < count || !self.deliveries.is_complete() || !self.publisher.is_idle() {

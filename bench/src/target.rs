@@ -22,7 +22,8 @@ impl Target {
     /// The bare send loop: this program once more.
     pub fn bare(core: usize) -> Result<Self> {
         let program = std::env::current_exe()?;
-        let mut child = pinned(core, &program).arg("bare").stdout(Stdio::piped()).spawn()?;
+        let mut child =
+            command_on(Some(core), &program).arg("bare").stdout(Stdio::piped()).spawn()?;
         let mut first_line = String::new();
         let stdout = child.stdout.take().context("the pipe was asked for")?;
         BufReader::new(stdout).read_line(&mut first_line)?;
@@ -48,18 +49,28 @@ impl Target {
         core: Option<usize>,
         channel: serde_json::Value,
     ) -> Result<Self> {
+        Self::with_engine(binary, core, channel, serde_json::json!({ "type": "memory" }))
+    }
+
+    /// As [`Target::configured`], with `engine` as that section of the configuration.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_engine(
+        binary: &Path,
+        core: Option<usize>,
+        channel: serde_json::Value,
+        engine: serde_json::Value,
+    ) -> Result<Self> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let folder =
             std::env::temp_dir().join(format!("fanwire-bench-{}-{port}", std::process::id()));
         fs::create_dir(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let config = folder.join("config.json");
-        fs::write(&config, configuration(port, channel).to_string())?;
+        fs::write(&config, configuration(port, channel, engine).to_string())?;
         let log = File::create(folder.join("log"))?;
-        let mut command = match core {
-            Some(core) => pinned(core, binary),
-            None => Command::new(binary),
-        };
+        let mut command = command_on(core, binary);
         command.stdin(Stdio::null());
         command.args(["serve".as_ref(), "--config".as_ref(), config.as_os_str()]);
         command.stdout(log.try_clone()?).stderr(log);
@@ -123,15 +134,21 @@ pub fn fanwire_binary(named: Option<PathBuf>) -> Result<PathBuf> {
     found.context("no fanwire binary: run `cargo build --release`, or name one with --server")
 }
 
-/// A command that runs on one core only: taskset replaces itself, so the process id is the program's.
-fn pinned(core: usize, program: &Path) -> Command {
+/// A command that runs on one core only, or wherever this thread may: taskset replaces itself, so the process id is the
+/// program's.
+pub fn command_on(core: Option<usize>, program: &Path) -> Command {
+    let Some(core) = core else { return Command::new(program) };
     let mut command = Command::new("taskset");
     command.args(["-c", &core.to_string()]).arg(program);
     command
 }
 
 /// Anonymous subscribers on every channel, compression as it is by default, and a known API key.
-fn configuration(port: u16, mut channel: serde_json::Value) -> serde_json::Value {
+fn configuration(
+    port: u16,
+    mut channel: serde_json::Value,
+    engine: serde_json::Value,
+) -> serde_json::Value {
     channel["allow_subscribe_for_client"] = true.into();
     channel["allow_subscribe_for_anonymous"] = true.into();
     serde_json::json!({
@@ -140,6 +157,7 @@ fn configuration(port: u16, mut channel: serde_json::Value) -> serde_json::Value
         "http_api": { "key": API_KEY },
         "client": { "allow_anonymous_connect_without_token": true },
         "channel": { "without_namespace": channel },
+        "engine": engine,
     })
 }
 

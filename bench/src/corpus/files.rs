@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::generator::messages::Encoding;
-use crate::generator::publisher::http_request;
+use crate::generator::publisher::publish_request;
 use crate::target::API_KEY;
 
 /// The messages of one file and the channel they go to, which is named after the file.
@@ -31,7 +31,7 @@ impl Source {
             true => format!("\"b64data\":\"{}\"", STANDARD.encode(message)),
             false => format!("\"data\":{}", String::from_utf8_lossy(message)),
         };
-        http_request(&self.channel, &payload, API_KEY)
+        publish_request(&self.channel, &payload, API_KEY)
     }
 }
 

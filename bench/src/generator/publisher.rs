@@ -68,14 +68,18 @@ impl Publisher {
 }
 
 /// A request to `POST /api/publish`; `payload` is the field with the data, `"data":…` or `"b64data":"…"`.
-pub fn http_request(channel: &str, payload: &str, key: &str) -> Vec<u8> {
-    let body = format!("{{\"channel\":\"{channel}\",{payload}}}");
+pub fn publish_request(channel: &str, payload: &str, key: &str) -> Vec<u8> {
+    http_request("publish", &format!("{{\"channel\":\"{channel}\",{payload}}}"), key)
+}
+
+/// A request to a method of the server API.
+pub fn http_request(method: &str, body: &str, key: &str) -> Vec<u8> {
     let head = format!(
-        "POST /api/publish HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\
+        "POST /api/{method} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    (head + &body).into_bytes()
+    (head + body).into_bytes()
 }
 
 struct Lane {
@@ -105,7 +109,7 @@ impl Lane {
                 Err(error) => return Err(error).context("reading an answer"),
             }
         }
-        if let Some(length) = check_answer(&self.answer)? {
+        if let Some(length) = answer_length(&self.answer)? {
             self.answer.drain(..length);
             self.busy = false;
         }
@@ -114,7 +118,10 @@ impl Lane {
 }
 
 /// The length of a complete good answer at the front, `None` when more bytes are needed.
-fn check_answer(bytes: &[u8]) -> Result<Option<usize>> {
+///
+/// # Errors
+/// An answer that is not 200 with a result.
+pub fn answer_length(bytes: &[u8]) -> Result<Option<usize>> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);
     };
@@ -126,7 +133,7 @@ fn check_answer(bytes: &[u8]) -> Result<Option<usize>> {
     let length: usize = length.trim().parse().context("content-length")?;
     let Some(body) = bytes.get(end + 4..end + 4 + length) else { return Ok(None) };
     if !head.starts_with("HTTP/1.1 200 ") || !body.starts_with(b"{\"result\":") {
-        bail!("publishing failed: {}", String::from_utf8_lossy(bytes));
+        bail!("the API said {}", String::from_utf8_lossy(bytes));
     }
     Ok(Some(end + 4 + length))
 }

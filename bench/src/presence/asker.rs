@@ -1,17 +1,18 @@
 //! Asks for the presence of a channel again and again, by the server API or as a client.
 //! In: an address, a face, a rate → out: how long each answer took, once it was whole and had every member.
-//! Uses a thread with a blocking socket, and frames and handshake of `generator`; it looks at no more than an answer's size.
+//! Uses a thread with a `Caller`, and frames and handshake of `generator`; it looks at no more than an answer's size.
 //! Change here how is asked; what is measured meanwhile lives in `presence`.
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use anyhow::{Result, anyhow, bail, ensure};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::CROWD;
+use crate::caller::Caller;
+use crate::generator::publisher::{answer_length, http_request};
 use crate::generator::{frame, handshake};
 use crate::random::Random;
 use crate::target::API_KEY;
@@ -67,25 +68,17 @@ impl Asker {
 
 /// A connection to ask on.
 struct Line {
-    stream: TcpStream,
+    caller: Caller,
     face: Face,
-    received: Vec<u8>,
-    buffer: Box<[u8]>,
 }
 
 impl Line {
     fn open(address: SocketAddr, face: Face) -> Result<Self> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let buffer = vec![0; READ_BYTES_MAX].into();
-        let mut line = Self { stream, face, received: Vec::new(), buffer };
+        let mut line = Self { caller: Caller::open(address)?, face };
         if let Face::Client { compression } = face {
             let request = handshake::request("localhost", "/connection/websocket", compression);
-            line.stream.write_all(&request)?;
-            let answer =
-                line.take(|bytes| Ok(handshake::answer(bytes)?.map(|(_, length)| length)))?;
-            ensure!(answer > 0, "the upgrade has an answer");
+            line.caller.send(&request)?;
+            line.caller.take(|bytes| Ok(handshake::answer(bytes)?.map(|(_, length)| length)))?;
             line.send(br#"{"id":1,"connect":{}}"#)?;
             line.take_message()?;
         }
@@ -96,13 +89,8 @@ impl Line {
     fn ask(&mut self) -> Result<usize> {
         if self.face == Face::Api {
             let body = format!(r#"{{"channel":"{CROWD}"}}"#);
-            let request = format!(
-                "POST /api/presence HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {API_KEY}\r\n\
-                 Content-Length: {}\r\n\r\n{body}",
-                body.len()
-            );
-            self.stream.write_all(request.as_bytes())?;
-            return self.take(http_answer);
+            self.caller.send(&http_request("presence", &body, API_KEY))?;
+            return Ok(self.caller.take(answer_length)?.len());
         }
         let command = format!(r#"{{"id":2,"presence":{{"channel":"{CROWD}"}}}}"#);
         self.send(command.as_bytes())?;
@@ -123,14 +111,14 @@ impl Line {
     fn send(&mut self, text: &[u8]) -> Result<()> {
         let mut bytes = Vec::new();
         frame::encode_masked(frame::TEXT, text, &mut bytes);
-        Ok(self.stream.write_all(&bytes)?)
+        self.caller.send(&bytes)
     }
 
     /// The size of the next message that is no ping; pings are answered.
     fn take_message(&mut self) -> Result<usize> {
         loop {
             let mut head = (0, 0);
-            let length = self.take(|bytes| {
+            let bytes = self.caller.take(|bytes| {
                 let Some((frame, length)) = frame::front(bytes)? else { return Ok(None) };
                 head = (frame.opcode, frame.payload.len());
                 Ok(Some(length))
@@ -138,40 +126,11 @@ impl Line {
             match head {
                 (frame::TEXT, ..=PING_BYTES_MAX) => self.send(b"{}")?,
                 (frame::TEXT, bytes) => return Ok(bytes),
-                (opcode, _) => bail!("a frame with opcode {opcode} of {length} bytes"),
+                (opcode, _) => bail!("a frame with opcode {opcode} of {} bytes", bytes.len()),
             }
-        }
-    }
-
-    /// Reads until `whole` knows the length of what is in front, and takes that away.
-    fn take(&mut self, mut whole: impl FnMut(&[u8]) -> Result<Option<usize>>) -> Result<usize> {
-        loop {
-            if let Some(length) = whole(&self.received)? {
-                self.received.drain(..length);
-                return Ok(length);
-            }
-            let length = self.stream.read(&mut self.buffer).context("waiting for an answer")?;
-            ensure!(length > 0, "the server closed the connection");
-            self.received.extend_from_slice(&self.buffer[..length]);
         }
     }
 }
 
-/// The length of a whole good answer at the front.
-fn http_answer(bytes: &[u8]) -> Result<Option<usize>> {
-    let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
-        return Ok(None);
-    };
-    let head = std::str::from_utf8(&bytes[..end])?;
-    ensure!(head.starts_with("HTTP/1.1 200 "), "the API said {head}");
-    let mut fields = head.lines().filter_map(|line| line.split_once(':'));
-    let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    let (_, length) = length.context("an answer without content-length")?;
-    let whole = end + 4 + length.trim().parse::<usize>()?;
-    Ok((bytes.len() >= whole).then_some(whole))
-}
-
-const PATIENCE: Duration = Duration::from_secs(10);
-const READ_BYTES_MAX: usize = 256 * 1024;
 /// A ping is two bytes, compressed or not at most a few; every answer is longer.
 const PING_BYTES_MAX: usize = 8;

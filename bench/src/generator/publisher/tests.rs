@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn a_request_carries_key_length_and_body() {
-    let request = String::from_utf8(http_request("a", r#""data":{}"#, "k")).expect("text");
+    let request = String::from_utf8(publish_request("a", r#""data":{}"#, "k")).expect("text");
     assert!(request.starts_with("POST /api/publish HTTP/1.1\r\n"));
     assert!(request.contains("\r\nX-API-Key: k\r\n"));
     assert!(request.ends_with("\r\nContent-Length: 25\r\n\r\n{\"channel\":\"a\",\"data\":{}}"));
@@ -17,9 +17,9 @@ fn a_request_carries_key_length_and_body() {
 fn an_answer_is_taken_when_it_is_whole() {
     let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{\"result\":{}}";
     for cut in 0..answer.len() {
-        assert_eq!(check_answer(&answer[..cut]).expect("cut, not wrong"), None);
+        assert_eq!(answer_length(&answer[..cut]).expect("cut, not wrong"), None);
     }
-    assert_eq!(check_answer(answer).expect("a result"), Some(answer.len()));
+    assert_eq!(answer_length(answer).expect("a result"), Some(answer.len()));
 }
 
 #[test]
@@ -29,6 +29,6 @@ fn errors_and_other_answers_end_the_run() {
         "HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{\"error\":{}}",
         "HTTP/1.1 200 OK\r\n\r\n",
     ] {
-        assert!(check_answer(answer.as_bytes()).is_err(), "{answer}");
+        assert!(answer_length(answer.as_bytes()).is_err(), "{answer}");
     }
 }

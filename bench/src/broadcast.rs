@@ -1,0 +1,263 @@
+//! Scenario `broadcast`: how long one call that publishes into many channels takes, as a ratio to what it needs at least.
+//! In: an engine, numbers of channels → out: a table of medians; not passed above `--bar` or `--limit-us`.
+//! Uses `target` and `redis` for processes, `caller` for the one connection, `yardstick` for what is needed at least.
+//! Change here what is compared and shown; what is needed at least lives in `yardstick`.
+
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::caller::Caller;
+use crate::fanout::made_up_payloads;
+use crate::generator::publisher::{answer_length, http_request};
+use crate::machine;
+use crate::redis::RedisServer;
+use crate::stats::{grouped, median, percentile};
+use crate::target::{API_KEY, Target, fanwire_binary};
+use yardstick::Yardstick;
+
+pub mod yardstick;
+
+/// Time of a broadcast by the server API to channels that nobody listens to, over one connection.
+#[derive(Args)]
+pub struct Broadcast {
+    /// What holds the publications. Redis is started for the run.
+    #[arg(long, default_value = "memory")]
+    engine: Engine,
+    /// Channels of one call; each number is a row without history and one with it.
+    #[arg(long, value_delimiter = ',', default_value = "1,100,5000")]
+    channels: Vec<usize>,
+    /// Bytes of the data, which is JSON.
+    #[arg(long, default_value_t = 100)]
+    bytes: usize,
+    /// Publications per measurement: a call to many channels is made less often.
+    #[arg(long, default_value_t = 20_000)]
+    publications: usize,
+    /// Measurements of every row, one row after the other.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Fail when the ratio of a row without history is above this: one for all, or one for each number of channels.
+    #[arg(long, value_delimiter = ',', value_name = "RATIO")]
+    bar: Vec<f64>,
+    /// Fail when the median of a row without history takes more µs than this: one for each number of channels.
+    #[arg(long, value_delimiter = ',', value_name = "US")]
+    limit_us: Vec<f64>,
+    /// The fanwire binary; by default the release build.
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+    #[arg(long, default_value_t = 0)]
+    server_core: usize,
+    /// For the caller and for Redis, which works while the caller waits.
+    #[arg(long, default_value_t = 1)]
+    generator_core: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Engine {
+    Memory,
+    Redis,
+}
+
+/// So many channels, with history or without.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    channels: usize,
+    has_history: bool,
+}
+
+/// The servers of a run.
+struct Stage {
+    redis: Option<RedisServer>,
+    plain: Target,
+    keeping: Target,
+}
+
+/// What one measurement found, in µs.
+struct Sample {
+    yardstick: f64,
+    calls: Vec<f64>,
+}
+
+impl Broadcast {
+    /// True when every bar and limit is kept, or none was set.
+    ///
+    /// # Errors
+    /// A server that does not start, or an answer that is not a result for every channel.
+    pub fn run(self) -> Result<bool> {
+        self.check()?;
+        machine::pin(self.generator_core)?;
+        let stage = self.stage(&fanwire_binary(self.server.clone())?)?;
+        println!(
+            "broadcast: {:?} engine, {} B, {} rounds of {} publications; server on core {}, caller{} on core {}\n",
+            self.engine,
+            self.bytes,
+            self.rounds,
+            grouped(self.publications as f64),
+            self.server_core,
+            if stage.redis.is_some() { " and Redis" } else { "" },
+            self.generator_core,
+        );
+        let cases: Vec<Case> =
+            self.channels.iter().flat_map(|channels| Case::both(*channels)).collect();
+        let mut rows: Vec<Vec<Sample>> = cases.iter().map(|_| Vec::new()).collect();
+        for _ in 0..self.rounds {
+            for (case, row) in cases.iter().zip(&mut rows) {
+                let target = stage.target(*case);
+                let sample = self
+                    .measure(&stage, *case)
+                    .with_context(|| format!("{case:?}; server log:\n{}", target.log_tail()))?;
+                row.push(sample);
+            }
+        }
+        println!(
+            "channels  history  {:>15}   p50 µs     p99 µs     p50 / yardstick",
+            self.yardstick_name()
+        );
+        let kept = cases.iter().zip(&rows).map(|(case, row)| self.judge(*case, row));
+        Ok(kept.fold(true, |all, kept| all & kept))
+    }
+
+    fn check(&self) -> Result<()> {
+        let rows = self.channels.len();
+        ensure!(self.channels.iter().all(|count| *count > 0), "--channels 0: nothing to call");
+        ensure!([0, 1, rows].contains(&self.bar.len()), "--bar: one, or one for each of {rows}");
+        ensure!([0, rows].contains(&self.limit_us.len()), "--limit-us: one for each of {rows}");
+        Ok(())
+    }
+
+    fn stage(&self, binary: &Path) -> Result<Stage> {
+        let redis = match self.engine {
+            Engine::Memory => None,
+            Engine::Redis => Some(RedisServer::start(Some(self.generator_core))?),
+        };
+        let engine =
+            redis.as_ref().map_or(serde_json::json!({ "type": "memory" }), RedisServer::engine);
+        let history = serde_json::json!({ "history_size": 10, "history_ttl": "300s" });
+        let start =
+            |channel| Target::with_engine(binary, Some(self.server_core), channel, engine.clone());
+        Ok(Stage { plain: start(serde_json::json!({}))?, keeping: start(history)?, redis })
+    }
+
+    /// Calls again and again, and measures the yardstick right before.
+    fn measure(&self, stage: &Stage, case: Case) -> Result<Sample> {
+        let payload = &made_up_payloads(self.bytes)[0];
+        let names = (0..case.channels).map(|number| format!("\"{}\"", name(number)));
+        let body = format!(
+            "{{\"channels\":[{}],\"data\":{payload}}}",
+            names.collect::<Vec<_>>().join(",")
+        );
+        let request = http_request("broadcast", &body, API_KEY);
+        let mut caller = Caller::open(stage.target(case).address())?;
+        let answer = ask(&mut caller, &request)?;
+        check_results(&answer, case.channels)?;
+        let calls = (self.publications / case.channels).max(CALLS_MIN);
+        for _ in 0..calls / WARM_UP_PART {
+            ask(&mut caller, &request)?;
+        }
+        let yardstick = match &stage.redis {
+            None => Yardstick::Echo { request: &request, answer_bytes: answer.len(), calls },
+            Some(redis) => Yardstick::Redis {
+                redis,
+                payload,
+                channels: case.channels,
+                publications: self.publications,
+            },
+        };
+        let yardstick = yardstick.us(self.server_core)?;
+        let mut timed = || {
+            let began = Instant::now();
+            ask(&mut caller, &request)?;
+            Ok(began.elapsed().as_secs_f64() * 1e6)
+        };
+        let calls = (0..calls).map(|_| timed()).collect::<Result<_>>()?;
+        Ok(Sample { yardstick, calls })
+    }
+
+    /// Prints a row; whether it kept its bar and its limit.
+    fn judge(&self, case: Case, row: &[Sample]) -> bool {
+        let p50 = median(row.iter().map(|sample| median(sample.calls.iter().copied())));
+        let all: Vec<f64> = row.iter().flat_map(|sample| &sample.calls).copied().collect();
+        let ratio = median(
+            row.iter().map(|sample| median(sample.calls.iter().copied()) / sample.yardstick),
+        );
+        let place = self.channels.iter().position(|channels| *channels == case.channels);
+        let of = |limits: &[f64]| {
+            let limit = limits.get(place?).or_else(|| limits.first())?;
+            (!case.has_history).then_some(*limit)
+        };
+        let (bar, limit_us) = (of(&self.bar), of(&self.limit_us));
+        println!(
+            "{:>8}  {:>7}  {:>15.1} {:>8.1}{} {:>10.1} {:>9.2}{}",
+            grouped(case.channels as f64),
+            if case.has_history { "kept" } else { "none" },
+            median(row.iter().map(|sample| sample.yardstick)),
+            p50,
+            verdict(p50, limit_us),
+            percentile(&all, 0.99),
+            ratio,
+            verdict(ratio, bar),
+        );
+        bar.is_none_or(|bar| ratio <= bar) && limit_us.is_none_or(|limit| p50 <= limit)
+    }
+
+    fn yardstick_name(&self) -> &'static str {
+        match self.engine {
+            Engine::Memory => "bare echo µs",
+            Engine::Redis => "redis-bench. µs",
+        }
+    }
+}
+
+impl Case {
+    fn both(channels: usize) -> [Self; 2] {
+        [false, true].map(|has_history| Self { channels, has_history })
+    }
+}
+
+impl Stage {
+    fn target(&self, case: Case) -> &Target {
+        if case.has_history { &self.keeping } else { &self.plain }
+    }
+}
+
+/// The name of a channel, of about the length that names have.
+fn name(number: usize) -> String {
+    format!("broadcast-{number}")
+}
+
+fn ask(caller: &mut Caller, request: &[u8]) -> Result<Vec<u8>> {
+    caller.send(request)?;
+    caller.take(answer_length)
+}
+
+/// # Errors
+/// Something else than one result for each channel.
+fn check_results(answer: &[u8], channels: usize) -> Result<()> {
+    let body = answer.iter().position(|byte| *byte == b'{').context("an answer with JSON")?;
+    let json: serde_json::Value = serde_json::from_slice(&answer[body..])?;
+    let responses = json["result"]["responses"].as_array().context("an answer with responses")?;
+    let good = responses.iter().filter(|response| response["result"].is_object()).count();
+    ensure!(
+        good == channels && responses.len() == channels,
+        "{good} results of {channels}: {json}"
+    );
+    Ok(())
+}
+
+fn verdict(value: f64, limit: Option<f64>) -> String {
+    match limit {
+        None => String::new(),
+        Some(limit) => {
+            format!(" (at most {limit}: {})", if value <= limit { "kept" } else { "EXCEEDED" })
+        }
+    }
+}
+
+/// In each measurement.
+const CALLS_MIN: usize = 20;
+/// Calls that are not measured, as a part of those that are.
+const WARM_UP_PART: usize = 5;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! A Redis of a run's own, and how fast plain `redis-benchmark` publishes to it: the yardstick of the Redis engine.
+//! In: cores, a record, how many at once → out: a listening server, stopped when dropped; µs for that many.
+//! Uses Debian's redis-server and redis-benchmark on the loopback. Never: a Redis that was there before.
+//! Change here how a Redis is started and what the yardstick is; what is compared with it lives in the scenarios.
+
+use anyhow::{Context, Result, ensure};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Child, Command, Stdio};
+
+use crate::target::command_on;
+
+/// A running redis-server that stores nothing on disk. Dropping it ends the process.
+pub struct RedisServer {
+    child: Child,
+    port: u16,
+}
+
+impl RedisServer {
+    /// Starts one, on one core or on all, and returns when it accepts connections.
+    ///
+    /// # Errors
+    /// There is no redis-server, or it ends before it is ready.
+    pub fn start(core: Option<usize>) -> Result<Self> {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let mut command = command_on(core, "redis-server".as_ref());
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+        command.arg("--dir").arg(std::env::temp_dir()).stdout(Stdio::piped());
+        let mut child = command.spawn().context(PACKAGE)?;
+        let mut lines = BufReader::new(child.stdout.take().context("it was piped")?).lines();
+        let server = Self { child, port };
+        let is_ready = |line: &str| line.contains("Ready to accept");
+        let ready = lines.find(|line| line.as_ref().is_ok_and(|line| is_ready(line)));
+        ensure!(ready.is_some(), "redis-server ended before it was ready ({PACKAGE})");
+        std::thread::spawn(move || lines.for_each(drop));
+        Ok(server)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The section `engine` of a configuration that uses it.
+    pub fn engine(&self) -> serde_json::Value {
+        serde_json::json!({
+            "type": "redis",
+            "redis": { "address": format!("redis://127.0.0.1:{}", self.port) },
+        })
+    }
+
+    /// µs for `at_once` plain PUBLISH of `record` under `name`, all pipelined on one connection: the mean of `count` of
+    /// them, rounded up to whole pipelines. redis-benchmark runs on `core`.
+    ///
+    /// # Errors
+    /// There is no redis-benchmark, or it prints what no version does that we know.
+    pub fn publish_us(
+        &self,
+        core: Option<usize>,
+        (name, record): (&str, &[u8]),
+        at_once: usize,
+        count: usize,
+    ) -> Result<f64> {
+        let mut command = command_on(core, "redis-benchmark".as_ref());
+        let (port, depth, count) =
+            (self.port.to_string(), at_once.to_string(), count.max(at_once).to_string());
+        command.args(["-p", &port, "-P", &depth, "-n", &count, "-c", "1", "--csv", "-x"]);
+        command.args(["PUBLISH", name]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().context(PACKAGE)?;
+        child.stdin.take().context("it was piped")?.write_all(record)?;
+        let output = String::from_utf8(child.wait_with_output()?.stdout)?;
+        Ok(at_once as f64 * 1e6 / rate(&output)?)
+    }
+
+    /// Runs one command with redis-cli.
+    ///
+    /// # Errors
+    /// It fails.
+    pub fn cli(&self, arguments: &[&str]) -> Result<()> {
+        let mut command = Command::new("redis-cli");
+        command.args(["-p", &self.port.to_string()]).args(arguments).stdout(Stdio::null());
+        ensure!(command.status().context(PACKAGE)?.success(), "redis-cli {arguments:?}");
+        Ok(())
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Commands per second in what `redis-benchmark --csv` prints. The last line is the row, its first field is the command,
+/// which may hold anything, and seven figures follow, the rate before the others.
+fn rate(output: &str) -> Result<f64> {
+    let row = output.lines().last().context("redis-benchmark printed nothing")?;
+    let field = row.rsplit("\",\"").nth(6).with_context(|| format!("no rate in {row}"))?;
+    field.trim_matches('"').parse().with_context(|| format!("no rate in {row}"))
+}
+
+const PACKAGE: &str = "redis-server and redis-benchmark come with the Debian package redis-server";
+
+#[cfg(test)]
+mod tests;
