@@ -46,6 +46,9 @@ pub struct Fanout {
     /// Compare the bare loop to itself: the ratio shows how much this machine's noise moves it.
     #[arg(long, conflicts_with = "compare_compression")]
     noise: bool,
+    /// Compare publications through a Redis of the run's own to those in memory.
+    #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise"])]
+    compare_engines: bool,
     /// Publish the lines of this file, one JSON text each, instead of made-up data.
     #[arg(long, value_name = "JSONL")]
     corpus: Option<PathBuf>,
@@ -71,7 +74,11 @@ pub struct Fanout {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contender {
     Bare,
-    Fanwire { compression: bool },
+    Fanwire {
+        compression: bool,
+    },
+    /// Fanwire without compression, whose publications come back to it through Redis.
+    Redis,
 }
 
 /// One publication ready for both contenders.
@@ -104,6 +111,7 @@ impl Fanout {
             outstanding: self.outstanding,
             seconds: self.seconds,
             server_core: self.server_core,
+            generator_core: self.generator_core,
         };
         let contenders = self.contenders();
         println!("{self}\n\n{HEADER}");
@@ -120,9 +128,12 @@ impl Fanout {
 
     fn contenders(&self) -> [Contender; 2] {
         let fanwire = |compression| Contender::Fanwire { compression };
-        match (self.noise, self.compare_compression) {
-            (true, _) => [Contender::Bare; 2],
-            (_, true) => [fanwire(false), fanwire(true)],
+        if self.noise {
+            return [Contender::Bare; 2];
+        }
+        match (self.compare_compression, self.compare_engines) {
+            (true, _) => [fanwire(false), fanwire(true)],
+            (_, true) => [fanwire(false), Contender::Redis],
             _ => [Contender::Bare, fanwire(self.compression)],
         }
     }
@@ -131,8 +142,8 @@ impl Fanout {
         let each = usize::from(self.channels);
         let all = self.of.map_or(each, usize::from);
         ensure!(each <= all, "--channels {each}: there are only {all} (--of)");
-        let is_plain = all == 1 || self.compare_compression;
-        ensure!(is_plain, "the bare loop has one channel: say --compare-compression");
+        let is_plain = all == 1 || self.compare_compression || self.compare_engines;
+        ensure!(is_plain, "the bare loop has one channel: say --compare-compression or -engines");
         Ok(Choice { each, all })
     }
 
@@ -200,6 +211,7 @@ impl fmt::Display for Contender {
             Contender::Bare => "bare loop",
             Contender::Fanwire { compression: false } => "fanwire",
             Contender::Fanwire { compression: true } => "fanwire, compressed",
+            Contender::Redis => "fanwire, Redis",
         })
     }
 }

@@ -13,6 +13,7 @@ use crate::generator::messages::Encoding;
 use crate::generator::publisher::Publisher;
 use crate::generator::{Generator, Profile, Progress};
 use crate::machine::Meter;
+use crate::redis::RedisServer;
 use crate::stats::{median, percentile};
 use crate::target::Target;
 
@@ -26,6 +27,8 @@ pub struct Round<'a> {
     pub outstanding: usize,
     pub seconds: f64,
     pub server_core: usize,
+    /// A Redis runs there, too: what it takes is not the server's.
+    pub generator_core: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,9 +49,15 @@ impl Round<'_> {
     /// # Errors
     /// A failed start, a failed publication, a message too many, or ten seconds without progress.
     pub fn run(&self, contender: Contender) -> Result<Outcome> {
-        let target = match contender {
-            Contender::Bare => Target::bare(self.server_core)?,
-            Contender::Fanwire { .. } => Target::fanwire(self.binary, Some(self.server_core))?,
+        let redis = match contender {
+            Contender::Redis => Some(RedisServer::start(Some(self.generator_core))?),
+            Contender::Bare | Contender::Fanwire { .. } => None,
+        };
+        let (binary, core, channel) = (self.binary, Some(self.server_core), serde_json::json!({}));
+        let target = match (contender, &redis) {
+            (Contender::Bare, _) => Target::bare(self.server_core)?,
+            (_, None) => Target::fanwire(binary, core)?,
+            (_, Some(redis)) => Target::with_engine(binary, core, channel, redis.engine())?,
         };
         self.measure(contender, &target)
             .map_err(|error| error.context(format!("server log:\n{}", target.log_tail())))
@@ -59,7 +68,9 @@ impl Round<'_> {
         let (address, registry) = (target.address(), generator.registry());
         let publisher = match contender {
             Contender::Bare => Publisher::bare(address, registry)?,
-            Contender::Fanwire { .. } => Publisher::http(address, self.outstanding, registry)?,
+            Contender::Fanwire { .. } | Contender::Redis => {
+                Publisher::http(address, self.outstanding, registry)?
+            }
         };
         let memberships: Vec<_> =
             (0..self.subscribers).map(|number| self.choice.of_subscriber(number)).collect();
@@ -138,7 +149,7 @@ impl Run<'_> {
             self.ledger.published(channel, now);
             self.publisher.publish(match self.contender {
                 Contender::Bare => &publication.trigger,
-                Contender::Fanwire { .. } => &publication.request,
+                Contender::Fanwire { .. } | Contender::Redis => &publication.request,
             })?;
         }
         Ok(())
