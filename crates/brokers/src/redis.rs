@@ -5,9 +5,11 @@
 
 mod backoff;
 mod clock;
+mod cluster;
 mod dial;
 mod error;
 mod feed;
+mod guide;
 mod health;
 mod keys;
 mod line;
@@ -19,6 +21,9 @@ mod ports;
 mod record;
 mod roll;
 mod script;
+mod server;
+mod slot;
+mod store;
 mod stream;
 mod wire;
 
@@ -27,25 +32,27 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use fanwire_node::broker::{Query, Retention};
-use fanwire_node::{Answer, Deliver, Stretch};
+use fanwire_node::{Deliver, Stretch};
 use tokio::runtime::Handle;
 
 use clock::Clock;
-use dial::Dialer;
+use cluster::Cluster;
+use dial::{Dialer, Expected};
 use error::Failure;
-use feed::Feed;
+use guide::Guided;
 use keys::{Keys, Kind};
 use line::Line;
 use mouth::Mouth;
-use wire::Command;
+use server::Opener;
+use store::{FeedAt, Spot, Store};
 
 pub use error::RedisError;
 pub use health::Health;
 pub use options::{Address, RedisOptions};
 
-/// One engine: its connections to one Redis, or to several that share the channels among them.
+/// One engine: its connections to one Redis or one Cluster, or to several that share the channels among them.
 pub struct Redis {
-    servers: Vec<Server>,
+    stores: Vec<Store>,
     keys: Keys,
     mouth: Arc<Mouth>,
     health: Arc<Health>,
@@ -54,45 +61,44 @@ pub struct Redis {
     asked_at_s: AtomicU64,
 }
 
-/// The connections to one Redis.
-struct Server {
-    lines: Vec<Line>,
-    feeds: Vec<Feed>,
-    clock: Arc<Clock>,
-}
-
 impl Redis {
     /// Begins to connect and returns at once; what comes of it is seen by [`health`](Self::health). Connections are made
     /// again for as long as this value lives.
     pub fn start(options: &RedisOptions, runtime: &Handle) -> Self {
         let health = Arc::new(Health::default());
-        let keys = Keys::new(&options.prefix);
+        let keys = Keys::new(&options.prefix, !options.clusters.is_empty());
         let mouth = Arc::new(Mouth::new(keys.clone(), Arc::clone(&health)));
-        let servers = options.addresses.iter().map(|address| {
-            let clock = Arc::new(Clock::new());
-            let dialer = Dialer::new(address, options, Arc::clone(&clock));
-            let line = || Line::open(dialer.clone(), Arc::clone(&health), runtime);
-            let feed = || {
-                let (mouth, health) = (Arc::clone(&mouth), Arc::clone(&health));
-                Feed::open(dialer.clone(), mouth, health, runtime)
-            };
-            Server {
-                lines: (0..options.command_connections.max(1)).map(|_| line()).collect(),
-                feeds: (0..options.feed_connections.max(1)).map(|_| feed()).collect(),
-                clock,
-            }
-        });
-        let servers = servers.collect();
+        let opener = Opener {
+            options: Arc::new(options.clone()),
+            mouth: Arc::clone(&mouth),
+            health: Arc::clone(&health),
+            runtime: runtime.clone(),
+            clock: Arc::new(Clock::new()),
+        };
+        let single = |address| {
+            let server = opener.open(address, Expected::Standalone, &Guided::default());
+            Store::Single(Box::new(server))
+        };
+        let cluster =
+            |seeds: &Vec<Address>| Store::Cluster(Cluster::start(seeds.clone(), opener.clone()));
+        let stores = match &options.clusters[..] {
+            [] => options.addresses.iter().map(single).collect(),
+            clusters => clusters.iter().map(cluster).collect(),
+        };
         let (started_at, asked_at_s) = (Instant::now(), AtomicU64::new(0));
-        Self { servers, keys, mouth, health, started_at, asked_at_s }
+        Self { stores, keys, mouth, health, started_at, asked_at_s }
     }
 
-    /// Connects to each Redis once and disconnects again.
+    /// Connects to each Redis once and disconnects again; of a Cluster to one of the nodes that are named.
     ///
     /// # Errors
     /// The first [`RedisError`]. One that [is permanent](RedisError::is_permanent) should end a start.
     pub async fn check(options: &RedisOptions) -> Result<(), RedisError> {
-        for address in &options.addresses {
+        for seeds in &options.clusters {
+            Cluster::check(seeds, options).await?;
+        }
+        let singles = if options.clusters.is_empty() { &options.addresses[..] } else { &[] };
+        for address in singles {
             let dialer = Dialer::new(address, options, Arc::new(Clock::new()));
             dialer.dial(script::loads(), drop).await?;
         }
@@ -108,8 +114,8 @@ impl Redis {
     }
 
     /// Makes this node, which has the id `uid`, hear the others: `listener` gets what they send to all and to it, as it
-    /// was given to `Bus::send`. It is called on the task of a connection, so it must be short. The answer comes when
-    /// nothing more is missed.
+    /// was given to `Bus::send`. It is called on the task of a connection, so it must be short. What is returned ends when
+    /// nothing more is missed, or when that takes too long.
     ///
     /// # Panics
     /// At the second call.
@@ -117,15 +123,21 @@ impl Redis {
         &self,
         uid: &str,
         listener: impl Fn(&[u8]) + Send + Sync + 'static,
-    ) -> Answer<()> {
+    ) -> impl Future<Output = ()> + use<> {
         self.mouth.tell(Box::new(listener));
-        let feed = &self.servers[0].feeds[0];
-        let (to_all, to_this) = (self.keys.of_node(None), self.keys.of_node(Some(uid)));
-        feed.want(&to_all);
-        feed.want(&to_this);
-        let (done, answer) = ports::later();
-        feed.when_heard(&to_this, done); // asked for last, so confirmed last
-        answer
+        let heard = [None, Some(uid)].map(|to| {
+            let name = self.keys.of_node(to);
+            let feed = self.stores[0].feed(Spot::of_nodes(&name));
+            feed.want(&name);
+            let (done, answer) = ports::later();
+            feed.when_heard(&name, done);
+            answer
+        });
+        async move {
+            for answer in heard {
+                let _: Result<(), _> = answer.await;
+            }
+        }
     }
 
     /// How the connections are.
@@ -141,14 +153,7 @@ impl Redis {
             return;
         }
         self.asked_at_s.store(now_s, Relaxed);
-        for server in &self.servers {
-            let clock = Arc::clone(&server.clock);
-            server.lines[0].send(Command::of(&[b"TIME"]), move |reply| {
-                if let Some(unix_ms) = reply.ok().and_then(dial::unix_ms) {
-                    clock.set(Instant::now(), unix_ms);
-                }
-            });
-        }
+        self.stores.iter().for_each(Store::keep_time);
     }
 
     /// A read that is begun when it is called.
@@ -156,7 +161,7 @@ impl Redis {
     where
         F: FnOnce(Result<Stretch, Failure>) + Send + 'static,
     {
-        let (line, keys) = (self.line(channel).clone(), self.keys.clone());
+        let (line, keys) = (self.line(channel), self.keys.clone());
         let (channel, health) = (channel.to_owned(), Arc::clone(&self.health));
         move |done| {
             let command = stream::history(&keys, &channel, query, retention);
@@ -168,25 +173,27 @@ impl Redis {
         }
     }
 
-    fn server(&self, hash: u64) -> &Server {
-        &self.servers[place::jump(hash, self.servers.len())]
+    /// Who has a channel, and where there.
+    fn place(&self, channel: &str) -> (&Store, Spot) {
+        let hash = place::hash(channel);
+        let store = &self.stores[place::jump(hash, self.stores.len())];
+        (store, Spot::of(channel, hash))
     }
 
-    fn line(&self, channel: &str) -> &Line {
-        let hash = place::hash(channel);
-        let lines = &self.server(hash).lines;
-        &lines[place::spread(hash, lines.len())]
+    fn line(&self, channel: &str) -> Line {
+        let (store, spot) = self.place(channel);
+        store.line(spot)
     }
 
     /// The feed of a channel, and the name to hear.
-    fn feed(&self, channel: &str) -> (&Feed, String) {
-        let hash = place::hash(channel);
-        let feeds = &self.server(hash).feeds;
-        (&feeds[place::spread(hash, feeds.len())], self.keys.of(Kind::Feed, channel))
+    fn feed(&self, channel: &str) -> (FeedAt<'_>, String) {
+        let (store, spot) = self.place(channel);
+        (store.feed(spot), self.keys.of(Kind::Feed, channel))
     }
 
     fn ms(&self, channel: &str, now: Instant) -> u64 {
-        self.server(place::hash(channel)).clock.ms(now)
+        let (store, spot) = self.place(channel);
+        store.ms(spot, now)
     }
 }
 

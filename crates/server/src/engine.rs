@@ -65,7 +65,8 @@ impl Engine {
             }
         });
         // Should this node not hear yet, it goes on speaking, and is answered by and by.
-        hears.then(move |_| {
+        tokio::spawn(async move {
+            hears.await;
             if let Some(node) = greeter.upgrade() {
                 node.introduce(Instant::now());
             }

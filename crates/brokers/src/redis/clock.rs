@@ -19,6 +19,11 @@ impl Clock {
         Self { base: Instant::now(), base_ms: AtomicU64::new(unix.as_millis() as u64) }
     }
 
+    /// Another, which begins with what this one says.
+    pub(crate) fn twin(&self) -> Self {
+        Self { base: self.base, base_ms: AtomicU64::new(self.base_ms.load(Relaxed)) }
+    }
+
     /// Unix milliseconds at `now`, by the clock of the Redis.
     pub(crate) fn ms(&self, now: Instant) -> u64 {
         self.base_ms.load(Relaxed) + self.since_base(now)

@@ -25,6 +25,18 @@ pub(crate) struct Dialer {
     connect_timeout: Duration,
     pub(crate) io_timeout: Duration,
     clock: Arc<Clock>,
+    expected: Expected,
+}
+
+/// What has to be at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// A master that stands alone.
+    Standalone,
+    /// A master of a Cluster.
+    ClusterMaster,
+    /// Any node of a Cluster.
+    ClusterNode,
 }
 
 impl Dialer {
@@ -36,7 +48,17 @@ impl Dialer {
             connect_timeout: *connect_timeout,
             io_timeout: *io_timeout,
             clock,
+            expected: Expected::Standalone,
         }
+    }
+
+    /// One that takes something else for right.
+    pub(crate) fn expecting(self, expected: Expected) -> Self {
+        Self { expected, ..self }
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
     }
 
     /// A connection on which `first` was answered well, too. Sets the clock by the time of the Redis. `pushed` gets what
@@ -163,14 +185,22 @@ impl Dialer {
     ) -> Result<(), RedisError> {
         let address = || self.address.clone();
         let said = |section: Option<&Bytes>, name| field(section.map_or(b"", |text| text), name);
-        if let Some(version) = said(server, "redis_version")
-            && number_of(&version) < VERSION_MIN
-        {
-            return Err(RedisError::TooOld { address: address(), version });
+        let is_in_cluster = self.expected != Expected::Standalone;
+        if let Some(version) = said(server, "redis_version") {
+            if number_of(&version) < VERSION_MIN {
+                return Err(RedisError::TooOld { address: address(), version });
+            }
+            if is_in_cluster && number_of(&version) < CLUSTER_VERSION_MIN {
+                return Err(RedisError::TooOldForCluster { address: address(), version });
+            }
         }
-        let mode = said(server, "redis_mode").filter(|mode| mode != "standalone");
+        let mode = said(server, "redis_mode");
+        if is_in_cluster && mode.as_deref().is_some_and(|mode| mode != "cluster") {
+            return Err(RedisError::NotCluster { address: address() });
+        }
+        let mode = mode.filter(|mode| !is_in_cluster && mode != "standalone");
         let role = said(replication, "role").filter(|role| role != "master");
-        match mode.or(role) {
+        match mode.or(role.filter(|_| self.expected != Expected::ClusterNode)) {
             Some(role) => Err(RedisError::Role { address: address(), role }),
             None => Ok(()),
         }
@@ -202,6 +232,8 @@ pub(crate) const BATCHES_MAX: usize = 64;
 const DENIALS: &[&str] = &["WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "-DENIED"];
 /// Exclusive ranges of streams.
 const VERSION_MIN: (u32, u32) = (6, 2);
+/// Sharded PUB/SUB.
+const CLUSTER_VERSION_MIN: (u32, u32) = (7, 0);
 
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,10 @@ pub enum RedisError {
     NotRedis { address: Address },
     /// A Redis that lacks commands.
     TooOld { address: Address, version: String },
+    /// One that lacks commands which a Cluster needs.
+    TooOldForCluster { address: Address, version: String },
+    /// Something else than a node of a Cluster, where one is expected.
+    NotCluster { address: Address },
     /// A node of a Cluster, a Sentinel or a replica, where a standalone master is expected.
     Role { address: Address, role: String },
     /// It refused something else, or is busy loading its data.
@@ -33,7 +37,8 @@ impl RedisError {
         match self {
             Self::Unreachable { .. } | Self::Refused { .. } => false,
             Self::Address { .. } | Self::Denied { .. } | Self::NotRedis { .. } => true,
-            Self::TooOld { .. } => true,
+            Self::TooOld { .. } | Self::TooOldForCluster { .. } => true,
+            Self::NotCluster { .. } => true,
             // A replica may be a master that failed over a moment ago.
             Self::Role { role, .. } => role != "slave",
         }
@@ -62,6 +67,20 @@ impl fmt::Display for RedisError {
             Self::TooOld { address, version } => {
                 write!(out, "Redis at {address} has version {version}: 6.2 or newer is needed")
             }
+            Self::TooOldForCluster { address, version } => {
+                write!(
+                    out,
+                    "Redis at {address} has version {version}: in a Cluster 7.0 or newer is needed"
+                )
+            }
+            Self::NotCluster { address } => write!(
+                out,
+                "Redis at {address} is no node of a Cluster: name a standalone Redis in engine.redis.address instead of engine.redis.cluster_address"
+            ),
+            Self::Role { address, role } if role == "cluster" => write!(
+                out,
+                "Redis at {address} runs in cluster mode: give it as engine.redis.cluster_address"
+            ),
             Self::Role { address, role } if role == "slave" => write!(
                 out,
                 "Redis at {address} is a replica: name its master in engine.redis.address"

@@ -12,7 +12,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
-use redis::{PushInfo, PushKind, RedisResult, Value};
+use redis::{Pipeline, PushInfo, PushKind, RedisResult, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
@@ -20,9 +20,10 @@ use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 use super::backoff::Backoff;
 use super::dial::Dialer;
 use super::error::{Failure, RedisError};
+use super::guide::{Guided, is_of_slots};
 use super::health::Health;
 use super::mouth::Mouth;
-use super::roll::{Heard, Roll};
+use super::roll::{Done, Heard, Moved, Roll};
 use super::wire::{Command, text};
 
 /// The wanting end. The connection ends with it.
@@ -36,10 +37,11 @@ struct Shared {
     /// There is something to ask for, or to end.
     woken: Notify,
     mouth: Arc<Mouth>,
+    guided: Guided,
 }
 
 /// Called once: when the channel is heard, or when it will not be.
-type Waiter = Box<dyn FnOnce(Result<(), Failure>) + Send>;
+pub(crate) type Waiter = Box<dyn FnOnce(Result<(), Failure>) + Send>;
 
 impl Feed {
     /// Begins to connect, and goes on until it is dropped.
@@ -47,15 +49,43 @@ impl Feed {
         dialer: Dialer,
         mouth: Arc<Mouth>,
         health: Arc<Health>,
+        guided: Guided,
         runtime: &Handle,
     ) -> Self {
         health.counts_on();
-        let shared = Arc::new(Shared { roll: Mutex::default(), woken: Notify::new(), mouth });
-        let patience = dialer.io_timeout;
-        let (backoff, shared_too) = (Backoff::default(), Arc::clone(&shared));
-        let ear = Ear { dialer, shared: shared_too, health, backoff };
-        runtime.spawn(ear.run());
-        Self { shared, patience }
+        let feed = Self::nowhere(mouth, guided, dialer.io_timeout);
+        let (backoff, shared) = (Backoff::default(), Arc::clone(&feed.shared));
+        runtime.spawn(Ear { dialer, shared, health, backoff }.run());
+        feed
+    }
+
+    /// A feed that hears nothing yet: names can be wanted, waited for and [taken](Self::take).
+    pub(crate) fn nowhere(mouth: Arc<Mouth>, guided: Guided, patience: Duration) -> Self {
+        let (roll, woken) = (Mutex::default(), Notify::new());
+        Self { shared: Arc::new(Shared { roll, woken, mouth, guided }), patience }
+    }
+
+    /// Takes out the names that belong elsewhere, with who waits for them.
+    pub(crate) fn take(&self, is_elsewhere: impl Fn(&str) -> bool) -> Vec<Moved<Waiter>> {
+        self.shared.roll.lock().take(is_elsewhere)
+    }
+
+    /// Takes in names that were another feed's until now. Once they are heard they are doubted, if they were heard before.
+    pub(crate) fn put(&self, moved: Vec<Moved<Waiter>>) {
+        self.shared.roll.lock().put(moved);
+        self.shared.woken.notify_one();
+    }
+
+    /// Names that the Redis would not send are asked for again: it should have their slots by now.
+    pub(crate) fn ask_displaced(&self) {
+        if self.shared.roll.lock().ask_displaced() {
+            self.shared.woken.notify_one();
+        }
+    }
+
+    /// Lets the waiters go whose patience is over. A feed that is connected does so by itself.
+    pub(crate) fn tire(&self) {
+        self.shared.tire();
     }
 
     /// What is published under `name` is wanted from now on.
@@ -109,11 +139,25 @@ enum End {
     Lost(RedisError),
 }
 
-/// What a question to the Redis came to. Confirmations of names are pushes.
-type Asked = Pin<Box<dyn Future<Output = RedisResult<()>> + Send>>;
+/// What a question to the Redis came to. Confirmations of names are pushes; of names of a Cluster the replies are looked
+/// at, too, because each may be refused for itself.
+type Asked = Pin<Box<dyn Future<Output = RedisResult<Replies>> + Send>>;
+
+/// Names that were asked for, each with a command of its own, and the replies.
+#[derive(Default)]
+struct Replies {
+    names: Vec<Arc<str>>,
+    replies: Vec<Value>,
+}
 
 impl Ear {
     async fn run(mut self) {
+        self.keep().await;
+        self.health.counts_off();
+    }
+
+    /// Connects again and again, until nobody needs it any more.
+    async fn keep(&mut self) {
         while !self.is_closed() {
             let (sender, mut pushes) = Pushes::pair();
             let must_wait = match self.dialer.dial(std::iter::empty(), sender).await {
@@ -121,16 +165,17 @@ impl Ear {
                     let began = Instant::now();
                     self.health.came_up();
                     let end = self.hear(connection, &mut pushes).await;
-                    self.health.went_down();
-                    self.shared.roll.lock().lost();
                     self.shared.take_what_is_left(&mut pushes);
-                    if let End::Lost(error) = end {
-                        self.health.is_troubled(error);
-                    }
+                    self.shared.roll.lock().lost();
+                    let End::Lost(error) = end else { return self.health.was_closed() };
+                    self.health.went_down();
+                    self.health.is_troubled(error);
+                    self.shared.guided.look_again();
                     self.backoff.ended(began.elapsed())
                 }
                 Err(error) => {
                     self.health.is_troubled(error);
+                    self.shared.guided.look_again();
                     true
                 }
             };
@@ -164,9 +209,14 @@ impl Ear {
         let mut probe = interval(self.dialer.io_timeout);
         probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut turn = Vec::new();
+        let mut unsure_until = None;
         loop {
             if self.is_closed() {
                 return End::Closed;
+            }
+            if unsure_until.is_some_and(|until| until <= Instant::now()) {
+                unsure_until = None;
+                self.shared.displace_unconfirmed();
             }
             let next_look = self.look(&connection, &mut asked);
             tokio::select! {
@@ -176,12 +226,15 @@ impl Ear {
                         if push.kind == PushKind::Disconnection {
                             return End::Lost(self.lost("it closed a PUB/SUB connection"));
                         }
-                        self.shared.take(push);
+                        if self.shared.take(push) && !asked.is_empty() {
+                            unsure_until = Some(Instant::now() + self.dialer.io_timeout);
+                        }
                     }
                 }
                 Some(outcome) = asked.next() => {
-                    if let Err(error) = outcome {
-                        return End::Lost(self.dialer.broken(&error));
+                    let replies = outcome.map_err(|error| self.dialer.broken(&error));
+                    if let Err(error) = replies.and_then(|replies| self.look_at(replies)) {
+                        return End::Lost(error);
                     }
                 }
                 () = pushes.overflow.notified() => {
@@ -192,6 +245,56 @@ impl Ear {
                 () = sleep_until(next_look.into()) => {}
             }
         }
+    }
+
+    /// Asks the Redis to send what is published under `names`, or not to.
+    fn ask(
+        &self,
+        mut connection: MultiplexedConnection,
+        names: Vec<Arc<str>>,
+        is_wanted: bool,
+    ) -> Asked {
+        if self.shared.guided.is_guided() {
+            let command = if is_wanted { "SSUBSCRIBE" } else { "SUNSUBSCRIBE" };
+            return ask_each(connection, command, names);
+        }
+        Box::pin(async move {
+            let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+            let asked = match is_wanted {
+                true => connection.subscribe(names).await,
+                false => connection.unsubscribe(names).await,
+            };
+            asked.map(|()| Replies::default())
+        })
+    }
+
+    /// Looks for names that were refused because their slots are elsewhere. A push that came unasked stands among the
+    /// replies and shifts them; names without a reply are cared for by [`Shared::displace_unconfirmed`].
+    fn look_at(&self, Replies { names, replies }: Replies) -> Result<(), RedisError> {
+        let mut names = names.iter().peekable();
+        let mut refused = Vec::new();
+        for reply in replies {
+            match reply {
+                Value::ServerError(error) if is_of_slots(&error) => refused.extend(names.next()),
+                Value::ServerError(error) => {
+                    return Err(self.dialer.refused(error.code(), error.details()));
+                }
+                Value::Push { data, .. } => {
+                    let name = data.into_iter().next().and_then(text);
+                    names.next_if(|next| name.as_deref() == Some(next.as_bytes()));
+                }
+                _ => {}
+            }
+        }
+        if !refused.is_empty() {
+            let mut roll = self.shared.roll.lock();
+            for name in refused {
+                roll.displace(name);
+            }
+            drop(roll);
+            self.shared.guided.look_again();
+        }
+        Ok(())
     }
 
     fn lost(&self, why: &str) -> RedisError {
@@ -209,14 +312,10 @@ impl Ear {
         let mut roll = self.shared.roll.lock();
         while asked.len() < QUESTIONS_MAX && roll.due(now).is_some_and(|due| due <= now) {
             let turn = roll.turn(now, TURN_MAX);
-            if !turn.subscribe.is_empty() {
-                let (mut connection, names) = (connection.clone(), turn.subscribe);
-                asked.push(Box::pin(async move { connection.subscribe(arguments(&names)).await }));
-            }
-            if !turn.unsubscribe.is_empty() {
-                let (mut connection, names) = (connection.clone(), turn.unsubscribe);
-                asked
-                    .push(Box::pin(async move { connection.unsubscribe(arguments(&names)).await }));
+            for (names, is_wanted) in [(turn.subscribe, true), (turn.unsubscribe, false)] {
+                if !names.is_empty() {
+                    asked.push(self.ask(connection.clone(), names, is_wanted));
+                }
             }
         }
         let due = if asked.len() < QUESTIONS_MAX { roll.due(now) } else { None };
@@ -225,45 +324,78 @@ impl Ear {
     }
 }
 
+/// Asks for each name by itself, because a command may name one slot only and would be refused as a whole.
+fn ask_each(
+    mut connection: MultiplexedConnection,
+    command: &'static str,
+    names: Vec<Arc<str>>,
+) -> Asked {
+    let mut commands = Pipeline::with_capacity(names.len());
+    for name in &names {
+        let command = Command::of(&[command.as_bytes(), name.as_bytes()]);
+        commands.add_command(command.into_cmd());
+    }
+    Box::pin(async move {
+        let replies = connection.send_packed_commands(&commands, 0, names.len()).await?;
+        Ok(Replies { names, replies })
+    })
+}
+
 /// Proves that the connection lives: the answer comes in time, or an error does.
 fn ping(mut connection: MultiplexedConnection) -> Asked {
     Box::pin(async move {
         let ping = Command::of(&[b"PING"]).into_cmd();
-        connection.send_packed_command(&ping).await.map(drop)
+        connection.send_packed_command(&ping).await.map(|_| Replies::default())
     })
 }
 
-fn arguments(names: &[Arc<str>]) -> Vec<&str> {
-    names.iter().map(|name| &**name).collect()
-}
-
 impl Shared {
-    /// Takes a message, or that a name is heard or not any more; other pushes say nothing.
-    fn take(&self, PushInfo { kind, data }: PushInfo) {
-        let Ok([name, last]) = <[Value; 2]>::try_from(data) else { return };
-        let Some(name) = text(name) else { return };
-        match kind {
-            PushKind::Message => {
-                if let Some(message) = text(last) {
+    /// Takes a message, or that a name is heard or not any more; other pushes say nothing. Whether the Redis took a name
+    /// away by itself.
+    fn take(&self, PushInfo { kind, data }: PushInfo) -> bool {
+        let Ok([name, last]) = <[Value; 2]>::try_from(data) else { return false };
+        let Some(name) = text(name) else { return false };
+        let done = match kind {
+            PushKind::Message | PushKind::SMessage => {
+                if let Some(message) = text(last).filter(|_| self.is_heard(&name)) {
                     self.mouth.say(&name, message, Instant::now());
                 }
+                return false;
             }
-            PushKind::Subscribe | PushKind::Unsubscribe => {
-                let Ok(name) = str::from_utf8(&name) else { return };
-                let confirmed = self.roll.lock().confirmed(name);
-                if confirmed.is_again {
-                    self.mouth.doubt(name);
-                }
-                confirmed.waiters.into_iter().for_each(|(_, waiter)| waiter(Ok(())));
-            }
-            _ => {}
+            PushKind::Subscribe | PushKind::SSubscribe => Done::Subscribed,
+            PushKind::Unsubscribe | PushKind::SUnsubscribe => Done::Unsubscribed,
+            _ => return false,
+        };
+        let Ok(name) = str::from_utf8(&name) else { return false };
+        let confirmed = self.roll.lock().confirmed(name, done);
+        if confirmed.is_again {
+            self.mouth.doubt(name);
+        }
+        if confirmed.is_displaced {
+            self.guided.look_again();
+        }
+        confirmed.waiters.into_iter().for_each(|(_, waiter)| waiter(Ok(())));
+        confirmed.is_displaced
+    }
+
+    /// Whether messages under this name are to be handed on. In a Cluster a name that moved may be heard from two Redis for
+    /// a while: only that of the feed which has it counts.
+    fn is_heard(&self, name: &[u8]) -> bool {
+        let is_asked = |name| self.roll.lock().is_asked(name);
+        !self.guided.is_guided() || str::from_utf8(name).is_ok_and(is_asked)
+    }
+
+    /// Names that were asked for long ago and never confirmed are asked for again once the slots are known anew.
+    fn displace_unconfirmed(&self) {
+        if self.roll.lock().displace_unconfirmed() {
+            self.guided.look_again();
         }
     }
 
     /// Takes the messages that came before the connection was lost. What it confirmed is void.
     fn take_what_is_left(&self, pushes: &mut Pushes) {
         while let Ok(push) = pushes.queue.try_recv() {
-            if push.kind == PushKind::Message {
+            if matches!(push.kind, PushKind::Message | PushKind::SMessage) {
                 self.take(push);
             }
         }

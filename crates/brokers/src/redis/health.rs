@@ -50,10 +50,24 @@ impl Health {
         self.connections.fetch_add(1, Relaxed);
     }
 
+    /// A connection is not needed any more, and not up.
+    pub(crate) fn counts_off(&self) {
+        self.connections.fetch_sub(1, Relaxed);
+        self.is_relieved();
+    }
+
     pub(crate) fn came_up(&self) {
-        if self.up.fetch_add(1, Relaxed) + 1 == self.connections.load(Relaxed)
-            && self.trouble.lock().take().is_some()
-        {
+        self.up.fetch_add(1, Relaxed);
+        self.is_relieved();
+    }
+
+    /// Ended because nobody needs it any more.
+    pub(crate) fn was_closed(&self) {
+        self.up.fetch_sub(1, Relaxed);
+    }
+
+    fn is_relieved(&self) {
+        if self.is_well() && self.trouble.lock().take().is_some() {
             tracing::info!("all connections to Redis are up again");
         }
     }

@@ -3,10 +3,16 @@
 //! Uses: nothing. Never: commands.
 //! Change here: a name. What is behind it is written by `script/*.lua` and read by `stream.rs` and `members.rs`.
 
+use std::iter;
+
+use super::slot;
+
 /// Makes names.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     prefix: String,
+    /// Messages go to the master of a slot only, as in a Cluster.
+    is_sharded: bool,
     /// What comes before the channel in names of PUB/SUB.
     feed: String,
 }
@@ -31,9 +37,19 @@ pub(crate) enum Kind {
 }
 
 impl Keys {
-    pub(crate) fn new(prefix: &str) -> Self {
+    pub(crate) fn new(prefix: &str, is_sharded: bool) -> Self {
         let feed = format!("{prefix}.{}.{OPEN}", Kind::Feed.word());
-        Self { prefix: prefix.to_owned(), feed }
+        Self { prefix: prefix.to_owned(), is_sharded, feed }
+    }
+
+    /// The command that sends a message to whoever hears a name.
+    pub(crate) fn publish(&self) -> &'static str {
+        if self.is_sharded { "SPUBLISH" } else { "PUBLISH" }
+    }
+
+    /// The slot of all names of a channel in a Cluster. The prefix must not contain `{`.
+    pub(crate) fn slot(channel: &str) -> u16 {
+        slot::of_tag(iter::once(b':').chain(channel.bytes().take_while(|byte| *byte != b'}')))
     }
 
     /// The name of something of a channel.

@@ -12,7 +12,7 @@ use std::time::Instant;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, Pipeline, PushKind, RedisResult, Value};
+use redis::{Cmd, Pipeline, PushKind, RedisResult, ServerError, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout_at;
@@ -20,6 +20,7 @@ use tokio::time::timeout_at;
 use super::backoff::Backoff;
 use super::dial::{BATCHES_MAX, Dialer};
 use super::error::{Failure, RedisError};
+use super::guide::{Elsewhere, Guided, Way, is_of_slots};
 use super::health::Health;
 use super::script;
 use super::wire::Command;
@@ -29,6 +30,8 @@ use super::wire::Command;
 pub(crate) struct Line {
     queue: mpsc::Sender<Call>,
     shared: Arc<Shared>,
+    /// How what is sent through this handle goes through a Cluster.
+    way: Way,
 }
 
 struct Shared {
@@ -43,7 +46,7 @@ struct Shared {
 type Done = Box<dyn FnOnce(Result<Value, Failure>) + Send>;
 
 /// A command to be sent.
-struct Call {
+pub(crate) struct Call {
     command: Cmd,
     bytes: usize,
     caller: Caller,
@@ -53,22 +56,44 @@ struct Call {
 struct Caller {
     done: Option<Done>,
     is_repeated: bool,
+    way: Way,
 }
 
 impl Line {
     /// Begins to connect, and goes on until the last handle is gone.
-    pub(crate) fn open(dialer: Dialer, health: Arc<Health>, runtime: &Handle) -> Self {
-        let (queue, calls) = mpsc::channel(QUEUE_MAX);
+    pub(crate) fn open(
+        dialer: Dialer,
+        health: Arc<Health>,
+        guided: Guided,
+        runtime: &Handle,
+    ) -> Self {
         health.counts_on();
+        let (line, Limbo { calls, shared }) = Self::nowhere(health);
+        let keeper = Keeper { dialer, calls, shared, guided, backoff: Backoff::default() };
+        runtime.spawn(keeper.run());
+        line
+    }
+
+    /// A line that leads nowhere yet.
+    pub(crate) fn nowhere(health: Arc<Health>) -> (Self, Limbo) {
+        let (queue, calls) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared {
             queued_bytes: AtomicUsize::new(0),
             is_down: AtomicBool::new(false),
             health,
         });
-        let keeper =
-            Keeper { dialer, calls, shared: Arc::clone(&shared), backoff: Backoff::default() };
-        runtime.spawn(keeper.run());
-        Self { queue, shared }
+        let limbo = Limbo { calls, shared: Arc::clone(&shared) };
+        (Self { queue, shared, way: Way::default() }, limbo)
+    }
+
+    /// A handle for what goes this way.
+    pub(crate) fn on(&self, way: Way) -> Self {
+        Self { way, ..self.clone() }
+    }
+
+    /// The last try to connect failed, so that calls fail at once.
+    pub(crate) fn is_down(&self) -> bool {
+        self.shared.is_down.load(Relaxed)
     }
 
     /// Sends a command. `done` gets the reply, later on another thread; or it gets the failure, perhaps at once.
@@ -80,14 +105,43 @@ impl Line {
         done: impl FnOnce(Result<Value, Failure>) + Send + 'static,
     ) {
         let bytes = command.length();
-        let queued = self.shared.queued_bytes.fetch_add(bytes, Relaxed);
-        let caller = Caller { done: Some(Box::new(done)), is_repeated: false };
-        let call = Call { command: command.into_cmd(), bytes, caller };
-        if self.shared.is_down.load(Relaxed) || queued > QUEUE_BYTES_MAX {
+        let caller = Caller { done: Some(Box::new(done)), is_repeated: false, way: self.way };
+        self.pass(Call { command: command.into_cmd(), bytes, caller }, self.is_down());
+    }
+
+    /// Sends a call that was begun before, or fails it.
+    pub(crate) fn pass(&self, call: Call, is_refused: bool) {
+        let queued = self.shared.queued_bytes.fetch_add(call.bytes, Relaxed);
+        if is_refused || queued > QUEUE_BYTES_MAX {
             self.shared.fail(call);
         } else if let Err(returned) = self.queue.try_send(call) {
             self.shared.fail(returned.into_inner());
         }
+    }
+}
+
+/// Calls that nobody sends yet.
+pub(crate) struct Limbo {
+    calls: mpsc::Receiver<Call>,
+    shared: Arc<Shared>,
+}
+
+impl Limbo {
+    /// From now on calls fail at once, but those that are [passed](Line::pass) here.
+    pub(crate) fn close(&self) {
+        self.shared.is_down.store(true, Relaxed);
+    }
+
+    /// Those that wait, at most as many as are there now.
+    pub(crate) fn take(&mut self) -> Vec<Call> {
+        let mut taken = Vec::new();
+        while taken.len() < QUEUE_MAX
+            && let Ok(call) = self.calls.try_recv()
+        {
+            self.shared.taken(&call);
+            taken.push(call);
+        }
+        taken
     }
 }
 
@@ -107,8 +161,24 @@ impl Shared {
 impl Call {
     /// A command whose reply nobody wants.
     fn of(command: Command) -> Self {
-        let caller = Caller { done: None, is_repeated: true };
+        let caller = Caller { done: None, is_repeated: true, way: Way::default() };
         Self { command: command.into_cmd(), bytes: 0, caller }
+    }
+
+    pub(crate) fn way(&self) -> Way {
+        self.caller.way
+    }
+
+    /// The same call on another way.
+    pub(crate) fn on(mut self, way: Way) -> Self {
+        self.caller.way = way;
+        self.caller.is_repeated = false;
+        self
+    }
+
+    /// It will not be done.
+    pub(crate) fn fail(self) {
+        self.caller.finish(Err(Failure::Unavailable));
     }
 }
 
@@ -125,6 +195,7 @@ struct Keeper {
     dialer: Dialer,
     calls: mpsc::Receiver<Call>,
     shared: Arc<Shared>,
+    guided: Guided,
     backoff: Backoff,
 }
 
@@ -137,6 +208,12 @@ enum End {
 
 impl Keeper {
     async fn run(mut self) {
+        self.keep().await;
+        self.shared.health.counts_off();
+    }
+
+    /// Connects again and again, until nobody needs it any more.
+    async fn keep(&mut self) {
         loop {
             let gone = Arc::new(Notify::new());
             let told = Arc::clone(&gone);
@@ -153,6 +230,7 @@ impl Keeper {
                 Err(error) => {
                     self.shared.is_down.store(true, Relaxed);
                     self.shared.health.is_troubled(error);
+                    self.guided.look_again();
                     true
                 }
             };
@@ -173,11 +251,15 @@ impl Keeper {
         self.shared.health.came_up();
         let mut flow = Flow { connection, flight: FuturesOrdered::new(), again: VecDeque::new() };
         let end = self.serve(&mut flow, gone).await;
-        self.shared.health.went_down();
         match end {
-            End::Closed => None,
+            End::Closed => {
+                self.shared.health.was_closed();
+                None
+            }
             End::Lost(error) => {
+                self.shared.health.went_down();
                 self.shared.health.is_troubled(error);
+                self.guided.look_again();
                 Some(self.backoff.ended(began.elapsed()))
             }
         }
@@ -185,11 +267,13 @@ impl Keeper {
 
     async fn serve(&mut self, flow: &mut Flow, gone: &Notify) -> End {
         let mut calls = Vec::new();
-        loop {
+        let mut is_closing = false;
+        while !is_closing || !flow.is_idle() {
             tokio::select! {
-                count = self.calls.recv_many(&mut calls, BATCH_MAX), if flow.has_room() => {
+                count = self.calls.recv_many(&mut calls, BATCH_MAX), if flow.has_room() && !is_closing => {
                     if count == 0 {
-                        return End::Closed;
+                        is_closing = true;
+                        continue;
                     }
                     calls.iter().for_each(|call| self.shared.taken(call));
                     flow.begin(std::mem::take(&mut calls));
@@ -204,29 +288,50 @@ impl Keeper {
                 }
             }
         }
+        End::Closed
     }
 
     /// Takes the replies to a batch.
     fn hear(&self, flow: &mut Flow, batch: Batch) -> Result<(), RedisError> {
         let replies = batch.replies.map_err(|error| self.dialer.broken(&error))?;
         let sent = batch.commands.cmd_iter().zip(batch.callers);
-        for ((command, mut caller), reply) in sent.zip(replies) {
+        for ((command, caller), reply) in sent.zip(replies) {
             match reply {
-                Value::ServerError(error) if error.code() == "NOSCRIPT" && !caller.is_repeated => {
-                    caller.is_repeated = true;
-                    flow.again.push_back(Call { command: command.clone(), bytes: 0, caller });
-                }
-                Value::ServerError(error) => {
-                    self.shared.health.was_refused(&error);
-                    caller.finish(Err(Failure::Refused));
-                    if ENDS.contains(&error.code()) {
-                        return Err(self.dialer.refused(error.code(), error.details()));
-                    }
-                }
+                Value::ServerError(error) => self.refused(flow, command, caller, &error)?,
                 reply => caller.finish(Ok(reply)),
             }
         }
         flow.repeat();
+        Ok(())
+    }
+
+    /// A command was not done: it is repeated, goes elsewhere, or has failed.
+    fn refused(
+        &self,
+        flow: &mut Flow,
+        command: &Cmd,
+        mut caller: Caller,
+        error: &ServerError,
+    ) -> Result<(), RedisError> {
+        if error.code() == "NOSCRIPT" && !caller.is_repeated {
+            caller.is_repeated = true;
+            flow.again.push_back(Call { command: command.clone(), bytes: 0, caller });
+            return Ok(());
+        }
+        if let Some(guide) = self.guided.guide().filter(|_| is_of_slots(error)) {
+            let call = Call { command: command.clone(), bytes: 0, caller };
+            match Elsewhere::of(self.dialer.address(), error) {
+                Some(elsewhere) => guide.pass_on(call, elsewhere),
+                None => call.fail(),
+            }
+            guide.look_again();
+        } else {
+            self.shared.health.was_refused(error);
+            caller.finish(Err(Failure::Refused));
+        }
+        if ENDS.contains(&error.code()) {
+            return Err(self.dialer.refused(error.code(), error.details()));
+        }
         Ok(())
     }
 
@@ -266,6 +371,11 @@ impl Flow {
         let mut commands = Pipeline::with_capacity(calls.len());
         let mut callers = Vec::with_capacity(calls.len());
         for Call { command, caller, .. } in calls {
+            if caller.way.is_asking {
+                let asking = Call::of(Command::of(&[b"ASKING"]));
+                commands.add_command(asking.command);
+                callers.push(asking.caller);
+            }
             commands.add_command(command);
             callers.push(caller);
         }
@@ -278,6 +388,10 @@ impl Flow {
     /// Whether more commands may be sent: not while some wait to be repeated, which must not be overtaken.
     fn has_room(&self) -> bool {
         self.flight.len() < BATCHES_MAX && self.again.is_empty()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.flight.is_empty() && self.again.is_empty()
     }
 
     /// Once all that was sent is answered: loads the scripts and repeats what needed them, in its order.

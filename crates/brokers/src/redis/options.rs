@@ -13,6 +13,8 @@ use super::error::RedisError;
 pub struct RedisOptions {
     /// One Redis, or several: then each channel belongs to one of them.
     pub addresses: Vec<Address>,
+    /// Instead: one Cluster, or several; each by some of its nodes.
+    pub clusters: Vec<Vec<Address>>,
     /// What all key names begin with.
     pub prefix: String,
     /// What connections are called in `CLIENT LIST`; "" = nothing.
@@ -31,6 +33,7 @@ impl Default for RedisOptions {
     fn default() -> Self {
         Self {
             addresses: vec![Address::default()],
+            clusters: Vec::new(),
             prefix: "fanwire".to_owned(),
             client_name: String::new(),
             connect_timeout: Duration::from_secs(1),

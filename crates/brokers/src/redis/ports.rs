@@ -13,6 +13,7 @@ use fanwire_node::protocol::{ClientInfo, Publication};
 use fanwire_node::{Answer, Bus, Change, Position, PresenceStats, PublishOptions, Stretch};
 
 use super::error::Failure;
+use super::store::Spot;
 use super::wire::Command;
 use super::{Redis, members, stream};
 
@@ -115,7 +116,7 @@ impl Presence for Redis {
     fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats> {
         let (done, answer) = later();
         let place = (self.keys.clone(), channel.to_owned());
-        members::count(self.line(channel).clone(), place, self.ms(channel, now), done);
+        members::count(self.line(channel), place, self.ms(channel, now), done);
         answer
     }
 
@@ -125,12 +126,12 @@ impl Presence for Redis {
     }
 }
 
-/// All nodes speak through the first Redis.
+/// All nodes speak through the first Redis, or the first Cluster.
 impl Bus for Redis {
     fn send(&self, to: Option<&str>, message: Bytes) {
         let name = self.keys.of_node(to);
-        let command = Command::of(&[b"PUBLISH", name.as_bytes(), &message]);
-        self.servers[0].lines[0].send(command, drop);
+        let command = Command::of(&[self.keys.publish().as_bytes(), name.as_bytes(), &message]);
+        self.stores[0].line(Spot::of_nodes(&name)).send(command, drop);
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Roll<W> {
     to_leave: VecDeque<(Instant, Arc<str>)>,
     /// Channels with waiters, by the end of their patience.
     patience: VecDeque<(Instant, Arc<str>)>,
+    /// Wanted, and not to be heard here any more, or moved since; each channel is here once.
+    displaced: Vec<Arc<str>>,
 }
 
 struct Entry<W> {
@@ -28,9 +30,18 @@ struct Entry<W> {
     unconfirmed: u32,
     is_to_ask: bool,
     is_to_leave: bool,
+    /// The Redis does not send it: in a Cluster its slot is elsewhere, or on its way.
+    is_displaced: bool,
     /// It was heard over a connection that is gone.
     was_lost: bool,
     waiters: Vec<(Instant, W)>,
+}
+
+/// What the Redis has done for a channel, asked or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    Subscribed,
+    Unsubscribed,
 }
 
 /// What a confirmation means.
@@ -40,6 +51,21 @@ pub(crate) struct Confirmed<W> {
     pub(crate) waiters: Vec<(Instant, W)>,
     /// It was heard before, and not for a while.
     pub(crate) is_again: bool,
+    /// It is wanted, and not heard any more, though nobody asked for that.
+    pub(crate) is_displaced: bool,
+}
+
+/// A wanted channel on its way to another connection.
+pub(crate) struct Moved<W> {
+    name: Arc<str>,
+    was_lost: bool,
+    waiters: Vec<(Instant, W)>,
+}
+
+impl<W> Moved<W> {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// What to ask the Redis for.
@@ -66,6 +92,7 @@ impl<W> Default for Roll<W> {
             to_ask: VecDeque::new(),
             to_leave: VecDeque::new(),
             patience: VecDeque::new(),
+            displaced: Vec::new(),
         }
     }
 }
@@ -79,6 +106,7 @@ impl<W> Default for Entry<W> {
             was_lost: false,
             is_to_ask: false,
             is_to_leave: false,
+            is_displaced: false,
             waiters: Vec::new(),
         }
     }
@@ -93,7 +121,7 @@ impl<W> Roll<W> {
         };
         let entry = self.channels.entry(Arc::clone(&name)).or_default();
         entry.is_wanted = true;
-        if entry.is_asked || entry.is_to_ask {
+        if entry.is_asked || entry.is_to_ask || entry.is_displaced {
             return false;
         }
         entry.is_to_ask = true;
@@ -169,28 +197,109 @@ impl<W> Roll<W> {
         self.to_leave.front().map(|(due, _)| *due)
     }
 
-    /// The Redis has done what was asked of it first for this channel.
-    pub(crate) fn confirmed(&mut self, channel: &str) -> Confirmed<W> {
-        let nothing = Confirmed { waiters: Vec::new(), is_again: false };
-        let Some(entry) = self.channels.get_mut(channel) else { return nothing };
+    /// The Redis has done something for this channel: what was asked of it first, or what it did by itself.
+    pub(crate) fn confirmed(&mut self, channel: &str, done: Done) -> Confirmed<W> {
+        let mut confirmed = Confirmed { waiters: Vec::new(), is_again: false, is_displaced: false };
+        let Some(entry) = self.channels.get_mut(channel) else { return confirmed };
         entry.unconfirmed = entry.unconfirmed.saturating_sub(1);
         if entry.unconfirmed > 0 {
-            return nothing;
+            return confirmed;
         }
-        if entry.is_asked {
-            let is_again = std::mem::take(&mut entry.was_lost);
-            return Confirmed { waiters: std::mem::take(&mut entry.waiters), is_again };
+        if !entry.is_asked {
+            self.forget_unless_needed(channel);
+        } else if done == Done::Unsubscribed {
+            confirmed.is_displaced = self.displace(channel);
+        } else {
+            confirmed.is_again = std::mem::take(&mut entry.was_lost);
+            confirmed.waiters = std::mem::take(&mut entry.waiters);
         }
-        self.forget_unless_needed(channel);
-        nothing
+        confirmed
+    }
+
+    /// The Redis does not send what is published to this channel. Whether that is to be cared for, by
+    /// [asking again](Self::ask_displaced) or by [taking it away](Self::take).
+    pub(crate) fn displace(&mut self, channel: &str) -> bool {
+        let Some((name, _)) = self.channels.get_key_value(channel) else { return false };
+        let name = Arc::clone(name);
+        let Some(entry) = self.channels.get_mut(channel) else { return false };
+        entry.was_lost |= entry.is_asked;
+        (entry.is_asked, entry.unconfirmed) = (false, 0);
+        if !entry.is_wanted {
+            self.forget_unless_needed(channel);
+            return false;
+        }
+        if !entry.is_displaced {
+            entry.is_displaced = true;
+            self.displaced.push(name);
+        }
+        true
+    }
+
+    /// Displaces whatever was asked for and is not confirmed. Whether there is such a channel.
+    pub(crate) fn displace_unconfirmed(&mut self) -> bool {
+        let is_unsure = |(name, entry): (&Arc<str>, &Entry<W>)| {
+            (entry.unconfirmed > 0).then(|| Arc::clone(name))
+        };
+        let unsure: Vec<_> = self.channels.iter().filter_map(is_unsure).collect();
+        unsure.iter().fold(false, |some, name| self.displace(name) || some)
+    }
+
+    /// What was displaced is to be asked for again. Whether there is something to ask for.
+    pub(crate) fn ask_displaced(&mut self) -> bool {
+        for name in std::mem::take(&mut self.displaced) {
+            if let Some(entry) = self.channels.get_mut(&name)
+                && std::mem::take(&mut entry.is_displaced)
+                && !entry.is_to_ask
+            {
+                entry.is_to_ask = true;
+                self.to_ask.push_back(name);
+            }
+        }
+        !self.to_ask.is_empty()
+    }
+
+    /// Takes out the channels that belong elsewhere; those that nobody wants are forgotten.
+    pub(crate) fn take(&mut self, is_elsewhere: impl Fn(&str) -> bool) -> Vec<Moved<W>> {
+        let gone = self.channels.extract_if(|name, _| is_elsewhere(name));
+        let moved = gone.filter(|(_, entry)| entry.is_wanted).map(|(name, entry)| {
+            let was_lost = entry.was_lost || entry.is_asked;
+            Moved { name, was_lost, waiters: entry.waiters }
+        });
+        let moved: Vec<_> = moved.collect();
+        let channels = &self.channels;
+        self.to_ask.retain(|name| channels.contains_key(name));
+        self.to_leave.retain(|(_, name)| channels.contains_key(name));
+        self.patience.retain(|(_, name)| channels.contains_key(name));
+        self.displaced.retain(|name| channels.contains_key(name));
+        moved
+    }
+
+    /// Takes in channels that were heard elsewhere until now.
+    pub(crate) fn put(&mut self, moved: Vec<Moved<W>>) {
+        for Moved { name, was_lost, waiters } in moved {
+            self.want(&name);
+            self.patience.extend(waiters.iter().map(|(by, _)| (*by, Arc::clone(&name))));
+            if let Some(entry) = self.channels.get_mut(&name) {
+                entry.was_lost |= was_lost;
+                entry.waiters.extend(waiters);
+            }
+        }
+        self.patience.make_contiguous().sort_by_key(|(by, _)| *by);
+    }
+
+    /// Whether the Redis was asked to send what is published to this channel, and may send it.
+    pub(crate) fn is_asked(&self, channel: &str) -> bool {
+        self.channels.get(channel).is_some_and(|entry| entry.is_asked)
     }
 
     /// The connection is gone: whatever is wanted has to be asked for again.
     pub(crate) fn lost(&mut self) {
         self.to_ask.clear();
+        self.displaced.clear();
         for (name, entry) in &mut self.channels {
             entry.was_lost |= entry.is_asked;
             (entry.is_asked, entry.unconfirmed) = (false, 0);
+            entry.is_displaced = false;
             entry.is_to_ask = entry.is_wanted;
             if entry.is_wanted {
                 self.to_ask.push_back(Arc::clone(name));

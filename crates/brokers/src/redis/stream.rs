@@ -40,7 +40,7 @@ pub(crate) fn publish(
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let length = record::length(&record);
     let bytes = length + options.version_epoch.len() + ARGUMENT_BYTES;
-    let mut command = Script::Publish.call(&names, 9, bytes);
+    let mut command = Script::Publish.call(&names, 10, bytes);
     command
         .message(length, &record)
         .text(Epoch::random().as_str())
@@ -50,7 +50,8 @@ pub(crate) fn publish(
         .number(options.version)
         .text(&options.version_epoch)
         .number(RESULT_TTL_MS)
-        .number(options.delta.into());
+        .number(options.delta.into())
+        .text(keys.publish());
     command
 }
 
@@ -148,7 +149,7 @@ fn send(keys: &Keys, channel: &str, record: &Record) -> Command {
     let feed = keys.of(Kind::Feed, channel);
     let length = record::length(record);
     let mut command = Command::new(3, feed.len() + length + ARGUMENT_BYTES);
-    command.text("PUBLISH").text(feed).message(length, record);
+    command.text(keys.publish()).text(feed).message(length, record);
     command
 }
 

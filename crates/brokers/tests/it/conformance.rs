@@ -11,19 +11,33 @@ use fanwire_node::{broker, presence};
 
 use crate::door::runtime;
 use crate::server::RedisServer;
+use crate::slots::Slots;
 
 /// Options with a prefix that nobody had before.
-fn fresh(server: &RedisServer) -> RedisOptions {
+fn fresh(options: RedisOptions) -> RedisOptions {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let prefix = format!("test{}", NUMBER.fetch_add(1, Relaxed));
-    RedisOptions { prefix, ..server.options() }
+    RedisOptions { prefix, ..options }
+}
+
+#[test]
+fn a_cluster_keeps_all_of_them() {
+    let (cluster, runtime) = (Slots::start(0), runtime());
+    broker::conformance::check(&|door| {
+        let redis = Redis::start(&fresh(cluster.options()), runtime.handle());
+        redis.deliver_to(door);
+        Arc::new(redis)
+    });
+    presence::conformance::check_slow(&|| {
+        Arc::new(Redis::start(&fresh(cluster.options()), runtime.handle()))
+    });
 }
 
 #[test]
 fn the_broker_keeps_the_promises_of_brokers() {
     let (server, runtime) = (RedisServer::start(&[]), runtime());
     broker::conformance::check(&|door| {
-        let redis = Redis::start(&fresh(&server), runtime.handle());
+        let redis = Redis::start(&fresh(server.options()), runtime.handle());
         redis.deliver_to(door);
         Arc::new(redis)
     });
@@ -33,6 +47,6 @@ fn the_broker_keeps_the_promises_of_brokers() {
 fn the_presence_keeps_the_promises_of_presence() {
     let (server, runtime) = (RedisServer::start(&[]), runtime());
     presence::conformance::check_slow(&|| {
-        Arc::new(Redis::start(&fresh(&server), runtime.handle()))
+        Arc::new(Redis::start(&fresh(server.options()), runtime.handle()))
     });
 }

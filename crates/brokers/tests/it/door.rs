@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 /// What came through: channel, payload, position.
 pub(crate) type Event = (String, String, Position);
 
-struct Door(Mutex<Sender<Event>>);
+struct Door(Mutex<Sender<Event>>, Mutex<Sender<String>>);
 
 impl Deliver for Door {
     fn deliver(
@@ -38,22 +38,33 @@ impl Deliver for Door {
         let event = (channel.to_owned(), data, Position::default());
         let _ = self.0.lock().expect("no panic inside").send(event);
     }
+
+    fn doubt(&self, channel: &str) {
+        let _ = self.1.lock().expect("no panic inside").send(channel.to_owned());
+    }
 }
 
 /// An engine, what came through its door, and the runtime both live on.
 pub(crate) struct Node {
     pub(crate) redis: Redis,
     events: Mutex<Receiver<Event>>,
+    doubts: Mutex<Receiver<String>>,
     _runtime: Runtime,
 }
 
 impl Node {
     pub(crate) fn start(options: &RedisOptions) -> Self {
         let runtime = runtime();
-        let (sender, events) = channel();
+        let ((sender, events), (doubter, doubts)) = (channel(), channel());
         let redis = Redis::start(options, runtime.handle());
-        redis.deliver_to(Arc::new(Door(Mutex::new(sender))));
-        Self { redis, events: Mutex::new(events), _runtime: runtime }
+        redis.deliver_to(Arc::new(Door(Mutex::new(sender), Mutex::new(doubter))));
+        Self { redis, events: Mutex::new(events), doubts: Mutex::new(doubts), _runtime: runtime }
+    }
+
+    /// Waits until it is told that publications of `channel` may be missing.
+    pub(crate) fn doubt(&self, channel: &str) {
+        let doubts = self.doubts.lock().expect("no panic inside");
+        while doubts.recv_timeout(PATIENCE).expect("a doubt in time") != channel {}
     }
 
     /// The next event.

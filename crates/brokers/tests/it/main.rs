@@ -4,7 +4,9 @@
 //! A new theme is a module here; the promises of all brokers live in `fanwire_node::broker::conformance`.
 #![forbid(unsafe_code)]
 
+mod cluster;
 mod conformance;
 mod door;
 mod faults;
 mod server;
+mod slots;

@@ -32,13 +32,32 @@ fn others_are_refused_with_the_reason() {
     let rows = [
         ("redis_version:6.0.16", "", "has version 6.0.16: 6.2 or newer is needed"),
         ("redis_version:x", "", "has version x"),
-        ("redis_mode:cluster", "role:master", "runs in cluster mode"),
+        ("redis_mode:cluster", "role:master", "give it as engine.redis.cluster_address"),
         ("redis_mode:sentinel", "", "runs in sentinel mode"),
         ("redis_mode:standalone", "role:slave", "is a replica: name its master"),
     ];
     for (server, replication, expected) in rows {
         let said = judged(server, replication).expect_err("refused");
         assert!(said.contains(expected) && said.contains("127.0.0.1:6379"), "{said}");
+    }
+}
+
+#[test]
+fn nodes_of_a_cluster_are_judged_by_other_rules() {
+    let rows = [
+        (Expected::ClusterMaster, "redis_version:7.0.15\r\nredis_mode:cluster", "role:master", ""),
+        (Expected::ClusterNode, "redis_mode:cluster", "role:slave", ""),
+        (Expected::ClusterMaster, "redis_mode:cluster", "role:slave", "is a replica"),
+        (Expected::ClusterNode, "redis_version:6.2.9", "", "in a Cluster 7.0 or newer is needed"),
+        (Expected::ClusterNode, "redis_mode:standalone", "", "engine.redis.address instead of"),
+        (Expected::ClusterMaster, "redis_mode:sentinel", "", "is no node of a Cluster"),
+    ];
+    for (expected, server, replication, complaint) in rows {
+        let [server, replication] =
+            [server, replication].map(|text: &'static str| Bytes::from(text));
+        let judged = dialer().expecting(expected).judge_by(Some(&server), Some(&replication));
+        let said = judged.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(said.contains(complaint) && said.is_empty() == complaint.is_empty(), "{said}");
     }
 }
 

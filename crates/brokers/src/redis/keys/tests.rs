@@ -19,7 +19,7 @@ fn tag(name: &str) -> &str {
 
 #[test]
 fn all_names_of_a_channel_have_one_hash_tag() {
-    let keys = Keys::new("fanwire");
+    let keys = Keys::new("fanwire", false);
     for channel in ["news", "", "}", "{}", "a}b", "user:#42", "\u{fffd} "] {
         let expected = tag(&keys.of(Kind::Feed, channel)).to_owned();
         assert!(expected.starts_with(':'), "{channel}");
@@ -27,12 +27,14 @@ fn all_names_of_a_channel_have_one_hash_tag() {
             assert_eq!(tag(&keys.of(kind, channel)), expected, "{kind:?} of {channel}");
         }
         assert_eq!(tag(&keys.of_result(channel, "any} key")), expected, "{channel}");
+        let name = keys.of(Kind::Meta, channel);
+        assert_eq!(Keys::slot(channel), slot::of(name.as_bytes()), "{channel}");
     }
 }
 
 #[test]
 fn different_kinds_have_different_names() {
-    let keys = Keys::new("fanwire");
+    let keys = Keys::new("fanwire", false);
     let mut names: Vec<_> = KINDS.iter().map(|kind| keys.of(*kind, "news")).collect();
     assert_eq!(names[1], "fanwire.stream.{:news}");
     assert_eq!(keys.of_result("news", "k"), "fanwire.result.{:news}.k");
@@ -43,7 +45,7 @@ fn different_kinds_have_different_names() {
 
 #[test]
 fn the_channel_of_a_feed_is_found_again() {
-    let keys = Keys::new("a.b");
+    let keys = Keys::new("a.b", false);
     for channel in ["news", "", "}", "a}b"] {
         let name = keys.of(Kind::Feed, channel);
         assert_eq!(keys.channel_of_feed(name.as_bytes()), Some(channel));
@@ -56,7 +58,7 @@ fn the_channel_of_a_feed_is_found_again() {
 
 #[test]
 fn names_of_nodes_are_told_from_names_of_channels() {
-    let keys = Keys::new("fanwire");
+    let keys = Keys::new("fanwire", false);
     assert_eq!(keys.of_node(None), "fanwire.nodes");
     assert_eq!(keys.of_node(Some("uid")), "fanwire.nodes.uid");
     for name in [keys.of_node(None), keys.of_node(Some("uid"))] {

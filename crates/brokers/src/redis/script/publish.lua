@@ -2,7 +2,7 @@
 -- KEYS: 1 stream, 2 meta, 3 feed, 4 result (only with an idempotency key)
 -- ARGV: 1 record, 2 epoch if there is none yet, 3 publications kept (0 = no history), 4 ttl of the stream in ms,
 --       5 ttl of meta in ms (0 = for ever), 6 version (0 = none), 7 epoch of the version, 8 ttl of the result in ms,
---       9 whether it is a delta (1 or 0)
+--       9 whether it is a delta (1 or 0), 10 the command that distributes (PUBLISH, in a Cluster SPUBLISH)
 -- Reply: "offset epoch" of the publication, of the first one with this key, or of the top if the version is not newer;
 --        "" without a place in a stream.
 local stream, meta, feed, result = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -58,6 +58,6 @@ if kept > 0 then
     record = record .. '\114' .. varint(#before[2][2]) .. before[2][2]
   end
 end
-redis.call('PUBLISH', feed, record)
+redis.call(ARGV[10], feed, record)
 if result then redis.call('SET', result, position, 'PX', ARGV[8]) end
 return position

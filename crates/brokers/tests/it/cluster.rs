@@ -1,0 +1,206 @@
+//! Redis Cluster: channels of all slots, slots that move and masters that die under load, and what is no Cluster.
+//! In: Clusters of real processes → out: order, completeness, doubts where something may be missing, errors with a remedy.
+//! Uses real processes. Never: sleeps; it waits for what must happen.
+//! A new fault of a Cluster is a test here; what a single Redis does is in `faults.rs`.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions};
+use fanwire_node::broker::{Broker as _, Query};
+use fanwire_node::presence::Presence as _;
+use fanwire_node::protocol::{ClientInfo, Publication};
+use fanwire_node::{Bus as _, Position, PublishOptions};
+
+use crate::door::{Event, Node, retention, runtime};
+use crate::server::{RedisServer, free_port};
+use crate::slots::{Slots, eventually};
+
+fn checked(seeds: Vec<Address>) -> Result<(), RedisError> {
+    let options = RedisOptions { clusters: vec![seeds], ..RedisOptions::default() };
+    runtime().block_on(Redis::check(&options))
+}
+
+#[test]
+fn what_is_no_cluster_is_named() {
+    let single = RedisServer::start(&[]);
+    let error = checked(vec![single.address()]).expect_err("it stands alone");
+    assert!(error.is_permanent());
+    let said = error.to_string();
+    assert!(
+        said.contains("is no node of a Cluster: name a standalone Redis in engine.redis.address")
+    );
+    assert!(said.contains(&single.address().to_string()), "{said}");
+    let absent = Address { port: free_port(), ..Address::default() };
+    assert!(!checked(vec![absent.clone()]).expect_err("nobody is there").is_permanent());
+    let error = checked(vec![absent, single.address()]).expect_err("both are wrong");
+    assert!(matches!(error, RedisError::NotCluster { .. }), "{error}");
+}
+
+#[test]
+fn channels_of_all_slots_are_served_and_one_seed_is_enough() {
+    let cluster = Slots::start(0);
+    let absent = Address { port: free_port(), ..Address::default() };
+    let seeds = vec![absent, cluster.nodes[1].address()];
+    assert_eq!(checked(seeds.clone()), Ok(()));
+    let options = RedisOptions { clusters: vec![seeds], ..RedisOptions::default() };
+    let nodes = [Node::start(&options), Node::start(&options)];
+    let channels: Vec<String> = (0..3_000).map(|number| format!("channel:{number}")).collect();
+    channels.iter().for_each(|channel| nodes[1].redis.subscribe(channel));
+    channels.iter().for_each(|channel| nodes[1].hear(channel));
+    let publish = |channel: &String| {
+        let publication = Publication { data: "x".into(), ..Publication::default() };
+        let options = PublishOptions::default();
+        nodes[0].redis.publish(channel, publication, &options, retention(), Instant::now())
+    };
+    let answers: Vec<_> = channels.iter().map(publish).collect();
+    for answer in answers {
+        assert_eq!(answer.wait().map(|position| position.offset), Ok(1));
+    }
+    let mut arrived: Vec<String> = channels.iter().map(|_| nodes[1].event().0).collect();
+    let mut expected = channels.clone();
+    arrived.sort();
+    expected.sort();
+    assert_eq!(arrived, expected);
+    for node in &cluster.nodes {
+        let count: usize = node.ask("DBSIZE")[1..].trim().parse().expect("a number");
+        assert!(count > 1_000, "{count} keys, of 6,000");
+    }
+    assert_eq!(nodes.map(|node| node.redis.health().refused_count()), [0, 0]);
+}
+
+#[test]
+fn nodes_speak_and_members_are_seen() {
+    let cluster = Slots::start(0);
+    let [one, other] = [(); 2].map(|()| Node::start(&cluster.options()));
+    let (sender, words) = std::sync::mpsc::channel();
+    other.redis.hear_nodes("two", move |word| drop(sender.send(word.to_vec())));
+    let heard = |name: &str| {
+        cluster
+            .nodes
+            .iter()
+            .any(|node| node.ask(&format!("PUBSUB SHARDNUMSUB {name}")).contains(":1"))
+    };
+    eventually(|| heard("fanwire.nodes") && heard("fanwire.nodes.two"), "both names to be heard");
+    one.redis.send(None, "all".into());
+    assert_eq!(words.recv().expect("a word"), b"all");
+    one.redis.send(Some("two"), "you".into());
+    assert_eq!(words.recv().expect("a word"), b"you");
+    let member = ClientInfo { client: "c".into(), ..Default::default() };
+    let (now, ttl) = (Instant::now(), std::time::Duration::from_secs(60));
+    for channel in ["a", "b", "c", "d", "e"] {
+        one.redis.add(channel, member.clone(), ttl, now).wait().expect("it is there");
+        let seen = other.redis.members(channel, now).wait().expect("it is there");
+        assert_eq!(seen.len(), 1);
+    }
+}
+
+/// Publishes numbers until it is told to stop, each until it succeeds.
+fn publish_until(node: &Node, channel: &str, is_over: &AtomicBool) -> Vec<(Position, String)> {
+    let mut acknowledged = Vec::new();
+    while !is_over.load(Relaxed) {
+        let data = acknowledged.len().to_string();
+        acknowledged.push((node.publish_stubbornly(channel, &data), data));
+    }
+    acknowledged
+}
+
+/// Everything that arrives for `channel` up to and with `last`.
+fn arrivals(node: &Node, channel: &str, last: Position) -> Vec<Event> {
+    let mut arrived = Vec::new();
+    while arrived.last().is_none_or(|(_, _, position)| *position != last) {
+        let event = node.event();
+        if event.0 == channel {
+            arrived.push(event);
+        }
+    }
+    arrived
+}
+
+fn stored(node: &Node, channel: &str) -> BTreeMap<u64, String> {
+    let query = Query::default();
+    let keep = fanwire_node::broker::Retention { size: 1_000_000, ..retention() };
+    let stretch = node.redis.history(channel, query, keep, Instant::now()).wait();
+    let publications = stretch.expect("it is there").publications;
+    let text = |data: &[u8]| String::from_utf8_lossy(data).into_owned();
+    publications.iter().map(|found| (found.offset, text(&found.data))).collect()
+}
+
+#[test]
+fn a_slot_that_moves_under_load_loses_nothing_and_its_followers_are_told() {
+    let cluster = Slots::start(0);
+    let [publisher, follower] = [(); 2].map(|()| Node::start(&cluster.options()));
+    let (channel, is_over) = ("moving", AtomicBool::new(false));
+    let (from, slot) = cluster.owner(channel);
+    follower.hear(channel);
+    let acknowledged = std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| publish_until(&publisher, channel, &is_over));
+        for _ in 0..20 {
+            follower.event();
+        }
+        for step in 0..4 {
+            cluster.migrate(slot, (from + step) % 3, (from + step + 1) % 3);
+            follower.doubt(channel);
+        }
+        is_over.store(true, Relaxed);
+        publishing.join().expect("every call ended")
+    });
+    let last = publisher.publish_stubbornly(channel, "the last");
+    follower.hear(channel);
+    let stored = stored(&publisher, channel);
+    let offsets: Vec<u64> = acknowledged.iter().map(|(position, _)| position.offset).collect();
+    assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]), "in the order of the publisher");
+    let kept = last.offset.saturating_sub(999);
+    for (position, data) in acknowledged.iter().filter(|(position, _)| position.offset >= kept) {
+        assert_eq!((position.epoch, &stored[&position.offset]), (last.epoch, data));
+    }
+    let last = publisher.publish_stubbornly(channel, "heard at the new place");
+    let arrived = arrivals(&follower, channel, last);
+    let offsets: Vec<u64> = arrived.iter().map(|(_, _, position)| position.offset).collect();
+    assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]), "in order, nothing twice");
+    assert_eq!(publisher.redis.health().refused_count(), 0);
+}
+
+#[test]
+fn a_master_that_dies_under_load_is_replaced_and_its_channels_are_doubted() {
+    let mut cluster = Slots::start(1);
+    let [publisher, follower] = [(); 2].map(|()| Node::start(&cluster.options()));
+    let (channel, is_over) = ("failing", AtomicBool::new(false));
+    let (master, _) = cluster.owner(channel);
+    let other = (0..).map(|number| format!("other:{number}"));
+    let other = other.filter(|other| cluster.owner(other).0 != master).next().expect("one of many");
+    follower.hear(channel);
+    follower.hear(&other);
+    let acknowledged = std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| {
+            let first = publish_until(&publisher, channel, &is_over);
+            let began = Instant::now();
+            let next = publisher.publish_stubbornly(channel, "after");
+            (first, next, began)
+        });
+        for _ in 0..20 {
+            follower.event();
+        }
+        let killed_at = Instant::now();
+        cluster.nodes[master].kill();
+        follower.doubt(channel);
+        println!("heard again {:?} after the master was killed", killed_at.elapsed());
+        is_over.store(true, Relaxed);
+        publishing.join().expect("every call ended")
+    });
+    let (acknowledged, next, _) = acknowledged;
+    assert!(next.offset > 0);
+    let last = publisher.publish_stubbornly(channel, "the last");
+    let stored = stored(&publisher, channel);
+    assert!(stored.keys().copied().is_sorted());
+    let is_kept = |(position, data): &&(Position, String)| {
+        position.epoch == last.epoch && stored.get(&position.offset) == Some(data)
+    };
+    let lost = acknowledged.iter().rev().take(500).filter(|one| !is_kept(one)).count();
+    println!("{lost} acknowledged publications were lost, of {}", acknowledged.len());
+    arrivals(&follower, channel, last);
+    let position = publisher.publish_stubbornly(&other, "was never away");
+    arrivals(&follower, &other, position);
+    follower.wait_until_well();
+}

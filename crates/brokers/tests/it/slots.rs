@@ -1,0 +1,118 @@
+//! A Redis Cluster of a test's own: three masters, replicas of each, and moves of slots between them.
+//! In: how many replicas each master has → out: seeds; the processes end with the value.
+//! Uses `RedisServer` and CLUSTER commands. Never: redis-cli, sleeps; it asks until a node says so.
+//! Change here: how a Cluster is built for tests and what is done to it.
+
+use std::time::{Duration, Instant};
+
+use fanwire_brokers::redis::RedisOptions;
+
+use crate::server::{RedisServer, free_port};
+
+/// A running Cluster: the first three nodes were made masters.
+pub(crate) struct Slots {
+    pub(crate) nodes: Vec<RedisServer>,
+}
+
+const MASTERS: usize = 3;
+const SLOTS: usize = 16_384;
+
+impl Slots {
+    /// Starts one whose masters have `replicas` replicas each.
+    pub(crate) fn start(replicas: usize) -> Self {
+        let nodes: Vec<_> = (0..MASTERS * (1 + replicas)).map(|_| node()).collect();
+        for (number, node) in nodes[..MASTERS].iter().enumerate() {
+            let [first, last] = [number, number + 1].map(|edge| edge * SLOTS / MASTERS);
+            ok(node, &format!("CLUSTER ADDSLOTSRANGE {first} {}", last - 1));
+            ok(node, &format!("CLUSTER SET-CONFIG-EPOCH {}", number + 1));
+        }
+        let slots = Self { nodes };
+        for node in &slots.nodes[1..] {
+            let (port, bus) = (node.address().port, bus_of(node));
+            ok(&slots.nodes[0], &format!("CLUSTER MEET 127.0.0.1 {port} {bus}"));
+        }
+        for node in &slots.nodes {
+            let count = slots.nodes.len();
+            let is_known = |text: &str| {
+                text.matches(" connected").count() == count && !text.contains("handshake")
+            };
+            eventually(|| is_known(&node.ask("CLUSTER NODES")), "all nodes to know each other");
+        }
+        for (number, replica) in slots.nodes[MASTERS..].iter().enumerate() {
+            let master = id(&slots.nodes[number % MASTERS]);
+            ok(replica, &format!("CLUSTER REPLICATE {master}"));
+            let is_linked = || replica.ask("INFO replication").contains("master_link_status:up");
+            eventually(is_linked, "a replica to have what its master has");
+        }
+        slots.wait_until_whole();
+        slots
+    }
+
+    /// Every node that runs takes the Cluster for one that works.
+    fn wait_until_whole(&self) {
+        for node in &self.nodes {
+            let is_ok = || node.ask("CLUSTER INFO").contains("cluster_state:ok");
+            eventually(is_ok, "the Cluster to work");
+        }
+    }
+
+    pub(crate) fn options(&self) -> RedisOptions {
+        let seeds = self.nodes[..2].iter().map(RedisServer::address).collect();
+        RedisOptions { clusters: vec![seeds], ..RedisOptions::default() }
+    }
+
+    /// The number of the node that has the keys of a channel, and their slot.
+    pub(crate) fn owner(&self, channel: &str) -> (usize, u16) {
+        let answer = self.nodes[0].ask(&format!("CLUSTER KEYSLOT {{:{channel}}}"));
+        let slot: u16 = answer[1..].trim().parse().expect("the number of a slot");
+        (usize::from(slot) * MASTERS / SLOTS, slot)
+    }
+
+    /// Moves a slot as operators do, key by key, from one master to another.
+    pub(crate) fn migrate(&self, slot: u16, from: usize, to: usize) {
+        let [source, target] = [&self.nodes[from], &self.nodes[to]];
+        ok(target, &format!("CLUSTER SETSLOT {slot} IMPORTING {}", id(source)));
+        ok(source, &format!("CLUSTER SETSLOT {slot} MIGRATING {}", id(target)));
+        loop {
+            let found = source.ask(&format!("CLUSTER GETKEYSINSLOT {slot} 1"));
+            let Some(key) = found.lines().nth(2) else { break };
+            let port = target.address().port.to_string();
+            let command =
+                [b"MIGRATE", &b"127.0.0.1"[..], port.as_bytes(), key.as_bytes(), b"0", b"5000"];
+            assert_eq!(source.ask_with(&command), "+OK\r\n");
+        }
+        for node in [target, source, &self.nodes[MASTERS - from - to]] {
+            ok(node, &format!("CLUSTER SETSLOT {slot} NODE {}", id(target)));
+        }
+    }
+}
+
+fn node() -> RedisServer {
+    let bus = free_port().to_string();
+    let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port"];
+    let quick = ["--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0"];
+    RedisServer::start(&[&options[..], &[&bus], &quick[..]].concat())
+}
+
+fn id(node: &RedisServer) -> String {
+    let answer = node.ask("CLUSTER MYID");
+    answer.lines().nth(1).expect("an id").to_owned()
+}
+
+fn bus_of(node: &RedisServer) -> String {
+    let answer = node.ask("CONFIG GET cluster-port");
+    answer.lines().nth(4).expect("a port").to_owned()
+}
+
+fn ok(node: &RedisServer, command: &str) {
+    assert_eq!(node.ask(command), "+OK\r\n", "{command}");
+}
+
+/// Asks until it is so.
+pub(crate) fn eventually(is_so: impl Fn() -> bool, what: &str) {
+    let by = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < by, "{what}");
+        std::thread::yield_now();
+    }
+}
