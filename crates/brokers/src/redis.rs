@@ -41,10 +41,9 @@ use dial::{Dialer, Expected};
 use error::Failure;
 use guide::Guided;
 use keys::{Keys, Kind};
-use line::Line;
 use mouth::Mouth;
 use server::Opener;
-use store::{FeedAt, Spot, Store};
+use store::{FeedAt, LineAt, Spot, Store};
 
 pub use error::RedisError;
 pub use health::Health;
@@ -161,7 +160,7 @@ impl Redis {
     where
         F: FnOnce(Result<Stretch, Failure>) + Send + 'static,
     {
-        let (line, keys) = (self.line(channel), self.keys.clone());
+        let (line, keys) = (self.line(channel).clone(), self.keys.clone());
         let (channel, health) = (channel.to_owned(), Arc::clone(&self.health));
         move |done| {
             let command = stream::history(&keys, &channel, query, retention);
@@ -177,10 +176,10 @@ impl Redis {
     fn place(&self, channel: &str) -> (&Store, Spot) {
         let hash = place::hash(channel);
         let store = &self.stores[place::jump(hash, self.stores.len())];
-        (store, Spot::of(channel, hash))
+        (store, Spot::of(channel, hash, &self.keys))
     }
 
-    fn line(&self, channel: &str) -> Line {
+    fn line(&self, channel: &str) -> LineAt<'_> {
         let (store, spot) = self.place(channel);
         store.line(spot)
     }

@@ -4,6 +4,7 @@
 //! Change here: what a new topology leads to. Who is asked for one and when is in `cluster/scout.rs`.
 
 mod scout;
+mod seeds;
 pub(crate) mod topology;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -142,7 +143,7 @@ impl Cluster {
             let former = self.move_to(next, &changed);
             drop(former); // connections that are not needed any more end here, outside of the lock
         }
-        self.is_covered(topology.covered() == SLOTS);
+        self.is_covered(SLOTS.saturating_sub(topology.covered()));
         let servers = self.servers();
         servers.iter().flat_map(|server| &server.feeds).for_each(Feed::ask_displaced);
     }
@@ -169,7 +170,13 @@ impl Cluster {
     }
 
     /// Counts as a connection: it is up while every slot has a master.
-    fn is_covered(&self, is_whole: bool) {
+    fn is_covered(&self, missing: usize) {
+        let is_whole = missing == 0;
+        if !is_whole {
+            let reply = format!("{missing} slots of the Cluster have no master");
+            let address = self.seeds.first().cloned().unwrap_or_default();
+            self.opener.health.is_troubled(RedisError::Refused { address, reply });
+        }
         match (self.is_whole.swap(is_whole, Relaxed), is_whole) {
             (false, true) => self.opener.health.came_up(),
             (true, false) => self.opener.health.went_down(),

@@ -89,3 +89,6 @@ pub(crate) struct Way {
 pub(crate) fn is_of_slots(error: &ServerError) -> bool {
     matches!(error.code(), "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN")
 }
+
+#[cfg(test)]
+mod tests;

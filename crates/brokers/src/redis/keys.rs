@@ -47,8 +47,11 @@ impl Keys {
         if self.is_sharded { "SPUBLISH" } else { "PUBLISH" }
     }
 
-    /// The slot of all names of a channel in a Cluster. The prefix must not contain `{`.
-    pub(crate) fn slot(channel: &str) -> u16 {
+    /// The slot of all names of a channel in a Cluster, whose prefix must not contain `{`; 0 outside of Clusters.
+    pub(crate) fn slot(&self, channel: &str) -> u16 {
+        if !self.is_sharded {
+            return 0;
+        }
         slot::of_tag(iter::once(b':').chain(channel.bytes().take_while(|byte| *byte != b'}')))
     }
 

@@ -116,7 +116,7 @@ impl Presence for Redis {
     fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats> {
         let (done, answer) = later();
         let place = (self.keys.clone(), channel.to_owned());
-        members::count(self.line(channel), place, self.ms(channel, now), done);
+        members::count(self.line(channel).clone(), place, self.ms(channel, now), done);
         answer
     }
 

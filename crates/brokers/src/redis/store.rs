@@ -34,8 +34,8 @@ pub(crate) struct Spot {
 
 impl Spot {
     /// Of a channel whose hash is known.
-    pub(crate) fn of(channel: &str, hash: u64) -> Self {
-        Self { hash, slot: Keys::slot(channel) }
+    pub(crate) fn of(channel: &str, hash: u64, keys: &Keys) -> Self {
+        Self { hash, slot: keys.slot(channel) }
     }
 
     /// Of what nodes say to each other under this name: the first connection of where it is.
@@ -45,6 +45,23 @@ impl Spot {
 
     pub(crate) fn lane(self, count: usize) -> usize {
         place::spread(self.hash, count)
+    }
+}
+
+/// A line to send a command on.
+pub(crate) enum LineAt<'a> {
+    Single(&'a Line),
+    Cluster(Line),
+}
+
+impl Deref for LineAt<'_> {
+    type Target = Line;
+
+    fn deref(&self) -> &Line {
+        match self {
+            Self::Single(line) => line,
+            Self::Cluster(line) => line,
+        }
     }
 }
 
@@ -66,14 +83,15 @@ impl Deref for FeedAt<'_> {
 }
 
 impl Store {
-    pub(crate) fn line(&self, spot: Spot) -> Line {
-        let of = |server: &Server| {
-            let lane = spot.lane(server.lines.len());
-            server.lines[lane].on(Way { slot: spot.slot, lane, ..Way::default() })
-        };
+    pub(crate) fn line(&self, spot: Spot) -> LineAt<'_> {
         match self {
-            Self::Single(server) => of(server),
-            Self::Cluster(cluster) => of(&cluster.server(spot.slot)),
+            Self::Single(server) => LineAt::Single(&server.lines[spot.lane(server.lines.len())]),
+            Self::Cluster(cluster) => {
+                let server = cluster.server(spot.slot);
+                let lane = spot.lane(server.lines.len());
+                let way = Way { slot: spot.slot, lane, ..Way::default() };
+                LineAt::Cluster(server.lines[lane].on(way))
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions};
 use fanwire_node::broker::{Broker as _, Query};
@@ -88,7 +88,7 @@ fn nodes_speak_and_members_are_seen() {
     one.redis.send(Some("two"), "you".into());
     assert_eq!(words.recv().expect("a word"), b"you");
     let member = ClientInfo { client: "c".into(), ..Default::default() };
-    let (now, ttl) = (Instant::now(), std::time::Duration::from_secs(60));
+    let (now, ttl) = (Instant::now(), Duration::from_secs(60));
     for channel in ["a", "b", "c", "d", "e"] {
         one.redis.add(channel, member.clone(), ttl, now).wait().expect("it is there");
         let seen = other.redis.members(channel, now).wait().expect("it is there");
@@ -160,6 +160,28 @@ fn a_slot_that_moves_under_load_loses_nothing_and_its_followers_are_told() {
     let offsets: Vec<u64> = arrived.iter().map(|(_, _, position)| position.offset).collect();
     assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]), "in order, nothing twice");
     assert_eq!(publisher.redis.health().refused_count(), 0);
+}
+
+#[test]
+fn calls_for_a_slot_on_its_way_are_asked_for_there_or_wait_for_it() {
+    let cluster = Slots::start(0);
+    let io_timeout = Duration::from_secs(20);
+    let node = Node::start(&RedisOptions { io_timeout, ..cluster.options() });
+    let (from, slot) = cluster.owner("a");
+    let to = (from + 1) % 3;
+    let first = node.publish("a", "1").expect("it is there");
+    cluster.begin_to_migrate(slot, from, to);
+    let removed = node.redis.remove_history("a", Instant::now()).wait();
+    assert_eq!(removed, Ok(()), "one key, asked for where it is now");
+    let publication = Publication { data: "2".into(), ..Publication::default() };
+    let options = PublishOptions::default();
+    let waiting = node.redis.publish("a", publication, &options, retention(), Instant::now());
+    cluster.migrate(slot, from, to);
+    let second = waiting.wait().expect("it waited for its slot");
+    assert_eq!((second.epoch, second.offset), (first.epoch, 2));
+    let stretch = node.read("a").expect("it is there");
+    let offsets: Vec<u64> = stretch.publications.iter().map(|found| found.offset).collect();
+    assert_eq!(offsets, [2], "the first was removed");
 }
 
 #[test]

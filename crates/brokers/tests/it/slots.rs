@@ -70,6 +70,15 @@ impl Slots {
 
     /// Moves a slot as operators do, key by key, from one master to another.
     pub(crate) fn migrate(&self, slot: u16, from: usize, to: usize) {
+        self.begin_to_migrate(slot, from, to);
+        let [source, target] = [&self.nodes[from], &self.nodes[to]];
+        for node in [target, source, &self.nodes[MASTERS - from - to]] {
+            ok(node, &format!("CLUSTER SETSLOT {slot} NODE {}", id(target)));
+        }
+    }
+
+    /// Moves the keys of a slot, but not yet the slot.
+    pub(crate) fn begin_to_migrate(&self, slot: u16, from: usize, to: usize) {
         let [source, target] = [&self.nodes[from], &self.nodes[to]];
         ok(target, &format!("CLUSTER SETSLOT {slot} IMPORTING {}", id(source)));
         ok(source, &format!("CLUSTER SETSLOT {slot} MIGRATING {}", id(target)));
@@ -80,9 +89,6 @@ impl Slots {
             let command =
                 [b"MIGRATE", &b"127.0.0.1"[..], port.as_bytes(), key.as_bytes(), b"0", b"5000"];
             assert_eq!(source.ask_with(&command), "+OK\r\n");
-        }
-        for node in [target, source, &self.nodes[MASTERS - from - to]] {
-            ok(node, &format!("CLUSTER SETSLOT {slot} NODE {}", id(target)));
         }
     }
 }

@@ -19,7 +19,7 @@ fn tag(name: &str) -> &str {
 
 #[test]
 fn all_names_of_a_channel_have_one_hash_tag() {
-    let keys = Keys::new("fanwire", false);
+    let keys = Keys::new("fanwire", true);
     for channel in ["news", "", "}", "{}", "a}b", "user:#42", "\u{fffd} "] {
         let expected = tag(&keys.of(Kind::Feed, channel)).to_owned();
         assert!(expected.starts_with(':'), "{channel}");
@@ -28,7 +28,7 @@ fn all_names_of_a_channel_have_one_hash_tag() {
         }
         assert_eq!(tag(&keys.of_result(channel, "any} key")), expected, "{channel}");
         let name = keys.of(Kind::Meta, channel);
-        assert_eq!(Keys::slot(channel), slot::of(name.as_bytes()), "{channel}");
+        assert_eq!(keys.slot(channel), slot::of(name.as_bytes()), "{channel}");
     }
 }
 

@@ -1,0 +1,56 @@
+//! A Cluster as operators write it: some of its nodes, any of which tells of the others.
+//! In: `host:port,host:port` or a URL → out: addresses, or what is wrong.
+//! Uses: the addresses of a Redis. Never: connections.
+//! Change here: how a Cluster is written. Configuration keys live in the server.
+
+use super::super::error::RedisError;
+use super::super::options::Address;
+
+impl Address {
+    /// Reads some nodes of one Cluster: `host:port,host:port`, or as Centrifugo writes it
+    /// `redis+cluster://[[user]:password@]host:port[?addr=host:port&…]`. Credentials hold for all nodes.
+    ///
+    /// # Errors
+    /// [`RedisError::Address`], which says what is wrong.
+    pub fn parse_cluster(text: &str) -> Result<Vec<Self>, RedisError> {
+        let wrong = |wrong| {
+            let text = text.rsplit_once('@').map_or(text, |(_, places)| places).to_owned();
+            RedisError::Address { text, wrong }
+        };
+        let (scheme, rest) = match text.split_once("://") {
+            None => ("redis", text),
+            Some((scheme, rest)) => match scheme.strip_suffix("+cluster") {
+                Some(scheme) => (scheme, rest),
+                None => return Err(wrong("the scheme of a Cluster is redis+cluster")),
+            },
+        };
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (credentials, places) = match rest.rsplit_once('@') {
+            Some((_, places)) => (&rest[..rest.len() - places.len()], places),
+            None => ("", rest),
+        };
+        let mut all: Vec<&str> = places.split(',').map(str::trim).collect();
+        for option in query.split('&').filter(|option| !option.is_empty()) {
+            match option.split_once('=') {
+                Some(("addr", place)) => all.push(place),
+                _ => return Err(wrong("only addr=host:port may follow its question mark")),
+            }
+        }
+        let address = |place: &str| {
+            let address = Self::parse(&format!("{scheme}://{credentials}{place}"))?;
+            match address.db {
+                0 => Ok(address),
+                _ => Err(wrong("a Cluster has database 0 only")),
+            }
+        };
+        all.into_iter().map(address).collect()
+    }
+
+    /// Whether a text is the URL of a Cluster.
+    pub fn is_of_cluster(text: &str) -> bool {
+        text.split_once("://").is_some_and(|(scheme, _)| scheme.ends_with("+cluster"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

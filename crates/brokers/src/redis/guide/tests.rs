@@ -1,0 +1,42 @@
+//! Tests of refusals: which say where else a command can be done.
+//! In: error replies as Redis sends them → out: a way on, or none.
+//! Uses the parser of the crate `redis`. Never: connections.
+//! A new refusal is a row here.
+
+use redis::{Value, parse_redis_value};
+
+use super::*;
+
+fn refusal(text: &str) -> ServerError {
+    match parse_redis_value(format!("-{text}\r\n").as_bytes()) {
+        Ok(Value::ServerError(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn refusals_of_slots_say_where_to_go() {
+    let node = Address::default();
+    let at = |port| Address { port, ..node.clone() };
+    for (text, is_of_slot, expected) in [
+        ("MOVED 3999 127.0.0.1:6381", true, Some(Elsewhere::Moved(at(6381)))),
+        ("ASK 3999 :6382", true, Some(Elsewhere::Ask(at(6382)))),
+        ("TRYAGAIN Multiple keys request during rehashing of slot", true, Some(Elsewhere::Later)),
+        ("CLUSTERDOWN Hash slot not served", true, None),
+        ("READONLY You can't write against a read only replica.", true, None),
+        ("MOVED somewhere", true, None),
+        ("ERR unknown command", false, None),
+        ("WRONGTYPE Operation against a key", false, None),
+    ] {
+        let error = refusal(text);
+        assert_eq!(is_of_slots(&error), is_of_slot, "{text}");
+        assert_eq!(Elsewhere::of(&node, &error), expected, "{text}");
+    }
+}
+
+#[test]
+fn nobody_guides_outside_of_clusters() {
+    let guided = Guided::default();
+    assert!(!guided.is_guided() && guided.guide().is_none());
+    guided.look_again();
+}
