@@ -91,6 +91,8 @@ pub enum EngineKind {
 pub struct EngineRedisOptions {
     /// `host:port` or `redis://…`; of several each channel belongs to one.
     pub address: Vec<String>,
+    /// Instead of it: some nodes of a Cluster; of several Clusters each channel belongs to one.
+    pub cluster_address: Vec<String>,
     /// "" = as the address says.
     pub user: String,
     /// "" = as the address says.

@@ -13,7 +13,7 @@ use fanwire_node::broker::{Broker as _, BrokerError, Query};
 use fanwire_node::presence::Presence as _;
 use fanwire_node::{Bus as _, PublishOptions};
 
-use crate::door::{Node, retention, runtime};
+use crate::door::{Node, retention, runtime, runtime};
 use crate::server::{RedisServer, free_port};
 
 fn checked(options: &RedisOptions) -> Result<(), RedisError> {
@@ -340,7 +340,7 @@ fn nodes_hear_what_is_said_to_all_and_to_them() {
         let hears = node.redis.hear_nodes(uid, move |word| {
             let _ = sender.send(word.to_vec());
         });
-        node.runtime.block_on(hears);
+        runtime().block_on(hears);
         (node, words)
     });
     let [(one, first), (_, second)] = &nodes;

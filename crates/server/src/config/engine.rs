@@ -13,10 +13,13 @@ impl EngineRedisOptions {
     /// # Errors
     /// [`RedisError::Address`] for the first one that cannot be read.
     pub fn options(&self) -> Result<RedisOptions, RedisError> {
+        let clusters = self.clusters()?;
+        let singles = if clusters.is_empty() { &self.address[..] } else { &[] };
         let addresses: Result<Vec<_>, _> =
-            self.address.iter().map(|text| self.address(text)).collect();
+            singles.iter().map(|text| Ok(self.keyed(Address::parse(text)?))).collect();
         Ok(RedisOptions {
             addresses: addresses?,
+            clusters,
             prefix: self.prefix.clone(),
             client_name: self.client_name.clone(),
             connect_timeout: self.connect_timeout,
@@ -26,8 +29,25 @@ impl EngineRedisOptions {
         })
     }
 
-    fn address(&self, text: &str) -> Result<Address, RedisError> {
-        let mut address = Address::parse(text)?;
+    /// Clusters have a key of their own; without it their URLs may be the addresses.
+    fn clusters(&self) -> Result<Vec<Vec<Address>>, RedisError> {
+        let texts = match &self.cluster_address[..] {
+            [] if self.address.iter().any(|text| Address::is_of_cluster(text)) => &self.address,
+            texts => texts,
+        };
+        let wrong = |text: &String| RedisError::Address {
+            text: text.rsplit('@').next().unwrap_or_default().to_owned(),
+            wrong: "a Cluster has database 0 only: leave out engine.redis.db",
+        };
+        let cluster = |text: &String| {
+            let seeds = Address::parse_cluster(text)?;
+            let seeds: Vec<_> = seeds.into_iter().map(|seed| self.keyed(seed)).collect();
+            if seeds.iter().all(|seed| seed.db == 0) { Ok(seeds) } else { Err(wrong(text)) }
+        };
+        texts.iter().map(cluster).collect()
+    }
+
+    fn keyed(&self, mut address: Address) -> Address {
         if !self.user.is_empty() {
             address.user = self.user.clone();
         }
@@ -37,7 +57,7 @@ impl EngineRedisOptions {
         if self.db != 0 {
             address.db = self.db;
         }
-        Ok(address)
+        address
     }
 }
 

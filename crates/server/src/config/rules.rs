@@ -86,12 +86,24 @@ fn redis_addresses(config: &Config) -> Found {
     if config.engine.kind != EngineKind::Redis {
         return None;
     }
-    if config.engine.redis.address.is_empty() {
+    let redis = &config.engine.redis;
+    if redis.address.is_empty() && redis.cluster_address.is_empty() {
         let reason = format!("{key} is empty, but engine.type is redis; name at least one");
         return Some((Severity::Error, key, reason));
     }
-    let error = config.engine.redis.options().err()?;
-    Some((Severity::Error, key, format!("{key}: {error}")))
+    let key = if redis.cluster_address.is_empty() { key } else { "engine.redis.cluster_address" };
+    match redis.options() {
+        Err(error) => Some((Severity::Error, key, format!("{key}: {error}"))),
+        Ok(options) if !options.clusters.is_empty() && redis.prefix.contains('{') => {
+            let key = "engine.redis.prefix";
+            let reason = format!(
+                "{key} is {}, but in a Redis Cluster the braces around the channel have to be the first; leave out {{",
+                redis.prefix
+            );
+            Some((Severity::Error, key, reason))
+        }
+        Ok(_) => None,
+    }
 }
 
 /// The full key an error of the node is about.

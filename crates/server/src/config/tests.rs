@@ -232,7 +232,6 @@ fn what_would_be_unsafe_to_skip_is_refused_in_any_type() {
         "http_server: {internal_port: 9000}",
         "http_server: {internal_port: '9000'}",
         "client: {proxy: {connect: {enabled: true, endpoint: 'http://x'}}}",
-        "engine: {redis: {cluster_address: [localhost]}}",
         "broker: {enabled: true, type: nats}",
     ] {
         let found = lines(load_text(Format::Yaml, text));

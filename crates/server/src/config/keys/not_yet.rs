@@ -30,7 +30,6 @@ not_yet! { NOT_YET;
     "engine.redis.sentinel_password", SECRET, "", Tuning, "Password of Redis Sentinel.";
     "engine.redis.sentinel_client_name", TEXT, "", Tuning, "Name of connections to Redis Sentinel.";
     "engine.redis.sentinel_tls", BLOCK, "", Tuning, "TLS to Redis Sentinel.";
-    "engine.redis.cluster_address", LIST, "", Refused, "Redis Cluster; name standalone servers in engine.redis.address.";
     "engine.redis.replica_client", BLOCK, "", Tuning, "Reads from replicas; Fanwire reads from the master.";
     "engine.redis.force_resp2", SWITCH, "false", Tuning, "Version of the Redis protocol.";
     "engine.redis.history_use_lists", SWITCH, "false", Tuning, "History in lists; Fanwire keeps it in streams.";

@@ -23,7 +23,9 @@ rows! { SERVER: Config;
     "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => (set_engine),
         "Where publications, history and presence meet: in memory for one server, in Redis for several that act as one.";
     "engine.redis.address", LIST, "redis://127.0.0.1:6379" => [engine.redis.address],
-        "Redis to use, as host:port or redis://user:password@host:port/db; of several each channel belongs to one.";
+        "Redis to use, as host:port, redis://user:password@host:port/db or, of a Cluster, redis+cluster://user:password@host:port?addr=host:port; of several each channel belongs to one.";
+    "engine.redis.cluster_address", LIST, "" => [engine.redis.cluster_address],
+        "Instead of the address: a Redis Cluster by some of its nodes, host:port,host:port; of several Clusters each channel belongs to one.";
     "engine.redis.user", TEXT, "" => [engine.redis.user],
         "User at Redis; empty means as the address says.";
     "engine.redis.password", SECRET, "" => [engine.redis.password],
