@@ -118,11 +118,10 @@ impl Redis {
     ///
     /// # Panics
     /// At the second call.
-    pub fn hear_nodes(
-        &self,
-        uid: &str,
-        listener: impl Fn(&[u8]) + Send + Sync + 'static,
-    ) -> impl Future<Output = ()> + use<> {
+    pub fn hear_nodes<L>(&self, uid: &str, listener: L) -> impl Future<Output = ()> + use<L>
+    where
+        L: Fn(&[u8]) + Send + Sync + 'static,
+    {
         self.mouth.tell(Box::new(listener));
         let heard = [None, Some(uid)].map(|to| {
             let name = self.keys.of_node(to);

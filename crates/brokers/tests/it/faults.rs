@@ -13,7 +13,7 @@ use fanwire_node::broker::{Broker as _, BrokerError, Query};
 use fanwire_node::presence::Presence as _;
 use fanwire_node::{Bus as _, PublishOptions};
 
-use crate::door::{Node, retention, runtime, runtime};
+use crate::door::{Node, retention, runtime};
 use crate::server::{RedisServer, free_port};
 
 fn checked(options: &RedisOptions) -> Result<(), RedisError> {
