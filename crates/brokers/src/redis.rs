@@ -21,8 +21,10 @@ mod ports;
 mod record;
 mod roll;
 mod script;
+mod sentinel;
 mod server;
 mod slot;
+mod socket;
 mod store;
 mod stream;
 mod wire;
@@ -47,7 +49,8 @@ use store::{FeedAt, LineAt, Spot, Store};
 
 pub use error::RedisError;
 pub use health::Health;
-pub use options::{Address, RedisOptions};
+pub use options::{Address, RedisOptions, Sentinels};
+pub use socket::Tls;
 
 /// One engine: its connections to one Redis or one Cluster, or to several that share the channels among them.
 pub struct Redis {

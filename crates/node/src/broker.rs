@@ -164,6 +164,17 @@ pub struct Stretch {
     pub publications: Vec<Publication>,
     /// The newest position of the stream, whatever was asked for; offset 0 before the first publication.
     pub top: Position,
+    /// A position in the epoch before: up to there both are the same stream. The default when there is none.
+    pub inherited: Position,
+}
+
+impl Stretch {
+    /// Whether who knows everything up to `offset` of `epoch` knows the same of this stream; "" is the epoch of any.
+    pub fn continues(&self, offset: u64, epoch: &str) -> bool {
+        let Position { offset: last, epoch: before } = self.inherited;
+        let is_inherited = before != Epoch::NONE && epoch == before.as_str() && offset <= last;
+        epoch.is_empty() || epoch == self.top.epoch.as_str() || is_inherited
+    }
 }
 
 /// How to publish (server API §3 publish). The default publishes plainly.

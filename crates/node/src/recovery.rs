@@ -50,10 +50,11 @@ pub(crate) fn recover(
 /// Everything after the claim, without a hole, up to the top. What a filter drops fills no hole and makes none.
 fn recover_stream(
     claim: Claim<'_>,
-    Stretch { mut publications, top }: Stretch,
+    read: Stretch,
     filter: Option<&Filter>,
 ) -> Option<Vec<Publication>> {
-    let same_epoch = claim.epoch.is_empty() || claim.epoch == top.epoch.as_str();
+    let same_epoch = read.continues(claim.offset, claim.epoch);
+    let Stretch { mut publications, top, .. } = read;
     let complete = match (publications.first(), publications.last()) {
         (Some(first), Some(last)) => first.offset - 1 == claim.offset && last.offset == top.offset,
         _ => claim.offset == top.offset,
@@ -70,10 +71,12 @@ fn recover_stream(
 /// The newest publication, with a filter the newest one that matches, unless it is known already.
 fn recover_cache(
     claim: Claim<'_>,
-    Stretch { publications, top }: Stretch,
+    read: Stretch,
     filter: Option<&Filter>,
 ) -> Option<Vec<Publication>> {
-    let has_epoch = claim.offset > 0 && claim.epoch == top.epoch.as_str();
+    let is_named = claim.offset > 0 && !claim.epoch.is_empty();
+    let has_epoch = is_named && read.continues(claim.offset, claim.epoch);
+    let Stretch { publications, top, .. } = read;
     let is_there = has_epoch && claim.offset == top.offset;
     let is_complete = publications.first().is_some_and(|newest| newest.offset == top.offset);
     if !is_there && !is_complete {

@@ -93,6 +93,17 @@ pub struct EngineRedisOptions {
     pub address: Vec<String>,
     /// Instead of it: some nodes of a Cluster; of several Clusters each channel belongs to one.
     pub cluster_address: Vec<String>,
+    /// `host:port`; empty = no Sentinels.
+    pub sentinel_address: Vec<String>,
+    /// What the Sentinels call it; of several, with commas between, each channel belongs to one.
+    pub sentinel_master_name: String,
+    pub sentinel_user: String,
+    pub sentinel_password: String,
+    pub sentinel_client_name: String,
+    /// To the Sentinels.
+    pub sentinel_tls: TlsOptions,
+    /// To the Redis.
+    pub tls: TlsOptions,
     /// "" = as the address says.
     pub user: String,
     /// "" = as the address says.

@@ -6,11 +6,12 @@
 use std::sync::{Arc, Weak};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use fanwire_brokers::redis::{Health, Redis, RedisError};
+use fanwire_brokers::redis::{Health, Redis, RedisError, RedisOptions};
 use fanwire_node::{Node, OptionsError};
 use tokio::runtime::Handle;
 
-use crate::config::{Config, EngineKind};
+use crate::config::{Config, EngineKind, TlsOptions};
+use crate::tls::{Tls, TlsError};
 
 /// What holds a node's publications, history and presence.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ pub enum EngineError {
     Options(OptionsError),
     /// A Redis that will not do until somebody changes it or the configuration.
     Redis(RedisError),
+    /// A section `tls` cannot be used; `key` is where it stands.
+    Tls { key: &'static str, source: TlsError },
 }
 
 impl Engine {
@@ -40,7 +43,7 @@ impl Engine {
         if config.engine.kind == EngineKind::Memory {
             return Ok((Self::Memory, Node::new(options).map_err(EngineError::Options)?));
         }
-        let redis = config.engine.redis.options().map_err(EngineError::Redis)?;
+        let redis = options_of_redis(config)?;
         match Redis::check(&redis).await {
             Err(error) if error.is_permanent() => return Err(EngineError::Redis(error)),
             Err(error) => tracing::warn!("{error}; starting without it, and trying again"),
@@ -93,4 +96,24 @@ impl Engine {
             Self::Redis(redis) => Some(redis.health()),
         }
     }
+}
+
+/// With what TLS needs, where an address wants it.
+fn options_of_redis(config: &Config) -> Result<RedisOptions, EngineError> {
+    let settings = &config.engine.redis;
+    let mut redis = settings.options().map_err(EngineError::Redis)?;
+    let sentinels = || redis.addresses.iter().filter_map(|address| address.sentinels.as_ref());
+    let is_wanted = redis.addresses.iter().any(|address| address.is_tls);
+    let are_sentinels = sentinels().any(|it| it.addresses.iter().any(|address| address.is_tls));
+    let tls = |options: &TlsOptions, key| match Tls::new(options) {
+        Ok(tls) => Ok(Some(tls.of_redis())),
+        Err(source) => Err(EngineError::Tls { key, source }),
+    };
+    if is_wanted {
+        redis.tls = tls(&settings.tls, "engine.redis.tls")?;
+    }
+    if are_sentinels {
+        redis.sentinel_tls = tls(&settings.sentinel_tls, "engine.redis.sentinel_tls")?;
+    }
+    Ok(redis)
 }

@@ -4,7 +4,6 @@
 //! Changed here: how long and how often is tried. What is fetched when, and what is believed, lives in `node::token`.
 
 mod get;
-mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +12,8 @@ use fanwire_node::token::{Fetch, KeySource};
 use tokio::runtime::Handle;
 
 use crate::config::TlsOptions;
+use crate::tls::TlsError;
 use get::Site;
-pub use tls::TlsError;
 
 /// Fetches with one section of TLS options, on the runtime it was made in.
 #[derive(Debug)]

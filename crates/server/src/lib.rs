@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod realtime;
 mod server;
 pub mod shard;
+pub mod tls;
 
 pub use fanwire_api as api;
 pub use fanwire_brokers as brokers;

@@ -24,10 +24,11 @@ use crate::{
     engine::{Engine, EngineError},
     example,
     http::{listener, rate::Rate, routes, upgrade::Endpoint},
-    jwks::{Fetcher, TlsError},
+    jwks::Fetcher,
     metrics::{Metrics, Sources},
     realtime::{Realtime, ShardInbox, Shards},
     shard::{self, Distrust},
+    tls::TlsError,
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
@@ -54,7 +55,7 @@ pub enum StartError {
     Address { value: String, source: io::Error },
     /// The address is taken, or not ours.
     Bind { address: SocketAddr, source: io::Error },
-    /// A section `jwks.tls` cannot be used; `key` is where it stands.
+    /// A section `tls` cannot be used; `key` is where it stands.
     Tls { key: &'static str, source: TlsError },
     /// Threads or pollers could not be made.
     Shards(io::Error),
@@ -335,6 +336,7 @@ impl From<EngineError> for StartError {
         match error {
             EngineError::Options(error) => Self::Options(error),
             EngineError::Redis(error) => Self::Redis(error),
+            EngineError::Tls { key, source } => Self::Tls { key, source },
         }
     }
 }

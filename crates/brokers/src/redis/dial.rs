@@ -1,20 +1,23 @@
 //! Opening a connection to a Redis, and making sure that it is one we can work with.
 //! In: an address and timeouts → out: a connection that is logged in, or an error that names the address and the remedy.
-//! Uses the crate `redis`, RESP3. Never: waits without a limit.
+//! Uses sockets and Sentinels. Never: waits without a limit.
 //! Change here: what is asked of a Redis before it is used. Who tries again lives in `line.rs` and `feed.rs`.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, IntoConnectionInfo as _};
-use redis::{Pipeline, ProtocolVersion, PushInfo, RedisConnectionInfo, Value};
+use redis::{Pipeline, PushInfo, Value};
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use super::clock::Clock;
 use super::error::RedisError;
 use super::options::{Address, RedisOptions};
+use super::sentinel::Compass;
+pub(crate) use super::socket::{BATCHES_MAX, Connection};
+use super::socket::{Limits, Reign, Tls, open};
 use super::wire::{Command, number, parts, text};
 
 /// Opens connections to one Redis.
@@ -22,10 +25,13 @@ use super::wire::{Command, number, parts, text};
 pub(crate) struct Dialer {
     address: Address,
     client_name: String,
-    connect_timeout: Duration,
+    limits: Limits,
     pub(crate) io_timeout: Duration,
+    tls: Option<Tls>,
     clock: Arc<Clock>,
     expected: Expected,
+    /// Tells where it is, when that can change.
+    compass: Option<Arc<Compass>>,
 }
 
 /// What has to be at an address.
@@ -41,14 +47,27 @@ pub(crate) enum Expected {
 
 impl Dialer {
     pub(crate) fn new(address: &Address, options: &RedisOptions, clock: Arc<Clock>) -> Self {
-        let RedisOptions { client_name, connect_timeout, io_timeout, .. } = options;
+        let limits = Limits { connect: options.connect_timeout, io: options.io_timeout };
+        let compass = address.sentinels.as_ref().map(|sentinels| {
+            Arc::new(Compass::new(Arc::clone(sentinels), options.sentinel_tls.clone(), limits))
+        });
         Self {
             address: address.clone(),
-            client_name: client_name.clone(),
-            connect_timeout: *connect_timeout,
-            io_timeout: *io_timeout,
+            client_name: options.client_name.clone(),
+            limits,
+            io_timeout: options.io_timeout,
+            tls: options.tls.clone(),
             clock,
             expected: Expected::Standalone,
+            compass,
+        }
+    }
+
+    /// From now on hears from the Sentinels, if there are any, that another Redis became the master; connections to the
+    /// old one end then.
+    pub(crate) fn watch(&self, runtime: &Handle) {
+        if let Some(compass) = &self.compass {
+            Compass::watch(compass, runtime);
         }
     }
 
@@ -65,91 +84,60 @@ impl Dialer {
     /// the Redis sends by itself, and the end of the connection; it must not block.
     ///
     /// # Errors
-    /// A [`RedisError`] with the address, after the two timeouts at the latest.
+    /// A [`RedisError`] with the address, after the timeouts at the latest: twice the two, four times with Sentinels.
     pub(crate) async fn dial(
         &self,
         first: impl Iterator<Item = Command>,
         pushed: impl Fn(PushInfo) + Send + Sync + 'static,
-    ) -> Result<MultiplexedConnection, RedisError> {
-        let client = self.client().map_err(|error| self.broken(&error))?;
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(None) // ours below
-            .set_response_timeout(Some(self.io_timeout))
-            .set_pipeline_buffer_size(BATCHES_MAX)
-            .set_push_sender(move |push| {
-                pushed(push);
-                Ok::<(), ()>(())
-            });
-        let limit = self.connect_timeout + self.io_timeout;
-        let connected =
-            timeout(limit, client.get_multiplexed_async_connection_with_config(&config));
-        let connected = connected.await.map_err(|_| self.late("connecting", limit))?;
-        let mut connection = connected.map_err(|error| self.broken(&error))?;
-        let judged = timeout(self.io_timeout, self.judge(&mut connection, first)).await;
-        judged.map_err(|_| self.late("its first reply", self.io_timeout))??;
-        Ok(connection)
+    ) -> Result<Connection, RedisError> {
+        let (address, left) = self.aim().await?;
+        let place = (&address, self.tls.as_ref());
+        let mut connection = open(place, self.limits, pushed, left).await?;
+        let judged = timeout(self.io_timeout, self.judge(&address, &mut connection, first)).await;
+        let late = |_| RedisError::late(&address, "its first reply", self.io_timeout);
+        match (judged.map_err(late)?, &self.compass) {
+            (Ok(()), _) => Ok(connection),
+            (Err(error), compass) => {
+                if let (RedisError::Role { .. }, Some(compass)) = (&error, compass) {
+                    compass.was_wrong();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Where the Redis is now, and what is over when it is no longer there.
+    async fn aim(&self) -> Result<(Address, Leaving), RedisError> {
+        match &self.compass {
+            None => Ok((self.address.clone(), Box::pin(std::future::pending()))),
+            Some(compass) => {
+                let known = compass.find().await?;
+                let address = self.address.located(&known.host, known.port);
+                Ok((address, Box::pin(compass.is_left(known.term))))
+            }
+        }
     }
 
     /// The connection was lost.
     pub(crate) fn unreachable(&self, why: impl ToString) -> RedisError {
-        RedisError::Unreachable { address: self.address.clone(), why: why.to_string() }
+        RedisError::unreachable(&self.address, why)
     }
 
     /// What an error of the connection means.
     pub(crate) fn broken(&self, error: &redis::RedisError) -> RedisError {
-        let address = self.address.clone();
-        match error.kind() {
-            ErrorKind::AuthenticationFailed => {
-                let reply = error.detail().unwrap_or(error.category()).to_owned();
-                RedisError::Denied { address, reply }
-            }
-            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => RedisError::NotRedis { address },
-            ErrorKind::RESP3NotSupported => {
-                RedisError::TooOld { address, version: "before 6.0".to_owned() }
-            }
-            _ if error.is_timeout() => self.late("a reply", self.io_timeout),
-            _ => match error.code() {
-                Some(code) => self.refused(code, error.detail()),
-                None => self.unreachable(error),
-            },
-        }
+        RedisError::of(&self.address, error, self.io_timeout)
     }
 
     /// What an error reply means for the connection.
     pub(crate) fn refused(&self, code: &str, details: Option<&str>) -> RedisError {
-        let address = self.address.clone();
-        let reply = [code, details.unwrap_or_default()].join(" ");
-        if DENIALS.contains(&code) {
-            RedisError::Denied { address, reply }
-        } else {
-            RedisError::Refused { address, reply }
-        }
-    }
-
-    fn late(&self, what: &str, after: Duration) -> RedisError {
-        self.unreachable(format_args!("{what} took longer than {after:?}"))
-    }
-
-    fn client(&self) -> redis::RedisResult<Client> {
-        let Address { host, port, user, password, db } = &self.address;
-        let mut settings = RedisConnectionInfo::default()
-            .set_protocol(ProtocolVersion::RESP3)
-            .set_skip_set_lib_name()
-            .set_db((*db).into());
-        if !user.is_empty() {
-            settings = settings.set_username(user);
-        }
-        if !password.is_empty() {
-            settings = settings.set_password(password);
-        }
-        let place = ConnectionAddr::Tcp(host.clone(), *port);
-        Client::open(place.into_connection_info()?.set_redis_settings(settings))
+        RedisError::refusal(&self.address, code, details)
     }
 
     /// Whether we can work with it.
     async fn judge(
         &self,
-        connection: &mut MultiplexedConnection,
+        address: &Address,
+        connection: &mut Connection,
         first: impl Iterator<Item = Command>,
     ) -> Result<(), RedisError> {
         let mut questions = Pipeline::new();
@@ -165,46 +153,66 @@ impl Dialer {
             questions.add_command(command.into_cmd());
         }
         let answers = connection.send_packed_commands(&questions, 0, questions.len()).await;
-        let mut answers = answers.map_err(|error| self.broken(&error))?.into_iter();
+        let broken = |error: redis::RedisError| RedisError::of(address, &error, self.io_timeout);
+        let mut answers = answers.map_err(broken)?.into_iter();
         let mut next = || match answers.next().unwrap_or_default() {
-            Value::ServerError(error) => Err(self.refused(error.code(), error.details())),
+            Value::ServerError(error) => {
+                Err(RedisError::refusal(address, error.code(), error.details()))
+            }
             answer => Ok(answer),
         };
-        let (server, replication, time) = (text(next()?), text(next()?), next()?);
-        self.judge_by(server.as_ref(), replication.as_ref())?;
-        let not_redis = || RedisError::NotRedis { address: self.address.clone() };
-        self.clock.set(Instant::now(), unix_ms(time).ok_or_else(not_redis)?);
-        (3..questions.len()).try_for_each(|_| next().map(drop))
+        let (server, replication) = (text(next()?), text(next()?));
+        judge_by(address, self.expected, server.as_ref(), replication.as_ref())?; // a Sentinel has no time
+        let not_redis = || RedisError::NotRedis { address: address.clone() };
+        self.clock.set(Instant::now(), unix_ms(next()?).ok_or_else(not_redis)?);
+        (3..questions.len()).try_for_each(|_| next().map(drop))?;
+        connection.reigns(reign_of(server.as_ref(), replication.as_ref()));
+        Ok(())
     }
+}
 
-    /// Whether we can work with a Redis that says this of itself (`INFO`). What it does not say is not held against it.
-    fn judge_by(
-        &self,
-        server: Option<&Bytes>,
-        replication: Option<&Bytes>,
-    ) -> Result<(), RedisError> {
-        let address = || self.address.clone();
-        let said = |section: Option<&Bytes>, name| field(section.map_or(b"", |text| text), name);
-        let is_in_cluster = self.expected != Expected::Standalone;
-        if let Some(version) = said(server, "redis_version") {
-            if number_of(&version) < VERSION_MIN {
-                return Err(RedisError::TooOld { address: address(), version });
-            }
-            if is_in_cluster && number_of(&version) < CLUSTER_VERSION_MIN {
-                return Err(RedisError::TooOldForCluster { address: address(), version });
-            }
+/// Over when the Redis is no longer the one to use.
+type Leaving = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Whether we can work with a Redis that says this of itself (`INFO`). What it does not say is not held against it.
+fn judge_by(
+    address: &Address,
+    expected: Expected,
+    server: Option<&Bytes>,
+    replication: Option<&Bytes>,
+) -> Result<(), RedisError> {
+    let address = || address.clone();
+    let is_in_cluster = expected != Expected::Standalone;
+    if let Some(version) = said(server, "redis_version") {
+        if number_of(&version) < VERSION_MIN {
+            return Err(RedisError::TooOld { address: address(), version });
         }
-        let mode = said(server, "redis_mode");
-        if is_in_cluster && mode.as_deref().is_some_and(|mode| mode != "cluster") {
-            return Err(RedisError::NotCluster { address: address() });
-        }
-        let mode = mode.filter(|mode| !is_in_cluster && mode != "standalone");
-        let role = said(replication, "role").filter(|role| role != "master");
-        match mode.or(role.filter(|_| self.expected != Expected::ClusterNode)) {
-            Some(role) => Err(RedisError::Role { address: address(), role }),
-            None => Ok(()),
+        if is_in_cluster && number_of(&version) < CLUSTER_VERSION_MIN {
+            return Err(RedisError::TooOldForCluster { address: address(), version });
         }
     }
+    let mode = said(server, "redis_mode");
+    if is_in_cluster && mode.as_deref().is_some_and(|mode| mode != "cluster") {
+        return Err(RedisError::NotCluster { address: address() });
+    }
+    let mode = mode.filter(|mode| !is_in_cluster && mode != "standalone");
+    let role = said(replication, "role").filter(|role| role != "master");
+    match mode.or(role.filter(|_| expected != Expected::ClusterNode)) {
+        Some(role) => Err(RedisError::Role { address: address(), role }),
+        None => Ok(()),
+    }
+}
+
+/// In which reign a Redis is that says this of itself: a process that was a replica before has an offset from which on the
+/// stream of its writes is its own.
+fn reign_of(server: Option<&Bytes>, replication: Option<&Bytes>) -> Reign {
+    let run = said(server, "run_id").unwrap_or_default().chars().take(RUN_LENGTH).collect();
+    let turn = said(replication, "second_repl_offset").and_then(|offset| offset.parse().ok());
+    Reign { run, turn: turn.unwrap_or(0) } // -1 when it was never promoted
+}
+
+fn said(section: Option<&Bytes>, name: &str) -> Option<String> {
+    field(section.map_or(b"", |text| text), name)
 }
 
 /// What `TIME` answers: seconds and microseconds.
@@ -226,10 +234,8 @@ fn number_of(version: &str) -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// Batches of commands that a connection takes without waiting.
-pub(crate) const BATCHES_MAX: usize = 64;
-/// Codes of refusals that credentials or access lists cause.
-const DENIALS: &[&str] = &["WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "-DENIED"];
+/// Of 40 hexadecimal digits, as many as tell all processes apart.
+const RUN_LENGTH: usize = 16;
 /// Exclusive ranges of streams.
 const VERSION_MIN: (u32, u32) = (6, 2);
 /// Sharded PUB/SUB.

@@ -1,9 +1,12 @@
 //! Why a Redis cannot be used, said to its operator; and why a call was not answered, said to the engine.
 //! In: addresses and what came back from them → out: errors with the address and the remedy.
-//! Uses: nothing. Never: passwords.
+//! Uses: the errors of the crate `redis`. Never: passwords.
 //! Change here: what operators read. What clients and backends are told is `BrokerError`.
 
 use std::fmt;
+use std::time::Duration;
+
+use redis::ErrorKind;
 
 use super::options::Address;
 
@@ -29,6 +32,12 @@ pub enum RedisError {
     Role { address: Address, role: String },
     /// It refused something else, or is busy loading its data.
     Refused { address: Address, reply: String },
+    /// A certificate is not believed, or one side does not speak TLS.
+    Tls { address: Address, why: String },
+    /// A Redis, where a Sentinel is expected.
+    NotSentinel { address: Address },
+    /// A Sentinel that has not heard of the master.
+    Master { address: Address, name: String },
 }
 
 impl RedisError {
@@ -37,11 +46,50 @@ impl RedisError {
         match self {
             Self::Unreachable { .. } | Self::Refused { .. } => false,
             Self::Address { .. } | Self::Denied { .. } | Self::NotRedis { .. } => true,
-            Self::TooOld { .. } | Self::TooOldForCluster { .. } => true,
-            Self::NotCluster { .. } => true,
+            Self::TooOld { .. } | Self::TooOldForCluster { .. } | Self::Tls { .. } => true,
+            Self::NotSentinel { .. } | Self::NotCluster { .. } | Self::Master { .. } => true,
             // A replica may be a master that failed over a moment ago.
-            Self::Role { role, .. } => role != "slave",
+            Self::Role { role, .. } => role != REPLICA,
         }
+    }
+
+    /// What an error of a connection means.
+    pub(crate) fn of(address: &Address, error: &redis::RedisError, limit: Duration) -> Self {
+        let at = address.clone();
+        match error.kind() {
+            ErrorKind::AuthenticationFailed => {
+                let reply = error.detail().unwrap_or(error.category()).to_owned();
+                Self::Denied { address: at, reply }
+            }
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Self::NotRedis { address: at },
+            ErrorKind::RESP3NotSupported => {
+                Self::TooOld { address: at, version: "before 6.0".to_owned() }
+            }
+            _ if error.is_timeout() => Self::late(address, "a reply", limit),
+            _ => match error.code() {
+                Some(code) => Self::refusal(address, code, error.detail()),
+                None => Self::unreachable(address, error),
+            },
+        }
+    }
+
+    /// What an error reply means for the connection.
+    pub(crate) fn refusal(address: &Address, code: &str, details: Option<&str>) -> Self {
+        let address = address.clone();
+        let reply = [code, details.unwrap_or_default()].join(" ");
+        if DENIALS.contains(&code) {
+            Self::Denied { address, reply }
+        } else {
+            Self::Refused { address, reply }
+        }
+    }
+
+    pub(crate) fn unreachable(address: &Address, why: impl ToString) -> Self {
+        Self::Unreachable { address: address.clone(), why: why.to_string() }
+    }
+
+    pub(crate) fn late(address: &Address, what: &str, after: Duration) -> Self {
+        Self::unreachable(address, format_args!("{what} took longer than {after:?}"))
     }
 }
 
@@ -52,20 +100,12 @@ impl fmt::Display for RedisError {
                 out,
                 "the Redis address {text} cannot be used: {wrong}; write host:port or redis://:password@host:port/db"
             ),
-            Self::Unreachable { address, why } => write!(
-                out,
-                "Redis at {address} cannot be reached ({why}): check engine.redis.address, and that Redis runs and listens there"
-            ),
-            Self::Denied { address, reply } => write!(
-                out,
-                "Redis at {address} denies access ({reply}): check engine.redis.user and engine.redis.password"
-            ),
-            Self::NotRedis { address } => write!(
-                out,
-                "what listens at {address} does not speak the Redis protocol: check the port in engine.redis.address, and whether it expects TLS"
-            ),
-            Self::TooOld { address, version } => {
-                write!(out, "Redis at {address} has version {version}: 6.2 or newer is needed")
+            Self::Unreachable { address, why } => {
+                let (what, key) = party(address);
+                write!(
+                    out,
+                    "{what} at {address} cannot be reached ({why}): check {key}address, and that {what} runs and listens there"
+                )
             }
             Self::TooOldForCluster { address, version } => {
                 write!(
@@ -81,16 +121,71 @@ impl fmt::Display for RedisError {
                 out,
                 "Redis at {address} runs in cluster mode: give it as engine.redis.cluster_address"
             ),
-            Self::Role { address, role } if role == "slave" => write!(
+            Self::Denied { address, reply } => {
+                let (what, key) = party(address);
+                write!(
+                    out,
+                    "{what} at {address} denies access ({reply}): check {key}user and {key}password"
+                )
+            }
+            Self::NotRedis { address } => {
+                let (_, key) = party(address);
+                write!(
+                    out,
+                    "what listens at {address} does not speak the Redis protocol: check the port in {key}address, and whether it expects TLS ({key}tls)"
+                )
+            }
+            Self::TooOld { address, version } => {
+                let (what, _) = party(address);
+                write!(out, "{what} at {address} has version {version}: 6.2 or newer is needed")
+            }
+            Self::Role { address, role } if role == REPLICA => match address.sentinels {
+                None => write!(
+                    out,
+                    "Redis at {address} is a replica: name its master in engine.redis.address"
+                ),
+                Some(_) => write!(
+                    out,
+                    "Redis at {address} is a replica now: the Sentinels have not made another one the master yet"
+                ),
+            },
+            Self::Role { address, role } if role == "sentinel" => write!(
                 out,
-                "Redis at {address} is a replica: name its master in engine.redis.address"
+                "what listens at {address} is a Sentinel, which keeps nothing: name it in engine.redis.sentinel_address, and the master in engine.redis.sentinel_master_name"
             ),
             Self::Role { address, role } => write!(
                 out,
                 "Redis at {address} runs in {role} mode, which is not supported here: name a standalone Redis in engine.redis.address"
             ),
-            Self::Refused { address, reply } => write!(out, "Redis at {address} refuses: {reply}"),
+            Self::Refused { address, reply } => {
+                let (what, _) = party(address);
+                write!(out, "{what} at {address} refuses: {reply}")
+            }
+            Self::Tls { address, why } => {
+                let (what, key) = party(address);
+                write!(
+                    out,
+                    "{what} at {address} and this server do not agree on TLS ({why}): check that this port speaks TLS, and {key}tls"
+                )
+            }
+            Self::NotSentinel { address } => write!(
+                out,
+                "what listens at {address} is a Redis and no Sentinel: name Sentinels in engine.redis.sentinel_address, or this one in engine.redis.address"
+            ),
+            Self::Master { address, name } => write!(
+                out,
+                "the Sentinel at {address} knows no master {name}: check engine.redis.sentinel_master_name"
+            ),
         }
+    }
+}
+
+/// What it is, and what the names of its keys begin with.
+fn party(address: &Address) -> (&'static str, &'static str) {
+    if address.is_sentinel {
+        ("Sentinel", "engine.redis.sentinel_")
+    } else {
+        ("Redis", "engine.redis.")
     }
 }
 
@@ -104,3 +199,8 @@ pub(crate) enum Failure {
     /// Answered with an error, or with something that the command never answers.
     Refused,
 }
+
+/// Codes of refusals that credentials or access lists cause.
+const DENIALS: &[&str] = &["WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "-DENIED"];
+/// What `INFO` calls a replica.
+const REPLICA: &str = "slave";

@@ -11,14 +11,13 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
-use redis::aio::MultiplexedConnection;
 use redis::{Pipeline, PushInfo, PushKind, RedisResult, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::backoff::Backoff;
-use super::dial::Dialer;
+use super::dial::{Connection, Dialer};
 use super::error::{Failure, RedisError};
 use super::guide::{Guided, is_of_slots};
 use super::health::Health;
@@ -204,7 +203,7 @@ impl Ear {
         }
     }
 
-    async fn hear(&self, connection: MultiplexedConnection, pushes: &mut Pushes) -> End {
+    async fn hear(&self, connection: Connection, pushes: &mut Pushes) -> End {
         let mut asked = FuturesUnordered::<Asked>::new();
         let mut probe = interval(self.dialer.io_timeout);
         probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -248,12 +247,7 @@ impl Ear {
     }
 
     /// Asks the Redis to send what is published under `names`, or not to.
-    fn ask(
-        &self,
-        mut connection: MultiplexedConnection,
-        names: Vec<Arc<str>>,
-        is_wanted: bool,
-    ) -> Asked {
+    fn ask(&self, mut connection: Connection, names: Vec<Arc<str>>, is_wanted: bool) -> Asked {
         if self.shared.guided.is_guided() {
             let command = if is_wanted { "SSUBSCRIBE" } else { "SUNSUBSCRIBE" };
             return ask_each(connection, command, names);
@@ -302,11 +296,7 @@ impl Ear {
     }
 
     /// Asks for what is to be asked for; when to look again at the latest.
-    fn look(
-        &self,
-        connection: &MultiplexedConnection,
-        asked: &mut FuturesUnordered<Asked>,
-    ) -> Instant {
+    fn look(&self, connection: &Connection, asked: &mut FuturesUnordered<Asked>) -> Instant {
         let now = Instant::now();
         self.shared.tire();
         let mut roll = self.shared.roll.lock();
@@ -325,11 +315,7 @@ impl Ear {
 }
 
 /// Asks for each name by itself, because a command may name one slot only and would be refused as a whole.
-fn ask_each(
-    mut connection: MultiplexedConnection,
-    command: &'static str,
-    names: Vec<Arc<str>>,
-) -> Asked {
+fn ask_each(mut connection: Connection, command: &'static str, names: Vec<Arc<str>>) -> Asked {
     let mut commands = Pipeline::with_capacity(names.len());
     for name in &names {
         let command = Command::of(&[command.as_bytes(), name.as_bytes()]);
@@ -342,7 +328,7 @@ fn ask_each(
 }
 
 /// Proves that the connection lives: the answer comes in time, or an error does.
-fn ping(mut connection: MultiplexedConnection) -> Asked {
+fn ping(mut connection: Connection) -> Asked {
     Box::pin(async move {
         let ping = Command::of(&[b"PING"]).into_cmd();
         connection.send_packed_command(&ping).await.map(|_| Replies::default())

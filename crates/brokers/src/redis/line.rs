@@ -1,6 +1,6 @@
 //! A connection for commands: those of one turn leave together, and replies come in their order.
 //! In: commands with who wants the reply, from any thread → out: replies or failures, each once and in bounded time.
-//! Uses one task, a bounded queue, a `MultiplexedConnection`. Never: knows what a command does.
+//! Uses one task, a bounded queue, a connection. Never: knows what a command does.
 //! Change here: how commands are sent, and what becomes of them when the connection is lost.
 
 use std::collections::VecDeque;
@@ -11,14 +11,13 @@ use std::time::Instant;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
-use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Pipeline, PushKind, RedisResult, ServerError, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout_at;
 
 use super::backoff::Backoff;
-use super::dial::{BATCHES_MAX, Dialer};
+use super::dial::{BATCHES_MAX, Connection, Dialer};
 use super::error::{Failure, RedisError};
 use super::guide::{Elsewhere, Guided, Way, is_of_slots};
 use super::health::Health;
@@ -241,11 +240,7 @@ impl Keeper {
     }
 
     /// Serves until the connection ends; whether to wait then, or `None` when nobody needs it any more.
-    async fn serve_counted(
-        &mut self,
-        connection: MultiplexedConnection,
-        gone: &Notify,
-    ) -> Option<bool> {
+    async fn serve_counted(&mut self, connection: Connection, gone: &Notify) -> Option<bool> {
         let began = Instant::now();
         self.shared.is_down.store(false, Relaxed);
         self.shared.health.came_up();
@@ -350,7 +345,7 @@ impl Keeper {
 
 /// What is on its way.
 struct Flow {
-    connection: MultiplexedConnection,
+    connection: Connection,
     /// Sent, in this order: a batch is given to the connection when it is first looked at, and the queue of the connection
     /// is long enough for all of them.
     flight: FuturesOrdered<Pin<Box<dyn Future<Output = Batch> + Send>>>,
@@ -370,12 +365,13 @@ impl Flow {
         let mut connection = self.connection.clone();
         let mut commands = Pipeline::with_capacity(calls.len());
         let mut callers = Vec::with_capacity(calls.len());
-        for Call { command, caller, .. } in calls {
+        for Call { mut command, caller, .. } in calls {
             if caller.way.is_asking {
                 let asking = Call::of(Command::of(&[b"ASKING"]));
                 commands.add_command(asking.command);
                 callers.push(asking.caller);
             }
+            connection.sign(&mut command);
             commands.add_command(command);
             callers.push(caller);
         }

@@ -4,9 +4,11 @@
 //! Change here: what can be said about a Redis. Configuration keys live in the server.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::RedisError;
+use super::socket::Tls;
 
 /// Everything about one engine.
 #[derive(Clone, Debug)]
@@ -27,6 +29,10 @@ pub struct RedisOptions {
     pub command_connections: usize,
     /// Connections for PUB/SUB to each Redis; each channel uses one of them.
     pub feed_connections: usize,
+    /// How to speak TLS to a Redis; needed when an address is to be spoken to so.
+    pub tls: Option<Tls>,
+    /// And to a Sentinel.
+    pub sentinel_tls: Option<Tls>,
 }
 
 impl Default for RedisOptions {
@@ -40,13 +46,16 @@ impl Default for RedisOptions {
             io_timeout: Duration::from_secs(4),
             command_connections: 2,
             feed_connections: 2,
+            tls: None,
+            sentinel_tls: None,
         }
     }
 }
 
-/// One Redis.
+/// One Redis, or one Sentinel.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
+    /// "" = wherever the `sentinels` say.
     pub host: String,
     pub port: u16,
     /// "" = the default user.
@@ -54,6 +63,23 @@ pub struct Address {
     /// "" = none.
     pub password: String,
     pub db: u32,
+    /// Whether to speak TLS, as [`RedisOptions`] says how.
+    pub is_tls: bool,
+    /// A Sentinel, which keeps nothing but knows where a master is.
+    pub is_sentinel: bool,
+    /// Whom to ask where it is; `None` = it is where this says.
+    pub sentinels: Option<Arc<Sentinels>>,
+}
+
+/// The Sentinels that know where one master is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sentinels {
+    /// What they call it.
+    pub master: String,
+    /// At least one.
+    pub addresses: Vec<Address>,
+    /// What connections to them are called; "" = nothing.
+    pub client_name: String,
 }
 
 impl Default for Address {
@@ -64,22 +90,33 @@ impl Default for Address {
             user: String::new(),
             password: String::new(),
             db: 0,
+            is_tls: false,
+            is_sentinel: false,
+            sentinels: None,
         }
     }
 }
 
 impl Address {
-    /// Reads `host:port` or `redis://[[user]:password@]host[:port][/db]`.
+    /// Reads `host:port` or `SCHEME://[[user]:password@]host[:port][/db][?option=value&…]`, as Centrifugo does. Schemes are
+    /// `redis`, `tcp` and, with TLS, `rediss`; with `+sentinel` behind it, or with the option `sentinel_master_name`, the
+    /// host is a Sentinel, and so are the values of the option `addr`.
     ///
     /// # Errors
     /// [`RedisError::Address`], which says what is wrong.
     pub fn parse(text: &str) -> Result<Self, RedisError> {
         let wrong = |wrong| RedisError::Address { text: without_password(text), wrong };
-        let rest = match text.split_once("://") {
-            Some(("redis", rest)) => rest,
-            Some(_) => return Err(wrong("its scheme is none of: redis")),
-            None => text,
-        };
+        let (scheme, rest) = text.split_once("://").unwrap_or(("redis", text));
+        let (is_tls, is_sentinel) = SCHEMES
+            .iter()
+            .find_map(|(name, is_tls, is_sentinel)| {
+                (*name == scheme).then_some((*is_tls, *is_sentinel))
+            })
+            .ok_or_else(|| {
+                wrong("its scheme is none of: redis, rediss, redis+sentinel, rediss+sentinel")
+            })?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let query = Query::read(query).map_err(wrong)?;
         let (place, db) = rest.split_once('/').unwrap_or((rest, ""));
         let db = if db.is_empty() { Ok(0) } else { db.parse() };
         let db = db.map_err(|_| wrong("what follows the slash is not the number of a database"))?;
@@ -87,8 +124,36 @@ impl Address {
         let (user, password) = credentials.split_once(':').unwrap_or(("", credentials));
         let decoded = |text| decoded(text).ok_or(wrong("it has a broken %-escape"));
         let (user, password) = (decoded(user)?, decoded(password)?);
-        let (host, port) = host_and_port(place).map_err(wrong)?;
-        Ok(Self { host, port, user, password, db })
+        let mut address = Self { user, password, db, ..Self::default() };
+        address.is_tls = is_tls || query.is_tls;
+        if is_sentinel || !query.master.is_empty() {
+            let sentinels = query.sentinels(place, is_tls).map_err(wrong)?;
+            (address.host, address.sentinels) = (String::new(), Some(Arc::new(sentinels)));
+        } else {
+            query.has_no_sentinels().map_err(wrong)?;
+            (address.host, address.port) = host_and_port(place, PORT).map_err(wrong)?;
+        }
+        Ok(address)
+    }
+
+    /// Reads the `host:port` of a Sentinel.
+    ///
+    /// # Errors
+    /// [`RedisError::Address`], which says what is wrong.
+    pub fn parse_sentinel(text: &str) -> Result<Self, RedisError> {
+        let wrong = |wrong| RedisError::Address { text: without_password(text), wrong };
+        if text.contains(['/', '@', '?']) {
+            return Err(wrong(
+                "a Sentinel is host:port here, and its credentials have keys of their own",
+            ));
+        }
+        let (host, port) = host_and_port(text, SENTINEL_PORT).map_err(wrong)?;
+        Ok(Self { host, port, is_sentinel: true, ..Self::default() })
+    }
+
+    /// The master that Sentinels name, once it is known where it is.
+    pub(crate) fn located(&self, host: &str, port: u16) -> Self {
+        Self { host: host.to_owned(), port, ..self.clone() }
     }
 }
 
@@ -96,10 +161,16 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, .. } = self;
-        if host.contains(':') {
-            write!(out, "[{host}]:{port}")
-        } else {
-            write!(out, "{host}:{port}")
+        match &self.sentinels {
+            Some(sentinels) if host.is_empty() => {
+                return write!(out, "the master {}", sentinels.master);
+            }
+            _ if host.contains(':') => write!(out, "[{host}]:{port}")?,
+            _ => write!(out, "{host}:{port}")?,
+        }
+        match &self.sentinels {
+            Some(sentinels) => write!(out, " (the master {})", sentinels.master),
+            None => Ok(()),
         }
     }
 }
@@ -110,7 +181,82 @@ impl fmt::Debug for Address {
     }
 }
 
-fn host_and_port(place: &str) -> Result<(String, u16), &'static str> {
+/// What stands behind the `?` of an address, unescaped.
+#[derive(Default)]
+struct Query {
+    master: String,
+    places: Vec<String>,
+    user: String,
+    password: String,
+    is_tls: bool,
+    are_sentinels_tls: bool,
+}
+
+impl Query {
+    fn read(text: &str) -> Result<Self, &'static str> {
+        let mut query = Self::default();
+        for option in text.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            let value = decoded(value).ok_or("it has a broken %-escape")?;
+            match name {
+                "sentinel_master_name" => query.master = value,
+                "addr" => query.places.push(value),
+                "sentinel_user" => query.user = value,
+                "sentinel_password" => query.password = value,
+                "tls_enabled" => query.is_tls = is_true(&value)?,
+                "sentinel_tls_enabled" => query.are_sentinels_tls = is_true(&value)?,
+                _ => {
+                    return Err(
+                        "its options may be sentinel_master_name, addr, sentinel_user, sentinel_password, tls_enabled, sentinel_tls_enabled; others are keys of engine.redis",
+                    );
+                }
+            }
+        }
+        Ok(query)
+    }
+
+    /// The Sentinel at `place` and the others.
+    fn sentinels(self, place: &str, is_tls: bool) -> Result<Sentinels, &'static str> {
+        if self.master.is_empty() {
+            return Err("it names no master: add ?sentinel_master_name=");
+        }
+        let mut addresses = Vec::new();
+        for place in std::iter::once(place).chain(self.places.iter().map(String::as_str)) {
+            let (host, port) = host_and_port(place, SENTINEL_PORT)?;
+            let (user, password) = (self.user.clone(), self.password.clone());
+            let is_tls = is_tls || self.are_sentinels_tls;
+            let is_sentinel = true;
+            addresses.push(Address {
+                host,
+                port,
+                user,
+                password,
+                is_tls,
+                is_sentinel,
+                ..Address::default()
+            });
+        }
+        Ok(Sentinels { master: self.master, addresses, client_name: String::new() })
+    }
+
+    fn has_no_sentinels(&self) -> Result<(), &'static str> {
+        let Self { places, user, password, are_sentinels_tls, .. } = self;
+        if places.is_empty() && user.is_empty() && password.is_empty() && !are_sentinels_tls {
+            return Ok(());
+        }
+        Err("it names no master: add sentinel_master_name=")
+    }
+}
+
+fn is_true(text: &str) -> Result<bool, &'static str> {
+    match text {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err("an option of it is neither true nor false"),
+    }
+}
+
+fn host_and_port(place: &str, default: u16) -> Result<(String, u16), &'static str> {
     let (host, port) = match place.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or("its [ is not closed")?;
@@ -121,7 +267,7 @@ fn host_and_port(place: &str) -> Result<(String, u16), &'static str> {
     if host.is_empty() {
         return Err("it has no host");
     }
-    let port = if port.is_empty() { Ok(PORT) } else { port.parse() };
+    let port = if port.is_empty() { Ok(default) } else { port.parse() };
     Ok((host.to_owned(), port.map_err(|_| "its port is not a number up to 65535")?))
 }
 
@@ -141,13 +287,24 @@ fn decoded(text: &str) -> Option<String> {
 
 /// Fit to be shown.
 fn without_password(text: &str) -> String {
-    match text.rsplit_once('@') {
+    let head = text.split_once('?').map_or(text, |(head, _)| head);
+    match head.rsplit_once('@') {
         Some((_, place)) => format!("…@{place}"),
-        None => text.to_owned(),
+        None if text.contains('@') => "…".to_owned(), // a question mark in a password, or an @ in an option
+        None => head.to_owned(),
     }
 }
 
+/// Names, whether they mean TLS, whether they mean Sentinels.
+const SCHEMES: &[(&str, bool, bool)] = &[
+    ("redis", false, false),
+    ("tcp", false, false),
+    ("rediss", true, false),
+    ("redis+sentinel", false, true),
+    ("rediss+sentinel", true, true),
+];
 const PORT: u16 = 6379;
+const SENTINEL_PORT: u16 = 26379;
 
 #[cfg(test)]
 mod tests;

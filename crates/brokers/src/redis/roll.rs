@@ -241,7 +241,7 @@ impl<W> Roll<W> {
             (entry.unconfirmed > 0).then(|| Arc::clone(name))
         };
         let unsure: Vec<_> = self.channels.iter().filter_map(is_unsure).collect();
-        unsure.iter().fold(false, |some, name| self.displace(name) || some)
+        unsure.iter().filter(|name| self.displace(name)).count() > 0
     }
 
     /// What was displaced is to be asked for again. Whether there is something to ask for.

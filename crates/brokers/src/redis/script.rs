@@ -48,8 +48,8 @@ struct Source {
 /// In the order of [`Script`].
 static SOURCES: LazyLock<[Source; 6]> = LazyLock::new(|| {
     [
-        PUBLISH.to_owned(),
-        HISTORY.to_owned(),
+        [REIGN, PUBLISH].concat(),
+        [REIGN, HISTORY].concat(),
         [PRESENCE, PRESENCE_ADD].concat(),
         [PRESENCE, PRESENCE_REMOVE].concat(),
         PRESENCE_MEMBERS.to_owned(),
@@ -65,6 +65,8 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
+/// What publishing and reading have in common.
+const REIGN: &str = include_str!("script/reign.lua");
 const PUBLISH: &str = include_str!("script/publish.lua");
 const HISTORY: &str = include_str!("script/history.lua");
 /// What adding, removing and counting members have in common.

@@ -62,6 +62,7 @@ impl Opener {
     pub(crate) fn open(&self, address: &Address, expected: Expected, guided: &Guided) -> Server {
         let clock = Arc::new(self.clock.twin());
         let dialer = Dialer::new(address, &self.options, Arc::clone(&clock)).expecting(expected);
+        dialer.watch(&self.runtime);
         let line =
             |_| Line::open(dialer.clone(), Arc::clone(&self.health), guided.clone(), &self.runtime);
         let feed = |_| {

@@ -104,8 +104,10 @@ pub(crate) fn stretch(
     is_reverse: bool,
     health: &Health,
 ) -> Result<Stretch, Failure> {
-    let [top, entries] = pair(reply).ok_or(Failure::Refused)?;
-    let top = position(top).ok_or(Failure::Refused)?;
+    let reply = parts(reply).ok_or(Failure::Refused)?;
+    let [top, entries, inherited] = reply.try_into().map_err(|_| Failure::Refused)?;
+    let [top, inherited] = [top, inherited].map(position);
+    let (top, inherited) = (top.ok_or(Failure::Refused)?, inherited.ok_or(Failure::Refused)?);
     let entries = parts(entries).ok_or(Failure::Refused)?;
     let mut publications = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -120,7 +122,7 @@ pub(crate) fn stretch(
             }
         }
     }
-    Ok(Stretch { publications, top })
+    Ok(Stretch { publications, top, inherited })
 }
 
 /// The command that drops what is stored; the position stays.

@@ -4,7 +4,7 @@
 //! Change here: how a Redis is started for tests.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -31,11 +31,29 @@ impl RedisServer {
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         for _ in 0..TRIES {
             let port = free_port();
-            if let Some(child) = launch(port, &folder, &options) {
+            if let Some(child) = launch(&[], port, &folder, &options) {
                 return Self { child, folder, port, options };
             }
         }
         panic!("no redis-server starts: install the Debian package redis-tools");
+    }
+
+    /// A Sentinel that watches over one master. It hears of the others from there.
+    pub(crate) fn start_sentinel(port: u16, name: &str, master: &Self, options: &[&str]) -> Self {
+        let folder =
+            std::env::temp_dir().join(format!("fanwire-sentinel-{}-{port}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for the Sentinel");
+        let mut lines = format!(
+            "sentinel monitor {name} 127.0.0.1 {} 2\nsentinel down-after-milliseconds {name} 500\n\
+             sentinel failover-timeout {name} 3000\nsentinel parallel-syncs {name} 2\n",
+            master.port
+        );
+        options.iter().for_each(|line| lines += &format!("{line}\n"));
+        let file = folder.join("sentinel.conf");
+        std::fs::write(&file, lines).expect("a place for its settings");
+        let file = file.to_str().expect("a plain name").to_owned();
+        let child = launch(&[&file, "--sentinel"], port, &folder, &[]).expect("a Sentinel starts");
+        Self { child, folder, port, options: Vec::new() }
     }
 
     pub(crate) fn address(&self) -> Address {
@@ -62,7 +80,7 @@ impl RedisServer {
     /// Starts it again at the same port, with what it kept.
     pub(crate) fn revive(&mut self) {
         self.child =
-            launch(self.port, &self.folder, &self.options).expect("the port is still free");
+            launch(&[], self.port, &self.folder, &self.options).expect("the port is still free");
     }
 
     /// What a command answers, as text; its arguments have no blanks.
@@ -79,12 +97,11 @@ impl RedisServer {
             out.extend_from_slice(argument);
             out.extend_from_slice(b"\r\n");
         }
-        out.extend_from_slice(b"*1\r\n$4\r\nQUIT\r\n");
         stream.write_all(&out).expect("it listens");
+        stream.shutdown(Shutdown::Write).expect("it listens"); // a Sentinel knows no QUIT
         let mut reply = Vec::new();
         stream.read_to_end(&mut reply).expect("it answers and closes");
-        let reply = String::from_utf8_lossy(&reply).into_owned();
-        reply.strip_suffix("+OK\r\n").expect("the answer to QUIT").to_owned()
+        String::from_utf8_lossy(&reply).into_owned()
     }
 }
 
@@ -100,17 +117,22 @@ impl Drop for RedisServer {
 ///
 /// Debian's package redis-tools, which brings no service along, has the program under another name: called
 /// `redis-server` it is one.
-fn launch(port: u16, folder: &Path, options: &[String]) -> Option<Child> {
+fn launch(first: &[&str], port: u16, folder: &Path, options: &[String]) -> Option<Child> {
     let programs = ["redis-server", "redis-check-rdb"];
     let mut child = programs.iter().find_map(|program| {
         let mut command = Command::new(program);
-        command.arg0("redis-server").args(["--port", &port.to_string(), "--bind", "127.0.0.1"]);
+        command.arg0("redis-server").args(first).args([
+            "--port",
+            &port.to_string(),
+            "--bind",
+            "127.0.0.1",
+        ]);
         command.args(["--save", "", "--daemonize", "no", "--logfile", "", "--dir"]).arg(folder);
         command.args(options).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().ok()
     })?;
     let mut lines = BufReader::new(child.stdout.take()?).lines();
     while let Some(Ok(line)) = lines.next() {
-        if line.contains("Ready to accept connections") {
+        if READY.iter().any(|ready| line.contains(ready)) {
             std::thread::spawn(move || lines.for_each(drop));
             return Some(child);
         }
@@ -127,3 +149,5 @@ pub(crate) fn free_port() -> u16 {
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// Somebody else may take a port between our looking and the Redis.
 const TRIES: usize = 5;
+/// What a Redis says when it is ready, and a Sentinel.
+const READY: &[&str] = &["Ready to accept connections", "+monitor master"];

@@ -18,7 +18,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: HistoryRequest) -> Begun {
     let limit = page_length(limit, turn.node.options().client.history_max_publication_limit);
     let page = Page { limit, since, reverse };
     let read = turn.node.read(&channel, &page, namespace.retention(), turn.now);
-    Step::of(read, |Stretch { publications, top }| {
+    Step::of(read, |Stretch { publications, top, .. }| {
         let (epoch, offset) = (top.epoch.to_string(), top.offset);
         let history = HistoryResult { publications, epoch, offset };
         Reply { history: Some(history), ..Reply::default() }

@@ -104,10 +104,11 @@ impl Node {
             since: since.map(|since| since.offset),
             reverse: page.reverse,
         };
-        let epoch = since.map_or_else(String::new, |since| since.epoch.clone());
+        let (from, epoch) =
+            since.map_or_else(Default::default, |since| (since.offset, since.epoch.clone()));
         self.broker.history(channel, query, retention, now).map(move |read| {
             let stretch = without_times(temporary(read)?);
-            if !epoch.is_empty() && epoch != stretch.top.epoch.as_str() {
+            if !stretch.continues(from, &epoch) {
                 return Err(ErrorCode::UNRECOVERABLE_POSITION);
             }
             Ok(stretch)

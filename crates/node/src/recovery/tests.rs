@@ -18,7 +18,9 @@ fn read(query: Query, oldest: u64) -> Stretch {
     offsets.truncate(query.limit.unwrap_or(usize::MAX));
     let publication = |offset| Publication { offset, ..Publication::default() };
     let publications = offsets.into_iter().map(publication).collect();
-    Stretch { publications, top: Position { offset: 9, epoch } }
+    let before = Epoch::parse("epochold").expect("eight letters");
+    let inherited = Position { offset: 7, epoch: before };
+    Stretch { publications, top: Position { offset: 9, epoch }, inherited }
 }
 
 fn check(mode: RecoveryMode, claim: (u64, &str), limit: usize, expect: Option<&[u64]>) {
@@ -57,6 +59,18 @@ fn a_foreign_epoch_and_a_future_offset_are_not_recovered_but_an_empty_epoch_is_a
     check(stream, (0, "_"), 300, None);
     check(stream, (10, "epochone"), 300, None);
     check(stream, (u64::MAX, ""), 300, None);
+}
+
+#[test]
+fn what_an_epoch_inherited_is_recovered_and_what_the_one_before_had_beyond_is_not() {
+    for mode in [RecoveryMode::Stream, RecoveryMode::Cache] {
+        let newest = mode == RecoveryMode::Cache;
+        check(mode, (7, "epochold"), 300, Some(if newest { &[9] } else { &[8, 9] }));
+    }
+    check(RecoveryMode::Stream, (6, "epochold"), 300, Some(&[7, 8, 9]));
+    check(RecoveryMode::Stream, (8, "epochold"), 300, None);
+    check(RecoveryMode::Stream, (9, "epochold"), 300, None);
+    check(RecoveryMode::Cache, (9, "epochold"), 300, Some(&[9]));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 //! Uses the broker crate's addresses. Never: connects.
 //! Changed here: how keys and addresses complete each other. Keys are rows in `keys::server`.
 
-use fanwire_brokers::redis::{Address, RedisError, RedisOptions};
+use std::sync::Arc;
+
+use fanwire_brokers::redis::{Address, RedisError, RedisOptions, Sentinels};
 
 use super::EngineRedisOptions;
 
@@ -14,11 +16,13 @@ impl EngineRedisOptions {
     /// [`RedisError::Address`] for the first one that cannot be read.
     pub fn options(&self) -> Result<RedisOptions, RedisError> {
         let clusters = self.clusters()?;
-        let singles = if clusters.is_empty() { &self.address[..] } else { &[] };
-        let addresses: Result<Vec<_>, _> =
-            singles.iter().map(|text| Ok(self.keyed(Address::parse(text)?))).collect();
+        let addresses = match (clusters.is_empty(), self.sentinel_address.is_empty()) {
+            (false, _) => Ok(Vec::new()),
+            (true, true) => self.address.iter().map(|text| Address::parse(text)).collect(),
+            (true, false) => self.masters(),
+        };
         Ok(RedisOptions {
-            addresses: addresses?,
+            addresses: addresses?.into_iter().map(|address| self.completed(address)).collect(),
             clusters,
             prefix: self.prefix.clone(),
             client_name: self.client_name.clone(),
@@ -26,6 +30,7 @@ impl EngineRedisOptions {
             io_timeout: self.io_timeout,
             command_connections: self.command_connections,
             feed_connections: self.feed_connections,
+            ..RedisOptions::default()
         })
     }
 
@@ -41,13 +46,39 @@ impl EngineRedisOptions {
         };
         let cluster = |text: &String| {
             let seeds = Address::parse_cluster(text)?;
-            let seeds: Vec<_> = seeds.into_iter().map(|seed| self.keyed(seed)).collect();
+            let seeds: Vec<_> = seeds.into_iter().map(|seed| self.completed(seed)).collect();
             if seeds.iter().all(|seed| seed.db == 0) { Ok(seeds) } else { Err(wrong(text)) }
         };
         texts.iter().map(cluster).collect()
     }
 
-    fn keyed(&self, mut address: Address) -> Address {
+    /// Each name, at the Sentinels that are listed. When there are several items with commas inside, each item lists the
+    /// Sentinels of another Redis, as with Centrifugo.
+    fn masters(&self) -> Result<Vec<Address>, RedisError> {
+        let items: Vec<&str> = self.sentinel_address.iter().map(String::as_str).collect();
+        let are_groups = items.len() > 1 && items.iter().any(|item| item.contains(','));
+        let all = items.join(",");
+        let groups = if are_groups { items } else { vec![all.as_str()] };
+        let mut masters = Vec::new();
+        for group in groups {
+            let places = group.split(',').map(Address::parse_sentinel);
+            let addresses = places.collect::<Result<Vec<_>, _>>()?;
+            for name in self.sentinel_master_name.split(',').map(str::trim) {
+                if name.is_empty() {
+                    let wrong = "engine.redis.sentinel_master_name names no master to ask for";
+                    return Err(RedisError::Address { text: group.to_owned(), wrong });
+                }
+                let (master, addresses) = (name.to_owned(), addresses.clone());
+                let sentinels = Sentinels { master, addresses, client_name: String::new() };
+                let (host, sentinels) = (String::new(), Some(Arc::new(sentinels)));
+                masters.push(Address { host, sentinels, ..Address::default() });
+            }
+        }
+        Ok(masters)
+    }
+
+    /// What keys of their own say holds for every address.
+    fn completed(&self, mut address: Address) -> Address {
         if !self.user.is_empty() {
             address.user = self.user.clone();
         }
@@ -56,6 +87,20 @@ impl EngineRedisOptions {
         }
         if self.db != 0 {
             address.db = self.db;
+        }
+        address.is_tls |= self.tls.enabled;
+        if let Some(sentinels) = address.sentinels.as_mut() {
+            let sentinels = Arc::make_mut(sentinels);
+            sentinels.client_name = self.sentinel_client_name.clone();
+            for sentinel in &mut sentinels.addresses {
+                if !self.sentinel_user.is_empty() {
+                    sentinel.user = self.sentinel_user.clone();
+                }
+                if !self.sentinel_password.is_empty() {
+                    sentinel.password = self.sentinel_password.clone();
+                }
+                sentinel.is_tls |= self.sentinel_tls.enabled;
+            }
         }
         address
     }

@@ -82,12 +82,13 @@ fn open_api(config: &Config) -> Found {
 }
 
 fn redis_addresses(config: &Config) -> Found {
-    let key = "engine.redis.address";
     if config.engine.kind != EngineKind::Redis {
         return None;
     }
     let redis = &config.engine.redis;
-    if redis.address.is_empty() && redis.cluster_address.is_empty() {
+    let has_sentinels = !redis.sentinel_address.is_empty();
+    let key = if has_sentinels { "engine.redis.sentinel_address" } else { "engine.redis.address" };
+    if redis.address.is_empty() && redis.cluster_address.is_empty() && !has_sentinels {
         let reason = format!("{key} is empty, but engine.type is redis; name at least one");
         return Some((Severity::Error, key, reason));
     }

@@ -1,7 +1,7 @@
 //! One GET of a small document over HTTP/1.1 (RFC 9110 §9.3.1), with a limit on its time and its size.
 //! In: an `http` or `https` address → out: the body of an answer 200, or why not.
 //! Uses hyper's client on a connection of its own; follows no redirect, so that nobody else chooses where keys come from.
-//! Changed here: what is asked and which answers count. Certificates are in `tls`.
+//! Changed here: what is asked and which answers count. Certificates are in `crate::tls`.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -17,8 +17,8 @@ use tokio::{
     time::timeout,
 };
 
-use super::tls::{Tls, TlsError};
 use crate::config::TlsOptions;
+use crate::tls::{Tls, TlsError};
 
 /// Whoever is asked for documents, and how.
 #[derive(Debug)]

@@ -12,7 +12,9 @@ fn dialer() -> Dialer {
 fn judged(server: &'static str, replication: &'static str) -> Result<(), String> {
     let [server, replication] =
         [server, replication].map(|text| Bytes::from_static(text.as_bytes()));
-    dialer().judge_by(Some(&server), Some(&replication)).map_err(|error| error.to_string())
+    let judged =
+        judge_by(&Address::default(), Expected::Standalone, Some(&server), Some(&replication));
+    judged.map_err(|error| error.to_string())
 }
 
 #[test]
@@ -21,10 +23,15 @@ fn a_standalone_master_of_our_time_will_do() {
         let server = format!("# Server\r\nredis_version:{version}\r\nredis_mode:standalone\r\n");
         let server = Bytes::from(server);
         let replication = Bytes::from_static(b"# Replication\r\nrole:master\r\n");
-        assert_eq!(dialer().judge_by(Some(&server), Some(&replication)), Ok(()), "{version}");
+        let address = Address::default();
+        assert_eq!(
+            judge_by(&address, Expected::Standalone, Some(&server), Some(&replication)),
+            Ok(()),
+            "{version}"
+        );
     }
     assert_eq!(judged("", ""), Ok(()), "a store that says nothing");
-    assert_eq!(dialer().judge_by(None, None), Ok(()));
+    assert_eq!(judge_by(&Address::default(), Expected::Standalone, None, None), Ok(()));
 }
 
 #[test]
@@ -33,7 +40,7 @@ fn others_are_refused_with_the_reason() {
         ("redis_version:6.0.16", "", "has version 6.0.16: 6.2 or newer is needed"),
         ("redis_version:x", "", "has version x"),
         ("redis_mode:cluster", "role:master", "give it as engine.redis.cluster_address"),
-        ("redis_mode:sentinel", "", "runs in sentinel mode"),
+        ("redis_mode:sentinel", "", "is a Sentinel, which keeps nothing"),
         ("redis_mode:standalone", "role:slave", "is a replica: name its master"),
     ];
     for (server, replication, expected) in rows {
@@ -55,10 +62,26 @@ fn nodes_of_a_cluster_are_judged_by_other_rules() {
     for (expected, server, replication, complaint) in rows {
         let [server, replication] =
             [server, replication].map(|text: &'static str| Bytes::from(text));
-        let judged = dialer().expecting(expected).judge_by(Some(&server), Some(&replication));
+        let judged = judge_by(&Address::default(), expected, Some(&server), Some(&replication));
         let said = judged.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(said.contains(complaint) && said.is_empty() == complaint.is_empty(), "{said}");
     }
+}
+
+#[test]
+fn a_reign_is_a_process_and_how_often_it_was_promoted() {
+    let reign = |server: &'static str, replication: &'static str| {
+        let [server, replication] =
+            [server, replication].map(|text| Bytes::from_static(text.as_bytes()));
+        let Reign { run, turn } = reign_of(Some(&server), Some(&replication));
+        (run, turn)
+    };
+    let run_id = "run_id:0123456789abcdef0123456789abcdef01234567\r\n";
+    let run = "0123456789abcdef".to_owned();
+    assert_eq!(reign(run_id, "second_repl_offset:-1\r\n"), (run.clone(), 0));
+    assert_eq!(reign(run_id, "second_repl_offset:4711\r\n"), (run, 4711));
+    assert_eq!(reign("", ""), (String::new(), 0), "a store that says nothing");
+    assert_eq!(reign_of(None, None), Reign::default());
 }
 
 #[test]

@@ -2,7 +2,8 @@
 -- KEYS: 1 stream, 2 meta, 3 feed, 4 result (only with an idempotency key)
 -- ARGV: 1 record, 2 epoch if there is none yet, 3 publications kept (0 = no history), 4 ttl of the stream in ms,
 --       5 ttl of meta in ms (0 = for ever), 6 version (0 = none), 7 epoch of the version, 8 ttl of the result in ms,
---       9 whether it is a delta (1 or 0), 10 the command that distributes (PUBLISH, in a Cluster SPUBLISH)
+--       9 whether it is a delta (1 or 0), 10 the command that distributes (PUBLISH, in a Cluster SPUBLISH),
+--       11 and 12 run and turn of the reign
 -- Reply: "offset epoch" of the publication, of the first one with this key, or of the top if the version is not newer;
 --        "" without a place in a stream.
 local stream, meta, feed, result = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -29,19 +30,13 @@ if result then
 end
 local position = ''
 if kept > 0 then
-  local held = redis.call('HMGET', meta, 'e', 'o', 'v', 'w')
-  local epoch = held[1]
-  if not epoch then
-    epoch = ARGV[2]
-    redis.call('DEL', stream, meta)
-    redis.call('HSET', meta, 'e', epoch)
-    held = {}
-  end
+  local epoch, top = reigned(stream, meta, ARGV[2], ARGV[11] or '', ARGV[12] or '0')
   if ARGV[5] ~= '0' then redis.call('PEXPIRE', meta, ARGV[5]) else redis.call('PERSIST', meta) end
   if version ~= '0' then
-    local comparable = ARGV[7] == '' or ARGV[7] == (held[4] or '')
-    if comparable and held[3] and not newer(version, held[3]) then
-      return (held[2] or '0') .. ' ' .. epoch
+    local held = redis.call('HMGET', meta, 'v', 'w')
+    local comparable = ARGV[7] == '' or ARGV[7] == (held[2] or '')
+    if comparable and held[1] and not newer(version, held[1]) then
+      return top .. ' ' .. epoch
     end
     redis.call('HSET', meta, 'v', version, 'w', ARGV[7])
   end

@@ -143,7 +143,7 @@ impl Stream {
             let after = query.since.map_or(0, index);
             (after..self.stored.len()).take(count).map(publication).collect()
         };
-        Stretch { publications, top: self.top }
+        Stretch { publications, top: self.top, ..Stretch::default() }
     }
 }
 

@@ -4,6 +4,7 @@
 //! Changed here: tests of `config::engine`.
 
 use super::*;
+use crate::config::TlsOptions;
 
 fn settings(address: &[&str]) -> EngineRedisOptions {
     let address = address.iter().map(|text| (*text).to_owned()).collect();
@@ -53,4 +54,70 @@ fn a_wrong_address_is_told_without_its_password() {
     let error = settings(&["one", "http://x:secret@two"]).options().expect_err("no such scheme");
     let text = error.to_string();
     assert!(text.contains("@two") && !text.contains("secret"), "{text}");
+}
+
+#[test]
+fn sentinels_stand_in_for_addresses() {
+    let check = |items: &[&str], names: &str, expect: &[(&str, usize)]| {
+        let items = items.iter().map(|text| (*text).to_owned()).collect();
+        let settings = EngineRedisOptions {
+            sentinel_address: items,
+            sentinel_master_name: names.to_owned(),
+            sentinel_user: "watcher".to_owned(),
+            sentinel_password: "other secret".to_owned(),
+            sentinel_client_name: "fanwire".to_owned(),
+            password: "secret".to_owned(),
+            ..settings(&["redis://not-used"])
+        };
+        let options = settings.options().expect("good addresses");
+        let found = options.addresses.iter().map(|address| {
+            assert_eq!((address.host.as_str(), address.password.as_str()), ("", "secret"));
+            let sentinels = address.sentinels.as_deref().expect("they are asked");
+            assert_eq!(sentinels.client_name, "fanwire");
+            for sentinel in &sentinels.addresses {
+                let credentials = (sentinel.user.as_str(), sentinel.password.as_str());
+                assert_eq!(credentials, ("watcher", "other secret"));
+            }
+            (sentinels.master.as_str(), sentinels.addresses.len())
+        });
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            expect,
+            "{items:?} {names}",
+            items = settings.sentinel_address
+        );
+    };
+    check(&["one", "two:1"], "main", &[("main", 2)]);
+    check(&["one,two,three"], "main", &[("main", 3)]);
+    check(&["one", "two"], "main,second", &[("main", 2), ("second", 2)]);
+    check(&["one,two", "three"], "main", &[("main", 2), ("main", 1)]);
+}
+
+#[test]
+fn sentinels_without_a_master_or_with_credentials_in_them_are_refused() {
+    let of = |item: &str, name: &str| {
+        let sentinel_address = vec![item.to_owned()];
+        let sentinel_master_name = name.to_owned();
+        let settings =
+            EngineRedisOptions { sentinel_address, sentinel_master_name, ..settings(&[]) };
+        settings.options().expect_err("something is missing").to_string()
+    };
+    assert!(of("one", "").contains("engine.redis.sentinel_master_name"));
+    let text = of("redis://:secret@one", "main");
+    assert!(text.contains("host:port") && !text.contains("secret"), "{text}");
+}
+
+#[test]
+fn tls_is_for_redis_and_sentinels_apart() {
+    let whole = settings(&["rediss+sentinel://one?sentinel_master_name=main", "two"]);
+    let wants = |settings: &EngineRedisOptions| {
+        let options = settings.options().expect("good addresses");
+        let sentinels = options.addresses[0].sentinels.clone().expect("they are asked");
+        (options.addresses[0].is_tls, options.addresses[1].is_tls, sentinels.addresses[0].is_tls)
+    };
+    assert_eq!(wants(&whole), (true, false, true));
+    let on = || TlsOptions { enabled: true, ..TlsOptions::default() };
+    let plain = settings(&["redis+sentinel://one?sentinel_master_name=main", "two"]);
+    assert_eq!(wants(&EngineRedisOptions { tls: on(), ..plain.clone() }), (true, true, false));
+    assert_eq!(wants(&EngineRedisOptions { sentinel_tls: on(), ..plain }), (false, false, true));
 }

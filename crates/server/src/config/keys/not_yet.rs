@@ -4,7 +4,7 @@
 //! A weight is changed here: `Tuning` is noted, `Feature` is warned about, `Refused` stops the start.
 
 use super::{
-    BLOCK, BYTES, COUNT, COUNT_FROM_1, DELAY, LIST, OBJECTS, PORT, SECRET, SWITCH, TEXT, integer,
+    BLOCK, BYTES, COUNT, COUNT_FROM_1, DELAY, OBJECTS, PORT, SECRET, SWITCH, TEXT, integer,
 };
 use crate::config::key::{Kind, not_yet};
 
@@ -23,13 +23,8 @@ not_yet! { NOT_YET;
     "http_server.internal_tls", BLOCK, "", Refused, "TLS on the internal port; put a TLS proxy in front, or it would speak plain text.";
     "http_server.http3.enabled", SWITCH, "false", Feature, "HTTP/3 on the same port.";
     "http_server.h2c_external", SWITCH, "false", Feature, "HTTP/2 without TLS.";
-    "engine.redis.tls", BLOCK, "", Refused, "TLS to Redis; the server would speak plain text.";
-    "engine.redis.sentinel_address", LIST, "", Refused, "Redis Sentinel; name the master in engine.redis.address.";
-    "engine.redis.sentinel_master_name", TEXT, "", Tuning, "Name of the master in Redis Sentinel.";
-    "engine.redis.sentinel_user", TEXT, "", Tuning, "User of Redis Sentinel.";
-    "engine.redis.sentinel_password", SECRET, "", Tuning, "Password of Redis Sentinel.";
-    "engine.redis.sentinel_client_name", TEXT, "", Tuning, "Name of connections to Redis Sentinel.";
-    "engine.redis.sentinel_tls", BLOCK, "", Tuning, "TLS to Redis Sentinel.";
+    "engine.redis.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; Redis is a server.";
+    "engine.redis.sentinel_tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; a Sentinel is a server.";
     "engine.redis.replica_client", BLOCK, "", Tuning, "Reads from replicas; Fanwire reads from the master.";
     "engine.redis.force_resp2", SWITCH, "false", Tuning, "Version of the Redis protocol.";
     "engine.redis.history_use_lists", SWITCH, "false", Tuning, "History in lists; Fanwire keeps it in streams.";

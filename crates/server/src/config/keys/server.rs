@@ -23,9 +23,43 @@ rows! { SERVER: Config;
     "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => (set_engine),
         "Where publications, history and presence meet: in memory for one server, in Redis for several that act as one.";
     "engine.redis.address", LIST, "redis://127.0.0.1:6379" => [engine.redis.address],
-        "Redis to use, as host:port, redis://user:password@host:port/db or, of a Cluster, redis+cluster://user:password@host:port?addr=host:port; of several each channel belongs to one.";
+        "Redis to use, as host:port, redis://user:password@host:port/db, with rediss:// over TLS, or, of a Cluster, redis+cluster://user:password@host:port?addr=host:port; of several each channel belongs to one.";
     "engine.redis.cluster_address", LIST, "" => [engine.redis.cluster_address],
         "Instead of the address: a Redis Cluster by some of its nodes, host:port,host:port; of several Clusters each channel belongs to one.";
+    "engine.redis.sentinel_address", LIST, "" => [engine.redis.sentinel_address],
+        "Sentinels to ask where the master is, each as host:port; then engine.redis.address is not used.";
+    "engine.redis.sentinel_master_name", TEXT, "" => [engine.redis.sentinel_master_name],
+        "What the Sentinels call the master; with several names, and commas between them, each channel belongs to one.";
+    "engine.redis.sentinel_user", TEXT, "" => [engine.redis.sentinel_user],
+        "User at the Sentinels; empty means the default one.";
+    "engine.redis.sentinel_password", SECRET, "" => [engine.redis.sentinel_password],
+        "Password at the Sentinels; that of the Redis is another key.";
+    "engine.redis.sentinel_client_name", TEXT, "" => [engine.redis.sentinel_client_name],
+        "Name of the connections in CLIENT LIST of the Sentinels.";
+    "engine.redis.tls.enabled", SWITCH, "false" => [engine.redis.tls.enabled],
+        "Speaks TLS to Redis, whatever the address says, and obeys the keys below.";
+    "engine.redis.tls.server_ca_pem", TEXT, "" => [engine.redis.tls.server_ca_pem],
+        "Authorities that may have signed its certificate, as PEM, base64 of it, or a file; empty means those of the system.";
+    "engine.redis.tls.cert_pem", TEXT, "" => [engine.redis.tls.cert_pem],
+        "Certificate to show to Redis, as PEM, base64 of it, or a file.";
+    "engine.redis.tls.key_pem", SECRET, "" => [engine.redis.tls.key_pem],
+        "Private key of that certificate, as PEM, base64 of it, or a file.";
+    "engine.redis.tls.server_name", TEXT, "" => [engine.redis.tls.server_name],
+        "Name that its certificate must have; empty means that of the address, which with Sentinels is what they announce.";
+    "engine.redis.tls.insecure_skip_verify", SWITCH, "false" => [engine.redis.tls.insecure_skip_verify],
+        "Development only: believes any certificate.";
+    "engine.redis.sentinel_tls.enabled", SWITCH, "false" => [engine.redis.sentinel_tls.enabled],
+        "Speaks TLS to the Sentinels, whatever the address says, and obeys the keys below.";
+    "engine.redis.sentinel_tls.server_ca_pem", TEXT, "" => [engine.redis.sentinel_tls.server_ca_pem],
+        "Authorities that may have signed its certificate, as PEM, base64 of it, or a file; empty means those of the system.";
+    "engine.redis.sentinel_tls.cert_pem", TEXT, "" => [engine.redis.sentinel_tls.cert_pem],
+        "Certificate to show to the Sentinels, as PEM, base64 of it, or a file.";
+    "engine.redis.sentinel_tls.key_pem", SECRET, "" => [engine.redis.sentinel_tls.key_pem],
+        "Private key of that certificate, as PEM, base64 of it, or a file.";
+    "engine.redis.sentinel_tls.server_name", TEXT, "" => [engine.redis.sentinel_tls.server_name],
+        "Name that its certificate must have; empty means that of the address, which with Sentinels is what they announce.";
+    "engine.redis.sentinel_tls.insecure_skip_verify", SWITCH, "false" => [engine.redis.sentinel_tls.insecure_skip_verify],
+        "Development only: believes any certificate.";
     "engine.redis.user", TEXT, "" => [engine.redis.user],
         "User at Redis; empty means as the address says.";
     "engine.redis.password", SECRET, "" => [engine.redis.password],

@@ -18,8 +18,8 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 use crate::config::TlsOptions;
 
 /// The client's side of TLS.
-pub(super) struct Tls {
-    connector: TlsConnector,
+pub(crate) struct Tls {
+    config: Arc<ClientConfig>,
     /// "" = the name of the address.
     server_name: String,
 }
@@ -32,7 +32,7 @@ pub struct TlsError {
 }
 
 impl Tls {
-    pub(super) fn new(options: &TlsOptions) -> Result<Self, TlsError> {
+    pub(crate) fn new(options: &TlsOptions) -> Result<Self, TlsError> {
         let default = TlsOptions::default();
         let options = if options.enabled { options } else { &default };
         let provider = Arc::new(aws_lc_rs::default_provider());
@@ -56,12 +56,17 @@ impl Tls {
                 built.map_err(|error| wrong("cert_pem", &error))?
             }
         };
-        let connector = TlsConnector::from(Arc::new(config));
-        Ok(Self { connector, server_name: options.server_name.clone() })
+        Ok(Self { config: Arc::new(config), server_name: options.server_name.clone() })
+    }
+
+    /// The same for Redis, whose sockets are opened elsewhere.
+    pub(crate) fn of_redis(&self) -> fanwire_brokers::redis::Tls {
+        let (config, server_name) = (Arc::clone(&self.config), self.server_name.clone());
+        fanwire_brokers::redis::Tls { config, server_name }
     }
 
     /// Shakes hands on a socket to `host`.
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         &self,
         host: &str,
         socket: TcpStream,
@@ -69,7 +74,7 @@ impl Tls {
         let name = if self.server_name.is_empty() { host } else { &self.server_name };
         let name = ServerName::try_from(name.to_owned())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        self.connector.connect(name, socket).await
+        TlsConnector::from(Arc::clone(&self.config)).connect(name, socket).await
     }
 }
 

@@ -1,0 +1,290 @@
+//! Where a master is, as its Sentinels say: asked before each connection, and heard of when it changes.
+//! In: addresses of Sentinels and the name of a master → out: its place; the end of connections to the one before.
+//! Uses connections of its own. Never: the Redis itself; whether it is a master is seen in `dial.rs`.
+//! Change here: whom to ask in which order, and which of two answers is the newer one.
+
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use redis::{Pipeline, PushInfo, PushKind, Value};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::backoff::Backoff;
+use super::error::RedisError;
+use super::options::{Address, Sentinels};
+use super::socket::{Connection, Limits, Tls, open};
+use super::wire::{Command, number, parts, text};
+
+/// What the Sentinels of one master said. Shared by the connections to it.
+pub(crate) struct Compass {
+    sentinels: Arc<Sentinels>,
+    tls: Option<Tls>,
+    limits: Limits,
+    known: watch::Sender<Option<Known>>,
+    /// Which Sentinel to ask first: the one that answered last.
+    first: AtomicUsize,
+    /// The tasks that hear of changes.
+    watchers: Mutex<Vec<AbortHandle>>,
+}
+
+/// Where the master is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// Larger after each failover (`config-epoch`): a Sentinel that was cut off from the others has an old one.
+    pub(crate) term: u64,
+}
+
+impl Compass {
+    pub(crate) fn new(sentinels: Arc<Sentinels>, tls: Option<Tls>, limits: Limits) -> Self {
+        let (known, _) = watch::channel(None);
+        let (first, watchers) = (AtomicUsize::new(0), Mutex::default());
+        Self { sentinels, tls, limits, known, first, watchers }
+    }
+
+    /// Asks one Sentinel after another, until one knows no older place than we do. When all answers are older, somebody
+    /// began anew: then the newest of them counts.
+    ///
+    /// # Errors
+    /// When none answers, the error that tells most; after the two timeouts together at the latest.
+    pub(crate) async fn find(&self) -> Result<Known, RedisError> {
+        let limit = self.limits.connect + self.limits.io;
+        let found = timeout(limit, self.ask_all()).await;
+        found.map_err(|_| {
+            RedisError::late(&self.sentinels.addresses[0], "asking all Sentinels", limit)
+        })?
+    }
+
+    async fn ask_all(&self) -> Result<Known, RedisError> {
+        let count = self.sentinels.addresses.len();
+        let (first, mut older) = (self.first.load(Relaxed), None::<Known>);
+        let mut trouble = None::<RedisError>;
+        for index in (0..count).map(|step| (first + step) % count) {
+            match self.ask(&self.sentinels.addresses[index]).await {
+                Ok(found) if self.learn(&found) => {
+                    self.first.store(index, Relaxed);
+                    return Ok(found);
+                }
+                Ok(found) => {
+                    older = older.filter(|other| other.term >= found.term).or(Some(found));
+                }
+                Err(error) => {
+                    trouble = trouble.filter(RedisError::is_permanent).or(Some(error));
+                }
+            }
+        }
+        if let Some(found) = older {
+            self.known.send_replace(Some(found.clone()));
+            return Ok(found);
+        }
+        Err(trouble.expect("there is a Sentinel, and it answered or failed"))
+    }
+
+    /// What was found was no master. Next time somebody else is asked first.
+    pub(crate) fn was_wrong(&self) {
+        let next = (self.first.load(Relaxed) + 1) % self.sentinels.addresses.len();
+        self.first.store(next, Relaxed);
+    }
+
+    /// Over as soon as a newer place is known.
+    pub(crate) fn is_left(&self, term: u64) -> impl Future<Output = ()> + Send + use<> {
+        let mut known = self.known.subscribe();
+        async move {
+            let is_newer = |known: &Option<Known>| known.as_ref().is_some_and(|it| it.term > term);
+            if known.wait_for(is_newer).await.is_err() {
+                std::future::pending::<()>().await; // nobody can learn any more
+            }
+        }
+    }
+
+    /// Begins to hear from every Sentinel that the master has changed, until this value is dropped.
+    pub(crate) fn watch(this: &Arc<Self>, runtime: &Handle) {
+        let watchers = this.sentinels.addresses.iter().map(|sentinel| {
+            let watcher = Watcher { compass: Arc::downgrade(this), sentinel: sentinel.clone() };
+            runtime.spawn(watcher.run()).abort_handle()
+        });
+        this.watchers.lock().extend(watchers);
+    }
+
+    /// Whether this is not older than what is known; then it is known from now on.
+    fn learn(&self, found: &Known) -> bool {
+        let mut is_fresh = true;
+        self.known.send_if_modified(|known| {
+            let term = known.as_ref().map_or(0, |known| known.term);
+            is_fresh = found.term >= term;
+            let has_moved = known.as_ref().is_some_and(|_| found.term > term);
+            if has_moved {
+                tracing::info!("the master {} is at {found} now", self.sentinels.master);
+            }
+            if known.is_none() || has_moved {
+                *known = Some(found.clone());
+            }
+            has_moved
+        });
+        is_fresh
+    }
+
+    /// Asks one Sentinel on a connection of its own.
+    async fn ask(&self, sentinel: &Address) -> Result<Known, RedisError> {
+        let mut connection = self.open(sentinel, drop).await?;
+        self.ask_on(sentinel, &mut connection).await
+    }
+
+    async fn open(
+        &self,
+        sentinel: &Address,
+        pushed: impl Fn(PushInfo) + Send + Sync + 'static,
+    ) -> Result<Connection, RedisError> {
+        let limits = Limits { io: self.limits.io.min(self.limits.connect), ..self.limits };
+        open((sentinel, self.tls.as_ref()), limits, pushed, std::future::pending()).await
+    }
+
+    async fn ask_on(
+        &self,
+        sentinel: &Address,
+        connection: &mut Connection,
+    ) -> Result<Known, RedisError> {
+        let name = self.sentinels.master.as_bytes();
+        let mut questions = Pipeline::new();
+        let client_name = self.sentinels.client_name.as_bytes();
+        if !client_name.is_empty() {
+            let naming = Command::of(&[b"CLIENT", b"SETNAME", client_name]);
+            questions.add_command(naming.into_cmd()).ignore();
+        }
+        for question in [&b"GET-MASTER-ADDR-BY-NAME"[..], b"MASTER"] {
+            let question = Command::of(&[b"SENTINEL", question, name]);
+            questions.add_command(question.into_cmd());
+        }
+        let skipped = questions.len() - 2;
+        let answers = connection.send_packed_commands(&questions, 0, questions.len()).await;
+        let broken = |error: redis::RedisError| RedisError::of(sentinel, &error, self.limits.io);
+        let mut answers = answers.map_err(broken)?.into_iter().skip(skipped);
+        let (place, state) =
+            (answers.next().unwrap_or_default(), answers.next().unwrap_or_default());
+        let unknown = || RedisError::Master {
+            address: sentinel.clone(),
+            name: self.sentinels.master.clone(),
+        };
+        match place {
+            Value::ServerError(error) => Err(refusal(sentinel, error.code(), error.details())),
+            Value::Nil => Err(unknown()),
+            place => {
+                let (host, port) = place_of(place).ok_or_else(|| not_a_sentinel(sentinel))?;
+                Ok(Known { host, port, term: term_of(state) })
+            }
+        }
+    }
+}
+
+/// What an error reply of a Sentinel means. A Redis does not know the command.
+fn refusal(sentinel: &Address, code: &str, details: Option<&str>) -> RedisError {
+    match (code, details) {
+        ("ERR", Some(details)) if details.starts_with("unknown command") => {
+            not_a_sentinel(sentinel)
+        }
+        _ => RedisError::refusal(sentinel, code, details),
+    }
+}
+
+fn not_a_sentinel(sentinel: &Address) -> RedisError {
+    RedisError::NotSentinel { address: sentinel.clone() }
+}
+
+/// What `SENTINEL GET-MASTER-ADDR-BY-NAME` answers: host and port.
+fn place_of(reply: Value) -> Option<(String, u16)> {
+    let [host, port] = parts(reply)?.try_into().ok()?;
+    let host = String::from_utf8(text(host)?.to_vec()).ok()?;
+    Some((host, number(port)?.try_into().ok()?))
+}
+
+/// What `SENTINEL MASTER` answers has a field for it; a store without one has every answer believed.
+fn term_of(reply: Value) -> u64 {
+    let fields: Vec<(Value, Value)> = match reply {
+        Value::Map(fields) => fields,
+        reply => {
+            let mut flat = parts(reply).unwrap_or_default().into_iter();
+            std::iter::from_fn(|| Some((flat.next()?, flat.next()?))).collect()
+        }
+    };
+    let is_term = |name: &Bytes| name == "config-epoch";
+    let found =
+        fields.into_iter().find(|(name, _)| text(name.clone()).as_ref().is_some_and(is_term));
+    found.and_then(|(_, value)| number(value)).unwrap_or(0)
+}
+
+/// The task that hears from one Sentinel.
+struct Watcher {
+    compass: Weak<Compass>,
+    sentinel: Address,
+}
+
+impl Watcher {
+    /// Goes on until nobody needs the master any more. A Sentinel that is away is said once.
+    async fn run(self) {
+        let (mut backoff, mut is_missed) = (Backoff::default(), false);
+        loop {
+            let began = Instant::now();
+            let Err(error) = self.hear().await else { return };
+            if !is_missed {
+                tracing::warn!("{error}; the other Sentinels are heard meanwhile");
+            }
+            is_missed = backoff.ended(began.elapsed());
+            if is_missed {
+                sleep(backoff.next()).await;
+            }
+        }
+    }
+
+    /// Hears until the connection ends, which is an error, or the compass is gone.
+    async fn hear(&self) -> Result<(), RedisError> {
+        let woken = Arc::new(Notify::new());
+        let told = Arc::clone(&woken);
+        let pushed = move |push: PushInfo| {
+            if matches!(push.kind, PushKind::Message | PushKind::Disconnection) {
+                told.notify_one();
+            }
+        };
+        let Some(compass) = self.compass.upgrade() else { return Ok(()) };
+        let limit = compass.limits.io;
+        let mut connection = compass.open(&self.sentinel, pushed).await?;
+        drop(compass);
+        let subscribed = connection.subscribe("+switch-master").await;
+        subscribed.map_err(|error| RedisError::of(&self.sentinel, &error, limit))?;
+        while let Some(compass) = self.compass.upgrade() {
+            // Asking is the sign of life, too, and what tells that the connection was lost.
+            compass.learn(&compass.ask_on(&self.sentinel, &mut connection).await?);
+            drop(compass);
+            let _ = timeout(limit, woken.notified()).await;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Compass {
+    fn drop(&mut self) {
+        self.watchers.lock().iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl fmt::Display for Known {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port, .. } = self;
+        write!(out, "{host}:{port}")
+    }
+}
+
+impl fmt::Debug for Compass {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Compass").field("sentinels", &self.sentinels).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

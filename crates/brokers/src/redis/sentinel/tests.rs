@@ -1,0 +1,76 @@
+//! Tests of what Sentinels say: which answer counts, and what is understood of it.
+//! In: places and replies → out: what is known, which connections end.
+//! Uses no sockets: those are in `tests/it`.
+//! A new form of a reply is a row here.
+
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+
+use super::*;
+
+fn compass() -> Compass {
+    let sentinels = Sentinels {
+        master: "main".to_owned(),
+        addresses: vec![Address::default()],
+        client_name: String::new(),
+    };
+    let limits = Limits { connect: Duration::from_secs(1), io: Duration::from_secs(1) };
+    Compass::new(Arc::new(sentinels), None, limits)
+}
+
+fn at(port: u16, term: u64) -> Known {
+    Known { host: "h".to_owned(), port, term }
+}
+
+#[test]
+fn a_newer_place_ends_connections_to_the_older_one_only() {
+    let compass = compass();
+    assert!(compass.learn(&at(1, 3)));
+    let (older, newer) = (compass.is_left(3), compass.is_left(4));
+    assert!(
+        compass.learn(&at(2, 3)),
+        "of the same age, as Sentinels may spell an address differently"
+    );
+    assert!(!compass.learn(&at(1, 2)), "a Sentinel that was cut off");
+    let (mut older, mut newer) = (Box::pin(older), Box::pin(newer));
+    assert!(older.as_mut().now_or_never().is_none());
+    assert!(compass.learn(&at(2, 4)));
+    assert!(older.as_mut().now_or_never().is_some());
+    assert!(newer.as_mut().now_or_never().is_none());
+    drop(compass);
+    assert!(newer.now_or_never().is_none(), "nothing ends because nobody listens any more");
+}
+
+fn texts(texts: &[&str]) -> Vec<Value> {
+    texts.iter().map(|text| Value::BulkString(text.as_bytes().to_vec())).collect()
+}
+
+#[test]
+fn a_place_is_a_host_and_a_port() {
+    let place = |parts| place_of(Value::Array(parts));
+    assert_eq!(place(texts(&["10.0.0.1", "6379"])), Some(("10.0.0.1".to_owned(), 6379)));
+    for wrong in [&["10.0.0.1"][..], &["h", "x"], &["h", "65536"], &["h", "1", "2"], &[]] {
+        assert_eq!(place(texts(wrong)), None, "{wrong:?}");
+    }
+    assert_eq!(place_of(Value::Okay), None);
+}
+
+#[test]
+fn the_term_is_a_field_in_either_protocol() {
+    let fields = texts(&["name", "main", "config-epoch", "7"]);
+    let pairs = fields.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+    assert_eq!(term_of(Value::Map(pairs)), 7);
+    assert_eq!(term_of(Value::Array(fields)), 7);
+    assert_eq!(term_of(Value::Array(texts(&["config-epoch"]))), 0);
+    assert_eq!(term_of(Value::Nil), 0);
+}
+
+#[test]
+fn a_redis_is_told_from_a_sentinel_that_refuses() {
+    let sentinel = Address { is_sentinel: true, ..Address::default() };
+    let unknown = refusal(&sentinel, "ERR", Some("unknown command 'SENTINEL', with args"));
+    assert!(unknown.to_string().contains("no Sentinel"), "{unknown}");
+    let denied = refusal(&sentinel, "NOPERM", Some("no permissions")).to_string();
+    assert!(denied.contains("engine.redis.sentinel_password"), "{denied}");
+}

@@ -1,0 +1,210 @@
+//! Opening a socket to a Redis or a Sentinel, in plain or over TLS (RFC 8446), and greeting what listens there.
+//! In: an address → out: a connection that is logged in, and ends with its last handle or when it is told to.
+//! Uses the crate `redis`, RESP3; rustls with a configuration that was made elsewhere. Never: waits without a limit.
+//! Change here: how a connection begins. What is asked of a Redis lives in `dial.rs`, of a Sentinel in `sentinel.rs`.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{
+    Arg, AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::error::RedisError;
+use super::options::Address;
+
+/// How TLS is spoken: whom to believe, what to show.
+#[derive(Clone)]
+pub struct Tls {
+    pub config: Arc<ClientConfig>,
+    /// The name that certificates must have; "" = that of the address.
+    pub server_name: String,
+}
+
+/// A connection. Its socket is closed with the last handle, whatever is still owed to it.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    commands: MultiplexedConnection,
+    reign: Arc<Reign>,
+    _driver: Arc<Driver>,
+}
+
+/// What tells one life of a Redis as a master from another, of this Redis and of others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reign {
+    /// Of the process; "" = unknown.
+    pub(crate) run: String,
+    /// Larger each time that the process was promoted.
+    pub(crate) turn: u64,
+}
+
+/// The task that reads and writes.
+struct Driver(AbortHandle);
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// For the socket, and as long again for TLS.
+    pub(crate) connect: Duration,
+    /// For a reply.
+    pub(crate) io: Duration,
+}
+
+/// Opens a connection. `pushed` gets what the other side sends by itself, and the end of the connection; it must not
+/// block. When `left` is over, the connection ends.
+///
+/// # Errors
+/// A [`RedisError`] with the address, after the limits at the latest.
+pub(crate) async fn open(
+    (address, tls): (&Address, Option<&Tls>),
+    limits: Limits,
+    pushed: impl Fn(PushInfo) + Send + Sync + 'static,
+    left: impl Future<Output = ()> + Send + 'static,
+) -> Result<Connection, RedisError> {
+    let place = (address.host.as_str(), address.port);
+    let socket = timeout(limits.connect, TcpStream::connect(place)).await;
+    let socket = socket.map_err(|_| RedisError::late(address, "connecting", limits.connect))?;
+    let socket = socket.map_err(|error| RedisError::unreachable(address, error))?;
+    let _ = socket.set_nodelay(true); // it is only slower without
+    if !address.is_tls {
+        return greet(address, socket, limits, pushed, left).await;
+    }
+    let tls = tls.expect("whoever makes an address speak TLS says how");
+    let secure = timeout(limits.connect, tls.connect(address, socket)).await;
+    let secure = secure.map_err(|_| RedisError::late(address, "the TLS handshake", limits.connect));
+    greet(address, secure??, limits, pushed, left).await
+}
+
+impl Tls {
+    async fn connect(
+        &self,
+        address: &Address,
+        socket: TcpStream,
+    ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, RedisError> {
+        let wrong = |why: &dyn fmt::Display| RedisError::Tls {
+            address: address.clone(),
+            why: why.to_string(),
+        };
+        let name = if self.server_name.is_empty() { &address.host } else { &self.server_name };
+        let name = ServerName::try_from(name.clone()).map_err(|error| wrong(&error))?;
+        let connector = TlsConnector::from(Arc::clone(&self.config));
+        connector.connect(name, socket).await.map_err(|error| wrong(&error))
+    }
+}
+
+/// Logs in on a socket.
+async fn greet(
+    address: &Address,
+    socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    limits: Limits,
+    pushed: impl Fn(PushInfo) + Send + Sync + 'static,
+    left: impl Future<Output = ()> + Send + 'static,
+) -> Result<Connection, RedisError> {
+    let pushed = Arc::new(pushed);
+    let told = Arc::clone(&pushed);
+    let config = AsyncConnectionConfig::new()
+        .set_response_timeout(Some(limits.io))
+        .set_pipeline_buffer_size(BATCHES_MAX)
+        .set_push_sender(move |push| {
+            told(push);
+            Ok::<(), ()>(())
+        });
+    let settings = settings(address);
+    let greeted = MultiplexedConnection::new_with_config(&settings, socket, config);
+    let greeted = timeout(limits.io, greeted).await;
+    let greeted = greeted.map_err(|_| RedisError::late(address, "the greeting", limits.io))?;
+    let (commands, driver) = greeted.map_err(|error| match error.is_connection_dropped() {
+        true if !address.is_tls => RedisError::unreachable(
+            address,
+            format_args!("it closed the connection at the greeting; does it expect TLS? {error}"),
+        ),
+        _ => RedisError::of(address, &error, limits.io),
+    })?;
+    let task = tokio::spawn(async move {
+        tokio::select! {
+            () = driver => {}
+            () = left => pushed(PushInfo { kind: PushKind::Disconnection, data: Vec::new() }),
+        }
+    });
+    Ok(Connection {
+        commands,
+        reign: Arc::default(),
+        _driver: Arc::new(Driver(task.abort_handle())),
+    })
+}
+
+fn settings(address: &Address) -> RedisConnectionInfo {
+    let Address { user, password, db, .. } = address;
+    let mut settings = RedisConnectionInfo::default()
+        .set_protocol(ProtocolVersion::RESP3)
+        .set_skip_set_lib_name()
+        .set_db((*db).into());
+    if !user.is_empty() {
+        settings = settings.set_username(user);
+    }
+    if !password.is_empty() {
+        settings = settings.set_password(password);
+    }
+    settings
+}
+
+impl Connection {
+    /// The Redis says this of itself.
+    pub(crate) fn reigns(&mut self, reign: Reign) {
+        self.reign = Arc::new(reign);
+    }
+
+    /// Adds to a call of a script, as its last two arguments, in which reign it is made. That is not known before it is
+    /// sent, and scripts that do not ask for it do not mind.
+    pub(crate) fn sign(&self, command: &mut Cmd) {
+        if matches!(command.args_iter().next(), Some(Arg::Simple(b"EVALSHA"))) {
+            command.arg(&self.reign.run).arg(self.reign.turn);
+        }
+    }
+}
+
+impl Deref for Connection {
+    type Target = MultiplexedConnection;
+
+    fn deref(&self) -> &MultiplexedConnection {
+        &self.commands
+    }
+}
+
+impl DerefMut for Connection {
+    fn deref_mut(&mut self) -> &mut MultiplexedConnection {
+        &mut self.commands
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Two are equal when they are one: what was configured once.
+impl PartialEq for Tls {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.config, &other.config) && self.server_name == other.server_name
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Tls").field("server_name", &self.server_name).finish_non_exhaustive()
+    }
+}
+
+/// Batches of commands that a connection takes without waiting.
+pub(crate) const BATCHES_MAX: usize = 64;

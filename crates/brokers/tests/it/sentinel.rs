@@ -1,0 +1,254 @@
+//! A master with two replicas under three Sentinels: found, left when it fails, and followed to the next one.
+//! In: real processes that are killed or stopped → out: publications that flow again, losses that are told, errors with a remedy.
+//! Uses the public interface. Never: sleeps; it waits for what must happen.
+//! What a standalone Redis can do wrong is tested in `faults.rs`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions, Sentinels};
+use fanwire_node::Position;
+use fanwire_node::broker::BrokerError;
+
+use crate::door::{Node, runtime};
+use crate::server::{RedisServer, free_port};
+
+/// A master, its replicas, and who watches over them.
+struct Group {
+    /// The first is the master in the beginning.
+    redis: Vec<RedisServer>,
+    sentinels: Vec<RedisServer>,
+}
+
+impl Group {
+    fn start(options: &[&str]) -> Self {
+        let redis = replicated();
+        let sentinels: Vec<_> = (0..3)
+            .map(|_| RedisServer::start_sentinel(free_port(), NAME, &redis[0], options))
+            .collect();
+        let group = Self { redis, sentinels };
+        group.wait_until_all_know_each_other();
+        group
+    }
+
+    /// Until then no failover could succeed.
+    fn wait_until_all_know_each_other(&self) {
+        for sentinel in &self.sentinels {
+            until(|| {
+                let state = sentinel.ask("SENTINEL MASTER main");
+                ["num-slaves\r\n$1\r\n2", "num-other-sentinels\r\n$1\r\n2"]
+                    .iter()
+                    .all(|fact| state.contains(fact))
+            });
+        }
+    }
+
+    fn options(&self) -> RedisOptions {
+        under(self.sentinels.iter().map(RedisServer::address))
+    }
+}
+
+/// A master and two replicas that have all that it has.
+fn replicated() -> Vec<RedisServer> {
+    let master = RedisServer::start(&["--repl-diskless-sync-delay", "0"]);
+    let port = master.address().port.to_string();
+    let replica = || {
+        let options = ["--replicaof", "127.0.0.1", &port, "--repl-diskless-sync-delay", "0"];
+        RedisServer::start(&options)
+    };
+    let redis = vec![master, replica(), replica()];
+    for replica in &redis[1..] {
+        until(|| replica.ask("INFO replication").contains("master_link_status:up"));
+    }
+    redis
+}
+
+fn under(sentinels: impl Iterator<Item = Address>) -> RedisOptions {
+    let addresses = sentinels.map(|address| Address { is_sentinel: true, ..address }).collect();
+    let sentinels = Sentinels { master: NAME.into(), addresses, client_name: "watcher".into() };
+    let address =
+        Address { host: String::new(), sentinels: Some(Arc::new(sentinels)), ..Address::default() };
+    RedisOptions {
+        addresses: vec![address],
+        io_timeout: Duration::from_secs(1),
+        ..RedisOptions::default()
+    }
+}
+
+fn until(mut is_so: impl FnMut() -> bool) {
+    let by = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < by, "it happens in time");
+        std::thread::yield_now();
+    }
+}
+
+fn complaint(options: &RedisOptions) -> RedisError {
+    runtime().block_on(Redis::check(options)).expect_err("something is wrong with it")
+}
+
+/// What was acknowledged is in the stream of the new master, or its loss shows: nothing that came through the door is of
+/// an epoch that goes on without it.
+#[test]
+fn a_master_that_is_killed_under_load_is_followed_to_the_next_one() {
+    let mut group = Group::start(&[]);
+    let node = Node::start(&group.options());
+    node.hear("a");
+    let (publisher, mut delivered) = (&node, Vec::new());
+    let (acknowledged, away) = std::thread::scope(|scope| {
+        let publishing = scope.spawn(move || {
+            let mut away = Duration::ZERO;
+            let mut publish = |number: u64| {
+                let (began, data) = (Instant::now(), number.to_string());
+                let position = publisher.publish_stubbornly("a", &data);
+                away = away.max(began.elapsed());
+                (position, data)
+            };
+            let acknowledged: Vec<(Position, String)> = (0..600).map(&mut publish).collect();
+            (acknowledged, away)
+        });
+        delivered.extend((0..100).map(|_| node.event()));
+        group.redis[0].kill();
+        publishing.join().expect("every call ended")
+    });
+    println!("the longest publication took {away:?}");
+    node.wait_until_well();
+    node.hear("a");
+    let last = node.publish("a", "the last").expect("it is back");
+    while delivered.last().is_none_or(|(_, _, position)| *position != last) {
+        delivered.push(node.event());
+    }
+    node.doubt("a"); // those who listen are to compare their positions
+    let stretch = node.read("a").expect("it is back");
+    assert_eq!(stretch.top, last);
+    let stored: BTreeMap<u64, String> = (stretch.publications.iter())
+        .map(|found| (found.offset, String::from_utf8_lossy(&found.data).into_owned()))
+        .collect();
+    assert!(stored.keys().copied().eq(1..=last.offset), "no hole in the stream");
+    assert_ne!(acknowledged[0].0.epoch, last.epoch, "another master, another epoch");
+    assert_eq!(stretch.inherited.epoch, acknowledged[0].0.epoch);
+    let mut lost = 0;
+    let told = delivered.iter().map(|(_, data, position)| (position, data));
+    for (position, data) in acknowledged.iter().map(|(at, data)| (at, data)).chain(told) {
+        if stretch.continues(position.offset, position.epoch.as_str()) {
+            assert_eq!(stored.get(&position.offset), Some(data), "kept: {position:?}");
+        } else {
+            assert!(position.offset > stretch.inherited.offset, "lost, and told: {position:?}");
+            lost += 1;
+        }
+    }
+    println!("the next master lacked {lost} that were acknowledged or delivered");
+}
+
+/// What only the old master had was delivered with offsets that the new one gives to others: who heard it must be told.
+#[test]
+fn what_a_promoted_replica_never_got_is_not_mistaken_for_what_it_publishes() {
+    let redis = replicated();
+    let only = |redis: &RedisServer| {
+        Node::start(&RedisOptions { addresses: vec![redis.address()], ..RedisOptions::default() })
+    };
+    let old = only(&redis[0]);
+    let both = old.publish_stubbornly("a", "both have it");
+    until(|| redis[1].ask("XLEN fanwire.stream.{:a}") == ":1\r\n");
+    assert_eq!(redis[1].ask("REPLICAOF NO ONE"), "+OK\r\n");
+    let lost = old.publish_stubbornly("a", "only the old one has it");
+    drop(old);
+    // The old one follows the new one, loses its own, and is promoted again: the same process, with another past.
+    let port = redis[1].address().port;
+    assert_eq!(redis[0].ask(&format!("REPLICAOF 127.0.0.1 {port}")), "+OK\r\n");
+    until(|| redis[0].ask("INFO replication").contains("master_link_status:up"));
+    assert_eq!(redis[0].ask("REPLICAOF NO ONE"), "+OK\r\n");
+    for redis in &redis[..2] {
+        let node = only(redis);
+        let other = node.publish_stubbornly("a", "in its place");
+        assert_eq!((both.offset, lost.offset, other.offset), (1, 2, 2));
+        let stretch = node.read("a").expect("it is there");
+        assert_eq!((stretch.top, stretch.inherited), (other, both));
+        assert!(!stretch.continues(lost.offset, lost.epoch.as_str()));
+        let again = node.publish("a", "and on").expect("it is there");
+        assert_eq!(again, Position { offset: 3, epoch: other.epoch }, "once per reign");
+    }
+}
+
+#[test]
+fn a_master_that_freezes_is_left_as_soon_as_the_sentinels_have_another() {
+    let group = Group::start(&[]);
+    let (connect_timeout, io_timeout) = (Duration::from_secs(5), Duration::from_secs(600));
+    let node = Node::start(&RedisOptions { connect_timeout, io_timeout, ..group.options() });
+    node.hear("a");
+    node.wait_until_well();
+    group.redis[0].signal("-STOP");
+    let began = Instant::now();
+    node.publish_stubbornly("a", "1");
+    println!("left after {:?}, though replies have {io_timeout:?}", began.elapsed());
+    group.redis[0].signal("-CONT");
+    node.hear("a");
+    until(|| group.redis[0].ask("INFO replication").contains("role:slave"));
+    let last = node.publish_stubbornly("a", "2");
+    until(|| node.event().2 == last);
+}
+
+#[test]
+fn a_sentinel_that_cannot_help_is_named_with_the_remedy() {
+    let redis = replicated();
+    let sentinel =
+        RedisServer::start_sentinel(free_port(), NAME, &redis[0], &["requirepass secret"]);
+    let with = |change: &dyn Fn(&mut Sentinels)| {
+        let mut options = under(std::iter::once(sentinel.address()));
+        let mut sentinels = (**options.addresses[0].sentinels.as_ref().expect("it has")).clone();
+        sentinels.addresses[0].password = "secret".into();
+        change(&mut sentinels);
+        options.addresses[0].sentinels = Some(Arc::new(sentinels));
+        options
+    };
+    assert_eq!(runtime().block_on(Redis::check(&with(&|_| {}))), Ok(()));
+    let plain = redis[0].address();
+    let closed = free_port();
+    type Change<'a> = &'a dyn Fn(&mut Sentinels);
+    let rows: [(Change<'_>, bool, &str); 5] = [
+        (
+            &|it| it.master = "other".into(),
+            true,
+            "knows no master other: check engine.redis.sentinel_master_name",
+        ),
+        (&|it| it.addresses[0].password = "wrong".into(), true, "engine.redis.sentinel_password"),
+        (&|it| it.addresses[0].password = String::new(), true, "engine.redis.sentinel_password"),
+        (
+            &|it| it.addresses[0] = Address { is_sentinel: true, ..plain.clone() },
+            true,
+            "is a Redis and no Sentinel",
+        ),
+        (&|it| it.addresses[0].port = closed, false, "engine.redis.sentinel_address"),
+    ];
+    for (change, is_permanent, expected) in rows {
+        let options = with(change);
+        let error = complaint(&options);
+        let said = error.to_string();
+        assert!(said.contains(expected), "{said}");
+        let sentinels = options.addresses[0].sentinels.as_ref().expect("it has");
+        assert!(said.contains(&sentinels.addresses[0].to_string()), "{said}");
+        assert!(!said.contains("secret") && !said.contains("wrong "), "{said}");
+        assert_eq!(error.is_permanent(), is_permanent, "{said}");
+    }
+    let mistaken = Address { password: "secret".into(), ..sentinel.address() };
+    let error = complaint(&RedisOptions { addresses: vec![mistaken], ..RedisOptions::default() });
+    assert!(error.to_string().contains("is a Sentinel, which keeps nothing"), "{error}");
+}
+
+#[test]
+fn sentinels_that_are_not_there_yet_are_waited_for() {
+    let redis = replicated();
+    let ports = [free_port(), free_port()];
+    let node =
+        Node::start(&under(ports.iter().map(|port| Address { port: *port, ..Address::default() })));
+    assert_eq!(node.publish("a", "1"), Err(BrokerError::Unavailable));
+    until(|| node.redis.health().trouble().is_some());
+    let trouble = node.redis.health().trouble().expect("nobody knows the master").to_string();
+    assert!(trouble.contains("engine.redis.sentinel_address"), "{trouble}");
+    let _sentinel = RedisServer::start_sentinel(ports[1], NAME, &redis[0], &[]);
+    node.wait_until_well();
+    assert_eq!(node.publish_stubbornly("a", "1").offset, 1);
+}
+
+const NAME: &str = "main";
