@@ -5,22 +5,26 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 
-import { within } from './server.js';
+import { eventually, within } from './server.js';
 
 /** Debian's package redis-tools has the program under the second name: called `redis-server` it is one. */
 const PROGRAMS = ['redis-server', 'redis-check-rdb'];
+
+/** What a Redis says when it is ready, and a Sentinel. */
+const READY = ['Ready to accept connections', '+monitor master'];
 
 /** A running Redis. */
 export class Redis {
   constructor(options) {
     this.options = options;
     this.folder = mkdtempSync(path.join(tmpdir(), 'fanwire-redis-'));
+    this.first = [];
   }
 
   /** What `engine.redis.address` is to be. */
@@ -38,8 +42,9 @@ export class Redis {
   }
 
   async launch(program) {
-    const place = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.folder];
+    const place = [...this.first, '--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.folder];
     const quiet = ['--save', '', '--daemonize', 'no', '--logfile', ''];
+    const isReady = (line) => READY.some((ready) => line.includes(ready));
     const child = spawn(program, [...place, ...quiet, ...this.options], {
       argv0: 'redis-server',
       stdio: ['ignore', 'pipe', 'ignore'],
@@ -48,12 +53,22 @@ export class Redis {
       child.on('error', () => resolve(false));
       child.on('exit', () => resolve(false));
       createInterface({ input: child.stdout }).on('line', (line) => {
-        if (line.includes('Ready to accept connections')) resolve(true);
+        if (isReady(line)) resolve(true);
       });
     });
     if (!(await within(ready, `${program} to be ready`))) return false;
     this.child = child;
     return true;
+  }
+
+  /** What a command answers, as it comes; its arguments have no blanks. */
+  async ask(command) {
+    const parts = command.split(' ').map((part) => `$${part.length}\r\n${part}\r\n`);
+    const socket = net.connect(this.port, '127.0.0.1');
+    socket.end(`*${parts.length}\r\n${parts.join('')}`);
+    let reply = '';
+    for await (const text of socket.setEncoding('utf8')) reply += text;
+    return reply;
   }
 
   /** Ends it as a crash does. */
@@ -73,6 +88,36 @@ export class Redis {
 /** Starts a Redis with these options. */
 export function startRedis(...options) {
   return new Redis(options).start();
+}
+
+/** A master, two replicas and three Sentinels, once all of them know each other. */
+export async function startSentinels(name) {
+  const quick = ['--repl-diskless-sync-delay', '0'];
+  const master = await startRedis(...quick);
+  const replicate = ['--replicaof', '127.0.0.1', String(master.port), ...quick];
+  const replicas = await Promise.all([startRedis(...replicate), startRedis(...replicate)]);
+  const linked = async (replica) => (await replica.ask('INFO replication')).includes('master_link_status:up');
+  for (const replica of replicas) await eventually(() => linked(replica), 'a replica to have everything', 20_000);
+  const sentinels = await Promise.all(Array.from({ length: 3 }, () => {
+    const sentinel = new Redis([]);
+    const file = path.join(sentinel.folder, 'sentinel.conf');
+    writeFileSync(file, [
+      `sentinel monitor ${name} 127.0.0.1 ${master.port} 2`,
+      `sentinel down-after-milliseconds ${name} 500`,
+      `sentinel failover-timeout ${name} 3000`,
+      `sentinel parallel-syncs ${name} 2`,
+      '',
+    ].join('\n'));
+    sentinel.first = [file, '--sentinel'];
+    return sentinel.start();
+  }));
+  const knows = async (sentinel) => {
+    const state = await sentinel.ask(`SENTINEL MASTER ${name}`);
+    return ['num-slaves', 'num-other-sentinels'].every((fact) => state.includes(`${fact}\r\n$1\r\n2`));
+  };
+  for (const sentinel of sentinels) await eventually(() => knows(sentinel), 'the Sentinels to know all', 20_000);
+  const stop = () => Promise.all([master, ...replicas, ...sentinels].map((one) => one.stop()));
+  return { master, replicas, sentinels, stop };
 }
 
 function freePort() {

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { after, before, describe, test } from 'node:test';
 
-import { startRedis } from '../redis.js';
+import { startRedis, startSentinels } from '../redis.js';
 import { eventually, refusal, start, token } from '../server.js';
 import { ENCODINGS, connect, next, sdk, subscribe } from './clients.js';
 
@@ -260,6 +260,63 @@ describe('trouble', () => {
     const seen = offsets(publications);
     assert.deepEqual(seen, seen.toSorted((a, b) => a - b), 'in order');
     assert.equal(new Set(seen).size, seen.length, 'nothing twice');
+  });
+
+  test('a master that the Sentinels replace leaves no client with a hole that is not told', async (t) => {
+    const group = await startSentinels('main');
+    t.after(() => group.stop());
+    const sentinel_address = group.sentinels.map(({ port }) => `127.0.0.1:${port}`);
+    const under = settings(redis);
+    under.engine.redis = { sentinel_address, sentinel_master_name: 'main', io_timeout: '1s' };
+    const pair = await Promise.all([start(under), start(under)]);
+    t.after(() => Promise.all(pair.map((node) => node.stop())));
+    const clients = [];
+    for (const node of pair) {
+      for (const encoding of ENCODINGS) {
+        const client = someone(t, node, encoding);
+        await connect(client);
+        const seen = await subscribe(client, 'failover');
+        const log = { ...seen, encoding, told: 0 };
+        seen.subscription.on('subscribed', ({ wasRecovering, recovered }) => {
+          if (wasRecovering && !recovered) log.told += 1;
+        });
+        clients.push(log);
+      }
+    }
+    const acknowledged = [];
+    let n = 0;
+    const publish = async () => {
+      n += 1;
+      const data = { n };
+      const reply = await pair[n % 2].apiReply('publish', { channel: 'failover', data });
+      if (reply.error) assert.equal(reply.error.code, 100);
+      else acknowledged.push(data.n);
+      return !reply.error;
+    };
+    const isStored = async () => {
+      const { publications } = await pair[0].api('history', { channel: 'failover', limit: -1 });
+      return new Set(publications.map(({ data }) => data.n));
+    };
+    for (let count = 0; count < 30; count += 1) await publish();
+    const during = [publish(), publish(), publish()];
+    await group.master.kill();
+    const killedAt = performance.now();
+    await Promise.all(during);
+    while (!(await publish())) assert.ok(performance.now() - killedAt < 30_000, 'a new master in time');
+    t.diagnostic(`published again ${Math.round(performance.now() - killedAt)} ms after the master was killed`);
+    for (let count = 0; count < 30; count += 1) {
+      await eventually(publish, 'publications to flow again');
+    }
+    const stored = await isStored();
+    const last = acknowledged.at(-1);
+    for (const { publications, encoding, told } of clients) {
+      const value = ({ data }) => encoding.value(data).n;
+      await publications.find((item) => value(item) === last, 'the last publication');
+      const heard = publications.items.map(value);
+      const missing = acknowledged.filter((number) => stored.has(number) && !heard.includes(number));
+      assert.ok(missing.length === 0 || told > 0, `missed ${missing} and was told nothing`);
+      assert.equal(new Set(heard).size, heard.length, 'nothing twice');
+    }
   });
 
   test('a wrong password and a stranger in its place stop the start with a remedy', async (t) => {

@@ -8,5 +8,7 @@ mod cluster;
 mod conformance;
 mod door;
 mod faults;
+mod sentinel;
 mod server;
 mod slots;
+mod tls;
