@@ -7,7 +7,7 @@ mod scout;
 mod seeds;
 pub(crate) mod topology;
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -39,12 +39,16 @@ pub(crate) struct Cluster {
     woken: Arc<Notify>,
     /// Every slot has a master.
     is_whole: AtomicBool,
+    /// Looks in a row at which a slot was said to be where it was before.
+    older: AtomicU32,
 }
 
 /// Who has which slot.
 struct Map {
     /// For each slot the index of its server.
     slots: Vec<u16>,
+    /// And how new that is.
+    epochs: Vec<u64>,
     /// The first leads nowhere: it has the slots without a master.
     servers: Vec<Arc<Server>>,
 }
@@ -58,19 +62,40 @@ impl Map {
         self.servers[1..].iter().find(|server| server.address == *address)
     }
 
-    /// What a topology makes of this; masters that are new are opened by `open`.
-    fn after(&self, topology: &Topology, open: impl Fn(&Address) -> Server) -> Self {
-        let mut next = Self { slots: vec![0; SLOTS], servers: vec![Arc::clone(&self.servers[0])] };
-        for (first, last, master) in &topology.ranges {
-            let known = next.servers.iter().skip(1).position(|server| server.address == *master);
-            let index = known.map_or(next.servers.len(), |index| index + 1);
-            if known.is_none() {
-                let server = self.at(master).cloned();
-                next.servers.push(server.unwrap_or_else(|| Arc::new(open(master))));
+    /// What a topology makes of this, and whether it is older for a slot that is then left where it is, unless
+    /// `takes_older`. Masters that are new are opened by `open`.
+    fn after(
+        &self,
+        topology: &Topology,
+        takes_older: bool,
+        open: impl Fn(&Address) -> Server,
+    ) -> (Self, bool) {
+        let servers = vec![Arc::clone(&self.servers[0])];
+        let mut next = Self { slots: vec![0; SLOTS], epochs: vec![0; SLOTS], servers };
+        let mut is_older = false;
+        for (slot, owner) in topology.owners().into_iter().enumerate() {
+            let Some((mut master, mut epoch)) = owner else { continue };
+            let (server, known) = (self.server(slot as u16), self.epochs[slot]);
+            if epoch < known && !takes_older {
+                is_older = true;
+                (master, epoch) = (&server.address, known);
             }
-            next.slots[usize::from(*first)..=usize::from(*last)].fill(index as u16);
+            next.slots[slot] = next.index(master, || {
+                self.at(master).cloned().unwrap_or_else(|| Arc::new(open(master)))
+            });
+            next.epochs[slot] = epoch;
         }
-        next
+        (next, is_older)
+    }
+
+    /// The index of a master, which is put here if it is not.
+    fn index(&mut self, master: &Address, find: impl Fn() -> Arc<Server>) -> u16 {
+        let known = self.servers[1..].iter().position(|server| server.address == *master);
+        let index = known.map_or(self.servers.len(), |index| index + 1);
+        if known.is_none() {
+            self.servers.push(find());
+        }
+        index as u16
     }
 
     /// Whether a slot has another server in `other`.
@@ -88,10 +113,11 @@ impl Cluster {
             let guided = Guided::by(me.clone());
             let (nowhere, limbo) = opener.nowhere(&guided);
             let waiting = nowhere.lines[0].clone();
-            let map = Map { slots: vec![0; SLOTS], servers: vec![Arc::new(nowhere)] };
-            let (map, limbo) = (RwLock::new(map), Mutex::new(limbo));
-            let (woken, is_whole) = (Arc::new(Notify::new()), AtomicBool::new(false));
-            Self { seeds, opener, guided, map, limbo, waiting, woken, is_whole }
+            let (slots, epochs) = (vec![0; SLOTS], vec![0; SLOTS]);
+            let map = RwLock::new(Map { slots, epochs, servers: vec![Arc::new(nowhere)] });
+            let (limbo, woken) = (Mutex::new(limbo), Arc::new(Notify::new()));
+            let (is_whole, older) = (AtomicBool::new(false), AtomicU32::new(0));
+            Self { seeds, opener, guided, map, limbo, waiting, woken, is_whole, older }
         });
         let watch = scout::watch(Arc::downgrade(&cluster), Arc::clone(&cluster.woken));
         cluster.opener.runtime.spawn(watch);
@@ -125,13 +151,12 @@ impl Cluster {
 
     /// Slots are where `topology` says: names move there, and what waited for that goes on.
     fn adopt(&self, topology: &Topology) {
-        let next = {
-            let map = self.map.read();
-            let open = |address: &Address| {
-                self.opener.open(address, Expected::ClusterMaster, &self.guided)
-            };
-            map.after(topology, open)
-        };
+        let older = self.older.load(Relaxed);
+        let open =
+            |address: &Address| self.opener.open(address, Expected::ClusterMaster, &self.guided);
+        let (next, is_older) = self.map.read().after(topology, older >= OLDER_MAX, open);
+        self.older.store(if is_older { older + 1 } else { 0 }, Relaxed);
+        let missing = next.slots.iter().filter(|index| **index == 0).count();
         let changed: Vec<bool> = {
             let map = self.map.read();
             (0..SLOTS).map(|slot| map.differs(&next, slot)).collect()
@@ -142,8 +167,10 @@ impl Cluster {
             tracing::info!("slots of the Redis Cluster are at {}", masters.join(", "));
             let former = self.move_to(next, &changed);
             drop(former); // connections that are not needed any more end here, outside of the lock
+        } else {
+            self.map.write().epochs = next.epochs;
         }
-        self.is_covered(SLOTS.saturating_sub(topology.covered()));
+        self.is_covered(missing);
         let servers = self.servers();
         servers.iter().flat_map(|server| &server.feeds).for_each(Feed::ask_displaced);
     }
@@ -210,9 +237,10 @@ impl Cluster {
         Arc::ptr_eq(&self.map.read_recursive().servers[0], server)
     }
 
-    /// Whether every slot has a master that can be reached, as far as is known.
+    /// Whether every slot has a master that can be reached, and all agree about it, as far as is known.
     fn is_settled(&self) -> bool {
-        self.is_whole.load(Relaxed) && !self.servers().iter().any(|server| server.is_down())
+        let is_sure = self.is_whole.load(Relaxed) && self.older.load(Relaxed) == 0;
+        is_sure && !self.servers().iter().any(|server| server.is_down())
     }
 }
 
@@ -253,3 +281,5 @@ impl Drop for Cluster {
 
 /// How often a call is sent elsewhere.
 const HOPS_MAX: u8 = 4;
+/// How often nodes may say what is older than what others said before, until it is believed: the Cluster was made anew.
+const OLDER_MAX: u32 = 8;

@@ -92,8 +92,9 @@ fn nodes_speak_and_members_are_seen() {
 
 /// Publishes numbers until it is told to stop, each until it succeeds.
 fn publish_until(node: &Node, channel: &str, is_over: &AtomicBool) -> Vec<(Position, String)> {
-    let mut acknowledged = Vec::new();
+    let (mut acknowledged, by) = (Vec::new(), Instant::now() + Duration::from_secs(60));
     while !is_over.load(Relaxed) {
+        assert!(Instant::now() < by, "somebody else has failed");
         let data = acknowledged.len().to_string();
         acknowledged.push((node.publish_stubbornly(channel, &data), data));
     }
@@ -184,17 +185,12 @@ fn a_master_that_dies_under_load_is_replaced_and_its_channels_are_doubted() {
     let [publisher, follower] = [(); 2].map(|()| Node::start(&cluster.options()));
     let (channel, is_over) = ("failing", AtomicBool::new(false));
     let (master, _) = cluster.owner(channel);
-    let mut other = (0..).map(|number| format!("other:{number}"));
-    let other = other.find(|other| cluster.owner(other).0 != master).expect("one of many");
+    let mut others = (0..).map(|number| format!("other:{number}"));
+    let other = others.find(|other| cluster.owner(other).0 != master).expect("one of many");
     follower.hear(channel);
     follower.hear(&other);
     let acknowledged = std::thread::scope(|scope| {
-        let publishing = scope.spawn(|| {
-            let first = publish_until(&publisher, channel, &is_over);
-            let began = Instant::now();
-            let next = publisher.publish_stubbornly(channel, "after");
-            (first, next, began)
-        });
+        let publishing = scope.spawn(|| publish_until(&publisher, channel, &is_over));
         for _ in 0..20 {
             follower.event();
         }
@@ -205,8 +201,6 @@ fn a_master_that_dies_under_load_is_replaced_and_its_channels_are_doubted() {
         is_over.store(true, Relaxed);
         publishing.join().expect("every call ended")
     });
-    let (acknowledged, next, _) = acknowledged;
-    assert!(next.offset > 0);
     let last = publisher.publish_stubbornly(channel, "the last");
     let stored = stored(&publisher, channel);
     assert!(stored.keys().copied().is_sorted());
@@ -219,4 +213,56 @@ fn a_master_that_dies_under_load_is_replaced_and_its_channels_are_doubted() {
     let position = publisher.publish_stubbornly(&other, "was never away");
     arrivals(&follower, &other, position);
     follower.wait_until_well();
+}
+
+/// A replica that is made the master in order takes everything along. The old master lives on as its replica, and still
+/// sends what is published: nothing may arrive twice.
+#[test]
+fn a_master_that_hands_over_under_load_loses_nothing() {
+    let cluster = Slots::start(1);
+    let [publisher, follower] = [(); 2].map(|()| Node::start(&cluster.options()));
+    let (channel, is_over) = ("handed-over", AtomicBool::new(false));
+    let (master, _) = cluster.owner(channel);
+    follower.hear(channel);
+    let acknowledged = std::thread::scope(|scope| {
+        let publishing = scope.spawn(|| publish_until(&publisher, channel, &is_over));
+        for _ in 0..20 {
+            follower.event();
+        }
+        cluster.promote(master + 3);
+        follower.doubt(channel);
+        is_over.store(true, Relaxed);
+        publishing.join().expect("every call ended")
+    });
+    let last = publisher.publish_stubbornly(channel, "the last");
+    let stored = stored(&publisher, channel);
+    for (position, data) in acknowledged.iter().rev().take(900) {
+        assert_eq!((position.epoch, &stored[&position.offset]), (last.epoch, data));
+    }
+    let arrived = arrivals(&follower, channel, last);
+    let offsets: Vec<u64> = arrived.iter().map(|(_, _, position)| position.offset).collect();
+    assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]), "in order, nothing twice");
+    follower.wait_until_well();
+}
+
+/// A master that hangs is no better than one that is gone: connections to it are given up after a while.
+#[test]
+fn a_master_that_hangs_is_left_and_met_again_as_a_replica() {
+    let cluster = Slots::start(1);
+    let io_timeout = Duration::from_millis(500);
+    let options = RedisOptions { io_timeout, ..cluster.options() };
+    let node = Node::start(&options);
+    let (master, _) = cluster.owner("a");
+    node.hear("a");
+    node.publish_stubbornly("a", "1");
+    cluster.nodes[master].signal("-STOP");
+    node.doubt("a");
+    let position = node.publish_stubbornly("a", "2");
+    arrivals(&node, "a", position);
+    cluster.nodes[master].signal("-CONT");
+    let is_replica = || cluster.nodes[master].ask("INFO replication").contains("role:slave");
+    eventually(is_replica, "the old master to notice");
+    let position = node.publish_stubbornly("a", "3");
+    arrivals(&node, "a", position);
+    node.wait_until_well();
 }

@@ -68,6 +68,23 @@ impl Slots {
         (usize::from(slot) * MASTERS / SLOTS, slot)
     }
 
+    /// Makes a replica the master, which hands over to it. Redis gives that up when it takes too long, so it is asked again.
+    pub(crate) fn promote(&self, replica: usize) {
+        let node = &self.nodes[replica];
+        let is_master = || node.ask("INFO replication").contains("role:master");
+        for _ in 0..4 {
+            ok(node, "CLUSTER FAILOVER");
+            let by = Instant::now() + Duration::from_secs(7);
+            while !is_master() && Instant::now() < by {
+                std::thread::yield_now();
+            }
+            if is_master() {
+                return;
+            }
+        }
+        panic!("the master does not hand over");
+    }
+
     /// Moves a slot as operators do, key by key, from one master to another.
     pub(crate) fn migrate(&self, slot: u16, from: usize, to: usize) {
         self.begin_to_migrate(slot, from, to);

@@ -1,5 +1,5 @@
 //! Finding out which master has which slot: every now and then, and whenever something shows that slots moved.
-//! In: nodes that are known, wishes to look → out: the newest topology that any of them has.
+//! In: nodes that are known, wishes to look → out: what they say, together.
 //! Uses: one task per Cluster, lines that are there, connections to seeds while none is. Never: asks more than a few times a second.
 //! Change here: who is asked, and how often. What a topology leads to is in `cluster.rs`.
 
@@ -23,17 +23,21 @@ use super::topology::Topology;
 
 /// Keeps the map of a Cluster true for as long as there is one.
 pub(super) async fn watch(cluster: Weak<Cluster>, woken: Arc<Notify>) {
-    let mut pause = PAUSE_MIN;
+    let (mut pause, mut restless) = (PAUSE_MIN, 0);
     loop {
-        let period = match cluster.upgrade() {
+        let mut period = match cluster.upgrade() {
             Some(cluster) => cluster.look().await,
             None => return,
         };
+        if restless > 0 {
+            (restless, period) = (restless - 1, PERIOD_IN_TROUBLE);
+        }
         let looked = Instant::now();
         let is_woken = timeout(period, woken.notified()).await.is_ok();
         if is_woken && cluster.strong_count() > 0 {
             let is_calm = looked.elapsed() >= CALM;
             pause = if is_calm { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
+            restless = RESTLESS;
             sleep(pause).await;
         }
     }
@@ -54,7 +58,7 @@ impl Cluster {
         let servers = self.servers();
         let up = servers.iter().filter(|server| !server.is_down());
         let asked: FuturesUnordered<_> = up.map(|server| ask(server)).collect();
-        match best(asked).await {
+        match all(asked).await {
             Some(topology) => Ok(topology),
             None => {
                 let known = servers.iter().map(|server| &server.address);
@@ -72,11 +76,11 @@ async fn ask(server: &Server) -> Option<Topology> {
         server.lines[0].send(question, |reply| drop(sender.send(reply)));
         reply
     });
-    let [slots, info] = replies;
-    Topology::read(&server.address, [slots.await.ok()?.ok()?, info.await.ok()?.ok()?])
+    let [slots, nodes] = replies;
+    Topology::read(&server.address, [slots.await.ok()?.ok()?, nodes.await.ok()?.ok()?])
 }
 
-/// The newest that any of these nodes says.
+/// What these nodes say, together.
 ///
 /// # Errors
 /// When none says anything: the first error, or the first that is permanent.
@@ -97,11 +101,11 @@ pub(super) async fn ask_seeds(
                 }
             })
             .collect();
-        let best = best(asked).await;
+        let all = all(asked).await;
         while let Ok(error) = said.try_recv() {
             errors.push(error);
         }
-        best
+        all
     };
     let nobody = || RedisError::Unreachable {
         address: seeds.first().cloned().unwrap_or_default(),
@@ -131,21 +135,24 @@ async fn ask_seed(seed: &Address, options: &RedisOptions) -> Result<Topology, Re
     topology.ok_or_else(|| RedisError::NotCluster { address: seed.clone() })
 }
 
-/// The topology of most weight, a moment after the first has come: a node that was cut off may answer first, and a dead one
-/// never.
-async fn best(asked: FuturesUnordered<impl Future<Output = Option<Topology>>>) -> Option<Topology> {
-    let mut best: Option<Topology> = None;
+/// What all say together that answer, a moment after the first did: a node that was cut off may answer first, and a dead
+/// one never.
+async fn all(asked: FuturesUnordered<impl Future<Output = Option<Topology>>>) -> Option<Topology> {
+    let mut all: Option<Topology> = None;
     let mut answers = pin!(asked.filter_map(std::future::ready));
     let mut patience = Duration::MAX;
     while let Ok(Some(topology)) = timeout(patience, answers.next()).await {
         patience = GRACE;
-        if best.as_ref().is_none_or(|best| best.weight() < topology.weight()) {
-            best = Some(topology);
+        match &mut all {
+            Some(all) => all.join(topology),
+            None => all = Some(topology),
         }
     }
-    best
+    all
 }
 
+/// Looks in short periods after one that somebody asked for: what one node knows others hear a moment later.
+const RESTLESS: u32 = 4;
 /// Between two looks, when nothing happens.
 const PERIOD: Duration = Duration::from_secs(10);
 /// The same while a slot has no master that can be reached.

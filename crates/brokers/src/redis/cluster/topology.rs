@@ -1,5 +1,5 @@
-//! What a node of a Cluster says of it: which master has which slots, and how new that is.
-//! In: the replies to CLUSTER SLOTS and CLUSTER INFO → out: a topology.
+//! What nodes of a Cluster say of it: which master has which slots, and how new that is.
+//! In: the replies to CLUSTER SLOTS and CLUSTER NODES → out: a topology.
 //! Uses: values of replies. Never: connections.
 //! Change here: how replies are read. Who is asked and when is in `scout.rs`, what becomes of it in `cluster.rs`.
 
@@ -9,25 +9,37 @@ use super::super::options::Address;
 use super::super::slot::SLOTS;
 use super::super::wire::{Command, number, parts, text};
 
-/// Who has the slots.
+/// Who has the slots, as one node or several say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Topology {
-    /// First and last slot of a range, and its master.
-    pub(crate) ranges: Vec<(u16, u16, Address)>,
-    /// Grows with each failover and each move of a slot; a node that was cut off has an older one.
-    pub(crate) epoch: u64,
-    /// Whether the node takes the Cluster for one that works.
-    pub(crate) is_ok: bool,
+    ranges: Vec<Range>,
+}
+
+/// Slots of one master.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Range {
+    first: u16,
+    last: u16,
+    master: Address,
+    /// The configuration epoch of the master: of two that claim a slot the one with the higher has it, which is also how
+    /// Redis decides.
+    epoch: u64,
 }
 
 impl Topology {
     /// What to ask a node.
     pub(crate) fn questions() -> [Command; 2] {
-        [Command::of(&[b"CLUSTER", b"SLOTS"]), Command::of(&[b"CLUSTER", b"INFO"])]
+        [Command::of(&[b"CLUSTER", b"SLOTS"]), Command::of(&[b"CLUSTER", b"NODES"])]
     }
 
     /// What `node` answered. Masters are reached with the credentials of `node`; where it names no host, at its own.
-    pub(crate) fn read(node: &Address, [slots, info]: [Value; 2]) -> Option<Self> {
+    pub(crate) fn read(node: &Address, [slots, nodes]: [Value; 2]) -> Option<Self> {
+        let nodes = text(nodes)?;
+        let nodes = String::from_utf8_lossy(&nodes);
+        let epoch = |id: &[u8]| {
+            let line = nodes.lines().find(|line| line.as_bytes().starts_with(id))?;
+            line.split(' ').nth(EPOCH_FIELD)?.parse().ok()
+        };
         let range = |range: Value| {
             let mut fields = parts(range)?.into_iter();
             let first = number(fields.next()?)?;
@@ -35,28 +47,31 @@ impl Topology {
             let mut master = parts(fields.next()?)?.into_iter();
             let host = master.next().and_then(text).map(|host| host_of(&host)).unwrap_or_default();
             let port = u16::try_from(number(master.next()?)?).ok()?;
+            let epoch = epoch(&text(master.next()?)?)?;
             (first <= last && last < SLOTS as u64).then_some(())?;
-            Some((first as u16, last as u16, at(node, host, port)))
+            let (first, last) = (first as u16, last as u16);
+            Some(Range { first, last, master: at(node, host, port), epoch })
         };
         let ranges = parts(slots)?.into_iter().map(range).collect::<Option<_>>()?;
-        let info = text(info)?;
-        let info = String::from_utf8_lossy(&info);
-        let said = |name: &str| {
-            let rest = |line: &'_ str| Some(line.strip_prefix(name)?.strip_prefix(':')?.to_owned());
-            info.lines().find_map(rest).map(|value| value.trim().to_owned())
-        };
-        let epoch = said("cluster_current_epoch")?.parse().ok()?;
-        Some(Self { ranges, epoch, is_ok: said("cluster_state")? == "ok" })
+        Some(Self { ranges })
     }
 
-    /// How far it is to be believed: more than one that is less.
-    pub(crate) fn weight(&self) -> (bool, u64) {
-        (self.is_ok, self.epoch)
+    /// What both say together.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.ranges.extend(other.ranges);
     }
 
-    /// Slots that have a master.
-    pub(crate) fn covered(&self) -> usize {
-        self.ranges.iter().map(|(first, last, _)| usize::from(last - first) + 1).sum()
+    /// For each slot its master and how new that is, if anybody claims it.
+    pub(crate) fn owners(&self) -> Vec<Option<(&Address, u64)>> {
+        let mut owners: Vec<Option<(&Address, u64)>> = vec![None; SLOTS];
+        for Range { first, last, master, epoch } in &self.ranges {
+            for owner in &mut owners[usize::from(*first)..=usize::from(*last)] {
+                if owner.is_none_or(|(_, other)| other < *epoch) {
+                    *owner = Some((master, *epoch));
+                }
+            }
+        }
+        owners
     }
 }
 
@@ -79,6 +94,9 @@ fn at(node: &Address, host: String, port: u16) -> Address {
     let host = if host.is_empty() { node.host.clone() } else { host };
     Address { host, port, ..node.clone() }
 }
+
+/// Where in a line of CLUSTER NODES the configuration epoch is.
+const EPOCH_FIELD: usize = 6;
 
 #[cfg(test)]
 mod tests;
