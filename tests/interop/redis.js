@@ -1,5 +1,5 @@
 // A Redis of a test's own: Debian's redis-server on a free port with a folder of its own, ended by its process id.
-// In: options of redis-server → out: an address; it can be killed and started again with what it kept.
+// In: options of redis-server → out: an address, or a Cluster of six; each can be killed and started again with what it kept.
 // May use Node's own modules only; never waits for a moment, always for what the program prints.
 // How a Redis is started for the suites is changed here; the crate `brokers` starts its own.
 
@@ -63,12 +63,19 @@ export class Redis {
 
   /** What a command answers, as it comes; its arguments have no blanks. */
   async ask(command) {
-    const parts = command.split(' ').map((part) => `$${part.length}\r\n${part}\r\n`);
+    const words = `${command}\r\nQUIT`.split('\r\n').map((line) => line.split(' '));
+    const bulk = (word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`;
     const socket = net.connect(this.port, '127.0.0.1');
-    socket.end(`*${parts.length}\r\n${parts.join('')}`);
-    let reply = '';
-    for await (const text of socket.setEncoding('utf8')) reply += text;
-    return reply;
+    socket.write(words.map((line) => `*${line.length}\r\n${line.map(bulk).join('')}`).join(''));
+    const pieces = [];
+    socket.on('data', (piece) => pieces.push(piece));
+    await within(once(socket, 'close'), `the answer to ${command}`);
+    return Buffer.concat(pieces).toString().replace(/\+OK\r\n$/, '');
+  }
+
+  async do(command) {
+    const answer = await this.ask(command);
+    if (answer !== '+OK\r\n') throw new Error(`${command}: ${answer}`);
   }
 
   /** Ends it as a crash does. */
@@ -83,6 +90,57 @@ export class Redis {
     if (this.child.exitCode === null && this.child.signalCode === null) await this.kill();
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+const MASTERS = 3;
+const SLOTS = 16_384;
+
+/** A Cluster of three masters with a replica each; the masters are the first nodes. */
+export class RedisCluster {
+  constructor(nodes) {
+    this.nodes = nodes;
+  }
+
+  /** What an item of `engine.redis.cluster_address` is to be. */
+  get address() {
+    return this.nodes.slice(0, 2).map(({ port }) => `127.0.0.1:${port}`).join(',');
+  }
+
+  /** The master that had the slot of a channel when the Cluster was made. */
+  async master(channel) {
+    const slot = Number((await this.nodes.at(-1).ask(`CLUSTER KEYSLOT {:${channel}}`)).slice(1));
+    return this.nodes[Math.floor((slot * MASTERS) / SLOTS)];
+  }
+
+  async stop() {
+    await Promise.all(this.nodes.map((node) => node.stop()));
+  }
+}
+
+/** Starts a Cluster in which every node has these options. */
+export async function startRedisCluster(...options) {
+  const node = async () => {
+    const bus = await freePort();
+    const own = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000', '--cluster-port', String(bus)];
+    const redis = await startRedis(...own, '--repl-diskless-sync-delay', '0', ...options);
+    return Object.assign(redis, { bus });
+  };
+  const nodes = await Promise.all(Array.from({ length: 2 * MASTERS }, node));
+  const id = async (redis) => (await redis.ask('CLUSTER MYID')).split('\r\n')[1];
+  const edge = (number) => Math.ceil((number * SLOTS) / MASTERS);
+  for (const [number, master] of nodes.slice(0, MASTERS).entries()) {
+    await master.do(`CLUSTER ADDSLOTSRANGE ${edge(number)} ${edge(number + 1) - 1}`);
+    await master.do(`CLUSTER SET-CONFIG-EPOCH ${number + 1}`);
+  }
+  for (const { port, bus } of nodes.slice(1)) await nodes[0].do(`CLUSTER MEET 127.0.0.1 ${port} ${bus}`);
+  const isKnown = (text) => text.split(' connected').length - 1 === nodes.length && !text.includes('handshake');
+  for (const redis of nodes) await eventually(async () => isKnown(await redis.ask('CLUSTER NODES')), 'nodes to meet', 30_000);
+  for (const [number, replica] of nodes.slice(MASTERS).entries()) {
+    await replica.do(`CLUSTER REPLICATE ${await id(nodes[number])}`);
+    await eventually(async () => (await replica.ask('INFO replication')).includes('link_status:up'), 'a replica', 30_000);
+  }
+  for (const redis of nodes) await eventually(async () => (await redis.ask('CLUSTER INFO')).includes('state:ok'), 'the Cluster', 30_000);
+  return new RedisCluster(nodes);
 }
 
 /** Starts a Redis with these options. */
