@@ -25,7 +25,7 @@ use super::wire::{Command, number, parts, text};
 pub(crate) struct Dialer {
     address: Address,
     client_name: String,
-    limits: Limits,
+    pub(crate) limits: Limits,
     pub(crate) io_timeout: Duration,
     tls: Option<Tls>,
     clock: Arc<Clock>,

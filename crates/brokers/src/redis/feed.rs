@@ -3,7 +3,7 @@
 //! Uses: one task, a RESP3 connection whose pushes wait in a bounded queue. Never: lets that queue grow; it gives up instead.
 //! Change here: how names are heard. When one is asked for lives in `roll.rs`, where messages go in `mouth.rs`.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use redis::{Pipeline, PushInfo, PushKind, RedisResult, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
+use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::backoff::Backoff;
 use super::dial::{Connection, Dialer};
@@ -159,7 +159,7 @@ impl Ear {
     async fn keep(&mut self) {
         while !self.is_closed() {
             let (sender, mut pushes) = Pushes::pair();
-            let must_wait = match self.dialer.dial(std::iter::empty(), sender).await {
+            let must_wait = match self.dial(sender).await {
                 Ok(connection) => {
                     let began = Instant::now();
                     self.health.came_up();
@@ -188,6 +188,20 @@ impl Ear {
     /// Whether the wanting end is gone.
     fn is_closed(&self) -> bool {
         Arc::strong_count(&self.shared) == 1
+    }
+
+    /// Connects, and lets waiters go whose patience ends meanwhile.
+    async fn dial(
+        &self,
+        pushed: impl Fn(PushInfo) + Send + Sync + 'static,
+    ) -> Result<MultiplexedConnection, RedisError> {
+        let mut dialing = pin!(self.dialer.dial(std::iter::empty(), pushed));
+        loop {
+            match timeout(self.dialer.io_timeout / 4, &mut dialing).await {
+                Ok(dialed) => return dialed,
+                Err(_) => self.shared.tire(),
+            }
+        }
     }
 
     /// Waits before the next try, and lets waiters go whose patience ends meanwhile.

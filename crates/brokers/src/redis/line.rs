@@ -4,17 +4,17 @@
 //! Change here: how commands are sent, and what becomes of them when the connection is lost.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
-use redis::{Cmd, Pipeline, PushKind, RedisResult, ServerError, Value};
+use redis::{Cmd, Pipeline, PushInfo, PushKind, RedisResult, ServerError, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::timeout_at;
+use tokio::time::{MissedTickBehavior, interval, timeout, timeout_at};
 
 use super::backoff::Backoff;
 use super::dial::{BATCHES_MAX, Connection, Dialer};
@@ -34,8 +34,8 @@ pub(crate) struct Line {
 }
 
 struct Shared {
-    /// Of commands that wait to be sent.
-    queued_bytes: AtomicUsize,
+    /// Of commands that wait to be sent or answered.
+    held_bytes: AtomicUsize,
     /// The last try to connect failed: commands fail at once instead of waiting for the next.
     is_down: AtomicBool,
     health: Arc<Health>,
@@ -77,7 +77,7 @@ impl Line {
     pub(crate) fn nowhere(health: Arc<Health>) -> (Self, Limbo) {
         let (queue, calls) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared {
-            queued_bytes: AtomicUsize::new(0),
+            held_bytes: AtomicUsize::new(0),
             is_down: AtomicBool::new(false),
             health,
         });
@@ -110,8 +110,8 @@ impl Line {
 
     /// Sends a call that was begun before, or fails it.
     pub(crate) fn pass(&self, call: Call, is_refused: bool) {
-        let queued = self.shared.queued_bytes.fetch_add(call.bytes, Relaxed);
-        if is_refused || queued > QUEUE_BYTES_MAX {
+        let held = self.shared.held_bytes.fetch_add(call.bytes, Relaxed);
+        if is_refused || held > HELD_BYTES_MAX {
             self.shared.fail(call);
         } else if let Err(returned) = self.queue.try_send(call) {
             self.shared.fail(returned.into_inner());
@@ -137,7 +137,7 @@ impl Limbo {
         while taken.len() < QUEUE_MAX
             && let Ok(call) = self.calls.try_recv()
         {
-            self.shared.taken(&call);
+            self.shared.held_bytes.fetch_sub(call.bytes, Relaxed);
             taken.push(call);
         }
         taken
@@ -145,14 +145,9 @@ impl Limbo {
 }
 
 impl Shared {
-    /// Takes a call out of the queue.
-    fn taken(&self, call: &Call) {
-        self.queued_bytes.fetch_sub(call.bytes, Relaxed);
-    }
-
     /// Fails a call that was not sent.
     fn fail(&self, call: Call) {
-        self.taken(&call);
+        self.held_bytes.fetch_sub(call.bytes, Relaxed);
         call.caller.finish(Err(Failure::Unavailable));
     }
 }
@@ -216,12 +211,12 @@ impl Keeper {
         loop {
             let gone = Arc::new(Notify::new());
             let told = Arc::clone(&gone);
-            let pushed = move |push: redis::PushInfo| {
+            let pushed = move |push: PushInfo| {
                 if push.kind == PushKind::Disconnection {
                     told.notify_one();
                 }
             };
-            let must_wait = match self.dialer.dial(script::loads(), pushed).await {
+            let must_wait = match self.dial(pushed).await {
                 Ok(connection) => match self.serve_counted(connection, &gone).await {
                     Some(must_wait) => must_wait,
                     None => return,
@@ -239,12 +234,30 @@ impl Keeper {
         }
     }
 
+    /// Connects. Who waits for that is let go when it takes longer than it should, as is who comes later.
+    async fn dial(
+        &mut self,
+        pushed: impl Fn(PushInfo) + Send + Sync + 'static,
+    ) -> Result<Connection, RedisError> {
+        let mut dialing = pin!(self.dialer.dial(script::loads(), pushed));
+        if let Ok(dialed) = timeout(self.dialer.limits.connect, &mut dialing).await {
+            return dialed;
+        }
+        self.shared.is_down.store(true, Relaxed);
+        loop {
+            tokio::select! {
+                dialed = &mut dialing => return dialed,
+                Some(call) = self.calls.recv() => self.shared.fail(call),
+            }
+        }
+    }
+
     /// Serves until the connection ends; whether to wait then, or `None` when nobody needs it any more.
     async fn serve_counted(&mut self, connection: Connection, gone: &Notify) -> Option<bool> {
         let began = Instant::now();
         self.shared.is_down.store(false, Relaxed);
         self.shared.health.came_up();
-        let mut flow = Flow { connection, flight: FuturesOrdered::new(), again: VecDeque::new() };
+        let mut flow = Flow::new(connection, Arc::clone(&self.shared));
         let end = self.serve(&mut flow, gone).await;
         match end {
             End::Closed => {
@@ -263,6 +276,8 @@ impl Keeper {
     async fn serve(&mut self, flow: &mut Flow, gone: &Notify) -> End {
         let mut calls = Vec::new();
         let mut is_closing = false;
+        let mut probe = interval(self.dialer.io_timeout);
+        probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !is_closing || !flow.is_idle() {
             tokio::select! {
                 count = self.calls.recv_many(&mut calls, BATCH_MAX), if flow.has_room() && !is_closing => {
@@ -270,7 +285,6 @@ impl Keeper {
                         is_closing = true;
                         continue;
                     }
-                    calls.iter().for_each(|call| self.shared.taken(call));
                     flow.begin(std::mem::take(&mut calls));
                 }
                 Some(batch) = flow.flight.next() => {
@@ -280,6 +294,10 @@ impl Keeper {
                 }
                 () = gone.notified() => {
                     return End::Lost(self.dialer.unreachable("it closed the connection"));
+                }
+                // Whoever calls next is not to be the one who finds out that the connection is dead.
+                _ = probe.tick(), if flow.flight.is_empty() => {
+                    flow.begin(vec![Call::of(Command::of(&[b"PING"]))]);
                 }
             }
         }
@@ -346,6 +364,7 @@ impl Keeper {
 /// What is on its way.
 struct Flow {
     connection: Connection,
+    shared: Arc<Shared>,
     /// Sent, in this order: a batch is given to the connection when it is first looked at, and the queue of the connection
     /// is long enough for all of them.
     flight: FuturesOrdered<Pin<Box<dyn Future<Output = Batch> + Send>>>,
@@ -358,14 +377,34 @@ struct Batch {
     commands: Pipeline,
     callers: Vec<Caller>,
     replies: RedisResult<Vec<Value>>,
+    /// Until the replies were taken.
+    _weight: Weight,
+}
+
+/// Bytes that count until this is dropped.
+struct Weight {
+    shared: Arc<Shared>,
+    bytes: usize,
+}
+
+impl Drop for Weight {
+    fn drop(&mut self) {
+        self.shared.held_bytes.fetch_sub(self.bytes, Relaxed);
+    }
 }
 
 impl Flow {
+    fn new(connection: Connection, shared: Arc<Shared>) -> Self {
+        Self { connection, shared, flight: FuturesOrdered::new(), again: VecDeque::new() }
+    }
+
     fn begin(&mut self, calls: Vec<Call>) {
         let mut connection = self.connection.clone();
         let mut commands = Pipeline::with_capacity(calls.len());
         let mut callers = Vec::with_capacity(calls.len());
-        for Call { mut command, caller, .. } in calls {
+        let mut weight = Weight { shared: Arc::clone(&self.shared), bytes: 0 };
+        for Call { mut command, bytes, caller } in calls {
+            weight.bytes += bytes;
             if caller.way.is_asking {
                 let asking = Call::of(Command::of(&[b"ASKING"]));
                 commands.add_command(asking.command);
@@ -377,7 +416,7 @@ impl Flow {
         }
         self.flight.push_back(Box::pin(async move {
             let replies = connection.send_packed_commands(&commands, 0, callers.len()).await;
-            Batch { commands, callers, replies }
+            Batch { commands, callers, replies, _weight: weight }
         }));
     }
 
@@ -404,7 +443,7 @@ impl Flow {
 const ENDS: &[&str] = &["READONLY", "LOADING", "MASTERDOWN", "NOAUTH"];
 /// Commands that wait to be sent.
 const QUEUE_MAX: usize = 64 * 1024;
-/// And their bytes.
-const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of commands that wait to be sent or answered.
+const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Commands that leave together.
 const BATCH_MAX: usize = 1024;

@@ -136,7 +136,7 @@ fn a_slot_that_moves_under_load_loses_nothing_and_its_followers_are_told() {
         }
         for step in 0..4 {
             cluster.migrate(slot, (from + step) % 3, (from + step + 1) % 3);
-            follower.doubt(channel);
+            follower.doubted(channel);
         }
         is_over.store(true, Relaxed);
         publishing.join().expect("every call ended")
@@ -196,7 +196,7 @@ fn a_master_that_dies_under_load_is_replaced_and_its_channels_are_doubted() {
         }
         let killed_at = Instant::now();
         cluster.nodes[master].kill();
-        follower.doubt(channel);
+        follower.doubted(channel);
         println!("heard again {:?} after the master was killed", killed_at.elapsed());
         is_over.store(true, Relaxed);
         publishing.join().expect("every call ended")
@@ -230,7 +230,7 @@ fn a_master_that_hands_over_under_load_loses_nothing() {
             follower.event();
         }
         cluster.promote(master + 3);
-        follower.doubt(channel);
+        follower.doubted(channel);
         is_over.store(true, Relaxed);
         publishing.join().expect("every call ended")
     });
@@ -256,7 +256,7 @@ fn a_master_that_hangs_is_left_and_met_again_as_a_replica() {
     node.hear("a");
     node.publish_stubbornly("a", "1");
     cluster.nodes[master].signal("-STOP");
-    node.doubt("a");
+    node.doubted("a");
     let position = node.publish_stubbornly("a", "2");
     arrivals(&node, "a", position);
     cluster.nodes[master].signal("-CONT");

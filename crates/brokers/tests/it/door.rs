@@ -7,16 +7,30 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use fanwire_brokers::redis::{Redis, RedisOptions};
+use bytes::Bytes;
+use fanwire_brokers::redis::{Health, Redis, RedisOptions};
 use fanwire_node::broker::{Broker as _, BrokerError, Query, Retention};
 use fanwire_node::protocol::{ClientInfo, Publication};
-use fanwire_node::{Change, ClientId, Deliver, Delta, Epoch, Position, PublishOptions, Stretch};
+use fanwire_node::{
+    Answer, Change, ClientId, Deliver, Delta, Epoch, Position, PublishOptions, Stretch,
+};
 use tokio::runtime::Runtime;
 
 /// What came through: channel, payload, position.
 pub(crate) type Event = (String, String, Position);
 
-struct Door(Mutex<Sender<Event>>, Mutex<Sender<String>>);
+struct Door {
+    events: Mutex<Sender<Event>>,
+    doubts: Mutex<Sender<String>>,
+    gate: Arc<Mutex<()>>,
+}
+
+impl Door {
+    fn send(&self, event: Event) {
+        drop(self.gate.lock().expect("no panic inside"));
+        let _ = self.events.lock().expect("no panic inside").send(event);
+    }
+}
 
 impl Deliver for Door {
     fn deliver(
@@ -30,17 +44,16 @@ impl Deliver for Door {
     ) {
         let data = String::from_utf8_lossy(&publication.data).into_owned();
         let position = Position { offset: publication.offset, epoch };
-        let _ = self.0.lock().expect("no panic inside").send((channel.to_owned(), data, position));
+        self.send((channel.to_owned(), data, position));
     }
 
     fn announce(&self, channel: &str, change: Change, client: ClientInfo) {
         let data = format!("{change:?} {}", client.client);
-        let event = (channel.to_owned(), data, Position::default());
-        let _ = self.0.lock().expect("no panic inside").send(event);
+        self.send((channel.to_owned(), data, Position::default()));
     }
 
     fn doubt(&self, channel: &str) {
-        let _ = self.1.lock().expect("no panic inside").send(channel.to_owned());
+        let _ = self.doubts.lock().expect("no panic inside").send(channel.to_owned());
     }
 }
 
@@ -49,28 +62,47 @@ pub(crate) struct Node {
     pub(crate) redis: Redis,
     events: Mutex<Receiver<Event>>,
     doubts: Mutex<Receiver<String>>,
+    /// Whoever holds it keeps the door shut: nothing more comes through, and what brings it is blocked.
+    pub(crate) gate: Arc<Mutex<()>>,
     _runtime: Runtime,
 }
 
 impl Node {
     pub(crate) fn start(options: &RedisOptions) -> Self {
         let runtime = runtime();
-        let ((sender, events), (doubter, doubts)) = (channel(), channel());
+        let (sender, events) = channel();
+        let (doubter, doubts) = channel();
+        let gate = Arc::default();
         let redis = Redis::start(options, runtime.handle());
-        redis.deliver_to(Arc::new(Door(Mutex::new(sender), Mutex::new(doubter))));
-        Self { redis, events: Mutex::new(events), doubts: Mutex::new(doubts), _runtime: runtime }
-    }
-
-    /// Waits until it is told that publications of `channel` may be missing.
-    pub(crate) fn doubt(&self, channel: &str) {
-        let doubts = self.doubts.lock().expect("no panic inside");
-        while doubts.recv_timeout(PATIENCE).expect("a doubt in time") != channel {}
+        redis.deliver_to(Arc::new(Door {
+            events: Mutex::new(sender),
+            doubts: Mutex::new(doubter),
+            gate: Arc::clone(&gate),
+        }));
+        let (events, doubts) = (Mutex::new(events), Mutex::new(doubts));
+        Self { redis, events, doubts, gate, _runtime: runtime }
     }
 
     /// The next event.
     pub(crate) fn event(&self) -> Event {
         let events = self.events.lock().expect("no panic inside");
         events.recv_timeout(PATIENCE).expect("an event in time")
+    }
+
+    /// The events that came until now.
+    pub(crate) fn events_so_far(&self) -> Vec<Event> {
+        self.events.lock().expect("no panic inside").try_iter().collect()
+    }
+
+    /// The next channel that is in doubt.
+    pub(crate) fn doubt(&self) -> String {
+        let doubts = self.doubts.lock().expect("no panic inside");
+        doubts.recv_timeout(PATIENCE).expect("a doubt in time")
+    }
+
+    /// Waits until `channel` is in doubt, whichever others are before.
+    pub(crate) fn doubted(&self, channel: &str) {
+        while self.doubt() != channel {}
     }
 
     /// Subscribes and waits until that has taken effect.
@@ -81,9 +113,14 @@ impl Node {
     }
 
     pub(crate) fn publish(&self, channel: &str, data: &str) -> Result<Position, BrokerError> {
-        let publication = Publication { data: data.to_owned().into(), ..Publication::default() };
+        self.begin_publish(channel, data.to_owned()).wait()
+    }
+
+    /// Publishes without waiting for the answer.
+    pub(crate) fn begin_publish(&self, channel: &str, data: impl Into<Bytes>) -> Answer<Position> {
+        let publication = Publication { data: data.into(), ..Publication::default() };
         let options = PublishOptions::default();
-        self.redis.publish(channel, publication, &options, retention(), Instant::now()).wait()
+        self.redis.publish(channel, publication, &options, retention(), Instant::now())
     }
 
     pub(crate) fn read(&self, channel: &str) -> Result<Stretch, BrokerError> {
@@ -104,9 +141,13 @@ impl Node {
 
     /// Waits until every connection is up.
     pub(crate) fn wait_until_well(&self) {
+        self.wait_until(Health::is_well);
+    }
+
+    pub(crate) fn wait_until(&self, is_so: impl Fn(&Health) -> bool) {
         let by = Instant::now() + PATIENCE;
-        while !self.redis.health().is_well() {
-            assert!(Instant::now() < by, "{:?}", self.redis.health().trouble());
+        while !is_so(self.redis.health()) {
+            assert!(Instant::now() < by, "{:?}", self.redis.health());
             std::thread::yield_now();
         }
     }
@@ -114,7 +155,7 @@ impl Node {
 
 pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
+        .worker_threads(3) // one may be stopped at the gate
         .enable_all()
         .build()
         .expect("a runtime")
@@ -125,4 +166,4 @@ pub(crate) fn retention() -> Retention {
 }
 
 /// More than any of it takes; tests that pass never wait this long.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

@@ -119,7 +119,7 @@ fn a_master_that_is_killed_under_load_is_followed_to_the_next_one() {
     while delivered.last().is_none_or(|(_, _, position)| *position != last) {
         delivered.push(node.event());
     }
-    node.doubt("a"); // those who listen are to compare their positions
+    node.doubted("a"); // those who listen are to compare their positions
     let stretch = node.read("a").expect("it is back");
     assert_eq!(stretch.top, last);
     let stored: BTreeMap<u64, String> = (stretch.publications.iter())

@@ -1,0 +1,183 @@
+//! Bytes that Fanwire did not write, in Redis and on the way from it: skipped and counted, or the connection is given up.
+//! In: random records, keys of other types, spoiled and senseless replies → out: errors, counts; never a panic.
+//! Uses seeds that are named when something is wrong. Never: sleeps.
+//! A new place where foreign bytes can be is a test here.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use fanwire_brokers::redis::{Address, Redis, RedisOptions};
+use fanwire_node::broker::BrokerError;
+use fanwire_node::presence::Presence as _;
+use fanwire_node::protocol::ClientInfo;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+
+use crate::door::{Node, PATIENCE, runtime};
+use crate::proxy::{Network, Proxy};
+use crate::server::RedisServer;
+
+/// Half of them look like records at first.
+fn garbage(chance: &mut StdRng) -> Vec<u8> {
+    let mut bytes: Vec<u8> =
+        (0..chance.random_range(0..80)).map(|_| chance.random_range(0..=u8::MAX)).collect();
+    if chance.random_bool(0.5) {
+        bytes.insert(0, 1);
+    }
+    bytes
+}
+
+#[test]
+fn random_messages_are_skipped_and_counted() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&server.options());
+    node.hear("a");
+    let seed = rand::random();
+    let mut chance = StdRng::seed_from_u64(seed);
+    for _ in 0..400 {
+        let said = server.ask_with(&[b"PUBLISH", b"fanwire.feed.{:a}", &garbage(&mut chance)]);
+        assert_eq!(said, ":1\r\n");
+    }
+    node.publish("a", "ours").expect("it is there");
+    let mut taken = 0;
+    while node.event().1 != "ours" {
+        taken += 1; // by chance it was a record
+    }
+    assert_eq!(node.redis.health().foreign_count() + taken, 400, "seed {seed}");
+}
+
+#[test]
+fn random_stored_records_are_skipped_and_counted() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&server.options());
+    node.publish("a", "1").expect("it is there");
+    let seed = rand::random();
+    let mut chance = StdRng::seed_from_u64(seed);
+    for offset in 2..=100 {
+        let id = format!("{offset}-0");
+        let mut command = vec![&b"XADD"[..], b"fanwire.stream.{:a}", id.as_bytes()];
+        let (one, other) = (garbage(&mut chance), garbage(&mut chance));
+        command.extend([b"d", &one[..]]);
+        if offset % 10 == 0 {
+            command.extend([b"e", &other[..]]);
+        }
+        assert!(server.ask_with(&command).starts_with('$'));
+    }
+    server.ask("HSET fanwire.meta.{:a} o 100");
+    let last = node.publish("a", "ours").expect("it is there");
+    let read = node.read("a").expect("it is there");
+    assert_eq!((read.top, last.offset), (last, 101));
+    let offsets: Vec<u64> = read.publications.iter().map(|found| found.offset).collect();
+    assert!(
+        offsets.iter().copied().eq(101 + 1 - offsets.len() as u64..=101),
+        "seed {seed}: {offsets:?}"
+    );
+    assert!(node.redis.health().foreign_count() > 0, "seed {seed}");
+}
+
+#[test]
+fn keys_of_other_types_are_errors_of_their_calls_alone() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&server.options());
+    let (redis, now) = (&node.redis, Instant::now());
+    let member = || ClientInfo { client: "c".into(), user: "u".into(), ..ClientInfo::default() };
+    node.publish("a", "1").expect("it is there");
+    let add = |channel| redis.add(channel, member(), Duration::from_secs(60), now).wait();
+    for name in ["stream", "presence.ends", "presence.members", "presence.users"] {
+        assert_eq!(server.ask(&format!("SET fanwire.{name}.{{:a}} garbage")), "+OK\r\n");
+    }
+    assert_eq!(node.publish("a", "2"), Err(BrokerError::Unavailable));
+    assert_eq!(node.read("a"), Err(BrokerError::Unavailable));
+    assert_eq!(add("a"), Err(BrokerError::Unavailable));
+    assert_eq!(redis.members("a", now).wait(), Err(BrokerError::Unavailable));
+    assert_eq!(redis.stats("a", now).wait(), Err(BrokerError::Unavailable));
+    assert_eq!(redis.health().refused_count(), 5);
+    assert_eq!(add("b"), Ok(()));
+    for (client, member) in [("x", &b"\x02\x0a"[..]), ("y", b""), ("z", b"\x01\xff")] {
+        let end = u64::MAX.to_string();
+        server.ask_with(&[
+            b"ZADD",
+            b"fanwire.presence.ends.{:b}",
+            end.as_bytes(),
+            client.as_bytes(),
+        ]);
+        server.ask_with(&[b"HSET", b"fanwire.presence.members.{:b}", client.as_bytes(), member]);
+    }
+    let members = redis.members("b", now).wait().expect("it is there");
+    assert_eq!(members.iter().map(|found| (**found).clone()).collect::<Vec<_>>(), [member()]);
+    assert_eq!(redis.health().foreign_count(), 3);
+}
+
+#[test]
+fn spoiled_replies_cost_a_connection_and_nothing_else() {
+    let server = RedisServer::start(&[]);
+    let proxy = Proxy::to(&server.address());
+    let (connect_timeout, io_timeout) = (Duration::from_millis(500), Duration::from_millis(500));
+    let addresses = vec![proxy.address()];
+    let node = Node::start(&RedisOptions {
+        addresses,
+        connect_timeout,
+        io_timeout,
+        ..RedisOptions::default()
+    });
+    for round in 0..8 {
+        node.wait_until_well();
+        node.hear("a");
+        let (seed, lost) = (rand::random(), node.redis.health().lost_count());
+        eprintln!("round {round}: seed {seed}");
+        proxy.becomes(Network { spoils: Some(seed), ..Network::default() });
+        let by = Instant::now() + PATIENCE;
+        while node.redis.health().lost_count() < lost + 4 {
+            let answers: Vec<_> = (0..20).map(|_| node.begin_publish("a", "spoiled")).collect();
+            for answer in answers {
+                let _ = answer.wait();
+            }
+            let _ = node.read("a");
+            assert!(Instant::now() < by, "seed {seed}: {:?}", node.redis.health());
+        }
+        proxy.heals();
+        proxy.resets(); // no checksum would have let those bytes through, so no connection lives on with them
+        node.wait_until(|health| health.trouble().is_none());
+        let last = node.publish_stubbornly("a", "sound");
+        assert_eq!(node.read("a").expect("it is well").top, last, "seed {seed}");
+    }
+}
+
+#[test]
+fn senseless_replies_are_errors() {
+    let nested = b"*1\r\n".repeat(100_000);
+    let rows: [&[u8]; 12] = [
+        b"",
+        b"\r\n",
+        b"*9223372036854775807\r\n",
+        b"*-7\r\n",
+        b"$9223372036854775807\r\nx",
+        b"$-9\r\n\r\n",
+        b"%4611686018427387905\r\n",
+        b"~18446744073709551616\r\n",
+        b">3\r\n$9\r\nsubscribe\r\n",
+        b":99999999999999999999999999\r\n",
+        b"+\xff\xfe\r\n",
+        &nested,
+    ];
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("it is bound").port();
+    let (connect_timeout, io_timeout) = (PATIENCE, PATIENCE);
+    let addresses = vec![Address { port, ..Address::default() }];
+    let options =
+        RedisOptions { addresses, connect_timeout, io_timeout, ..RedisOptions::default() };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for row in rows {
+                let (mut stream, _) = listener.accept().expect("one check per row");
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(row);
+            }
+        });
+        for row in rows {
+            let shown = row[..row.len().min(20)].escape_ascii().to_string();
+            assert!(runtime().block_on(Redis::check(&options)).is_err(), "{shown}");
+        }
+    });
+}

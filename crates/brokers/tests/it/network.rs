@@ -1,0 +1,327 @@
+//! A network that loses, delays, throttles and refuses, and what the engine makes of it: bounded, ordered, no hole unseen.
+//! In: an engine behind a proxy → out: calls that end in time, doubts, positions that tell what was missed.
+//! Uses real processes and a proxy of this test's own. Never: sleeps; it waits for what must happen.
+//! A new trouble of networks is a test here; crashes and refusals of Redis itself are in `faults.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use fanwire_brokers::redis::RedisOptions;
+use fanwire_node::broker::{Broker as _, BrokerError, Query};
+use fanwire_node::presence::Presence as _;
+use fanwire_node::protocol::ClientInfo;
+use fanwire_node::{Answer, Change, Position};
+
+use crate::door::{Event, Node, PATIENCE, retention};
+use crate::proxy::{Network, Proxy};
+use crate::server::RedisServer;
+
+/// Through the proxy, with little patience.
+fn through(proxy: &Proxy) -> RedisOptions {
+    RedisOptions {
+        addresses: vec![proxy.address()],
+        connect_timeout: CONNECT_TIMEOUT,
+        io_timeout: IO_TIMEOUT,
+        ..RedisOptions::default()
+    }
+}
+
+/// What a node knows of the streams of its channels.
+#[derive(Default)]
+struct Seen {
+    /// Offsets as they were delivered.
+    delivered: BTreeMap<String, Vec<u64>>,
+    /// Offsets that positions told.
+    recovered: BTreeMap<String, Vec<u64>>,
+}
+
+impl Seen {
+    fn take(&mut self, (channel, _, position): Event) {
+        self.delivered.entry(channel).or_default().push(position.offset);
+    }
+
+    /// Does what a subscriber with a position does whose subscription is in doubt.
+    fn recover(&mut self, node: &Node, channel: &str) {
+        node.events_so_far().into_iter().for_each(|event| self.take(event));
+        let since = self.delivered.get(channel).and_then(|offsets| offsets.last().copied());
+        let query = Query { since: Some(since.unwrap_or(0)), ..Query::default() };
+        let found = node.redis.follow(channel, Some(query), retention(), Instant::now());
+        let found = found.wait().expect("it is well");
+        let offsets = found.publications.iter().map(|publication| publication.offset);
+        self.recovered.entry(channel.to_owned()).or_default().extend(offsets);
+    }
+
+    /// Nothing was delivered twice or out of order, and nothing is missing up to `top`.
+    fn is_whole(&self, channel: &str, top: u64) {
+        let delivered = &self.delivered[channel];
+        assert!(delivered.windows(2).all(|pair| pair[0] < pair[1]), "{channel}: {delivered:?}");
+        let recovered = self.recovered.get(channel).into_iter().flatten();
+        let all: BTreeSet<u64> = delivered.iter().chain(recovered).copied().collect();
+        assert!(all.iter().copied().eq(1..=top), "{channel}: {top} of {all:?}");
+    }
+}
+
+/// Calls whose time is taken.
+struct Calls(Sender<Duration>, Receiver<Duration>);
+
+impl Calls {
+    /// One of each kind for this channel; how many that is.
+    fn begin(&self, node: &Node, channel: &str) -> usize {
+        let (redis, now) = (&node.redis, Instant::now());
+        let member = ClientInfo { client: "c".into(), ..ClientInfo::default() };
+        let query = Some(Query::default());
+        self.time(node.begin_publish(channel, "mine"));
+        self.time(redis.history(channel, Query::default(), retention(), now));
+        self.time(redis.follow(channel, query, retention(), now));
+        self.time(redis.announce(channel, Change::Join, member.clone()));
+        self.time(redis.add(channel, member, Duration::from_secs(60), now));
+        self.time(redis.members(channel, now));
+        self.time(redis.stats(channel, now));
+        7
+    }
+
+    fn time<T: Send + 'static>(&self, answer: Answer<T>) {
+        let (began, ended) = (Instant::now(), self.0.clone());
+        answer.then(move |_| {
+            let _ = ended.send(began.elapsed());
+        });
+    }
+
+    /// How long the slowest of `count` took.
+    fn longest(&self, count: usize) -> Duration {
+        let times = (0..count).map(|_| self.1.recv_timeout(PATIENCE).expect("every call ends"));
+        times.max().expect("some")
+    }
+}
+
+/// Calls end in time, the loss of every connection is noticed, and what was published meanwhile is found by positions.
+fn a_cut_is_survived(cut: Network) {
+    let server = RedisServer::start(&[]);
+    let proxy = Proxy::to(&server.address());
+    let (node, other) = (Node::start(&through(&proxy)), Node::start(&server.options()));
+    let channels: Vec<String> = (0..6).map(|number| format!("channel:{number}")).collect();
+    node.wait_until_well();
+    let mut seen = Seen::default();
+    for channel in &channels {
+        node.hear(channel);
+        other.publish_stubbornly(channel, "before");
+        seen.take(node.event());
+    }
+    let (sender, receiver) = channel();
+    let calls = Calls(sender, receiver);
+    let mut begun: usize = channels.iter().map(|channel| calls.begin(&node, channel)).sum();
+    proxy.becomes(cut);
+    while node.redis.health().lost_count() < 4 {
+        begun += channels.iter().map(|channel| calls.begin(&node, channel)).sum::<usize>();
+        let longest = calls.longest(std::mem::take(&mut begun));
+        assert!(longest < CONNECT_TIMEOUT + 2 * IO_TIMEOUT + SLACK, "{longest:?}");
+        for channel in &channels {
+            other.publish_stubbornly(channel, "meanwhile");
+        }
+    }
+    node.wait_until(|health| health.trouble().is_some());
+    assert_eq!(node.publish("channel:0", "too early"), Err(BrokerError::Unavailable));
+    proxy.heals();
+    node.wait_until_well();
+    let doubted: BTreeSet<String> = channels.iter().map(|_| node.doubt()).collect();
+    assert!(doubted.iter().eq(&channels), "{doubted:?}");
+    for channel in &channels {
+        seen.recover(&node, channel);
+        let last = node.publish_stubbornly(channel, "after");
+        while seen.delivered[channel].last() != Some(&last.offset) {
+            seen.take(node.event());
+        }
+        seen.is_whole(channel, last.offset);
+    }
+}
+
+#[test]
+fn a_network_that_loses_commands_is_survived() {
+    a_cut_is_survived(Network { loses_commands: true, ..Network::default() });
+}
+
+#[test]
+fn a_network_that_loses_replies_is_survived() {
+    a_cut_is_survived(Network { loses_replies: true, ..Network::default() });
+}
+
+#[test]
+fn a_network_that_loses_everything_is_survived() {
+    a_cut_is_survived(Network { loses_commands: true, loses_replies: true, ..Network::default() });
+}
+
+#[test]
+fn a_connection_that_is_idle_is_known_to_be_dead_before_somebody_needs_it() {
+    let server = RedisServer::start(&[]);
+    let proxy = Proxy::to(&server.address());
+    let node = Node::start(&through(&proxy));
+    node.wait_until_well();
+    proxy.becomes(Network { loses_replies: true, ..Network::default() });
+    node.wait_until(|health| health.lost_count() >= 4);
+    proxy.heals();
+    node.wait_until_well();
+    node.publish("a", "1").expect("the connections are new");
+}
+
+#[test]
+fn a_slow_network_keeps_order_and_fails_no_call() {
+    let server = RedisServer::start(&[]);
+    let proxy = Proxy::to(&server.address());
+    proxy.becomes(Network { delay: Duration::from_millis(200), ..Network::default() });
+    let node = Node::start(&RedisOptions {
+        connect_timeout: PATIENCE,
+        io_timeout: PATIENCE,
+        ..through(&proxy)
+    });
+    node.hear("a");
+    let answers: Vec<_> =
+        (1..=500).map(|number| node.begin_publish("a", number.to_string())).collect();
+    for (offset, answer) in (1..).zip(answers) {
+        let position = answer.wait().expect("late is not lost");
+        assert_eq!(position.offset, offset);
+        assert_eq!(node.event(), ("a".into(), offset.to_string(), position));
+    }
+    assert_eq!(node.redis.health().lost_count(), 0);
+}
+
+#[test]
+fn a_redis_that_stops_for_a_while_answers_late_and_in_order() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&RedisOptions { io_timeout: 3 * PATIENCE, ..server.options() });
+    node.hear("a");
+    server.signal("-STOP");
+    let answers: Vec<_> =
+        (1..=500).map(|number| node.begin_publish("a", number.to_string())).collect();
+    server.signal("-CONT");
+    for (offset, answer) in (1..).zip(answers) {
+        assert_eq!(answer.wait().map(|position| position.offset), Ok(offset));
+        assert_eq!(node.event().1, offset.to_string());
+    }
+}
+
+/// Calls until one fails; how many were taken, all answered when the Redis goes on.
+fn taken_while_stopped<T: Send + 'static>(call: impl Fn(&Node) -> Answer<T>) -> usize {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&RedisOptions {
+        command_connections: 1,
+        io_timeout: 6 * PATIENCE,
+        ..server.options()
+    });
+    node.publish_stubbornly("a", "1");
+    server.signal("-STOP");
+    let mut answers = Vec::new();
+    let failed = loop {
+        match call(&node).ready() {
+            Ok(result) => break result,
+            Err(waits) => answers.push(waits),
+        }
+    };
+    assert_eq!(failed.err(), Some(BrokerError::Unavailable), "at once");
+    assert_eq!(node.redis.health().trouble(), None);
+    server.signal("-CONT");
+    let taken = answers.len();
+    for answer in answers {
+        assert!(answer.wait().is_ok());
+    }
+    taken
+}
+
+#[test]
+fn calls_that_wait_for_a_redis_are_limited_in_number() {
+    let member = ClientInfo::default();
+    let taken = taken_while_stopped(|node| node.redis.announce("a", Change::Join, member.clone()));
+    assert!((64 * 1024..=2 * 64 * 1024 + 1024).contains(&taken), "{taken}");
+}
+
+#[test]
+fn calls_that_wait_for_a_redis_are_limited_in_bytes() {
+    let payload = "x".repeat(256 * 1024);
+    let taken = taken_while_stopped(|node| node.begin_publish("a", payload.clone()));
+    assert!((250..=257).contains(&taken), "64 MiB, {taken} of 256 KiB");
+}
+
+#[test]
+fn a_feed_that_redis_drops_for_its_slowness_is_made_again_and_doubted() {
+    let limit = ["--client-output-buffer-limit", "pubsub", "64kb", "32kb", "1"];
+    let server = RedisServer::start(&limit);
+    let proxy = Proxy::to(&server.address());
+    let (node, other) = (Node::start(&through(&proxy)), Node::start(&server.options()));
+    node.hear("a");
+    let mut seen = Seen::default();
+    proxy.becomes(Network { reply_bytes: 1024, ..Network::default() });
+    let payload = "x".repeat(32 * 1024);
+    for _ in 0..300 {
+        other.publish_stubbornly("a", &payload);
+    }
+    node.wait_until(|health| health.lost_count() >= 1);
+    proxy.heals();
+    assert_eq!(node.doubt(), "a");
+    node.wait_until_well();
+    seen.recover(&node, "a");
+    let last = other.publish_stubbornly("a", "after");
+    while seen.delivered.get("a").and_then(|offsets| offsets.last()) != Some(&last.offset) {
+        seen.take(node.event());
+    }
+    seen.is_whole("a", last.offset);
+}
+
+#[test]
+fn a_feed_that_is_more_than_a_node_can_take_is_made_again_and_doubted() {
+    let server = RedisServer::start(&["--client-output-buffer-limit", "pubsub", "0", "0", "0"]);
+    let node = Node::start(&RedisOptions { feed_connections: 1, ..server.options() });
+    let other = Node::start(&server.options());
+    node.hear("a");
+    let gate = node.gate.lock().expect("no panic inside");
+    other.publish_stubbornly("a", "1");
+    let much = vec![b'x'; 512 * 1024];
+    for _ in 0..150 {
+        assert_eq!(server.ask_with(&[b"PUBLISH", b"fanwire.feed.{:a}", &much]), ":1\r\n");
+    }
+    let second = other.publish_stubbornly("a", "2");
+    let by = Instant::now() + PATIENCE;
+    while !server.ask("CLIENT LIST TYPE pubsub").contains(" oll=0 omem=0 ") {
+        assert!(Instant::now() < by, "the connection takes what it is sent");
+    }
+    drop(gate);
+    node.wait_until(|health| health.lost_count() == 1);
+    assert_eq!(node.doubt(), "a");
+    let mut seen = Seen::default();
+    seen.take(node.event());
+    seen.recover(&node, "a");
+    seen.is_whole("a", second.offset);
+}
+
+#[test]
+fn a_redis_that_is_away_is_not_stormed() {
+    let server = RedisServer::start(&[]);
+    let proxy = Proxy::to(&server.address());
+    let options = RedisOptions { command_connections: 4, feed_connections: 4, ..through(&proxy) };
+    let node = Node::start(&options);
+    node.wait_until_well();
+    proxy.becomes(Network { refuses: true, ..Network::default() });
+    let (before, began) = (proxy.accepted(), Instant::now());
+    proxy.resets();
+    node.wait_until(|health| health.lost_count() == 8);
+    while proxy.accepted() - before < 8 * 6 {
+        assert!(began.elapsed() < PATIENCE, "it is tried again and again");
+        std::thread::yield_now();
+    }
+    let (tries, elapsed) = (proxy.accepted() - before, began.elapsed());
+    // The first try may come at once, the next after at least 50 ms, 100 ms, 200 ms …
+    let mut possible = 1;
+    let mut earliest = Duration::ZERO;
+    while earliest <= elapsed {
+        earliest += Duration::from_millis(50 << (possible - 1).min(5));
+        possible += 1;
+    }
+    assert!(tries <= 8 * possible, "{tries} in {elapsed:?}, not {possible} each");
+    proxy.heals();
+    node.wait_until_well();
+    assert_ne!(node.publish("a", "1"), Ok(Position::default()));
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
+const IO_TIMEOUT: Duration = Duration::from_secs(1);
+/// What a busy machine may add.
+const SLACK: Duration = Duration::from_secs(3);

@@ -1,0 +1,215 @@
+//! A network between an engine and its Redis, which a test makes bad.
+//! In: the address of a Redis, how the network is → out: an address that leads there, more or less.
+//! Uses a runtime of its own. Never: heals a connection that lost or spoiled a byte, as no TCP connection would be.
+//! A new kind of trouble is a field of `Network` here.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use fanwire_brokers::redis::Address;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::door::runtime;
+
+/// How the network is: by default it carries everything at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Network {
+    /// Nothing gets to the Redis.
+    pub(crate) loses_commands: bool,
+    /// Nothing comes from the Redis.
+    pub(crate) loses_replies: bool,
+    /// Ends whatever connects.
+    pub(crate) refuses: bool,
+    /// On its way for as long, in each direction.
+    pub(crate) delay: Duration,
+    /// Most bytes that come from the Redis in a hundredth of a second; 0 = all.
+    pub(crate) reply_bytes: usize,
+    /// Changes or cuts off what comes from the Redis, by chance with this seed.
+    pub(crate) spoils: Option<u64>,
+    /// What was connected when it was another number ends.
+    pub(crate) resets: u32,
+}
+
+/// A port that leads to a Redis as long as the network does.
+pub(crate) struct Proxy {
+    port: u16,
+    network: watch::Sender<Network>,
+    accepted: Arc<AtomicUsize>,
+    _runtime: Runtime,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    ToRedis,
+    FromRedis,
+}
+
+impl Proxy {
+    pub(crate) fn to(redis: &Address) -> Self {
+        let (runtime, accepted) = (runtime(), Arc::new(AtomicUsize::new(0)));
+        let (network, seen) = watch::channel(Network::default());
+        let bound = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let listener = bound.expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
+        runtime.spawn(accept(listener, redis.port, seen, Arc::clone(&accepted)));
+        Self { port, network, accepted, _runtime: runtime }
+    }
+
+    pub(crate) fn address(&self) -> Address {
+        Address { port: self.port, ..Address::default() }
+    }
+
+    /// From now on the network is like this.
+    pub(crate) fn becomes(&self, network: Network) {
+        let resets = self.network.borrow().resets;
+        self.network.send_replace(Network { resets, ..network });
+    }
+
+    /// From now on the network is well, to new connections, and to those it has done nothing to.
+    pub(crate) fn heals(&self) {
+        self.becomes(Network::default());
+    }
+
+    /// Ends every connection.
+    pub(crate) fn resets(&self) {
+        self.network.send_modify(|network| network.resets += 1);
+    }
+
+    /// Connections that were tried.
+    pub(crate) fn accepted(&self) -> usize {
+        self.accepted.load(Relaxed)
+    }
+}
+
+impl Network {
+    fn loses(&self, way: Way) -> bool {
+        match way {
+            Way::ToRedis => self.loses_commands,
+            Way::FromRedis => self.loses_replies,
+        }
+    }
+
+    /// Most bytes to take at once, and how long to wait until then.
+    fn pace(&self, way: Way) -> (usize, Duration) {
+        match (way, self.reply_bytes) {
+            (Way::ToRedis, _) | (_, 0) => (CHUNK_BYTES, Duration::ZERO),
+            (Way::FromRedis, bytes) => (bytes.min(CHUNK_BYTES), Duration::from_millis(10)),
+        }
+    }
+}
+
+async fn accept(
+    listener: TcpListener,
+    redis: u16,
+    network: watch::Receiver<Network>,
+    accepted: Arc<AtomicUsize>,
+) {
+    loop {
+        let Ok((client, _)) = listener.accept().await else { continue };
+        accepted.fetch_add(1, Relaxed);
+        if !network.borrow().refuses {
+            tokio::spawn(connect(client, redis, network.clone()));
+        }
+    }
+}
+
+/// Carries between a client and the Redis until both have ended or the test ends it.
+async fn connect(client: TcpStream, redis: u16, mut network: watch::Receiver<Network>) {
+    let Ok(redis) = dial(redis).await else { return };
+    let (from_client, to_client) = client.into_split();
+    let (from_redis, to_redis) = redis.into_split();
+    let resets = network.borrow().resets;
+    let there = carry(from_client, to_redis, Way::ToRedis, network.clone());
+    let back = carry(from_redis, to_client, Way::FromRedis, network.clone());
+    let both = async { tokio::join!(there, back) };
+    tokio::select! {
+        _ = both => {}
+        _ = network.wait_for(|network| network.resets != resets) => {}
+    }
+}
+
+/// With a small buffer, so that a slow network is soon felt by the Redis.
+async fn dial(redis: u16) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_recv_buffer_size(CHUNK_BYTES as u32)?;
+    socket.connect((Ipv4Addr::LOCALHOST, redis).into()).await
+}
+
+async fn carry(
+    from: OwnedReadHalf,
+    to: OwnedWriteHalf,
+    way: Way,
+    network: watch::Receiver<Network>,
+) {
+    let (sender, chunks) = mpsc::channel(CHUNKS_MAX);
+    tokio::join!(take(from, sender, way, network), give(to, chunks));
+}
+
+/// Takes bytes until there are no more. An end that is lost on its way is never seen.
+async fn take(
+    mut from: OwnedReadHalf,
+    to: mpsc::Sender<(Instant, Vec<u8>)>,
+    way: Way,
+    network: watch::Receiver<Network>,
+) {
+    let mut is_lost = false;
+    let mut chance = None;
+    loop {
+        let (most, pause) = network.borrow().pace(way);
+        let mut chunk = vec![0; most];
+        let count = from.read(&mut chunk).await.unwrap_or(0);
+        chunk.truncate(count);
+        let now = *network.borrow();
+        is_lost |= now.loses(way);
+        match (count, is_lost) {
+            (0, false) => return,
+            (0, true) => std::future::pending().await,
+            (_, true) => continue,
+            (_, false) => {}
+        }
+        if let (Some(seed), Way::FromRedis) = (now.spoils, way) {
+            spoil(&mut chunk, chance.get_or_insert_with(|| StdRng::seed_from_u64(seed)));
+        }
+        if to.send((Instant::now() + now.delay, chunk)).await.is_err() {
+            return;
+        }
+        if !pause.is_zero() {
+            sleep(pause).await;
+        }
+    }
+}
+
+async fn give(mut to: OwnedWriteHalf, mut chunks: mpsc::Receiver<(Instant, Vec<u8>)>) {
+    while let Some((due, chunk)) = chunks.recv().await {
+        sleep_until(due).await;
+        if to.write_all(&chunk).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Changes a byte, or cuts the end off, or both.
+fn spoil(chunk: &mut Vec<u8>, chance: &mut StdRng) {
+    if chance.random_bool(0.5) {
+        let at = chance.random_range(0..chunk.len());
+        chunk[at] = chance.random();
+    }
+    if chance.random_bool(0.3) {
+        chunk.truncate(chance.random_range(0..=chunk.len()));
+    }
+}
+
+/// Bytes that are taken at once.
+const CHUNK_BYTES: usize = 16 * 1024;
+/// Pieces on their way; when there are more, whoever sends has to wait.
+const CHUNKS_MAX: usize = 256;
