@@ -49,7 +49,7 @@ use store::{FeedAt, LineAt, Spot, Store};
 
 pub use error::RedisError;
 pub use health::Health;
-pub use options::{Address, RedisOptions, Sentinels};
+pub use options::{Address, RedisOptions, Sentinels, Wait};
 pub use socket::Tls;
 
 /// One engine: its connections to one Redis or one Cluster, or to several that share the channels among them.

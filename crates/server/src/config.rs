@@ -114,6 +114,9 @@ pub struct EngineRedisOptions {
     pub client_name: String,
     pub connect_timeout: Duration,
     pub io_timeout: Duration,
+    /// Replicas that must have a write; 0 = none.
+    pub wait_replicas: u32,
+    pub wait_timeout: Duration,
     pub command_connections: usize,
     pub feed_connections: usize,
 }

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::clock::Clock;
 use super::error::RedisError;
-use super::options::{Address, RedisOptions};
+use super::options::{Address, RedisOptions, Wait};
 use super::sentinel::Compass;
 pub(crate) use super::socket::{BATCHES_MAX, Connection};
 use super::socket::{Limits, Reign, Tls, open};
@@ -27,6 +27,7 @@ pub(crate) struct Dialer {
     client_name: String,
     pub(crate) limits: Limits,
     pub(crate) io_timeout: Duration,
+    pub(crate) wait: Wait,
     tls: Option<Tls>,
     clock: Arc<Clock>,
     expected: Expected,
@@ -56,6 +57,7 @@ impl Dialer {
             client_name: options.client_name.clone(),
             limits,
             io_timeout: options.io_timeout,
+            wait: options.wait,
             tls: options.tls.clone(),
             clock,
             expected: Expected::Standalone,

@@ -194,7 +194,7 @@ impl Ear {
     async fn dial(
         &self,
         pushed: impl Fn(PushInfo) + Send + Sync + 'static,
-    ) -> Result<MultiplexedConnection, RedisError> {
+    ) -> Result<Connection, RedisError> {
         let mut dialing = pin!(self.dialer.dial(std::iter::empty(), pushed));
         loop {
             match timeout(self.dialer.io_timeout / 4, &mut dialing).await {

@@ -18,6 +18,7 @@ pub struct Health {
     lost: AtomicU64,
     foreign: AtomicU64,
     refused: AtomicU64,
+    unreplicated: AtomicU64,
 }
 
 impl Health {
@@ -44,6 +45,11 @@ impl Health {
     /// Commands that Redis answered with an error.
     pub fn refused_count(&self) -> u64 {
         self.refused.load(Relaxed)
+    }
+
+    /// Writes that failed because too few replicas had them in time.
+    pub fn unreplicated_count(&self) -> u64 {
+        self.unreplicated.load(Relaxed)
     }
 
     pub(crate) fn counts_on(&self) {
@@ -91,6 +97,15 @@ impl Health {
         if self.foreign.fetch_add(1, Relaxed) == 0 {
             let name = String::from_utf8_lossy(name);
             tracing::warn!("skipped what another version or program left in {name}");
+        }
+    }
+
+    /// Writes that too few replicas have.
+    pub(crate) fn lacks_replicas(&self, writes: usize, replicas: u32) {
+        if writes > 0 && self.unreplicated.fetch_add(writes as u64, Relaxed) == 0 {
+            tracing::warn!(
+                "writes fail: fewer than {replicas} replicas of Redis had them within engine.redis.wait.timeout"
+            );
         }
     }
 

@@ -21,8 +21,9 @@ use super::dial::{BATCHES_MAX, Connection, Dialer};
 use super::error::{Failure, RedisError};
 use super::guide::{Elsewhere, Guided, Way, is_of_slots};
 use super::health::Health;
+use super::options::Wait;
 use super::script;
-use super::wire::Command;
+use super::wire::{Command, number};
 
 /// The sending end. The connection ends with the last of them.
 #[derive(Clone)]
@@ -48,6 +49,7 @@ type Done = Box<dyn FnOnce(Result<Value, Failure>) + Send>;
 pub(crate) struct Call {
     command: Cmd,
     bytes: usize,
+    is_write: bool,
     caller: Caller,
 }
 
@@ -104,8 +106,9 @@ impl Line {
         done: impl FnOnce(Result<Value, Failure>) + Send + 'static,
     ) {
         let bytes = command.length();
+        let is_write = command.is_write();
         let caller = Caller { done: Some(Box::new(done)), is_repeated: false, way: self.way };
-        self.pass(Call { command: command.into_cmd(), bytes, caller }, self.is_down());
+        self.pass(Call { command: command.into_cmd(), bytes, is_write, caller }, self.is_down());
     }
 
     /// Sends a call that was begun before, or fails it.
@@ -156,7 +159,7 @@ impl Call {
     /// A command whose reply nobody wants.
     fn of(command: Command) -> Self {
         let caller = Caller { done: None, is_repeated: true, way: Way::default() };
-        Self { command: command.into_cmd(), bytes: 0, caller }
+        Self { command: command.into_cmd(), bytes: 0, is_write: false, caller }
     }
 
     pub(crate) fn way(&self) -> Way {
@@ -257,7 +260,7 @@ impl Keeper {
         let began = Instant::now();
         self.shared.is_down.store(false, Relaxed);
         self.shared.health.came_up();
-        let mut flow = Flow::new(connection, Arc::clone(&self.shared));
+        let mut flow = Flow::new(connection, self.dialer.wait, Arc::clone(&self.shared));
         let end = self.serve(&mut flow, gone).await;
         match end {
             End::Closed => {
@@ -280,7 +283,7 @@ impl Keeper {
         probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !is_closing || !flow.is_idle() {
             tokio::select! {
-                count = self.calls.recv_many(&mut calls, BATCH_MAX), if flow.has_room() && !is_closing => {
+                count = self.calls.recv_many(&mut calls, flow.batch_max()), if flow.has_room() && !is_closing => {
                     if count == 0 {
                         is_closing = true;
                         continue;
@@ -306,14 +309,26 @@ impl Keeper {
 
     /// Takes the replies to a batch.
     fn hear(&self, flow: &mut Flow, batch: Batch) -> Result<(), RedisError> {
-        let replies = batch.replies.map_err(|error| self.dialer.broken(&error))?;
+        let mut replies = batch.replies.map_err(|error| self.dialer.broken(&error))?;
+        let wait = self.dialer.wait;
+        let is_kept = !batch.waits || replies.pop().is_some_and(|count| has(count, wait.replicas));
+        let mut unkept = 0;
         let sent = batch.commands.cmd_iter().zip(batch.callers);
-        for ((command, caller), reply) in sent.zip(replies) {
+        for ((command, (is_write, caller)), reply) in sent.zip(replies) {
             match reply {
-                Value::ServerError(error) => self.refused(flow, command, caller, &error)?,
+                Value::ServerError(error) => {
+                    let command = Connection::unsigned(command);
+                    let call = Call { command, bytes: 0, is_write, caller };
+                    self.refused(flow, call, &error)?;
+                }
+                _ if is_write && !is_kept => {
+                    unkept += 1;
+                    caller.finish(Err(Failure::Unavailable));
+                }
                 reply => caller.finish(Ok(reply)),
             }
         }
+        self.shared.health.lacks_replicas(unkept, wait.replicas);
         flow.repeat();
         Ok(())
     }
@@ -322,17 +337,15 @@ impl Keeper {
     fn refused(
         &self,
         flow: &mut Flow,
-        command: &Cmd,
-        mut caller: Caller,
+        mut call: Call,
         error: &ServerError,
     ) -> Result<(), RedisError> {
-        if error.code() == "NOSCRIPT" && !caller.is_repeated {
-            caller.is_repeated = true;
-            flow.again.push_back(Call { command: command.clone(), bytes: 0, caller });
+        if error.code() == "NOSCRIPT" && !call.caller.is_repeated {
+            call.caller.is_repeated = true;
+            flow.again.push_back(call);
             return Ok(());
         }
         if let Some(guide) = self.guided.guide().filter(|_| is_of_slots(error)) {
-            let call = Call { command: command.clone(), bytes: 0, caller };
             match Elsewhere::of(self.dialer.address(), error) {
                 Some(elsewhere) => guide.pass_on(call, elsewhere),
                 None => call.fail(),
@@ -340,7 +353,7 @@ impl Keeper {
             guide.look_again();
         } else {
             self.shared.health.was_refused(error);
-            caller.finish(Err(Failure::Refused));
+            call.caller.finish(Err(Failure::Refused));
         }
         if ENDS.contains(&error.code()) {
             return Err(self.dialer.refused(error.code(), error.details()));
@@ -361,9 +374,15 @@ impl Keeper {
     }
 }
 
+/// Whether a reply to `WAIT` says that as many replicas have what was written before it.
+fn has(count: Value, replicas: u32) -> bool {
+    number(count).is_some_and(|count| count >= replicas.into())
+}
+
 /// What is on its way.
 struct Flow {
     connection: Connection,
+    wait: Wait,
     shared: Arc<Shared>,
     /// Sent, in this order: a batch is given to the connection when it is first looked at, and the queue of the connection
     /// is long enough for all of them.
@@ -375,7 +394,10 @@ struct Flow {
 /// Commands that left together.
 struct Batch {
     commands: Pipeline,
-    callers: Vec<Caller>,
+    /// And whether they write.
+    callers: Vec<(bool, Caller)>,
+    /// A `WAIT` follows the commands.
+    waits: bool,
     replies: RedisResult<Vec<Value>>,
     /// Until the replies were taken.
     _weight: Weight,
@@ -394,8 +416,8 @@ impl Drop for Weight {
 }
 
 impl Flow {
-    fn new(connection: Connection, shared: Arc<Shared>) -> Self {
-        Self { connection, shared, flight: FuturesOrdered::new(), again: VecDeque::new() }
+    fn new(connection: Connection, wait: Wait, shared: Arc<Shared>) -> Self {
+        Self { connection, wait, shared, flight: FuturesOrdered::new(), again: VecDeque::new() }
     }
 
     fn begin(&mut self, calls: Vec<Call>) {
@@ -403,26 +425,44 @@ impl Flow {
         let mut commands = Pipeline::with_capacity(calls.len());
         let mut callers = Vec::with_capacity(calls.len());
         let mut weight = Weight { shared: Arc::clone(&self.shared), bytes: 0 };
-        for Call { mut command, bytes, caller } in calls {
+        let mut waits = false;
+        for Call { mut command, bytes, is_write, caller } in calls {
             weight.bytes += bytes;
+            waits |= is_write && self.wait.replicas > 0;
             if caller.way.is_asking {
                 let asking = Call::of(Command::of(&[b"ASKING"]));
                 commands.add_command(asking.command);
-                callers.push(asking.caller);
+                callers.push((false, asking.caller));
             }
             connection.sign(&mut command);
             commands.add_command(command);
-            callers.push(caller);
+            callers.push((is_write, caller));
+        }
+        if waits {
+            let mut command = Command::new(3, 3 * NUMBER_BYTES);
+            let timeout_ms = self.wait.timeout.as_millis().max(1) as u64; // 0 would be for ever
+            command.text("WAIT").number(self.wait.replicas.into()).number(timeout_ms);
+            commands.add_command(command.into_cmd());
         }
         self.flight.push_back(Box::pin(async move {
-            let replies = connection.send_packed_commands(&commands, 0, callers.len()).await;
-            Batch { commands, callers, replies, _weight: weight }
+            let replies = connection.send_packed_commands(&commands, 0, commands.len()).await;
+            Batch { commands, callers, waits, replies, _weight: weight }
         }));
     }
 
     /// Whether more commands may be sent: not while some wait to be repeated, which must not be overtaken.
     fn has_room(&self) -> bool {
-        self.flight.len() < BATCHES_MAX && self.again.is_empty()
+        self.flight.len() < self.batches_max() && self.again.is_empty()
+    }
+
+    /// Most batches on their way. Each may have to wait for replicas after the one before it.
+    fn batches_max(&self) -> usize {
+        if self.wait.replicas > 0 { WAITS_MAX } else { BATCHES_MAX }
+    }
+
+    /// Most commands that leave together. All that is there may have to wait for replicas once, not once for each part.
+    fn batch_max(&self) -> usize {
+        if self.wait.replicas > 0 { QUEUE_MAX } else { BATCH_MAX }
     }
 
     fn is_idle(&self) -> bool {
@@ -447,3 +487,8 @@ const QUEUE_MAX: usize = 64 * 1024;
 const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Commands that leave together.
 const BATCH_MAX: usize = 1024;
+/// Batches on their way when each waits for replicas: what was queued behind two of them, and waits itself, has an answer
+/// before the connection that owes it is given up.
+const WAITS_MAX: usize = 2;
+/// Room for a number.
+const NUMBER_BYTES: usize = 24;

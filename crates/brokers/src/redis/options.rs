@@ -25,6 +25,8 @@ pub struct RedisOptions {
     pub connect_timeout: Duration,
     /// For a reply; a connection that owes one for longer is given up.
     pub io_timeout: Duration,
+    /// What a write needs beside the Redis itself.
+    pub wait: Wait,
     /// Connections for commands to each Redis; each channel uses one of them.
     pub command_connections: usize,
     /// Connections for PUB/SUB to each Redis; each channel uses one of them.
@@ -44,11 +46,27 @@ impl Default for RedisOptions {
             client_name: String::new(),
             connect_timeout: Duration::from_secs(1),
             io_timeout: Duration::from_secs(4),
+            wait: Wait::default(),
             command_connections: 2,
             feed_connections: 2,
             tls: None,
             sentinel_tls: None,
         }
+    }
+}
+
+/// How many replicas must have a write before it is answered (the command `WAIT`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// 0 = none: a write is answered when the Redis has done it.
+    pub replicas: u32,
+    /// How long they may take; then the write fails, though it was done. At most a quarter of the time for a reply.
+    pub timeout: Duration,
+}
+
+impl Default for Wait {
+    fn default() -> Self {
+        Self { replicas: 0, timeout: Duration::from_millis(500) }
     }
 }
 

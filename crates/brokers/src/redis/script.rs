@@ -30,7 +30,13 @@ impl Script {
         for key in keys {
             command.text(key);
         }
-        command
+        if self.is_write() { command.writes() } else { command }
+    }
+
+    /// Whether it changes what others see. A script that begins an empty stream or takes out members whose time is over
+    /// does not: another Redis would do the same.
+    fn is_write(self) -> bool {
+        matches!(self, Self::Publish | Self::PresenceAdd | Self::PresenceRemove)
     }
 }
 

@@ -127,7 +127,7 @@ pub(crate) fn stretch(
 
 /// The command that drops what is stored; the position stays.
 pub(crate) fn remove(keys: &Keys, channel: &str) -> Command {
-    Command::of(&[b"DEL", keys.of(Kind::Stream, channel).as_bytes()])
+    Command::of(&[b"DEL", keys.of(Kind::Stream, channel).as_bytes()]).writes()
 }
 
 /// An entry of a stream: its id, and one field with its value.
@@ -150,7 +150,7 @@ fn pair(value: Value) -> Option<[Value; 2]> {
 fn send(keys: &Keys, channel: &str, record: &Record) -> Command {
     let feed = keys.of(Kind::Feed, channel);
     let length = record::length(record);
-    let mut command = Command::new(3, feed.len() + length + ARGUMENT_BYTES);
+    let mut command = Command::new(3, feed.len() + length + ARGUMENT_BYTES).writes();
     command.text(keys.publish()).text(feed).message(length, record);
     command
 }

@@ -7,12 +7,15 @@ use bytes::Bytes;
 use redis::{Cmd, RedisWrite as _, ToRedisArgs, Value};
 
 /// A command being written.
-pub(crate) struct Command(Cmd);
+pub(crate) struct Command {
+    cmd: Cmd,
+    is_write: bool,
+}
 
 impl Command {
     /// Begins a command of `count` arguments, its name included, with room for `bytes` of them.
     pub(crate) fn new(count: usize, bytes: usize) -> Self {
-        Self(Cmd::with_capacity(count, bytes))
+        Self { cmd: Cmd::with_capacity(count, bytes), is_write: false }
     }
 
     /// A command whose arguments are there already.
@@ -24,21 +27,31 @@ impl Command {
         command
     }
 
+    /// It changes what others see: replicas may have to have it before it is answered.
+    pub(crate) fn writes(mut self) -> Self {
+        self.is_write = true;
+        self
+    }
+
+    pub(crate) fn is_write(&self) -> bool {
+        self.is_write
+    }
+
     /// The next argument.
     pub(crate) fn text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
-        self.0.write_arg(text.as_ref());
+        self.cmd.write_arg(text.as_ref());
         self
     }
 
     /// The next argument: a number.
     pub(crate) fn number(&mut self, number: u64) -> &mut Self {
-        number.write_redis_args(&mut self.0);
+        number.write_redis_args(&mut self.cmd);
         self
     }
 
     /// The next argument, of `length` bytes, written in place.
     pub(crate) fn message(&mut self, length: usize, message: &impl prost::Message) -> &mut Self {
-        let mut place = self.0.bufmut_for_next_arg(length);
+        let mut place = self.cmd.bufmut_for_next_arg(length);
         super::record::put(message, &mut place);
         drop(place);
         self
@@ -46,7 +59,7 @@ impl Command {
 
     /// About how long it is on the wire.
     pub(crate) fn length(&self) -> usize {
-        self.0.args_iter().map(|_| FRAME_BYTES).sum::<usize>() + self.argument_bytes()
+        self.cmd.args_iter().map(|_| FRAME_BYTES).sum::<usize>() + self.argument_bytes()
     }
 
     fn argument_bytes(&self) -> usize {
@@ -54,11 +67,11 @@ impl Command {
             redis::Arg::Simple(text) => <[u8]>::len(text),
             _ => 0,
         };
-        self.0.args_iter().map(length).sum()
+        self.cmd.args_iter().map(length).sum()
     }
 
     pub(crate) fn into_cmd(self) -> Cmd {
-        self.0
+        self.cmd
     }
 }
 

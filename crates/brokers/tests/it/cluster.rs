@@ -15,7 +15,7 @@ use fanwire_node::{Bus as _, Position, PublishOptions};
 
 use crate::door::{Event, Node, retention, runtime};
 use crate::server::{RedisServer, free_port};
-use crate::slots::Slots;
+use crate::slots::{Slots, eventually};
 
 fn checked(seeds: Vec<Address>) -> Result<(), RedisError> {
     let options = RedisOptions { clusters: vec![seeds], ..RedisOptions::default() };

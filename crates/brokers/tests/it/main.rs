@@ -15,3 +15,4 @@ mod sentinel;
 mod server;
 mod slots;
 mod tls;
+mod wait;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fanwire_brokers::redis::{Address, RedisError, RedisOptions, Sentinels};
+use fanwire_brokers::redis::{Address, RedisError, RedisOptions, Sentinels, Wait};
 
 use super::EngineRedisOptions;
 
@@ -28,6 +28,7 @@ impl EngineRedisOptions {
             client_name: self.client_name.clone(),
             connect_timeout: self.connect_timeout,
             io_timeout: self.io_timeout,
+            wait: Wait { replicas: self.wait_replicas, timeout: self.wait_timeout },
             command_connections: self.command_connections,
             feed_connections: self.feed_connections,
             ..RedisOptions::default()

@@ -28,6 +28,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         open_to_others(config),
         open_api(config),
         redis_addresses(config),
+        redis_wait(config),
     ]
     .into_iter()
     .flatten()
@@ -105,6 +106,20 @@ fn redis_addresses(config: &Config) -> Found {
         }
         Ok(_) => None,
     }
+}
+
+/// Two waits may be owed one after the other before a reply, which must come in time.
+fn redis_wait(config: &Config) -> Found {
+    let key = "engine.redis.wait.timeout";
+    let redis = &config.engine.redis;
+    let is_used = config.engine.kind == EngineKind::Redis && redis.wait_replicas > 0;
+    (is_used && redis.wait_timeout > redis.io_timeout / 4).then(|| {
+        let reason = format!(
+            "{key} is {:?}, expected at most a quarter of engine.redis.io_timeout ({:?})",
+            redis.wait_timeout, redis.io_timeout
+        );
+        (Severity::Error, key, reason)
+    })
 }
 
 /// The full key an error of the node is about.

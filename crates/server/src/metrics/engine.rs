@@ -34,7 +34,7 @@ pub(super) fn write(engine: &Engine, node: &Node, page: &mut impl Page) -> fmt::
 
 type Read = fn(&Health) -> u64;
 
-const COUNTERS: [(&str, &str, Read); 3] = [
+const COUNTERS: [(&str, &str, Read); 4] = [
     ("redis_connections_lost", "Connections to Redis that ended", Health::lost_count),
     (
         "redis_foreign_records",
@@ -42,4 +42,9 @@ const COUNTERS: [(&str, &str, Read); 3] = [
         Health::foreign_count,
     ),
     ("redis_commands_refused", "Commands that Redis answered with an error", Health::refused_count),
+    (
+        "redis_writes_unreplicated",
+        "Writes that failed because too few replicas had them in time",
+        Health::unreplicated_count,
+    ),
 ];

@@ -121,3 +121,11 @@ fn tls_is_for_redis_and_sentinels_apart() {
     assert_eq!(wants(&EngineRedisOptions { tls: on(), ..plain.clone() }), (true, true, false));
     assert_eq!(wants(&EngineRedisOptions { sentinel_tls: on(), ..plain }), (false, false, true));
 }
+
+#[test]
+fn replicas_are_waited_for_as_configured() {
+    let wait_timeout = std::time::Duration::from_millis(250);
+    let waiting = EngineRedisOptions { wait_replicas: 2, wait_timeout, ..settings(&["one"]) };
+    let wait = waiting.options().expect("a good address").wait;
+    assert_eq!(wait, Wait { replicas: 2, timeout: wait_timeout });
+}

@@ -74,6 +74,10 @@ rows! { SERVER: Config;
         "How long opening a connection to Redis may take.";
     "engine.redis.io_timeout", REDIS_TIME, "4s" => [engine.redis.io_timeout],
         "How long Redis may owe a reply before its connection is given up and calls fail.";
+    "engine.redis.wait.replicas", integer(0, 100), "0" => [engine.redis.wait_replicas],
+        "Fanwire only: replicas that must have a write before it is answered; 0 asks none.";
+    "engine.redis.wait.timeout", REDIS_TIME, "500ms" => [engine.redis.wait_timeout],
+        "Fanwire only: how long those replicas may take before the write fails; at most a quarter of engine.redis.io_timeout.";
     "engine.redis.command_connections", integer(1, 64), "2" => [engine.redis.command_connections],
         "Fanwire only: connections for commands to each Redis.";
     "engine.redis.feed_connections", integer(1, 64), "2" => [engine.redis.feed_connections],

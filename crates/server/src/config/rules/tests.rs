@@ -87,3 +87,18 @@ fn doors_left_open_are_warned_about() {
     check("client.insecure_skip_token_signature_verify");
     check("http_api.insecure");
 }
+
+#[test]
+fn replicas_that_may_take_longer_than_a_quarter_of_a_reply_are_an_error() {
+    let flags = |timeout| {
+        let waits = [("engine.type", "redis"), ("engine.redis.wait.replicas", "1")];
+        let others = [("client.insecure", "true"), ("engine.redis.wait.timeout", timeout)];
+        found(&[waits, others].concat())
+    };
+    assert_eq!(
+        flags("1001ms")[0],
+        "error: flag --engine.redis.wait.timeout: engine.redis.wait.timeout is 1.001s, expected at \
+         most a quarter of engine.redis.io_timeout (4s)"
+    );
+    assert!(!flags("1s").iter().any(|finding| finding.starts_with("error")));
+}

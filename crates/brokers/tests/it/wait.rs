@@ -1,0 +1,142 @@
+//! Writes that replicas must have (`WAIT`): what is acknowledged survives the master, and a missing replica is told in time.
+//! In: a master and a replica, killed and stopped → out: failures that are bounded, acknowledged publications that stay.
+//! Uses real processes. Never: sleeps; it waits for what must happen.
+//! A new promise of `engine.redis.wait` is a test here.
+
+use std::time::{Duration, Instant};
+
+use fanwire_brokers::redis::{RedisOptions, Wait};
+use fanwire_node::broker::{Broker as _, BrokerError};
+use fanwire_node::presence::Presence as _;
+use fanwire_node::protocol::ClientInfo;
+use fanwire_node::{Change, Position};
+
+use crate::door::{Node, PATIENCE};
+use crate::server::RedisServer;
+
+/// A master, its replica, and a node whose writes need both.
+fn pair() -> (RedisServer, RedisServer, Node) {
+    let master = RedisServer::start(&["--repl-diskless-sync-delay", "0"]);
+    let port = master.address().port.to_string();
+    let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &port]);
+    let wait = Wait { replicas: 1, timeout: Duration::from_secs(1) };
+    let node = Node::start(&RedisOptions {
+        wait,
+        io_timeout: Duration::from_secs(10),
+        ..master.options()
+    });
+    node.publish_stubbornly("a", "the replica is there");
+    (master, replica, node)
+}
+
+/// Every write fails, in time, and reads do not; the connections are well.
+fn writes_fail_and_reads_do_not(node: &Node) {
+    let (redis, now) = (&node.redis, Instant::now());
+    let member = || ClientInfo { client: "c".into(), ..ClientInfo::default() };
+    let writes = [
+        node.begin_publish("a", "unsure").map(|result| result.map(drop)),
+        redis.announce("a", Change::Join, member()),
+        redis.add("a", member(), Duration::from_secs(60), now),
+        redis.remove("a", "c"),
+        redis.remove_history("b", now),
+    ];
+    for write in writes {
+        assert_eq!(write.wait(), Err(BrokerError::Unavailable));
+    }
+    assert!(node.read("a").is_ok());
+    assert_eq!(redis.members("a", now).wait(), Ok(vec![]));
+    assert!(redis.stats("a", now).wait().is_ok());
+    assert!(now.elapsed() < Duration::from_secs(8), "{:?}", now.elapsed());
+    assert!(redis.health().unreplicated_count() >= 5);
+    assert_eq!((redis.health().lost_count(), redis.health().refused_count()), (0, 0));
+}
+
+#[test]
+fn writes_fail_while_the_replica_is_stopped() {
+    let (_master, replica, node) = pair();
+    replica.signal("-STOP");
+    writes_fail_and_reads_do_not(&node);
+    replica.signal("-CONT");
+    node.publish_stubbornly("a", "the replica is back");
+}
+
+#[test]
+fn writes_fail_while_the_replica_is_dead() {
+    let (_master, mut replica, node) = pair();
+    replica.kill();
+    writes_fail_and_reads_do_not(&node);
+    replica.revive();
+    node.publish_stubbornly("a", "the replica is back");
+}
+
+#[test]
+fn many_writes_wait_for_a_replica_together() {
+    let (_master, replica, node) = pair();
+    replica.signal("-STOP");
+    let began = Instant::now();
+    let answers: Vec<_> = (0..20_000).map(|_| node.begin_publish("a", "unsure")).collect();
+    for answer in answers {
+        assert_eq!(answer.wait(), Err(BrokerError::Unavailable));
+    }
+    // Two batches and what was queued behind them, and what a busy machine adds.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(node.redis.health().lost_count(), 0);
+}
+
+#[test]
+fn a_write_whose_script_was_forgotten_waits_for_the_replica_too() {
+    let (master, replica, node) = pair();
+    replica.signal("-STOP");
+    assert_eq!(master.ask("SCRIPT FLUSH"), "+OK\r\n");
+    assert_eq!(node.publish("a", "unsure"), Err(BrokerError::Unavailable));
+    replica.signal("-CONT");
+    node.publish_stubbornly("a", "the replica is back");
+}
+
+#[test]
+fn what_was_acknowledged_survives_the_master() {
+    let (mut master, replica, node) = pair();
+    let channels = ["a", "b", "c", "d"];
+    let (count, acknowledgements) = std::sync::mpsc::channel();
+    let acknowledged: Vec<(&str, String, Position)> = std::thread::scope(|scope| {
+        let node = &node;
+        let publishing = scope.spawn(move || {
+            let mut acknowledged = Vec::new();
+            for number in (0_u64..).step_by(64) {
+                let begin = |number: u64| {
+                    let channel = channels[number as usize % channels.len()];
+                    let data = number.to_string();
+                    (channel, data.clone(), node.begin_publish(channel, data))
+                };
+                let answers: Vec<_> = (number..number + 64).map(begin).collect();
+                let mut is_over = false;
+                for (channel, data, answer) in answers {
+                    match answer.wait() {
+                        Ok(position) => acknowledged.push((channel, data, position)),
+                        Err(_) => is_over = true,
+                    }
+                }
+                let _ = count.send(acknowledged.len());
+                if is_over {
+                    break;
+                }
+            }
+            acknowledged
+        });
+        while acknowledgements.recv_timeout(PATIENCE).expect("it publishes") < 500 {}
+        master.kill();
+        publishing.join().expect("every call ended")
+    });
+    assert_eq!(replica.ask("REPLICAOF NO ONE"), "+OK\r\n");
+    let other = Node::start(&replica.options());
+    let streams = channels.map(|channel| other.read(channel).expect("it is the master now"));
+    for (channel, data, position) in &acknowledged {
+        let at = channels.iter().position(|one| one == channel).expect("one of them");
+        let oldest = streams[at].publications.first().map_or(1, |first| first.offset);
+        assert_eq!(position.epoch, streams[at].top.epoch);
+        assert!(position.offset <= streams[at].top.offset, "{channel}: {position:?}");
+        if let Some(index) = position.offset.checked_sub(oldest) {
+            assert_eq!(&streams[at].publications[index as usize].data[..], data.as_bytes());
+        }
+    }
+}
