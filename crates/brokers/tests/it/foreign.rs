@@ -107,6 +107,9 @@ fn keys_of_other_types_are_errors_of_their_calls_alone() {
     let members = redis.members("b", now).wait().expect("it is there");
     assert_eq!(members.iter().map(|found| (**found).clone()).collect::<Vec<_>>(), [member()]);
     assert_eq!(redis.health().foreign_count(), 3);
+    // What failed half-way has left no hole behind.
+    server.ask("DEL fanwire.stream.{:a}");
+    assert_eq!(node.publish("a", "2").map(|position| position.offset), Ok(2));
 }
 
 #[test]
