@@ -193,7 +193,8 @@ fn judge_by(
             return Err(RedisError::TooOldForCluster { address: address(), version });
         }
     }
-    let mode = said(server, "redis_mode");
+    // Valkey has another name for it.
+    let mode = said(server, "redis_mode").or_else(|| said(server, "server_mode"));
     if is_in_cluster && mode.as_deref().is_some_and(|mode| mode != "cluster") {
         return Err(RedisError::NotCluster { address: address() });
     }

@@ -38,7 +38,9 @@ struct Seen {
 
 impl Seen {
     fn take(&mut self, (channel, _, position): Event) {
-        self.delivered.entry(channel).or_default().push(position.offset);
+        if position != Position::default() {
+            self.delivered.entry(channel).or_default().push(position.offset);
+        }
     }
 
     /// Does what a subscriber with a position does whose subscription is in doubt.

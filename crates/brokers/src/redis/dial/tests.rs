@@ -41,6 +41,7 @@ fn others_are_refused_with_the_reason() {
         ("redis_version:x", "", "has version x"),
         ("redis_mode:cluster", "role:master", "give it as engine.redis.cluster_address"),
         ("redis_mode:sentinel", "", "is a Sentinel, which keeps nothing"),
+        ("server_mode:cluster", "role:master", "give it as engine.redis.cluster_address"),
         ("redis_mode:standalone", "role:slave", "is a replica: name its master"),
     ];
     for (server, replication, expected) in rows {
