@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use fanwire_brokers::redis::{RedisOptions, Wait};
 use fanwire_node::broker::{Broker as _, BrokerError};
 use fanwire_node::presence::Presence as _;
-use fanwire_node::protocol::ClientInfo;
-use fanwire_node::{Change, Position};
+use fanwire_node::protocol::{ClientInfo, Publication};
+use fanwire_node::{Change, Position, PublishOptions};
 
-use crate::door::{Node, PATIENCE};
+use crate::door::{Node, PATIENCE, retention};
 use crate::server::RedisServer;
 
 /// A master, its replica, and a node whose writes need both.
@@ -92,6 +92,32 @@ fn a_write_whose_script_was_forgotten_waits_for_the_replica_too() {
     assert_eq!(node.publish("a", "unsure"), Err(BrokerError::Unavailable));
     replica.signal("-CONT");
     node.publish_stubbornly("a", "the replica is back");
+}
+
+/// Over another connection, which has written nothing else.
+#[test]
+fn a_repeated_publication_waits_for_the_replica_as_the_first_did() {
+    let (master, replica, node) = pair();
+    let keyed = PublishOptions { idempotency_key: "key".into(), ..PublishOptions::default() };
+    let versioned = PublishOptions { version: 7, ..PublishOptions::default() };
+    let wait = Wait { replicas: 1, timeout: Duration::from_secs(1) };
+    let (io_timeout, publication) = (Duration::from_secs(10), Publication::default());
+    let publish = |node: &Node, options: &PublishOptions| {
+        let (publication, now) = (publication.clone(), Instant::now());
+        node.redis.publish("a", publication, options, retention(), now).wait()
+    };
+    for options in [keyed, versioned] {
+        let other = Node::start(&RedisOptions { wait, io_timeout, ..master.options() });
+        other.wait_until_well();
+        replica.signal("-STOP");
+        assert_eq!(publish(&node, &options), Err(BrokerError::Unavailable));
+        assert_eq!(publish(&other, &options), Err(BrokerError::Unavailable));
+        replica.signal("-CONT");
+        let by = Instant::now() + PATIENCE;
+        while publish(&other, &options).is_err() {
+            assert!(Instant::now() < by, "the replica is back");
+        }
+    }
 }
 
 #[test]

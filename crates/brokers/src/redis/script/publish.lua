@@ -13,7 +13,10 @@ local record, version = ARGV[1], ARGV[6]
 
 if result then
   local first = call('GET', result)
-  if first then return first end
+  if first then
+    call('SET', result, first, 'KEEPTTL') -- a WAIT that follows waits for what was written only: so for the first one, too
+    return first
+  end
 end
 local position = ''
 if ARGV[3] ~= '0' then
@@ -25,7 +28,10 @@ if ARGV[3] ~= '0' then
     if known and (ARGV[7] == '' or ARGV[7] == held[2]) then
       -- Decimal texts without leading zeros; as numbers they would lose digits.
       local newer = #version > #known or (#version == #known and version > known)
-      if not newer then return top .. ' ' .. epoch end
+      if not newer then
+        call('HSET', meta, 'e', epoch) -- for the same reason
+        return top .. ' ' .. epoch
+      end
     end
   end
   local number = call('HINCRBY', meta, 'o', 1)
