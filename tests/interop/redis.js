@@ -161,7 +161,7 @@ export async function startSentinels(name) {
     const file = path.join(sentinel.folder, 'sentinel.conf');
     writeFileSync(file, [
       `sentinel monitor ${name} 127.0.0.1 ${master.port} 2`,
-      `sentinel down-after-milliseconds ${name} 500`,
+      `sentinel down-after-milliseconds ${name} 1000`,
       `sentinel failover-timeout ${name} 3000`,
       `sentinel parallel-syncs ${name} 2`,
       '',

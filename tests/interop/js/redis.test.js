@@ -304,9 +304,10 @@ describe('trouble', () => {
     await Promise.all(during);
     while (!(await publish())) assert.ok(performance.now() - killedAt < 30_000, 'a new master in time');
     t.diagnostic(`published again ${Math.round(performance.now() - killedAt)} ms after the master was killed`);
-    for (let count = 0; count < 30; count += 1) {
-      await eventually(publish, 'publications to flow again');
+    for (const node of pair) {
+      await eventually(async () => (await fetch(`${node.http}/health`)).status === 200, 'all connections', 20_000);
     }
+    for (let count = 0; count < 30; count += 1) assert.ok(await publish(), 'publications flow again');
     const stored = await isStored();
     const last = acknowledged.at(-1);
     for (const { publications, encoding, told } of clients) {

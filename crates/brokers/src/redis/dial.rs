@@ -86,7 +86,7 @@ impl Dialer {
     /// the Redis sends by itself, and the end of the connection; it must not block.
     ///
     /// # Errors
-    /// A [`RedisError`] with the address, after the timeouts at the latest: twice the two, four times with Sentinels.
+    /// A [`RedisError`] with the address, after twice the two timeouts at the latest, three times with Sentinels.
     pub(crate) async fn dial(
         &self,
         first: impl Iterator<Item = Command>,
@@ -105,6 +105,14 @@ impl Dialer {
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// Over when trying again is worth more than it was: another Redis became the master.
+    pub(crate) fn moves(&self) -> Leaving {
+        match &self.compass {
+            None => Box::pin(std::future::pending()),
+            Some(compass) => Box::pin(compass.moves()),
         }
     }
 
@@ -174,7 +182,7 @@ impl Dialer {
 }
 
 /// Over when the Redis is no longer the one to use.
-type Leaving = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type Leaving = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Whether we can work with a Redis that says this of itself (`INFO`). What it does not say is not held against it.
 fn judge_by(

@@ -207,9 +207,11 @@ impl Ear {
     /// Waits before the next try, and lets waiters go whose patience ends meanwhile.
     async fn wait(&mut self) {
         let end = tokio::time::Instant::now() + self.backoff.next();
+        let mut moves = self.dialer.moves();
         while !self.is_closed() && tokio::time::Instant::now() < end {
             tokio::select! {
                 () = sleep_until(end) => {}
+                () = &mut moves => return,
                 () = self.shared.woken.notified() => {}
                 () = sleep(self.dialer.io_timeout / 4) => {}
             }

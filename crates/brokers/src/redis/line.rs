@@ -364,11 +364,15 @@ impl Keeper {
     /// Waits before the next try, failing what is asked for meanwhile; false when nobody needs the line any more.
     async fn wait(&mut self) -> bool {
         let end = tokio::time::Instant::now() + self.backoff.next();
+        let mut moves = self.dialer.moves();
         loop {
-            match timeout_at(end, self.calls.recv()).await {
-                Ok(Some(call)) => self.shared.fail(call),
-                Ok(None) => return false,
-                Err(_) => return true,
+            tokio::select! {
+                called = timeout_at(end, self.calls.recv()) => match called {
+                    Ok(Some(call)) => self.shared.fail(call),
+                    Ok(None) => return false,
+                    Err(_) => return true,
+                },
+                () = &mut moves => return true,
             }
         }
     }

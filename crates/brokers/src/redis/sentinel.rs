@@ -104,6 +104,16 @@ impl Compass {
         }
     }
 
+    /// Over as soon as there is another master than now.
+    pub(crate) fn moves(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut known = self.known.subscribe();
+        async move {
+            if known.changed().await.is_err() {
+                std::future::pending::<()>().await; // nobody can learn any more
+            }
+        }
+    }
+
     /// Begins to hear from every Sentinel that the master has changed, until this value is dropped.
     pub(crate) fn watch(this: &Arc<Self>, runtime: &Handle) {
         let watchers = this.sentinels.addresses.iter().map(|sentinel| {

@@ -44,7 +44,7 @@ impl RedisServer {
             std::env::temp_dir().join(format!("fanwire-sentinel-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder for the Sentinel");
         let mut lines = format!(
-            "sentinel monitor {name} 127.0.0.1 {} 2\nsentinel down-after-milliseconds {name} 500\n\
+            "sentinel monitor {name} 127.0.0.1 {} 2\nsentinel down-after-milliseconds {name} 1000\n\
              sentinel failover-timeout {name} 3000\nsentinel parallel-syncs {name} 2\n",
             master.port
         );
@@ -90,18 +90,23 @@ impl RedisServer {
 
     /// What a command answers, as it comes.
     pub(crate) fn ask_with(&self, arguments: &[&[u8]]) -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        self.try_ask(arguments).expect("it listens and answers")
+    }
+
+    /// The same of one that may break the connection, as a Redis does that becomes a replica.
+    pub(crate) fn try_ask(&self, arguments: &[&[u8]]) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         let mut out = format!("*{}\r\n", arguments.len()).into_bytes();
         for argument in arguments {
             out.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
             out.extend_from_slice(argument);
             out.extend_from_slice(b"\r\n");
         }
-        stream.write_all(&out).expect("it listens");
-        stream.shutdown(Shutdown::Write).expect("it listens"); // a Sentinel knows no QUIT
+        stream.write_all(&out)?;
+        stream.shutdown(Shutdown::Write)?; // a Sentinel knows no QUIT
         let mut reply = Vec::new();
-        stream.read_to_end(&mut reply).expect("it answers and closes");
-        String::from_utf8_lossy(&reply).into_owned()
+        stream.read_to_end(&mut reply)?;
+        Ok(String::from_utf8_lossy(&reply).into_owned())
     }
 }
 

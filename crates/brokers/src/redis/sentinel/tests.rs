@@ -42,6 +42,17 @@ fn a_newer_place_ends_connections_to_the_older_one_only() {
     assert!(newer.now_or_never().is_none(), "nothing ends because nobody listens any more");
 }
 
+#[test]
+fn who_waits_to_try_again_is_woken_by_another_master_only() {
+    let compass = compass();
+    assert!(compass.learn(&at(1, 3)));
+    let mut moves = Box::pin(compass.moves());
+    assert!(compass.learn(&at(1, 3)) && !compass.learn(&at(9, 2)));
+    assert!(moves.as_mut().now_or_never().is_none());
+    assert!(compass.learn(&at(2, 4)));
+    assert!(moves.as_mut().now_or_never().is_some());
+}
+
 fn texts(texts: &[&str]) -> Vec<Value> {
     texts.iter().map(|text| Value::BulkString(text.as_bytes().to_vec())).collect()
 }
