@@ -317,8 +317,7 @@ impl Keeper {
         for ((command, (is_write, caller)), reply) in sent.zip(replies) {
             match reply {
                 Value::ServerError(error) => {
-                    let command = Connection::unsigned(command);
-                    let call = Call { command, bytes: 0, is_write, caller };
+                    let call = Call { command: command.clone(), bytes: 0, is_write, caller };
                     self.refused(flow, call, &error)?;
                 }
                 _ if is_write && !is_kept => {

@@ -164,32 +164,13 @@ impl Connection {
         self.reign = Arc::new(reign);
     }
 
-    /// Adds to a call of a script, as its last two arguments, in which reign it is made. That is not known before it is
-    /// sent, and scripts that do not ask for it do not mind.
+    /// Adds to a call of a script, as its last arguments, in which reign it is made. That is not known before it is sent,
+    /// and scripts that do not ask for it do not mind.
     pub(crate) fn sign(&self, command: &mut Cmd) {
-        if is_script(command) {
-            command.arg(&self.reign.run).arg(self.reign.turn);
+        if matches!(command.args_iter().next(), Some(Arg::Simple(b"EVALSHA"))) {
+            command.arg("reign").arg(&self.reign.run).arg(self.reign.turn);
         }
     }
-
-    /// The same command as it was before it was signed: to be sent again, perhaps to another Redis.
-    pub(crate) fn unsigned(command: &Cmd) -> Cmd {
-        if !is_script(command) {
-            return command.clone();
-        }
-        let texts = command.args_iter().filter_map(|argument| match argument {
-            Arg::Simple(text) => Some(text),
-            _ => None,
-        });
-        let texts: Vec<&[u8]> = texts.collect();
-        let mut unsigned = Cmd::new();
-        unsigned.arg(&texts[..texts.len() - 2]);
-        unsigned
-    }
-}
-
-fn is_script(command: &Cmd) -> bool {
-    matches!(command.args_iter().next(), Some(Arg::Simple(b"EVALSHA")))
 }
 
 impl Deref for Connection {

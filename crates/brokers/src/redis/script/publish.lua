@@ -2,8 +2,7 @@
 -- KEYS: 1 stream, 2 meta, 3 feed, 4 result (only with an idempotency key)
 -- ARGV: 1 record, 2 epoch if there is none yet, 3 publications kept (0 = no history), 4 ttl of the stream in ms,
 --       5 ttl of meta in ms (0 = for ever), 6 version (0 = none), 7 epoch of the version, 8 ttl of the result in ms,
---       9 whether it is a delta (1 or 0), 10 the command that distributes (PUBLISH, in a Cluster SPUBLISH),
---       11 and 12 run and turn of the reign
+--       9 whether it is a delta (1 or 0), 10 the command that distributes (PUBLISH, in a Cluster SPUBLISH); last the reign
 -- Reply: "offset epoch" of the publication, of the first one with this key, or of the top if the version is not newer;
 --        "" without a place in a stream.
 -- Each call costs about a microsecond: the usual publication has six, and reads one field.
@@ -20,17 +19,17 @@ if result then
 end
 local position = ''
 if ARGV[3] ~= '0' then
-  local epoch, top = reigned(stream, meta, ARGV[2], ARGV[11] or '', ARGV[12] or '0')
+  local epoch = reigned(stream, meta, ARGV[2])
   if ARGV[5] ~= '0' then call('PEXPIRE', meta, ARGV[5]) else call('PERSIST', meta) end
   if version ~= '0' then
-    local held = call('HMGET', meta, 'v', 'w')
+    local held = call('HMGET', meta, 'v', 'w', 'o')
     local known = held[1]
     if known and (ARGV[7] == '' or ARGV[7] == held[2]) then
       -- Decimal texts without leading zeros; as numbers they would lose digits.
       local newer = #version > #known or (#version == #known and version > known)
       if not newer then
         call('HSET', meta, 'e', epoch) -- for the same reason
-        return top .. ' ' .. epoch
+        return (held[3] or '0') .. ' ' .. epoch
       end
     end
   end
