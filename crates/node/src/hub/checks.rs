@@ -82,11 +82,16 @@ impl Hub {
         let Some(channel) = self.roster.subscribers().find(channel) else { return };
         let lost = self.positioned(channel, |watch, connection| watch.has_missed(connection, top));
         if !is_in_order && !lost.is_empty() {
-            if let Some(watch) = self.watch_mut(channel) {
+            // Nothing that is on its way leads into another epoch.
+            let elsewhere =
+                self.positioned(channel, |watch, connection| watch.is_elsewhere(connection, top));
+            if lost.len() > elsewhere.len()
+                && let Some(watch) = self.watch_mut(channel)
+            {
                 watch.suspicion = Some(top);
                 self.roster.schedule_check(channel, now.after(SUSPICION));
             }
-            return;
+            return self.end_lost(&elsewhere, out);
         }
         let Some(watch) = self.watch_mut(channel) else { return };
         if !watch.confirm(top, now) {

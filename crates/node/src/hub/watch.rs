@@ -132,6 +132,12 @@ impl Watch {
         position.epoch != top.epoch || position.offset < top.offset
     }
 
+    /// Whether a subscriber is in another epoch. Who knows of no stream yet is in none.
+    pub(crate) fn is_elsewhere(&self, connection: u32, top: Position) -> bool {
+        let position = self.position_of(connection);
+        position.epoch != Epoch::NONE && position.epoch != top.epoch
+    }
+
     /// Whether a subscriber knows what the stream, just read, does not: the stream lost its end.
     pub(crate) fn is_beyond(&self, connection: u32, top: Position) -> bool {
         let position = self.position_of(connection);

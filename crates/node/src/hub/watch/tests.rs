@@ -114,4 +114,8 @@ fn another_stream_and_a_shorter_one_are_noticed() {
     assert!(watch.has_missed(1, elsewhere(0)) && watch.has_missed(1, elsewhere(9)));
     assert!(watch.is_beyond(1, at(2)) && !watch.is_beyond(1, at(3)));
     assert!(!watch.is_beyond(1, elsewhere(2)));
+    assert!(watch.is_elsewhere(1, elsewhere(9)) && !watch.is_elsewhere(1, at(9)));
+    let mut fresh = Watch::new(NOW);
+    fresh.join(1, Position::default());
+    assert!(!fresh.is_elsewhere(1, at(9)), "whoever knows of no stream adopts the first one");
 }
