@@ -283,3 +283,6 @@ impl Drop for Cluster {
 const HOPS_MAX: u8 = 4;
 /// How often nodes may say what is older than what others said before, until it is believed: the Cluster was made anew.
 const OLDER_MAX: u32 = 8;
+
+#[cfg(test)]
+mod tests;

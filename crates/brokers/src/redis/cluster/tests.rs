@@ -1,0 +1,72 @@
+//! Tests of the map: newer claims move slots, older ones do not, and only masters with slots are connected to.
+//! In: topologies → out: maps.
+//! Uses servers that lead nowhere. Never: sockets.
+//! What names and calls do when slots move is tested in `tests/it/cluster.rs`.
+
+use redis::Value;
+use tokio::runtime::Runtime;
+
+use super::super::clock::Clock;
+use super::super::health::Health;
+use super::super::keys::Keys;
+use super::super::mouth::Mouth;
+use super::*;
+
+fn text(text: &str) -> Value {
+    Value::BulkString(text.as_bytes().to_vec())
+}
+
+/// Slots from 0 on, up to `last`, are at `host` since `epoch`.
+fn said(last: i64, host: &str, epoch: u64) -> Topology {
+    let master = Value::Array(vec![text(host), Value::Int(6379), text("id")]);
+    let range = Value::Array(vec![Value::Int(0), Value::Int(last), master]);
+    let nodes = text(&format!("id {host}:6379@16379 master - 0 0 {epoch} connected\n"));
+    Topology::read(&Address::default(), [Value::Array(vec![range]), nodes]).expect("it is one")
+}
+
+fn server(address: &Address) -> Server {
+    let (runtime, health) = (Runtime::new().expect("a runtime"), Arc::new(Health::default()));
+    let opener = Opener {
+        options: Arc::default(),
+        mouth: Arc::new(Mouth::new(Keys::new("fanwire", true), Arc::clone(&health))),
+        health,
+        runtime: runtime.handle().clone(),
+        clock: Arc::new(Clock::new()),
+    };
+    Server { address: address.clone(), ..opener.nowhere(&Guided::default()).0 }
+}
+
+fn hosts(map: &Map) -> Vec<&str> {
+    map.servers[1..].iter().map(|server| server.address.host.as_str()).collect()
+}
+
+#[test]
+fn slots_follow_the_newer_claim_and_do_not_go_back() {
+    let nowhere = Arc::new(server(&Address::default()));
+    let empty = Map { slots: vec![0; SLOTS], epochs: vec![0; SLOTS], servers: vec![nowhere] };
+    let (first, is_older) = empty.after(&said(99, "one", 5), false, server);
+    assert_eq!((hosts(&first), is_older), (vec!["one"], false));
+    assert_eq!([first.slots[99], first.slots[100]], [1, 0]);
+
+    let mut both = said(99, "one", 5);
+    both.join(said(49, "two", 6));
+    let (second, _) = first.after(&both, false, server);
+    assert_eq!(hosts(&second), ["two", "one"]);
+    assert!(Arc::ptr_eq(second.server(99), first.server(99)), "connections stay");
+    assert!(second.differs(&first, 49) && !second.differs(&first, 50));
+
+    let (third, is_older) = second.after(&said(99, "one", 5), false, server);
+    assert!(is_older && !third.differs(&second, 49), "whoever says so has not heard yet");
+    let (fourth, _) = second.after(&said(99, "one", 5), true, server);
+    assert_eq!(hosts(&fourth), ["one"]);
+}
+
+#[test]
+fn a_claim_that_does_not_count_opens_no_connection() {
+    let nowhere = Arc::new(server(&Address::default()));
+    let empty = Map { slots: vec![0; SLOTS], epochs: vec![0; SLOTS], servers: vec![nowhere] };
+    let mut both = said(99, "old", 5);
+    both.join(said(99, "new", 6));
+    let (map, _) = empty.after(&both, false, server);
+    assert_eq!(hosts(&map), ["new"]);
+}
