@@ -1,7 +1,7 @@
 //! Prints how fast the Redis engine publishes, as a ratio to `redis-benchmark` publishing the same bytes at the same depth.
-//! In: nothing; starts a `redis-server` of its own → out: a table; also how fast 100,000 channels are subscribed again.
+//! In: nothing; starts Redis of its own → out: a table; also how fast 100,000 channels are subscribed again, also in a Cluster.
 //! Uses Debian's redis-server and redis-benchmark on the loopback. Never: a Redis that was there before.
-//! Change here what the table shows: cargo run --release -p fanwire-bench --example redis
+//! Change here what the table shows: cargo run --release -p fanwire-bench --example redis [subscribe], to leave out the table
 #![forbid(unsafe_code)]
 
 use std::sync::mpsc::{Sender, channel};
@@ -13,6 +13,7 @@ use fanwire_brokers::redis::{Address, Redis, RedisOptions};
 use fanwire_node::broker::{Broker as _, Retention};
 use fanwire_node::protocol::Publication;
 use fanwire_node::{Answer, PublishOptions};
+use tokio::runtime::Handle;
 
 fn main() -> Result<()> {
     let server = RedisServer::start(None)?;
@@ -22,6 +23,14 @@ fn main() -> Result<()> {
     let options = RedisOptions { addresses: vec![address], ..RedisOptions::default() };
     runtime.block_on(Redis::check(&options))?;
     let redis = Redis::start(&options, runtime.handle());
+    if std::env::args().all(|argument| argument != "subscribe") {
+        print_table(&redis, &server)?;
+    }
+    print_resubscribing(&redis, &server, runtime.handle())
+}
+
+/// How fast channels are published to.
+fn print_table(redis: &Redis, server: &RedisServer) -> Result<()> {
     println!(
         "Median of {ROUNDS} rounds; 200 bytes of payload; times in µs for all channels together.\n"
     );
@@ -30,9 +39,9 @@ fn main() -> Result<()> {
     for channels in [1, 100, 5_000] {
         let mut rows = Vec::new();
         for _ in 0..ROUNDS {
-            let yardstick = yardstick(&server, channels)?;
-            let plain = publish(&redis, channels, Retention::default())?;
-            rows.push((yardstick, plain, publish(&redis, channels, kept())?));
+            let yardstick = yardstick(server, channels)?;
+            let plain = publish(redis, channels, Retention::default())?;
+            rows.push((yardstick, plain, publish(redis, channels, kept())?));
         }
         let column = |of: fn(&(f64, f64, f64)) -> f64| median(rows.iter().map(of).collect());
         let ratios = (column(|row| row.1 / row.0), column(|row| row.2 / row.0));
@@ -42,9 +51,23 @@ fn main() -> Result<()> {
             times.0, times.1, ratios.0, times.2, ratios.1
         );
     }
+    Ok(())
+}
+
+/// How fast many channels are subscribed again, at a Redis that stands alone and in a Cluster of one node.
+fn print_resubscribing(redis: &Redis, server: &RedisServer, runtime: &Handle) -> Result<()> {
     println!("\n100,000 channels subscribed again after the PUB/SUB connections were lost:");
-    let times = (0..3).map(|_| resubscribe(&redis, &server)).collect::<Result<Vec<_>>>()?;
-    println!("{:.2} s, the median of 3", median(times));
+    let times = (0..3).map(|_| resubscribe(redis, server)).collect::<Result<Vec<_>>>()?;
+    let single = median(times);
+    println!("{single:.2} s, the median of 3");
+    let node = RedisServer::start_with(None, &["--cluster-enabled", "yes"])?;
+    node.cli(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"])?;
+    let seeds = vec![Address { port: node.port(), ..Address::default() }];
+    let options = RedisOptions { clusters: vec![seeds], ..RedisOptions::default() };
+    let redis = Redis::start(&options, runtime);
+    let times = (0..3).map(|_| resubscribe(&redis, &node)).collect::<Result<Vec<_>>>()?;
+    let cluster = median(times);
+    println!("{cluster:.2} s in a Cluster of one node, {:.2} times as long", cluster / single);
     Ok(())
 }
 

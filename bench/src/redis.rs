@@ -6,14 +6,16 @@
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use crate::target::command_on;
 
-/// A running redis-server that stores nothing on disk. Dropping it ends the process.
+/// A running redis-server that saves nothing. Dropping it ends the process.
 pub struct RedisServer {
     child: Child,
     port: u16,
+    folder: PathBuf,
 }
 
 impl RedisServer {
@@ -22,13 +24,23 @@ impl RedisServer {
     /// # Errors
     /// There is no redis-server, or it ends before it is ready.
     pub fn start(core: Option<usize>) -> Result<Self> {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        Self::start_with(core, &[])
+    }
+
+    /// The same with more options; what they make it keep is kept in a folder of its own.
+    ///
+    /// # Errors
+    /// There is no redis-server, or it ends before it is ready.
+    pub fn start_with(core: Option<usize>, options: &[&str]) -> Result<Self> {
+        let port = free_port()?;
+        let folder = std::env::temp_dir().join(format!("fanwire-bench-redis-{port}"));
+        std::fs::create_dir_all(&folder)?;
         let mut command = command_on(core, "redis-server".as_ref());
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
-        command.arg("--dir").arg(std::env::temp_dir()).stdout(Stdio::piped());
+        command.arg("--dir").arg(&folder).args(options).stdout(Stdio::piped());
         let mut child = command.spawn().context(PACKAGE)?;
         let mut lines = BufReader::new(child.stdout.take().context("it was piped")?).lines();
-        let server = Self { child, port };
+        let server = Self { child, port, folder };
         let is_ready = |line: &str| line.contains("Ready to accept");
         let ready = lines.find(|line| line.as_ref().is_ok_and(|line| is_ready(line)));
         ensure!(ready.is_some(), "redis-server ended before it was ready ({PACKAGE})");
@@ -87,7 +99,12 @@ impl Drop for RedisServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
 /// Commands per second in what `redis-benchmark --csv` prints. The last line is the row, its first field is the command,
