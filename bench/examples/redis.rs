@@ -8,7 +8,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use fanwire_bench::redis::RedisServer;
+use fanwire_bench::redis::{RedisServer, free_port};
 use fanwire_brokers::redis::{Address, Redis, RedisOptions};
 use fanwire_node::broker::{Broker as _, Retention};
 use fanwire_node::protocol::Publication;
@@ -60,7 +60,9 @@ fn print_resubscribing(redis: &Redis, server: &RedisServer, runtime: &Handle) ->
     let times = (0..3).map(|_| resubscribe(redis, server)).collect::<Result<Vec<_>>>()?;
     let single = median(times);
     println!("{single:.2} s, the median of 3");
-    let node = RedisServer::start_with(None, &["--cluster-enabled", "yes"])?;
+    let port = free_port()?.to_string();
+    let node =
+        RedisServer::start_with(None, &["--cluster-enabled", "yes", "--cluster-port", &port])?;
     node.cli(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"])?;
     let seeds = vec![Address { port: node.port(), ..Address::default() }];
     let options = RedisOptions { clusters: vec![seeds], ..RedisOptions::default() };

@@ -103,7 +103,11 @@ impl Drop for RedisServer {
     }
 }
 
-fn free_port() -> Result<u16> {
+/// A port that nobody listens at now.
+///
+/// # Errors
+/// There is none.
+pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 

@@ -249,6 +249,7 @@ fn value_name(kind: &Kind) -> &'static str {
         Kind::Duration { .. } => "DURATION",
         Kind::Text | Kind::Secret | Kind::Choice(_) => "TEXT",
         Kind::Path => "PATH",
+        Kind::PortText => "PORT",
         Kind::List => "LIST",
         Kind::Block | Kind::Objects => "JSON",
     }

@@ -40,14 +40,40 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
 async fn serve(config: Config, generated: bool) -> Result<()> {
     let mut signals = Signals::listen().context("signals cannot be listened to")?;
     let server = Server::start(config.clone()).await?;
+    let _file = PidFile::write(&config.pid_file)?;
     // A stdout that nobody reads is no reason to end.
-    let _ = std::io::stdout().write_all(greeting(&config, server.address(), generated).as_bytes());
+    let greeting = greeting(&config, server.address(), server.api_address(), generated);
+    let _ = std::io::stdout().write_all(greeting.as_bytes());
     tracing::info!(address = %server.address(), version = env!("CARGO_PKG_VERSION"), "listening");
     signals.next().await;
     tracing::info!("stopping; a second signal ends at once");
     tokio::select! {
         () = server.shutdown() => Ok(()),
         () = signals.next() => Err(anyhow!("ended by a second signal, before all clients were told")),
+    }
+}
+
+/// The file with the process id, for as long as this value lives.
+struct PidFile<'a>(&'a str);
+
+impl<'a> PidFile<'a> {
+    fn write(path: &'a str) -> Result<Self> {
+        if !path.is_empty() {
+            std::fs::write(path, format!("{}\n", std::process::id())).with_context(|| {
+                format!(
+                    "pid_file = {path:?} cannot be written: name a file in a folder of this user"
+                )
+            })?;
+        }
+        Ok(Self(path))
+    }
+}
+
+impl Drop for PidFile<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            let _ = std::fs::remove_file(self.0);
+        }
     }
 }
 
@@ -81,7 +107,12 @@ impl Signals {
 }
 
 /// What a person needs to go on: where to look, and a command that publishes.
-fn greeting(config: &Config, address: SocketAddr, generated: bool) -> String {
+fn greeting(
+    config: &Config,
+    address: SocketAddr,
+    api_address: SocketAddr,
+    generated: bool,
+) -> String {
     let host = reachable(address);
     let mut lines = vec![format!("Fanwire {} listens on {address}", env!("CARGO_PKG_VERSION"))];
     if config.development {
@@ -96,13 +127,14 @@ fn greeting(config: &Config, address: SocketAddr, generated: bool) -> String {
     }
     let api = &config.http_api;
     if !api.disabled {
+        let host = reachable(api_address);
         lines.push(format!("  server API http://{host}{}", api.api.handler_prefix));
     }
     if generated {
         lines.push(format!("  API key    {} (random, until http_api.key is set)", api.api.key));
     }
     if !api.disabled && (generated || api.api.insecure) {
-        lines.push(format!("\nPublish to the channel `demo`:\n\n  {}", curl(config, address)));
+        lines.push(format!("\nPublish to the channel `demo`:\n\n  {}", curl(config, api_address)));
     }
     lines.join("\n") + "\n"
 }

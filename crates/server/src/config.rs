@@ -47,6 +47,8 @@ pub struct Config {
     pub shutdown_timeout: Duration,
     /// Threads that own connections; 0 = one per core.
     pub shards: usize,
+    /// Where the process id stands while the server runs; "" = nowhere.
+    pub pid_file: String,
     /// Nobody configured anything: loopback only, no credentials asked.
     pub development: bool,
 }
@@ -58,6 +60,17 @@ pub struct HttpServerOptions {
     pub address: String,
     /// 0 lets the system choose one.
     pub port: u16,
+    /// Address of the operator's and backends' endpoints; "" = `address`.
+    pub internal_address: String,
+    /// Their port, a number as text; "" = `port`.
+    pub internal_port: String,
+}
+
+impl HttpServerOptions {
+    /// Whether those endpoints have a listener of their own.
+    pub fn is_split(&self) -> bool {
+        !self.internal_address.is_empty() || !self.internal_port.is_empty()
+    }
 }
 
 /// `log.*`
@@ -207,6 +220,8 @@ pub struct DedicatedOptions {
 pub struct HttpApiOptions {
     /// Removes the server API altogether.
     pub disabled: bool,
+    /// Leaves it on the port of clients when there is an internal one.
+    pub external: bool,
     pub api: fanwire_api::ApiOptions,
 }
 
@@ -309,6 +324,7 @@ impl Config {
             demo: EndpointOptions::default(),
             shutdown_timeout: Duration::ZERO,
             shards: 0,
+            pid_file: String::new(),
             development: false,
         }
     }

@@ -15,7 +15,7 @@ use fanwire_brokers::redis::RedisError;
 use fanwire_node::{Node, OptionsError, ShardId, options::TokenOptions};
 use fanwire_protocol::Disconnect;
 use fanwire_ws::extension;
-use tokio::{sync::watch, task::JoinHandle, time::MissedTickBehavior};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{
     budget::Budget,
@@ -33,7 +33,7 @@ use crate::{
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
 pub struct Server {
-    address: SocketAddr,
+    addresses: Addresses,
     node: Arc<Node>,
     shards: Arc<Shards>,
     api: Arc<Api>,
@@ -51,10 +51,10 @@ pub enum StartError {
     Options(OptionsError),
     /// The Redis that is configured cannot be used; names its address and the remedy.
     Redis(RedisError),
-    /// `http_server.address` is no address and cannot be resolved.
-    Address { value: String, source: io::Error },
-    /// The address is taken, or not ours.
-    Bind { address: SocketAddr, source: io::Error },
+    /// `http_server.address` or `internal_address` is no address and cannot be resolved.
+    Address { key: &'static str, value: String, source: io::Error },
+    /// The address is taken, or not ours. `keys` is what begins the keys that name it.
+    Bind { keys: &'static str, address: SocketAddr, source: io::Error },
     /// A section `tls` cannot be used; `key` is where it stands.
     Tls { key: &'static str, source: TlsError },
     /// Threads or pollers could not be made.
@@ -68,7 +68,8 @@ impl Server {
     /// See [`StartError`]; nothing is left running.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         raise_descriptor_limit();
-        let address = resolve(&config).await?;
+        let (public, internal) = bind(&config).await?;
+        let addresses = Addresses::of(&config, &public, internal.as_ref());
         let fetchers = fetchers(&config)?;
         let (engine, node) = Engine::start(&config).await?;
         if let Some([of_token, of_subscription]) = fetchers {
@@ -76,9 +77,6 @@ impl Server {
         }
         let contexts = Arc::new(contexts(&config));
         node.prepare_with(contexts.clone());
-        let bind = |source| StartError::Bind { address, source };
-        let listener = listener::bind(address).map_err(bind)?;
-        let address = listener.local_addr().map_err(bind)?;
         let (hubs, distrust) = Default::default();
         let shards = start_shards(&config, &node, &contexts, &distrust, &hubs)
             .map_err(StartError::Shards)?;
@@ -103,17 +101,28 @@ impl Server {
             api: api.clone(),
             metrics,
             engine,
-            demo_curl: demo_curl(&config, address),
+            demo_curl: demo_curl(&config, addresses.api),
         };
         let (stop, stopped) = watch::channel(false);
-        let http = tokio::spawn(listener::serve(listener, routes::router(&config, parts), stopped));
+        let http =
+            tokio::spawn(serve((public, internal), routes::routers(&config, parts), stopped));
         let shutdown_timeout = config.shutdown_timeout;
-        Ok(Self { address, node, shards, api, http, chores, stop, shutdown_timeout })
+        Ok(Self { addresses, node, shards, api, http, chores, stop, shutdown_timeout })
     }
 
     /// The address bound, with the port the system chose when 0 was configured.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses.public
+    }
+
+    /// Where operators are served, and backends: the same as `address` unless `http_server.internal_*` say otherwise.
+    pub fn internal_address(&self) -> SocketAddr {
+        self.addresses.internal
+    }
+
+    /// Where the server API is: the internal address, or with `http_api.external` that of clients.
+    pub fn api_address(&self) -> SocketAddr {
+        self.addresses.api
     }
 
     /// Stops accepting, closes every connection with 3001, spread over the time so that clients do not come back as one
@@ -272,15 +281,73 @@ fn endpoint(config: &Config, shards: Arc<Shards>, distrust: Arc<Distrust>) -> En
     }
 }
 
-async fn resolve(config: &Config) -> Result<SocketAddr, StartError> {
-    let options = &config.http_server;
-    if options.address.is_empty() {
-        return Ok(SocketAddr::new(listener::any_address(), options.port));
+/// Where who is served.
+struct Addresses {
+    public: SocketAddr,
+    internal: SocketAddr,
+    api: SocketAddr,
+}
+
+impl Addresses {
+    fn of(config: &Config, public: &Bound, internal: Option<&Bound>) -> Self {
+        let (public, internal) = (public.address, internal.unwrap_or(public).address);
+        Self { public, internal, api: if config.http_api.external { public } else { internal } }
     }
-    let failed = |source| StartError::Address { value: options.address.clone(), source };
-    let mut found =
-        tokio::net::lookup_host((options.address.as_str(), options.port)).await.map_err(failed)?;
+}
+
+/// A listener, and where it listens.
+struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// The listener for clients, and the one for the others when there is one.
+async fn bind(config: &Config) -> Result<(Bound, Option<Bound>), StartError> {
+    let options = &config.http_server;
+    let public = resolve("http_server.address", &options.address, options.port).await?;
+    let public = Bound::at("http_server.", public)?;
+    if !options.is_split() {
+        return Ok((public, None));
+    }
+    let (key, value) = match options.internal_address.as_str() {
+        "" => ("http_server.address", &options.address),
+        _ => ("http_server.internal_address", &options.internal_address),
+    };
+    let port = options.internal_port.parse().unwrap_or(public.address.port());
+    let internal = Bound::at("http_server.internal_", resolve(key, value, port).await?)?;
+    Ok((public, Some(internal)))
+}
+
+impl Bound {
+    fn at(keys: &'static str, address: SocketAddr) -> Result<Self, StartError> {
+        let failed = |source| StartError::Bind { keys, address, source };
+        let listener = listener::bind(address).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address })
+    }
+}
+
+async fn resolve(key: &'static str, value: &str, port: u16) -> Result<SocketAddr, StartError> {
+    if value.is_empty() {
+        return Ok(SocketAddr::new(listener::any_address(), port));
+    }
+    let failed = |source| StartError::Address { key, value: value.to_owned(), source };
+    let mut found = tokio::net::lookup_host((value, port)).await.map_err(failed)?;
     found.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+}
+
+async fn serve(
+    (public, internal): (Bound, Option<Bound>),
+    routers: routes::Routers,
+    stopped: watch::Receiver<bool>,
+) {
+    let clients = listener::serve(public.listener, routers.public, stopped.clone());
+    match internal.zip(routers.internal) {
+        None => clients.await,
+        Some((Bound { listener, .. }, router)) => {
+            tokio::join!(clients, listener::serve(listener, router, stopped));
+        }
+    }
 }
 
 /// Every connection is a descriptor, so the soft limit is of no use to a server.
@@ -308,20 +375,22 @@ impl fmt::Display for StartError {
         match self {
             StartError::Options(error) => error.fmt(f),
             StartError::Redis(error) => error.fmt(f),
-            StartError::Address { value, source } => write!(
+            StartError::Address { key, value, source } => write!(
                 f,
-                "http_server.address = {value:?} cannot be resolved ({source}): use an IP address or a name that resolves"
+                "{key} = {value:?} cannot be resolved ({source}): use an IP address or a name that resolves"
             ),
-            StartError::Bind { address, source } if source.kind() == io::ErrorKind::AddrInUse => {
+            StartError::Bind { keys, address, source }
+                if source.kind() == io::ErrorKind::AddrInUse =>
+            {
                 write!(
                     f,
-                    "http_server.port = {}: {address} is taken by another process: stop it, or choose another port (0 = any free one)",
+                    "{keys}port = {}: {address} is taken by another process: stop it, or choose another port (0 = any free one)",
                     address.port()
                 )
             }
-            StartError::Bind { address, source } => write!(
+            StartError::Bind { keys, address, source } => write!(
                 f,
-                "http_server.address and port: cannot listen on {address} ({source}): use an address of this machine and a port you may bind"
+                "{keys}address and {keys}port: cannot listen on {address} ({source}): use an address of this machine and a port you may bind"
             ),
             StartError::Tls { key, source } => write!(f, "{key}.{source}"),
             StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),

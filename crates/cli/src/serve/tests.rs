@@ -12,7 +12,8 @@ fn development() -> Config {
 }
 
 fn words(config: &Config, generated: bool) -> String {
-    greeting(config, "0.0.0.0:8000".parse().expect("an address"), generated)
+    let address = "0.0.0.0:8000".parse().expect("an address");
+    greeting(config, address, address, generated)
 }
 
 #[test]

@@ -7,12 +7,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use super::{fanwire, run};
+use super::{fanwire, file, run};
 
 /// Starts on a port the system chooses and reads the greeting up to its last line, the command that publishes.
-fn start() -> (Child, Vec<String>) {
+fn start(flags: &[&str]) -> (Child, Vec<String>) {
     let mut command = fanwire();
-    command.args(["--http_server.port=0", "--shards=1", "--shutdown.timeout=1s"]);
+    command.args(["--http_server.port=0", "--shards=1", "--shutdown.timeout=1s"]).args(flags);
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary runs");
     let out = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
@@ -42,7 +42,7 @@ fn request(address: &str, text: &str) -> String {
 
 #[test]
 fn without_configuration_it_serves_the_demo_takes_a_publication_and_stops_on_sigterm() {
-    let (child, lines) = start();
+    let (child, lines) = start(&[]);
     let address = lines[0].rsplit(' ').next().expect("the address ends the line");
     assert!(address.starts_with("127.0.0.1:"), "{lines:?}");
     let key = lines
@@ -65,6 +65,24 @@ fn without_configuration_it_serves_the_demo_takes_a_publication_and_stops_on_sig
     );
     assert!(answer.ends_with(r#"{"result":{}}"#), "{answer}");
     assert_eq!(stop(child), Some(0));
+}
+
+#[test]
+fn a_pid_file_is_there_while_the_server_runs() {
+    let path = file("fanwire.pid", "1\n");
+    let (child, _) = start(&["--pid_file", &path]);
+    let written = std::fs::read_to_string(&path).expect("it is there");
+    assert_eq!(written, format!("{}\n", child.id()));
+    assert_eq!(stop(child), Some(0));
+    assert!(!std::path::Path::new(&path).exists());
+}
+
+#[test]
+fn a_pid_file_that_cannot_be_written_is_named() {
+    let path = format!("{}/nowhere/fanwire.pid", env!("CARGO_TARGET_TMPDIR"));
+    let (code, _, error) = run(&["--http_server.port=0", "--pid_file", &path]);
+    assert_eq!(code, 1);
+    assert!(error.contains("pid_file") && error.contains(&path), "{error}");
 }
 
 #[test]

@@ -70,6 +70,7 @@ pub fn words(kind: &Kind) -> String {
             quoted.join(", ")
         }
         Kind::Path => "path".to_owned(),
+        Kind::PortText => "port or nothing".to_owned(),
         Kind::List => "list of texts".to_owned(),
         Kind::Block => "section".to_owned(),
         Kind::Objects => "list of sections".to_owned(),

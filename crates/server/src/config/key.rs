@@ -60,6 +60,8 @@ pub enum Kind {
         max: Duration,
     },
     Text,
+    /// A port from 1, as Centrifugo writes it: a number, the same as a text, or an empty text for none.
+    PortText,
     /// A text that is never shown.
     Secret,
     /// One of these texts.
@@ -114,6 +116,8 @@ impl Kind {
                 let right = text.starts_with('/') && text.chars().all(is_path_char);
                 right.then(|| Value::Text(text.clone())).ok_or_else(|| self.out_of_range())
             }
+            (Kind::PortText, Json::Number(number)) => self.port_text(&number.to_string()),
+            (Kind::PortText, Json::String(text)) => self.port_text(text),
             (Kind::List, Json::Array(items)) => self.list(items),
             (Kind::List, Json::String(text)) => self.read_text(text),
             (Kind::Block, Json::Object(_)) => Ok(Value::Tree(json.clone())),
@@ -155,7 +159,7 @@ impl Kind {
 
     /// Whether an empty text in the environment is a value of this kind; for the others it means "not set".
     pub fn takes_empty_text(&self) -> bool {
-        matches!(self, Kind::Text | Kind::Secret | Kind::List)
+        matches!(self, Kind::Text | Kind::Secret | Kind::List | Kind::PortText)
             || matches!(self, Kind::Choice(choices) if choices.contains(&""))
     }
 
@@ -174,6 +178,11 @@ impl Kind {
             Ok(_) | Err(duration::NotADuration::Negative) => Err(self.out_of_range()),
             Err(duration::NotADuration::Malformed) => Err(Misfit::Type(self.to_string())),
         }
+    }
+
+    fn port_text(&self, text: &str) -> Result<Value, Misfit> {
+        let is_right = text.is_empty() || text.parse::<u16>().is_ok_and(|port| port > 0);
+        is_right.then(|| Value::Text(text.to_owned())).ok_or_else(|| self.out_of_range())
     }
 
     fn list(&self, items: &[Json]) -> Result<Value, Misfit> {
@@ -222,6 +231,7 @@ impl fmt::Display for Kind {
                 let quoted: Vec<String> = choices.iter().map(|one| format!("{one:?}")).collect();
                 write!(f, "one of {}", quoted.join(", "))
             }
+            Kind::PortText => f.write_str("a port from 1 to 65535, or nothing"),
             Kind::Path => f.write_str("a path of letters, digits and -._~ that begins with /"),
             Kind::List => f.write_str("a list of texts"),
             Kind::Block => f.write_str("a section of keys"),

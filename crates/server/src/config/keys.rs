@@ -20,6 +20,7 @@ pub(crate) const WITHOUT_NAMESPACE: &str = "channel.without_namespace";
 const SWITCH: Kind = Kind::Switch;
 const TEXT: Kind = Kind::Text;
 const SECRET: Kind = Kind::Secret;
+const PORT_TEXT: Kind = Kind::PortText;
 const PATH: Kind = Kind::Path;
 const LIST: Kind = Kind::List;
 const BLOCK: Kind = Kind::Block;

@@ -225,20 +225,32 @@ channel:
 }
 
 #[test]
+fn an_internal_port_is_a_number_or_a_text() {
+    for (text, port) in [("9000", "9000"), ("'9000'", "9000"), ("''", "")] {
+        let text = format!("http_server: {{internal_port: {text}}}");
+        let (config, _) = load_text(Format::Yaml, &text).expect("a port");
+        assert_eq!(config.http_server.internal_port, port);
+        assert_eq!(config.http_server.is_split(), !port.is_empty());
+    }
+    for wrong in ["0", "65536", "-1", "1.5", "'port'"] {
+        let found =
+            lines(load_text(Format::Yaml, &format!("http_server: {{internal_port: {wrong}}}")));
+        assert!(found[0].contains("expected a port from 1 to 65535, or nothing"), "{found:?}");
+    }
+}
+
+#[test]
 fn what_would_be_unsafe_to_skip_is_refused_in_any_type() {
     for text in [
         "http_server: {tls: {enabled: 'yes'}}",
         "http_server: {tls_autocert: {enabled: true}}",
-        "http_server: {internal_port: 9000}",
-        "http_server: {internal_port: '9000'}",
         "client: {proxy: {connect: {enabled: true, endpoint: 'http://x'}}}",
         "broker: {enabled: true, type: nats}",
     ] {
         let found = lines(load_text(Format::Yaml, text));
         assert!(found[0].contains("is not supported yet and cannot be left out"), "{found:?}");
     }
-    let off =
-        "{http_server: {tls_autocert: {enabled: false}, internal_port: ''}, broker: {type: redis}}";
+    let off = "{http_server: {tls_autocert: {enabled: false}}, broker: {type: redis}}";
     assert!(load_text(Format::Yaml, off).is_ok());
 }
 

@@ -1,5 +1,5 @@
 //! What is served where: the real-time endpoint, the API, and the operator's pages.
-//! In: the configuration and the parts of a running server → out: one router.
+//! In: the configuration and the parts of a running server → out: one router, or one for clients and one for the others.
 //! Uses axum; never contains behaviour of an endpoint beyond a few lines.
 //! Changed here: paths, and who sits behind them. The handshake lives in `upgrade`, API methods in `api`.
 
@@ -42,9 +42,29 @@ pub struct Parts {
     pub demo_curl: String,
 }
 
-pub fn router(config: &Config, parts: Parts) -> Router {
+/// What is served, by who may reach it.
+pub struct Routers {
+    /// For clients.
+    pub public: Router,
+    /// For backends and operators, where they have a listener of their own (`http_server.internal_port`).
+    pub internal: Option<Router>,
+}
+
+pub fn routers(config: &Config, parts: Parts) -> Routers {
+    let api = api(config, &parts);
+    let pages = pages(config, &parts);
+    let public = clients(config, parts);
+    match config.http_server.is_split() {
+        false => Routers { public: public.merge(api).merge(pages), internal: None },
+        true if config.http_api.external => {
+            Routers { public: public.merge(api), internal: Some(pages) }
+        }
+        true => Routers { public, internal: Some(api.merge(pages)) },
+    }
+}
+
+fn clients(config: &Config, parts: Parts) -> Router {
     let mut router = Router::new();
-    let shards = parts.endpoint.shards.clone();
     if !config.websocket.disabled {
         let endpoint = Arc::new(RealtimeEndpoint {
             endpoint: parts.endpoint,
@@ -53,11 +73,24 @@ pub fn router(config: &Config, parts: Parts) -> Router {
         router =
             router.route(&config.websocket.handler_prefix, any(websocket).with_state(endpoint));
     }
-    if !config.http_api.disabled {
-        let patient = middleware::from_fn_with_state(shards, when_shards_keep_up);
-        let api = fanwire_api::http::router(parts.api).layer(patient);
-        router = router.merge(api.layer(middleware::from_fn(in_time)));
+    if config.demo.enabled {
+        router = router.merge(demo(&config.demo.handler_prefix, parts.metrics, &parts.demo_curl));
     }
+    router
+}
+
+fn api(config: &Config, parts: &Parts) -> Router {
+    if config.http_api.disabled {
+        return Router::new();
+    }
+    let shards = parts.endpoint.shards.clone();
+    let patient = middleware::from_fn_with_state(shards, when_shards_keep_up);
+    let api = fanwire_api::http::router(parts.api.clone()).layer(patient);
+    api.layer(middleware::from_fn(in_time))
+}
+
+fn pages(config: &Config, parts: &Parts) -> Router {
+    let mut router = Router::new();
     if config.health.enabled {
         let health = get(health).with_state(parts.engine.clone());
         router = router.route(&config.health.handler_prefix, health);
@@ -72,9 +105,6 @@ pub fn router(config: &Config, parts: Parts) -> Router {
         let answer =
             move || async move { ([(header::CONTENT_TYPE, "application/json")], document) };
         router = router.route(&config.swagger.handler_prefix, get(answer));
-    }
-    if config.demo.enabled {
-        router = router.merge(demo(&config.demo.handler_prefix, parts.metrics, &parts.demo_curl));
     }
     router
 }

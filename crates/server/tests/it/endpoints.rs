@@ -3,6 +3,8 @@
 //! Uses the test client.
 //! What the server API answers is tested in `api`.
 
+use std::net::SocketAddr;
+
 use crate::client::{Client, start};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,6 +22,54 @@ async fn the_description_of_the_api_is_served_where_the_configuration_says() {
     let document: serde_json::Value = serde_json::from_str(&body).expect("JSON");
     assert!(document["paths"]["/v1/publish"]["post"].is_object());
     server.shutdown().await;
+}
+
+/// The first line of the answers at an address, by path.
+async fn statuses(address: SocketAddr, paths: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in paths {
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: a\r\nX-API-Key: key\r\nConnection: close\r\n\r\n"
+        );
+        let client = Client::request(address, &request).await;
+        found.push(client.response[9..12].to_owned());
+    }
+    found
+}
+
+const PATHS: [&str; 4] = ["/health", "/metrics", "/api/info", "/connection/websocket"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_an_internal_address_clients_do_not_reach_what_is_for_operators_and_backends() {
+    for external in [false, true] {
+        let server = start(|config| {
+            // The same port at another address of the loopback.
+            config.http_server.internal_address = "127.0.0.2".to_owned();
+            config.http_api.external = external;
+            (config.health.enabled, config.prometheus.enabled) = (true, true);
+        })
+        .await;
+        assert_ne!(server.address(), server.internal_address());
+        let (not_post, not_upgrade) = ("405", "426");
+        let api = if external { [not_post, "404"] } else { ["404", not_post] };
+        let public = statuses(server.address(), &PATHS).await;
+        assert_eq!(public, ["404", "404", api[0], not_upgrade], "public, external: {external}");
+        let internal = statuses(server.internal_address(), &PATHS).await;
+        assert_eq!(internal, ["200", "200", api[1], "404"], "internal, external: {external}");
+        let of_api = if external { server.address() } else { server.internal_address() };
+        assert_eq!(server.api_address(), of_api);
+        server.shutdown().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_internal_port_that_is_taken_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut config = fanwire::config::Config::default();
+    config.http_server.address = "127.0.0.1".to_owned();
+    config.http_server.internal_port = taken.local_addr().expect("bound").port().to_string();
+    let Err(error) = fanwire::Server::start(config).await else { panic!("it started") };
+    assert!(error.to_string().starts_with("http_server.internal_port = "), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,8 +9,6 @@ use super::{
 use crate::config::key::{Kind, not_yet};
 
 not_yet! { NOT_YET;
-    "http_server.internal_address", TEXT, "", Refused, "Own address for API, metrics and health; they would be open to everybody on the main one.";
-    "http_server.internal_port", TEXT, "", Refused, "Own port for API, metrics and health; they would be open to everybody on the main one.";
     "http_server.tls.enabled", SWITCH, "false", Refused, "TLS; put a TLS proxy in front, or the server would speak plain text.";
     "http_server.tls.cert_pem", TEXT, "", Tuning, "Certificate of the server.";
     "http_server.tls.key_pem", SECRET, "", Tuning, "Private key of the server.";
@@ -38,7 +36,7 @@ not_yet! { NOT_YET;
     "broker.redisnats", BLOCK, "", Feature, "Settings of the broker that joins Redis and NATS.";
     "broker.postgres", BLOCK, "", Feature, "Settings of the PostgreSQL broker.";
     "presence_manager.enabled", SWITCH, "false", Tuning, "Chooses a place for presence apart from the engine.";
-    "presence_manager.type", Kind::Choice(&["memory", "redis"]), "memory", Tuning, "Where presence is kept; Fanwire keeps it in memory.";
+    "presence_manager.type", Kind::Choice(&["memory", "redis"]), "memory", Tuning, "Where presence is kept; Fanwire keeps it where engine.type says.";
     "presence_manager.redis", BLOCK, "", Feature, "Settings of presence in Redis.";
     "map_broker", BLOCK, "", Feature, "Broker of map subscriptions.";
     "controller", BLOCK, "", Feature, "How several servers find each other.";
@@ -65,7 +63,6 @@ not_yet! { NOT_YET;
     "rpc.namespaces", OBJECTS, "", Feature, "Proxies of RPC methods by namespace.";
     "rpc.namespace_boundary", TEXT, ":", Tuning, "Character that ends the namespace in the name of an RPC method.";
 
-    "http_api.external", SWITCH, "false", Tuning, "Keeps the server API on the main port; Fanwire has only that one.";
     "grpc_api.enabled", SWITCH, "false", Feature, "Server API by gRPC.";
     "grpc_api.address", TEXT, "", Tuning, "Address of the gRPC server API.";
     "grpc_api.port", PORT, "10000", Tuning, "Port of the gRPC server API.";
@@ -142,7 +139,6 @@ not_yet! { NOT_YET;
     "opentelemetry.api", SWITCH, "false", Tuning, "Traces of the server API.";
     "opentelemetry.consuming", SWITCH, "false", Tuning, "Traces of consumers.";
     "usage_stats.disabled", SWITCH, "false", Tuning, "Switches usage statistics off; Fanwire never sends any.";
-    "pid_file", TEXT, "", Feature, "File with the process id.";
     "enable_unreleased_features", SWITCH, "false", Tuning, "Centrifugo's unreleased features.";
 }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use fanwire_deflate::Strategy;
 
-use super::{BYTES, COUNT, DAY, LIST, PATH, PORT, SECRET, SWITCH, TEXT, duration, integer};
+use super::{
+    BYTES, COUNT, DAY, LIST, PATH, PORT, PORT_TEXT, SECRET, SWITCH, TEXT, duration, integer,
+};
 use crate::config::key::{Kind, Land, Value, rows};
 use crate::config::{Config, EngineKind};
 
@@ -16,6 +18,10 @@ rows! { SERVER: Config;
         "Address to listen on; empty means all addresses, and without any configuration it is 127.0.0.1.";
     "http_server.port", PORT, "8000" => [http_server.port],
         "Port to listen on; 0 lets the system choose one.";
+    "http_server.internal_address", TEXT, "" => [http_server.internal_address],
+        "Address of server API, health, metrics and swagger, where that is not http_server.address.";
+    "http_server.internal_port", PORT_TEXT, "" => [http_server.internal_port],
+        "Port of server API, health, metrics and swagger, where that is not http_server.port.";
     "log.level", LOG_LEVEL, "info" => [log.level],
         "Least important log lines that are written.";
     "log.file", TEXT, "" => [log.file],
@@ -86,6 +92,8 @@ rows! { SERVER: Config;
         "Name of this server in API answers; empty means `fanwire`.";
     "node.info_metrics_aggregate_interval", duration(Duration::from_secs(1), DAY), "60s" => [node.info_metrics_aggregate_interval],
         "How long the API method info gathers the numbers that it shows of each server.";
+    "pid_file", TEXT, "" => [pid_file],
+        "File that holds the process id while the server runs; empty for none.";
     "shards", integer(0, 1024), "0" => [shards],
         "Fanwire only: threads that own connections; 0 means one per core.";
     "shutdown.timeout", duration(Duration::from_secs(1), DAY), "30s" => [shutdown_timeout],
@@ -124,6 +132,8 @@ rows! { SERVER: Config;
         "How long a connection may accept no outgoing bytes before it is closed.";
     "http_api.disabled", SWITCH, "false" => [http_api.disabled],
         "Removes the HTTP server API.";
+    "http_api.external", SWITCH, "false" => [http_api.external],
+        "Leaves the server API on http_server.port when http_server.internal_port is another one.";
     "http_api.handler_prefix", PATH, "/api" => [http_api.api.handler_prefix],
         "Path in front of the method names of the server API.";
     "http_api.key", SECRET, "" => [http_api.api.key],
