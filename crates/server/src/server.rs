@@ -81,21 +81,20 @@ impl Server {
         let shards = start_shards(&config, &node, &contexts, &distrust, &hubs)
             .map_err(StartError::Shards)?;
         let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
-        let chores = [
-            tokio::spawn(keep_time(node.clone())),
-            tokio::spawn(keep_contexts(node.clone(), contexts.clone())),
-            tokio::spawn(tick(node.clone())),
-        ];
         let sources = Sources {
             node: node.clone(),
             shards: shards.clone(),
             hubs,
-            contexts,
+            contexts: contexts.clone(),
             api: api.clone(),
             engine: engine.clone(),
         };
         let metrics = Arc::new(Metrics::new(sources));
-        node.summarise(metrics.meters());
+        let chores = [
+            tokio::spawn(keep_time(node.clone())),
+            tokio::spawn(keep_contexts(node.clone(), contexts)),
+            tokio::spawn(tick(node.clone(), metrics.clone())),
+        ];
         let parts = routes::Parts {
             endpoint: endpoint(&config, shards.clone(), distrust),
             api: api.clone(),
@@ -167,8 +166,9 @@ async fn keep_contexts(node: Arc<Node>, contexts: Arc<Contexts>) {
     }
 }
 
-/// Lets the node do what it does by itself.
-async fn tick(node: Arc<Node>) {
+/// Lets the node do what it does by itself, with `metrics` to sum up, which live as long as this.
+async fn tick(node: Arc<Node>, metrics: Arc<Metrics>) {
+    node.summarise(metrics.meters());
     let mut ticks = tokio::time::interval(TICK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
