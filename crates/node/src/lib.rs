@@ -6,6 +6,8 @@
 
 pub mod broker;
 pub mod channel;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod options;
 pub mod presence;
 pub mod token;

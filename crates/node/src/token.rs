@@ -30,6 +30,7 @@ use registered::{Header, Registered};
 
 pub use claims::{ChannelGrant, ConnectionClaims, Overrides, SubscriptionClaims};
 pub use error::{Fault, SignError, TokenError};
+pub(crate) use jwks::key_set_of;
 pub use jwks::{Fetch, KEY_SET_BYTES_MAX, KeyCounters, KeySource};
 pub use sign::{
     ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,

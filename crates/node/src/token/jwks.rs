@@ -20,6 +20,7 @@ use cache::{Cache, Found};
 use endpoint::Endpoint;
 
 pub use cache::{Fetch, KeyCounters};
+pub(crate) use set::parse as key_set_of;
 
 /// Fetches documents for a node, which has no sockets.
 pub trait KeySource: fmt::Debug + Send + Sync {

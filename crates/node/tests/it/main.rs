@@ -4,6 +4,7 @@
 //! Change here: the list of rooms. The simulated node lives in `world.rs`, the language of the scripts in `script.rs`.
 #![forbid(unsafe_code)]
 
+mod any_bytes;
 mod api;
 mod churn;
 mod cluster;

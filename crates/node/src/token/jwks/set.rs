@@ -17,11 +17,11 @@ use super::super::registered::object;
 use super::super::{Fault, ecdsa};
 
 /// Keys by `kid`.
-pub(super) type Set = HashMap<String, Arc<Key>>;
+pub(crate) type Set = HashMap<String, Arc<Key>>;
 
 /// One public key. It is only ever used with the algorithms of its own type, and if it names one, with that alone.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(crate) struct Key {
     alg: Option<String>,
     public: Public,
 }
@@ -35,7 +35,7 @@ enum Public {
 
 /// Reads a document. Of two keys with one `kid` the first counts; those without `use` `sig`, without `kid` or of an
 /// unknown type are left out. `None` for what is no key set.
-pub(super) fn parse(json: &[u8]) -> Option<Set> {
+pub(crate) fn parse(json: &[u8]) -> Option<Set> {
     let document: RawSet<'_> = object(json)?;
     let mut set = Set::new();
     for raw in document.keys {
@@ -51,7 +51,7 @@ impl Key {
     ///
     /// # Errors
     /// [`Fault::Algorithm`] when the key is not for `alg`, [`Fault::Signature`] otherwise.
-    pub(super) fn verify(&self, alg: &str, signed: &[u8], signature: Vec<u8>) -> Result<(), Fault> {
+    pub(crate) fn verify(&self, alg: &str, signed: &[u8], signature: Vec<u8>) -> Result<(), Fault> {
         if self.alg.as_deref().is_some_and(|own| own != alg) {
             return Err(Fault::Algorithm);
         }
