@@ -65,6 +65,10 @@ fn the_balancer_knows_every_node_and_asks_where_health_answers() {
     .expect("it starts");
     assert!(config.health.enabled);
     assert!(balancer.contains(&format!("option httpchk GET {}", config.health.handler_prefix)));
+    let maxconn = balancer.lines().find_map(|line| line.trim().strip_prefix("maxconn "));
+    let maxconn: u64 = maxconn.expect("a limit").parse().expect("a number");
+    let descriptors = compose["services"]["balancer"]["ulimits"]["nofile"]["soft"].as_u64();
+    assert!(descriptors > Some(2 * maxconn + 1_000), "one to the client and one to the node");
     let tunnel = balancer.lines().find_map(|line| line.trim().strip_prefix("timeout tunnel "));
     let tunnel = seconds(tunnel.expect("a timeout"));
     assert!(tunnel > config.node.client.ping_interval.as_secs() * 2, "pings keep tunnels open");
