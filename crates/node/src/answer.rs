@@ -24,6 +24,8 @@ pub struct Answer<T, E = BrokerError>(State<T, E>);
 enum State<T, E> {
     Now(Result<T, E>),
     Later(Arc<Slot<T, E>>),
+    /// What a broker answers, whose error is another one here.
+    Broker(Arc<Slot<T, BrokerError>>, fn(BrokerError) -> E),
     Taken,
 }
 
@@ -59,37 +61,30 @@ impl<T, E> Answer<T, E> {
     /// # Errors
     /// The answer itself, when it has to be waited for.
     pub fn ready(self) -> Result<Result<T, E>, Self> {
-        let slot = match self.0 {
-            State::Now(result) => return Ok(result),
-            State::Later(slot) => slot,
+        match self.0 {
+            State::Now(result) => Ok(result),
+            State::Later(slot) => kept(&slot).ok_or(Self(State::Later(slot))),
+            State::Broker(slot, convert) => match kept(&slot) {
+                Some(result) => Ok(result.map_err(convert)),
+                None => Err(Self(State::Broker(slot, convert))),
+            },
             State::Taken => unreachable!("{TAKEN}"),
-        };
-        let mut stage = slot.lock();
-        match mem::replace(&mut *stage, Stage::Over) {
-            Stage::Kept(result) => Ok(result),
-            waits => {
-                *stage = waits;
-                drop(stage);
-                Err(Self(State::Later(slot)))
-            }
         }
     }
 
     /// Calls `take` with the result: at once if it is there, else later on the thread that brings it. So `take` must be
     /// short and must not take a lock that is held by callers of the port.
-    pub fn then(self, take: impl FnOnce(Result<T, E>) + Send + 'static) {
-        let slot = match self.0 {
-            State::Now(result) => return take(result),
-            State::Later(slot) => slot,
-            State::Taken => unreachable!("{TAKEN}"),
-        };
-        let mut stage = slot.lock();
-        match mem::replace(&mut *stage, Stage::Over) {
-            Stage::Kept(result) => {
-                drop(stage);
-                take(result);
+    pub fn then(self, take: impl FnOnce(Result<T, E>) + Send + 'static)
+    where
+        E: 'static,
+    {
+        match self.0 {
+            State::Now(result) => take(result),
+            State::Later(slot) => want(&slot, take),
+            State::Broker(slot, convert) => {
+                want(&slot, move |result| take(result.map_err(convert)))
             }
-            _ => *stage = Stage::Wanted(Box::new(take)),
+            State::Taken => unreachable!("{TAKEN}"),
         }
     }
 }
@@ -132,6 +127,20 @@ impl<T: Send + 'static, E: Abandoned + Send + 'static> Answer<T, E> {
     }
 }
 
+impl<T: Send + 'static> Answer<T> {
+    /// The same answer with another error. Unlike [`map`](Self::map) it costs no allocation.
+    pub fn map_err<F: Abandoned + Send + 'static>(
+        self,
+        convert: fn(BrokerError) -> F,
+    ) -> Answer<T, F> {
+        match self.0 {
+            State::Now(result) => Answer::now(result.map_err(convert)),
+            State::Later(slot) => Answer(State::Broker(slot, convert)),
+            other => Answer(other).map(move |result: Result<T, _>| result.map_err(convert)),
+        }
+    }
+}
+
 impl<T, E: Abandoned> Promise<T, E> {
     /// Answers.
     pub fn keep(mut self, result: Result<T, E>) {
@@ -166,20 +175,59 @@ impl<T: Unpin, E: Unpin> Future for Answer<T, E> {
     type Output = Result<T, E>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let slot = match mem::replace(&mut self.0, State::Taken) {
-            State::Now(result) => return Poll::Ready(result),
-            State::Later(slot) => slot,
-            State::Taken => unreachable!("{TAKEN}"),
-        };
-        let mut stage = slot.lock();
-        match mem::replace(&mut *stage, Stage::Over) {
-            Stage::Kept(result) => Poll::Ready(result),
-            _ => {
-                *stage = Stage::Awaited(context.waker().clone());
-                drop(stage);
-                self.0 = State::Later(slot);
-                Poll::Pending
+        match mem::replace(&mut self.0, State::Taken) {
+            State::Now(result) => Poll::Ready(result),
+            State::Later(slot) => {
+                let result = await_at(&slot, context);
+                if result.is_pending() {
+                    self.0 = State::Later(slot);
+                }
+                result
             }
+            State::Broker(slot, convert) => {
+                let result = await_at(&slot, context).map_err(convert);
+                if result.is_pending() {
+                    self.0 = State::Broker(slot, convert);
+                }
+                result
+            }
+            State::Taken => unreachable!("{TAKEN}"),
+        }
+    }
+}
+
+/// The result in a slot, if it is there.
+fn kept<T, E>(slot: &Slot<T, E>) -> Option<Result<T, E>> {
+    let mut stage = slot.lock();
+    match mem::replace(&mut *stage, Stage::Over) {
+        Stage::Kept(result) => Some(result),
+        waits => {
+            *stage = waits;
+            None
+        }
+    }
+}
+
+/// Gives the result to `take`, now or later.
+fn want<T, E>(slot: &Slot<T, E>, take: impl FnOnce(Result<T, E>) + Send + 'static) {
+    let mut stage = slot.lock();
+    match mem::replace(&mut *stage, Stage::Over) {
+        Stage::Kept(result) => {
+            drop(stage);
+            take(result);
+        }
+        _ => *stage = Stage::Wanted(Box::new(take)),
+    }
+}
+
+/// The result, or a task is woken when it is there.
+fn await_at<T, E>(slot: &Slot<T, E>, context: &mut Context<'_>) -> Poll<Result<T, E>> {
+    let mut stage = slot.lock();
+    match mem::replace(&mut *stage, Stage::Over) {
+        Stage::Kept(result) => Poll::Ready(result),
+        _ => {
+            *stage = Stage::Awaited(context.waker().clone());
+            Poll::Pending
         }
     }
 }

@@ -62,6 +62,30 @@ fn a_mapped_answer_converts_when_the_result_is_there() {
 }
 
 #[test]
+fn an_answer_with_another_error_is_the_same_answer() {
+    let refused = |answer: Later| answer.map_err(|_| ErrorCode::BAD_REQUEST);
+    assert_eq!(refused(Later::now(Ok(7))).ready().expect("there"), Ok(7));
+
+    let (promise, answer) = Later::later();
+    let answer = refused(answer).ready().expect_err("not yet");
+    promise.keep(Ok(8));
+    assert_eq!(answer.ready().expect("there"), Ok(8));
+
+    let (promise, answer) = Later::later();
+    let (sender, taken) = mpsc::channel();
+    refused(answer).then(move |result| sender.send(result).expect("it is received"));
+    drop(promise);
+    assert_eq!(taken.try_recv(), Ok(Err(ErrorCode::BAD_REQUEST)));
+
+    let (promise, answer) = Later::later();
+    let mut answer = pin!(refused(answer));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(answer.as_mut().poll(&mut context).is_pending());
+    promise.keep(Err(BrokerError::Unavailable));
+    assert_eq!(answer.poll(&mut context), Poll::Ready(Err(ErrorCode::BAD_REQUEST)));
+}
+
+#[test]
 fn an_awaited_answer_wakes_its_task_once() {
     let wakes = Arc::new(Wakes::default());
     let waker = Waker::from(Arc::clone(&wakes));

@@ -25,7 +25,7 @@ impl Node {
         channel: &str,
         now: Instant,
     ) -> Answer<Vec<Arc<ClientInfo>>, ErrorCode> {
-        self.presence.members(channel, now).map(temporary)
+        self.presence.members(channel, now).map_err(temporary)
     }
 
     /// How many are in a channel, for those who may know.
@@ -37,7 +37,7 @@ impl Node {
         channel: &str,
         now: Instant,
     ) -> Answer<PresenceStats, ErrorCode> {
-        self.presence.stats(channel, now).map(temporary)
+        self.presence.stats(channel, now).map_err(temporary)
     }
 
     /// A client is in a channel, or is still there.
@@ -51,7 +51,7 @@ impl Node {
         now: Instant,
     ) -> Answer<(), ErrorCode> {
         let ttl = self.options.client.presence_ttl;
-        self.presence.add(channel, info, ttl, now).map(temporary)
+        self.presence.add(channel, info, ttl, now).map_err(temporary)
     }
 
     /// A client left a channel. Where the store cannot be told, it stays until its time is over.
@@ -81,7 +81,7 @@ impl Node {
             _ => self.clock.unix_ms(now).try_into().unwrap_or(0),
         };
         let publication = Publication { time, ..publication };
-        self.broker.publish(channel, publication, options, retention, now).map(temporary)
+        self.broker.publish(channel, publication, options, retention, now).map_err(temporary)
     }
 
     /// Reads what may be read.
@@ -107,7 +107,7 @@ impl Node {
         let (from, epoch) =
             since.map_or_else(Default::default, |since| (since.offset, since.epoch.clone()));
         self.broker.history(channel, query, retention, now).map(move |read| {
-            let stretch = without_times(temporary(read)?);
+            let stretch = without_times(read.map_err(temporary)?);
             if !stretch.continues(from, &epoch) {
                 return Err(ErrorCode::UNRECOVERABLE_POSITION);
             }
@@ -128,7 +128,7 @@ impl Node {
     ) -> Answer<Stretch, ErrorCode> {
         self.broker
             .follow(channel, query, retention, now)
-            .map(|read| temporary(read).map(without_times))
+            .map(|read| read.map(without_times).map_err(temporary))
     }
 
     /// Looks at the top of a channel's stream and tells it to every shard that listens: behind the publications up to it
@@ -178,8 +178,8 @@ impl Node {
 }
 
 /// What the client hears when a backend cannot be asked: a temporary error, so it tries again.
-pub(super) fn temporary<T>(result: Result<T, BrokerError>) -> Result<T, ErrorCode> {
-    result.map_err(|_| ErrorCode::INTERNAL)
+pub(super) fn temporary(_: BrokerError) -> ErrorCode {
+    ErrorCode::INTERNAL
 }
 
 /// When something was published is for the nodes, not for clients.

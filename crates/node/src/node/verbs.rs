@@ -88,7 +88,7 @@ impl Node {
     /// 102 unknown namespace; 107 impossible name; 108 no history there; 100 broker failure.
     pub fn remove_history(&self, channel: &str, now: Instant) -> Answer<(), ErrorCode> {
         match self.stored(channel) {
-            Ok(_) => self.broker.remove_history(channel, now).map(temporary),
+            Ok(_) => self.broker.remove_history(channel, now).map_err(temporary),
             Err(error) => Answer::now(Err(error)),
         }
     }
