@@ -1,20 +1,22 @@
 //! broadcast: the same publication into many channels.
 //! In: `BroadcastRequest`. Out: one response per channel, in the order of the request.
-//! Uses the node's publish; channels are served one after another, the payload is shared.
+//! Uses `spread` to publish; channels are served one after another, the payload is shared.
 //! Channel rules and data formats live in the node, the payload's two fields in `json`.
 
+mod spread;
+
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_node::protocol::{ErrorCode, Publication};
-use fanwire_node::{Answer, Position, PublishOptions};
+use fanwire_node::PublishOptions;
+use fanwire_node::protocol::Publication;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::publish::{PublishResult, client_id};
 use crate::json::{or_default, payload, raw, up_to};
 use crate::{Api, ApiError, Method};
+use spread::{Begun, Spread};
 
 /// Most channels of one broadcast; a longer list is refused whole.
 pub const BROADCAST_CHANNELS_MAX: usize = 100_000;
@@ -97,9 +99,9 @@ impl Api {
                 version_epoch: request.version_epoch,
                 exclude_client: client_id(&request.exclude_client)?,
             };
-            // All leave before the first is awaited, so that a broker far away is asked once for all of them.
-            let to_one = |channel: &String| self.begin(channel, &publication, &options, now);
-            let begun: Vec<_> = request.channels.iter().map(to_one).collect();
+            // All leave before the first is awaited, so that a broker far away is asked for all of them together.
+            let begun = Spread::new(&self.node, &request.channels, &publication, &options, now);
+            let begun = begun.await;
             let mut responses = Vec::with_capacity(begun.len());
             for published in begun {
                 responses.push(respond(published).await);
@@ -108,22 +110,9 @@ impl Api {
         })
         .await
     }
-
-    fn begin(
-        &self,
-        channel: &str,
-        publication: &Publication,
-        options: &PublishOptions,
-        now: Instant,
-    ) -> Answer<Position, ErrorCode> {
-        if channel.is_empty() {
-            return Answer::now(Err(ErrorCode::BAD_REQUEST));
-        }
-        self.node.publish(channel, publication.clone(), options.clone(), now)
-    }
 }
 
-async fn respond(published: Answer<Position, ErrorCode>) -> PublishResponse {
+async fn respond(published: Begun) -> PublishResponse {
     match published.await {
         Ok(position) => PublishResponse::Result(position.into()),
         Err(error) => PublishResponse::Error(error.into()),

@@ -1,0 +1,87 @@
+//! Beginning a publication in many channels, a part of them at each poll.
+//! In: channels, what to publish and how → out: an answer for each channel that is there or comes later, in their order.
+//! Uses the node's publish. Never: waits for an answer.
+//! Change here: how many are begun at once. What their answers become lives in `broadcast`.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::slice;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use fanwire_node::protocol::{ErrorCode, Publication};
+use fanwire_node::{Answer, Node, Position, PublishOptions};
+
+/// A broadcast that begins. Between two parts others have their turn: among them who sends the first part to a broker, which
+/// works on it while the next one is begun. One that is dropped begins the rest at once, so that a caller who goes
+/// away leaves no broadcast half done.
+pub(super) struct Spread<'a> {
+    node: &'a Node,
+    channels: slice::Iter<'a, String>,
+    publication: &'a Publication,
+    options: &'a PublishOptions,
+    now: Instant,
+    begun: Vec<Begun>,
+}
+
+/// What becomes of one channel.
+pub(super) type Begun = Answer<Position, ErrorCode>;
+
+impl<'a> Spread<'a> {
+    pub(super) fn new(
+        node: &'a Node,
+        channels: &'a [String],
+        publication: &'a Publication,
+        options: &'a PublishOptions,
+        now: Instant,
+    ) -> Self {
+        let begun = Vec::with_capacity(channels.len());
+        Self { node, channels: channels.iter(), publication, options, now, begun }
+    }
+
+    /// Begins the next channel.
+    fn next(&mut self) -> Option<Begun> {
+        let channel = self.channels.next()?;
+        if channel.is_empty() {
+            return Some(Answer::now(Err(ErrorCode::BAD_REQUEST)));
+        }
+        let (publication, options) = (self.publication.clone(), self.options.clone());
+        Some(self.node.publish(channel, publication, options, self.now))
+    }
+}
+
+impl Future for Spread<'_> {
+    type Output = Vec<Begun>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Vec<Begun>> {
+        for _ in 0..PART {
+            let Some(begun) = self.next() else {
+                return Poll::Ready(std::mem::take(&mut self.begun));
+            };
+            self.begun.push(begun);
+        }
+        if self.channels.len() == 0 {
+            return Poll::Ready(std::mem::take(&mut self.begun));
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Drop for Spread<'_> {
+    fn drop(&mut self) {
+        // Who panics while publishing does not get to do it again.
+        while !std::thread::panicking()
+            && let Some(begun) = self.next()
+        {
+            drop(begun);
+        }
+    }
+}
+
+/// Channels that are begun at once: a tenth of a millisecond of work, or a fifth with Redis
+/// (`fanwire-bench broadcast --channels 5000`: 1.57 times redis-benchmark for all 5,000 at once, 1.29 times in these parts).
+pub(super) const PART: usize = 256;
+
+#[cfg(test)]
+mod tests;
