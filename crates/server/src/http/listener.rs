@@ -67,6 +67,8 @@ async fn accept(
         match listener.accept().await {
             Ok((socket, peer)) => {
                 is_failing = false;
+                // Else the end of a long answer may wait until the peer has acknowledged what was sent before.
+                let _ = socket.set_nodelay(true);
                 let (router, stop) = (router.clone(), stop.clone());
                 let patience = head_timeout(places.available_permits());
                 tokio::spawn(async move {

@@ -84,9 +84,8 @@ fn api(config: &Config, parts: &Parts) -> Router {
         return Router::new();
     }
     let shards = parts.endpoint.shards.clone();
-    let patient = middleware::from_fn_with_state(shards, when_shards_keep_up);
-    let api = fanwire_api::http::router(parts.api.clone()).layer(patient);
-    api.layer(middleware::from_fn(in_time))
+    let patient = middleware::from_fn_with_state(shards, patiently);
+    fanwire_api::http::router(parts.api.clone()).layer(patient)
 }
 
 fn pages(config: &Config, parts: &Parts) -> Router {
@@ -194,21 +193,16 @@ async fn demo_stats(State(metrics): State<Arc<Metrics>>) -> Json<DemoStats> {
     })
 }
 
-/// Back-pressure: a publisher that is faster than the shards waits here instead of filling their inboxes.
-async fn when_shards_keep_up(
-    State(shards): State<Arc<Shards>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    while shards.backlog_bytes() > INBOX_BYTES_MAX {
-        tokio::time::sleep(BACKLOG_PAUSE).await;
-    }
-    next.run(request).await
-}
-
-/// Ends requests whose body does not come, so that a slow peer holds a task for a bounded time only.
-async fn in_time(request: Request, next: Next) -> Response {
-    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+/// Back-pressure: a publisher that is faster than the shards waits here instead of filling their inboxes. And an end to
+/// requests whose body does not come, so that a slow peer holds a task for a bounded time only.
+async fn patiently(State(shards): State<Arc<Shards>>, request: Request, next: Next) -> Response {
+    let answer = async {
+        while shards.backlog_bytes() > INBOX_BYTES_MAX {
+            tokio::time::sleep(BACKLOG_PAUSE).await;
+        }
+        next.run(request).await
+    };
+    match tokio::time::timeout(REQUEST_TIMEOUT, answer).await {
         Ok(response) => response,
         Err(_) => {
             (StatusCode::REQUEST_TIMEOUT, "the request did not come in time\n").into_response()
