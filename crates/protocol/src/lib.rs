@@ -29,6 +29,7 @@ pub mod fuzzing;
 mod json;
 #[path = "generated.rs"]
 pub mod message;
+pub mod protobuf;
 mod publication;
 mod reply;
 mod scan;

@@ -1,15 +1,17 @@
 //! The push of a publication, written once per encoding for all subscribers (client protocol §3, §4, §23).
 //! In: a channel and a publication. Out: the bytes of the whole message, in one allocation of exactly their size.
-//! Uses `json` and prost; never compresses, frames or chooses receivers.
-//! What is in a push changes here; how JSON is spelled is `json::writer`, which writes replies too. A test compares all.
+//! Uses `json` and `protobuf`; never compresses, frames or chooses receivers.
+//! What is in a push changes here; how values are spelled is `json::writer` and `protobuf`.
 
 use bytes::Bytes;
-use prost::{Message as _, encode_length_delimiter, length_delimiter_len};
 use serde::Serialize;
 
 use crate::encoding::Encoding;
 use crate::json;
 use crate::message::Publication;
+use crate::protobuf::{
+    field_length, publication_length, put_head, put_publication, put_varint, varint_length,
+};
 
 /// Encodes `{"push":{"channel":…,"pub":…}}`, in Protobuf with its length in front.
 ///
@@ -36,34 +38,23 @@ pub fn has_json(publication: &Publication) -> bool {
 }
 
 fn encode_protobuf(channel: &str, publication: &Publication) -> Bytes {
-    let delimited = |length: usize| 1 + length_delimiter_len(length) + length;
-    let publication_length = publication.encoded_len();
-    let channel_length = if channel.is_empty() { 0 } else { delimited(channel.len()) };
-    let push_length = channel_length + delimited(publication_length);
-    let reply_length = delimited(push_length);
+    let publication_length = publication_length(publication);
+    let channel_length = if channel.is_empty() { 0 } else { field_length(channel.len()) };
+    let push_length = channel_length + field_length(publication_length);
+    let reply_length = field_length(push_length);
 
-    let mut out = Vec::with_capacity(length_delimiter_len(reply_length) + reply_length);
-    put_length(&mut out, reply_length);
-    out.push(key(4)); // Reply.push
-    put_length(&mut out, push_length);
+    let length = varint_length(reply_length as u64) + reply_length;
+    let mut out = Vec::with_capacity(length);
+    put_varint(reply_length as u64, &mut out);
+    put_head(4, push_length, &mut out); // Reply.push
     if !channel.is_empty() {
-        out.push(key(2)); // Push.channel
-        put_length(&mut out, channel.len());
+        put_head(2, channel.len(), &mut out); // Push.channel
         out.extend_from_slice(channel.as_bytes());
     }
-    out.push(key(4)); // Push.pub
-    put_length(&mut out, publication_length);
-    publication.encode(&mut out).expect("a Vec grows");
+    put_head(4, publication_length, &mut out); // Push.pub
+    put_publication(publication, &mut out);
+    debug_assert_eq!(out.len(), length);
     out.into()
-}
-
-/// The key of a field with a length, wire type 2. Fields above 15 would need two bytes.
-const fn key(field: u8) -> u8 {
-    field << 3 | 2
-}
-
-fn put_length(out: &mut Vec<u8>, length: usize) {
-    encode_length_delimiter(length, out).expect("a Vec grows");
 }
 
 /// The push in JSON, without a copy of what is in it.

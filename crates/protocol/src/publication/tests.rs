@@ -1,6 +1,6 @@
 //! Tests of `publication`: the hand-written push against the example and against the generated code.
 //! In: publications. Out: exact bytes, exact allocation, or `None`.
-//! Uses `fuzzing::publication_push` as the comparison.
+//! Uses `fuzzing::publication_push` as the comparison, and counts allocations.
 //! Random publications run in `tests/it/any_bytes.rs`.
 
 use super::*;
@@ -86,6 +86,28 @@ fn lengths_that_need_more_bytes_are_right() {
         let data = Bytes::from(format!("\"{}\"", "x".repeat(length)));
         publication_push("c", &Publication { data, ..Publication::default() });
         publication_push(&"é".repeat(length), &Publication::default());
+    }
+}
+
+#[test]
+fn a_push_takes_one_allocation_of_its_size() {
+    let info = ClientInfo { user: "é<".repeat(9), client: "c".into(), ..ClientInfo::default() };
+    for bytes in [0, 50, 300, 2_048] {
+        let publication = Publication {
+            data: format!("[\n\"{}\"]", "x".repeat(bytes)).into(),
+            info: Some(info.clone()),
+            offset: 5,
+            tags: [("k".to_owned(), "v".to_owned())].into(),
+            ..Publication::default()
+        };
+        for encoding in Encoding::ALL {
+            let mut length = 0;
+            let allocated = allocation_counter::measure(|| {
+                length =
+                    encode_publication(encoding, "c", &publication).expect("JSON inside").len();
+            });
+            assert_eq!((allocated.count_total, allocated.bytes_total), (1, length as u64));
+        }
     }
 }
 
