@@ -14,7 +14,7 @@ use super::error::Failure;
 use super::health::Health;
 use super::keys::{Keys, Kind};
 use super::line::Line;
-use super::record::{self, read_member};
+use super::record::{Written as _, read_member};
 use super::script::Script;
 use super::wire::{Command, number, parts, text};
 
@@ -26,7 +26,7 @@ pub(crate) fn add(
     ttl: Duration,
     now_ms: u64,
 ) -> Command {
-    let length = record::length(member);
+    let length = member.length();
     let ttl_ms = (ttl.as_millis() as u64).min(TTL_MS_MAX);
     let mut command = call(Script::PresenceAdd, keys, channel, 5, length + member.client.len());
     command

@@ -4,8 +4,9 @@
 //! Change here: the shape of a record, and with it `VERSION`. `script/*.lua` append to records and read the user of one.
 
 use bytes::{Buf as _, BufMut, Bytes};
-use fanwire_node::protocol::{ClientInfo, Publication};
+use fanwire_node::protocol::{ClientInfo, Publication, protobuf};
 use fanwire_node::{Change, ClientId, Delta, Epoch, Position};
+use prost::Message as _;
 
 /// What travels through a channel's PUB/SUB, and, when it is a publication, is stored in its stream.
 ///
@@ -129,16 +130,45 @@ fn data_of(record: Bytes) -> Option<Bytes> {
     read::<Record>(record).ok()?.publication.map(|publication| publication.data)
 }
 
-/// Writes a [`Record`], or a `ClientInfo`, which is the record of a member: its first field is the user, which the scripts of
-/// presence read.
-pub(crate) fn put(message: &impl prost::Message, out: &mut impl BufMut) {
-    out.put_u8(VERSION);
-    message.encode(out).expect("commands grow");
+/// What is written behind a version byte. A `ClientInfo` is the record of a member: its first field is the user, which the
+/// scripts of presence read.
+pub(crate) trait Written {
+    /// Bytes that [`put`](Self::put) puts.
+    fn length(&self) -> usize;
+
+    fn put(&self, out: &mut impl BufMut);
 }
 
-/// Bytes of what [`put`] writes.
-pub(crate) fn length(message: &impl prost::Message) -> usize {
-    1 + message.encoded_len()
+impl Written for ClientInfo {
+    fn length(&self) -> usize {
+        1 + self.encoded_len()
+    }
+
+    fn put(&self, out: &mut impl BufMut) {
+        out.put_u8(VERSION);
+        self.encode(out).expect("commands grow");
+    }
+}
+
+/// Publications are written by hand: prost would measure each three times. Fields that only scripts append are not there.
+impl Written for Record {
+    fn length(&self) -> usize {
+        let Some(publication) = &self.publication else { return 1 + self.encoded_len() };
+        1 + protobuf::field_length(protobuf::publication_length(publication))
+            + protobuf::text_length(&self.excluded)
+            + protobuf::number_length(self.delta.into())
+    }
+
+    fn put(&self, out: &mut impl BufMut) {
+        out.put_u8(VERSION);
+        let Some(publication) = &self.publication else {
+            return self.encode(out).expect("commands grow");
+        };
+        protobuf::put_head(1, protobuf::publication_length(publication), out);
+        protobuf::put_publication(publication, out);
+        protobuf::put_text(4, &self.excluded, out);
+        protobuf::put_number(5, self.delta.into(), out);
+    }
 }
 
 /// Reads the record of a member.

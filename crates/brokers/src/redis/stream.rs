@@ -12,7 +12,7 @@ use redis::Value;
 use super::error::Failure;
 use super::health::Health;
 use super::keys::{Keys, Kind};
-use super::record::{self, Record, read_position};
+use super::record::{Record, Written as _, read_position};
 use super::script::Script;
 use super::wire::{Command, parts, text};
 
@@ -38,7 +38,7 @@ pub(crate) fn publish(
         names.push(keys.of_result(channel, &options.idempotency_key));
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let length = record::length(&record);
+    let length = record.length();
     let bytes = length + options.version_epoch.len() + ARGUMENT_BYTES;
     let mut command = Script::Publish.call(&names, 10, bytes);
     command
@@ -149,7 +149,7 @@ fn pair(value: Value) -> Option<[Value; 2]> {
 
 fn send(keys: &Keys, channel: &str, record: &Record) -> Command {
     let feed = keys.of(Kind::Feed, channel);
-    let length = record::length(record);
+    let length = record.length();
     let mut command = Command::new(3, feed.len() + length + ARGUMENT_BYTES).writes();
     command.text(keys.publish()).text(feed).message(length, record);
     command

@@ -6,6 +6,8 @@
 use bytes::Bytes;
 use redis::{Cmd, RedisWrite as _, ToRedisArgs, Value};
 
+use super::record::Written;
+
 /// A command being written.
 pub(crate) struct Command {
     cmd: Cmd,
@@ -50,9 +52,9 @@ impl Command {
     }
 
     /// The next argument, of `length` bytes, written in place.
-    pub(crate) fn message(&mut self, length: usize, message: &impl prost::Message) -> &mut Self {
+    pub(crate) fn message(&mut self, length: usize, message: &impl Written) -> &mut Self {
         let mut place = self.cmd.bufmut_for_next_arg(length);
-        super::record::put(message, &mut place);
+        message.put(&mut place);
         drop(place);
         self
     }

@@ -18,10 +18,12 @@ fn client(user: &str) -> ClientInfo {
     }
 }
 
+/// As it is sent: what prost would write.
 fn written(record: &Record) -> Vec<u8> {
     let mut out = Vec::new();
-    put(record, &mut out);
-    assert_eq!(out.len(), length(record));
+    record.put(&mut out);
+    assert_eq!(out.len(), record.length());
+    assert_eq!(out, [&[VERSION][..], &record.encode_to_vec()].concat());
     out
 }
 
@@ -109,8 +111,8 @@ fn changes_come_back() {
 fn members_come_back_and_begin_with_their_user() {
     for user in ["", "42", &"long".repeat(100)] {
         let mut record = Vec::new();
-        put(&client(user), &mut record);
-        assert_eq!(record.len(), length(&client(user)));
+        client(user).put(&mut record);
+        assert_eq!(record.len(), client(user).length());
         assert_eq!(record.get(1) == Some(&10), !user.is_empty(), "field 1 is the first, if any");
         assert_eq!(read_member(record.into()), Ok(client(user)));
     }
