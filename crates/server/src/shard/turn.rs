@@ -157,27 +157,38 @@ impl<A: Application> Turn<A> {
     }
 
     /// Serves what the inbox holds; what takes too long is left for the next turn, so that sockets and timers are not.
+    ///
+    /// Empties the inbox once, behind what the last turn left: the waker speaks only for the first letter of an inbox, so
+    /// none may stay there when the shard goes to sleep.
     fn take_letters(&mut self) {
-        if self.letters.is_empty() {
-            self.inboxes.own().take(&mut self.letters);
-        }
         let started = Instant::now();
-        while let Some(letter) = self.letters.pop_front() {
-            match letter {
-                Letter::Open(arrival) => self.open(*arrival),
-                Letter::Notice(notice) => {
-                    self.application.notice(notice, self.out.now, &mut self.out);
-                    self.tell_fallen();
-                }
-                Letter::Stop(stop) => {
-                    self.stopping.get_or_insert_with(|| Stopping::new(&self.out, stop));
-                }
+        let (mut is_taken, mut is_late) = (false, false);
+        loop {
+            if self.letters.is_empty() && !is_taken {
+                self.inboxes.own().take(&mut self.letters);
+                is_taken = true;
             }
-            if started.elapsed() >= LETTERS_TIME {
+            if is_late {
                 return;
             }
+            let Some(letter) = self.letters.pop_front() else { break };
+            self.serve(letter);
+            is_late = started.elapsed() >= LETTERS_TIME;
         }
         self.letters.shrink_to(LETTERS_KEPT);
+    }
+
+    fn serve(&mut self, letter: Letter<A::Notice, A::Hello>) {
+        match letter {
+            Letter::Open(arrival) => self.open(*arrival),
+            Letter::Notice(notice) => {
+                self.application.notice(notice, self.out.now, &mut self.out);
+                self.tell_fallen();
+            }
+            Letter::Stop(stop) => {
+                self.stopping.get_or_insert_with(|| Stopping::new(&self.out, stop));
+            }
+        }
     }
 
     /// Tells the application of connections that ended, so that it forgets them.

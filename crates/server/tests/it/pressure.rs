@@ -10,7 +10,7 @@ use std::{
         Arc, OnceLock,
         mpsc::{Receiver, Sender, channel},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use fanwire::shard::{
@@ -46,6 +46,32 @@ fn a_client_that_publishes_faster_than_another_shard_delivers_is_not_read_until_
     go_on.send(()).expect("it waits for this");
     go_on.send(()).expect("it waits for this");
     assert_eq!(answer(&mut publisher), ECHOED, "the publisher is read again");
+}
+
+#[test]
+fn a_letter_that_comes_while_a_shard_is_late_with_others_is_not_left_behind() {
+    let (shards, stuck, go_on) = shards_of_which_the_second_sticks();
+    let push = || shards.inboxes()[1].push(Letter::Notice(()), 1);
+    let serving = || stuck.recv_timeout(PATIENCE).expect("the next letter is served");
+    let go_on_late = || {
+        let began = Instant::now();
+        while began.elapsed() < LONGER_THAN_A_TURN {
+            std::thread::yield_now();
+        }
+        go_on.send(()).expect("it waits for this");
+    };
+    push();
+    serving();
+    push();
+    push();
+    go_on_late();
+    serving(); // the second; the third is left for the next turn
+    push();
+    go_on_late();
+    serving();
+    go_on.send(()).expect("it waits for this");
+    serving(); // the fourth, which woke the shard before the third was served
+    go_on.send(()).expect("it waits for this");
 }
 
 /// Echoes texts, but "post" becomes a letter too large for the second shard's inbox.
@@ -128,6 +154,10 @@ fn answer(socket: &mut TcpStream) -> [u8; 6] {
     bytes
 }
 
+/// Until a letter counts as lost.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// A shard looks at its sockets again after serving letters for 20 ms.
+const LONGER_THAN_A_TURN: Duration = Duration::from_millis(25);
 /// Text frames with a mask of zeros.
 const POST: [u8; 10] = *b"\x81\x84\0\0\0\0post";
 const ECHO: [u8; 10] = *b"\x81\x84\0\0\0\0echo";
