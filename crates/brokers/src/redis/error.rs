@@ -117,10 +117,6 @@ impl fmt::Display for RedisError {
                 out,
                 "Redis at {address} is no node of a Cluster: name a standalone Redis in engine.redis.address instead of engine.redis.cluster_address"
             ),
-            Self::Role { address, role } if role == "cluster" => write!(
-                out,
-                "Redis at {address} runs in cluster mode: give it as engine.redis.cluster_address"
-            ),
             Self::Denied { address, reply } => {
                 let (what, key) = party(address);
                 write!(
@@ -139,24 +135,7 @@ impl fmt::Display for RedisError {
                 let (what, _) = party(address);
                 write!(out, "{what} at {address} has version {version}: 6.2 or newer is needed")
             }
-            Self::Role { address, role } if role == REPLICA => match address.sentinels {
-                None => write!(
-                    out,
-                    "Redis at {address} is a replica: name its master in engine.redis.address"
-                ),
-                Some(_) => write!(
-                    out,
-                    "Redis at {address} is a replica now: the Sentinels have not made another one the master yet"
-                ),
-            },
-            Self::Role { address, role } if role == "sentinel" => write!(
-                out,
-                "what listens at {address} is a Sentinel, which keeps nothing: name it in engine.redis.sentinel_address, and the master in engine.redis.sentinel_master_name"
-            ),
-            Self::Role { address, role } => write!(
-                out,
-                "Redis at {address} runs in {role} mode, which is not supported here: name a standalone Redis in engine.redis.address"
-            ),
+            Self::Role { address, role } => write_role(address, role, out),
             Self::Refused { address, reply } => {
                 let (what, _) = party(address);
                 write!(out, "{what} at {address} refuses: {reply}")
@@ -177,6 +156,31 @@ impl fmt::Display for RedisError {
                 "the Sentinel at {address} knows no master {name}: check engine.redis.sentinel_master_name"
             ),
         }
+    }
+}
+
+/// What listens there is of the wrong kind.
+fn write_role(address: &Address, role: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match (role, &address.sentinels) {
+        ("cluster", _) => write!(
+            out,
+            "Redis at {address} runs in cluster mode: give it as engine.redis.cluster_address"
+        ),
+        (REPLICA, None) => {
+            write!(out, "Redis at {address} is a replica: name its master in engine.redis.address")
+        }
+        (REPLICA, Some(_)) => write!(
+            out,
+            "Redis at {address} is a replica now: the Sentinels have not made another one the master yet"
+        ),
+        ("sentinel", _) => write!(
+            out,
+            "what listens at {address} is a Sentinel, which keeps nothing: name it in engine.redis.sentinel_address, and the master in engine.redis.sentinel_master_name"
+        ),
+        _ => write!(
+            out,
+            "Redis at {address} runs in {role} mode, which is not supported here: name a standalone Redis in engine.redis.address"
+        ),
     }
 }
 
