@@ -132,13 +132,13 @@ impl Node {
 
     /// Publishes until it succeeds, as a backend does; a refused connection costs a try, a lost one waiting.
     pub(crate) fn publish_stubbornly(&self, channel: &str, data: &str) -> Position {
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + 3 * PATIENCE; // the first election of a new master may fail
         loop {
             if let Ok(position) = self.publish(channel, data) {
                 return position;
             }
             assert!(Instant::now() < by, "{:?}", self.redis.health().trouble());
-            std::thread::yield_now();
+            std::thread::park_timeout(BETWEEN_TRIES);
         }
     }
 
@@ -170,3 +170,5 @@ pub(crate) fn retention() -> Retention {
 
 /// More than any of it takes; tests that pass never wait this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Leaves the processors to those that are waited for.
+const BETWEEN_TRIES: Duration = Duration::from_millis(2);
