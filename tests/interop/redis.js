@@ -126,6 +126,12 @@ export async function startRedisCluster(...options) {
     return Object.assign(redis, { bus });
   };
   const nodes = await Promise.all(Array.from({ length: 2 * MASTERS }, node));
+  await orStop(nodes, () => join(nodes));
+  return new RedisCluster(nodes);
+}
+
+/** Makes nodes one Cluster. */
+async function join(nodes) {
   const id = async (redis) => (await redis.ask('CLUSTER MYID')).split('\r\n')[1];
   const edge = (number) => Math.ceil((number * SLOTS) / MASTERS);
   for (const [number, master] of nodes.slice(0, MASTERS).entries()) {
@@ -140,7 +146,6 @@ export async function startRedisCluster(...options) {
     await eventually(async () => (await replica.ask('INFO replication')).includes('link_status:up'), 'a replica', 30_000);
   }
   for (const redis of nodes) await eventually(async () => (await redis.ask('CLUSTER INFO')).includes('state:ok'), 'the Cluster', 30_000);
-  return new RedisCluster(nodes);
 }
 
 /** Starts a Redis with these options. */
@@ -155,7 +160,11 @@ export async function startSentinels(name) {
   const replicate = ['--replicaof', '127.0.0.1', String(master.port), ...quick];
   const replicas = await Promise.all([startRedis(...replicate), startRedis(...replicate)]);
   const linked = async (replica) => (await replica.ask('INFO replication')).includes('master_link_status:up');
-  for (const replica of replicas) await eventually(() => linked(replica), 'a replica to have everything', 20_000);
+  const all = [master, ...replicas];
+  const complete = async () => {
+    for (const replica of replicas) await eventually(() => linked(replica), 'a replica to have everything', 20_000);
+  };
+  await orStop(all, complete);
   const sentinels = await Promise.all(Array.from({ length: 3 }, () => {
     const sentinel = new Redis([]);
     const file = path.join(sentinel.folder, 'sentinel.conf');
@@ -173,9 +182,21 @@ export async function startSentinels(name) {
     const state = await sentinel.ask(`SENTINEL MASTER ${name}`);
     return ['num-slaves', 'num-other-sentinels'].every((fact) => state.includes(`${fact}\r\n$1\r\n2`));
   };
-  for (const sentinel of sentinels) await eventually(() => knows(sentinel), 'the Sentinels to know all', 20_000);
-  const stop = () => Promise.all([master, ...replicas, ...sentinels].map((one) => one.stop()));
-  return { master, replicas, sentinels, stop };
+  all.push(...sentinels);
+  await orStop(all, async () => {
+    for (const sentinel of sentinels) await eventually(() => knows(sentinel), 'the Sentinels to know all', 20_000);
+  });
+  return { master, replicas, sentinels, stop: () => Promise.all(all.map((one) => one.stop())) };
+}
+
+/** Stops what was started when `prepare` fails: a process that stays would keep the test from ending. */
+async function orStop(started, prepare) {
+  try {
+    await prepare();
+  } catch (error) {
+    await Promise.all(started.map((one) => one.stop()));
+    throw error;
+  }
 }
 
 function freePort() {
