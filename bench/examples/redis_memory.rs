@@ -4,11 +4,10 @@
 //! Change here what the table shows: cargo run --release -p fanwire-bench --example redis_memory
 #![forbid(unsafe_code)]
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
+use fanwire_bench::redis::RedisServer;
 use fanwire_brokers::redis::{Address, Redis, RedisOptions};
 use fanwire_node::PublishOptions;
 use fanwire_node::broker::{Broker as _, Retention};
@@ -16,10 +15,10 @@ use fanwire_node::presence::Presence as _;
 use fanwire_node::protocol::{ClientInfo, Publication};
 
 fn main() -> Result<()> {
-    let server = Server::start()?;
+    let server = RedisServer::start(None)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let address = Address { port: server.port, ..Address::default() };
+    let address = Address { port: server.port(), ..Address::default() };
     let options = RedisOptions { addresses: vec![address], ..RedisOptions::default() };
     runtime.block_on(Redis::check(&options))?;
     let redis = Redis::start(&options, runtime.handle());
@@ -30,7 +29,7 @@ fn main() -> Result<()> {
 }
 
 /// Channels whose streams are full, one for each size of payload.
-fn streams(redis: &Redis, server: &Server) -> Result<()> {
+fn streams(redis: &Redis, server: &RedisServer) -> Result<()> {
     let (size, ttl, meta_ttl) = (100, Duration::from_secs(600), Duration::from_secs(6_000));
     let retention = Retention { size, ttl, meta_ttl };
     for bytes in [100, 1_000, 10_000] {
@@ -43,11 +42,11 @@ fn streams(redis: &Redis, server: &Server) -> Result<()> {
                 .wait()
                 .map_err(failed)?;
         }
-        let taken = server.taken(&format!("fanwire.stream.{{:{channel}}}"))?;
+        let taken = bytes_of(server, &format!("fanwire.stream.{{:{channel}}}"))?;
         let share = taken as f64 / (size * bytes) as f64;
         println!("| stream of {size} × {bytes} bytes | {taken} ({share:.2} times the payloads) |");
         if bytes == 1_000 {
-            let meta = server.taken(&format!("fanwire.meta.{{:{channel}}}"))?;
+            let meta = bytes_of(server, &format!("fanwire.meta.{{:{channel}}}"))?;
             println!("| its meta, which stays for `history_meta_ttl` | {meta} |");
         }
     }
@@ -55,7 +54,7 @@ fn streams(redis: &Redis, server: &Server) -> Result<()> {
 }
 
 /// Channels with members, each a user of its own with 24 bytes of info.
-fn members(redis: &Redis, server: &Server) -> Result<()> {
+fn members(redis: &Redis, server: &RedisServer) -> Result<()> {
     for count in [10, 1_000] {
         let channel = format!("room:{count}");
         for number in 0..count {
@@ -70,7 +69,7 @@ fn members(redis: &Redis, server: &Server) -> Result<()> {
         }
         let names = ["ends", "members", "users"];
         let taken: Result<Vec<u64>> = (names.iter())
-            .map(|name| server.taken(&format!("fanwire.presence.{name}.{{:{channel}}}")))
+            .map(|name| bytes_of(server, &format!("fanwire.presence.{name}.{{:{channel}}}")))
             .collect();
         let taken: u64 = taken?.iter().sum();
         println!("| presence of {count} members | {taken} ({} a member) |", taken / count);
@@ -79,14 +78,14 @@ fn members(redis: &Redis, server: &Server) -> Result<()> {
 }
 
 /// What a channel costs to which one node is subscribed.
-fn subscriptions(redis: &Redis, server: &Server) -> Result<()> {
-    let before = server.used()?;
+fn subscriptions(redis: &Redis, server: &RedisServer) -> Result<()> {
+    let before = used(server)?;
     let names: Vec<String> = (0..SUBSCRIPTIONS).map(|number| format!("news:{number}")).collect();
     names.iter().for_each(|name| redis.subscribe(name));
     for name in &names {
         redis.follow(name, None, Retention::default(), Instant::now()).wait().map_err(failed)?;
     }
-    let bytes = (server.used()? - before) / SUBSCRIPTIONS;
+    let bytes = (used(server)? - before) / SUBSCRIPTIONS;
     println!("| one node's subscription to a channel | {bytes} |");
     Ok(())
 }
@@ -95,56 +94,17 @@ fn failed(error: fanwire_node::broker::BrokerError) -> anyhow::Error {
     anyhow::anyhow!("{error:?}")
 }
 
-/// A Redis of this run.
-struct Server {
-    child: Child,
-    port: u16,
+/// Bytes of a key, all of its fields counted.
+fn bytes_of(server: &RedisServer, key: &str) -> Result<u64> {
+    let answer = server.cli(&["MEMORY", "USAGE", key, "SAMPLES", "0"])?;
+    answer.trim().parse().with_context(|| format!("{key} takes {answer:?}"))
 }
 
-impl Server {
-    fn start() -> Result<Self> {
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let mut command = Command::new("redis-server");
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
-        command.args(["--dir"]).arg(std::env::temp_dir()).stdout(Stdio::piped());
-        let mut child =
-            command.spawn().context("redis-server, of the Debian package redis-server")?;
-        let mut lines = BufReader::new(child.stdout.take().context("it was piped")?).lines();
-        let server = Self { child, port };
-        let is_ready = |line: &str| line.contains("Ready to accept");
-        ensure!(lines.any(|line| line.is_ok_and(|line| is_ready(&line))), "redis-server ended");
-        std::thread::spawn(move || lines.for_each(drop));
-        Ok(server)
-    }
-
-    /// Bytes of a key, all of its fields counted.
-    fn taken(&self, key: &str) -> Result<u64> {
-        let answer = self.cli(&["MEMORY", "USAGE", key, "SAMPLES", "0"])?;
-        answer.trim().parse().with_context(|| format!("{key} takes {answer:?}"))
-    }
-
-    /// Bytes that Redis has allocated.
-    fn used(&self) -> Result<u64> {
-        let answer = self.cli(&["INFO", "memory"])?;
-        let row = answer.lines().find_map(|line| line.strip_prefix("used_memory:"));
-        Ok(row.context("INFO has no used_memory")?.trim().parse()?)
-    }
-
-    fn cli(&self, arguments: &[&str]) -> Result<String> {
-        let output = Command::new("redis-cli")
-            .args(["-p", &self.port.to_string()])
-            .args(arguments)
-            .output()?;
-        ensure!(output.status.success(), "redis-cli {arguments:?}");
-        Ok(String::from_utf8(output.stdout)?)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Bytes that Redis has allocated.
+fn used(server: &RedisServer) -> Result<u64> {
+    let answer = server.cli(&["INFO", "memory"])?;
+    let row = answer.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    Ok(row.context("INFO has no used_memory")?.trim().parse()?)
 }
 
 /// Enough to see one among what else Redis allocates.

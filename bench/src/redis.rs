@@ -83,15 +83,16 @@ impl RedisServer {
         Ok(at_once as f64 * 1e6 / rate(&output)?)
     }
 
-    /// Runs one command with redis-cli.
+    /// Runs one command with redis-cli; what that prints.
     ///
     /// # Errors
     /// It fails.
-    pub fn cli(&self, arguments: &[&str]) -> Result<()> {
+    pub fn cli(&self, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new("redis-cli");
-        command.args(["-p", &self.port.to_string()]).args(arguments).stdout(Stdio::null());
-        ensure!(command.status().context(PACKAGE)?.success(), "redis-cli {arguments:?}");
-        Ok(())
+        command.args(["-p", &self.port.to_string()]).args(arguments);
+        let output = command.output().context(PACKAGE)?;
+        ensure!(output.status.success(), "redis-cli {arguments:?}");
+        Ok(String::from_utf8(output.stdout)?)
     }
 }
 
