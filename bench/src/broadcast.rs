@@ -5,16 +5,16 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use crate::caller::Caller;
 use crate::fanout::made_up_payloads;
 use crate::generator::publisher::{answer_length, http_request};
-use crate::machine;
 use crate::redis::RedisServer;
+use crate::setup::Setup;
 use crate::stats::{grouped, median, percentile};
-use crate::target::{API_KEY, Target, fanwire_binary};
+use crate::target::{API_KEY, Target};
 use yardstick::Yardstick;
 
 pub mod yardstick;
@@ -43,14 +43,8 @@ pub struct Broadcast {
     /// Fail when the median of a row without history takes more µs than this: one for each number of channels.
     #[arg(long, value_delimiter = ',', value_name = "US")]
     limit_us: Vec<f64>,
-    /// The fanwire binary; by default the release build.
-    #[arg(long, value_name = "FILE")]
-    server: Option<PathBuf>,
-    #[arg(long, default_value_t = 0)]
-    server_core: usize,
-    /// For the caller and for Redis, which works while the caller waits.
-    #[arg(long, default_value_t = 1)]
-    generator_core: usize,
+    #[command(flatten)]
+    setup: Setup,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -86,17 +80,17 @@ impl Broadcast {
     /// A server that does not start, or an answer that is not a result for every channel.
     pub fn run(self) -> Result<bool> {
         self.check()?;
-        machine::pin(self.generator_core)?;
-        let stage = self.stage(&fanwire_binary(self.server.clone())?)?;
+        self.setup.pin_generator()?;
+        let stage = self.stage(&self.setup.binary()?)?;
         println!(
             "broadcast: {:?} engine, {} B, {} rounds of {} publications; server on core {}, caller{} on core {}\n",
             self.engine,
             self.bytes,
             self.rounds,
             grouped(self.publications as f64),
-            self.server_core,
+            self.setup.server_core,
             if stage.redis.is_some() { " and Redis" } else { "" },
-            self.generator_core,
+            self.setup.generator_core,
         );
         let cases: Vec<Case> =
             self.channels.iter().flat_map(|channels| Case::both(*channels)).collect();
@@ -129,13 +123,14 @@ impl Broadcast {
     fn stage(&self, binary: &Path) -> Result<Stage> {
         let redis = match self.engine {
             Engine::Memory => None,
-            Engine::Redis => Some(RedisServer::start(Some(self.generator_core))?),
+            Engine::Redis => Some(RedisServer::start(Some(self.setup.generator_core))?),
         };
         let engine =
             redis.as_ref().map_or(serde_json::json!({ "type": "memory" }), RedisServer::engine);
         let history = serde_json::json!({ "history_size": 10, "history_ttl": "300s" });
-        let start =
-            |channel| Target::with_engine(binary, Some(self.server_core), channel, engine.clone());
+        let start = |channel| {
+            Target::with_engine(binary, Some(self.setup.server_core), channel, engine.clone())
+        };
         Ok(Stage { plain: start(serde_json::json!({}))?, keeping: start(history)?, redis })
     }
 
@@ -164,7 +159,7 @@ impl Broadcast {
                 publications: self.publications,
             },
         };
-        let yardstick = yardstick.us(self.server_core)?;
+        let yardstick = yardstick.us(self.setup.server_core)?;
         let mut timed = || {
             let began = Instant::now();
             ask(&mut caller, &request)?;

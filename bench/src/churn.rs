@@ -7,15 +7,15 @@ use anyhow::{Context, Result};
 use clap::Args;
 use mio::{Events, Interest, Poll, Token};
 use std::io::ErrorKind;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::generator::publisher::{Publisher, publish_request};
 use crate::generator::{PUBLISHER_TOKEN, Progress, connect};
 use crate::machine;
 use crate::random::Random;
+use crate::setup::Setup;
 use crate::stats::{grouped, median, percentile};
-use crate::target::{API_KEY, Target, fanwire_binary};
+use crate::target::{API_KEY, Target};
 use client::{Attempt, Client, Stage, Tally};
 
 pub mod client;
@@ -56,13 +56,8 @@ pub struct Churn {
     /// Give the server all cores, with a shard on each, and do not pin the clients either.
     #[arg(long)]
     all_cores: bool,
-    /// The fanwire binary; by default the release build.
-    #[arg(long, value_name = "FILE")]
-    server: Option<PathBuf>,
-    #[arg(long, default_value_t = 0)]
-    server_core: usize,
-    #[arg(long, default_value_t = 1)]
-    generator_core: usize,
+    #[command(flatten)]
+    setup: Setup,
 }
 
 impl Churn {
@@ -72,13 +67,13 @@ impl Churn {
     /// A server that does not start, or sends what no right server sends.
     pub fn run(self) -> Result<bool> {
         machine::raise_descriptor_limit();
-        let binary = fanwire_binary(self.server.clone())?;
+        let binary = self.setup.binary()?;
         let history = serde_json::json!({
             "history_size": self.history, "history_ttl": "300s", "force_recovery": true,
         });
-        let server_core = (!self.all_cores).then_some(self.server_core);
+        let server_core = (!self.all_cores).then_some(self.setup.server_core);
         if server_core.is_some() {
-            machine::pin(self.generator_core)?;
+            self.setup.pin_generator()?;
         }
         let target = Target::configured(&binary, server_core, history)?;
         println!(

@@ -10,8 +10,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::generator::publisher::publish_request;
+use crate::setup::Setup;
 use crate::stats::{grouped, median};
-use crate::target::{API_KEY, fanwire_binary};
+use crate::target::API_KEY;
 use crate::{bare, machine};
 use round::{Outcome, Round};
 use schedule::{Choice, channel};
@@ -61,13 +62,8 @@ pub struct Fanout {
     /// Fail when the median ratio is below this.
     #[arg(long)]
     bar: Option<f64>,
-    /// The fanwire binary; by default the release build.
-    #[arg(long, value_name = "FILE")]
-    server: Option<PathBuf>,
-    #[arg(long, default_value_t = 0)]
-    server_core: usize,
-    #[arg(long, default_value_t = 1)]
-    generator_core: usize,
+    #[command(flatten)]
+    setup: Setup,
 }
 
 /// Who is measured.
@@ -96,10 +92,10 @@ impl Fanout {
     /// A server that does not start, or anything wrong that a subscriber receives.
     pub fn run(self) -> Result<bool> {
         machine::raise_descriptor_limit();
-        machine::pin(self.generator_core)?;
+        self.setup.pin_generator()?;
         let binary = match self.noise {
             true => PathBuf::new(),
-            false => fanwire_binary(self.server.clone())?,
+            false => self.setup.binary()?,
         };
         let choice = self.choice()?;
         let publications = publications(&self.payloads()?, choice.all)?;
@@ -110,8 +106,8 @@ impl Fanout {
             subscribers: self.subscribers,
             outstanding: self.outstanding,
             seconds: self.seconds,
-            server_core: self.server_core,
-            generator_core: self.generator_core,
+            server_core: self.setup.server_core,
+            generator_core: self.setup.generator_core,
         };
         let contenders = self.contenders();
         println!("{self}\n\n{HEADER}");
@@ -199,8 +195,8 @@ impl fmt::Display for Fanout {
             self.outstanding,
             self.rounds,
             self.seconds,
-            self.server_core,
-            self.generator_core,
+            self.setup.server_core,
+            self.setup.generator_core,
         )
     }
 }

@@ -5,14 +5,14 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::generator::messages::Encoding;
 use crate::generator::{Audience, Generator, Profile};
 use crate::machine::{self, Meter};
+use crate::setup::Setup;
 use crate::stats::{grouped, slope};
-use crate::target::{Target, fanwire_binary};
+use crate::target::Target;
 
 /// Server memory per idle connection (slope of resident memory) and CPU per connection with pings on.
 #[derive(Args)]
@@ -35,13 +35,8 @@ pub struct Idle {
     /// Fail when a connection takes more µs of CPU per second than this.
     #[arg(long)]
     cpu_us_max: Option<f64>,
-    /// The fanwire binary; by default the release build.
-    #[arg(long, value_name = "FILE")]
-    server: Option<PathBuf>,
-    #[arg(long, default_value_t = 0)]
-    server_core: usize,
-    #[arg(long, default_value_t = 1)]
-    generator_core: usize,
+    #[command(flatten)]
+    setup: Setup,
 }
 
 impl Idle {
@@ -57,9 +52,8 @@ impl Idle {
                 self.connections
             );
         }
-        machine::pin(self.generator_core)?;
-        let target =
-            Target::fanwire(&fanwire_binary(self.server.clone())?, Some(self.server_core))?;
+        self.setup.pin_generator()?;
+        let target = Target::fanwire(&self.setup.binary()?, Some(self.setup.server_core))?;
         let measured = self.measure(&target);
         measured.map_err(|error| error.context(format!("server log:\n{}", target.log_tail())))
     }
@@ -103,7 +97,7 @@ impl Idle {
         }
         rest(generator, FIRST_PING_MAX)?;
         let pings = generator.pings();
-        let meter = Meter::start(target.pid(), self.server_core)?;
+        let meter = Meter::start(target.pid(), self.setup.server_core)?;
         rest(generator, Duration::from_secs_f64(self.seconds))?;
         let usage = meter.stop()?;
         let connections = self.connections as f64;

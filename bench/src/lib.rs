@@ -16,5 +16,6 @@ pub mod machine;
 pub mod presence;
 pub mod random;
 pub mod redis;
+pub mod setup;
 pub mod stats;
 pub mod target;

@@ -5,15 +5,15 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::generator::messages::Encoding;
 use crate::generator::publisher::{Publisher, publish_request};
 use crate::generator::{Audience, Generator, Profile, Progress};
 use crate::machine;
+use crate::setup::Setup;
 use crate::stats::{grouped, median, percentile};
-use crate::target::{API_KEY, Target, fanwire_binary};
+use crate::target::{API_KEY, Target};
 use asker::{Asker, Face};
 
 pub mod asker;
@@ -47,13 +47,8 @@ pub struct Presence {
     /// Fail when the median ratio of the p99 is above this.
     #[arg(long)]
     bar: Option<f64>,
-    /// The fanwire binary; by default the release build.
-    #[arg(long, value_name = "FILE")]
-    server: Option<PathBuf>,
-    #[arg(long, default_value_t = 0)]
-    server_core: usize,
-    #[arg(long, default_value_t = 1)]
-    generator_core: usize,
+    #[command(flatten)]
+    setup: Setup,
 }
 
 /// Who asks.
@@ -70,14 +65,14 @@ impl Presence {
     /// A server that does not start, or anything wrong that a subscriber or an asker receives.
     pub fn run(self) -> Result<bool> {
         machine::raise_descriptor_limit();
-        machine::pin(self.generator_core)?;
-        let binary = fanwire_binary(self.server.clone())?;
+        self.setup.pin_generator()?;
+        let binary = self.setup.binary()?;
         let channel = serde_json::json!({
             "presence": true,
             "allow_presence_for_client": true,
             "allow_presence_for_anonymous": true,
         });
-        let target = Target::configured(&binary, Some(self.server_core), channel)?;
+        let target = Target::configured(&binary, Some(self.setup.server_core), channel)?;
         println!(
             "presence: {} members asked for {} times a second by {}, {} subscribers, {} publications/s; \
              compression {}, server on core {}, generator on core {}",
@@ -87,8 +82,8 @@ impl Presence {
             grouped(self.subscribers as f64),
             self.rate,
             if self.compression { "on" } else { "off" },
-            self.server_core,
-            self.generator_core,
+            self.setup.server_core,
+            self.setup.generator_core,
         );
         let ratios = self.measure(&target);
         let ratios = ratios.with_context(|| format!("server log:\n{}", target.log_tail()))?;
