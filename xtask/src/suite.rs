@@ -39,7 +39,9 @@ fn summary(rows: &[Row]) -> bool {
     for row in rows {
         println!("{row}");
     }
-    println!("{} passed, {} failed", total.passed, total.failed);
+    let left_out = rows.iter().filter(|row| row.tally.left_out.is_some()).count();
+    print!("{} passed, {} failed", total.passed, total.failed);
+    println!("{}", if left_out > 0 { format!(", {left_out} skipped") } else { String::new() });
     total.failed == 0
 }
 
@@ -66,6 +68,11 @@ const STEPS: &[Step] = &[
         run: steps::python,
     },
     Step { name: "go", what: "Go centrifuge-go and gocent", run: steps::go_sdk },
+    Step {
+        name: "go-next",
+        what: "a newer Go centrifuge-go, with deltas, where Go is new enough",
+        run: steps::go_sdk_next,
+    },
     Step { name: "browser", what: "the demo page in Chromium", run: steps::browser },
     Step {
         name: "interop",

@@ -64,6 +64,29 @@ pub(crate) fn go() -> Result<PathBuf> {
     program(&["go"], "golang-go")
 }
 
+/// Why the Go of the machine cannot build what a go.mod wants, `None` when it can.
+///
+/// # Errors
+/// When there is no Go and none can be installed, or no version stands where one should.
+pub(crate) fn go_too_old(go_mod: &str) -> Result<Option<String>> {
+    let wanted = go_mod.lines().find_map(|line| line.strip_prefix("go "));
+    let wanted = wanted.context("the go.mod names no version of Go")?;
+    let found = ask(go()?, &["env", "GOVERSION"]).context("go env GOVERSION failed")?;
+    Ok(is_older(&found, wanted).then(|| format!("needs Go {wanted}, found {found}")))
+}
+
+/// Compares versions as they are written: `v18.20.4`, `go1.22`; what is missing is 0.
+fn is_older(found: &str, wanted: &str) -> bool {
+    let numbers = |version: &str| -> Vec<u32> {
+        let version = version.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let parts = version.split(|c: char| !c.is_ascii_digit());
+        let mut numbers: Vec<u32> = parts.map_while(|part| part.parse().ok()).take(3).collect();
+        numbers.resize(3, 0);
+        numbers
+    };
+    numbers(found) < numbers(wanted)
+}
+
 /// The Redis of the machine, installed from Debian's packages when there is none: from the one without a service, whose
 /// program is a server when it is called so.
 ///
@@ -132,3 +155,6 @@ const NODE_MAJOR_MIN: u32 = 20;
 const CHROMIUMS: &[&str] =
     &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const FIREFOXES: &[&str] = &["firefox-esr", "firefox"];
+
+#[cfg(test)]
+mod tests;

@@ -78,6 +78,17 @@ pub(super) fn go_sdk(house: &House) -> Result<Tally> {
     Ok(Tally::of_go(&watch(&mut test)?))
 }
 
+/// The same tests and those of deltas with a newer SDK, which needs a newer Go than Debian 12 has.
+pub(super) fn go_sdk_next(house: &House) -> Result<Tally> {
+    let modules = std::fs::read_to_string(interop(house).join("go/sdk/next.mod"))?;
+    if let Some(reason) = machine::go_too_old(&modules)? {
+        return Ok(Tally::left_out(reason));
+    }
+    let mut test = go(house, "go/sdk", "test")?;
+    test.args(["-modfile=next.mod", "-tags=next", "-count=1", "-v", "./..."]);
+    Ok(Tally::of_go(&watch(test.env("FANWIRE", server(house)?))?))
+}
+
 /// The Go that is there, with the modules of go.sum and no others.
 fn go(house: &House, folder: &str, verb: &str) -> Result<Command> {
     let mut go = Command::new(machine::go()?);
