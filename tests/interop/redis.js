@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 
+import { inCharge } from './children.js';
 import { eventually, within } from './server.js';
 
 /** Debian's package redis-tools has the program under the second name: called `redis-server` it is one. */
@@ -45,10 +46,8 @@ export class Redis {
     const place = [...this.first, '--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.folder];
     const quiet = ['--save', '', '--daemonize', 'no', '--logfile', ''];
     const isReady = (line) => READY.some((ready) => line.includes(ready));
-    const child = spawn(program, [...place, ...quiet, ...this.options], {
-      argv0: 'redis-server',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
+    const options = { argv0: 'redis-server', stdio: ['ignore', 'pipe', 'ignore'] };
+    const child = inCharge(spawn(program, [...place, ...quiet, ...this.options], options));
     const ready = new Promise((resolve) => {
       child.on('error', () => resolve(false));
       child.on('exit', () => resolve(false));
@@ -82,7 +81,7 @@ export class Redis {
   async kill() {
     const exit = once(this.child, 'exit');
     this.child.kill('SIGKILL');
-    await exit;
+    await within(exit, 'end of a Redis');
   }
 
   /** Ends it and forgets what it kept. */

@@ -13,6 +13,8 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
+import { inCharge } from './children.js';
+
 export const API_KEY = 'interop-api-key';
 export const TOKEN_SECRET = 'interop-token-secret';
 /** What the server logs when a compressed frame would not have been understood. */
@@ -184,7 +186,7 @@ function launch(programArguments, settings, environment = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), 'fanwire-'));
   writeFileSync(path.join(folder, 'config.json'), JSON.stringify(settings, null, 2));
   const env = { ...process.env, ...environment };
-  const child = spawn(PROGRAM, programArguments, { stdio: ['ignore', 'pipe', 'pipe'], cwd: folder, env });
+  const child = inCharge(spawn(PROGRAM, programArguments, { stdio: ['ignore', 'pipe', 'pipe'], cwd: folder, env }));
   const lines = [];
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (line) => {

@@ -12,6 +12,7 @@ import { createInterface } from 'node:readline';
 
 import WebSocket from 'ws';
 
+import { inCharge } from '../children.js';
 import { PATIENCE_MS, eventually, within } from '../server.js';
 
 /** Starts Chromium with a fresh profile; it ends with the test `t`. */
@@ -19,12 +20,12 @@ export async function openPage(t, url) {
   const profile = mkdtempSync(path.join(tmpdir(), 'fanwire-chromium-'));
   const program = process.env.CHROMIUM ?? 'chromium';
   const flags = [...FLAGS, `--user-data-dir=${profile}`, 'about:blank'];
-  const browser = spawn(program, flags, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const browser = inCharge(spawn(program, flags, { stdio: ['ignore', 'ignore', 'pipe'] }));
   t.after(async () => {
     if (browser.exitCode === null && browser.signalCode === null) {
       const exit = once(browser, 'exit');
       browser.kill('SIGKILL');
-      await exit;
+      await within(exit, 'end of Chromium');
     }
     await eventually(() => isRemoved(profile), 'end of the processes that still write the profile');
   });

@@ -12,6 +12,7 @@ import path from 'node:path';
 
 import { WebSocketServer } from 'ws';
 
+import { inCharge } from '../children.js';
 import { eventually, within } from '../server.js';
 
 const BROWSERS = {
@@ -69,11 +70,11 @@ export async function startBrowser(name, stackOf) {
   const host = await servePage();
   const profile = mkdtempSync(path.join(tmpdir(), `fanwire-${name}-`));
   kind.prepare(profile);
-  const browser = spawn(program, [...kind.flags(profile), `${host.url}/page.html`], { stdio: 'ignore' });
+  const browser = inCharge(spawn(program, [...kind.flags(profile), `${host.url}/page.html`], { stdio: 'ignore' }));
   const ended = new Promise((resolve) => browser.once('exit', (code, signal) => resolve(code ?? signal)));
   const stop = async () => {
     browser.kill('SIGKILL');
-    await ended;
+    await within(ended, `end of ${name}`);
     host.stop();
     await eventually(() => isRemoved(profile), 'end of the processes that still write the profile');
   };

@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 
 import WebSocket from 'ws';
 
+import { inCharge } from '../children.js';
 import { within } from '../server.js';
 import { startBrowser } from './browsers.js';
 import { pipe } from './client/pipe.js';
@@ -74,7 +75,7 @@ export function witness(perMessageDeflate) {
 
 async function startProgram(program, programArguments) {
   if (!existsSync(program)) throw new Error(`${program} is missing; cargo xtask interop installs it`);
-  const child = spawn(program, programArguments, { stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = inCharge(spawn(program, programArguments, { stdio: ['pipe', 'pipe', 'pipe'] }));
   await once(child, 'spawn');
   const faults = [];
   createInterface({ input: child.stderr }).on('line', (line) => faults.push(line));
@@ -84,7 +85,7 @@ async function startProgram(program, programArguments) {
     stop: async () => {
       child.stdin.end();
       await within(ended, `end of ${program}`).catch(() => child.kill('SIGKILL'));
-      await ended;
+      await within(ended, `end of ${program} by force`);
     },
   });
   child.stdin.on('error', () => {}); // its end is reported below

@@ -5,6 +5,7 @@ May use the standard library only; never waits for a moment, always for an event
 How a server is started is changed here; what is expected of it stands in the tests.
 """
 
+import atexit
 import base64
 import hashlib
 import hmac
@@ -44,11 +45,13 @@ class Server:
             stderr=subprocess.STDOUT,
             text=True,
         )
+        # A test that fails before it stops its server leaves nothing behind, and nothing waits for it.
+        atexit.register(self.process.kill)
         self.lines = []
         host = self._first_address()
         self.http = f"http://{host}"
         self.websocket = f"ws://{host}/connection/websocket"
-        self._reader = threading.Thread(target=lambda: self.lines.extend(self.process.stdout))
+        self._reader = threading.Thread(target=lambda: self.lines.extend(self.process.stdout), daemon=True)
         self._reader.start()
 
     def __enter__(self):
@@ -76,6 +79,7 @@ class Server:
         if self.process.poll() is None:
             self.process.terminate()
         status = self.process.wait(timeout=40)
+        atexit.unregister(self.process.kill)
         self._reader.join()
         self.process.stdout.close()
         self._folder.cleanup()
