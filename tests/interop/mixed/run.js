@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { start } from '../server.js';
 import { SCENARIOS } from './scenarios.js';
 import { settings } from './settings.js';
-import { STACKS } from './stacks.js';
+import { STACKS, leftOut } from './stacks.js';
 import { Stage } from './stage.js';
 
 const AT_ONCE = 2;
@@ -61,6 +61,11 @@ function chosen(rows, names) {
 /** Plays the scenarios to one stack, one after another; true or false for each. A stack that fell is started again. */
 async function playStack({ row, servers, scenarios, seed }) {
   const results = [];
+  const reason = leftOut(row);
+  if (reason) {
+    console.log(line([row.name, '-', '', '', '', '', '', `left out: ${reason}`]));
+    return results;
+  }
   let stack;
   try {
     for (const scenario of scenarios.filter(({ isFor }) => isFor(row))) {

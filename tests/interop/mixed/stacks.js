@@ -27,10 +27,10 @@ const python = (file) => () =>
 const go = (name) => () =>
   startProgram(path.join(process.env.FANWIRE_GO_CLIENTS ?? path.join(TARGET, 'interop/go'), name), []);
 
-/** `canAskForWindow`: the stack can offer server_max_window_bits. `takeover`: it lets the server keep its window. */
+/** `nodeMin`: the Node.js that the stack needs beyond the driver's own. `canAskForWindow`: the stack can offer server_max_window_bits. `takeover`: it lets the server keep its window. */
 export const STACKS = [
   { name: 'ws', start: node('ws'), canAskForWindow: true, takeover: true },
-  { name: 'undici', start: node('undici'), canAskForWindow: false, takeover: true },
+  { name: 'undici', start: node('undici'), nodeMin: '20.18.1', canAskForWindow: false, takeover: true },
   { name: 'websockets', start: python('websockets_client.py'), canAskForWindow: true, takeover: true },
   { name: 'aiohttp', start: python('aiohttp_client.py'), canAskForWindow: false, takeover: true },
   { name: 'coder', start: go('coder'), canAskForWindow: false, takeover: true },
@@ -39,6 +39,14 @@ export const STACKS = [
   { name: 'chromium', start: browser('chromium'), canAskForWindow: false, takeover: true },
   { name: 'firefox', start: browser('firefox'), canAskForWindow: false, takeover: true },
 ];
+
+/** Why a stack cannot be played with this Node.js, undefined when it can. */
+export function leftOut({ nodeMin }) {
+  if (nodeMin === undefined) return undefined;
+  const [found, wanted] = [process.versions.node, nodeMin].map((version) => version.split('.').map(Number));
+  const at = wanted.findIndex((number, place) => number !== found[place]);
+  return at < 0 || found[at] > wanted[at] ? undefined : `needs Node.js ${nodeMin}, this is ${process.versions.node}`;
+}
 
 /** A running stack. Its reports are emitted under the id of their connection; `write` hands it an order. */
 export class Stack extends EventEmitter {

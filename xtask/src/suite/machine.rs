@@ -10,18 +10,24 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::{ask, must};
 
-/// Checks that Node.js is new enough for node:test.
+/// Checks that Node.js is new enough for node:test, and that npm is there; both come from Debian's packages when they are missing.
 ///
 /// # Errors
-/// Says which version was found and which is needed.
+/// Says which version was found and which is needed, or that none can be installed.
 pub(crate) fn node() -> Result<()> {
-    let version = ask("node", &["--version"]).context("Node.js is not installed")?;
-    let major = version.trim_start_matches('v').split('.').next().and_then(|n| n.parse().ok());
-    if major.is_none_or(|major: u32| major < NODE_MAJOR_MIN) {
-        bail!("Node.js {version} is too old: {NODE_MAJOR_MIN} or newer is needed");
+    program(&["node"], "nodejs")?;
+    program(&["npm"], "npm")?;
+    let version = ask("node", &["--version"]).context("node --version failed")?;
+    if is_older(&version, NODE_MIN) {
+        bail!("Node.js {version} is too old: {NODE_MIN} or newer is needed");
     }
     println!("Node.js {version}");
     Ok(())
+}
+
+/// Whether Node.js knows an option.
+pub(crate) fn node_has(option: &str) -> bool {
+    ask("node", &["--help"]).is_some_and(|help| help.contains(option))
 }
 
 /// The Python of an environment in `folder`, made when it is not there yet.
@@ -143,15 +149,21 @@ fn install(package: &str) -> Result<()> {
         };
         must(command.env("DEBIAN_FRONTEND", "noninteractive").args(arguments))
     };
-    let install = ["install", "--yes", "--no-install-recommends", package];
+    // Another apt-get may be at work, as that of a machine that updates itself.
+    let wait = "DPkg::Lock::Timeout=300";
+    let install = ["install", "--option", wait, "--yes", "--no-install-recommends", package];
+    let by_hand = || {
+        format!("install {package} by hand, or run this as root or with a sudo that asks nothing")
+    };
     if apt(&install).is_err() {
-        apt(&["update"]).with_context(|| format!("install {package} by hand"))?;
-        apt(&install).with_context(|| format!("install {package} by hand"))?;
+        apt(&["update", "--option", wait]).with_context(by_hand)?;
+        apt(&install).with_context(by_hand)?;
     }
     Ok(())
 }
 
-const NODE_MAJOR_MIN: u32 = 20;
+/// Debian 12's; the reporter of `node --test` is younger than Node.js 18 itself.
+const NODE_MIN: &str = "18.15";
 const CHROMIUMS: &[&str] =
     &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const FIREFOXES: &[&str] = &["firefox-esr", "firefox"];

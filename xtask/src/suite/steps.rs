@@ -97,7 +97,9 @@ fn go(house: &House, folder: &str, verb: &str) -> Result<Command> {
     Ok(go)
 }
 
+/// Some of them start a Redis of their own.
 pub(super) fn js(house: &House) -> Result<Tally> {
+    println!("{}", machine::redis()?.display());
     node_suite(house, "js")
 }
 
@@ -149,10 +151,13 @@ fn bench(house: &House, scenario: &[&str]) -> Result<Tally> {
     Ok(Tally::check(watch(bench.arg("--server").arg(server(house)?))?.success))
 }
 
-/// Runs the `*.test.js` files of a folder with Node's own test runner.
+/// Runs the `*.test.js` files of a folder with Node's own test runner; a file that takes longer than its limit has failed.
 fn node_suite(house: &House, folder: &str) -> Result<Tally> {
     let mut node = Command::new("node");
     node.args(["--test", "--test-reporter=spec"]);
+    if machine::node_has("--test-timeout") {
+        node.arg(format!("--test-timeout={FILE_MS_MAX}"));
+    }
     let mut files = Vec::new();
     for entry in std::fs::read_dir(interop(house).join(folder))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -194,3 +199,6 @@ fn environment(house: &House) -> PathBuf {
 fn go_clients(house: &House) -> PathBuf {
     house.target.join("interop/go")
 }
+
+/// The longest that a file of tests may take on a machine that is busy; the longest takes half a minute.
+const FILE_MS_MAX: u32 = 600_000;
