@@ -1,14 +1,15 @@
 //! Processes under measurement: the release `fanwire` binary or the bare loop, pinned to a core.
 //! In: what to start and where → out: its address and process id; stopped and cleaned up when dropped.
-//! Uses child processes and `taskset`; never speaks to them beyond waiting for the port.
+//! Uses child processes and `taskset`; never speaks to them beyond reading the address that they print.
 //! Change here how a server is started and configured; what is asked of it lives in the scenarios.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// A running server. Dropping it ends the process and removes its folder.
@@ -62,21 +63,21 @@ impl Target {
         channel: serde_json::Value,
         engine: serde_json::Value,
     ) -> Result<Self> {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder =
-            std::env::temp_dir().join(format!("fanwire-bench-{}-{port}", std::process::id()));
+            std::env::temp_dir().join(format!("fanwire-bench-{}-{number}", std::process::id()));
         fs::create_dir(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let config = folder.join("config.json");
-        fs::write(&config, configuration(port, channel, engine).to_string())?;
+        fs::write(&config, configuration(channel, engine).to_string())?;
         let log = File::create(folder.join("log"))?;
         let mut command = command_on(core, binary);
         command.stdin(Stdio::null());
         command.args(["serve".as_ref(), "--config".as_ref(), config.as_os_str()]);
         command.stdout(log.try_clone()?).stderr(log);
         let child = command.spawn().with_context(|| format!("starting {}", binary.display()))?;
-        let mut target = Self { child, address, folder: Some(folder) };
-        target.wait_until_listening()?;
+        let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut target = Self { child, address: nowhere, folder: Some(folder) };
+        target.address = target.wait_until_listening()?;
         Ok(target)
     }
 
@@ -90,15 +91,24 @@ impl Target {
 
     /// The last lines the server wrote: the context of a failed run.
     pub fn log_tail(&self) -> String {
-        let log = self.folder.as_ref().map(|folder| fs::read_to_string(folder.join("log")));
-        let log = log.and_then(Result::ok).unwrap_or_default();
+        let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
     }
 
-    fn wait_until_listening(&mut self) -> Result<()> {
+    fn log(&self) -> String {
+        let log = self.folder.as_ref().map(|folder| fs::read_to_string(folder.join("log")));
+        log.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// The address, once the server has printed that it listens there. Trying to connect to a port chosen for it would
+    /// not do: while nobody listens, a connection from that very port reaches itself, and keeps the server from it.
+    fn wait_until_listening(&mut self) -> Result<SocketAddr> {
         let started = Instant::now();
-        while TcpStream::connect(self.address).is_err() {
+        loop {
+            if let Some(address) = printed_address(&self.log()) {
+                return Ok(address);
+            }
             let ended = self.child.try_wait()?;
             if ended.is_some() || started.elapsed() > START_WAIT {
                 bail!(
@@ -108,7 +118,6 @@ impl Target {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Ok(())
     }
 }
 
@@ -121,6 +130,13 @@ impl Drop for Target {
             let _ = fs::remove_dir_all(folder);
         }
     }
+}
+
+/// What a whole line of the log says the server listens on.
+fn printed_address(log: &str) -> Option<SocketAddr> {
+    let (_, rest) = log.split_once(" listens on ")?;
+    let (address, _) = rest.split_once('\n')?;
+    address.trim().parse().ok()
 }
 
 /// The release binary: the one named, or the one that cargo builds beside this program or in `target`.
@@ -144,15 +160,11 @@ pub fn command_on(core: Option<usize>, program: &Path) -> Command {
 }
 
 /// Anonymous subscribers on every channel, compression as it is by default, and a known API key.
-fn configuration(
-    port: u16,
-    mut channel: serde_json::Value,
-    engine: serde_json::Value,
-) -> serde_json::Value {
+fn configuration(mut channel: serde_json::Value, engine: serde_json::Value) -> serde_json::Value {
     channel["allow_subscribe_for_client"] = true.into();
     channel["allow_subscribe_for_anonymous"] = true.into();
     serde_json::json!({
-        "http_server": { "address": "127.0.0.1", "port": port },
+        "http_server": { "address": "127.0.0.1", "port": 0 },
         "log": { "level": "warn" },
         "http_api": { "key": API_KEY },
         "client": { "allow_anonymous_connect_without_token": true },
@@ -162,5 +174,10 @@ fn configuration(
 }
 
 pub const API_KEY: &str = "bench";
+/// Of the servers this process has started: their folders are named by it.
+static NUMBER: AtomicUsize = AtomicUsize::new(0);
 const START_WAIT: Duration = Duration::from_secs(10);
 const LOG_LINES: usize = 20;
+
+#[cfg(test)]
+mod tests;
