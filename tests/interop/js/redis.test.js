@@ -90,7 +90,7 @@ describe('several nodes', () => {
       for (const log of logs) await log.count(90);
       const values = (log) => log.items.map((item) => encoding.value(item.data).n);
       assert.deepEqual(offsets(logs[0]), upTo(90));
-      assert.deepEqual(values(logs[0]).toSorted((a, b) => a - b), upTo(90));
+      assert.deepEqual([...values(logs[0])].sort((a, b) => a - b), upTo(90));
       for (const log of logs) assert.deepEqual(values(log), values(logs[0]));
     });
   }
@@ -118,7 +118,7 @@ describe('several nodes', () => {
       stats: await node.api('presence_stats', { channel: 'room' }),
       history: await node.api('history', { channel: 'room', limit: -1 }),
     })));
-    assert.deepEqual(Object.values(answers[0].presence).map(({ user }) => user).toSorted(), users);
+    assert.deepEqual(Object.values(answers[0].presence).map(({ user }) => user).sort(), users);
     assert.deepEqual(answers[0].stats, { num_clients: 3, num_users: 3 });
     assert.deepEqual(answers[0].history.publications.map(({ offset }) => offset), upTo(5));
     for (const answer of answers) assert.deepEqual(answer, answers[0]);
@@ -258,7 +258,7 @@ describe('trouble', () => {
     assert.ok(missing.length === 0 || told > 0, `missed ${missing} and was told nothing`);
     assert.deepEqual(missing, [], 'Redis writes before it acknowledges here, so nothing is lost');
     const seen = offsets(publications);
-    assert.deepEqual(seen, seen.toSorted((a, b) => a - b), 'in order');
+    assert.deepEqual(seen, [...seen].sort((a, b) => a - b), 'in order');
     assert.equal(new Set(seen).size, seen.length, 'nothing twice');
   });
 
