@@ -29,6 +29,8 @@ class Scenarios(Sdk):
         namespaces = [
             {"name": "plain"} | _OPEN,
             {"name": "smallhistory"} | _HISTORY | {"history_size": 2},
+            {"name": "wished"} | _HISTORY | {"force_recovery": False},
+            {"name": "positioned"} | _HISTORY | {"force_recovery": False, "force_positioning": True},
             {"name": "room", "presence": True, "join_leave": True, "force_push_join_leave": True} | _OPEN,
         ]
         cls.server = Server({"channel": {"without_namespace": _HISTORY, "namespaces": namespaces}})
@@ -103,6 +105,31 @@ class Scenarios(Sdk):
         await self.recovers(heard, True, True)
         await self.publish(self.server, "between", 4, 4)
         self.assertEqual(await self.numbers(heard, 4), [1, 2, 3, 4])
+
+    async def test_recovery_is_the_clients_wish_where_it_may_read_history(self):
+        client, _, _ = await self.someone(self.server, "42")
+        for namespace in ["wished", "positioned"]:
+            channel = f"{namespace}:channel-{self.use_protobuf}"
+            wish = {"recoverable": True, "positioned": True}
+            subscription, events = await self.subscribed(client, channel, **wish)
+            await subscription.unsubscribe()
+            await self.publish(self.server, channel, 1, 3)
+            await subscription.subscribe()
+            await self.recovers(events, True, True)
+            self.assertEqual(await self.numbers(events, 3), [1, 2, 3])
+
+    async def test_a_positioned_subscription_knows_its_position_and_does_not_recover(self):
+        client, _, _ = await self.someone(self.server, "42")
+        channel = f"positioned:only-{self.use_protobuf}"
+        subscription, events = await self.subscribed(client, channel)
+        await subscription.unsubscribe()
+        await self.publish(self.server, channel, 1, 3)
+        await subscription.subscribe()
+        context = await events.next("subscribed")
+        found = (context.positioned, context.recoverable, context.was_recovering, context.stream_position.offset)
+        self.assertEqual(found, (True, False, False, 3))
+        await self.publish(self.server, channel, 4, 4)
+        self.assertEqual(await self.numbers(events, 1), [4])
 
     async def test_does_not_recover_more_than_is_kept(self):
         client, events, _ = await self.someone(self.server, "42")

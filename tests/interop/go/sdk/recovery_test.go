@@ -15,7 +15,11 @@ import (
 var history = open.with(keys{"history_size": 100, "history_ttl": "300s", "force_recovery": true})
 var recovering = keys{"channel": keys{
 	"without_namespace": history,
-	"namespaces":        []keys{history.with(keys{"name": "smallhistory", "history_size": 2})},
+	"namespaces": []keys{
+		history.with(keys{"name": "smallhistory", "history_size": 2}),
+		history.with(keys{"name": "wished", "force_recovery": false}),
+		history.with(keys{"name": "positioned", "force_recovery": false, "force_positioning": true}),
+	},
 }}
 
 func (subscription *subscription) recovers(t *testing.T, wasRecovering, recovered bool) {
@@ -82,6 +86,42 @@ func TestDoesNotRecoverMoreThanIsKept(t *testing.T) {
 		subscription.recovers(t, true, false)
 		server.publish(t, channel, 7, 7)
 		subscription.hears(t, 7, 7)
+	})
+}
+
+func TestRecoveryIsTheClientsWishWhereItMayReadHistory(t *testing.T) {
+	both(t, recovering, func(t *testing.T, server *server, encoding encoding) {
+		client, _ := someone(t, server, encoding, "42")
+		for _, namespace := range []string{"wished", "positioned"} {
+			channel := namespace + ":channel-" + encoding.name
+			wish := centrifuge.SubscriptionConfig{Recoverable: true, Positioned: true}
+			subscription := client.newSubscription(t, channel, wish)
+			must(t, subscription.Subscribe())
+			subscription.recovers(t, false, false)
+			subscription.unsubscribe(t)
+			server.publish(t, channel, 1, 3)
+			must(t, subscription.Subscribe())
+			subscription.recovers(t, true, true)
+			subscription.hears(t, 1, 3)
+		}
+	})
+}
+
+func TestAPositionedSubscriptionKnowsItsPositionAndDoesNotRecover(t *testing.T) {
+	both(t, recovering, func(t *testing.T, server *server, encoding encoding) {
+		channel := "positioned:only-" + encoding.name
+		client, _ := someone(t, server, encoding, "42")
+		subscription := client.subscribe(t, channel)
+		subscription.unsubscribe(t)
+		server.publish(t, channel, 1, 3)
+		must(t, subscription.Subscribe())
+		event := subscription.subscribed.next(t)
+		equal(t, "positioned", event.Positioned, true)
+		equal(t, "recoverable", event.Recoverable, false)
+		equal(t, "was recovering", event.WasRecovering, false)
+		equal(t, "offset", event.StreamPosition.Offset, 3)
+		server.publish(t, channel, 4, 4)
+		subscription.hears(t, 4, 4)
 	})
 }
 

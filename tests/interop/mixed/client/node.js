@@ -5,18 +5,23 @@
 
 import { createInterface } from 'node:readline';
 
-import { WebSocket as Undici } from 'undici';
-import Ws from 'ws';
-
 import { pipe } from './pipe.js';
 
+/** Only the package that is asked for is loaded: undici wants a newer Node.js than ws. */
 const STACKS = {
-  undici: (url, protocols) => new Undici(url, protocols),
-  ws: (url, protocols, windowBits) =>
-    new Ws(url, protocols, windowBits ? { perMessageDeflate: { serverMaxWindowBits: windowBits } } : {}),
+  async undici() {
+    const { WebSocket } = await import('undici');
+    return (url, protocols) => new WebSocket(url, protocols);
+  },
+  async ws() {
+    const { WebSocket } = await import('ws');
+    return (url, protocols, windowBits) =>
+      new WebSocket(url, protocols, windowBits ? { perMessageDeflate: { serverMaxWindowBits: windowBits } } : {});
+  },
 };
 
-const obey = pipe(STACKS[process.argv[2]], (report) => process.stdout.write(`${JSON.stringify(report)}\n`));
+const open = await STACKS[process.argv[2]]();
+const obey = pipe(open, (report) => process.stdout.write(`${JSON.stringify(report)}\n`));
 createInterface({ input: process.stdin })
   .on('line', (line) => obey(JSON.parse(line)))
   .on('close', () => process.exit());
