@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &CheckConfig) -> Result<()> {
     print(&findings, &mut std::io::stdout().lock())?;
     match count(&findings, Severity::Error) {
         0 => {
-            println!("{}: fine, {}", path.display(), remarks(&findings));
+            println!("{}: {}", path.display(), verdict(&findings));
             Ok(())
         }
         1 => bail!("{}: 1 error stops the start", path.display()),
@@ -32,10 +32,20 @@ pub(crate) fn print(findings: &[Finding], out: &mut impl Write) -> std::io::Resu
     findings.iter().try_for_each(|finding| writeln!(out, "{}: {finding}", finding.severity))
 }
 
-fn remarks(findings: &[Finding]) -> String {
-    let warnings = count(findings, Severity::Warning);
-    let notes = count(findings, Severity::Note);
-    format!("{warnings} warnings, {notes} notes")
+/// Nothing is fine that was warned of: a key nobody knows may be one that protects.
+fn verdict(findings: &[Finding]) -> String {
+    let numbered = |severity, word| match count(findings, severity) {
+        0 => None,
+        1 => Some(format!("1 {word}")),
+        many => Some(format!("{many} {word}s")),
+    };
+    let remarks = [numbered(Severity::Warning, "warning"), numbered(Severity::Note, "note")];
+    let remarks: Vec<String> = remarks.into_iter().flatten().collect();
+    match count(findings, Severity::Warning) {
+        0 if remarks.is_empty() => "fine".to_owned(),
+        0 => format!("fine, {}", remarks.join(", ")),
+        _ => format!("the server would start, with {}", remarks.join(" and ")),
+    }
 }
 
 fn count(findings: &[Finding], severity: Severity) -> usize {

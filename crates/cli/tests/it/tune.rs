@@ -68,7 +68,7 @@ fn the_lines_to_paste_are_a_configuration_without_findings() {
         let config = file("pasted.yaml", &format!("{clients}    websocket:{lines}"));
         let (code, out, error) = run(&["check-config", &config]);
         assert_eq!((code, error.as_str()), (0, ""));
-        assert!(out.ends_with("fine, 0 warnings, 0 notes\n"), "{out}");
+        assert!(out.ends_with(": fine\n"), "{out}");
     }
 }
 

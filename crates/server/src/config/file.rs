@@ -75,7 +75,7 @@ pub(crate) fn parse(format: Format, text: &str) -> Result<Json, String> {
     let tree = match format {
         _ if empty => Ok(Tree(Json::Null)),
         Format::Json => serde_json::from_str(text).map_err(|error| error.to_string()),
-        Format::Yaml => yaml(text).map_err(|error| error.to_string()),
+        Format::Yaml => yaml(text).map_err(|error| in_our_words(&error.to_string())),
         Format::Toml => toml::from_str(text).map_err(|error| error.to_string()),
     };
     tree.map(|Tree(json)| json).map_err(|reason| reason.trim().to_owned())
@@ -84,6 +84,13 @@ pub(crate) fn parse(format: Format, text: &str) -> Result<Json, String> {
 /// YAML 1.2: only `true` and `false` are switches, `no` and `on` are texts.
 fn yaml(text: &str) -> Result<Tree, serde_saphyr::Error> {
     serde_saphyr::from_str_with_options(text, serde_saphyr::options! { strict_booleans: true })
+}
+
+/// Leaves out of the parser's text what speaks to its callers: an option of theirs, and a name for a file it does not know.
+fn in_our_words(reason: &str) -> String {
+    let option = ", set DuplicateKeyPolicy in Options if acceptable";
+    let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+    reason.replace(option, "").replace("--> <input>:", "--> ")
 }
 
 /// A JSON tree whose objects name each key once, whatever the format allows.

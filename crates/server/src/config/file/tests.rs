@@ -54,6 +54,17 @@ fn a_key_that_stands_twice_is_an_error_in_every_format() {
 }
 
 #[test]
+fn complaints_about_yaml_hold_nothing_of_the_parser() {
+    for text in ["log: {}\nlog: {}\n", "log:\n  level: info\n level: x\n"] {
+        let reason = parse(Format::Yaml, text).expect_err("the text is broken");
+        assert!(reason.starts_with("line "), "{reason}");
+        for word in ["Options", "<input>", "error:"] {
+            assert!(!reason.contains(word), "{word}: {reason}");
+        }
+    }
+}
+
+#[test]
 fn broken_files_name_the_line() {
     for (format, text, place) in [
         (Format::Json, "{\n\"log\": {,\n}", "line 2"),
