@@ -42,6 +42,9 @@ pub(crate) enum Command {
     ApiDoc,
     /// Print a token for development, signed with an HMAC secret
     Token(Token),
+    /// Say what the server makes of a token, and why when it refuses it
+    #[command(visible_alias = "checktoken")]
+    CheckToken(CheckToken),
     /// Measure how typical messages compress, and say what to configure
     Tune(Tune),
     /// Print the version
@@ -118,6 +121,19 @@ pub(crate) struct Token {
     pub(crate) config: Option<PathBuf>,
     #[arg(long, value_enum, default_value_t = Algorithm::Hs256)]
     pub(crate) alg: Algorithm,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckToken {
+    /// The token as a client sends it
+    #[arg(value_name = "TOKEN", allow_hyphen_values = true)]
+    pub(crate) token: String,
+    /// Channel: checks a subscription token instead of a connection token
+    #[arg(short = 's', long)]
+    pub(crate) channel: Option<String>,
+    /// Configuration file that holds the keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

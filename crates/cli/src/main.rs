@@ -12,6 +12,7 @@ use arguments::{Arguments, Command};
 
 mod arguments;
 mod check;
+mod check_token;
 mod document;
 mod environment;
 mod logs;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::ConfigDoc => document::page(),
         Command::ApiDoc => document::api_page(),
         Command::Token(token) => token::run(&token),
+        Command::CheckToken(check) => check_token::run(&check),
         Command::Tune(tune) => tune::run(&tune),
         Command::Version => document::version(),
     };

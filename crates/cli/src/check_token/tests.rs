@@ -1,0 +1,85 @@
+//! Tests of what is said of tokens.
+//! In: tokens, options and a moment → out: one line, or the reason of a refusal.
+//! Uses the tokens that `fanwire::node::token` signs. Never: the clock, files.
+//! A reason that is told is a row here.
+
+use clap::Parser;
+use fanwire::node::options::{ClientOptions, TokenOptions};
+use fanwire::node::token::{
+    ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
+    sign_hmac_subscription,
+};
+
+use super::verdict;
+use crate::arguments::{Arguments, CheckToken, Command};
+
+const NOW: u64 = 1_700_000_000;
+
+fn arguments(rest: &[&str]) -> CheckToken {
+    let all = ["fanwire", "check-token"].iter().chain(rest);
+    match Arguments::try_parse_from(all).expect("the test's arguments are right").command {
+        Some(Command::CheckToken(check)) => check,
+        other => panic!("not check-token: {other:?}"),
+    }
+}
+
+fn client(secret: &str) -> ClientOptions {
+    let token = TokenOptions { hmac_secret_key: secret.to_owned(), ..TokenOptions::default() };
+    ClientOptions { token, ..ClientOptions::default() }
+}
+
+fn connection_token(lifetime: Lifetime) -> String {
+    let token = ConnectionToken {
+        user: "42",
+        user_id_claim: "",
+        issued_at: NOW,
+        lifetime,
+        info: "",
+        channels: &[],
+        audience: "",
+        issuer: "",
+    };
+    sign_hmac_connection("secret", HmacAlgorithm::Hs256, &token).expect("a token")
+}
+
+fn subscription_token() -> String {
+    let token = SubscriptionToken {
+        user: "42",
+        user_id_claim: "",
+        channel: "$news",
+        issued_at: NOW,
+        lifetime: Lifetime::Never,
+        info: "",
+        audience: "",
+        issuer: "",
+    };
+    sign_hmac_subscription("secret", HmacAlgorithm::Hs256, &token).expect("a token")
+}
+
+#[test]
+fn a_good_token_is_told_with_its_user_and_its_end() {
+    let token = connection_token(Lifetime::Seconds(60));
+    let told = verdict(&arguments(&[&token]), &client("secret"), NOW + 10).expect("a good one");
+    assert_eq!(told, "the token is good for user \"42\" for 50 s, until 1700000060 in Unix time");
+    let token = subscription_token();
+    let check = arguments(&[&token, "--channel", "$news"]);
+    let told = verdict(&check, &client("secret"), NOW).expect("a good one");
+    assert_eq!(told, "the token is good for user \"42\" for ever");
+}
+
+#[test]
+fn what_is_wrong_with_a_token_is_told() {
+    let good = connection_token(Lifetime::Seconds(60));
+    let private = subscription_token();
+    for (words, secret, now, reason) in [
+        (vec![good.as_str()], "secret", NOW + 61, "expired"),
+        (vec![good.as_str()], "another", NOW, "has a wrong signature"),
+        (vec![good.as_str()], "", NOW, "client.token has no key to check tokens with"),
+        (vec!["junk"], "secret", NOW, "is not a JWT"),
+        (vec![private.as_str()], "secret", NOW, "with --channel a subscription token is expected"),
+        (vec![private.as_str(), "--channel", "$sport"], "secret", NOW, "for the channel \"$news\""),
+    ] {
+        let error = verdict(&arguments(&words), &client(secret), now).expect_err(reason);
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+}
