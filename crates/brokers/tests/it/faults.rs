@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions};
-use fanwire_node::broker::{Broker as _, BrokerError, Query};
+use fanwire_node::broker::{Broker as _, BrokerError, Query, Retention};
 use fanwire_node::presence::Presence as _;
 use fanwire_node::{Bus as _, Position, PublishOptions};
 
@@ -237,6 +237,38 @@ fn a_redis_that_does_not_answer_costs_a_bounded_time() {
     node.publish_stubbornly("a", "3");
     node.wait_until_well();
     node.hear("b");
+}
+
+/// What cannot be remembered is not sent: whoever repeats a call that failed would send it twice.
+#[test]
+fn a_redis_that_is_full_or_refuses_writes_takes_a_publication_wholly_or_not_at_all() {
+    for (setting, well) in
+        [("maxmemory 1", "maxmemory 0"), ("min-replicas-to-write 1", "min-replicas-to-write 0")]
+    {
+        let server = RedisServer::start(&[]);
+        let node = Node::start(&server.options());
+        node.hear("a");
+        let publish = |key: &str, retention| {
+            let data = "x".into();
+            let publication = fanwire_node::protocol::Publication { data, ..Default::default() };
+            let options = PublishOptions { idempotency_key: key.into(), ..Default::default() };
+            node.redis.publish("a", publication, &options, retention, Instant::now()).wait()
+        };
+        let first = node.publish("a", "1").expect("it is well");
+        assert_eq!(server.ask(&format!("CONFIG SET {setting}")), "+OK\r\n");
+        for retention in [retention(), Retention::default()] {
+            for key in ["", "key"].iter().filter(|key| retention.keeps_history() || !key.is_empty())
+            {
+                assert_eq!(publish(key, retention), Err(BrokerError::Unavailable), "{setting}");
+            }
+        }
+        assert_eq!(server.ask(&format!("CONFIG SET {well}")), "+OK\r\n");
+        assert_eq!(publish("key", Retention::default()), Ok(Position::default()));
+        let second = node.publish("a", "2").expect("it is well");
+        assert_eq!(second, Position { offset: 2, ..first }, "{setting}");
+        let arrived = [(); 3].map(|()| node.event().1);
+        assert_eq!(arrived, ["1", "x", "2"], "{setting}");
+    }
 }
 
 #[test]

@@ -10,6 +10,11 @@ local call = redis.call
 local stream, meta, result = KEYS[1], KEYS[2], KEYS[4]
 local record, version = ARGV[1], ARGV[6]
 
+-- Not the first that is written: a Redis without memory refuses the first of a script if it takes some, and nothing later.
+local function live_on(key, ttl)
+  if ttl ~= '0' then call('PEXPIRE', key, ttl) else call('PERSIST', key) end
+end
+
 if result then
   local first = call('GET', result)
   if first then
@@ -20,7 +25,6 @@ end
 local position = ''
 if ARGV[3] ~= '0' then
   local epoch = reigned(stream, meta, ARGV[2])
-  if ARGV[5] ~= '0' then call('PEXPIRE', meta, ARGV[5]) else call('PERSIST', meta) end
   if version ~= '0' then
     local held = call('HMGET', meta, 'v', 'w', 'o')
     local known = held[1]
@@ -28,12 +32,14 @@ if ARGV[3] ~= '0' then
       -- Decimal texts without leading zeros; as numbers they would lose digits.
       local newer = #version > #known or (#version == #known and version > known)
       if not newer then
+        live_on(meta, ARGV[5])
         call('HSET', meta, 'e', epoch) -- for the same reason
         return (held[3] or '0') .. ' ' .. epoch
       end
     end
   end
   local number = call('HINCRBY', meta, 'o', 1)
+  live_on(meta, ARGV[5])
   local offset = string.format('%.0f', number)
   local before = ARGV[9] == '1' and call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
   local added = redis.pcall('XADD', stream, 'MAXLEN', ARGV[3], offset .. '-0', 'd', record)
@@ -57,6 +63,7 @@ if ARGV[3] ~= '0' then
     record = record .. '\114' .. bytes .. string.char(length) .. last
   end
 end
-call(ARGV[10], KEYS[3], record)
+-- What can be refused comes before what cannot be taken back.
 if result then call('SET', result, position, 'PX', ARGV[8]) end
+call(ARGV[10], KEYS[3], record)
 return position
