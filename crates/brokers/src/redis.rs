@@ -131,7 +131,7 @@ impl Redis {
             let feed = self.stores[0].feed(Spot::of_nodes(&name));
             feed.want(&name);
             let (done, answer) = ports::later();
-            feed.when_heard(&name, done);
+            feed.when_heard(&name, |heard| done(heard.map(drop)));
             answer
         });
         async move {

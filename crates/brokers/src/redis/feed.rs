@@ -5,7 +5,7 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
@@ -37,10 +37,25 @@ struct Shared {
     woken: Notify,
     mouth: Arc<Mouth>,
     guided: Guided,
+    /// How often names were not heard any more that had been.
+    losses: Arc<AtomicU64>,
 }
 
 /// Called once: when the channel is heard, or when it will not be.
-pub(crate) type Waiter = Box<dyn FnOnce(Result<(), Failure>) + Send>;
+pub(crate) type Waiter = Box<dyn FnOnce(Result<Witness, Failure>) + Send>;
+
+/// Whoever looks at something else after a name was heard asks this whether the name was heard all the time.
+pub(crate) struct Witness {
+    losses: Arc<AtomicU64>,
+    before: u64,
+}
+
+impl Witness {
+    /// Whether nothing was lost since, as far as is known by now. Who asks in time is told later of what is noticed later.
+    pub(crate) fn is_sure(&self) -> bool {
+        self.losses.load(Relaxed) == self.before
+    }
+}
 
 impl Feed {
     /// Begins to connect, and goes on until it is dropped.
@@ -60,13 +75,18 @@ impl Feed {
 
     /// A feed that hears nothing yet: names can be wanted, waited for and [taken](Self::take).
     pub(crate) fn nowhere(mouth: Arc<Mouth>, guided: Guided, patience: Duration) -> Self {
-        let (roll, woken) = (Mutex::default(), Notify::new());
-        Self { shared: Arc::new(Shared { roll, woken, mouth, guided }), patience }
+        let (roll, woken, losses) = (Mutex::default(), Notify::new(), Arc::default());
+        Self { shared: Arc::new(Shared { roll, woken, mouth, guided, losses }), patience }
     }
 
     /// Takes out the names that belong elsewhere, with who waits for them.
     pub(crate) fn take(&self, is_elsewhere: impl Fn(&str) -> bool) -> Vec<Moved<Waiter>> {
-        self.shared.roll.lock().take(is_elsewhere)
+        let mut roll = self.shared.roll.lock();
+        let taken = roll.take(is_elsewhere);
+        if !taken.is_empty() {
+            self.shared.has_lost();
+        }
+        taken
     }
 
     /// Takes in names that were another feed's until now. Once they are heard they are doubted, if they were heard before.
@@ -105,12 +125,15 @@ impl Feed {
     pub(crate) fn when_heard(
         &self,
         name: &str,
-        waiter: impl FnOnce(Result<(), Failure>) + Send + 'static,
+        waiter: impl FnOnce(Result<Witness, Failure>) + Send + 'static,
     ) {
         let by = Instant::now() + self.patience;
-        let heard = self.shared.roll.lock().wait(name, by, Box::new(waiter));
+        let (heard, witness) = {
+            let mut roll = self.shared.roll.lock();
+            (roll.wait(name, by, Box::new(waiter)), self.shared.witness())
+        };
         match heard {
-            Heard::Yes(waiter) => waiter(Ok(())),
+            Heard::Yes(waiter) => waiter(Ok(witness)),
             Heard::NotYet => self.shared.woken.notify_one(),
             Heard::Never(waiter) => waiter(Err(Failure::Unavailable)),
         }
@@ -165,7 +188,7 @@ impl Ear {
                     self.health.came_up();
                     let end = self.hear(connection, &mut pushes).await;
                     self.shared.take_what_is_left(&mut pushes);
-                    self.shared.roll.lock().lost();
+                    self.shared.lose();
                     let End::Lost(error) = end else { return self.health.was_closed() };
                     self.health.went_down();
                     self.health.is_troubled(error);
@@ -369,14 +392,19 @@ impl Shared {
             _ => return false,
         };
         let Ok(name) = str::from_utf8(&name) else { return false };
-        let confirmed = self.roll.lock().confirmed(name, done);
+        let mut roll = self.roll.lock();
+        let confirmed = roll.confirmed(name, done);
+        if confirmed.is_displaced {
+            self.has_lost();
+        }
+        drop(roll);
         if confirmed.is_again {
             self.mouth.doubt(name);
         }
         if confirmed.is_displaced {
             self.guided.look_again();
         }
-        confirmed.waiters.into_iter().for_each(|(_, waiter)| waiter(Ok(())));
+        confirmed.waiters.into_iter().for_each(|(_, waiter)| waiter(Ok(self.witness())));
         confirmed.is_displaced
     }
 
@@ -392,6 +420,22 @@ impl Shared {
         if self.roll.lock().displace_unconfirmed() {
             self.guided.look_again();
         }
+    }
+
+    /// The connection is gone.
+    fn lose(&self) {
+        let mut roll = self.roll.lock();
+        roll.lost();
+        self.has_lost();
+    }
+
+    /// A name that was heard is not any more. Called while the roll is locked: whoever looks for a name sees both or none.
+    fn has_lost(&self) {
+        self.losses.fetch_add(1, Relaxed);
+    }
+
+    fn witness(&self) -> Witness {
+        Witness { losses: Arc::clone(&self.losses), before: self.losses.load(Relaxed) }
     }
 
     /// Takes the messages that came before the connection was lost. What it confirmed is void.

@@ -59,8 +59,11 @@ impl Broker for Redis {
         let read = query.map(|query| self.read(channel, query, retention));
         let (feed, name) = self.feed(channel);
         feed.when_heard(&name, move |heard| match (heard, read) {
-            (Ok(()), Some(read)) => read(done),
-            (Ok(()), None) => done(Ok(Stretch::default())),
+            (Ok(witness), Some(read)) => read(move |stretch: Result<Stretch, Failure>| {
+                // Else what came after that moment may have been lost, and whoever waits for this is not in doubt yet.
+                done(if witness.is_sure() { stretch } else { Err(Failure::Unavailable) });
+            }),
+            (Ok(_), None) => done(Ok(Stretch::default())),
             (Err(failure), _) => done(Err(failure)),
         });
         answer

@@ -210,6 +210,44 @@ fn a_slow_network_keeps_order_and_fails_no_call() {
     assert_eq!(node.redis.health().lost_count(), 0);
 }
 
+/// PUB/SUB is lost while the stream is being read for a new subscriber, who is told a position that is older than what was
+/// published meanwhile: nothing would bring that, and a doubt would come before there is anybody who could have it.
+#[test]
+fn who_begins_to_follow_while_messages_are_lost_is_told_to_come_again() {
+    let server = RedisServer::start(&[]);
+    let proxy = Proxy::to(&server.address());
+    let (connect_timeout, io_timeout) = (PATIENCE, PATIENCE);
+    let node = Node::start(&RedisOptions {
+        connect_timeout,
+        io_timeout,
+        feed_connections: 1,
+        ..through(&proxy)
+    });
+    let mut channels = (0..20).map(|number| format!("channel:{number}"));
+    loop {
+        let name = channels.next().expect("the connection is lost in time once");
+        node.hear(&name);
+        let lost = node.redis.health().lost_count();
+        proxy.becomes(Network { delay: Duration::from_secs(1), ..Network::default() });
+        let followed = node.redis.follow(&name, Some(Query::TOP), retention(), Instant::now());
+        let by = Instant::now() + PATIENCE;
+        while server.ask(&format!("EXISTS fanwire.meta.{{:{name}}}")) == ":0\r\n" {
+            assert!(Instant::now() < by, "the stream is read");
+        }
+        assert_eq!(server.ask("CLIENT KILL TYPE pubsub"), ":1\r\n");
+        node.wait_until(|health| health.lost_count() > lost);
+        match followed.ready() {
+            Ok(_) => {} // the answer was quicker than the loss
+            Err(waits) => {
+                assert_eq!(waits.wait(), Err(BrokerError::Unavailable));
+                break;
+            }
+        }
+        proxy.heals();
+        node.wait_until_well();
+    }
+}
+
 #[test]
 fn a_redis_that_stops_for_a_while_answers_late_and_in_order() {
     let server = RedisServer::start(&[]);
