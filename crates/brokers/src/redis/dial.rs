@@ -17,7 +17,7 @@ use super::error::RedisError;
 use super::options::{Address, RedisOptions, Wait};
 use super::sentinel::Compass;
 pub(crate) use super::socket::{BATCHES_MAX, Connection};
-use super::socket::{Limits, Reign, Tls, open};
+use super::socket::{Limits, Tls, open};
 use super::wire::{Command, number, parts, text};
 
 /// Opens connections to one Redis.
@@ -151,6 +151,8 @@ impl Dialer {
         first: impl Iterator<Item = Command>,
     ) -> Result<(), RedisError> {
         let mut questions = Pipeline::new();
+        // From now on it says when all its data is replaced; one that does not know how is none the worse.
+        questions.add_command(Command::of(&[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]).into_cmd());
         for [one, other] in [["INFO", "server"], ["INFO", "replication"]] {
             questions.add_command(Command::of(&[one.as_bytes(), other.as_bytes()]).into_cmd());
         }
@@ -164,7 +166,7 @@ impl Dialer {
         }
         let answers = connection.send_packed_commands(&questions, 0, questions.len()).await;
         let broken = |error: redis::RedisError| RedisError::of(address, &error, self.io_timeout);
-        let mut answers = answers.map_err(broken)?.into_iter();
+        let mut answers = answers.map_err(broken)?.into_iter().skip(1);
         let mut next = || match answers.next().unwrap_or_default() {
             Value::ServerError(error) => {
                 Err(RedisError::refusal(address, error.code(), error.details()))
@@ -175,7 +177,7 @@ impl Dialer {
         judge_by(address, self.expected, server.as_ref(), replication.as_ref())?; // a Sentinel has no time
         let not_redis = || RedisError::NotRedis { address: address.clone() };
         self.clock.set(Instant::now(), unix_ms(next()?).ok_or_else(not_redis)?);
-        (3..questions.len()).try_for_each(|_| next().map(drop))?;
+        (4..questions.len()).try_for_each(|_| next().map(drop))?;
         connection.reigns(reign_of(server.as_ref(), replication.as_ref()));
         Ok(())
     }
@@ -214,12 +216,14 @@ fn judge_by(
     }
 }
 
-/// In which reign a Redis is that says this of itself: a process that was a replica before has an offset from which on the
-/// stream of its writes is its own.
-fn reign_of(server: Option<&Bytes>, replication: Option<&Bytes>) -> Reign {
-    let run = said(server, "run_id").unwrap_or_default().chars().take(RUN_LENGTH).collect();
-    let turn = said(replication, "second_repl_offset").and_then(|offset| offset.parse().ok());
-    Reign { run, turn: turn.unwrap_or(0) } // -1 when it was never promoted
+/// In which reign a Redis is that says this of itself: its process, and the id of the history of its writes, which is
+/// another one each time that it is promoted.
+fn reign_of(server: Option<&Bytes>, replication: Option<&Bytes>) -> String {
+    let ids = [said(server, "run_id"), said(replication, "master_replid")];
+    ids.into_iter()
+        .flatten()
+        .flat_map(|id| id.chars().take(ID_LENGTH).collect::<Vec<_>>())
+        .collect()
 }
 
 fn said(section: Option<&Bytes>, name: &str) -> Option<String> {
@@ -245,8 +249,8 @@ fn number_of(version: &str) -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// Of 40 hexadecimal digits, as many as tell all processes apart.
-const RUN_LENGTH: usize = 16;
+/// Of 40 hexadecimal digits, as many as tell all of them apart.
+const ID_LENGTH: usize = 16;
 /// Exclusive ranges of streams.
 const VERSION_MIN: (u32, u32) = (6, 2);
 /// Sharded PUB/SUB.

@@ -200,7 +200,19 @@ struct Keeper {
 enum End {
     /// Nobody can send any more.
     Closed,
+    /// The Redis has other data than before, perhaps of another master: in which reign it is has to be asked anew. Nothing
+    /// that was sent is unanswered.
+    Replaced,
     Lost(RedisError),
+}
+
+/// What the Redis says by itself.
+#[derive(Default)]
+struct News {
+    /// The connection has ended.
+    gone: Notify,
+    /// All its data was dropped: by whoever flushed it, or because it became a replica of another.
+    replaced: Notify,
 }
 
 impl Keeper {
@@ -212,15 +224,15 @@ impl Keeper {
     /// Connects again and again, until nobody needs it any more.
     async fn keep(&mut self) {
         loop {
-            let gone = Arc::new(Notify::new());
-            let told = Arc::clone(&gone);
-            let pushed = move |push: PushInfo| {
-                if push.kind == PushKind::Disconnection {
-                    told.notify_one();
-                }
+            let news = Arc::new(News::default());
+            let told = Arc::clone(&news);
+            let pushed = move |push: PushInfo| match push.kind {
+                PushKind::Disconnection => told.gone.notify_one(),
+                PushKind::Invalidate => told.replaced.notify_one(),
+                _ => {}
             };
             let must_wait = match self.dial(pushed).await {
-                Ok(connection) => match self.serve_counted(connection, &gone).await {
+                Ok(connection) => match self.serve_counted(connection, &news).await {
                     Some(must_wait) => must_wait,
                     None => return,
                 },
@@ -256,16 +268,20 @@ impl Keeper {
     }
 
     /// Serves until the connection ends; whether to wait then, or `None` when nobody needs it any more.
-    async fn serve_counted(&mut self, connection: Connection, gone: &Notify) -> Option<bool> {
+    async fn serve_counted(&mut self, connection: Connection, news: &News) -> Option<bool> {
         let began = Instant::now();
         self.shared.is_down.store(false, Relaxed);
         self.shared.health.came_up();
         let mut flow = Flow::new(connection, self.dialer.wait, Arc::clone(&self.shared));
-        let end = self.serve(&mut flow, gone).await;
+        let end = self.serve(&mut flow, news).await;
         match end {
             End::Closed => {
                 self.shared.health.was_closed();
                 None
+            }
+            End::Replaced => {
+                self.shared.health.was_closed();
+                Some(self.backoff.ended(began.elapsed()))
             }
             End::Lost(error) => {
                 self.shared.health.went_down();
@@ -276,14 +292,14 @@ impl Keeper {
         }
     }
 
-    async fn serve(&mut self, flow: &mut Flow, gone: &Notify) -> End {
+    async fn serve(&mut self, flow: &mut Flow, news: &News) -> End {
         let mut calls = Vec::new();
-        let mut is_closing = false;
+        let (mut is_closing, mut is_replaced) = (false, false);
         let mut probe = interval(self.dialer.io_timeout);
         probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while !is_closing || !flow.is_idle() {
+        while !(is_closing || is_replaced) || !flow.is_idle() {
             tokio::select! {
-                count = self.calls.recv_many(&mut calls, flow.batch_max()), if flow.has_room() && !is_closing => {
+                count = self.calls.recv_many(&mut calls, flow.batch_max()), if flow.has_room() && !is_closing && !is_replaced => {
                     if count == 0 {
                         is_closing = true;
                         continue;
@@ -295,16 +311,17 @@ impl Keeper {
                         return End::Lost(error);
                     }
                 }
-                () = gone.notified() => {
+                () = news.gone.notified() => {
                     return End::Lost(self.dialer.unreachable("it closed the connection"));
                 }
+                () = news.replaced.notified() => is_replaced = true,
                 // Whoever calls next is not to be the one who finds out that the connection is dead.
                 _ = probe.tick(), if flow.flight.is_empty() => {
                     flow.begin(vec![Call::of(Command::of(&[b"PING"]))]);
                 }
             }
         }
-        End::Closed
+        if is_closing { End::Closed } else { End::Replaced }
     }
 
     /// Takes the replies to a batch.

@@ -35,17 +35,9 @@ pub struct Tls {
 #[derive(Clone)]
 pub(crate) struct Connection {
     commands: MultiplexedConnection,
-    reign: Arc<Reign>,
+    /// Tells one life of a Redis as a master from another, of this Redis and of others; "" = unknown.
+    reign: Arc<str>,
     _driver: Arc<Driver>,
-}
-
-/// What tells one life of a Redis as a master from another, of this Redis and of others.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reign {
-    /// Of the process; "" = unknown.
-    pub(crate) run: String,
-    /// Larger each time that the process was promoted.
-    pub(crate) turn: u64,
 }
 
 /// The task that reads and writes.
@@ -136,11 +128,7 @@ async fn greet(
             () = left => pushed(PushInfo { kind: PushKind::Disconnection, data: Vec::new() }),
         }
     });
-    Ok(Connection {
-        commands,
-        reign: Arc::default(),
-        _driver: Arc::new(Driver(task.abort_handle())),
-    })
+    Ok(Connection { commands, reign: "".into(), _driver: Arc::new(Driver(task.abort_handle())) })
 }
 
 fn settings(address: &Address) -> RedisConnectionInfo {
@@ -160,15 +148,15 @@ fn settings(address: &Address) -> RedisConnectionInfo {
 
 impl Connection {
     /// The Redis says this of itself.
-    pub(crate) fn reigns(&mut self, reign: Reign) {
-        self.reign = Arc::new(reign);
+    pub(crate) fn reigns(&mut self, reign: String) {
+        self.reign = reign.into();
     }
 
     /// Adds to a call of a script, as its last arguments, in which reign it is made. That is not known before it is sent,
     /// and scripts that do not ask for it do not mind.
     pub(crate) fn sign(&self, command: &mut Cmd) {
         if matches!(command.args_iter().next(), Some(Arg::Simple(b"EVALSHA"))) {
-            command.arg("reign").arg(&self.reign.run).arg(self.reign.turn);
+            command.arg("reign").arg(&*self.reign);
         }
     }
 }

@@ -171,6 +171,44 @@ fn what_a_promoted_replica_never_got_is_not_mistaken_for_what_it_publishes() {
     }
 }
 
+/// Replicas number what they are told, and so do Redis that were restored from a snapshot: the one that is promoted again may
+/// count from far below where it was. Connections that nobody used meanwhile hear of it.
+#[test]
+fn a_master_that_comes_back_with_the_data_of_a_snapshot_is_in_another_reign() {
+    let [teacher, master, restored] = [(); 3].map(|()| RedisServer::start(&[]));
+    let follow = |leader: &RedisServer| {
+        let port = leader.address().port;
+        assert_eq!(master.ask(&format!("REPLICAOF 127.0.0.1 {port}")), "+OK\r\n");
+        until(|| master.ask("INFO replication").contains("master_link_status:up"));
+        assert_eq!(master.ask("REPLICAOF NO ONE"), "+OK\r\n");
+    };
+    teacher.ask_with(&[b"SET", b"pad", &vec![b'x'; 50_000]]);
+    follow(&teacher);
+    let [early, late] = [(); 2].map(|()| Node::start(&master.options()));
+    early.wait_until_well();
+    let both = early.publish_stubbornly("a", "in the snapshot");
+    let port = restored.address().port.to_string();
+    let copy = [b"MIGRATE", &b"127.0.0.1"[..], port.as_bytes(), b"", b"0", b"5000", b"COPY"];
+    let names = [&b"KEYS"[..], b"fanwire.stream.{:a}", b"fanwire.meta.{:a}"];
+    assert_eq!(master.ask_with(&[&copy[..], &names].concat()), "+OK\r\n");
+    let lost = early.publish("a", "only the old one has it").expect("it is there");
+    let tracked = || {
+        let clients = master.ask("CLIENT LIST TYPE normal");
+        let tracked = clients.lines().filter(|client| client.contains(" flags=t "));
+        let id = |client: &str| client.split(['=', ' ']).nth(1).and_then(|id| id.parse().ok());
+        tracked.filter_map(id).collect::<Vec<u64>>()
+    };
+    let newest = tracked().into_iter().max().expect("both are connected");
+    follow(&restored);
+    until(|| tracked().iter().filter(|id| **id > newest).count() >= 4); // what carries commands
+    for node in [early, late] {
+        let other = node.publish_stubbornly("a", "in its place");
+        let stretch = node.read("a").expect("it is there");
+        assert_eq!((stretch.top, stretch.inherited), (other, both));
+        assert!(!stretch.continues(lost.offset, lost.epoch.as_str()));
+    }
+}
+
 #[test]
 fn a_master_that_freezes_is_left_as_soon_as_the_sentinels_have_another() {
     let group = Group::start(&[]);
