@@ -94,7 +94,7 @@ pub struct Address {
 pub struct Sentinels {
     /// What they call it.
     pub master: String,
-    /// At least one.
+    /// At least one; others are learnt from them.
     pub addresses: Vec<Address>,
     /// What connections to them are called; "" = nothing.
     pub client_name: String,

@@ -1,10 +1,11 @@
 //! Where a master is, as its Sentinels say: asked before each connection, and heard of when it changes.
 //! In: addresses of Sentinels and the name of a master → out: its place; the end of connections to the one before.
 //! Uses connections of its own. Never: the Redis itself; whether it is a master is seen in `dial.rs`.
-//! Change here: whom to ask in which order, and which of two answers is the newer one.
+//! Change here: what is asked, and which of two answers is the newer one. Whom to ask in which order is in `sentinel/circle.rs`.
+
+mod circle;
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use super::error::RedisError;
 use super::options::{Address, Sentinels};
 use super::socket::{Connection, Limits, Tls, open};
 use super::wire::{Command, number, parts, text};
+use circle::{Circle, Learnt, others_of};
 
 /// What the Sentinels of one master said. Shared by the connections to it.
 pub(crate) struct Compass {
@@ -27,10 +29,16 @@ pub(crate) struct Compass {
     tls: Option<Tls>,
     limits: Limits,
     known: watch::Sender<Option<Known>>,
-    /// Which Sentinel to ask first: the one that answered last.
-    first: AtomicUsize,
-    /// The tasks that hear of changes.
-    watchers: Mutex<Vec<AbortHandle>>,
+    circle: Mutex<Circle>,
+    watchers: Mutex<Watchers>,
+}
+
+/// The tasks that hear of changes.
+#[derive(Default)]
+struct Watchers {
+    /// Where they run; `None` = nobody wants to hear.
+    runtime: Option<Handle>,
+    tasks: Vec<(Address, AbortHandle)>,
 }
 
 /// Where the master is.
@@ -45,8 +53,8 @@ pub(crate) struct Known {
 impl Compass {
     pub(crate) fn new(sentinels: Arc<Sentinels>, tls: Option<Tls>, limits: Limits) -> Self {
         let (known, _) = watch::channel(None);
-        let (first, watchers) = (AtomicUsize::new(0), Mutex::default());
-        Self { sentinels, tls, limits, known, first, watchers }
+        let circle = Mutex::new(Circle::of(sentinels.addresses.clone()));
+        Self { sentinels, tls, limits, known, circle, watchers: Mutex::default() }
     }
 
     /// Asks one Sentinel after another, until one knows no older place than we do. When all answers are older, somebody
@@ -54,7 +62,7 @@ impl Compass {
     ///
     /// # Errors
     /// When none answers, the error that tells most; after the two timeouts together at the latest.
-    pub(crate) async fn find(&self) -> Result<Known, RedisError> {
+    pub(crate) async fn find(self: &Arc<Self>) -> Result<Known, RedisError> {
         let limit = self.limits.connect + self.limits.io;
         let found = timeout(limit, self.ask_all()).await;
         found.map_err(|_| {
@@ -62,14 +70,13 @@ impl Compass {
         })?
     }
 
-    async fn ask_all(&self) -> Result<Known, RedisError> {
-        let count = self.sentinels.addresses.len();
-        let (first, mut older) = (self.first.load(Relaxed), None::<Known>);
-        let mut trouble = None::<RedisError>;
-        for index in (0..count).map(|step| (first + step) % count) {
-            match self.ask(&self.sentinels.addresses[index]).await {
+    async fn ask_all(self: &Arc<Self>) -> Result<Known, RedisError> {
+        let (mut older, mut trouble) = (None::<Known>, None::<RedisError>);
+        let sentinels = self.circle.lock().in_order();
+        for sentinel in &sentinels {
+            match self.ask(sentinel).await {
                 Ok(found) if self.learn(&found) => {
-                    self.first.store(index, Relaxed);
+                    self.circle.lock().answered(sentinel);
                     return Ok(found);
                 }
                 Ok(found) => {
@@ -89,8 +96,7 @@ impl Compass {
 
     /// What was found was no master. Next time somebody else is asked first.
     pub(crate) fn was_wrong(&self) {
-        let next = (self.first.load(Relaxed) + 1) % self.sentinels.addresses.len();
-        self.first.store(next, Relaxed);
+        self.circle.lock().was_wrong();
     }
 
     /// Over as soon as a newer place is known.
@@ -116,11 +122,22 @@ impl Compass {
 
     /// Begins to hear from every Sentinel that the master has changed, until this value is dropped.
     pub(crate) fn watch(this: &Arc<Self>, runtime: &Handle) {
-        let watchers = this.sentinels.addresses.iter().map(|sentinel| {
-            let watcher = Watcher { compass: Arc::downgrade(this), sentinel: sentinel.clone() };
-            runtime.spawn(watcher.run()).abort_handle()
-        });
-        this.watchers.lock().extend(watchers);
+        this.watchers.lock().runtime = Some(runtime.clone());
+        let new = this.circle.lock().in_order();
+        this.hear_from(Learnt { new, ..Learnt::default() });
+    }
+
+    /// There are new Sentinels to hear from, or some that are not heard any more.
+    fn hear_from(self: &Arc<Self>, Learnt { new, forgotten }: Learnt) {
+        let mut watchers = self.watchers.lock();
+        let Some(runtime) = watchers.runtime.clone() else { return };
+        for (_, task) in watchers.tasks.extract_if(.., |(one, _)| forgotten.contains(one)) {
+            task.abort();
+        }
+        for sentinel in new {
+            let watcher = Watcher { compass: Arc::downgrade(self), sentinel: sentinel.clone() };
+            watchers.tasks.push((sentinel, runtime.spawn(watcher.run()).abort_handle()));
+        }
     }
 
     /// Whether this is not older than what is known; then it is known from now on.
@@ -142,7 +159,7 @@ impl Compass {
     }
 
     /// Asks one Sentinel on a connection of its own.
-    async fn ask(&self, sentinel: &Address) -> Result<Known, RedisError> {
+    async fn ask(self: &Arc<Self>, sentinel: &Address) -> Result<Known, RedisError> {
         let mut connection = self.open(sentinel, drop).await?;
         self.ask_on(sentinel, &mut connection).await
     }
@@ -157,7 +174,7 @@ impl Compass {
     }
 
     async fn ask_on(
-        &self,
+        self: &Arc<Self>,
         sentinel: &Address,
         connection: &mut Connection,
     ) -> Result<Known, RedisError> {
@@ -168,16 +185,15 @@ impl Compass {
             let naming = Command::of(&[b"CLIENT", b"SETNAME", client_name]);
             questions.add_command(naming.into_cmd()).ignore();
         }
-        for question in [&b"GET-MASTER-ADDR-BY-NAME"[..], b"MASTER"] {
+        for question in [&b"GET-MASTER-ADDR-BY-NAME"[..], b"MASTER", b"SENTINELS"] {
             let question = Command::of(&[b"SENTINEL", question, name]);
             questions.add_command(question.into_cmd());
         }
-        let skipped = questions.len() - 2;
+        let skipped = questions.len() - 3;
         let answers = connection.send_packed_commands(&questions, 0, questions.len()).await;
         let broken = |error: redis::RedisError| RedisError::of(sentinel, &error, self.limits.io);
         let mut answers = answers.map_err(broken)?.into_iter().skip(skipped);
-        let (place, state) =
-            (answers.next().unwrap_or_default(), answers.next().unwrap_or_default());
+        let [place, state, others] = [(); 3].map(|()| answers.next().unwrap_or_default());
         let unknown = || RedisError::Master {
             address: sentinel.clone(),
             name: self.sentinels.master.clone(),
@@ -187,6 +203,8 @@ impl Compass {
             Value::Nil => Err(unknown()),
             place => {
                 let (host, port) = place_of(place).ok_or_else(|| not_a_sentinel(sentinel))?;
+                let learnt = self.circle.lock().learn(others_of(sentinel, others));
+                self.hear_from(learnt);
                 Ok(Known { host, port, term: term_of(state) })
             }
         }
@@ -216,17 +234,22 @@ fn place_of(reply: Value) -> Option<(String, u16)> {
 
 /// What `SENTINEL MASTER` answers has a field for it; a store without one has every answer believed.
 fn term_of(reply: Value) -> u64 {
-    let fields: Vec<(Value, Value)> = match reply {
+    let fields = fields_of(reply);
+    let is_term = |name: &Bytes| name == "config-epoch";
+    let found =
+        fields.into_iter().find(|(name, _)| text(name.clone()).as_ref().is_some_and(is_term));
+    found.and_then(|(_, value)| number(value)).unwrap_or(0)
+}
+
+/// What a Sentinel says of one Redis or Sentinel, in either protocol.
+fn fields_of(reply: Value) -> Vec<(Value, Value)> {
+    match reply {
         Value::Map(fields) => fields,
         reply => {
             let mut flat = parts(reply).unwrap_or_default().into_iter();
             std::iter::from_fn(|| Some((flat.next()?, flat.next()?))).collect()
         }
-    };
-    let is_term = |name: &Bytes| name == "config-epoch";
-    let found =
-        fields.into_iter().find(|(name, _)| text(name.clone()).as_ref().is_some_and(is_term));
-    found.and_then(|(_, value)| number(value)).unwrap_or(0)
+    }
 }
 
 /// The task that hears from one Sentinel.
@@ -279,7 +302,7 @@ impl Watcher {
 
 impl Drop for Compass {
     fn drop(&mut self) {
-        self.watchers.lock().iter().for_each(AbortHandle::abort);
+        self.watchers.lock().tasks.iter().for_each(|(_, task)| task.abort());
     }
 }
 

@@ -277,6 +277,21 @@ fn a_sentinel_that_cannot_help_is_named_with_the_remedy() {
 }
 
 #[test]
+fn sentinels_that_others_tell_of_are_asked_when_the_configured_one_is_gone() {
+    let mut group = Group::start(&[]);
+    let node = Node::start(&under(std::iter::once(group.sentinels[0].address())));
+    node.publish_stubbornly("a", "1");
+    for other in &group.sentinels[1..] {
+        until(|| other.ask("CLIENT LIST").contains("name=watcher"));
+    }
+    group.sentinels[0].kill();
+    group.redis[0].kill();
+    // Two of three are still enough to choose another master.
+    node.publish_stubbornly("a", "2");
+    node.wait_until_well();
+}
+
+#[test]
 fn sentinels_that_are_not_there_yet_are_waited_for() {
     let redis = replicated();
     let ports = [free_port(), free_port()];
