@@ -90,6 +90,56 @@ fn nodes_speak_and_members_are_seen() {
     }
 }
 
+/// A trouble of one is no trouble of the other.
+#[test]
+fn several_clusters_share_the_channels() {
+    let clusters = [Slots::start(0), Slots::start(0)];
+    let seeds = clusters.iter().flat_map(|cluster| cluster.options().clusters).collect();
+    let options = RedisOptions { clusters: seeds, ..RedisOptions::default() };
+    assert_eq!(runtime().block_on(Redis::check(&options)), Ok(()));
+    let [one, other] = [(); 2].map(|()| Node::start(&options));
+    let (sender, words) = std::sync::mpsc::channel();
+    let hears = other.redis.hear_nodes("two", move |word| drop(sender.send(word.to_vec())));
+    runtime().block_on(hears);
+    one.redis.send(Some("two"), "you".into());
+    assert_eq!(words.recv().expect("a word"), b"you");
+    let channels: Vec<String> = (0..200).map(|number| format!("channel:{number}")).collect();
+    channels.iter().for_each(|channel| other.hear(channel));
+    for channel in &channels {
+        let position = one.publish_stubbornly(channel, "1");
+        assert_eq!(other.event(), (channel.clone(), "1".into(), position));
+    }
+    let mut places = [Vec::new(), Vec::new()];
+    for channel in &channels {
+        let has = clusters.each_ref().map(|cluster| {
+            let (node, slot) = cluster.owner(channel);
+            cluster.nodes[node].ask(&format!("CLUSTER COUNTKEYSINSLOT {slot}")) != ":0\r\n"
+        });
+        assert!(has.contains(&true), "{channel}");
+        if has != [true, true] {
+            places[usize::from(has[1])].push(channel); // else another channel has its slot
+        }
+    }
+    let [first, second] = places.map(|channels| channels.len());
+    assert!(first > 60 && second > 60, "{first} and {second} of 200");
+    let (moving, cluster) = (&channels[0], &clusters);
+    let lost = other.redis.health().lost_count();
+    for cluster in cluster {
+        let (from, slot) = cluster.owner(moving);
+        cluster.migrate(slot, from, (from + 1) % 3);
+    }
+    other.doubted(moving);
+    let position = one.publish_stubbornly(moving, "2");
+    assert_eq!(arrivals(&other, moving, position).len(), 1);
+    let stretch = other.read(moving).expect("it is there");
+    assert_eq!((stretch.inherited.offset, stretch.top), (1, position));
+    for channel in &channels[1..] {
+        let position = one.publish_stubbornly(channel, "2");
+        assert_eq!(arrivals(&other, channel, position).len(), 1);
+    }
+    assert_eq!(other.redis.health().lost_count(), lost);
+}
+
 /// Publishes numbers until it is told to stop, each until it succeeds.
 fn publish_until(node: &Node, channel: &str, is_over: &AtomicBool) -> Vec<(Position, String)> {
     let (mut acknowledged, by) = (Vec::new(), Instant::now() + Duration::from_secs(60));

@@ -12,6 +12,7 @@ use crate::server::{RedisServer, free_port};
 /// A running Cluster: the first three nodes were made masters.
 pub(crate) struct Slots {
     pub(crate) nodes: Vec<RedisServer>,
+    ports: Vec<u16>,
 }
 
 const MASTERS: usize = 3;
@@ -20,13 +21,19 @@ const SLOTS: usize = 16_384;
 impl Slots {
     /// Starts one whose masters have `replicas` replicas each.
     pub(crate) fn start(replicas: usize) -> Self {
-        let nodes: Vec<_> = (0..MASTERS * (1 + replicas)).map(|_| node()).collect();
+        let nodes: Vec<_> = (0..MASTERS * (1 + replicas)).map(|_| node(&[])).collect();
+        let ports = nodes.iter().map(|node| node.address().port).collect();
+        Self::of(nodes, ports)
+    }
+
+    /// Makes one of nodes that know nothing yet, and of the ports at which they speak to each other.
+    pub(crate) fn of(nodes: Vec<RedisServer>, ports: Vec<u16>) -> Self {
         for (number, node) in nodes[..MASTERS].iter().enumerate() {
             let [first, last] = [number, number + 1].map(|edge| edge * SLOTS / MASTERS);
             ok(node, &format!("CLUSTER ADDSLOTSRANGE {first} {}", last - 1));
             ok(node, &format!("CLUSTER SET-CONFIG-EPOCH {}", number + 1));
         }
-        let slots = Self { nodes };
+        let slots = Self { nodes, ports };
         for node in &slots.nodes[1..] {
             let (port, bus) = (node.address().port, bus_of(node));
             ok(&slots.nodes[0], &format!("CLUSTER MEET 127.0.0.1 {port} {bus}"));
@@ -102,7 +109,7 @@ impl Slots {
         loop {
             let found = source.ask(&format!("CLUSTER GETKEYSINSLOT {slot} 1"));
             let Some(key) = found.lines().nth(2) else { break };
-            let port = target.address().port.to_string();
+            let port = self.ports[to].to_string();
             let command =
                 [b"MIGRATE", &b"127.0.0.1"[..], port.as_bytes(), key.as_bytes(), b"0", b"5000"];
             assert_eq!(source.ask_with(&command), "+OK\r\n");
@@ -110,11 +117,12 @@ impl Slots {
     }
 }
 
-fn node() -> RedisServer {
+/// What may become a node of a Cluster.
+pub(crate) fn node(more: &[&str]) -> RedisServer {
     let bus = free_port().to_string();
     let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port"];
     let quick = ["--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0"];
-    RedisServer::start(&[&options[..], &[&bus], &quick[..]].concat())
+    RedisServer::start(&[&options[..], &[&bus], &quick[..], more].concat())
 }
 
 fn id(node: &RedisServer) -> String {

@@ -7,20 +7,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions, Sentinels, Tls};
+use fanwire_node::Position;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::door::{Node, runtime};
+use crate::door::{Node, PATIENCE, runtime};
 use crate::server::{RedisServer, free_port};
+use crate::slots::{self, Slots};
 
 /// A Redis at two ports, and the one with TLS.
 fn start() -> (RedisServer, Address) {
+    start_as(RedisServer::start)
+}
+
+fn start_as(start: impl Fn(&[&str]) -> RedisServer) -> (RedisServer, Address) {
     let port = free_port();
     let text = port.to_string();
     let mut options = vec!["--tls-port", &text];
     options.extend(TLS.iter().flat_map(|(name, value)| [*name, *value]));
-    (RedisServer::start(&options), Address { port, is_tls: true, ..Address::default() })
+    (start(&options), Address { port, is_tls: true, ..Address::default() })
 }
 
 fn tls(authority: Option<&str>, server_name: &str) -> Option<Tls> {
@@ -78,6 +84,50 @@ fn who_is_not_believed_is_named_with_the_remedy() {
     assert!(said.contains("expects TLS") || said.contains("does it expect TLS"), "{said}");
 }
 
+/// Masters are named by each other, and calls are sent on to them, at their ports with TLS.
+#[test]
+fn a_cluster_is_served_over_tls_wherever_its_slots_go() {
+    let (nodes, addresses): (Vec<_>, Vec<_>) =
+        (0..6).map(|_| start_as(|options| slots::node(&[options, BETWEEN].concat()))).unzip();
+    let cluster = Slots::of(nodes, addresses.iter().map(|address| address.port).collect());
+    let with = |tls| RedisOptions {
+        clusters: vec![addresses[..2].to_vec()],
+        client_name: "me".into(),
+        io_timeout: PATIENCE,
+        ..options(addresses[0].clone(), tls)
+    };
+    let error = runtime().block_on(Redis::check(&with(tls(None, ""))));
+    assert!(matches!(error, Err(RedisError::Tls { .. })), "{error:?}");
+    let [publisher, follower] = [(); 2].map(|()| Node::start(&with(tls(Some(CA), ""))));
+    let channels: Vec<String> = (0..60).map(|number| format!("channel:{number}")).collect();
+    let all_arrive = || {
+        let last = channels.iter().map(|channel| publisher.publish_stubbornly(channel, "x"));
+        let mut awaited: Vec<(String, Position)> = channels.iter().cloned().zip(last).collect();
+        while !awaited.is_empty() {
+            let (channel, _, position) = follower.event();
+            awaited.retain(|one| *one != (channel.clone(), position));
+        }
+    };
+    channels.iter().for_each(|channel| follower.hear(channel));
+    all_arrive();
+    let (from, slot) = cluster.owner(&channels[0]);
+    cluster.migrate(slot, from, (from + 1) % 3);
+    follower.doubted(&channels[0]);
+    all_arrive();
+    let other = (0..3).find(|master| *master != (from + 1) % 3).expect("two of three");
+    let moved = channels[1..].iter().find(|channel| cluster.owner(channel).0 == other);
+    cluster.promote(other + 3);
+    follower.doubted(moved.expect("one of many"));
+    all_arrive();
+    for (node, address) in cluster.nodes.iter().zip(&addresses) {
+        let clients = node.ask("CLIENT LIST");
+        let ours = clients.lines().filter(|client| client.contains(" name=me "));
+        let at = format!(" laddr=127.0.0.1:{} ", address.port);
+        assert!(ours.clone().all(|client| client.contains(&at)), "{clients}");
+    }
+    follower.wait_until_well();
+}
+
 #[test]
 fn sentinels_have_a_tls_of_their_own() {
     let master = RedisServer::start(&[]);
@@ -105,6 +155,8 @@ fn sentinels_have_a_tls_of_their_own() {
 }
 
 const CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/keys/ca.pem");
+/// Nodes of a Cluster tell of their ports with TLS if they speak TLS among themselves.
+const BETWEEN: &[&str] = &["--tls-cluster", "yes", "--tls-replication", "yes"];
 const TLS: &[(&str, &str)] = &[
     ("--tls-ca-cert-file", CA),
     ("--tls-cert-file", concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/keys/localhost.pem")),
