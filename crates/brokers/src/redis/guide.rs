@@ -90,5 +90,14 @@ pub(crate) fn is_of_slots(error: &ServerError) -> bool {
     matches!(error.code(), "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN")
 }
 
+/// Refusals after which the connection is of no use: the Redis became a replica, or will do nothing for now. Before 7.0 the
+/// refusal of a command inside a script stands in an error of another name.
+pub(crate) fn ends_connection(error: &ServerError) -> bool {
+    let is_within = || error.details().is_some_and(|details| details.contains(": -READONLY "));
+    ENDS.contains(&error.code()) || error.code() == "ERR" && is_within()
+}
+
+const ENDS: &[&str] = &["READONLY", "LOADING", "MASTERDOWN", "NOAUTH"];
+
 #[cfg(test)]
 mod tests;

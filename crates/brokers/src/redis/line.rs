@@ -19,7 +19,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout, timeout_at};
 use super::backoff::Backoff;
 use super::dial::{BATCHES_MAX, Connection, Dialer};
 use super::error::{Failure, RedisError};
-use super::guide::{Elsewhere, Guided, Way, is_of_slots};
+use super::guide::{Elsewhere, Guided, Way, ends_connection, is_of_slots};
 use super::health::Health;
 use super::options::Wait;
 use super::script;
@@ -371,7 +371,7 @@ impl Keeper {
             self.shared.health.was_refused(error);
             call.caller.finish(Err(Failure::Refused));
         }
-        if ENDS.contains(&error.code()) {
+        if ends_connection(error) {
             return Err(self.dialer.refused(error.code(), error.details()));
         }
         Ok(())
@@ -499,8 +499,6 @@ impl Flow {
     }
 }
 
-/// Errors after which this connection is of no use: the Redis became a replica, or will do nothing for now.
-const ENDS: &[&str] = &["READONLY", "LOADING", "MASTERDOWN", "NOAUTH"];
 /// Commands that wait to be sent.
 const QUEUE_MAX: usize = 64 * 1024;
 /// Bytes of commands that wait to be sent or answered.

@@ -35,6 +35,25 @@ fn refusals_of_slots_say_where_to_go() {
 }
 
 #[test]
+fn a_redis_that_became_a_replica_is_left_whatever_its_version() {
+    for (text, ends) in [
+        (
+            "READONLY You can't write against a read only replica. script: f, on @user_script:9.",
+            true,
+        ),
+        (
+            "ERR Error running script (call to f_0): @user_script:9: @user_script: 9: -READONLY You can't write against a read only replica.",
+            true,
+        ),
+        ("ERR Error running script (call to f_0): @user_script:9: -OOM command not allowed", false),
+        ("OOM command not allowed when used memory > 'maxmemory'.", false),
+        ("LOADING Redis is loading the dataset in memory", true),
+    ] {
+        assert_eq!(ends_connection(&refusal(text)), ends, "{text}");
+    }
+}
+
+#[test]
 fn nobody_guides_outside_of_clusters() {
     let guided = Guided::default();
     assert!(!guided.is_guided() && guided.guide().is_none());
