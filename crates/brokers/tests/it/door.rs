@@ -97,6 +97,11 @@ impl Node {
         self.events.lock().expect("no panic inside").try_iter().collect()
     }
 
+    /// The channels that came in doubt until now.
+    pub(crate) fn doubts_so_far(&self) -> Vec<String> {
+        self.doubts.lock().expect("no panic inside").try_iter().collect()
+    }
+
     /// The next channel that is in doubt.
     pub(crate) fn doubt(&self) -> String {
         let doubts = self.doubts.lock().expect("no panic inside");
@@ -121,9 +126,19 @@ impl Node {
 
     /// Publishes without waiting for the answer.
     pub(crate) fn begin_publish(&self, channel: &str, data: impl Into<Bytes>) -> Answer<Position> {
+        self.publish_in(channel, data, retention())
+    }
+
+    /// The same where more or less is kept.
+    pub(crate) fn publish_in(
+        &self,
+        channel: &str,
+        data: impl Into<Bytes>,
+        retention: Retention,
+    ) -> Answer<Position> {
         let publication = Publication { data: data.into(), ..Publication::default() };
         let options = PublishOptions::default();
-        self.redis.publish(channel, publication, &options, retention(), Instant::now())
+        self.redis.publish(channel, publication, &options, retention, Instant::now())
     }
 
     pub(crate) fn read(&self, channel: &str) -> Result<Stretch, BrokerError> {

@@ -14,5 +14,6 @@ mod proxy;
 mod sentinel;
 mod server;
 mod slots;
+mod soak;
 mod tls;
 mod wait;

@@ -6,7 +6,7 @@
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use fanwire_brokers::redis::Address;
@@ -44,6 +44,8 @@ pub(crate) struct Network {
 pub(crate) struct Proxy {
     port: u16,
     network: watch::Sender<Network>,
+    /// Of the Redis.
+    target: Arc<AtomicU16>,
     accepted: Arc<AtomicUsize>,
     _runtime: Runtime,
 }
@@ -61,8 +63,9 @@ impl Proxy {
         let bound = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
         let listener = bound.expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
-        runtime.spawn(accept(listener, redis.port, seen, Arc::clone(&accepted)));
-        Self { port, network, accepted, _runtime: runtime }
+        let target = Arc::new(AtomicU16::new(redis.port));
+        runtime.spawn(accept(listener, Arc::clone(&target), seen, Arc::clone(&accepted)));
+        Self { port, network, target, accepted, _runtime: runtime }
     }
 
     pub(crate) fn address(&self) -> Address {
@@ -78,6 +81,11 @@ impl Proxy {
     /// From now on the network is well, to new connections, and to those it has done nothing to.
     pub(crate) fn heals(&self) {
         self.becomes(Network::default());
+    }
+
+    /// From now on new connections lead to another Redis.
+    pub(crate) fn leads_to(&self, redis: &Address) {
+        self.target.store(redis.port, Relaxed);
     }
 
     /// Ends every connection.
@@ -110,7 +118,7 @@ impl Network {
 
 async fn accept(
     listener: TcpListener,
-    redis: u16,
+    redis: Arc<AtomicU16>,
     network: watch::Receiver<Network>,
     accepted: Arc<AtomicUsize>,
 ) {
@@ -118,7 +126,7 @@ async fn accept(
         let Ok((client, _)) = listener.accept().await else { continue };
         accepted.fetch_add(1, Relaxed);
         if !network.borrow().refuses {
-            tokio::spawn(connect(client, redis, network.clone()));
+            tokio::spawn(connect(client, redis.load(Relaxed), network.clone()));
         }
     }
 }

@@ -1,0 +1,404 @@
+//! Many troubles one after another, by chance with a fixed seed, below subscribers that recover and publishers that repeat.
+//! In: a master, its replica, two nodes behind networks → out: whoever was not told otherwise knows exactly the stream.
+//! Uses real processes. Never: sleeps; troubles have a length, and everything else is waited for.
+//! A new trouble is a `Trouble` here. Longer by hand: `SOAK_TROUBLES=500 SOAK_SEED=7 cargo test -p fanwire-brokers --test it soak`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use fanwire_brokers::redis::RedisOptions;
+use fanwire_node::broker::{Broker as _, Query, Retention};
+use fanwire_node::{Epoch, Position, Stretch};
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+
+use crate::door::{Node, PATIENCE, retention};
+use crate::proxy::{Network, Proxy};
+use crate::server::RedisServer;
+use crate::slots::eventually;
+
+#[derive(Clone, Copy, Debug)]
+enum Trouble {
+    /// It is killed, and comes back with what it saved last.
+    Crash,
+    Freeze,
+    /// One node does not reach it.
+    Cut,
+    Flush,
+    /// The replica takes over, without what was published last, and the master becomes its replica.
+    Failover,
+    Save,
+    /// It ends connections, and forgets scripts.
+    Refuse,
+}
+
+/// In a row each comes once, in an order by chance.
+const TROUBLES: [Trouble; 8] = [
+    Trouble::Crash,
+    Trouble::Freeze,
+    Trouble::Cut,
+    Trouble::Flush,
+    Trouble::Failover,
+    Trouble::Failover,
+    Trouble::Save,
+    Trouble::Refuse,
+];
+
+/// A master and its replica, and the way of each node to whoever is the master.
+struct Stage {
+    redis: [RedisServer; 2],
+    master: usize,
+    proxies: [Proxy; 2],
+    chance: StdRng,
+}
+
+impl Stage {
+    fn new(seed: u64) -> Self {
+        let redis = [(); 2].map(|()| RedisServer::start(&["--repl-diskless-sync-delay", "0"]));
+        let proxies = [(); 2].map(|()| Proxy::to(&redis[0].address()));
+        let stage = Self { redis, master: 0, proxies, chance: StdRng::seed_from_u64(seed) };
+        stage.follow(1, 0);
+        stage
+    }
+
+    /// Waits for at most as many milliseconds.
+    fn pause(&mut self, most_ms: u64) {
+        let until = Instant::now() + Duration::from_millis(self.chance.random_range(0..most_ms));
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            std::thread::park_timeout(left);
+        }
+    }
+
+    fn follow(&self, replica: usize, master: usize) {
+        let port = self.redis[master].address().port;
+        let command = format!("REPLICAOF 127.0.0.1 {port}");
+        assert_eq!(self.redis[replica].ask(&command), "+OK\r\n");
+        let is_linked =
+            || self.redis[replica].ask("INFO replication").contains("master_link_status:up");
+        eventually(is_linked, "the replica has what the master has");
+    }
+
+    fn suffer(&mut self, trouble: Trouble) {
+        let (master, other) = (self.master, 1 - self.master);
+        match trouble {
+            Trouble::Crash => {
+                self.redis[master].kill();
+                self.pause(300);
+                self.redis[master].revive();
+            }
+            Trouble::Freeze => {
+                self.redis[master].signal("-STOP");
+                self.pause(800);
+                self.redis[master].signal("-CONT");
+            }
+            Trouble::Cut => {
+                let (node, is_refused) = (self.chance.random_range(0..2), self.chance.random());
+                let [loses_commands, loses_replies] = self.chance.random();
+                let bad = Network { loses_commands, loses_replies, ..Network::default() };
+                self.proxies[node].becomes(Network { refuses: is_refused, ..bad });
+                if is_refused {
+                    self.proxies[node].resets();
+                }
+                self.pause(800);
+                self.proxies[node].heals();
+                self.proxies[node].resets();
+            }
+            Trouble::Flush => drop(self.redis[master].ask("FLUSHALL")),
+            Trouble::Failover => {
+                assert_eq!(self.redis[other].ask("REPLICAOF NO ONE"), "+OK\r\n");
+                for node in 0..2 {
+                    self.pause(200);
+                    self.proxies[node].leads_to(&self.redis[other].address());
+                    self.proxies[node].resets();
+                }
+                self.master = other;
+                self.follow(master, other);
+            }
+            Trouble::Save => drop(self.redis[master].ask("SAVE")),
+            Trouble::Refuse => {
+                for command in
+                    ["SCRIPT FLUSH", "CLIENT KILL TYPE pubsub", "CLIENT KILL TYPE normal"]
+                {
+                    if self.chance.random() {
+                        self.redis[master].ask(command);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What has a position, and is not told again what was lost: nobody may see something else at the same place.
+#[derive(Default)]
+struct Truth(HashMap<(Epoch, u64), String>);
+
+impl Truth {
+    fn holds(&mut self, Position { offset, epoch }: Position, data: &str) {
+        let known = self.0.entry((epoch, offset)).or_insert_with(|| data.to_owned());
+        assert_eq!(known, data, "at {offset} of {epoch}");
+    }
+}
+
+/// Ends what goes on beside, even when something was wrong.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Goes by positions, as clients and nodes do (protocol §10).
+struct Subscriber {
+    node: usize,
+    channel: &'static str,
+    position: Position,
+    /// What came since it was told that it could not recover.
+    seen: BTreeMap<u64, String>,
+    recovered: usize,
+    told: usize,
+}
+
+impl Subscriber {
+    fn new(node: usize, channel: &'static str) -> Self {
+        let (position, seen) = (Position::default(), BTreeMap::new());
+        Self { node, channel, position, seen, recovered: 0, told: 0 }
+    }
+
+    fn take(&mut self, data: String, to: Position, nodes: &[Node; 2]) {
+        let from = self.position;
+        let is_stream = from.epoch == to.epoch || from.epoch == Epoch::NONE;
+        if is_stream && to.offset <= from.offset {
+            return;
+        }
+        if !is_stream || to.offset > from.offset + 1 {
+            return self.come_again(nodes);
+        }
+        assert_eq!(self.seen.insert(to.offset, data), None);
+        self.position = to;
+    }
+
+    /// Subscribes with the last position, as often as it takes.
+    fn come_again(&mut self, nodes: &[Node; 2]) {
+        let read = follow(&nodes[self.node], self.channel, Query::default());
+        let Position { offset, epoch } = self.position;
+        let is_same = read.continues(offset, epoch.as_str());
+        let missed = read.publications.iter().filter(|found| found.offset > offset);
+        let count = missed.clone().count() as u64;
+        if is_same && offset + count == read.top.offset {
+            let missed = missed.map(|found| (found.offset, text(&found.data)));
+            self.seen.extend(missed);
+            self.recovered += 1;
+        } else {
+            self.seen.clear();
+            self.told += 1;
+        }
+        self.position = read.top;
+        self.knows(&read);
+    }
+
+    /// What it believes to know of the stream is what the stream has.
+    fn knows(&self, read: &Stretch) {
+        let offsets = self.seen.keys().copied();
+        let last = self.position.offset;
+        assert!(
+            offsets.eq(last + 1 - self.seen.len() as u64..=last),
+            "{} has a hole",
+            self.channel
+        );
+        let stored: HashMap<u64, String> =
+            (read.publications.iter()).map(|found| (found.offset, text(&found.data))).collect();
+        for (offset, data) in &self.seen {
+            assert_eq!(
+                stored.get(offset),
+                Some(data),
+                "{}: {offset} was silently replaced",
+                self.channel
+            );
+        }
+    }
+}
+
+fn text(data: &[u8]) -> String {
+    String::from_utf8_lossy(data).into_owned()
+}
+
+fn follow(node: &Node, channel: &str, query: Query) -> Stretch {
+    let by = Instant::now() + 3 * PATIENCE;
+    loop {
+        let read = node.redis.follow(channel, Some(query), keeping_all(), Instant::now());
+        if let Ok(read) = read.wait() {
+            return read;
+        }
+        assert!(Instant::now() < by, "{:?}", node.redis.health());
+        std::thread::park_timeout(BETWEEN_TRIES);
+    }
+}
+
+fn keeping_all() -> Retention {
+    Retention { size: 10_000_000, ..retention() }
+}
+
+/// Publishes something else each time; what was acknowledged, where.
+fn publish(
+    node: &Node,
+    name: usize,
+    is_over: &AtomicBool,
+) -> Vec<(&'static str, String, Position)> {
+    let mut acknowledged = Vec::new();
+    for number in 0.. {
+        if is_over.load(Relaxed) {
+            break;
+        }
+        let (channel, data) = (CHANNELS[number % CHANNELS.len()], format!("{name}:{number}"));
+        if let Ok(position) = node.publish_in(channel, data.clone(), keeping_all()).wait() {
+            acknowledged.push((channel, data, position));
+        }
+        std::thread::park_timeout(BETWEEN_TRIES);
+    }
+    acknowledged
+}
+
+/// Channels come and go meanwhile, on both nodes.
+fn churn(nodes: &[Node; 2], seed: u64, is_over: &AtomicBool) {
+    let mut chance = StdRng::seed_from_u64(seed);
+    let name = |number: u32| format!("passing:{number}");
+    while !is_over.load(Relaxed) {
+        let (node, number) = (&nodes[chance.random_range(0..2)], chance.random_range(0..40));
+        if chance.random() {
+            node.redis.subscribe(&name(number));
+        } else {
+            node.redis.unsubscribe(&name(number));
+        }
+        std::thread::park_timeout(BETWEEN_TRIES);
+    }
+    for number in 0..40 {
+        nodes.iter().for_each(|node| node.redis.unsubscribe(&name(number)));
+    }
+}
+
+/// Takes what came to the nodes.
+fn turn(nodes: &[Node; 2], subscribers: &mut [Subscriber], truth: &mut Truth) {
+    for (at, node) in nodes.iter().enumerate() {
+        for (channel, data, position) in node.events_so_far() {
+            truth.holds(position, &data);
+            let here = |one: &&mut Subscriber| one.node == at && one.channel == channel;
+            let here = subscribers.iter_mut().filter(here);
+            here.for_each(|one| one.take(data.clone(), position, nodes));
+        }
+        for channel in node.doubts_so_far() {
+            let here = |one: &&mut Subscriber| one.node == at && one.channel == channel;
+            for one in subscribers.iter_mut().filter(here) {
+                if follow(node, one.channel, Query::TOP).top != one.position {
+                    one.come_again(nodes);
+                }
+            }
+        }
+    }
+}
+
+fn soak(seed: u64, troubles: usize) {
+    let mut stage = Stage::new(seed);
+    let nodes = stage.proxies.each_ref().map(|proxy| {
+        let io_timeout = Duration::from_millis(300);
+        let addresses = vec![proxy.address()];
+        let connect_timeout = io_timeout;
+        Node::start(&RedisOptions { addresses, connect_timeout, io_timeout, ..Default::default() })
+    });
+    for node in &nodes {
+        CHANNELS.iter().for_each(|channel| node.redis.subscribe(channel));
+        node.wait_until_well();
+    }
+    let mut subscribers: Vec<_> =
+        (0..2).flat_map(|node| CHANNELS.map(|channel| Subscriber::new(node, channel))).collect();
+    subscribers.iter_mut().for_each(|one| one.come_again(&nodes));
+    let (mut truth, is_over, nodes) = (Truth::default(), AtomicBool::new(false), &nodes);
+    let mut chance = StdRng::seed_from_u64(seed + 1);
+    let acknowledged: Vec<_> = std::thread::scope(|scope| {
+        let (is_over, _end) = (&is_over, End(&is_over));
+        let publishers =
+            [0, 1].map(|name| scope.spawn(move || publish(&nodes[name], name, is_over)));
+        scope.spawn(move || churn(nodes, seed, is_over));
+        let stage = &mut stage;
+        let troubling = scope.spawn(move || {
+            let mut order = TROUBLES;
+            for number in 0..troubles {
+                if number % TROUBLES.len() == 0 {
+                    order.shuffle(&mut stage.chance);
+                }
+                stage.pause(500);
+                let trouble = order[number % TROUBLES.len()];
+                println!("{number}: {trouble:?}");
+                stage.suffer(trouble);
+            }
+        });
+        while !troubling.is_finished() {
+            turn(nodes, &mut subscribers, &mut truth);
+            if chance.random_bool(0.01) {
+                // A client comes back to the other node, with what it knows.
+                let one = chance.random_range(0..subscribers.len());
+                subscribers[one].node = 1 - subscribers[one].node;
+                subscribers[one].come_again(nodes);
+            }
+            std::thread::park_timeout(BETWEEN_TRIES);
+        }
+        is_over.store(true, Relaxed);
+        troubling.join().expect("the stage stands");
+        publishers.into_iter().flat_map(|one| one.join().expect("every call ended")).collect()
+    });
+    settle(&stage, nodes, &mut subscribers, &mut truth);
+    for (_, data, position) in &acknowledged {
+        truth.holds(*position, data);
+    }
+    for channel in CHANNELS {
+        let read = follow(&nodes[0], channel, Query::default());
+        let at = |offset| read.publications.iter().find(|found| found.offset == offset);
+        for (_, data, position) in acknowledged.iter().filter(|(one, ..)| *one == channel) {
+            if read.continues(position.offset, position.epoch.as_str()) {
+                let found = at(position.offset).map(|found| text(&found.data));
+                assert_eq!(found.as_ref(), Some(data), "{channel}: {position:?} was acknowledged");
+            }
+        }
+        subscribers.iter().filter(|one| one.channel == channel).for_each(|one| one.knows(&read));
+    }
+    let [recovered, told] = [|one: &Subscriber| one.recovered, |one: &Subscriber| one.told]
+        .map(|count| subscribers.iter().map(count).sum::<usize>());
+    println!("{} acknowledged, {recovered} recovered, {told} told", acknowledged.len());
+    assert!(recovered > 0 && told > 0, "troubles were felt");
+}
+
+/// All is well again: a last publication comes to everybody, and Redis hears of no channel that nobody wants.
+fn settle(stage: &Stage, nodes: &[Node; 2], subscribers: &mut [Subscriber], truth: &mut Truth) {
+    nodes.iter().for_each(Node::wait_until_well);
+    for channel in CHANNELS {
+        for node in nodes {
+            follow(node, channel, Query::TOP);
+        }
+        let by = Instant::now() + PATIENCE;
+        let last = loop {
+            if let Ok(last) = nodes[0].publish_in(channel, "the last", keeping_all()).wait() {
+                break last;
+            }
+            assert!(Instant::now() < by, "{:?}", nodes[0].redis.health());
+        };
+        while subscribers.iter().any(|one| one.channel == channel && one.position != last) {
+            assert!(Instant::now() < by, "{channel}: the last one comes to everybody");
+            turn(nodes, subscribers, truth);
+            std::thread::park_timeout(BETWEEN_TRIES);
+        }
+    }
+    let heard = || stage.redis[stage.master].ask("PUBSUB CHANNELS fanwire.feed.*");
+    eventually(|| !heard().contains("passing"), "channels that nobody wants are left");
+}
+
+#[test]
+fn troubles_by_chance_leave_no_hole_that_nobody_was_told_of() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    soak(number("SOAK_SEED").unwrap_or(1), number("SOAK_TROUBLES").unwrap_or(8) as usize);
+}
+
+const CHANNELS: [&str; 3] = ["a", "b", "c"];
+/// Leaves the processors to those that are waited for.
+const BETWEEN_TRIES: Duration = Duration::from_millis(2);
