@@ -75,21 +75,20 @@ pub(crate) fn announce(keys: &Keys, channel: &str, change: Change, client: Clien
 pub(crate) fn history(keys: &Keys, channel: &str, query: Query, retention: Retention) -> Command {
     let (stream, meta) = (keys.of(Kind::Stream, channel), keys.of(Kind::Meta, channel));
     let mut command = Script::History.call(&[&stream, &meta], 6, ARGUMENT_BYTES);
-    command.text(Epoch::random().as_str()).number(millis(retention.meta_ttl));
-    let id = |offset: u64| format!("({offset}-0");
-    let (name, from, to) = match query {
-        Query { limit: Some(0), .. } | Query { reverse: true, since: Some(0), .. } => {
-            ("", None, None)
-        }
-        Query { reverse: true, since, .. } => ("XREVRANGE", since.map(id), None),
-        Query { since, .. } => ("XRANGE", since.map(id), None::<String>),
+    let name = match query {
+        Query { limit: Some(0), .. } | Query { reverse: true, since: Some(0), .. } => "",
+        Query { reverse: true, .. } => "XREVRANGE",
+        _ => "XRANGE",
     };
-    let (first, last) = if query.reverse { ("+", "-") } else { ("-", "+") };
-    command.text(name).text(from.as_deref().unwrap_or(first)).text(to.as_deref().unwrap_or(last));
-    match query.limit {
-        Some(limit) => command.number((limit as u64).min(i64::MAX as u64)),
-        None => command.text(""),
-    };
+    command.text(Epoch::random().as_str()).number(millis(retention.meta_ttl)).text(name);
+    let count_max = query.limit.map(|limit| (limit as u64).min(i64::MAX as u64));
+    for number in [query.since, count_max] {
+        match number {
+            Some(number) => command.number(number),
+            None => command.text(""),
+        };
+    }
+    command.number(retention.size as u64);
     command
 }
 
