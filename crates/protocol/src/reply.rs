@@ -3,17 +3,18 @@
 //! Uses prost and `json`; never joins messages (`encoding::join`) and never frames them.
 //! A new push kind starts here; the broadcast of a publication, the hot path, lives in `publication`.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
-use prost::{Message as _, encode_length_delimiter};
+use prost::Message as _;
 
 use crate::encoding::Encoding;
 use crate::error::NotJson;
 use crate::json;
 use crate::message::{
-    ClientInfo, Disconnect, Join, Leave, Message, Push, Refresh, Reply, Subscribe, SubscribeResult,
+    ClientInfo, ConnectResult, Disconnect, Join, Leave, Message, Push, Refresh, Reply, Subscribe,
     Unsubscribe,
+};
+use crate::protobuf::{
+    field_length, number_length, put_head, put_number, put_text, put_varint, text_length,
 };
 
 /// Appends one reply.
@@ -30,37 +31,46 @@ pub fn encode_reply(encoding: Encoding, reply: &Reply, out: &mut Vec<u8>) -> Res
     }
 }
 
-/// prost leaves the value of a map's entry out when it has no field. protobuf.js reads that as null, and centrifuge-js fails
-/// on a subscription without a result; so such entries are written here.
 fn encode_protobuf(reply: &Reply, out: &mut Vec<u8>) {
-    let is_empty = |result: &SubscribeResult| *result == SubscribeResult::default();
     match &reply.connect {
-        Some(connect) if connect.subs.values().any(is_empty) => {
-            let mut connect = connect.clone();
-            let (empty, subs) =
-                connect.subs.into_iter().partition::<BTreeMap<_, _>, _>(|(_, sub)| is_empty(sub));
-            connect.subs = subs;
-            let mut body = connect.encode_to_vec();
-            for channel in empty.keys() {
-                let mut entry = Vec::with_capacity(channel.len() + 8);
-                put_field(1, channel.as_bytes(), &mut entry);
-                put_field(2, &[], &mut entry);
-                put_field(6, &entry, &mut body); // ConnectResult.subs
-            }
-            let mut message = Reply { connect: None, ..reply.clone() }.encode_to_vec();
-            put_field(5, &body, &mut message); // Reply.connect
-            encode_length_delimiter(message.len(), out).expect("a Vec grows");
-            out.append(&mut message);
+        Some(connect) => {
+            let body = connect_body(connect);
+            put_varint((number_length(reply.id.into()) + field_length(body.len())) as u64, out);
+            put_number(1, reply.id.into(), out); // Reply.id
+            put_head(5, body.len(), out); // Reply.connect, beside which there is nothing else
+            out.extend_from_slice(&body);
         }
-        _ => reply.encode_length_delimited(out).expect("a Vec grows"),
+        None => reply.encode_length_delimited(out).expect(GROWS),
     }
 }
 
-/// Appends a field with a length: text, bytes or a message.
-fn put_field(number: u8, value: &[u8], out: &mut Vec<u8>) {
-    out.push(number << 3 | 2);
-    encode_length_delimiter(value.len(), out).expect("a Vec grows");
-    out.extend_from_slice(value);
+/// prost leaves the value of a map's entry out when it has no field. protobuf.js reads that as null, and centrifuge-js fails
+/// on a subscription without a result; so the fields of a connect result are written here.
+fn connect_body(connect: &ConnectResult) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_text(1, connect.client.as_bytes(), &mut out);
+    put_text(2, connect.version.as_bytes(), &mut out);
+    put_number(3, connect.expires.into(), &mut out);
+    put_number(4, connect.ttl.into(), &mut out);
+    put_text(5, &connect.data, &mut out);
+    for (channel, result) in &connect.subs {
+        let length = result.encoded_len();
+        put_head(6, text_length(channel.as_bytes()) + field_length(length), &mut out);
+        put_text(1, channel.as_bytes(), &mut out);
+        put_head(2, length, &mut out);
+        result.encode(&mut out).expect(GROWS);
+    }
+    put_number(7, connect.ping.into(), &mut out);
+    put_number(8, connect.pong.into(), &mut out);
+    put_text(9, connect.session.as_bytes(), &mut out);
+    put_text(10, connect.node.as_bytes(), &mut out);
+    put_number(11, connect.time as u64, &mut out);
+    put_number(12, connect.flag as u64, &mut out);
+    if let Some(dict) = &connect.dict {
+        put_head(13, dict.encoded_len(), &mut out);
+        dict.encode(&mut out).expect(GROWS);
+    }
+    out
 }
 
 /// Appends a push: the server ended the subscription of `channel`. Both must not be empty.
@@ -145,6 +155,8 @@ pub fn encode_message_push(
 fn encode_push(encoding: Encoding, push: Push, out: &mut Vec<u8>) -> Result<(), NotJson> {
     encode_reply(encoding, &Reply { push: Some(push), ..Reply::default() }, out)
 }
+
+const GROWS: &str = "a Vec grows";
 
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,8 @@
 
 use super::*;
 use crate::message::{
-    ConnectResult, Error, HistoryResult, PresenceResult, PresenceStatsResult, SubscribeResult,
-    UnsubscribeResult,
+    Dictionary, Error, HistoryResult, PresenceResult, PresenceStatsResult, Publication,
+    SubscribeResult, UnsubscribeResult,
 };
 use crate::{ErrorCode, UnsubscribeCode};
 
@@ -35,9 +35,35 @@ fn a_subscription_without_a_field_keeps_its_value_in_the_map() {
     let reply = Reply { id: 1, connect: Some(connect), ..Reply::default() };
     check(&reply, r#"{"id":1,"connect":{"client":"c","subs":{"a":{},"b":{"positioned":true}}}}"#);
     let bytes =
-        b"\x17\x08\x01\x2a\x13\x0a\x01c\x32\x07\x0a\x01b\x12\x02\x50\x01\x32\x05\x0a\x01a\x12\x00";
+        b"\x17\x08\x01\x2a\x13\x0a\x01c\x32\x05\x0a\x01a\x12\x00\x32\x07\x0a\x01b\x12\x02\x50\x01";
     assert_eq!(written(Encoding::Protobuf, &reply), Ok(bytes.to_vec()));
     assert_eq!(Reply::decode_length_delimited(&bytes[..]), Ok(reply));
+}
+
+#[test]
+fn every_field_of_a_connect_result_has_the_bytes_that_prost_writes() {
+    let publications = vec![Publication { offset: 7, ..Publication::default() }];
+    let sub = SubscribeResult { publications, ttl: 5, ..SubscribeResult::default() };
+    let connect = ConnectResult {
+        client: "4f1d".into(),
+        version: "1".into(),
+        expires: true,
+        ttl: 3600,
+        data: Bytes::from_static(b"{}"),
+        subs: [("a".to_owned(), sub.clone()), ("b".to_owned(), sub)].into(),
+        ping: 25,
+        pong: true,
+        session: "s".repeat(200),
+        node: "n".into(),
+        time: -1,
+        flag: i64::MAX,
+        dict: Some(Dictionary { id: "d".into(), ..Dictionary::default() }),
+    };
+    for connect in [connect, ConnectResult::default()] {
+        let reply = Reply { id: 300, connect: Some(connect), ..Reply::default() };
+        let expect = reply.encode_length_delimited_to_vec();
+        assert_eq!(written(Encoding::Protobuf, &reply), Ok(expect));
+    }
 }
 
 #[test]
