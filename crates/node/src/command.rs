@@ -284,7 +284,10 @@ impl Turn<'_> {
     /// What the client hears of its command.
     fn reply(&mut self, id: u32, done: Done) -> Result<Option<Reply>, Disconnect> {
         match done {
-            Ok(reply) => Ok(Some(Reply { id, ..reply })),
+            Ok(mut reply) => {
+                reply.id = id; // in place: a reply is large
+                Ok(Some(reply))
+            }
             Err(Refusal::Disconnect(disconnect)) => Err(disconnect),
             Err(Refusal::Error(code)) => {
                 if self.session().phase == Phase::Open {
