@@ -3,6 +3,8 @@
 //! being entered → out: the same, when the answers are there. Uses: values only. Never: sends; with the memory broker
 //! nobody ever waits, and nothing here is touched. Change here: what is kept for whom. Who resumes lives in `hub/resume.rs`.
 
+mod room;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use crate::broker::Stretch;
 use crate::command::Entrance;
 use crate::notice::SubscribeOrder;
 use crate::session::ConnectionKey;
+use room::Room;
 
 /// The waiting sessions of one shard. A session waits for one command at most: its later ones are put off, so that each
 /// is answered before the next begins, whatever the broker is made of.
@@ -81,13 +84,6 @@ pub(crate) enum Part {
     Presence(usize, Result<(), ErrorCode>),
 }
 
-/// What was published to a channel while somebody was entering it.
-#[derive(Debug, Default)]
-struct Room {
-    waiters: u32,
-    held: Vec<Arc<Broadcast>>,
-}
-
 impl Waiting {
     /// A ticket nobody had.
     pub(crate) fn ticket(&mut self) -> Ticket {
@@ -100,8 +96,7 @@ impl Waiting {
         if let Work::Enter(entrance) = &mut work {
             for entry in &mut entrance.entries {
                 let room = self.rooms.entry(Arc::clone(&entry.channel)).or_default();
-                room.waiters += 1;
-                entry.held_from = room.held.len();
+                entry.held_from = room.enter();
             }
         }
         let put_off = self.parked.remove(&key.index).map(|old| old.put_off).unwrap_or_default();
@@ -128,10 +123,8 @@ impl Waiting {
         if self.rooms.is_empty() {
             return;
         }
-        if let Some(room) = self.rooms.get_mut(broadcast.channel().as_ref())
-            && room.held.len() <= HELD_MAX
-        {
-            room.held.push(Arc::clone(broadcast));
+        if let Some(room) = self.rooms.get_mut(broadcast.channel().as_ref()) {
+            room.hold(broadcast);
         }
     }
 
@@ -203,15 +196,11 @@ impl Waiting {
     fn leave_room(
         &mut self,
         channel: &Arc<str>,
-        from: usize,
+        from: u64,
     ) -> Result<Vec<Arc<Broadcast>>, ErrorCode> {
         let room = self.rooms.get_mut(channel).expect("who waits for a channel is in its room");
-        room.waiters -= 1;
-        let held = match room.held.len() {
-            len if len > HELD_MAX => Err(ErrorCode::INTERNAL),
-            _ => Ok(room.held[from..].to_vec()),
-        };
-        if room.waiters == 0 {
+        let held = room.leave(from);
+        if room.is_empty() {
             self.rooms.remove(channel);
         }
         held
@@ -223,9 +212,6 @@ impl Parked {
         self.generation == key.generation && !matches!(self.work, Work::Resuming)
     }
 }
-
-/// Publications of one channel that a shard keeps for those who are entering it; at one more they get error 100.
-const HELD_MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests;

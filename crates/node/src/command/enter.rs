@@ -46,8 +46,8 @@ pub(crate) struct Entry {
     data: Bytes,
     stretch: Option<Result<Stretch, ErrorCode>>,
     appeared: Option<Result<(), ErrorCode>>,
-    /// How much was held in the channel's room when the session began to wait.
-    pub(crate) held_from: usize,
+    /// From where on the session is owed what the channel's room holds.
+    pub(crate) held_from: u64,
     /// What was published while the session waited.
     pub(crate) held: Vec<Arc<Broadcast>>,
 }

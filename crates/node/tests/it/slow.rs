@@ -3,6 +3,8 @@
 //! Uses: `world`, its scripts. Never: threads; the test decides when an answer comes.
 //! Change here: promises about waiting. What holds for every broker is tested in the other rooms.
 
+mod kept;
+
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 

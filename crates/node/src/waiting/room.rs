@@ -1,0 +1,64 @@
+//! What was published to a channel while somebody was entering it: the latest of it, for all who are on their way.
+//! In: waiters that come and go, broadcasts → out: to each what was published since it came.
+//! Uses: values only. Never: sessions; who waits for what is known in `waiting.rs`.
+//! Change here: how much is kept for those who are entering.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use fanwire_protocol::ErrorCode;
+
+use crate::broadcast::Broadcast;
+
+/// Kept as long as somebody is on the way in. In a channel that somebody is always entering that is for ever, so a room
+/// keeps the latest only: who has waited for too long is refused, and those who came after it are not.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    waiters: u32,
+    /// How many were kept once and are not any more.
+    gone: u64,
+    held: VecDeque<Arc<Broadcast>>,
+    bytes: usize,
+}
+
+impl Room {
+    /// One more is on the way in. Returns from where on it is owed what is held.
+    pub(super) fn enter(&mut self) -> u64 {
+        self.waiters += 1;
+        self.gone + self.held.len() as u64
+    }
+
+    /// Keeps a broadcast.
+    pub(super) fn hold(&mut self, broadcast: &Arc<Broadcast>) {
+        self.bytes += broadcast.payload_bytes();
+        self.held.push_back(Arc::clone(broadcast));
+        while self.held.len() > HELD_MAX || self.bytes > HELD_BYTES_MAX {
+            let oldest = self.held.pop_front().expect("more than nothing is too much");
+            self.bytes -= oldest.payload_bytes();
+            self.gone += 1;
+        }
+    }
+
+    /// One less is on the way in. Returns what was held since it [came](Self::enter).
+    ///
+    /// # Errors
+    /// 100 when that was too much to be kept.
+    pub(super) fn leave(&mut self, from: u64) -> Result<Vec<Arc<Broadcast>>, ErrorCode> {
+        self.waiters -= 1;
+        let first = from.checked_sub(self.gone).ok_or(ErrorCode::INTERNAL)?;
+        Ok(self.held.range(first as usize..).cloned().collect())
+    }
+
+    /// Whether nobody is on the way in.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiters == 0
+    }
+}
+
+/// Publications of one channel that a shard keeps for those who are entering it; who is owed one more gets error 100.
+pub(super) const HELD_MAX: usize = 4096;
+/// Their payloads in bytes; who is owed more gets error 100, too.
+pub(super) const HELD_BYTES_MAX: usize = 16 << 20;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! What a room keeps for whom, and when it is too much.
+//! In: waiters, broadcasts → out: what each is owed.
+//! Uses: the room alone. Never: hubs.
+//! Change here: tests of `waiting/room.rs`.
+
+use std::time::Instant;
+
+use fanwire_protocol::Publication;
+
+use super::*;
+use crate::broker::Epoch;
+use crate::channel::NamespaceId;
+
+fn hold(room: &mut Room, bytes: usize, count: usize) {
+    for _ in 0..count {
+        let publication = Publication { data: vec![b'1'; bytes].into(), ..Default::default() };
+        let namespace = NamespaceId::default();
+        let now = Instant::now();
+        let made = Broadcast::new("news".into(), namespace, publication, Epoch::NONE, now);
+        room.hold(&Arc::new(made));
+    }
+}
+
+#[test]
+fn each_is_owed_what_was_held_since_it_came() {
+    let mut room = Room::default();
+    let ada = room.enter();
+    hold(&mut room, 1, 2);
+    let bob = room.enter();
+    hold(&mut room, 1, 3);
+    assert_eq!(room.leave(ada).map(|held| held.len()), Ok(5));
+    assert!(!room.is_empty());
+    assert_eq!(room.leave(bob).map(|held| held.len()), Ok(3));
+    assert!(room.is_empty());
+}
+
+#[test]
+fn who_is_owed_too_many_is_refused_and_those_who_came_later_are_not() {
+    let mut room = Room::default();
+    let ada = room.enter();
+    hold(&mut room, 1, 1);
+    let bob = room.enter();
+    hold(&mut room, 1, HELD_MAX);
+    assert_eq!(room.leave(ada).err(), Some(ErrorCode::INTERNAL));
+    assert_eq!(room.leave(bob).map(|held| held.len()), Ok(HELD_MAX));
+    let eve = room.enter();
+    assert_eq!(room.leave(eve).map(|held| held.len()), Ok(0), "and no memory of what was too much");
+}
+
+#[test]
+fn who_is_owed_too_many_bytes_is_refused_and_they_are_given_back() {
+    let mut room = Room::default();
+    let ada = room.enter();
+    hold(&mut room, HELD_BYTES_MAX / 2, 2);
+    let bob = room.enter();
+    hold(&mut room, HELD_BYTES_MAX / 2, 1);
+    assert_eq!(room.leave(ada).err(), Some(ErrorCode::INTERNAL));
+    assert_eq!(room.held.len(), 2);
+    assert_eq!(room.leave(bob).map(|held| held.len()), Ok(1));
+    let eve = room.enter();
+    hold(&mut room, HELD_BYTES_MAX + 1, 1);
+    assert_eq!((room.held.len(), room.bytes), (0, 0));
+    assert_eq!(room.leave(eve).err(), Some(ErrorCode::INTERNAL));
+}
