@@ -56,7 +56,7 @@ pub(crate) fn receive(
 ) {
     let (_, roster) = hub.parts();
     let Some(encoding) = roster.session(key).map(|session| session.encoding) else { return };
-    if roster.waiting_mut().put_off(key, || PutOff::Frame(frame.to_vec())) {
+    if hub.put_off(key, || PutOff::Frame(frame.to_vec()), out) {
         return;
     }
     let mut commands = Commands::new(encoding, frame);

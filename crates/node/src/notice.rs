@@ -101,6 +101,14 @@ pub struct Target {
     pub whitelist: Vec<String>,
 }
 
+impl ServerSubscription {
+    /// Memory of its texts.
+    pub(crate) fn bytes(&self) -> usize {
+        let since = self.recover_since.as_ref().map_or(0, |since| since.epoch.len());
+        self.channel.len() + self.info.len() + self.data.len() + since
+    }
+}
+
 impl SubscribeOrder {
     /// An order whose giver wants to know, or of another node, whose giver is answered there.
     pub(crate) fn new(

@@ -39,7 +39,9 @@ pub(crate) struct Parked {
     /// Of the command.
     pub(crate) id: u32,
     pub(crate) work: Work,
-    pub(crate) put_off: VecDeque<PutOff>,
+    put_off: VecDeque<PutOff>,
+    /// What that weighs.
+    put_off_bytes: usize,
 }
 
 /// What a session waits for.
@@ -58,13 +60,17 @@ pub(crate) enum Work {
 /// What was to happen to a session while it waited.
 #[derive(Clone, Debug)]
 pub(crate) enum PutOff {
-    /// Commands of the client, without those before. Bounded, because the shell stops reading.
+    /// Commands of the client, without those before.
     Frame(Vec<u8>),
     /// An order of the server API, for one channel or all.
     Unsubscribe(Option<Arc<str>>, UnsubscribeCode),
     /// An order of the server API, too.
     Subscribe(Arc<SubscribeOrder>),
 }
+
+/// More was to happen to a session than is kept while it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooMuch;
 
 /// A part of what a session waits for, in the inbox of its shard.
 #[derive(Clone, Debug)]
@@ -99,22 +105,29 @@ impl Waiting {
                 entry.held_from = room.enter();
             }
         }
-        let put_off = self.parked.remove(&key.index).map(|old| old.put_off).unwrap_or_default();
-        let parked = Parked { generation: key.generation, ticket, id, work, put_off };
+        let old = self.parked.remove(&key.index);
+        let (put_off, put_off_bytes) =
+            old.map(|old| (old.put_off, old.put_off_bytes)).unwrap_or_default();
+        let generation = key.generation;
+        let parked = Parked { generation, ticket, id, work, put_off, put_off_bytes };
         self.parked.insert(key.index, parked);
     }
 
     /// Whether the session has to wait for anything; then `what` is kept until it has not.
-    pub(crate) fn put_off(&mut self, key: ConnectionKey, what: impl FnOnce() -> PutOff) -> bool {
+    ///
+    /// # Errors
+    /// That it is too much, with which the session is to be ended. The first thing is never too much.
+    pub(crate) fn put_off(
+        &mut self,
+        key: ConnectionKey,
+        what: impl FnOnce() -> PutOff,
+    ) -> Result<bool, TooMuch> {
         if self.parked.is_empty() {
-            return false;
+            return Ok(false);
         }
         match self.parked.get_mut(&key.index) {
-            Some(parked) if parked.waits_as(key) => {
-                parked.put_off.push_back(what());
-                true
-            }
-            _ => false,
+            Some(parked) if parked.waits_as(key) => parked.put_off(what()).map(|()| true),
+            _ => Ok(false),
         }
     }
 
@@ -159,8 +172,9 @@ impl Waiting {
             return None;
         }
         let next = parked.put_off.pop_front();
-        if next.is_none() {
-            self.parked.remove(&key.index);
+        match &next {
+            Some(next) => parked.put_off_bytes -= next.bytes(),
+            None => drop(self.parked.remove(&key.index)),
         }
         next
     }
@@ -168,6 +182,7 @@ impl Waiting {
     /// Puts back in front what a session, which waits again, did not come to.
     pub(crate) fn put_back(&mut self, key: ConnectionKey, rest: PutOff) {
         if let Some(parked) = self.parked.get_mut(&key.index) {
+            parked.put_off_bytes += rest.bytes();
             parked.put_off.push_front(rest);
         }
     }
@@ -208,10 +223,38 @@ impl Waiting {
 }
 
 impl Parked {
+    fn put_off(&mut self, what: PutOff) -> Result<(), TooMuch> {
+        let bytes = self.put_off_bytes + what.bytes();
+        if bytes > PUT_OFF_BYTES_MAX && !self.put_off.is_empty() {
+            return Err(TooMuch);
+        }
+        self.put_off_bytes = bytes;
+        self.put_off.push_back(what);
+        Ok(())
+    }
+
     fn waits_as(&self, key: ConnectionKey) -> bool {
         self.generation == key.generation && !matches!(self.work, Work::Resuming)
     }
 }
+
+impl PutOff {
+    /// Roughly the memory it takes.
+    fn bytes(&self) -> usize {
+        let own = match self {
+            Self::Frame(frame) => frame.len(),
+            Self::Unsubscribe(channel, _) => channel.as_ref().map_or(0, |channel| channel.len()),
+            Self::Subscribe(order) => order.subscription().bytes(),
+        };
+        PUT_OFF_BYTES + own
+    }
+}
+
+/// What is kept of things put off for one session, in bytes; with one more it is ended with 3013. The shell reads on only to
+/// the end of what it has in its hands, but that may have been compressed, and the server API orders what it likes.
+const PUT_OFF_BYTES_MAX: usize = 2 << 20;
+/// Of each of them, beside its own.
+const PUT_OFF_BYTES: usize = 128;
 
 #[cfg(test)]
 mod tests;

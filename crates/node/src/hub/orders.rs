@@ -49,7 +49,7 @@ impl Hub {
         for key in self.matching(target) {
             // It may be entering that very channel: then it enters first and leaves afterwards.
             let later = || PutOff::Unsubscribe(channel.map(Into::into), code);
-            if !self.roster.waiting_mut().put_off(key, later) {
+            if !self.put_off(key, later, out) {
                 self.unsubscribe_one(key, channel, code, out);
             }
         }
@@ -92,7 +92,7 @@ impl Hub {
     ) {
         for key in self.matching(target) {
             let later = || PutOff::Subscribe(Arc::clone(order));
-            if !self.roster.waiting_mut().put_off(key, later) {
+            if !self.put_off(key, later, out) {
                 command::subscribe_by_order(self, key, order, now, out);
             }
         }

@@ -12,7 +12,7 @@ use crate::broadcast::Shape;
 use crate::command::{self, Backlog, Turn};
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
-use crate::waiting::{Arrival, Part, PutOff, Work};
+use crate::waiting::{Arrival, Part, PutOff, TooMuch, Work};
 
 impl Hub {
     /// A part of what a session waits for has come. An answer to what was given up reaches nobody.
@@ -88,6 +88,20 @@ impl Hub {
         pushes.iter().for_each(|push| self.send(key, push, out));
         let told = |place, channel: &str| out.recovered(key, place, channel);
         self.roster.recovered(key.index, told);
+    }
+
+    /// Whether a session has to wait; then `what` is put off, or, where that is too much, the session is ended: who comes
+    /// back finds the server of one mind with itself.
+    pub(crate) fn put_off(
+        &mut self,
+        key: ConnectionKey,
+        what: impl FnOnce() -> PutOff,
+        out: &mut impl Outbox,
+    ) -> bool {
+        self.roster.waiting_mut().put_off(key, what).unwrap_or_else(|TooMuch| {
+            self.disconnect(key, &Disconnect::TOO_MANY_REQUESTS, out);
+            true
+        })
     }
 
     /// Does what was put off until the session waits again, or nothing is left.

@@ -22,7 +22,7 @@ fn next(waiting: &mut Waiting) -> Option<String> {
 #[test]
 fn who_does_not_wait_puts_nothing_off() {
     let mut waiting = Waiting::default();
-    assert!(!waiting.put_off(ADA, || unreachable!("nobody waits")));
+    assert_eq!(waiting.put_off(ADA, || unreachable!("nobody waits")), Ok(false));
     assert!(!waiting.waits(ADA));
     assert_eq!(next(&mut waiting), None);
 }
@@ -33,12 +33,12 @@ fn what_was_put_off_comes_back_in_order_and_the_rest_of_a_frame_first() {
     let ticket = waiting.ticket();
     waiting.park(ADA, ticket, 2, Work::Reply);
     waiting.put_back(ADA, frame("rest"));
-    assert!(waiting.put_off(ADA, || frame("a")));
-    assert!(waiting.put_off(ADA, || frame("b")));
+    assert_eq!(waiting.put_off(ADA, || frame("a")), Ok(true));
+    assert_eq!(waiting.put_off(ADA, || frame("b")), Ok(true));
     assert_eq!(next(&mut waiting), None, "it still waits");
 
     assert!(matches!(waiting.take_work(ADA), Some((2, Work::Reply))));
-    assert!(!waiting.put_off(ADA, || unreachable!("it goes on now")));
+    assert_eq!(waiting.put_off(ADA, || unreachable!("it goes on now")), Ok(false));
     assert_eq!(next(&mut waiting).as_deref(), Some("rest"));
     let ticket = waiting.ticket();
     waiting.park(ADA, ticket, 3, Work::Reply);
@@ -66,4 +66,26 @@ fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
     assert!(waiting.awaiting(&arrival(ADA, new)).is_some());
     assert!(waiting.forget(ADA).is_none(), "it was entering nothing");
     assert!(waiting.awaiting(&arrival(ADA, new)).is_none(), "gone");
+}
+
+#[test]
+fn what_is_put_off_is_limited_and_what_was_done_counts_no_more() {
+    let mut waiting = Waiting::default();
+    let half = || PutOff::Frame(vec![b' '; PUT_OFF_BYTES_MAX / 2 - PUT_OFF_BYTES]);
+    for round in 0..3 {
+        let ticket = waiting.ticket();
+        waiting.park(ADA, ticket, round, Work::Reply);
+        assert_eq!(waiting.put_off(ADA, half), Ok(true));
+        assert_eq!(waiting.put_off(ADA, half), Ok(true));
+        assert_eq!(waiting.put_off(ADA, || frame("")), Err(TooMuch));
+        assert!(waiting.take_work(ADA).is_some());
+        assert!(next(&mut waiting).is_some() && next(&mut waiting).is_some());
+        if round == 1 {
+            assert_eq!(next(&mut waiting), None, "and begins anew");
+        }
+    }
+    waiting.park(ADA, 9, 9, Work::Reply);
+    let large = || PutOff::Frame(vec![b' '; 2 * PUT_OFF_BYTES_MAX]);
+    assert_eq!(waiting.put_off(ADA, large), Ok(true), "one message is never too much");
+    assert_eq!(waiting.put_off(ADA, || frame("")), Err(TooMuch));
 }

@@ -3,6 +3,8 @@
 //! Uses: the slow world of the room above. Never: threads.
 //! Change here: promises about limits of waiting. Order and completeness are tested in the room above.
 
+use fanwire_node::Target;
+
 use super::{SlowWorld, tracked};
 
 #[test]
@@ -26,4 +28,34 @@ fn a_channel_that_somebody_is_always_entering_lets_everybody_in() {
         }
         std::mem::swap(&mut entering, &mut other);
     }
+}
+
+#[test]
+fn who_is_told_more_than_can_be_kept_while_it_waits_is_disconnected() {
+    let mut slow = SlowWorld::with(tracked(), &["ada", "bob", "eve"]);
+    for name in ["ada", "bob", "eve"] {
+        slow.world.say(name, r#"{"id":2,"publish":{"channel":"news","data":1}}"#);
+    }
+    let large = "x".repeat(1 << 20);
+    for id in 3..=5 {
+        let rpc = format!(r#"{{"id":{id},"rpc":{{"method":"{large}"}}}}"#);
+        slow.world.say("ada", &rpc);
+    }
+    slow.world.play("ada x 3013 too many requests");
+    let bob = Target { client: slow.world.id("bob").to_owned(), ..Target::default() };
+    for _ in 0..20_000 {
+        slow.world.node.unsubscribe(bob.clone(), Some("news")).expect("a channel");
+    }
+    slow.world.settle();
+    slow.world.play("bob x 3013 too many requests");
+    slow.world.say("eve", &format!(r#"{{"id":3,"rpc":{{"method":"{}"}}}}"#, large.repeat(8)));
+    slow.answer_all();
+    slow.world.play(
+        r#"
+        eve < {"id":2,"publish":{}}
+        eve < {"id":3,"error":{"code":108,"message":"not available"}}
+        ada hears nothing
+        bob hears nothing
+    "#,
+    );
 }
