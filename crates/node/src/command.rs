@@ -70,7 +70,7 @@ pub(crate) fn receive(
         if roster.session(key).is_none_or(|session| session.phase == Phase::Refused) {
             return;
         }
-        if roster.waiting_mut().waits(key) {
+        if roster.waiting().waits(key) {
             if !commands.rest().is_empty() {
                 roster.waiting_mut().put_back(key, PutOff::Frame(commands.rest().to_vec()));
             }
@@ -97,7 +97,7 @@ pub(crate) fn subscribe_by_order(
     let backlog = turn.backlog;
     hub.conclude(key, outcome, backlog, out);
     let (_, roster) = hub.parts();
-    if roster.waiting_mut().waits(key) {
+    if roster.waiting().waits(key) {
         out.hold(key);
     }
 }

@@ -396,6 +396,10 @@ impl Roster {
         &self.users
     }
 
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.waiting
+    }
+
     pub(crate) fn waiting_mut(&mut self) -> &mut Waiting {
         &mut self.waiting
     }

@@ -117,7 +117,8 @@ impl Hub {
                 }
             }
         }
-        if !self.roster.waiting_mut().waits(key) {
+        if !self.roster.waiting().waits(key) {
+            self.await_pong_again(key, self.node.clock().moment(now));
             out.release(key);
         }
     }

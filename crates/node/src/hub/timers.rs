@@ -3,6 +3,8 @@
 //! Uses: `roster`, `session` deadlines. Never: clocks; a timer that fires early does nothing but go back.
 //! Change here: what happens at a deadline. When deadlines are: `Session::deadline`.
 
+use std::time::Duration;
+
 use fanwire_protocol::{Disconnect, UnsubscribeCode, ping};
 
 use super::Hub;
@@ -37,7 +39,9 @@ impl Hub {
         if server_side.any(|sub| closing(clock, sub.expire_at(), delay) <= now) {
             return Some(Disconnect::SUBSCRIPTION_EXPIRED);
         }
-        (session.awaits_pong && session.pong_by <= now).then_some(Disconnect::NO_PONG)
+        let is_silent = session.awaits_pong && session.pong_by <= now;
+        // Who waits is not read, so its pong lies in its socket.
+        (is_silent && !self.roster.waiting().waits(key)).then_some(Disconnect::NO_PONG)
     }
 
     /// Client-side subscriptions that were not refreshed end with 2501.
@@ -59,14 +63,30 @@ impl Hub {
         }
     }
 
+    /// A session that waited is read again: the time for its pong begins anew.
+    pub(super) fn await_pong_again(&mut self, key: ConnectionKey, now: Moment) {
+        let Self { node, roster, .. } = self;
+        if let Some(session) = roster.session_mut(key)
+            && session.awaits_pong
+        {
+            session.pong_by = now.after(node.options().client.pong_timeout);
+            roster.schedule(node, key.index);
+        }
+    }
+
     fn ping_if_due(&mut self, key: ConnectionKey, now: Moment, out: &mut impl Outbox) {
         let Self { node, roster, .. } = self;
         let options = &node.options().client;
         let Some(session) = roster.session_mut(key) else { return };
+        if session.awaits_pong {
+            if session.pong_by <= now {
+                session.pong_by = now.after(options.pong_timeout.max(PONG_LATER)); // see `verdict`
+            }
+            return;
+        }
         if session.beat_at > now {
             return;
         }
-        debug_assert!(!session.awaits_pong, "pong_timeout < ping_interval: that ended in 3012");
         session.awaits_pong = true;
         session.pong_by = now.after(options.pong_timeout);
         session.beat_at = now.after(options.ping_interval);
@@ -78,3 +98,6 @@ impl Hub {
         roster.counters().pings.add(1);
     }
 }
+
+/// How soon a session that waits is looked at again, at least.
+const PONG_LATER: Duration = Duration::from_secs(1);

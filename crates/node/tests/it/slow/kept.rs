@@ -3,6 +3,8 @@
 //! Uses: the slow world of the room above. Never: threads.
 //! Change here: promises about limits of waiting. Order and completeness are tested in the room above.
 
+use std::time::Duration;
+
 use fanwire_node::Target;
 
 use super::{SlowWorld, tracked};
@@ -58,4 +60,29 @@ fn who_is_told_more_than_can_be_kept_while_it_waits_is_disconnected() {
         bob hears nothing
     "#,
     );
+}
+
+#[test]
+fn a_client_whose_pong_waits_with_it_is_not_silent() {
+    let mut slow = SlowWorld::with(tracked(), &["ada"]);
+    slow.world.play(
+        r#"
+        ada > {"id":2,"publish":{"channel":"news","data":1}}
+        wait 100s
+        ada hears nothing
+    "#,
+    );
+    slow.answer_all();
+    slow.world.play("ada < {\"id\":2,\"publish\":{}}\n wait 100s\n ada hears nothing");
+    slow.world.keeps_silent("ada");
+    slow.world.say("ada", r#"{"id":3,"publish":{"channel":"news","data":2}}"#);
+    slow.world.wait(Duration::from_secs(100));
+    assert_eq!(
+        slow.world.heard("ada").as_deref(),
+        Some("{}"),
+        "one ping, and no other before its pong"
+    );
+    slow.world.play("ada hears nothing");
+    slow.answer_all();
+    slow.world.play("ada < {\"id\":3,\"publish\":{}}\n wait 9s\n ada x 3012 no pong");
 }
