@@ -187,6 +187,15 @@ impl Waiting {
         }
     }
 
+    /// The sessions whose connect waits after their credentials were believed.
+    pub(crate) fn connecting(&self) -> impl Iterator<Item = ConnectionKey> + '_ {
+        let parked = self.parked.iter().filter(|(_, parked)| match &parked.work {
+            Work::Enter(entrance) => entrance.is_of_connect(),
+            _ => false,
+        });
+        parked.map(|(index, parked)| ConnectionKey { index: *index, generation: parked.generation })
+    }
+
     /// Whether the session waits.
     pub(crate) fn waits(&self, key: ConnectionKey) -> bool {
         self.parked.get(&key.index).is_some_and(|parked| parked.waits_as(key))

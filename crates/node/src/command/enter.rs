@@ -234,6 +234,11 @@ impl Entrance {
         self.entries.iter().all(|entry| entry.stretch.is_some() && entry.appeared.is_some())
     }
 
+    /// Whether it is the first one of its session.
+    pub(crate) fn is_of_connect(&self) -> bool {
+        matches!(self.then, Then::Connect { .. })
+    }
+
     /// One more answer.
     pub(crate) fn arrive(&mut self, part: Part) {
         match part {

@@ -22,7 +22,7 @@ impl Hub {
         disconnect: &Disconnect,
         out: &mut impl Outbox,
     ) {
-        for key in self.matching(target) {
+        for key in self.matching_or_connecting(target) {
             self.disconnect(key, disconnect, out);
         }
     }
@@ -46,7 +46,7 @@ impl Hub {
         code: UnsubscribeCode,
         out: &mut impl Outbox,
     ) {
-        for key in self.matching(target) {
+        for key in self.matching_or_connecting(target) {
             // It may be entering that very channel: then it enters first and leaves afterwards.
             let later = || PutOff::Unsubscribe(channel.map(Into::into), code);
             if !self.put_off(key, later, out) {
@@ -127,6 +127,19 @@ impl Hub {
             .filter(|index| self.roster.at(*index).is_some_and(|session| target.means(session)))
             .filter_map(|index| self.roster.key_at(index))
             .collect()
+    }
+}
+
+impl Hub {
+    /// Also those that were believed to be who they say and wait for their first channels: what ends something must not
+    /// miss whoever asked a moment before.
+    fn matching_or_connecting(&self, target: &Target) -> Vec<ConnectionKey> {
+        let mut keys = self.matching(target);
+        keys.extend(self.roster.waiting().connecting().filter(|key| {
+            let session = self.roster.session(*key);
+            session.is_some_and(|one| *one.user == *target.user && target.means(one))
+        }));
+        keys
     }
 }
 

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use fanwire_node::Target;
+use fanwire_node::protocol::Disconnect;
 
 use super::{SlowWorld, tracked};
 
@@ -85,4 +86,41 @@ fn a_client_whose_pong_waits_with_it_is_not_silent() {
     slow.world.play("ada hears nothing");
     slow.answer_all();
     slow.world.play("ada < {\"id\":3,\"publish\":{}}\n wait 9s\n ada x 3012 no pong");
+}
+
+#[test]
+fn an_end_by_the_api_reaches_a_connection_whose_connect_waits() {
+    let mut slow = SlowWorld::new(tracked());
+    slow.world.play(
+        r#"
+        ada opens
+        ada > {"id":1,"connect":{"subs":{"a":{},"b":{}}}}
+        bob opens
+        bob > {"id":1,"connect":{"subs":{"a":{},"b":{}}}}
+    "#,
+    );
+    assert_eq!(slow.world.node.unsubscribe(Target::default(), Some("a")), Ok(()));
+    slow.world.settle();
+    slow.answer_all();
+    for name in ["ada", "bob"] {
+        let connected = slow.world.heard(name).expect("the reply");
+        assert!(connected.contains(r#""connect":{"#), "{connected}");
+        let ended =
+            r#"{"push":{"channel":"a","unsubscribe":{"code":2000,"reason":"server unsubscribe"}}}"#;
+        assert_eq!(slow.world.heard(name).as_deref(), Some(ended));
+    }
+    slow.world.play(
+        r#"
+        ada closes
+        bob closes
+        eve opens
+        eve > {"id":1,"connect":{"subs":{"a":{}}}}
+    "#,
+    );
+    slow.world.node.disconnect(Target::default(), Disconnect::FORCE_DISCONNECT);
+    slow.world.settle();
+    slow.world.play("eve x 3503 force disconnect");
+    slow.answer_all();
+    slow.world.play("eve hears nothing");
+    assert_eq!(slow.world.node.counts().subscriptions, 0);
 }
