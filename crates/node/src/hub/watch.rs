@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+
 use crate::broadcast::Broadcast;
 use crate::broker::{Epoch, Position};
 use crate::clock::Moment;
@@ -17,8 +19,9 @@ use crate::clock::Moment;
 pub(crate) struct Watch {
     /// Of all subscribers that are not `ahead`.
     position: Position,
-    /// Connections that know more, until the others have caught up. Usually empty.
-    ahead: Vec<(u32, Position)>,
+    /// Connections that know more, until the others have caught up. Usually empty; after many came at once it is asked once
+    /// for every subscriber and publication.
+    ahead: HashMap<u32, Position>,
     /// Positioned subscribers.
     count: u32,
     /// When the position was last known to be right.
@@ -59,7 +62,7 @@ impl Watch {
         let position = Position::default();
         Self {
             position,
-            ahead: Vec::new(),
+            ahead: HashMap::new(),
             count: 0,
             sure_at: now,
             suspicion: None,
@@ -73,14 +76,14 @@ impl Watch {
         if self.count == 1 {
             self.position = position;
         } else if position != self.position {
-            self.ahead.push((connection, position));
+            self.ahead.insert(connection, position);
         }
     }
 
     /// One less. Returns whether nobody is left.
     pub(crate) fn leave(&mut self, connection: u32) -> bool {
         self.count -= 1;
-        self.ahead.retain(|(other, _)| *other != connection);
+        self.ahead.remove(&connection);
         self.count == 0
     }
 
@@ -110,8 +113,11 @@ impl Watch {
             Step::Next | Step::Lost => publication,
         };
         self.position = reached(self.position);
-        self.ahead.iter_mut().for_each(|(_, position)| *position = reached(*position));
-        self.ahead.retain(|(_, position)| *position != self.position);
+        self.ahead.retain(|_, position| {
+            *position = reached(*position);
+            *position != self.position
+        });
+        self.forget_crowd();
         self.sure_at = now;
     }
 
@@ -122,8 +128,14 @@ impl Watch {
     }
 
     fn position_of(&self, connection: u32) -> Position {
-        let ahead = self.ahead.iter().find(|(other, _)| *other == connection);
-        ahead.map_or(self.position, |(_, position)| *position)
+        *self.ahead.get(&connection).unwrap_or(&self.position)
+    }
+
+    /// Gives the memory of those who were ahead back.
+    fn forget_crowd(&mut self) {
+        if self.ahead.is_empty() {
+            self.ahead = HashMap::new();
+        }
     }
 
     /// Whether a subscriber lacks something, now that everything up to `top` has come through the inbox.
@@ -149,7 +161,8 @@ impl Watch {
     pub(crate) fn confirm(&mut self, top: Position, now: Moment) -> bool {
         if self.position.epoch != top.epoch || self.position.offset < top.offset {
             self.position = top;
-            self.ahead.retain(|(_, position)| *position != top);
+            self.ahead.retain(|_, position| *position != top);
+            self.forget_crowd();
         }
         let is_there = self.position == top;
         if is_there {
