@@ -3,6 +3,7 @@
 //! Uses: `session`, `hub/subscribers`, `hub/users`, `wheel`, the node's registry. Never: encodes, sends, decides.
 //! Change here: what belongs together when a session or a subscription comes or goes. Rules live in `command/`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ use crate::wheel::Wheel;
 /// The tables of one shard.
 ///
 /// Invariants, after every call: `sessions[i].subscriptions[p]` says (channel c, place q) exactly when
-/// `subscribers[c].list[q]` says (connection i, place p); a channel has a watch exactly as long as it has positioned
+/// `subscribers[c].list[q]` says (connection i, place p), and whether it has a filter and hears of joins and leaves; a channel has a watch exactly as long as it has positioned
 /// subscribers, which it counts; a channel counts those that hear of joins and leaves and those that have a filter; a
 /// session is in the list of its user exactly when it is
 /// connected; registry and counters count exactly these.
@@ -119,10 +120,13 @@ impl Roster {
         let Seat { server_side, terms } = seat;
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let own_place = session.subscriptions.len() as u32;
-        let subscriber = Subscriber { connection: index, place: own_place };
+        let is_filtered = terms.as_ref().is_some_and(|terms| terms.filter.is_some());
+        let subscriber = match Subscriber::new(index, own_place) {
+            subscriber if is_filtered => subscriber.with_filter(),
+            subscriber => subscriber,
+        };
         let (channel, place) =
             self.subscribers.add(Arc::clone(channel), subscriber, session.encoding);
-        let is_filtered = terms.as_ref().is_some_and(|terms| terms.filter.is_some());
         self.subscribers.audience_mut(channel).filtered += u32::from(is_filtered);
         let subscription = Subscription {
             channel,
@@ -166,6 +170,13 @@ impl Roster {
     /// The subscription at `place` of a session is about to be told what it missed.
     pub(crate) fn recover(&mut self, index: u32, place: usize) {
         self.expect_session(index).subscriptions[place].recovers = true;
+    }
+
+    /// Whether a subscriber with a filter wants a publication with these tags.
+    pub(crate) fn wants(&self, subscriber: Subscriber, tags: &BTreeMap<String, String>) -> bool {
+        let session = self.at(subscriber.connection).expect(LIVES);
+        let filter = session.subscriptions[subscriber.place() as usize].filter();
+        filter.is_none_or(|filter| filter.matches(tags))
     }
 
     /// Calls `told` with place and channel of the subscriptions of a session that were told now what they had missed.
@@ -235,8 +246,8 @@ impl Roster {
         let subscription = &mut self.expect_session(index).subscriptions[place];
         debug_assert!(!subscription.hears, "hears already");
         subscription.hears = true;
-        let channel = subscription.channel;
-        self.subscribers.audience_mut(channel).hearers += 1;
+        let (channel, place) = (subscription.channel, subscription.place);
+        self.subscribers.audience_mut(channel).hear(place);
     }
 
     /// Tells the channel of the subscription at `place` of a session that it joined; that it left is told when it ends.
@@ -284,7 +295,7 @@ impl Roster {
         }
         if let Some(moved) = self.subscribers.remove(ended.channel, ended.place, encoding) {
             let other = self.expect_session(moved.connection);
-            other.subscriptions[moved.place as usize].place = ended.place;
+            other.subscriptions[moved.place() as usize].place = ended.place;
         }
         if ended.present {
             let client = self.expect_session(index).client();
@@ -334,7 +345,7 @@ impl Roster {
             return own.iter().position(|subscription| subscription.channel == channel);
         }
         let entry = audience.iter().find(|subscriber| subscriber.connection == index)?;
-        Some(entry.place as usize)
+        Some(entry.place() as usize)
     }
 
     /// Sets the session's timer to the earliest thing it has to do.

@@ -129,7 +129,7 @@ impl Hub {
         };
         (audience.list.iter())
             .filter_map(|one| {
-                Some((self.roster.key_at(one.connection)?, place(one.connection, one.place)?))
+                Some((self.roster.key_at(one.connection)?, place(one.connection, one.place())?))
             })
             .collect()
     }

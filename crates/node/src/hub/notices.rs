@@ -39,39 +39,48 @@ impl Hub {
         let watch = audience.watch.as_deref_mut();
         let is_next = watch.is_none_or(|watch| watch.take_for_all(broadcast.position(), moment));
         let can_read = audience.can_read(broadcast);
-        let is_for_all = audience.filtered == 0 && broadcast.excluded().is_none();
-        let with_deltas = audience.deltas.is_some();
+        let is_for_all = broadcast.excluded().is_none();
+        let has_marks = audience.filtered > 0 || audience.deltas.is_some();
         let audience = self.roster.subscribers().audience(index);
         let counters = self.roster.counters();
         counters.broadcasts.add(1);
         if !is_next || !can_read || !is_for_all {
             return self.broadcast_one_by_one(index, broadcast, (is_next, moment), out);
         }
-        counters.deliveries.add(audience.list.len() as u64);
-        if with_deltas {
-            return self.broadcast_in_shapes(index, broadcast, out);
+        if has_marks {
+            return self.broadcast_by_marks(index, broadcast, out);
         }
+        counters.deliveries.add(audience.list.len() as u64);
         for subscriber in &audience.list {
-            out.deliver(subscriber.connection, subscriber.place, broadcast, Shape::Plain);
+            out.deliver(subscriber.connection, subscriber.place(), broadcast, Shape::Plain);
         }
     }
 
-    /// The same where some have agreed to deltas: a second dense list says what each of them is sent.
-    fn broadcast_in_shapes(
+    /// The same where some have agreed to deltas, or have a filter: a second dense list says what each of them is sent, and a
+    /// mark in the first one who has to be asked whether it wants it.
+    fn broadcast_by_marks(
         &mut self,
         index: u32,
         broadcast: &Arc<Broadcast>,
         out: &mut impl Outbox,
     ) {
-        let audience = self.roster.subscribers_mut().audience_mut(index);
-        let deltas = audience.deltas.as_deref_mut().expect("asked for by the caller");
-        let mut patches = 0;
+        let mut deltas = self.roster.subscribers_mut().audience_mut(index).deltas.take();
+        let audience = self.roster.subscribers().audience(index);
+        let tags = &broadcast.publication().tags;
+        let (mut patches, mut unwanted) = (0, 0);
         for (at, subscriber) in audience.list.iter().enumerate() {
-            let shape = deltas.send(at, broadcast);
+            if subscriber.has_filter() && !self.roster.wants(*subscriber, tags) {
+                unwanted += 1; // and it gets no deltas, so none of them is missed
+                continue;
+            }
+            let shape = deltas.as_mut().map_or(Shape::Plain, |deltas| deltas.send(at, broadcast));
             patches += u64::from(shape == Shape::Patch);
-            out.deliver(subscriber.connection, subscriber.place, broadcast, shape);
+            out.deliver(subscriber.connection, subscriber.place(), broadcast, shape);
         }
-        deltas.settle(broadcast);
+        self.counters().deliveries.add(audience.list.len() as u64 - unwanted);
+        self.counters().filtered_publications.add(unwanted);
+        deltas.iter_mut().for_each(|deltas| deltas.settle(broadcast));
+        self.roster.subscribers_mut().audience_mut(index).deltas = deltas;
         self.count_patches(broadcast, patches);
     }
 
@@ -82,8 +91,8 @@ impl Hub {
         }
     }
 
-    /// The rarer way, for each subscriber by itself: who is excluded or has a filter that does not match gets nothing, and
-    /// is where the others are; data that is not JSON reaches the Protobuf subscribers, the JSON ones are disconnected with
+    /// The rarer way, for each subscriber by itself: who is excluded or has a filter that does not match gets nothing, and is
+    /// where the others are; data that is not JSON reaches the Protobuf subscribers, the JSON ones are disconnected with
     /// 3506 (protocol §3); positioned subscribers do not get what they know, and those that missed something before it lose
     /// their place (protocol §10).
     fn broadcast_one_by_one(
@@ -101,12 +110,12 @@ impl Hub {
             let session = self.roster.at(subscriber.connection).expect("subscribers have sessions");
             let key =
                 ConnectionKey { index: subscriber.connection, generation: session.generation };
-            let subscription = &session.subscriptions[subscriber.place as usize];
+            let subscription = &session.subscriptions[subscriber.place() as usize];
             let watch = audience.watch.as_deref().filter(|_| subscription.positioned && !is_next);
             let tags = &broadcast.publication().tags;
             match watch.map_or(Step::Next, |watch| watch.step(subscriber.connection, position)) {
                 Step::Known => {}
-                Step::Lost => lost.push((key, subscriber.place as usize)),
+                Step::Lost => lost.push((key, subscriber.place() as usize)),
                 Step::Next if excluded == Some(session.client_id()) => {
                     deltas.iter_mut().for_each(|deltas| deltas.skip(at));
                 }
@@ -122,7 +131,7 @@ impl Hub {
                     }
                     patches += u64::from(shape == Shape::Patch);
                     self.counters().deliveries.add(1);
-                    out.deliver(subscriber.connection, subscriber.place, broadcast, shape);
+                    out.deliver(subscriber.connection, subscriber.place(), broadcast, shape);
                 }
             }
         }
@@ -151,11 +160,8 @@ impl Hub {
             return;
         }
         let mut refused = Vec::new();
-        for subscriber in &audience.list {
+        for subscriber in audience.list.iter().filter(|subscriber| subscriber.hears()) {
             let session = self.roster.at(subscriber.connection).expect("subscribers have sessions");
-            if !session.subscriptions[subscriber.place as usize].hears {
-                continue;
-            }
             let key =
                 ConnectionKey { index: subscriber.connection, generation: session.generation };
             match announcement.message(session.encoding) {

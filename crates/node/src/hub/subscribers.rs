@@ -47,8 +47,36 @@ pub(crate) struct Audience {
 pub(crate) struct Subscriber {
     /// Dense index of the connection.
     pub(crate) connection: u32,
+    /// Where its session keeps the subscription, and what has to be known of it without looking there.
+    marked_place: u32,
+}
+
+impl Subscriber {
+    /// The subscription at `place`, far below 2^30, of the session at `connection`.
+    pub(crate) fn new(connection: u32, place: u32) -> Self {
+        debug_assert!(place <= PLACE, "a place is below client.channel_limit");
+        Self { connection, marked_place: place }
+    }
+
+    /// The same with a filter.
+    pub(crate) fn with_filter(self) -> Self {
+        Self { marked_place: self.marked_place | HAS_FILTER, ..self }
+    }
+
     /// Where its session keeps the subscription.
-    pub(crate) place: u32,
+    pub(crate) fn place(self) -> u32 {
+        self.marked_place & PLACE
+    }
+
+    /// It gets only some publications.
+    pub(crate) fn has_filter(self) -> bool {
+        self.marked_place & HAS_FILTER != 0
+    }
+
+    /// It hears of joins and leaves.
+    pub(crate) fn hears(self) -> bool {
+        self.marked_place & HEARS != 0
+    }
 }
 
 impl Subscribers {
@@ -111,7 +139,8 @@ impl Subscribers {
 
     /// The subscription at `from` of this subscriber's session is at `to` now.
     pub(crate) fn moved(&mut self, index: u32, place: u32, to: u32) {
-        self.channels[index as usize].list[place as usize].place = to;
+        let subscriber = &mut self.channels[index as usize].list[place as usize];
+        subscriber.marked_place = subscriber.marked_place & !PLACE | to;
     }
 
     fn insert(&mut self, channel: Arc<str>) -> u32 {
@@ -144,6 +173,12 @@ impl Audience {
             .agree(place, encoding, mark);
     }
 
+    /// The subscriber at `place` hears of joins and leaves from now on.
+    pub(crate) fn hear(&mut self, place: u32) {
+        self.hearers += 1;
+        self.list[place as usize].marked_place |= HEARS;
+    }
+
     /// Whether every subscriber here can be sent the broadcast in its encoding: data may not be JSON.
     pub(crate) fn can_read(&self, broadcast: &Broadcast) -> bool {
         let json_deltas = self.deltas.as_ref().map_or(0, |deltas| deltas.json());
@@ -160,6 +195,9 @@ impl Audience {
     }
 }
 
+const HAS_FILTER: u32 = 1 << 31;
+const HEARS: u32 = 1 << 30;
+const PLACE: u32 = HEARS - 1;
 /// Lists below this length (8 bytes each) are not worth shrinking.
 const SHRINK_FROM: usize = 64;
 

@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
-use fanwire_protocol::Encoding;
+use fanwire_protocol::{Encoding, FilterNode};
 use proptest::prelude::*;
 
 use super::*;
+use crate::filter::Filter;
 use crate::options::Options;
 
 impl Roster {
@@ -20,7 +21,9 @@ impl Roster {
             for (place, subscription) in session.subscriptions.iter().enumerate() {
                 let list = &self.subscribers.audience(subscription.channel).list;
                 let entry = list[subscription.place as usize];
-                assert_eq!((entry.connection, entry.place), (index as u32, place as u32));
+                assert_eq!((entry.connection, entry.place()), (index as u32, place as u32));
+                assert_eq!(entry.has_filter(), subscription.filter().is_some());
+                assert_eq!(entry.hears(), subscription.hears);
                 subscriptions += 1;
             }
             let in_list = self.users.of(&session.user).any(|other| other == index as u32);
@@ -41,7 +44,7 @@ impl Roster {
                 let audience = self.subscribers.audience(subscription.channel);
                 let positioned = audience.list.iter().filter(|one| {
                     let session = self.at(one.connection).expect("subscribers have sessions");
-                    session.subscriptions[one.place as usize].positioned
+                    session.subscriptions[one.place() as usize].positioned
                 });
                 let watched = audience.watch.as_ref().map_or(0, |watch| watch.count());
                 assert_eq!(watched, positioned.count());
@@ -73,6 +76,11 @@ fn join(
 ) -> usize {
     let channel = node.join(channel, roster.shard());
     roster.sit_down(index, &channel, Seat { server_side: false, terms })
+}
+
+fn filter() -> Box<Filter> {
+    let node = FilterNode { key: "k".into(), cmp: "ex".into(), ..FilterNode::default() };
+    Box::new(Filter::new(&node).expect("a good filter"))
 }
 
 #[test]
@@ -126,7 +134,12 @@ proptest! {
                     prop_assert_eq!(roster.place_of(index, &channel), None);
                 }
                 (_, None) => {
-                    let place = join(&node, &mut roster, (index, &channel), None);
+                    let filter = (index % 2 == 1).then(filter);
+                    let terms = Terms::filtering(None, filter);
+                    let place = join(&node, &mut roster, (index, &channel), terms);
+                    if index > 3 {
+                        roster.hear(index, place);
+                    }
                     if what > 1 {
                         let position = Position { offset: u64::from(index), ..Position::default() };
                         roster.watch(&node, index, place, position, Instant::now());

@@ -6,7 +6,7 @@
 use super::*;
 
 fn subscriber(connection: u32) -> Subscriber {
-    Subscriber { connection, place: connection + 100 }
+    Subscriber::new(connection, connection + 100)
 }
 
 #[test]
@@ -63,4 +63,17 @@ fn a_list_gives_memory_back_after_a_crowd_has_left() {
 #[test]
 fn a_subscriber_takes_eight_bytes() {
     assert_eq!(size_of::<Subscriber>(), 8);
+}
+
+#[test]
+fn marks_stay_with_a_subscriber_wherever_it_moves() {
+    let mut subscribers = Subscribers::default();
+    subscribers.add("a".into(), subscriber(0), Encoding::Json);
+    subscribers.add("a".into(), subscriber(1).with_filter(), Encoding::Json);
+    subscribers.audience_mut(0).hear(1);
+    subscribers.moved(0, 1, 5);
+    let moved = subscribers.remove(0, 0, Encoding::Json).expect("the last one moves");
+    assert_eq!((moved.connection, moved.place()), (1, 5));
+    assert!(moved.has_filter() && moved.hears());
+    assert!(!subscriber(1).has_filter() && !subscriber(1).hears());
 }
