@@ -133,6 +133,8 @@ pub(crate) struct Backlog {
     pub(crate) deliveries: Vec<(usize, Arc<Broadcast>)>,
     /// Subscriptions that lost their place meanwhile.
     pub(crate) lost: Vec<usize>,
+    /// From where to where a subscription moved.
+    pub(crate) moved: Option<(u32, u32)>,
 }
 
 impl Backlog {

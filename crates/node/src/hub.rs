@@ -23,7 +23,7 @@ use crate::counters::HubCounters;
 use crate::node::Node;
 use crate::notice::{Notice, ShardId};
 use crate::outbox::Outbox;
-use crate::roster::Roster;
+use crate::roster::{Left, Roster};
 use crate::session::{ConnectionKey, Hello};
 
 pub(crate) use deltas::{Deltas, Mark};
@@ -176,7 +176,10 @@ impl Hub {
         let Some(encoding) = self.roster.session(key).map(|session| session.encoding) else {
             return;
         };
-        let channel = self.roster.leave(&self.node, key.index, place);
+        let Left { channel, moved } = self.roster.leave(&self.node, key.index, place);
+        if let Some((from, to)) = moved {
+            out.moved(key.index, from, to);
+        }
         self.counters().server_unsubscribes.add(1);
         self.scratch.clear();
         encode_unsubscribe_push(encoding, &channel, code.code, code.reason, &mut self.scratch);

@@ -27,6 +27,9 @@ pub trait Outbox {
     /// `client.channel_limit`; while a subscription lives it changes only when another one of the connection ends.
     fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>, shape: Shape);
 
+    /// The subscription of a connection at place `from` is at `to` from now on, where another one was, which ended.
+    fn moved(&mut self, _connection: u32, _from: u32, _to: u32) {}
+
     /// A native WebSocket ping frame, for sessions opened with [`crate::Hello::frame_ping`]; the answer is told to
     /// [`crate::Hub::pong`].
     fn ping(&mut self, connection: ConnectionKey);

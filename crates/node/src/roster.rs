@@ -51,6 +51,13 @@ pub(crate) struct Seat {
     pub(crate) terms: Option<Box<Terms>>,
 }
 
+/// What follows from the end of a subscription.
+pub(crate) struct Left {
+    pub(crate) channel: Arc<str>,
+    /// From where to where another subscription of the session moved.
+    pub(crate) moved: Option<(u32, u32)>,
+}
+
 impl Roster {
     pub(crate) fn new(shard: ShardId) -> Self {
         Self {
@@ -276,13 +283,16 @@ impl Roster {
     }
 
     /// Ends the subscription at `place` of a session. The session's last subscription takes its place.
-    pub(crate) fn leave(&mut self, node: &Node, index: u32, place: usize) -> Arc<str> {
+    pub(crate) fn leave(&mut self, node: &Node, index: u32, place: usize) -> Left {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let encoding = session.encoding;
         let ended = session.subscriptions.swap_remove(place);
-        if let Some(moved) = session.subscriptions.get(place) {
+        let last = session.subscriptions.len() as u32;
+        let moved = session.subscriptions.get(place);
+        if let Some(moved) = moved {
             self.subscribers.moved(moved.channel, moved.place, place as u32);
         }
+        let moved = moved.map(|_| (last, place as u32));
         let channel = Arc::clone(&self.subscribers.audience(ended.channel).channel);
         if ended.hears {
             self.subscribers.audience_mut(ended.channel).hearers -= 1;
@@ -307,7 +317,7 @@ impl Roster {
             node.announce(&channel, Change::Leave, info);
         }
         self.counters.subscriptions.subtract(1);
-        channel
+        Left { channel, moved }
     }
 
     /// Forgets a session with everything it is part of. Idempotent; false when it was gone.

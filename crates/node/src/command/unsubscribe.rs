@@ -10,7 +10,7 @@ use super::{Done, Turn, named};
 pub(super) fn handle(turn: &mut Turn<'_>, request: UnsubscribeRequest) -> Done {
     named(&request.channel)?;
     if let Some(place) = turn.place_of(&request.channel) {
-        turn.roster.leave(turn.node, turn.key.index, place);
+        turn.backlog.moved = turn.roster.leave(turn.node, turn.key.index, place).moved;
     }
     Ok(Reply { unsubscribe: Some(UnsubscribeResult {}), ..Reply::default() })
 }

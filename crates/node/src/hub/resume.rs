@@ -52,6 +52,9 @@ impl Hub {
         backlog: Backlog,
         out: &mut impl Outbox,
     ) {
+        if let Some((from, to)) = backlog.moved {
+            out.moved(key.index, from, to);
+        }
         match outcome {
             Ok(reply) => reply.iter().for_each(|reply| self.send(key, reply, out)),
             Err(disconnect) => return self.disconnect(key, &disconnect, out),

@@ -3,11 +3,11 @@
 //! Uses: `world`, `script`. Never: tokens (see `tokens.rs`).
 //! Change here: tests of the subscribe and unsubscribe commands.
 
-use fanwire_node::Options;
 use fanwire_node::options::Namespace;
+use fanwire_node::{Options, Target};
 
-use crate::script::play_in_both;
-use crate::world::options;
+use crate::script::{hello, play_in_both};
+use crate::world::{Record, World, options};
 
 fn check(options: &Options, rest: &str) {
     let connected = r#"
@@ -199,8 +199,8 @@ fn a_user_limited_channel_is_for_its_users_only() {
         open.allow_user_limited_channels = true;
     });
     refused(&options, r#"{"channel":"dialog#42,43"}"#, 103, "permission denied");
-    let mut world = crate::world::World::new(options);
-    world.connected("ada", crate::script::hello("as 43"));
+    let mut world = World::new(options);
+    world.connected("ada", hello("as 43"));
     world.play("ada > {\"id\":2,\"subscribe\":{\"channel\":\"dialog#42,43\"}}\n ada < {\"id\":2,\"subscribe\":{}}");
 }
 
@@ -213,4 +213,26 @@ fn recovery_wishes_are_harmless_where_there_is_no_history() {
         ada < {"id":2,"subscribe":{}}
     "#,
     );
+}
+
+#[test]
+fn the_shell_is_told_where_a_subscription_moves_when_another_one_ends() {
+    let mut world = World::new(options(|_| {}));
+    world.connected("ada", hello(""));
+    for channel in ["a", "b", "c"] {
+        world.say("ada", &format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#));
+    }
+    let (key, now) = (world.key("ada"), world.now);
+    let mut record = Record::default();
+    let unsubscribe = br#"{"id":3,"unsubscribe":{"channel":"a"}}"#;
+    world.shard_of("ada").hub.receive(key, unsubscribe, now, &mut record);
+    assert_eq!(record.moved, [(key.index, 2, 0)], "by a command");
+    for (channel, moved) in [("c", vec![(key.index, 1, 0)]), ("b", vec![])] {
+        world.node.unsubscribe(Target::default(), Some(channel)).expect("a channel");
+        let mut record = Record::default();
+        for notice in world.shard_of("ada").mailbox.take() {
+            world.shard_of("ada").hub.notice(notice, now, &mut record);
+        }
+        assert_eq!(record.moved, moved, "by the server, from {channel}");
+    }
 }

@@ -288,6 +288,8 @@ pub(crate) struct Record {
     pub(crate) effects: Vec<(u32, Effect)>,
     /// Number of effects before, connection and channel.
     recovered: Vec<(usize, u32, String)>,
+    /// Connection, and from where to where a subscription of it moved.
+    pub(crate) moved: Vec<(u32, u32, u32)>,
 }
 
 pub(crate) enum Effect {
@@ -318,6 +320,10 @@ impl Outbox for Record {
 
     fn recovered(&mut self, connection: ConnectionKey, _place: u32, channel: &str) {
         self.recovered.push((self.effects.len(), connection.index, channel.to_owned()));
+    }
+
+    fn moved(&mut self, connection: u32, from: u32, to: u32) {
+        self.moved.push((connection, from, to));
     }
 
     fn deliver(&mut self, connection: u32, _: u32, broadcast: &Arc<Broadcast>, shape: Shape) {
