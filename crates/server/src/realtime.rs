@@ -168,6 +168,16 @@ impl Outbox for HubOutlet<'_> {
         self.frames.deliver(connection, place, (broadcast, shape), self.out);
     }
 
+    fn moved(&mut self, connection: u32, from: u32, to: u32) {
+        let Joiner { connection: joined, quotations, .. } = &mut *self.joiner;
+        if joined.is_some_and(|joined| joined.index == connection) {
+            quotations.retain(|quotation| quotation.place != to);
+            let moved = quotations.iter_mut().filter(|quotation| quotation.place == from);
+            moved.for_each(|quotation| quotation.place = to);
+        }
+        self.out.moved(connection, from, to);
+    }
+
     fn ping(&mut self, connection: ConnectionKey) {
         self.send_joined();
         self.out.ping(key(connection));

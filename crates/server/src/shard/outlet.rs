@@ -133,6 +133,13 @@ impl Outlet {
         })
     }
 
+    /// The subscription at place `from` of the connection at `index` is at `to` from now on, instead of another one.
+    pub fn moved(&mut self, index: u32, from: u32, to: u32) {
+        if let Some(connection) = self.connections.get_mut(index as usize) {
+            connection.window.moved(from, to);
+        }
+    }
+
     /// Queues a frame of `message` made earlier, raw or compressed by itself, for the connection at `index`; it leaves at
     /// the end of the turn. Above the limit of the queue the connection ends as slow (3008).
     pub fn push(&mut self, index: u32, frame: Frame, message: &[u8]) {

@@ -54,6 +54,16 @@ impl Window {
         self.counter = counter;
     }
 
+    /// The subscription at place `from` is at `to` from now on, instead of another one.
+    pub(super) fn moved(&mut self, from: u32, to: u32) {
+        let reach = self.reaches.get_mut(from as usize).map(std::mem::take);
+        if let Some(place) = self.reaches.get_mut(to as usize) {
+            *place = reach.unwrap_or_default();
+        } else if let Some(reach) = reach {
+            *self.reach_mut(to) = reach;
+        }
+    }
+
     fn reach_mut(&mut self, place: u32) -> &mut Reach {
         let place = place as usize;
         if self.reaches.len() <= place {
@@ -62,3 +72,6 @@ impl Window {
         &mut self.reaches[place]
     }
 }
+
+#[cfg(test)]
+mod tests;
