@@ -10,6 +10,9 @@ use fanwire_protocol::ErrorCode;
 
 use crate::broadcast::Broadcast;
 
+/// Joins and leaves are not kept: whoever wants to know who is there asks after its subscribe reply, whether it waited or
+/// not, and is told of a state that has them.
+///
 /// Kept as long as somebody is on the way in. In a channel that somebody is always entering that is for ever, so a room
 /// keeps the latest only: who has waited for too long is refused, and those who came after it are not.
 #[derive(Debug, Default)]

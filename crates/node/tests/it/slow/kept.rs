@@ -9,6 +9,7 @@ use fanwire_node::Target;
 use fanwire_node::protocol::Disconnect;
 
 use super::{SlowWorld, tracked};
+use crate::history::with_history;
 
 #[test]
 fn a_channel_that_somebody_is_always_entering_lets_everybody_in() {
@@ -123,4 +124,35 @@ fn an_end_by_the_api_reaches_a_connection_whose_connect_waits() {
     slow.answer_all();
     slow.world.play("eve hears nothing");
     assert_eq!(slow.world.node.counts().subscriptions, 0);
+}
+
+#[test]
+fn who_is_there_is_known_after_the_reply_whatever_happened_before_it() {
+    let options = with_history(|namespace| {
+        namespace.presence = true;
+        namespace.join_leave = true;
+        namespace.force_push_join_leave = true;
+        namespace.allow_presence_for_client = true;
+        namespace.allow_presence_for_anonymous = true;
+    });
+    let mut slow = SlowWorld::with(options, &["ada", "bob", "eve"]);
+    slow.world.play(r#"eve > {"id":2,"subscribe":{"channel":"news"}}"#);
+    slow.answer_all();
+    while slow.world.heard("eve").is_some() {}
+    slow.world.play(r#"ada > {"id":2,"subscribe":{"channel":"news"}}"#);
+    slow.world.play(r#"bob > {"id":2,"subscribe":{"channel":"news"}}"#);
+    for _ in 0..2 {
+        slow.answer(2); // those of bob: he joins while ada waits
+    }
+    slow.world.say("eve", r#"{"id":3,"unsubscribe":{"channel":"news"}}"#);
+    slow.answer_all();
+    slow.world.say("ada", r#"{"id":3,"presence":{"channel":"news"}}"#);
+    slow.answer_all();
+    let mut present = None;
+    while let Some(text) = slow.world.heard("ada") {
+        let heard: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        present = heard["presence"]["presence"].as_object().cloned().or(present);
+    }
+    let present = present.expect("the reply");
+    assert_eq!(present.keys().collect::<Vec<_>>(), ["ada", "bob"]);
 }
