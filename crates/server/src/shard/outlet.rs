@@ -226,7 +226,7 @@ impl Outlet {
 
     /// Reads nothing more of a connection until [`Outlet::release`]: its application is not ready for it.
     pub fn hold(&mut self, key: Key) {
-        if let Some(connection) = self.any(key) {
+        if let Some(connection) = self.open(key) {
             connection.is_waiting = true;
         }
     }

@@ -85,8 +85,10 @@ impl Outlet {
         self.fell(key, was);
     }
 
+    /// What its application waits for will release it no more, and its peer's close is to be read.
     fn fell(&mut self, key: Key, was: Phase) {
         if was == Phase::Open {
+            self.release(key);
             self.fallen.push(key);
         }
     }
@@ -97,3 +99,6 @@ const DECODE_FAILURES: [u16; 2] = [1002, 1007];
 
 /// How long a close frame of ours waits for the peer's (client-protocol: at most 5 s).
 pub(super) const LINGER: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests;
