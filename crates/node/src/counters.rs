@@ -19,7 +19,8 @@ impl Counter {
         self.0.load(Relaxed)
     }
 
-    pub(crate) fn add(&self, n: u64) {
+    /// For the thread that owns it: a load and a store are no atomic addition.
+    pub fn add(&self, n: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
     }
 

@@ -1,27 +1,11 @@
 //! What a shard counts: plain integers of one writer, readable by anyone.
 //! In: increments on the shard's thread → out: relaxed reads by the metrics endpoint.
-//! Uses atomics without read-modify-write; never a lock.
+//! Uses the counters of `node`, without read-modify-write; never a lock.
 //! Changed here: which numbers a shard keeps. Their names in Prometheus live in `metrics`.
 
-use std::{
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-    time::Duration,
-};
+use std::time::Duration;
 
-/// A number that one thread raises and others read.
-#[derive(Default, Debug)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// Only the owning thread may call this: it is a load and a store, not an atomic addition.
-    pub fn add(&self, count: u64) {
-        self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
-    }
-
-    pub fn value(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
+use fanwire_node::Counter;
 
 /// Durations in powers of two: bucket `i` counts those up to `2^i` times 50 µs, the last one all others.
 #[derive(Default, Debug)]
