@@ -1,6 +1,6 @@
 //! A Redis of a run's own, and how fast plain `redis-benchmark` publishes to it: the yardstick of the Redis engine.
 //! In: cores, a record, how many at once → out: a listening server, stopped when dropped; µs for that many.
-//! Uses Debian's redis-server and redis-benchmark on the loopback. Never: a Redis that was there before.
+//! Uses the machine's redis-benchmark, and its redis-server or a chosen one, on the loopback. Never: a Redis that was there before.
 //! Change here how a Redis is started and what the yardstick is; what is compared with it lives in the scenarios.
 
 use anyhow::{Context, Result, ensure};
@@ -19,7 +19,8 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one, on one core or on all, and returns when it accepts connections.
+    /// Starts one, on one core or on all, and returns when it accepts connections: the program that `FANWIRE_REDIS_SERVER`
+    /// names, or the one of the machine.
     ///
     /// # Errors
     /// There is no redis-server, or it ends before it is ready.
@@ -35,7 +36,8 @@ impl RedisServer {
         let port = free_port()?;
         let folder = std::env::temp_dir().join(format!("fanwire-bench-redis-{port}"));
         std::fs::create_dir_all(&folder)?;
-        let mut command = command_on(core, "redis-server".as_ref());
+        let chosen = std::env::var_os("FANWIRE_REDIS_SERVER").unwrap_or("redis-server".into());
+        let mut command = command_on(core, chosen.as_ref());
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
         command.arg("--dir").arg(&folder).args(options).stdout(Stdio::piped());
         let mut child = command.spawn().context(PACKAGE)?;

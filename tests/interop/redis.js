@@ -14,8 +14,11 @@ import { createInterface } from 'node:readline';
 import { inCharge } from './children.js';
 import { eventually, within } from './server.js';
 
+/** Another program to test with. */
+const CHOSEN = process.env.FANWIRE_REDIS_SERVER;
+
 /** Debian's package redis-tools has the program under the second name: called `redis-server` it is one. */
-const PROGRAMS = ['redis-server', 'redis-check-rdb'];
+const PROGRAMS = CHOSEN ? [CHOSEN] : ['redis-server', 'redis-check-rdb'];
 
 /** What a Redis says when it is ready, and a Sentinel. */
 const READY = ['Ready to accept connections', '+monitor master'];
@@ -39,7 +42,7 @@ export class Redis {
     for (const program of PROGRAMS) {
       if (await this.launch(program)) return this;
     }
-    throw new Error('no redis-server starts: install the Debian package redis-tools');
+    throw new Error('no redis-server starts: install the Debian package redis-tools, or look at FANWIRE_REDIS_SERVER');
   }
 
   async launch(program) {

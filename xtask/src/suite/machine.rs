@@ -93,12 +93,15 @@ fn is_older(found: &str, wanted: &str) -> bool {
     numbers(found) < numbers(wanted)
 }
 
-/// The Redis of the machine, installed from Debian's packages when there is none: from the one without a service, whose
-/// program is a server when it is called so.
+/// The Redis that `FANWIRE_REDIS_SERVER` names, or the one of the machine, installed from Debian's packages when there is
+/// none: from the one without a service, whose program is a server when it is called so.
 ///
 /// # Errors
 /// When none is found and none can be installed.
 pub(crate) fn redis() -> Result<PathBuf> {
+    if let Some(chosen) = std::env::var_os("FANWIRE_REDIS_SERVER") {
+        return Ok(chosen.into());
+    }
     program(&["redis-server", "redis-check-rdb"], "redis-tools")
 }
 

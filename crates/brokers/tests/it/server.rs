@@ -1,8 +1,9 @@
 //! A Redis of a test's own: its process, and commands to it.
 //! In: options of `redis-server` → out: an address; the process ends with the value.
-//! Uses Debian's Redis, one process per value, ended by its own id. Never: the default port, other processes.
+//! Uses the machine's Redis or a chosen one, a process per value, ended by its own id. Never: the default port, others.
 //! Change here: how a Redis is started for tests.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
@@ -35,7 +36,9 @@ impl RedisServer {
                 return Self { child, folder, port, options };
             }
         }
-        panic!("no redis-server starts: install the Debian package redis-tools");
+        panic!(
+            "no redis-server starts: install the Debian package redis-tools, or look at {CHOICE}"
+        );
     }
 
     /// A Sentinel that watches over one master. It hears of the others from there.
@@ -120,10 +123,11 @@ impl Drop for RedisServer {
 
 /// Starts it and waits until it is ready; `None` when it ends before that.
 ///
-/// Debian's package redis-tools, which brings no service along, has the program under another name: called
-/// `redis-server` it is one.
+/// It is the program that `FANWIRE_REDIS_SERVER` names, or the one of the machine. Debian's package redis-tools, which
+/// brings no service along, has the program under another name: called `redis-server` it is one.
 fn launch(first: &[&str], port: u16, folder: &Path, options: &[String]) -> Option<Child> {
-    let programs = ["redis-server", "redis-check-rdb"];
+    let chosen = std::env::var_os(CHOICE).map(|program| vec![program]);
+    let programs = chosen.unwrap_or_else(|| PROGRAMS.map(OsString::from).to_vec());
     let mut child = programs.iter().find_map(|program| {
         let mut command = Command::new(program);
         command.arg0("redis-server").args(first).args([
@@ -151,6 +155,9 @@ pub(crate) fn free_port() -> u16 {
     listener.local_addr().expect("it is bound").port()
 }
 
+/// The variable that names another program to test with.
+const CHOICE: &str = "FANWIRE_REDIS_SERVER";
+const PROGRAMS: [&str; 2] = ["redis-server", "redis-check-rdb"];
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// Somebody else may take a port between our looking and the Redis.
 const TRIES: usize = 5;
