@@ -69,6 +69,7 @@ impl Redis {
     pub fn start(options: &RedisOptions, runtime: &Handle) -> Self {
         let health = Arc::new(Health::default());
         let keys = Keys::new(&options.prefix, !options.clusters.is_empty());
+        let keys = keys.with_fields(options.presence_fields);
         let mouth = Arc::new(Mouth::new(keys.clone(), Arc::clone(&health)));
         let opener = Opener {
             options: Arc::new(options.clone()),

@@ -5,6 +5,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -14,7 +15,9 @@ use tokio::time::timeout;
 
 use super::clock::Clock;
 use super::error::RedisError;
+use super::keys::{Keys, Kind};
 use super::options::{Address, RedisOptions, Wait};
+use super::script;
 use super::sentinel::Compass;
 pub(crate) use super::socket::{BATCHES_MAX, Connection};
 use super::socket::{Limits, Tls, open};
@@ -33,6 +36,16 @@ pub(crate) struct Dialer {
     expected: Expected,
     /// Tells where it is, when that can change.
     compass: Option<Arc<Compass>>,
+    fields: Option<Arc<Fields>>,
+}
+
+/// Ends of hash fields are wanted.
+#[derive(Debug)]
+struct Fields {
+    /// A key such as those that would have them.
+    key: String,
+    /// Their absence was told.
+    is_told: AtomicBool,
 }
 
 /// What has to be at an address.
@@ -52,6 +65,10 @@ impl Dialer {
         let compass = address.sentinels.as_ref().map(|sentinels| {
             Arc::new(Compass::new(Arc::clone(sentinels), options.sentinel_tls.clone(), limits))
         });
+        let fields = options.presence_fields.then(|| {
+            let key = Keys::new(&options.prefix, false).of(Kind::Clients, "");
+            Arc::new(Fields { key, is_told: AtomicBool::new(false) })
+        });
         Self {
             address: address.clone(),
             client_name: options.client_name.clone(),
@@ -62,6 +79,7 @@ impl Dialer {
             clock,
             expected: Expected::Standalone,
             compass,
+            fields,
         }
     }
 
@@ -73,9 +91,10 @@ impl Dialer {
         }
     }
 
-    /// One that takes something else for right.
+    /// One that takes something else for right. A node that may be a replica is not asked for ends of fields.
     pub(crate) fn expecting(self, expected: Expected) -> Self {
-        Self { expected, ..self }
+        let fields = self.fields.clone().filter(|_| expected != Expected::ClusterNode);
+        Self { expected, fields, ..self }
     }
 
     pub(crate) fn address(&self) -> &Address {
@@ -157,6 +176,10 @@ impl Dialer {
             questions.add_command(Command::of(&[one.as_bytes(), other.as_bytes()]).into_cmd());
         }
         questions.add_command(Command::of(&[b"TIME"]).into_cmd());
+        if let Some(fields) = &self.fields {
+            questions.add_command(script::asks_for_fields(&fields.key).into_cmd());
+        }
+        let asked = questions.len();
         if !self.client_name.is_empty() {
             let name = self.client_name.as_bytes();
             questions.add_command(Command::of(&[b"CLIENT", b"SETNAME", name]).into_cmd());
@@ -177,9 +200,24 @@ impl Dialer {
         judge_by(address, self.expected, server.as_ref(), replication.as_ref())?; // a Sentinel has no time
         let not_redis = || RedisError::NotRedis { address: address.clone() };
         self.clock.set(Instant::now(), unix_ms(next()?).ok_or_else(not_redis)?);
-        (4..questions.len()).try_for_each(|_| next().map(drop))?;
-        connection.reigns(reign_of(server.as_ref(), replication.as_ref()));
+        let fields = self.fields.as_ref();
+        let has_fields = fields.is_some_and(|fields| fields.are_there(address, next()));
+        (asked..questions.len()).try_for_each(|_| next().map(drop))?;
+        connection.reigns(reign_of(server.as_ref(), replication.as_ref()), has_fields);
         Ok(())
+    }
+}
+
+impl Fields {
+    /// Whether a Redis answers that it has them. One that refuses the question has not: it is served as it is.
+    fn are_there(&self, address: &Address, answer: Result<Value, RedisError>) -> bool {
+        let has_fields = matches!(answer, Ok(Value::Int(1)));
+        if !has_fields && !self.is_told.swap(true, Relaxed) {
+            tracing::info!(
+                "Redis at {address} has no HPEXPIREAT and HPEXPIRETIME that may be used: presence is in sorted sets there, in spite of engine.redis.presence_hash_field_ttl"
+            );
+        }
+        has_fields
     }
 }
 

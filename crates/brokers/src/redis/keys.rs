@@ -13,6 +13,8 @@ pub(crate) struct Keys {
     prefix: String,
     /// Messages go to the master of a slot only, as in a Cluster.
     is_sharded: bool,
+    /// Members may be kept in hashes whose fields have ends of their own.
+    has_fields: bool,
     /// What comes before the channel in names of PUB/SUB.
     feed: String,
 }
@@ -34,12 +36,27 @@ pub(crate) enum Kind {
     Members,
     /// Hash: user id to how many of its clients are here.
     Users,
+    /// Hash: client id to member, instead of the three before; each field has the end of the member.
+    Clients,
+    /// Hash: user id to how many of those clients end when; each field has the end of the last.
+    Tallies,
 }
 
 impl Keys {
     pub(crate) fn new(prefix: &str, is_sharded: bool) -> Self {
         let feed = format!("{prefix}.{}.{OPEN}", Kind::Feed.word());
-        Self { prefix: prefix.to_owned(), is_sharded, feed }
+        Self { prefix: prefix.to_owned(), is_sharded, has_fields: false, feed }
+    }
+
+    /// From now on with or without the names of members in fields with ends of their own.
+    pub(crate) fn with_fields(self, has_fields: bool) -> Self {
+        Self { has_fields, ..self }
+    }
+
+    /// What presence consists of, in the order that its scripts have.
+    pub(crate) fn of_presence(&self) -> &'static [Kind] {
+        let kinds = &[Kind::Ends, Kind::Members, Kind::Users, Kind::Clients, Kind::Tallies];
+        if self.has_fields { kinds } else { &kinds[..3] }
     }
 
     /// The command that sends a message to whoever hears a name.
@@ -97,6 +114,8 @@ impl Kind {
             Self::Ends => "presence.ends",
             Self::Members => "presence.members",
             Self::Users => "presence.users",
+            Self::Clients => "presence.clients",
+            Self::Tallies => "presence.tallies",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Presence in Redis: three keys per channel, always changed together by a script.
+//! Presence in Redis: three keys per channel, or two whose fields end by themselves, always changed together by a script.
 //! In: members with their ends → out: commands; members and counts from the replies.
 //! Uses: a line, keys, scripts, records. Never: the time, which comes in milliseconds of the Redis.
 //! Change here: what is sent for presence. The scripts are `script/presence*.lua`.
@@ -39,16 +39,17 @@ pub(crate) fn add(
 }
 
 /// The command that removes a member.
-pub(crate) fn remove(keys: &Keys, channel: &str, client: &str) -> Command {
-    let mut command = call(Script::PresenceRemove, keys, channel, 1, client.len());
-    command.text(client);
+pub(crate) fn remove(keys: &Keys, channel: &str, client: &str, now_ms: u64) -> Command {
+    let mut command = call(Script::PresenceRemove, keys, channel, 2, client.len());
+    command.text(client).number(now_ms);
     command
 }
 
 /// The command that lists members.
 pub(crate) fn list(keys: &Keys, channel: &str, now_ms: u64) -> Command {
-    let (ends, members) = (keys.of(Kind::Ends, channel), keys.of(Kind::Members, channel));
-    let mut command = Script::PresenceMembers.call(&[&ends, &members], 1, NUMBER_BYTES);
+    let is_read = |kind: &&Kind| matches!(kind, Kind::Ends | Kind::Members | Kind::Clients);
+    let kinds = keys.of_presence().iter().filter(is_read);
+    let mut command = named(Script::PresenceMembers, keys, channel, kinds, (1, NUMBER_BYTES));
     command.number(now_ms);
     command
 }
@@ -101,9 +102,21 @@ fn counted(reply: Value) -> Result<(PresenceStats, bool), Failure> {
 }
 
 fn call(script: Script, keys: &Keys, channel: &str, arguments: usize, bytes: usize) -> Command {
-    let names = [Kind::Ends, Kind::Members, Kind::Users].map(|kind| keys.of(kind, channel));
-    let names = names.each_ref().map(String::as_str);
-    script.call(&names, arguments, bytes + 3 * NUMBER_BYTES)
+    let room = (arguments, bytes + 3 * NUMBER_BYTES);
+    named(script, keys, channel, keys.of_presence().iter(), room)
+}
+
+/// Begins a call with the names of `kinds`, and room for so many arguments of so many bytes.
+fn named<'a>(
+    script: Script,
+    keys: &Keys,
+    channel: &str,
+    kinds: impl Iterator<Item = &'a Kind>,
+    (arguments, bytes): (usize, usize),
+) -> Command {
+    let names: Vec<String> = kinds.map(|kind| keys.of(*kind, channel)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    script.call(&names, arguments, bytes)
 }
 
 /// Members that one call of a script takes out.

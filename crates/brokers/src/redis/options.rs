@@ -27,6 +27,9 @@ pub struct RedisOptions {
     pub io_timeout: Duration,
     /// What a write needs beside the Redis itself.
     pub wait: Wait,
+    /// Whether members are kept in hashes whose fields have ends of their own, in each Redis that has them (Redis 7.4,
+    /// Valkey 9): otherwise beside a sorted set of ends.
+    pub presence_fields: bool,
     /// Connections for commands to each Redis; each channel uses one of them.
     pub command_connections: usize,
     /// Connections for PUB/SUB to each Redis; each channel uses one of them.
@@ -47,6 +50,7 @@ impl Default for RedisOptions {
             connect_timeout: Duration::from_secs(1),
             io_timeout: Duration::from_secs(4),
             wait: Wait::default(),
+            presence_fields: false,
             command_connections: 2,
             feed_connections: 2,
             tls: None,

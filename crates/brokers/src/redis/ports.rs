@@ -102,7 +102,8 @@ impl Presence for Redis {
     }
 
     fn remove(&self, channel: &str, client: &str) -> Answer<()> {
-        self.do_it(channel, members::remove(&self.keys, channel, client))
+        let now_ms = self.ms(channel, Instant::now());
+        self.do_it(channel, members::remove(&self.keys, channel, client, now_ms))
     }
 
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {

@@ -40,6 +40,11 @@ impl Script {
     }
 }
 
+/// Asks whether a Redis has ends of hash fields that may be used for keys such as `key`: the answer is 1, or it may not.
+pub(crate) fn asks_for_fields(key: &str) -> Command {
+    Command::of(&[b"EVAL", FIELDS.as_bytes(), b"0", key.as_bytes()])
+}
+
 /// Makes a Redis know all scripts.
 pub(crate) fn loads() -> impl Iterator<Item = Command> {
     SOURCES.iter().map(|source| Command::of(&[b"SCRIPT", b"LOAD", source.text.as_bytes()]))
@@ -56,8 +61,8 @@ static SOURCES: LazyLock<[Source; 6]> = LazyLock::new(|| {
     [
         [REIGN, PUBLISH].concat(),
         [REIGN, HISTORY].concat(),
-        [PRESENCE, PRESENCE_ADD].concat(),
-        [PRESENCE, PRESENCE_REMOVE].concat(),
+        [PRESENCE, PRESENCE_FIELDS, PRESENCE_ADD].concat(),
+        [PRESENCE, PRESENCE_FIELDS, PRESENCE_REMOVE].concat(),
         PRESENCE_MEMBERS.to_owned(),
         [PRESENCE, PRESENCE_STATS].concat(),
     ]
@@ -77,9 +82,12 @@ const PUBLISH: &str = include_str!("script/publish.lua");
 const HISTORY: &str = include_str!("script/history.lua");
 /// What adding, removing and counting members have in common.
 const PRESENCE: &str = include_str!("script/presence.lua");
+/// What adding and removing have in common beside it.
+const PRESENCE_FIELDS: &str = include_str!("script/presence_fields.lua");
 const PRESENCE_ADD: &str = include_str!("script/presence_add.lua");
 const PRESENCE_REMOVE: &str = include_str!("script/presence_remove.lua");
 const PRESENCE_MEMBERS: &str = include_str!("script/presence_members.lua");
 const PRESENCE_STATS: &str = include_str!("script/presence_stats.lua");
+const FIELDS: &str = include_str!("script/fields.lua");
 /// The name of a script and the frame of a call.
 const CALL_BYTES: usize = 80;

@@ -37,6 +37,8 @@ pub(crate) struct Connection {
     commands: MultiplexedConnection,
     /// Tells one life of a Redis as a master from another, of this Redis and of others; "" = unknown.
     reign: Arc<str>,
+    /// The Redis has ends of hash fields, and they are to be used.
+    has_fields: bool,
     _driver: Arc<Driver>,
 }
 
@@ -128,7 +130,12 @@ async fn greet(
             () = left => pushed(PushInfo { kind: PushKind::Disconnection, data: Vec::new() }),
         }
     });
-    Ok(Connection { commands, reign: "".into(), _driver: Arc::new(Driver(task.abort_handle())) })
+    Ok(Connection {
+        commands,
+        reign: "".into(),
+        has_fields: false,
+        _driver: Arc::new(Driver(task.abort_handle())),
+    })
 }
 
 fn settings(address: &Address) -> RedisConnectionInfo {
@@ -148,14 +155,17 @@ fn settings(address: &Address) -> RedisConnectionInfo {
 
 impl Connection {
     /// The Redis says this of itself.
-    pub(crate) fn reigns(&mut self, reign: String) {
-        self.reign = reign.into();
+    pub(crate) fn reigns(&mut self, reign: String, has_fields: bool) {
+        (self.reign, self.has_fields) = (reign.into(), has_fields);
     }
 
-    /// Adds to a call of a script, as its last arguments, in which reign it is made. That is not known before it is sent,
-    /// and scripts that do not ask for it do not mind.
+    /// Adds to a call of a script, as its last arguments, in which reign it is made, and before that the word `fields` where
+    /// members are to be in hash fields. That is not known before it is sent, and scripts that do not ask do not mind.
     pub(crate) fn sign(&self, command: &mut Cmd) {
         if matches!(command.args_iter().next(), Some(Arg::Simple(b"EVALSHA"))) {
+            if self.has_fields {
+                command.arg("fields");
+            }
             command.arg("reign").arg(&*self.reign);
         }
     }

@@ -10,6 +10,7 @@ mod door;
 mod faults;
 mod foreign;
 mod network;
+mod presence;
 mod proxy;
 mod sentinel;
 mod server;

@@ -5,8 +5,17 @@
 
 use super::*;
 
-const KINDS: [Kind; 7] =
-    [Kind::Feed, Kind::Stream, Kind::Meta, Kind::Result, Kind::Ends, Kind::Members, Kind::Users];
+const KINDS: [Kind; 9] = [
+    Kind::Feed,
+    Kind::Stream,
+    Kind::Meta,
+    Kind::Result,
+    Kind::Ends,
+    Kind::Members,
+    Kind::Users,
+    Kind::Clients,
+    Kind::Tallies,
+];
 
 /// What of a name decides about its slot (Redis Cluster specification, "hash tags").
 fn tag(name: &str) -> &str {

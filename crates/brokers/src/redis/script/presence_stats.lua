@@ -4,4 +4,12 @@
 local most = tonumber(ARGV[2])
 local more = 0
 if sweep(ARGV[1], most) == most then more = 1 end
-return { redis.call('ZCARD', ends), redis.call('HLEN', users), more }
+local sorted, counted = redis.call('ZCARD', ends), redis.call('HLEN', users)
+if not in_fields then return { sorted, counted, more } end
+local both = counted + redis.call('HLEN', tallies)
+if counted > 0 and both > counted then -- some are in the sorted set yet; a user counts once
+  for _, user in ipairs(redis.call('HKEYS', users)) do
+    both = both - redis.call('HEXISTS', tallies, user)
+  end
+end
+return { sorted + redis.call('HLEN', clients), both, more }

@@ -129,3 +129,11 @@ fn replicas_are_waited_for_as_configured() {
     let wait = waiting.options().expect("a good address").wait;
     assert_eq!(wait, Wait { replicas: 2, timeout: wait_timeout });
 }
+
+#[test]
+fn members_are_in_hash_fields_when_that_is_asked_for() {
+    let asking = EngineRedisOptions { presence_hash_field_ttl: true, ..settings(&["one"]) };
+    for (settings, expected) in [(asking, true), (settings(&["one"]), false)] {
+        assert_eq!(settings.options().expect("a good address").presence_fields, expected);
+    }
+}
