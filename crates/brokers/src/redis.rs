@@ -100,6 +100,7 @@ impl Redis {
         for seeds in &options.clusters {
             Cluster::check(seeds, options).await?;
         }
+        let options = &RedisOptions { presence_fields: false, ..options.clone() }; // not asked for yet
         let singles = if options.clusters.is_empty() { &options.addresses[..] } else { &[] };
         for address in singles {
             let dialer = Dialer::new(address, options, Arc::new(Clock::new()));

@@ -123,6 +123,13 @@ fn stats(redis: &Redis, now: Instant) -> (usize, usize) {
     (stats.clients, stats.users)
 }
 
+/// Of what is known of the clients of a user in the channel `a`.
+fn tally_bytes(server: &RedisServer, prefix: &str, user: &str) -> usize {
+    let key = format!("{prefix}.presence.tallies.{{:a}}");
+    let answer = server.ask_with(&[b"HSTRLEN", key.as_bytes(), user.as_bytes()]);
+    answer[1..].trim().parse().expect("a number")
+}
+
 /// Of a Redis without ends of fields the same is asked, and it keeps to the sorted set.
 #[test]
 fn a_presence_in_fields_keeps_the_promises_of_presence() {
@@ -210,15 +217,36 @@ fn a_user_of_many_clients_is_there_until_the_last_of_them_goes() {
         }
     }
     assert_eq!(stats(redis, Instant::now()), (200, 1));
-    let length = server.ask_with(&[b"HSTRLEN", b"fanwire.presence.tallies.{:a}", b""]);
-    let length: usize = length[1..].trim().parse().expect("a number");
-    assert!((2..300).contains(&length), "{length} bytes");
+    let bytes = tally_bytes(&server, "fanwire", "");
+    assert!((2..300).contains(&bytes), "{bytes} bytes");
     for number in 0..200 {
         assert_eq!(stats(redis, Instant::now()), (200 - number, 1));
         remove(redis, &(number * 77 % 200).to_string());
     }
     assert_eq!(stats(redis, Instant::now()), (0, 0));
     assert_eq!(server.ask("DBSIZE"), ":0\r\n");
+}
+
+/// One client of it vanishes twice a minute.
+#[test]
+fn of_a_user_that_stays_no_ends_are_kept_that_are_over() {
+    let Some(server) = start_with_fields("users that stay in fields") else { return };
+    let (server, runtime, began) = (Arc::new(server), runtime(), Instant::now());
+    let store = Aging::start(&server, &runtime);
+    for round in 0..200 {
+        let now = began + MINUTE / 2 * round;
+        for client in ["c", "d", &round.to_string()] {
+            store.add("a", member(client, "1"), MINUTE, now).wait().expect("it is there");
+        }
+    }
+    let stats = store.stats("a", began + MINUTE / 2 * 199).wait().expect("it is there");
+    assert_eq!(
+        (stats.clients, stats.users),
+        (4, 1),
+        "two that stay, two that have not vanished yet"
+    );
+    let bytes = tally_bytes(&server, &store.prefix, "1");
+    assert!((2..100).contains(&bytes), "{bytes} bytes");
 }
 
 #[test]
