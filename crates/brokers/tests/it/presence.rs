@@ -262,8 +262,8 @@ fn ends_in_fields_go_along_with_a_slot_and_to_a_new_master() {
         let name = "HPEXPIRETIME fanwire.presence.clients.{:a} FIELDS 2 c d";
         cluster.nodes[node].ask(name)
     };
-    add(redis, "c", "1", MINUTE);
-    add(redis, "d", "1", 2 * MINUTE);
+    add(redis, "c", "1", 10 * MINUTE);
+    add(redis, "d", "1", 20 * MINUTE);
     let before = ends(from);
     assert!(before.starts_with("*2\r\n:1"), "{before}");
     let to = (from + 1) % 3;
@@ -273,7 +273,7 @@ fn ends_in_fields_go_along_with_a_slot_and_to_a_new_master() {
         (clients(redis), stats(redis, Instant::now())),
         (vec!["c".into(), "d".into()], (2, 1))
     );
-    add(redis, "e", "2", MINUTE);
+    add(redis, "e", "2", 10 * MINUTE);
     cluster.promote(to + 3);
     let is_there = || redis.members("a", Instant::now()).wait().is_ok_and(|found| found.len() == 3);
     eventually(is_there, "the members at the replica that was promoted");
