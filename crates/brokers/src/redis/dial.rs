@@ -189,13 +189,18 @@ impl Dialer {
         }
         let answers = connection.send_packed_commands(&questions, 0, questions.len()).await;
         let broken = |error: redis::RedisError| RedisError::of(address, &error, self.io_timeout);
-        let mut answers = answers.map_err(broken)?.into_iter().skip(1);
+        let mut answers = answers.map_err(broken)?.into_iter();
         let mut next = || match answers.next().unwrap_or_default() {
             Value::ServerError(error) => {
                 Err(RedisError::refusal(address, error.code(), error.details()))
             }
             answer => Ok(answer),
         };
+        match next() {
+            Err(RedisError::Refused { reply, .. }) if reply.starts_with("ERR ") => {}
+            Err(RedisError::Denied { .. }) | Ok(_) => {}
+            Err(error) => return Err(error), // it may know how at another time
+        }
         let (server, replication) = (text(next()?), text(next()?));
         judge_by(address, self.expected, server.as_ref(), replication.as_ref())?; // a Sentinel has no time
         let not_redis = || RedisError::NotRedis { address: address.clone() };

@@ -292,7 +292,9 @@ impl Watcher {
         subscribed.map_err(|error| RedisError::of(&self.sentinel, &error, limit))?;
         while let Some(compass) = self.compass.upgrade() {
             // Asking is the sign of life, too, and what tells that the connection was lost.
-            compass.learn(&compass.ask_on(&self.sentinel, &mut connection).await?);
+            if compass.learn(&compass.ask_on(&self.sentinel, &mut connection).await?) {
+                compass.circle.lock().answered(&self.sentinel);
+            }
             drop(compass);
             let _ = timeout(limit, woken.notified()).await;
         }
