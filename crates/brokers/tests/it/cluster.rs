@@ -44,7 +44,8 @@ fn channels_of_all_slots_are_served_and_one_seed_is_enough() {
     let absent = Address { port: free_port(), ..Address::default() };
     let seeds = vec![absent, cluster.nodes[1].address()];
     assert_eq!(checked(seeds.clone()), Ok(()));
-    let options = RedisOptions { clusters: vec![seeds], ..RedisOptions::default() };
+    let io_timeout = Duration::from_secs(20);
+    let options = RedisOptions { clusters: vec![seeds], io_timeout, ..RedisOptions::default() };
     let nodes = [Node::start(&options), Node::start(&options)];
     let channels: Vec<String> = (0..3_000).map(|number| format!("channel:{number}")).collect();
     channels.iter().for_each(|channel| nodes[1].redis.subscribe(channel));
@@ -304,6 +305,8 @@ fn a_master_that_hangs_is_left_and_met_again_as_a_replica() {
     let options = RedisOptions { io_timeout, ..cluster.options() };
     let node = Node::start(&options);
     let (master, _) = cluster.owner("a");
+    node.publish_stubbornly("a", "0");
+    node.wait_until_well();
     node.hear("a");
     node.publish_stubbornly("a", "1");
     cluster.nodes[master].signal("-STOP");

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions};
@@ -237,6 +237,50 @@ fn a_redis_that_does_not_answer_costs_a_bounded_time() {
     node.publish_stubbornly("a", "3");
     node.wait_until_well();
     node.hear("b");
+}
+
+#[test]
+fn a_redis_that_is_busy_with_a_script_is_waited_for() {
+    let server = RedisServer::start(&["--lua-time-limit", "50"]);
+    let node = Node::start(&at(server.address()));
+    node.hear("a");
+    node.publish_stubbornly("a", "1");
+    let mut endless = TcpStream::connect(("127.0.0.1", server.address().port)).expect("it listens");
+    let script = b"*3\r\n$4\r\nEVAL\r\n$17\r\nwhile true do end\r\n$1\r\n0\r\n";
+    endless.write_all(script).expect("it is connected");
+    let began = Instant::now();
+    while node.publish("a", "2").is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(20), "it is busy");
+    }
+    let asked = Instant::now();
+    assert_eq!(node.publish("a", "2"), Err(BrokerError::Unavailable));
+    assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+    let _ = server.try_ask(&[b"SCRIPT", b"KILL"]);
+    let last = node.publish_stubbornly("a", "3");
+    assert_eq!(node.redis.health().lost_count(), 0, "it lives, and says so");
+    while node.event().2 != last {}
+}
+
+/// Where Redis may evict, a stream goes without its meta, or a meta without its stream.
+#[test]
+fn what_was_evicted_is_missed_and_not_mistaken() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&server.options());
+    let first = ["1", "2", "3"].map(|data| node.publish("a", data).expect("it is there"))[2];
+    server.ask("DEL fanwire.stream.{:a}");
+    let fourth = node.publish("a", "4").expect("it is there");
+    assert_eq!(fourth, Position { offset: 4, ..first });
+    let offsets = |node: &Node| {
+        let read = node.read("a").expect("it is there");
+        (read.top, read.publications.iter().map(|found| found.offset).collect::<Vec<_>>())
+    };
+    assert_eq!(offsets(&node), (fourth, vec![4]), "whoever knows less than three cannot go on");
+    server.ask("DEL fanwire.meta.{:a}");
+    let (top, stored) = offsets(&node);
+    assert_eq!((top.offset, stored), (0, vec![]));
+    assert_ne!(top.epoch, first.epoch);
+    let next = node.publish("a", "1").expect("it is there");
+    assert_eq!((next, offsets(&node).1), (Position { offset: 1, ..top }, vec![1]));
 }
 
 /// What cannot be remembered is not sent: whoever repeats a call that failed would send it twice.
