@@ -114,8 +114,9 @@ impl<'a> Parser<'a> {
         while found.length < self.effort.lazy
             && at + 1 + HASHED_BYTES <= end
             && self.is_known(at + 1)
+            && !self.goes_on(at + 1, found)
         {
-            let next = self.longest(at + 1, end, found.length - 1, found.delta);
+            let next = self.longest(at + 1, end, found.length - 1, 0);
             if next.length < found.length || gain(found, next) <= 2 {
                 break;
             }
@@ -123,6 +124,15 @@ impl<'a> Parser<'a> {
             found = next;
         }
         (at, found)
+    }
+
+    /// Whether there is hardly anything better at `at` than to go on with the copy found before it:
+    /// with one source, when that is long, or is not short and the bytes at `at` were last seen there.
+    #[inline]
+    fn goes_on(&self, at: usize, found: Match) -> bool {
+        let is_nearest = usize::from(self.links[at]) == found.delta;
+        self.sources.len() == 1
+            && (found.length > ALIGNED || (found.length >= LIKELY && is_nearest))
     }
 
     /// The longest copy of more than `length` bytes for the bytes at `at`, the nearest of equals.
@@ -235,6 +245,10 @@ pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
 /// without looking further: 0.2 % more bytes at most, and 1 % with four sources, where it is not
 /// done (example `encoder`).
 const ALIGNED: usize = 16;
+
+/// With one source only, a copy of this length is taken without looking later when its nearest
+/// rival is the copy itself: 0.15 % more bytes at most (example `encoder`).
+const LIKELY: usize = 8;
 
 const NOTHING: Match = Match { length: 0, delta: 0 };
 

@@ -41,6 +41,12 @@ impl Token {
         self.0 & COPY == 0
     }
 
+    /// Of a literal.
+    #[inline]
+    pub(crate) const fn byte(self) -> u8 {
+        self.0 as u8
+    }
+
     /// Whether this is a copy whose distance depends on the gaps.
     #[inline]
     pub(crate) const fn names_source(self) -> bool {
@@ -57,6 +63,12 @@ impl Token {
     /// A copy of the same place, but of the shortest length.
     pub(crate) const fn shortest(self) -> Self {
         Self(self.0 & !(0xff << LENGTH_AT))
+    }
+
+    /// Five bits or more that differ for most copies of different places.
+    #[inline]
+    pub(crate) fn hash(self) -> usize {
+        (self.0.wrapping_mul(0x9e37_79b1) >> 27) as usize
     }
 
     /// The distance of a copy for a connection with these gaps.

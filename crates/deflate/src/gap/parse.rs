@@ -84,29 +84,15 @@ impl Parse {
 
 impl Steps {
     fn new(plan: &Plan, codes: &Codes, tokens: &[Token]) -> Self {
-        let mut steps = head_steps(plan, tokens.len());
-        let mut distances = Vec::with_capacity(DISTANCES_LIKELY);
-        distances.push(Token::literal(0));
-        let mut last = steps.pop().expect("three bits at least");
-        let end = codes.literals[END_OF_BLOCK];
-        let end = Step { bits: end.bits(), count: end.count(), distance: 0 };
-        let next = tokens.iter().map(|token| Step::new(*token, codes, &mut distances));
-        for step in next.chain([end]) {
-            let most = if step.distance > 0 { BITS_MAX - DISTANCE_BITS_MAX } else { BITS_MAX };
-            if last.distance > 0 || last.count + step.count > most {
-                steps.push(last);
-                last = step;
+        let mut assembly = Assembly::new(plan, codes, tokens.len());
+        for token in tokens {
+            if token.is_literal() {
+                assembly.literal(*token);
             } else {
-                last.bits |= step.bits << last.count;
-                last.count += step.count;
-                last.distance = step.distance;
+                assembly.copy(*token);
             }
         }
-        steps.push(last);
-        let bits = |step: &Step| step.count + if step.distance > 0 { DISTANCE_BITS_MAX } else { 0 };
-        let bits: u32 = steps.iter().map(bits).sum();
-        let room = bits as usize / 8 + 2 + SLACK_BYTES;
-        Self { steps, distances, codes: codes.distances, room }
+        assembly.finish()
     }
 
     fn write(&self, gaps: &[u32], writer: &mut BitWriter<'_>) {
@@ -129,35 +115,124 @@ impl Steps {
     }
 }
 
-impl Step {
-    /// A token by itself; its distance is added to `distances` if it is a new one.
-    #[inline(always)] // once per token, and most of it is known of a literal
-    fn new(token: Token, codes: &Codes, distances: &mut Vec<Token>) -> Self {
-        let entry = token.entry();
-        let code = codes.literals[entry as usize & 0x1ff];
-        if token.is_literal() {
-            return Self { bits: code.bits(), count: code.count(), distance: 0 };
+/// Steps in the making.
+struct Assembly<'a> {
+    codes: &'a Codes,
+    steps: Vec<Step>,
+    distances: Vec<Token>,
+    /// Some of the distances, by hash: where they are in the list; 0 for none.
+    recent: [u16; RECENT],
+    /// The bits of the step that is next.
+    bits: u64,
+    count: u32,
+    /// With them, a step is at most as much as the writer takes at once.
+    distance_bits_max: u32,
+    /// Of all steps in the list.
+    bits_max: u32,
+}
+
+impl<'a> Assembly<'a> {
+    /// With the bits in front of the first symbol, and room for about `tokens` steps.
+    fn new(plan: &Plan, codes: &'a Codes, tokens: usize) -> Self {
+        let longest = codes.distances.iter().map(|code| code.count()).max();
+        let mut distances = Vec::with_capacity(DISTANCES_LIKELY);
+        distances.push(Token::literal(0));
+        let mut assembly = Self {
+            codes,
+            steps: Vec::with_capacity(tokens / 2 + plan.head_bits() as usize / 32 + 2),
+            distances,
+            recent: [0; RECENT],
+            bits: 0,
+            count: 0,
+            distance_bits_max: longest.unwrap_or(0) + DISTANCE_EXTRA_MAX,
+            bits_max: 0,
+        };
+        assembly.head(plan);
+        assembly
+    }
+
+    fn head(&mut self, plan: &Plan) {
+        let mut rest = plan.head_bits();
+        let room = rest as usize / 8 + 1 + SLACK_BYTES;
+        let (mut few, mut many) = ([0; 1 + SLACK_BYTES], Vec::new());
+        let head = if room <= few.len() {
+            &mut few[..]
+        } else {
+            many.resize(room, 0);
+            &mut many
+        };
+        let mut writer = BitWriter::new(head);
+        plan.write_head(&mut writer);
+        writer.align();
+        for bytes in head.as_chunks::<4>().0 {
+            let count = rest.min(32);
+            self.put(u32::from_le_bytes(*bytes).into(), count, BITS_MAX);
+            rest -= count;
+            if rest == 0 {
+                break;
+            }
         }
+    }
+
+    #[inline(always)] // once per literal
+    fn literal(&mut self, token: Token) {
+        let code = self.codes.literals[usize::from(token.byte())];
+        self.put(code.bits(), code.count(), BITS_MAX);
+    }
+
+    #[inline(always)] // once per copy
+    fn copy(&mut self, token: Token) {
+        let entry = token.entry();
+        let code = self.codes.literals[entry as usize & 0x1ff];
         let bits = code.bits() | u64::from(entry >> 24) << code.count();
         let count = code.count() + (entry >> 16 & 0xff);
         if token.names_source() {
-            return Self { bits, count, distance: index(token.shortest(), distances) };
+            self.put(bits, count, BITS_MAX - self.distance_bits_max);
+            let distance = self.index(token.shortest());
+            self.end_step(distance);
+        } else {
+            let pattern = pattern(token, &Gaps::NONE, &self.codes.distances);
+            let bits = bits | u64::from(pattern.bits) << count;
+            self.put(bits, count + pattern.count, BITS_MAX);
         }
-        let pattern = pattern(token, &Gaps::NONE, &codes.distances);
-        let bits = bits | u64::from(pattern.bits) << count;
-        Self { bits, count: count + pattern.count, distance: 0 }
     }
-}
 
-/// Where `distance` is in the list; at the end if it was not among the last ones.
-fn index(distance: Token, distances: &mut Vec<Token>) -> u32 {
-    let recent = distances.len().saturating_sub(DISTANCES_COMPARED);
-    let known = distances[recent..].iter().rposition(|other| *other == distance);
-    let index = known.map_or(distances.len(), |at| recent + at);
-    if known.is_none() {
-        distances.push(distance);
+    /// Adds bits to the next step, which then has at most `most`.
+    #[inline(always)] // once per token
+    fn put(&mut self, bits: u64, count: u32, most: u32) {
+        if self.count + count > most {
+            self.end_step(0);
+        }
+        self.bits |= bits << self.count;
+        self.count += count;
     }
-    index as u32
+
+    #[inline(always)] // once per step
+    fn end_step(&mut self, distance: u32) {
+        let Self { bits, count, .. } = *self;
+        self.steps.push(Step { bits, count, distance });
+        self.bits_max += count + if distance > 0 { self.distance_bits_max } else { 0 };
+        (self.bits, self.count) = (0, 0);
+    }
+
+    /// Where `distance` is in the list; at the end if it is not remembered.
+    fn index(&mut self, distance: Token) -> u32 {
+        let slot = &mut self.recent[distance.hash() % RECENT];
+        if self.distances[usize::from(*slot)] != distance {
+            *slot = self.distances.len() as u16;
+            self.distances.push(distance);
+        }
+        (*slot).into()
+    }
+
+    fn finish(mut self) -> Steps {
+        let end = self.codes.literals[END_OF_BLOCK];
+        self.put(end.bits(), end.count(), BITS_MAX);
+        self.end_step(0);
+        let room = self.bits_max as usize / 8 + 2 + SLACK_BYTES;
+        let Self { steps, distances, codes, .. } = self;
+        Steps { steps, distances, codes: codes.distances, room }
+    }
 }
 
 /// Appends a message of one block, which `write` writes, to `out`.
@@ -171,33 +246,6 @@ fn append(out: &mut Vec<u8>, room: usize, write: impl FnOnce(&mut BitWriter<'_>)
     out.truncate(start + len);
 }
 
-/// The bits in front of the first symbol, in a list with room for about `tokens` steps.
-fn head_steps(plan: &Plan, tokens: usize) -> Vec<Step> {
-    let mut rest = plan.head_bits();
-    let room = rest as usize / 8 + 1 + SLACK_BYTES;
-    let (mut few, mut many) = ([0; 1 + SLACK_BYTES], Vec::new());
-    let head = if room <= few.len() {
-        &mut few[..]
-    } else {
-        many.resize(room, 0);
-        &mut many
-    };
-    let mut writer = BitWriter::new(head);
-    plan.write_head(&mut writer);
-    writer.align();
-    let mut steps = Vec::with_capacity(tokens / 2 + rest as usize / 32 + 2);
-    for bytes in head.as_chunks::<4>().0 {
-        let count = rest.min(32);
-        let bits = u32::from_le_bytes(*bytes).into();
-        steps.push(Step { bits, count, distance: 0 });
-        rest -= count;
-        if rest == 0 {
-            break;
-        }
-    }
-    steps
-}
-
 fn pattern(token: Token, gaps: &Gaps, codes: &[Code; DISTANCES]) -> Pattern {
     let (symbol, extra, value) = distance_symbol(token.distance(gaps));
     let code = codes[symbol];
@@ -206,8 +254,8 @@ fn pattern(token: Token, gaps: &Gaps, codes: &[Code; DISTANCES]) -> Pattern {
     Pattern { bits: bits as u32, count: code.count() + extra }
 }
 
-/// With them, a step is at most as much as the writer takes at once.
-const DISTANCE_BITS_MAX: u32 = 15 + 13;
+/// Extra bits of a distance at most.
+const DISTANCE_EXTRA_MAX: u32 = 13;
 
 /// As many distances as have room on the stack: of nearly all messages of up to 1 KB.
 const PATTERNS: usize = 48;
@@ -215,5 +263,5 @@ const PATTERNS: usize = 48;
 /// What most messages have at most.
 const DISTANCES_LIKELY: usize = 16;
 
-/// How many of the last distances are looked at for an equal one.
-const DISTANCES_COMPARED: usize = 8;
+/// How many distances are remembered to find equal ones.
+const RECENT: usize = 32;
