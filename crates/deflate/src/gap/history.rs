@@ -87,7 +87,7 @@ impl History {
             Depth::AloneWithin(window_bits) => Some(self.parse_alone(place, window_bits)),
             Depth::Run(_) => self.parse_run(place, publication.depth(depth)),
             Depth::Quoted => self.parse_quoted(place, &publication.quoted),
-            Depth::Newest | Depth::Half | Depth::Several => {
+            Depth::Newest | Depth::Half | Depth::Most | Depth::Several => {
                 self.parse_several(place, publication.depth(depth)).map(|(parse, _)| parse)
             }
         }

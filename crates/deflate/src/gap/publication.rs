@@ -45,7 +45,9 @@ pub enum Depth {
     Newest,
     /// As many as the history gives to peers with several channels.
     Several,
-    /// Half as many, two at least, for those that have no more in their window.
+    /// Three quarters as many, three at least, for those that have no more in their window.
+    Most,
+    /// Half as many, two at least, likewise.
     Half,
     /// An unbroken run of publications; the index of one of the lengths offered.
     Run(u8),
@@ -55,13 +57,13 @@ pub enum Depth {
 
 impl Depth {
     /// How many there are.
-    pub const COUNT: usize = 5 + RUNGS + WINDOWS;
+    pub const COUNT: usize = 6 + RUNGS + WINDOWS;
 
     /// All of them, in the order of their indices.
     pub fn all() -> impl Iterator<Item = Self> {
         let rungs = (0..RUNGS as u8).map(Self::Run);
         let windows = (8..8 + WINDOWS as u8).map(Self::AloneWithin);
-        [Self::Alone, Self::Newest, Self::Several, Self::Half]
+        [Self::Alone, Self::Newest, Self::Several, Self::Most, Self::Half]
             .into_iter()
             .chain(rungs)
             .chain(windows)
@@ -74,10 +76,11 @@ impl Depth {
             Self::Alone => 0,
             Self::Newest => 1,
             Self::Several => 2,
-            Self::Half => 3,
-            Self::Run(rung) => 4 + usize::from(rung),
-            Self::AloneWithin(window_bits) => 4 + RUNGS + usize::from(window_bits - 8),
-            Self::Quoted => 4 + RUNGS + WINDOWS,
+            Self::Most => 3,
+            Self::Half => 4,
+            Self::Run(rung) => 5 + usize::from(rung),
+            Self::AloneWithin(window_bits) => 5 + RUNGS + usize::from(window_bits - 8),
+            Self::Quoted => 5 + RUNGS + WINDOWS,
         }
     }
 }
@@ -119,13 +122,9 @@ impl Publication {
             Depth::Newest => 1,
             Depth::Quoted => usize::from(!self.quoted.is_empty()),
             Depth::Several => usize::from(self.depth),
-            Depth::Half => {
-                if self.depth < 4 {
-                    0
-                } else {
-                    usize::from(self.depth / 2)
-                }
-            }
+            Depth::Most if self.depth >= 4 => usize::from(self.depth / 4 * 3),
+            Depth::Half if self.depth >= 4 => usize::from(self.depth / 2),
+            Depth::Most | Depth::Half => 0,
             Depth::Run(rung) => usize::from(self.rungs[usize::from(rung)].depth),
         }
     }

@@ -29,8 +29,8 @@ pub(crate) struct Lane {
     depths: AtomicU32,
     /// Deliveries in context since the last sweep.
     deliveries: AtomicU64,
-    /// Of those with other traffic in between, since the last trial: to how many fewer publications were in reach than the
-    /// history offers, and to how many all.
+    /// Of those with other traffic in between, since the last trial: to how many no more than half of the publications
+    /// were in reach that the history offers, and to how many more.
     fewer: AtomicU64,
     several: AtomicU64,
     state: Mutex<State>,
@@ -84,7 +84,7 @@ impl Lane {
         self.deliveries.fetch_add(deliveries, Relaxed);
         match depth {
             Depth::Newest | Depth::Half => self.fewer.fetch_add(deliveries, Relaxed),
-            Depth::Several => self.several.fetch_add(deliveries, Relaxed),
+            Depth::Several | Depth::Most => self.several.fetch_add(deliveries, Relaxed),
             _ => 0,
         };
     }
@@ -165,7 +165,7 @@ impl Tracking {
             memory,
             trial_in: FIRST_TRIAL,
             interval: FIRST_TRIAL,
-            reach: DEPTH_MAX,
+            reach: FIRST_DEPTH,
             resting: 0,
             trial: None,
         })
@@ -183,7 +183,7 @@ impl Tracking {
         self.trial_in == 0
     }
 
-    /// Measures what depth and length are worth, and sets both. `several` subscribers had all offered publications
+    /// Measures what depth and length are worth, and sets both. `several` subscribers had most of the offered publications
     /// in reach, others `fewer`.
     fn try_out(&mut self, publication: &Publication, [fewer, several]: [u64; 2]) {
         self.interval = (self.interval * 2).min(TRIAL_INTERVAL);

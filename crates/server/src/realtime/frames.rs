@@ -273,7 +273,7 @@ impl Made {
             None if !fanwire_ws::frame::is_compressed(&frame) => Kind::Raw,
             None | Some(Depth::Alone | Depth::AloneWithin(_)) => Kind::Standalone,
             Some(Depth::Newest | Depth::Quoted) => Kind::Newest,
-            Some(Depth::Several | Depth::Half) => Kind::Several,
+            Some(Depth::Several | Depth::Most | Depth::Half) => Kind::Several,
             Some(Depth::Run(_)) => Kind::Run,
         };
         Self { frame, kind, depth, message_bytes, deliveries: 0 }

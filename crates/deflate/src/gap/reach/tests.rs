@@ -35,8 +35,10 @@ fn a_window_that_does_not_hold_several_is_used_for_one() {
 }
 
 #[test]
-fn a_window_that_does_not_hold_all_is_used_for_half_of_them() {
-    check(&[150; 6], |_| 100, 10, &["a", "g1", "g2", "g3", "g2", "g2"]);
+fn a_window_that_does_not_hold_all_is_used_for_most_or_half_of_them() {
+    check(&[150; 6], |_| 100, 10, &["a", "g1", "g2", "g3", "g3", "g3"]);
+    // Of three there is no half.
+    check(&[150; 6], |_| 250, 10, &["a", "g1", "g2", "g1", "g2", "g2"]);
 }
 
 #[test]
@@ -114,7 +116,9 @@ fn check(sizes: &[usize], other: impl Fn(usize) -> usize, window_bits: u8, expec
         let reference = reach.reference(&publication, counter, window_bits);
         let kind = match reference.depth() {
             Depth::Alone | Depth::AloneWithin(_) => "a".to_owned(),
-            Depth::Newest | Depth::Half | Depth::Several => format!("g{}", reference.gaps().len()),
+            Depth::Newest | Depth::Half | Depth::Most | Depth::Several => {
+                format!("g{}", reference.gaps().len())
+            }
             Depth::Quoted => "q".to_owned(),
             depth @ Depth::Run(_) => format!("r{}", publication.depth(depth)),
         };
