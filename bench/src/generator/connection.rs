@@ -144,9 +144,6 @@ impl Connection {
         plain.clear();
         match &mut self.window {
             Window::Absent => bail!("a compressed frame, though no compression was agreed"),
-            Window::Sealed if frame.payload.len() <= SEALED_PING_BYTES_MAX => {
-                self.pong(shared)?;
-            }
             Window::Sealed => audience.publication(index, frame.payload)?,
             Window::Reset => {
                 shared.inflater.reset();
@@ -217,7 +214,9 @@ enum Window {
     Reset,
     /// Context takeover: this connection's own inflater.
     Kept(Box<Inflater>),
-    /// Negotiated, but only counted: a light generator does not inflate.
+    /// Negotiated, but only counted: a light generator does not inflate. A compressed frame is always a publication,
+    /// because a ping is too short to be compressed; how short the frame is says nothing, as one that repeats an earlier
+    /// publication takes no more bytes than a ping would.
     Sealed,
 }
 
@@ -230,6 +229,3 @@ fn close_text(payload: &[u8]) -> String {
         _ => "without a code".to_owned(),
     }
 }
-
-/// A compressed `{}` takes 4 to 9 bytes; no publication in its envelope is that short.
-const SEALED_PING_BYTES_MAX: usize = 9;
