@@ -13,22 +13,23 @@ pub(crate) fn push(encoding: Encoding, channel: &str, at: usize, payload: &[u8])
 
 /// The push of a payload, or of a delta, to a client that agreed to deltas (client protocol §11).
 ///
-/// `None` for a delta that is not UTF-8 and so fits into no JSON string.
+/// # Panics
+/// When the encoding is JSON and `data` is not UTF-8: payloads were checked, and the delta of a text is a text.
 pub(crate) fn delta_push(
     encoding: Encoding,
     channel: &str,
     at: usize,
     data: &[u8],
     is_delta: bool,
-) -> Option<Bytes> {
+) -> Bytes {
     let data = match encoding {
         Encoding::Json => {
-            let text = std::str::from_utf8(data).ok()?;
+            let text = std::str::from_utf8(data).expect("a text, or the delta of one");
             serde_json::to_vec(text).expect("a string is JSON")
         }
         Encoding::Protobuf => data.to_vec(),
     };
-    Some(write(encoding, channel, at, data, is_delta))
+    write(encoding, channel, at, data, is_delta)
 }
 
 fn write(encoding: Encoding, channel: &str, at: usize, data: Vec<u8>, delta: bool) -> Bytes {

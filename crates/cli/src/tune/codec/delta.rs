@@ -1,5 +1,5 @@
 //! Fossil deltas against the publication before, as clients that agreed to them get them.
-//! In: payloads → out: deliveries; a delta that is not shorter, or no text in JSON, goes out in full.
+//! In: payloads → out: deliveries; the delta of a text is a text, and one that is not shorter goes out in full.
 //! Uses the protocol's deltas and the engine's compressor. Never: earlier messages but the last.
 //! When a delta is sent is client protocol §11; how it is made lives in the protocol's crate.
 
@@ -44,14 +44,17 @@ impl<'a> Delta<'a> {
             wire::delta_push(sample.encoding, &sample.channel, at, data, is_delta)
         };
         let Some(previous) = at.checked_sub(1).map(|before| &sample.payloads[before]) else {
-            return Some((push(payload, false)?, Duration::ZERO, Duration::ZERO));
+            return Some((push(payload, false), Duration::ZERO, Duration::ZERO));
         };
         self.patch.clear();
-        let ((), make) = clock.time(|| self.differ.create(previous, payload, &mut self.patch));
-        let delta = Some(&self.patch).filter(|patch| patch.len() < payload.len());
-        let Some(delta) = delta.and_then(|patch| push(patch, true)) else {
-            return Some((push(payload, false)?, make, Duration::ZERO));
-        };
+        let ((), make) = clock.time(|| match str::from_utf8(payload) {
+            Ok(text) => self.differ.create_text(previous, text, &mut self.patch),
+            Err(_) => self.differ.create(previous, payload, &mut self.patch),
+        });
+        if self.patch.len() >= payload.len() {
+            return Some((push(payload, false), make, Duration::ZERO));
+        }
+        let delta = push(&self.patch, true);
         self.out.clear();
         let (applied, apply) =
             clock.time(|| fossil::apply(previous, &self.patch, payload.len(), &mut self.out));

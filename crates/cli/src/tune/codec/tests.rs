@@ -95,14 +95,16 @@ fn memory_is_what_the_engine_says() {
 }
 
 #[test]
-fn a_delta_that_would_be_longer_or_no_text_goes_out_in_full() {
-    // The change is inside a character, and the patch begins with half of it.
-    let texts = ["é", "è", "x"].map(|one| format!("\"{}{one}{}\"", "a".repeat(40), "b".repeat(40)));
+fn a_delta_that_would_be_longer_goes_out_in_full() {
+    // The first change is inside a character, which no delta of a text cuts in two.
+    let ends = ["é", "è"].map(|one| format!("\"{}{one}{}\"", "a".repeat(40), "b".repeat(40)));
+    let other = format!("\"{}\"", "0123456789".repeat(8) + "cd");
+    let texts = [ends[0].clone(), ends[1].clone(), other];
     let sample = sample(Encoding::Json, texts.map(String::into_bytes).to_vec());
     let (deliveries, _) = delivered(Mode::Delta { is_compressed: false }, &sample);
     let [first, second, third] = deliveries[..] else { panic!("three") };
-    assert_eq!(first.bytes, second.bytes, "in full");
-    assert!(third.bytes < first.bytes, "a delta");
+    assert!(second.bytes < first.bytes, "a delta");
+    assert_eq!(third.bytes, first.bytes, "in full");
 }
 
 #[test]

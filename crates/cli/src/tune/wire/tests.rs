@@ -25,13 +25,13 @@ fn a_binary_push_has_its_length_in_front() {
 fn a_delta_travels_in_a_string() {
     let message = delta_push(Encoding::Json, "s", 1, b"7\n3@0,;", true);
     let expect = br#"{"push":{"channel":"s","pub":{"data":"7\n3@0,;","offset":2,"delta":true}}}"#;
-    assert_eq!(message.as_deref(), Some(&expect[..]));
+    assert_eq!(message, &expect[..]);
 }
 
 #[test]
-fn a_delta_that_is_no_text_fits_into_no_json() {
-    assert_eq!(delta_push(Encoding::Json, "s", 1, b"\xc3", true), None);
-    assert!(delta_push(Encoding::Protobuf, "s", 1, b"\xc3", true).is_some());
+fn a_delta_that_is_no_text_travels_in_bytes() {
+    let message = delta_push(Encoding::Protobuf, "s", 1, b"\xc3", true);
+    assert!(message.contains(&0xc3));
 }
 
 #[test]
