@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
 use crate::delta::Saved;
+use crate::token::{Fault, TokenError};
 
 /// A number with one writer: a relaxed load and store, no locked instruction.
 #[derive(Debug, Default)]
@@ -71,6 +72,7 @@ pub struct HubCounters {
     /// Subscribes refused by the rate of their namespace.
     pub limited_subscribes: Counter,
     commands: [Counter; CommandKind::ALL.len()],
+    token_refusals: [Counter; TokenRefusal::ALL.len()],
     /// One cell per row of the table, and one for all other codes.
     errors: [Counter; ErrorCode::ALL.len() + 1],
     /// One cell per row of the table, and one for all other codes.
@@ -93,6 +95,16 @@ impl HubCounters {
     pub fn disconnects(&self) -> impl Iterator<Item = (Option<u16>, u64)> {
         let codes = Disconnect::ALL.iter().map(|row| Some(row.code)).chain([None]);
         codes.zip(self.disconnects.iter().map(Counter::value))
+    }
+
+    /// Tokens of clients that were refused, by cause.
+    pub fn token_refusals(&self) -> impl Iterator<Item = (TokenRefusal, u64)> {
+        TokenRefusal::ALL.into_iter().zip(self.token_refusals.iter().map(Counter::value))
+    }
+
+    pub(crate) fn count_token_refusal(&self, cause: TokenRefusal) {
+        let row = TokenRefusal::ALL.into_iter().zip(&self.token_refusals);
+        row.filter(|(one, _)| *one == cause).for_each(|(_, counter)| counter.add(1));
     }
 
     pub(crate) fn count_command(&self, kind: CommandKind) {
@@ -158,6 +170,66 @@ command_kinds! {
     SubRefresh = "sub_refresh",
     Pong = "pong",
     Unknown = "unknown",
+}
+
+/// Why a token of a client was refused, as a label of metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenRefusal {
+    /// Its time is over, or has not begun.
+    Expired,
+    /// It is for another user, client or channel.
+    Foreign,
+    /// Its key cannot be fetched now.
+    Unavailable,
+    /// No key is configured.
+    Disabled,
+    /// It is not to be believed.
+    Invalid(Fault),
+}
+
+impl TokenRefusal {
+    /// Every cause.
+    pub const ALL: [Self; 11] = [
+        Self::Expired,
+        Self::Foreign,
+        Self::Unavailable,
+        Self::Disabled,
+        Self::Invalid(Fault::Format),
+        Self::Invalid(Fault::Algorithm),
+        Self::Invalid(Fault::Key),
+        Self::Invalid(Fault::Signature),
+        Self::Invalid(Fault::Audience),
+        Self::Invalid(Fault::Issuer),
+        Self::Invalid(Fault::Claims),
+    ];
+
+    /// The label.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Foreign => "foreign",
+            Self::Unavailable => "unavailable",
+            Self::Disabled => "disabled",
+            Self::Invalid(Fault::Format) => "format",
+            Self::Invalid(Fault::Algorithm) => "algorithm",
+            Self::Invalid(Fault::Key) => "key",
+            Self::Invalid(Fault::Signature) => "signature",
+            Self::Invalid(Fault::Audience) => "audience",
+            Self::Invalid(Fault::Issuer) => "issuer",
+            Self::Invalid(Fault::Claims) => "claims",
+        }
+    }
+}
+
+impl From<TokenError> for TokenRefusal {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Expired => Self::Expired,
+            TokenError::Pending | TokenError::Unavailable => Self::Unavailable,
+            TokenError::Disabled => Self::Disabled,
+            TokenError::Invalid(fault) => Self::Invalid(fault),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub use broadcast::{Broadcast, Prepare, Prepared, Shape};
 pub use broker::{Epoch, Position, PublishOptions, Stretch};
 pub use channel::NamespaceId;
 pub use cluster::{Bus, Metrics, NodeState};
-pub use counters::{CommandKind, Counter, HubCounters};
+pub use counters::{CommandKind, Counter, HubCounters, TokenRefusal};
 pub use deliver::Deliver;
 pub use delta::Delta;
 pub use hub::Hub;

@@ -279,6 +279,9 @@ impl Scrape {
             ]
         });
         page.counters("client_rate_limited", "Commands refused with 111", sums("limit", limited))?;
+        let refused = hubs()
+            .flat_map(|hub| hub.token_refusals().map(|(cause, n)| (cause.name().to_owned(), n)));
+        page.counters("client_token_refusals", "Tokens refused", sums("cause", refused))?;
         let commands =
             hubs().flat_map(|hub| hub.commands().map(|(kind, n)| (kind.name().to_owned(), n)));
         page.counters("client_commands", "Commands received", sums("method", commands))?;

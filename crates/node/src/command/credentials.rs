@@ -1,5 +1,6 @@
 //! Who a connection is (configuration reference §7): token, trusted header, anonymous or insecure, in this order.
-//! In: the token of `connect` or `refresh` → out: credentials, or the error or disconnect of the failure mapping.
+//! In: the token of `connect` or `refresh` → out: credentials, or the error or disconnect of the failure mapping. Likewise
+//! for the tokens of subscriptions.
 //! Uses: `token::Verifier`. Never: changes a session.
 //! Change here: the order of ways in, and what a bad token leads to. How tokens are read lives in `token.rs`.
 
@@ -11,7 +12,8 @@ use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
 use super::{Refusal, Turn};
 use crate::answer::Answer;
-use crate::token::{ChannelGrant, ConnectionClaims, TokenError};
+use crate::counters::TokenRefusal;
+use crate::token::{ChannelGrant, ConnectionClaims, SubscriptionClaims, TokenError};
 
 /// Server-side channels by name.
 pub(super) type Grants = BTreeMap<String, ChannelGrant>;
@@ -62,13 +64,49 @@ pub(super) fn key(turn: &Turn<'_>, request: &Request) -> Answer<(), ErrorCode> {
 }
 
 fn claims(turn: &Turn<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
-    turn.node.connection_verifier().verify_connection(token, turn.unix()).map_err(|error| {
+    let verified = turn.node.connection_verifier().verify_connection(token, turn.unix());
+    judged(turn, verified, (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into()))
+}
+
+/// What a subscription token says, when it is for this client and `channel`.
+///
+/// # Errors
+/// As [`judged`]; 3500 for a token of another client or channel.
+pub(super) fn of_subscription(
+    turn: &Turn<'_>,
+    (channel, token): (&str, &str),
+    refusals: (Refusal, Refusal),
+) -> Result<SubscriptionClaims, Refusal> {
+    let verified = turn.node.subscription_verifier().verify_subscription(token, turn.unix());
+    let claims = judged(turn, verified, refusals)?;
+    let session = turn.session();
+    let is_ours = claims.is_for(&session.user, channel, &session.client());
+    if is_ours { Ok(claims) } else { Err(foreign(turn)) }
+}
+
+/// What a token is worth. One that is refused is counted with its cause, which no client is told.
+///
+/// # Errors
+/// 100 where the key is not here now, else the first of `refusals` for a token whose time it is not, the second for any other.
+fn judged<T>(
+    turn: &Turn<'_>,
+    verified: Result<T, TokenError>,
+    (expired, invalid): (Refusal, Refusal),
+) -> Result<T, Refusal> {
+    verified.map_err(|error| {
+        turn.roster.counters().count_token_refusal(error.into());
         match error {
-            TokenError::Expired => ErrorCode::TOKEN_EXPIRED.into(),
+            TokenError::Expired => expired,
             TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
-            TokenError::Invalid(_) | TokenError::Disabled => Disconnect::INVALID_TOKEN.into(),
+            TokenError::Invalid(_) | TokenError::Disabled => invalid,
         }
     })
+}
+
+/// The refusal of a genuine token that is somebody else's.
+fn foreign(turn: &Turn<'_>) -> Refusal {
+    turn.roster.counters().count_token_refusal(TokenRefusal::Foreign);
+    Disconnect::INVALID_TOKEN.into()
 }
 
 /// The credentials of a refresh: the same user and the same server-side channels, or a disconnect.
@@ -78,16 +116,11 @@ fn claims(turn: &Turn<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
 pub(super) fn renewed(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
     let verifier = turn.node.connection_verifier();
     let verified = verifier.verify_connection(token, turn.unix());
-    let claims = verified.map_err(|error| -> Refusal {
-        match error {
-            TokenError::Expired => Disconnect::EXPIRED.into(),
-            TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
-            TokenError::Invalid(_) | TokenError::Disabled => Disconnect::INVALID_TOKEN.into(),
-        }
-    })?;
+    let refusals = (Disconnect::EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
+    let claims = judged(turn, verified, refusals)?;
     let session = turn.session();
     if claims.user != *session.user {
-        return Err(Disconnect::INVALID_TOKEN.into());
+        return Err(foreign(turn));
     }
     if hash(&claims.channels) != session.grants_hash {
         return Err(Disconnect::INSUFFICIENT_STATE.into());

@@ -6,9 +6,8 @@
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
 use super::lifetime::Lifetime;
-use super::{Done, Refusal, Turn, named};
+use super::{Done, Turn, credentials, named};
 use crate::session::Terms;
-use crate::token::{SubscriptionClaims, TokenError};
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
     named(&request.channel)?;
@@ -22,7 +21,9 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
     if turn.session().subscriptions[place].server_side {
         return Err(Disconnect::BAD_REQUEST.into()); // the server keeps these alive, not the client
     }
-    let claims = claims(turn, &request)?;
+    let refusals = (Disconnect::SUBSCRIPTION_EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
+    let named = (request.channel.as_str(), request.token.as_str());
+    let claims = credentials::of_subscription(turn, named, refusals)?;
     let lifetime = Lifetime::of(turn, claims.expire_at)?;
     let terms = &mut turn.session_mut().subscriptions[place].terms;
     let filter = terms.take().and_then(|terms| terms.filter);
@@ -31,21 +32,4 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl);
     let result = SubRefreshResult { expires, ttl, ..SubRefreshResult::default() };
     Ok(Reply { sub_refresh: Some(result), ..Reply::default() })
-}
-
-fn claims(turn: &Turn<'_>, request: &SubRefreshRequest) -> Result<SubscriptionClaims, Refusal> {
-    let verifier = turn.node.subscription_verifier();
-    let verified = verifier.verify_subscription(&request.token, turn.unix());
-    let claims = verified.map_err(|error| -> Refusal {
-        match error {
-            TokenError::Expired => Disconnect::SUBSCRIPTION_EXPIRED.into(),
-            TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
-            TokenError::Invalid(_) | TokenError::Disabled => Disconnect::INVALID_TOKEN.into(),
-        }
-    })?;
-    let session = turn.session();
-    if !claims.is_for(&session.user, &request.channel, &session.client()) {
-        return Err(Disconnect::INVALID_TOKEN.into());
-    }
-    Ok(claims)
 }

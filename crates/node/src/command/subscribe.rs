@@ -8,13 +8,13 @@ use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, Subscribe
 
 use super::enter::{self, Entrance, Entry, Tracking, Visibility, Wish};
 use super::lifetime::Lifetime;
-use super::{Begun, Done, Refusal, Step, Then, Turn, named};
+use super::{Begun, Done, Refusal, Step, Then, Turn, credentials, named};
 use crate::channel::SubscribeDecision;
 use crate::filter::Filter;
 use crate::limits::InNamespace;
 use crate::options::Namespace;
 use crate::session::Terms;
-use crate::token::{Overrides, SubscriptionClaims, TokenError};
+use crate::token::{Overrides, SubscriptionClaims};
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     check_request(turn, &request)?;
@@ -96,26 +96,12 @@ fn permit(
         SubscribeDecision::Allowed => Ok(Permit::default()),
         SubscribeDecision::Denied(code) => Err(code.into()),
         SubscribeDecision::VerifyToken => {
+            let refusals = (ErrorCode::TOKEN_EXPIRED.into(), ErrorCode::PERMISSION_DENIED.into());
             let SubscriptionClaims { info, data, expire_at, overrides, .. } =
-                claims(turn, request)?;
+                credentials::of_subscription(turn, (channel, &request.token), refusals)?;
             Ok(Permit { info, data, expire_at, overrides })
         }
     }
-}
-
-fn claims(turn: &Turn<'_>, request: &SubscribeRequest) -> Result<SubscriptionClaims, Refusal> {
-    let verifier = turn.node.subscription_verifier();
-    let claims =
-        verifier.verify_subscription(&request.token, turn.unix()).map_err(|error| match error {
-            TokenError::Expired => ErrorCode::TOKEN_EXPIRED,
-            TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL,
-            TokenError::Invalid(_) | TokenError::Disabled => ErrorCode::PERMISSION_DENIED,
-        })?;
-    let session = turn.session();
-    if !claims.is_for(&session.user, &request.channel, &session.client()) {
-        return Err(Disconnect::INVALID_TOKEN.into());
-    }
-    Ok(claims)
 }
 
 /// Bit of `flag`: error 112 instead of a subscription that was not recovered (protocol §4).

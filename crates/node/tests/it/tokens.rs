@@ -138,6 +138,32 @@ fn bad_tokens_are_3500() {
 }
 
 #[test]
+fn refused_tokens_are_counted_by_their_cause() {
+    let mut world = World::with_shards(guarded(|_| {}), 1);
+    world.play(&format!(
+        r#"ada opens
+           ada > {{"id":1,"connect":{{"token":"{}"}}}}
+           ada x 3500 invalid token
+           ben opens
+           ben > {}
+           ben < {{"id":1,"error":{{"code":109,"message":"token expired"}}}}
+           eve opens
+           eve > {}
+           eve < {{"id":1,"connect":{{"client":"eve","version":"test","ping":25,"pong":true}}}}
+           eve > {}
+           eve x 3500 invalid token"#,
+        signed(r#"{"sub":"42"}"#, "other"),
+        connect(r#"{"sub":"42","exp":1}"#),
+        connect(r#"{"sub":"42"}"#),
+        subscribe("a", r#"{"sub":"43","channel":"a"}"#),
+    ));
+    let refusals = world.shards[0].hub.counters().token_refusals();
+    let counted: Vec<_> =
+        refusals.filter(|(_, n)| *n > 0).map(|(one, n)| (one.name(), n)).collect();
+    assert_eq!(counted, [("expired", 1), ("foreign", 1), ("signature", 1)]);
+}
+
+#[test]
 fn an_anonymous_token_is_3507_where_it_is_not_allowed() {
     let command = connect(r#"{"sub":""}"#);
     let answer =
