@@ -1,0 +1,120 @@
+//! Options of one namespace (Centrifugo v6 `channel.namespaces[NAME].*`), and what follows from several of them.
+//! In: what the configuration table filled in → out: the same data, and the policy and retention in force.
+//! May use: nothing. Never checks anything: that is `check.rs`.
+//! Defaults are changed here; the values that a key may have live in `choice.rs`.
+
+use std::time::Duration;
+
+use crate::broker::Retention;
+
+use super::{CompressionPolicy, DataFormat, Rate, RecoveryMode};
+
+/// Rules for the channels of one namespace (`channel.namespaces[NAME].*`), everything off by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// `^[-a-zA-Z0-9_.]{2,}$`, unique.
+    pub name: String,
+    /// Pattern for the part of the name after the namespace; "" = any ASCII text.
+    pub channel_regex: String,
+    pub publication_data_format: DataFormat,
+    /// Every authenticated client may subscribe.
+    pub allow_subscribe_for_client: bool,
+    /// Extends the above to user "".
+    pub allow_subscribe_for_anonymous: bool,
+    /// Every authenticated client may publish.
+    pub allow_publish_for_client: bool,
+    /// Every authenticated client that is subscribed may publish.
+    pub allow_publish_for_subscriber: bool,
+    /// Extends the two above to user "".
+    pub allow_publish_for_anonymous: bool,
+    /// A client that publishes does not get its own publication, on the connection that published it.
+    pub exclude_publisher: bool,
+    /// Publish commands of one connection in this namespace, allowed or not; more → 111.
+    pub publish_rate: Rate,
+    /// Subscribe commands of one connection in this namespace, allowed or not; more → 111.
+    pub subscribe_rate: Rate,
+    /// Every authenticated client may read history.
+    pub allow_history_for_client: bool,
+    /// Every authenticated client that is subscribed may read history.
+    pub allow_history_for_subscriber: bool,
+    /// Extends the two above to user "".
+    pub allow_history_for_anonymous: bool,
+    /// Subscribers are present in their channel, for others to see.
+    pub presence: bool,
+    /// Joins and leaves of subscribers are announced to those that hear of them.
+    pub join_leave: bool,
+    /// Every subscriber hears of joins and leaves; without it those that ask and may see presence.
+    pub force_push_join_leave: bool,
+    /// Every authenticated client may see who is present.
+    pub allow_presence_for_client: bool,
+    /// Every authenticated client that is subscribed may see who is present.
+    pub allow_presence_for_subscriber: bool,
+    /// Extends the two above to user "".
+    pub allow_presence_for_anonymous: bool,
+    /// Publications kept per channel; 0 = no history, and then `history_ttl` is zero, too.
+    pub history_size: usize,
+    /// How long publications are kept after the last one, in whole seconds.
+    pub history_ttl: Duration,
+    /// Every subscription is recoverable; needs history.
+    pub force_recovery: bool,
+    /// Subscriptions are recoverable when the client asks.
+    pub allow_recovery: bool,
+    /// Every subscription is positioned.
+    pub force_positioning: bool,
+    /// Subscriptions are positioned when the client asks.
+    pub allow_positioning: bool,
+    /// What recovery brings.
+    pub force_recovery_mode: RecoveryMode,
+    /// In cache mode: recovers without being asked.
+    pub auto_cache_recover: bool,
+    /// How long offset and epoch are kept, at least `history_ttl`; zero = as [`ChannelOptions::history_meta_ttl`] says.
+    pub history_meta_ttl: Duration,
+    /// Clients may choose publications by their tags.
+    pub allow_tags_filter: bool,
+    /// Kinds of deltas a subscriber may agree to; only [`FOSSIL`](Self::FOSSIL) is known.
+    pub allowed_delta_types: Vec<String>,
+    /// Every publication may reach those who agreed as a delta; without it those published with `delta`.
+    pub delta_publish: bool,
+    /// Deltas for subscriptions without positions too: shards keep the latest publication for them.
+    pub keep_latest_publication: bool,
+    /// Read the list of users after `user_boundary`.
+    pub allow_user_limited_channels: bool,
+    /// How publications are compressed; the node only keeps it for its shell.
+    pub compression: CompressionPolicy,
+}
+
+impl Namespace {
+    /// The kind of deltas that is known (protocol §11).
+    pub const FOSSIL: &'static str = "fossil";
+
+    /// Whether subscribers may agree to deltas of this kind.
+    pub fn allows_delta(&self, kind: &str) -> bool {
+        self.allowed_delta_types.iter().any(|allowed| allowed == kind)
+    }
+
+    /// How long publications are kept. Complete in a namespace from [`crate::channel::Channels::resolve`].
+    pub fn retention(&self) -> Retention {
+        let (size, ttl) = (self.history_size, self.history_ttl);
+        Retention { size, ttl, meta_ttl: self.history_meta_ttl }
+    }
+
+    /// The policy in force; never `Unset`.
+    ///
+    /// Who publishes into a channel and watches the sizes of somebody else's compressed publications can test guesses
+    /// about the publications before his own (CRIME). Whoever may read the channel learns nothing that way, so context is
+    /// the default wherever publishing clients may read too, and where only the server API publishes.
+    ///
+    /// `is_private` is for channels with `channel.private_prefix`, which nobody reads without a token.
+    pub fn compression_policy(&self, is_private: bool) -> CompressionPolicy {
+        let some_may_not_read = is_private
+            || self.allow_user_limited_channels
+            || !self.allow_subscribe_for_client
+            || self.allow_publish_for_anonymous && !self.allow_subscribe_for_anonymous;
+        let blind_publishers = self.allow_publish_for_client && some_may_not_read;
+        match self.compression {
+            CompressionPolicy::Unset if blind_publishers => CompressionPolicy::Standalone,
+            CompressionPolicy::Unset => CompressionPolicy::Context,
+            set => set,
+        }
+    }
+}
