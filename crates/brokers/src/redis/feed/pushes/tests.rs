@@ -5,6 +5,8 @@
 
 use futures_util::FutureExt as _;
 
+use redis::PushKind;
+
 use super::*;
 
 fn push(length: usize) -> PushInfo {

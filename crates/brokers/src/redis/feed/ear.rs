@@ -1,0 +1,257 @@
+//! The task of a feed: keeps a connection for PUB/SUB, asks it for the names that are due, and takes what it sends.
+//! In: names that are due, pushes, replies → out: what the feed shares with the wanting end.
+//! May use: the runtime's timers. Never decides which names are wanted: that is `roll.rs`.
+//! When a connection is given up, and how names are asked for, is changed here.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use redis::{Pipeline, PushInfo, PushKind, RedisResult, Value};
+use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until, timeout};
+
+use super::Shared;
+use super::pushes::Pushes;
+use crate::redis::backoff::Backoff;
+use crate::redis::dial::{Connection, Dialer};
+use crate::redis::error::RedisError;
+use crate::redis::guide::is_of_slots;
+use crate::redis::health::Health;
+use crate::redis::wire::{Command, text};
+
+/// The task of a feed.
+pub(super) struct Ear {
+    pub(super) dialer: Dialer,
+    pub(super) shared: Arc<Shared>,
+    pub(super) health: Arc<Health>,
+    pub(super) backoff: Backoff,
+}
+
+/// Why a connection ended.
+enum End {
+    /// Nobody wants anything any more.
+    Closed,
+    Lost(RedisError),
+}
+
+/// What a question to the Redis came to. Confirmations of names are pushes; of names of a Cluster the replies are looked
+/// at, too, because each may be refused for itself.
+type Asked = Pin<Box<dyn Future<Output = RedisResult<Replies>> + Send>>;
+
+/// Names that were asked for, each with a command of its own, and the replies.
+#[derive(Default)]
+struct Replies {
+    names: Vec<Arc<str>>,
+    replies: Vec<Value>,
+}
+
+impl Ear {
+    pub(super) async fn run(mut self) {
+        self.keep().await;
+        self.health.counts_off();
+    }
+
+    /// Connects again and again, until nobody needs it any more.
+    async fn keep(&mut self) {
+        while !self.is_closed() {
+            let (sender, mut pushes) = Pushes::pair();
+            let must_wait = match self.dial(sender).await {
+                Ok(connection) => {
+                    let began = Instant::now();
+                    self.health.came_up();
+                    let end = self.hear(connection, &mut pushes).await;
+                    self.shared.take_what_is_left(&mut pushes);
+                    self.shared.lose();
+                    let End::Lost(error) = end else { return self.health.was_closed() };
+                    self.health.went_down();
+                    self.health.is_troubled(error);
+                    self.shared.guided.look_again();
+                    self.backoff.ended(began.elapsed())
+                }
+                Err(error) => {
+                    self.health.is_troubled(error);
+                    self.shared.guided.look_again();
+                    true
+                }
+            };
+            self.shared.tire();
+            if must_wait {
+                self.wait().await;
+            }
+        }
+    }
+
+    /// Whether the wanting end is gone.
+    fn is_closed(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
+
+    /// Connects, and lets waiters go whose patience ends meanwhile.
+    async fn dial(
+        &self,
+        pushed: impl Fn(PushInfo) + Send + Sync + 'static,
+    ) -> Result<Connection, RedisError> {
+        let mut dialing = pin!(self.dialer.dial(std::iter::empty(), pushed));
+        loop {
+            match timeout(self.dialer.io_timeout / 4, &mut dialing).await {
+                Ok(dialed) => return dialed,
+                Err(_) => self.shared.tire(),
+            }
+        }
+    }
+
+    /// Waits before the next try, and lets waiters go whose patience ends meanwhile.
+    async fn wait(&mut self) {
+        let end = tokio::time::Instant::now() + self.backoff.next();
+        let mut moves = self.dialer.moves();
+        while !self.is_closed() && tokio::time::Instant::now() < end {
+            tokio::select! {
+                () = sleep_until(end) => {}
+                () = &mut moves => return,
+                () = self.shared.woken.notified() => {}
+                () = sleep(self.dialer.io_timeout / 4) => {}
+            }
+            self.shared.tire();
+        }
+    }
+
+    async fn hear(&self, connection: Connection, pushes: &mut Pushes) -> End {
+        let mut asked = FuturesUnordered::<Asked>::new();
+        let mut probe = interval(self.dialer.io_timeout);
+        probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut turn = Vec::new();
+        let mut unsure_until = None;
+        loop {
+            if self.is_closed() {
+                return End::Closed;
+            }
+            if unsure_until.is_some_and(|until| until <= Instant::now()) {
+                unsure_until = None;
+                self.shared.displace_unconfirmed();
+            }
+            let next_look = self.look(&connection, &mut asked);
+            tokio::select! {
+                _ = pushes.queue.recv_many(&mut turn, PUSHES_IN_A_TURN) => {
+                    for push in turn.drain(..) {
+                        pushes.taken(&push);
+                        if push.kind == PushKind::Disconnection {
+                            return End::Lost(self.lost("it closed a PUB/SUB connection"));
+                        }
+                        if self.shared.take(push) && !asked.is_empty() {
+                            unsure_until = Some(Instant::now() + self.dialer.io_timeout);
+                        }
+                    }
+                }
+                Some(outcome) = asked.next() => {
+                    let replies = outcome.map_err(|error| self.dialer.broken(&error));
+                    if let Err(error) = replies.and_then(|replies| self.look_at(replies)) {
+                        return End::Lost(error);
+                    }
+                }
+                () = pushes.overflow.notified() => {
+                    return End::Lost(self.lost("it sends more than this node can take"));
+                }
+                _ = probe.tick() => asked.push(ping(connection.clone())),
+                () = self.shared.woken.notified() => {}
+                () = sleep_until(next_look.into()) => {}
+            }
+        }
+    }
+
+    /// Asks the Redis to send what is published under `names`, or not to.
+    fn ask(&self, mut connection: Connection, names: Vec<Arc<str>>, is_wanted: bool) -> Asked {
+        if self.shared.guided.is_guided() {
+            let command = if is_wanted { "SSUBSCRIBE" } else { "SUNSUBSCRIBE" };
+            return ask_each(connection, command, names);
+        }
+        Box::pin(async move {
+            let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+            let asked = match is_wanted {
+                true => connection.subscribe(names).await,
+                false => connection.unsubscribe(names).await,
+            };
+            asked.map(|()| Replies::default())
+        })
+    }
+
+    /// Looks for names that were refused because their slots are elsewhere. A push that came unasked stands among the
+    /// replies and shifts them; names without a reply are cared for by [`Shared::displace_unconfirmed`].
+    fn look_at(&self, Replies { names, replies }: Replies) -> Result<(), RedisError> {
+        let mut names = names.iter().peekable();
+        let mut refused = Vec::new();
+        for reply in replies {
+            match reply {
+                Value::ServerError(error) if is_of_slots(&error) => refused.extend(names.next()),
+                Value::ServerError(error) => {
+                    return Err(self.dialer.refused(error.code(), error.details()));
+                }
+                Value::Push { data, .. } => {
+                    let name = data.into_iter().next().and_then(text);
+                    names.next_if(|next| name.as_deref() == Some(next.as_bytes()));
+                }
+                _ => {}
+            }
+        }
+        if !refused.is_empty() {
+            let mut roll = self.shared.roll.lock();
+            for name in refused {
+                roll.displace(name);
+            }
+            drop(roll);
+            self.shared.guided.look_again();
+        }
+        Ok(())
+    }
+
+    fn lost(&self, why: &str) -> RedisError {
+        self.dialer.unreachable(why)
+    }
+
+    /// Asks for what is to be asked for; when to look again at the latest.
+    fn look(&self, connection: &Connection, asked: &mut FuturesUnordered<Asked>) -> Instant {
+        let now = Instant::now();
+        self.shared.tire();
+        let mut roll = self.shared.roll.lock();
+        while asked.len() < QUESTIONS_MAX && roll.due(now).is_some_and(|due| due <= now) {
+            let turn = roll.turn(now, TURN_MAX);
+            for (names, is_wanted) in [(turn.subscribe, true), (turn.unsubscribe, false)] {
+                if !names.is_empty() {
+                    asked.push(self.ask(connection.clone(), names, is_wanted));
+                }
+            }
+        }
+        let due = if asked.len() < QUESTIONS_MAX { roll.due(now) } else { None };
+        let tired_at = now + self.dialer.io_timeout / 4;
+        due.map_or(tired_at, |due| due.min(tired_at))
+    }
+}
+
+/// Asks for each name by itself, because a command may name one slot only and would be refused as a whole.
+fn ask_each(mut connection: Connection, command: &'static str, names: Vec<Arc<str>>) -> Asked {
+    let mut commands = Pipeline::with_capacity(names.len());
+    for name in &names {
+        let command = Command::of(&[command.as_bytes(), name.as_bytes()]);
+        commands.add_command(command.into_cmd());
+    }
+    Box::pin(async move {
+        let replies = connection.send_packed_commands(&commands, 0, names.len()).await?;
+        Ok(Replies { names, replies })
+    })
+}
+
+/// Proves that the connection lives: the answer comes in time, or an error does.
+fn ping(mut connection: Connection) -> Asked {
+    Box::pin(async move {
+        let ping = Command::of(&[b"PING"]).into_cmd();
+        connection.send_packed_command(&ping).await.map(|_| Replies::default())
+    })
+}
+
+/// Names asked for in one command.
+const TURN_MAX: usize = 1024;
+/// Commands that were asked and not answered.
+const QUESTIONS_MAX: usize = 16;
+/// Pushes taken at once.
+const PUSHES_IN_A_TURN: usize = 256;
