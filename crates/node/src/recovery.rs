@@ -56,7 +56,9 @@ fn recover_stream(
     let same_epoch = read.continues(claim.offset, claim.epoch);
     let Stretch { mut publications, top, .. } = read;
     let complete = match (publications.first(), publications.last()) {
-        (Some(first), Some(last)) => first.offset - 1 == claim.offset && last.offset == top.offset,
+        (Some(first), Some(last)) => {
+            first.offset.checked_sub(1) == Some(claim.offset) && last.offset == top.offset
+        }
         _ => claim.offset == top.offset,
     };
     if !same_epoch || !complete {

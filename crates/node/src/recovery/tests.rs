@@ -51,6 +51,15 @@ fn a_stream_is_recovered_when_everything_after_the_claim_is_there() {
 }
 
 #[test]
+fn a_publication_without_a_place_is_after_no_claim() {
+    let claim = Claim { offset: u64::MAX, epoch: "" };
+    let top = Position { offset: 0, epoch: Epoch::parse("epochone").expect("eight letters") };
+    let publications = vec![Publication::default()];
+    let read = Stretch { publications, top, ..read(Query::TOP, 6) };
+    assert_eq!(recover(RecoveryMode::Stream, claim, read, None), None);
+}
+
+#[test]
 fn a_foreign_epoch_and_a_future_offset_are_not_recovered_but_an_empty_epoch_is_any() {
     let stream = RecoveryMode::Stream;
     check(stream, (7, ""), 300, Some(&[8, 9]));
