@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
+use super::watch::Step;
 use super::{Hub, Watch};
 use crate::broadcast::Broadcast;
 use crate::broker::Position;
@@ -46,7 +47,9 @@ impl Hub {
     }
 
     /// A publication that was on its way for longer than `client.channel_position_max_time_lag` ends the positioned
-    /// subscriptions of its channel, which recover from the stream. Whoever has no position gets it late.
+    /// subscriptions of its channel that do not know it, which recover from the stream. Whoever has no position gets it late.
+    ///
+    /// Those that know it have just recovered it: ending them, too, would end them again for each one that is as late.
     pub(super) fn end_outrun(&mut self, late: &Broadcast, now: Instant, out: &mut impl Outbox) {
         let lag_max = self.node.options().client.channel_position_max_time_lag;
         if lag_max.is_zero() || late.position().offset == 0 {
@@ -56,7 +59,10 @@ impl Hub {
             return;
         }
         if let Some(channel) = self.roster.subscribers().find(late.channel()) {
-            let lost = self.positioned(channel, |_, _| true);
+            let position = late.position();
+            let lost = self.positioned(channel, |watch, connection| {
+                watch.step(connection, position) != Step::Known
+            });
             self.end_lost(&lost, out);
         }
     }

@@ -512,6 +512,32 @@ fn a_publication_that_was_on_its_way_for_too_long_is_insufficient_state() {
 }
 
 #[test]
+fn a_publication_that_comes_too_late_ends_nobody_who_knows_it() {
+    let mut options = recoverable();
+    options.client.channel_position_max_time_lag = Duration::from_millis(2_999);
+    let mut world = World::around(lossy(options.clone()).node, Instant::now(), 1);
+    world.play(TWO_SUBSCRIBERS);
+    world.play(
+        r#"
+        ada > {"id":3,"unsubscribe":{"channel":"news"}}
+        ada < {"id":3,"unsubscribe":{}}
+    "#,
+    );
+    let publication = Publication { data: "\"late\"".into(), ..Publication::default() };
+    let published = world.node.publish("news", publication, PublishOptions::default(), world.now);
+    published.wait().expect("the memory broker never fails");
+    world.play(
+        r#"
+        ada > {"id":4,"subscribe":{"channel":"news","recover":true,"epoch":"E1"}}
+        ada < {"id":4,"subscribe":{"recoverable":true,"epoch":"E1","publications":[{"data":"late","offset":1}],"recovered":true,"positioned":true,"was_recovering":true}}
+        eve x 3010 insufficient state
+        api > news 2
+        ada < {"push":{"channel":"news","pub":{"data":2,"offset":2}}}
+    "#,
+    );
+}
+
+#[test]
 fn a_publication_that_was_on_its_way_for_long_is_delivered_where_that_is_allowed() {
     for lag_max in [Duration::ZERO, Duration::from_secs(3)] {
         let mut options = recoverable();
