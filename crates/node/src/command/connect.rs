@@ -163,7 +163,7 @@ fn result(
         client: session.client(),
         version: options.version.clone(),
         expires: lifetime.expires(),
-        ttl: lifetime.ttl,
+        ttl: lifetime.ttl(turn),
         subs,
         ping: if session.frame_ping { 0 } else { whole_seconds(options.client.ping_interval) },
         pong: !session.frame_ping,

@@ -12,8 +12,6 @@ use super::Turn;
 pub(crate) struct Lifetime {
     /// Unix second; `None` = never.
     pub(super) expire_at: Option<u64>,
-    /// Seconds until then for the client, at least 1; 0 = never.
-    pub(super) ttl: u32,
 }
 
 impl Lifetime {
@@ -23,13 +21,19 @@ impl Lifetime {
     /// 110 when it is over already.
     pub(super) fn of(turn: &Turn<'_>, expire_at: Option<u64>) -> Result<Self, ErrorCode> {
         let Some(expire_at) = expire_at.filter(|_| !turn.insecure()) else {
-            return Ok(Self { expire_at: None, ttl: 0 });
+            return Ok(Self { expire_at: None });
         };
-        let left = expire_at.saturating_sub(turn.unix());
-        if left == 0 {
+        if expire_at <= turn.unix() {
             return Err(ErrorCode::EXPIRED);
         }
-        Ok(Self { expire_at: Some(expire_at), ttl: left.min(TTL_SECONDS_MAX) as u32 })
+        Ok(Self { expire_at: Some(expire_at) })
+    }
+
+    /// Seconds until then for the client, from the moment of the reply; at least 1, also if it is over by then, as 0 = never.
+    pub(super) fn ttl(self, turn: &Turn<'_>) -> u32 {
+        self.expire_at.map_or(0, |expire_at| {
+            expire_at.saturating_sub(turn.unix()).clamp(1, TTL_SECONDS_MAX) as u32
+        })
     }
 
     /// Whether the client has to refresh.

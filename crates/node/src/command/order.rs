@@ -95,7 +95,7 @@ pub(super) fn refresh(turn: &mut Turn<'_>, renewal: &Renewal) -> Result<Refresh,
         session.info = renewal.info.clone();
     }
     turn.roster.schedule(turn.node, turn.key.index);
-    Ok(Refresh { expires: lifetime.expires(), ttl: lifetime.ttl })
+    Ok(Refresh { expires: lifetime.expires(), ttl: lifetime.ttl(turn) })
 }
 
 const ONE: &str = "an order is about one channel";

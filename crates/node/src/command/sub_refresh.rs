@@ -29,7 +29,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
     let filter = terms.take().and_then(|terms| terms.filter);
     *terms = Terms::filtering(Terms::boxed(claims.info, lifetime.expire_at), filter);
     turn.roster.schedule(turn.node, turn.key.index);
-    let (expires, ttl) = (lifetime.expires(), lifetime.ttl);
+    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(turn));
     let result = SubRefreshResult { expires, ttl, ..SubRefreshResult::default() };
     Ok(Reply { sub_refresh: Some(result), ..Reply::default() })
 }

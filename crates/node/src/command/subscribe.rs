@@ -54,7 +54,7 @@ pub(super) fn finish(turn: &mut Turn<'_>, entries: Vec<Entry>, lifetime: Lifetim
     if lifetime.expires() {
         turn.roster.schedule(turn.node, turn.key.index);
     }
-    let (expires, ttl) = (lifetime.expires(), lifetime.ttl);
+    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(turn));
     let result = SubscribeResult { expires, ttl, ..entered };
     Ok(Reply { subscribe: Some(result), ..Reply::default() })
 }

@@ -10,6 +10,8 @@ use fanwire_node::protocol::Disconnect;
 
 use super::{SlowWorld, tracked};
 use crate::history::with_history;
+use crate::tokens::{connect, guarded, subscribe};
+use crate::world::UNIX;
 
 #[test]
 fn a_channel_that_somebody_is_always_entering_lets_everybody_in() {
@@ -124,6 +126,23 @@ fn an_end_by_the_api_reaches_a_connection_whose_connect_waits() {
     slow.answer_all();
     slow.world.play("eve hears nothing");
     assert_eq!(slow.world.node.counts().subscriptions, 0);
+}
+
+#[test]
+fn the_time_that_is_left_is_that_of_the_moment_of_the_reply() {
+    let mut slow = SlowWorld::new(guarded(|_| {}));
+    slow.world.play("ada opens");
+    let claims = |more: &str| format!(r#"{{"sub":"42","exp":{}{more}}}"#, UNIX + 60);
+    let mut check = |command: &str, ttl: &str| {
+        slow.world.say("ada", command);
+        slow.world.wait(Duration::from_secs(10));
+        slow.world.play("ada hears nothing");
+        slow.answer_all();
+        let reply = slow.world.heard("ada").expect("the reply");
+        assert!(reply.contains(&format!(r#""expires":true,"ttl":{ttl}"#)), "{reply}");
+    };
+    check(&connect(&claims(r#","channels":["a"]"#)), "50");
+    check(&subscribe("b", &claims(r#","channel":"b""#)), "40");
 }
 
 #[test]
