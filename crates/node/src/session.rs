@@ -165,6 +165,11 @@ impl Session {
         }
     }
 
+    /// Whether its connect succeeded.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.phase == Phase::Connected
+    }
+
     /// The client id as text, as it travels and is matched.
     pub(crate) fn client(&self) -> String {
         self.id.to_string()

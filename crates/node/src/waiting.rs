@@ -14,7 +14,7 @@ use hashbrown::HashMap;
 use crate::broadcast::Broadcast;
 use crate::broker::Stretch;
 use crate::command::Entrance;
-use crate::notice::SubscribeOrder;
+use crate::notice::{Renewal, SubscribeOrder};
 use crate::session::ConnectionKey;
 use room::Room;
 
@@ -66,6 +66,8 @@ pub(crate) enum PutOff {
     Unsubscribe(Option<Arc<str>>, UnsubscribeCode),
     /// An order of the server API, too.
     Subscribe(Arc<SubscribeOrder>),
+    /// And this one, for a session that is connecting.
+    Refresh(Box<Renewal>),
 }
 
 /// More was to happen to a session than is kept while it waits.
@@ -254,6 +256,7 @@ impl PutOff {
             Self::Frame(frame) => frame.len(),
             Self::Unsubscribe(channel, _) => channel.as_ref().map_or(0, |channel| channel.len()),
             Self::Subscribe(order) => order.subscription().bytes(),
+            Self::Refresh(renewal) => renewal.info.len(),
         };
         PUT_OFF_BYTES + own
     }

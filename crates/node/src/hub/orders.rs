@@ -105,11 +105,30 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        for key in self.matching(target) {
-            match command::refresh_by_order(self, key, renewal, now) {
-                Some(refresh) => self.tell_refreshed(key, refresh, out),
-                None => self.disconnect(key, &Disconnect::EXPIRED, out),
+        for key in self.matching_or_connecting(target) {
+            if self.roster.session(key).is_some_and(Session::is_connected) {
+                self.refresh_one(key, renewal, now, out);
+            } else {
+                // Its credentials give it a lifetime when it is connected: then this one takes their place.
+                self.put_off(key, || PutOff::Refresh(Box::new(renewal.clone())), out);
             }
+        }
+    }
+
+    /// Gives a session another lifetime, if it is connected.
+    pub(super) fn refresh_one(
+        &mut self,
+        key: ConnectionKey,
+        renewal: &Renewal,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        if !self.roster.session(key).is_some_and(Session::is_connected) {
+            return;
+        }
+        match command::refresh_by_order(self, key, renewal, now) {
+            Some(refresh) => self.tell_refreshed(key, refresh, out),
+            None => self.disconnect(key, &Disconnect::EXPIRED, out),
         }
     }
 
@@ -131,8 +150,8 @@ impl Hub {
 }
 
 impl Hub {
-    /// Also those that were believed to be who they say and wait for their first channels: what ends something must not
-    /// miss whoever asked a moment before.
+    /// Also those that were believed to be who they say and wait for their first channels: what ends something, or says when
+    /// it ends, must not miss whoever asked a moment before.
     fn matching_or_connecting(&self, target: &Target) -> Vec<ConnectionKey> {
         let mut keys = self.matching(target);
         keys.extend(self.roster.waiting().connecting().filter(|key| {

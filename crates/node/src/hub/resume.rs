@@ -118,6 +118,7 @@ impl Hub {
                 PutOff::Subscribe(order) => {
                     command::subscribe_by_order(self, key, &order, now, out);
                 }
+                PutOff::Refresh(renewal) => self.refresh_one(key, &renewal, now, out),
             }
         }
         if !self.roster.waiting().waits(key) {

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use fanwire_node::Target;
 use fanwire_node::protocol::Disconnect;
+use fanwire_node::{Renewal, Target};
 
 use super::{SlowWorld, tracked};
 use crate::history::with_history;
@@ -126,6 +126,43 @@ fn an_end_by_the_api_reaches_a_connection_whose_connect_waits() {
     slow.answer_all();
     slow.world.play("eve hears nothing");
     assert_eq!(slow.world.node.counts().subscriptions, 0);
+}
+
+#[test]
+fn another_lifetime_by_the_api_reaches_a_connection_whose_connect_waits() {
+    let mut slow = SlowWorld::new(tracked());
+    let refresh = |slow: &mut SlowWorld, expire_at| {
+        let renewal = Renewal { expire_at: Some(expire_at), ..Renewal::default() };
+        slow.world.node.refresh(Target::default(), renewal);
+        slow.world.settle();
+    };
+    let connecting = |slow: &mut SlowWorld, name: &str| {
+        slow.world.play(&format!(
+            "{name} opens\n {name} > {{\"id\":1,\"connect\":{{\"subs\":{{\"a\":{{}}}}}}}}"
+        ));
+    };
+    connecting(&mut slow, "ada");
+    refresh(&mut slow, UNIX + 60);
+    connecting(&mut slow, "bob");
+    refresh(&mut slow, UNIX - 1);
+    slow.answer_all();
+    for (name, then) in [
+        ("ada", r#"{"push":{"refresh":{"expires":true,"ttl":60}}}"#),
+        ("bob", "x 3005 connection expired"),
+    ] {
+        let connected = slow.world.heard(name).expect("the reply");
+        assert!(connected.contains(r#""connect":{"#), "{connected}");
+        assert_eq!(slow.world.heard(name).as_deref(), Some(then));
+    }
+    slow.world.play("ada x 3005 connection expired");
+    connecting(&mut slow, "eve");
+    refresh(&mut slow, UNIX + 60);
+    drop(slow.held.lock().expect("one thread").remove(0)); // a promise that is dropped is broken
+    slow.world.settle();
+    slow.world.play(
+        r#"eve < {"id":1,"error":{"code":100,"message":"internal server error","temporary":true}}"#,
+    );
+    slow.world.play("eve hears nothing");
 }
 
 #[test]
