@@ -1,5 +1,5 @@
 //! Criterion benches of handing one publication to the subscribers of a channel on one shard.
-//! In: a hub with 10,000 subscribers of one channel → out: time per publication, by how many of them have a filter.
+//! In: a hub with 10,000 subscribers of one channel → out: time per publication, by how many of them have a filter or are left out.
 //! Uses the node without sockets; its outbox only counts.
 //! Change here what the subscribers are; frames and writes are measured by the scenarios of `fanwire-bench`.
 #![forbid(unsafe_code)]
@@ -9,10 +9,9 @@ use std::time::Instant;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fanwire_node::{
-    Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, PublishOptions,
-    Shape,
+    Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Shape,
 };
-use fanwire_protocol::{Disconnect, Encoding, Publication};
+use fanwire_protocol::{Disconnect, Encoding};
 
 const SUBSCRIBERS: u32 = 10_000;
 
@@ -44,11 +43,13 @@ impl Outbox for Count {
     }
 }
 
-/// A hub whose first `filtered` subscribers want what has the tag `k`, and a publication without it.
-fn hub(filtered: u32, now: Instant) -> (Hub, Notice) {
+/// A hub whose first `filtered` subscribers want what has the tag `k`, and a publication without it, which its client may not
+/// get back.
+fn hub(filtered: u32, excludes: bool, now: Instant) -> (Hub, Notice) {
     let mut options = Options::default();
     options.client.insecure = true;
     options.channel.without_namespace.allow_tags_filter = true;
+    options.channel.without_namespace.exclude_publisher = excludes;
     let node = Node::starting_at(options, now, 0).expect("the options are good");
     let letters = Arc::new(Letters::default());
     let shard = node.attach(Arc::clone(&letters) as _);
@@ -66,9 +67,8 @@ fn hub(filtered: u32, now: Instant) -> (Hub, Notice) {
         };
         hub.receive(key, subscribe, now, &mut out);
     }
-    let publication = Publication { data: "1".into(), ..Publication::default() };
-    let published = node.publish("a", publication, PublishOptions::default(), now);
-    published.wait().expect("the memory broker never fails");
+    let key = ConnectionKey { index: SUBSCRIBERS / 2, generation: 1 };
+    hub.receive(key, br#"{"id":3,"publish":{"channel":"a","data":1}}"#, now, &mut out);
     let notice = letters.0.lock().expect("one thread").pop().expect("the publication");
     (hub, notice)
 }
@@ -77,8 +77,13 @@ fn deliver(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("deliver");
     group.throughput(Throughput::Elements(SUBSCRIBERS.into()));
     let now = Instant::now();
-    for (name, filtered) in [("no filter", 0), ("one filter", 1), ("all filters", SUBSCRIBERS)] {
-        let ((mut hub, notice), mut out) = (hub(filtered, now), Count::default());
+    for (name, filtered, excludes) in [
+        ("no filter", 0, false),
+        ("one filter", 1, false),
+        ("all filters", SUBSCRIBERS, false),
+        ("publisher left out", 0, true),
+    ] {
+        let ((mut hub, notice), mut out) = (hub(filtered, excludes, now), Count::default());
         group.bench_function(name, |bencher| {
             bencher.iter(|| hub.notice(notice.clone(), now, &mut out));
         });

@@ -4,6 +4,7 @@
 //! Change here: the face a shard sees. What a notice does: `hub/notices.rs`, `hub/orders.rs`; what time does: `hub/timers.rs`.
 
 mod checks;
+mod clients;
 mod deltas;
 mod notices;
 mod orders;
@@ -26,6 +27,7 @@ use crate::outbox::Outbox;
 use crate::roster::{Left, Roster};
 use crate::session::{ConnectionKey, Hello};
 
+pub(crate) use clients::Clients;
 pub(crate) use deltas::{Deltas, Mark};
 pub(crate) use subscribers::{Subscriber, Subscribers};
 pub(crate) use users::Users;

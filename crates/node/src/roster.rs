@@ -12,11 +12,11 @@ use crate::broadcast::{Broadcast, Shape};
 use crate::broker::Position;
 use crate::clock::Moment;
 use crate::counters::HubCounters;
-use crate::hub::{Deltas, Mark, Subscriber, Subscribers, Users, Watch};
+use crate::hub::{Clients, Deltas, Mark, Subscriber, Subscribers, Users, Watch};
 use crate::limits::Limits;
 use crate::node::Node;
 use crate::notice::ShardId;
-use crate::session::{ConnectionKey, Hello, Phase, Session, Subscription, Terms};
+use crate::session::{ClientId, ConnectionKey, Hello, Phase, Session, Subscription, Terms};
 use crate::waiting::Waiting;
 use crate::wheel::Wheel;
 
@@ -26,7 +26,7 @@ use crate::wheel::Wheel;
 /// `subscribers[c].list[q]` says (connection i, place p), and whether it has a filter and hears of joins and leaves; a channel has a watch exactly as long as it has positioned
 /// subscribers, which it counts; a channel counts those that hear of joins and leaves and those that have a filter; a
 /// session is in the list of its user exactly when it is
-/// connected; registry and counters count exactly these.
+/// connected, and in `clients` then, if anybody asked for one; registry and counters count exactly these.
 #[derive(Debug)]
 pub(crate) struct Roster {
     shard: ShardId,
@@ -34,6 +34,7 @@ pub(crate) struct Roster {
     sessions: Vec<Option<Session>>,
     subscribers: Subscribers,
     users: Users,
+    clients: Clients,
     wheel: Wheel,
     /// By connection index, for those that are present somewhere: when their presence is to be renewed.
     renewals: Wheel,
@@ -65,6 +66,7 @@ impl Roster {
             sessions: Vec::new(),
             subscribers: Subscribers::default(),
             users: Users::default(),
+            clients: Clients::default(),
             wheel: Wheel::new(),
             renewals: Wheel::new(),
             checks: Wheel::new(),
@@ -116,6 +118,7 @@ impl Roster {
         session.user = user;
         session.header_user = None;
         session.phase = Phase::Connected;
+        self.clients.add(index, &self.sessions);
         self.counters.connections.add(1);
         self.counters.connections_accepted.add(1);
     }
@@ -177,6 +180,11 @@ impl Roster {
     /// The subscription at `place` of a session is about to be told what it missed.
     pub(crate) fn recover(&mut self, index: u32, place: usize) {
         self.expect_session(index).subscriptions[place].recovers = true;
+    }
+
+    /// The connection of a client, if it is on this shard.
+    pub(crate) fn index_of(&mut self, client: ClientId) -> Option<u32> {
+        self.clients.find(client, &self.sessions)
     }
 
     /// Whether a subscriber with a filter wants a publication with these tags.
@@ -340,6 +348,7 @@ impl Roster {
         self.counters.sessions.subtract(1);
         if session.phase == Phase::Connected {
             self.users.remove(&session.user, key.index);
+            self.clients.remove(key.index, session.client_id());
             node.exit(&session.user);
             self.counters.connections.subtract(1);
         }

@@ -42,6 +42,12 @@ impl ClientId {
         self.0.into_bytes()
     }
 
+    /// All of it is random but for six bits.
+    pub(crate) fn hash(self) -> u64 {
+        let (high, low) = self.0.as_u64_pair();
+        high ^ low.rotate_left(32)
+    }
+
     /// Reads what [`to_bytes`](Self::to_bytes) gave.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(Uuid::from_bytes(bytes))

@@ -39,16 +39,16 @@ impl Hub {
         let watch = audience.watch.as_deref_mut();
         let is_next = watch.is_none_or(|watch| watch.take_for_all(broadcast.position(), moment));
         let can_read = audience.can_read(broadcast);
-        let is_for_all = broadcast.excluded().is_none();
         let has_marks = audience.filtered > 0 || audience.deltas.is_some();
+        let excluded = broadcast.excluded().and_then(|client| self.roster.index_of(client));
         let audience = self.roster.subscribers().audience(index);
         let counters = self.roster.counters();
         counters.broadcasts.add(1);
-        if !is_next || !can_read || !is_for_all {
+        if !is_next || !can_read {
             return self.broadcast_one_by_one(index, broadcast, (is_next, moment), out);
         }
-        if has_marks {
-            return self.broadcast_by_marks(index, broadcast, out);
+        if has_marks || excluded.is_some() {
+            return self.broadcast_by_marks(index, broadcast, excluded, out);
         }
         counters.deliveries.add(audience.list.len() as u64);
         for subscriber in &audience.list {
@@ -56,19 +56,25 @@ impl Hub {
         }
     }
 
-    /// The same where some have agreed to deltas, or have a filter: a second dense list says what each of them is sent, and a
-    /// mark in the first one who has to be asked whether it wants it.
+    /// The same where some have agreed to deltas, or have a filter, or a connection of this shard is left out: a second dense
+    /// list says what each of them is sent, and the first one who has to be asked whether it wants it, and who it is.
     fn broadcast_by_marks(
         &mut self,
         index: u32,
         broadcast: &Arc<Broadcast>,
+        excluded: Option<u32>,
         out: &mut impl Outbox,
     ) {
         let mut deltas = self.roster.subscribers_mut().audience_mut(index).deltas.take();
         let audience = self.roster.subscribers().audience(index);
         let tags = &broadcast.publication().tags;
-        let (mut patches, mut unwanted) = (0, 0);
+        let (mut patches, mut unwanted, mut spared) = (0, 0, 0);
         for (at, subscriber) in audience.list.iter().enumerate() {
+            if excluded == Some(subscriber.connection) {
+                deltas.iter_mut().for_each(|deltas| deltas.skip(at));
+                spared += 1;
+                continue;
+            }
             if subscriber.has_filter() && !self.roster.wants(*subscriber, tags) {
                 unwanted += 1; // and it gets no deltas, so none of them is missed
                 continue;
@@ -77,7 +83,7 @@ impl Hub {
             patches += u64::from(shape == Shape::Patch);
             out.deliver(subscriber.connection, subscriber.place(), broadcast, shape);
         }
-        self.counters().deliveries.add(audience.list.len() as u64 - unwanted);
+        self.counters().deliveries.add(audience.list.len() as u64 - unwanted - spared);
         self.counters().filtered_publications.add(unwanted);
         deltas.iter_mut().for_each(|deltas| deltas.settle(broadcast));
         self.roster.subscribers_mut().audience_mut(index).deltas = deltas;
@@ -91,10 +97,10 @@ impl Hub {
         }
     }
 
-    /// The rarer way, for each subscriber by itself: who is excluded or has a filter that does not match gets nothing, and is
-    /// where the others are; data that is not JSON reaches the Protobuf subscribers, the JSON ones are disconnected with
-    /// 3506 (protocol §3); positioned subscribers do not get what they know, and those that missed something before it lose
-    /// their place (protocol §10).
+    /// The rarer way, for each subscriber by itself: data that is not JSON reaches the Protobuf subscribers, the JSON ones are
+    /// disconnected with 3506 (protocol §3); positioned subscribers do not get what they know, and those that missed something
+    /// before it lose their place (protocol §10). Here, too, who is excluded or has a filter that does not match gets nothing,
+    /// and is where the others are.
     fn broadcast_one_by_one(
         &mut self,
         index: u32,
