@@ -17,6 +17,7 @@ mod watch;
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use fanwire_protocol::{Disconnect, Reply, UnsubscribeCode, encode_reply, encode_unsubscribe_push};
 
 use crate::command;
@@ -56,15 +57,18 @@ impl Hub {
         self.roster.open(&self.node, key, hello, now);
     }
 
-    /// One whole WebSocket message arrived. For a session that is gone it is ignored.
+    /// One whole WebSocket message arrived. For a session that is gone it is ignored. Of one with many commands the first are
+    /// done, and the others when the letters of the shard were served that are in its inbox now.
+    ///
+    /// Returns how many commands were done, so that a shell can be fair to its connections.
     pub fn receive(
         &mut self,
         key: ConnectionKey,
         frame: &[u8],
         now: Instant,
         out: &mut impl Outbox,
-    ) {
-        command::receive(self, key, frame, now, out);
+    ) -> usize {
+        command::receive(self, key, frame, Bytes::copy_from_slice, now, out)
     }
 
     /// A native pong frame arrived. Only meaningful with [`Hello::frame_ping`]; one that answers nothing is ignored

@@ -1,13 +1,14 @@
 //! Who waits on a shard for an answer of broker, presence or a provider of keys (design §3): what came meanwhile is kept, in order.
 //! In: commands that cannot be answered yet, later frames and orders of their sessions, broadcasts of channels that are
 //! being entered → out: the same, when the answers are there. Uses: values only. Never: sends; with the memory broker
-//! nobody ever waits, and nothing here is touched. Change here: what is kept for whom. Who resumes lives in `hub/resume.rs`.
+//! nobody waits but for its turn, after many commands at once. Change here: what is kept for whom. Who resumes lives in `hub/resume.rs`.
 
 mod room;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use fanwire_protocol::{ErrorCode, Reply, Request, UnsubscribeCode};
 use hashbrown::HashMap;
 
@@ -53,6 +54,8 @@ pub(crate) enum Work {
     Key(Box<Request>),
     /// All channels of a subscribe or a connect.
     Enter(Box<Entrance>),
+    /// Its turn, after those of others: it has done much at once.
+    Turn,
     /// Nothing: what was put off is being done.
     Resuming,
 }
@@ -61,7 +64,7 @@ pub(crate) enum Work {
 #[derive(Clone, Debug)]
 pub(crate) enum PutOff {
     /// Commands of the client, without those before.
-    Frame(Vec<u8>),
+    Frame(Bytes),
     /// An order of the server API, for one channel or all.
     Unsubscribe(Option<Arc<str>>, UnsubscribeCode),
     /// An order of the server API, too.
@@ -88,6 +91,8 @@ pub(crate) enum Part {
     Reply(Box<Result<Reply, ErrorCode>>),
     /// The key is here, or will not come.
     Key,
+    /// The others had theirs.
+    Turn,
     Stretch(usize, Result<Stretch, ErrorCode>),
     Presence(usize, Result<(), ErrorCode>),
 }

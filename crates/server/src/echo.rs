@@ -16,8 +16,15 @@ impl Application for Echo {
 
     fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut Outlet) {}
 
-    fn receive(&mut self, key: Key, message: Message<'_>, _now: Instant, out: &mut Outlet) {
+    fn receive(
+        &mut self,
+        key: Key,
+        message: Message<'_>,
+        _now: Instant,
+        out: &mut Outlet,
+    ) -> usize {
         out.send_as(key, matches!(message, Message::Binary(_)), message.bytes());
+        0
     }
 
     fn notice(&mut self, notice: Self::Notice, _now: Instant, _out: &mut Outlet) {

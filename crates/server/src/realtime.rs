@@ -56,11 +56,16 @@ impl Realtime {
     }
 
     /// Runs one step of the hub, then sends the replies it left to be joined.
-    fn step(&mut self, out: &mut Outlet, step: impl FnOnce(&mut Hub, &mut HubOutlet<'_>)) {
+    fn step<T>(
+        &mut self,
+        out: &mut Outlet,
+        step: impl FnOnce(&mut Hub, &mut HubOutlet<'_>) -> T,
+    ) -> T {
         let mut outlet = HubOutlet { out, joiner: &mut self.joiner, frames: &mut self.frames };
-        step(&mut self.hub, &mut outlet);
+        let result = step(&mut self.hub, &mut outlet);
         outlet.send_joined();
         self.frames.finish();
+        result
     }
 }
 
@@ -72,8 +77,8 @@ impl Application for Realtime {
         self.hub.open(connection(key), hello, now);
     }
 
-    fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet) {
-        self.step(out, |hub, out| hub.receive(connection(key), message.bytes(), now, out));
+    fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet) -> usize {
+        self.step(out, |hub, out| hub.receive(connection(key), message.bytes(), now, out))
     }
 
     fn notice(&mut self, notice: Notice, now: Instant, out: &mut Outlet) {

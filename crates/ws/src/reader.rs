@@ -184,7 +184,8 @@ impl<'b> Input<'b> {
         self.taken == self.bytes.len()
     }
 
-    fn rest(&self) -> &[u8] {
+    /// What was not taken yet, as it came: to be read later, with the same reader.
+    pub fn rest(&self) -> &[u8] {
         &self.bytes[self.taken..]
     }
 

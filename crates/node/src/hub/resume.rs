@@ -28,7 +28,7 @@ impl Hub {
                 None
             }
             (_, Part::Reply(reply)) => Some(*reply),
-            (_, Part::Key) => None,
+            (_, Part::Key | Part::Turn) => None,
             _ => unreachable!("only an entrance waits for streams and presence"),
         };
         let Some((id, work)) = self.roster.waiting_mut().take_work(key) else { return };
@@ -36,8 +36,9 @@ impl Hub {
         let outcome = match (work, reply) {
             (Work::Enter(entrance), _) => turn.finish(id, *entrance),
             (Work::Key(request), _) => turn.begin(id, *request),
+            (Work::Turn, _) => Ok(None),
             (_, Some(reply)) => turn.arrived(id, reply),
-            _ => unreachable!("what arrived was for a reply, a key or an entrance"),
+            _ => unreachable!("what arrived was for a reply, a key, a turn or an entrance"),
         };
         let backlog = turn.backlog;
         self.conclude(key, outcome, backlog, out);
@@ -107,23 +108,43 @@ impl Hub {
         })
     }
 
-    /// Does what was put off until the session waits again, or nothing is left.
+    /// Does what was put off until the session waits again, nothing is left, or others are to have their turn.
     fn resume(&mut self, key: ConnectionKey, now: Instant, out: &mut impl Outbox) {
+        let mut done = 0;
         while let Some(next) = self.roster.waiting_mut().next_put_off(key) {
-            match next {
-                PutOff::Frame(frame) => command::receive(self, key, &frame, now, out),
-                PutOff::Unsubscribe(channel, code) => {
-                    self.unsubscribe_one(key, channel.as_deref(), code, out);
-                }
-                PutOff::Subscribe(order) => {
-                    command::subscribe_by_order(self, key, &order, now, out);
-                }
-                PutOff::Refresh(renewal) => self.refresh_one(key, &renewal, now, out),
+            done += self.do_put_off(key, next, now, out);
+            if done >= command::COMMANDS_AT_ONCE
+                && self.roster.session(key).is_some()
+                && !self.roster.waiting().waits(key)
+            {
+                command::await_turn(self, key);
             }
         }
         if !self.roster.waiting().waits(key) {
             self.await_pong_again(key, self.node.clock().moment(now));
             out.release(key);
         }
+    }
+
+    /// Returns how many commands that were.
+    fn do_put_off(
+        &mut self,
+        key: ConnectionKey,
+        what: PutOff,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> usize {
+        match what {
+            PutOff::Frame(frame) => {
+                let keep = |part| frame.slice_ref(part);
+                return command::receive(self, key, &frame, keep, now, out);
+            }
+            PutOff::Unsubscribe(channel, code) => {
+                self.unsubscribe_one(key, channel.as_deref(), code, out);
+            }
+            PutOff::Subscribe(order) => command::subscribe_by_order(self, key, &order, now, out),
+            PutOff::Refresh(renewal) => self.refresh_one(key, &renewal, now, out),
+        }
+        1
     }
 }

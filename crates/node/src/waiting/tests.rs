@@ -8,13 +8,13 @@ use super::*;
 const ADA: ConnectionKey = ConnectionKey { index: 3, generation: 7 };
 
 fn frame(text: &str) -> PutOff {
-    PutOff::Frame(text.as_bytes().to_vec())
+    PutOff::Frame(Bytes::copy_from_slice(text.as_bytes()))
 }
 
 /// The frame that comes next, if one does.
 fn next(waiting: &mut Waiting) -> Option<String> {
     waiting.next_put_off(ADA).map(|next| match next {
-        PutOff::Frame(frame) => String::from_utf8(frame).expect("text"),
+        PutOff::Frame(frame) => String::from_utf8(frame.to_vec()).expect("text"),
         other => panic!("{other:?} is no frame"),
     })
 }
@@ -71,7 +71,7 @@ fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
 #[test]
 fn what_is_put_off_is_limited_and_what_was_done_counts_no_more() {
     let mut waiting = Waiting::default();
-    let half = || PutOff::Frame(vec![b' '; PUT_OFF_BYTES_MAX / 2 - PUT_OFF_BYTES]);
+    let half = || PutOff::Frame(vec![b' '; PUT_OFF_BYTES_MAX / 2 - PUT_OFF_BYTES].into());
     for round in 0..3 {
         let ticket = waiting.ticket();
         waiting.park(ADA, ticket, round, Work::Reply);
@@ -85,7 +85,7 @@ fn what_is_put_off_is_limited_and_what_was_done_counts_no_more() {
         }
     }
     waiting.park(ADA, 9, 9, Work::Reply);
-    let large = || PutOff::Frame(vec![b' '; 2 * PUT_OFF_BYTES_MAX]);
+    let large = || PutOff::Frame(vec![b' '; 2 * PUT_OFF_BYTES_MAX].into());
     assert_eq!(waiting.put_off(ADA, large), Ok(true), "one message is never too much");
     assert_eq!(waiting.put_off(ADA, || frame("")), Err(TooMuch));
 }

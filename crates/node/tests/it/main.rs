@@ -34,4 +34,5 @@ mod streams;
 mod subscribe;
 mod threads;
 mod tokens;
+mod turns;
 mod world;

@@ -166,7 +166,9 @@ fn allocations_in_a_crowd(command: &str) -> u64 {
     let (hub, key) = (&mut world.shards[0].hub, ConnectionKey { index: 0, generation: 1 });
     let frame = format!(r#"{{"id":3,"{command}":{{"channel":"news"}}}}"#);
     let mut count = Count::default();
-    let allocated = measure(|| hub.receive(key, frame.as_bytes(), world.now, &mut count));
+    let allocated = measure(|| {
+        hub.receive(key, frame.as_bytes(), world.now, &mut count);
+    });
     assert_eq!(count.messages, 1);
     allocated.count_total
 }

@@ -38,7 +38,9 @@ pub trait Application: 'static {
     type Hello: Send + 'static;
 
     fn open(&mut self, key: Key, hello: Self::Hello, now: Instant, out: &mut Outlet);
-    fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet);
+    /// Returns how many commands it did: each connection gets a share of a turn, of which a message without any takes as much
+    /// as one command.
+    fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet) -> usize;
     fn notice(&mut self, notice: Self::Notice, now: Instant, out: &mut Outlet);
     /// A native pong frame of the peer (RFC 6455 §5.5.3); most applications do not care.
     fn pong(&mut self, _key: Key, _now: Instant, _out: &mut Outlet) {}

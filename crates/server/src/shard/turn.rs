@@ -3,8 +3,10 @@
 //! Uses its own poller on its own thread (docs/decisions/0001); owns its sockets, so nothing here is locked.
 //! Changed here: the order of a turn and its fairness. What a connection is lives in `connection`, writing in `outlet`.
 
+mod share;
+
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     io::{self, ErrorKind, Read},
     time::{Duration, Instant},
 };
@@ -19,6 +21,7 @@ use super::{
     outlet::Outlet,
     stop::Stopping,
 };
+use share::Share;
 
 pub(super) struct Turn<A: Application> {
     application: A,
@@ -30,8 +33,10 @@ pub(super) struct Turn<A: Application> {
     pool: Pool,
     limits: Limits,
     buffer: Box<[u8]>,
-    /// Connections that had more to read than one turn allows.
-    unread: Vec<Key>,
+    /// Connections that had more to read than one turn allows; those that wait longest first.
+    unread: VecDeque<Key>,
+    /// What was read of connections that were stopped before its end; each of them is unread, held or waiting.
+    rests: HashMap<Key, Vec<u8>>,
     /// Connections that publish faster than some shard delivers; read again when it has caught up.
     held: Vec<Key>,
     generation: u32,
@@ -55,7 +60,8 @@ impl<A: Application> Turn<A> {
             pool: Pool::new(),
             limits,
             buffer: vec![0; READ_BYTES].into(),
-            unread: Vec::new(),
+            unread: VecDeque::new(),
+            rests: HashMap::new(),
             held: Vec::new(),
             generation: 0,
             stopping: None,
@@ -93,14 +99,18 @@ impl<A: Application> Turn<A> {
     fn turn(&mut self, events: &Events) {
         self.out.now = Instant::now();
         self.out.counters.turns.add(1);
-        self.read_on();
+        let read_until = self.out.now + READS_TIME;
+        self.read_on(read_until);
         for event in events.iter().filter(|event| event.token() != WAKER) {
             let index = event.token().0 as u32;
             if event.is_writable() {
                 self.out.writable(index);
             }
             if event.is_readable() || event.is_read_closed() || event.is_error() {
-                self.read(index, event.is_read_closed() || event.is_error());
+                match Instant::now() < read_until {
+                    true => self.read(index, event.is_read_closed() || event.is_error()),
+                    false => self.read_later(index),
+                }
             }
         }
         self.take_letters();
@@ -110,30 +120,46 @@ impl<A: Application> Turn<A> {
         self.tell_fallen();
     }
 
-    /// Reads connections that were left in an earlier turn.
-    fn read_on(&mut self) {
+    /// Reads connections that were left in an earlier turn, each its share of this one.
+    fn read_on(&mut self, until: Instant) {
+        let mut again = std::mem::take(&mut self.out.released);
         if !self.held.is_empty() && !self.inboxes.are_crowded() {
-            for key in self.held.drain(..) {
+            for key in std::mem::take(&mut self.held) {
                 if let Some(connection) = self.out.any(key) {
                     connection.is_held = false;
-                    if !std::mem::replace(&mut connection.is_unread, true) {
-                        self.unread.push(key);
-                    }
                 }
+                again.push(key);
             }
         }
-        for key in std::mem::take(&mut self.out.released) {
-            if let Some(connection) = self.out.any(key)
-                && !std::mem::replace(&mut connection.is_unread, true)
-            {
-                self.unread.push(key);
+        for key in again {
+            let is_unread =
+                |connection: &mut Connection| std::mem::replace(&mut connection.is_unread, true);
+            if !self.out.any(key).is_some_and(is_unread) {
+                self.unread.push_back(key);
             }
         }
-        for key in std::mem::take(&mut self.unread) {
-            if let Some(connection) = self.out.any(key) {
-                connection.is_unread = false;
-                self.read(key.index, true);
+        for _ in 0..self.unread.len() {
+            if Instant::now() >= until {
+                return;
             }
+            let Some(key) = self.unread.pop_front() else { return };
+            match self.out.any(key) {
+                Some(connection) => {
+                    connection.is_unread = false;
+                    self.read(key.index, true);
+                }
+                None => drop(self.rests.remove(&key)),
+            }
+        }
+    }
+
+    /// Leaves the rest of what a connection sent for the next turn.
+    fn read_later(&mut self, index: u32) {
+        if let Some(connection) = self.out.connections.get_mut(index as usize)
+            && connection.phase != Phase::Done
+            && !std::mem::replace(&mut connection.is_unread, true)
+        {
+            self.unread.push_back(connection.key(index));
         }
     }
 
@@ -222,27 +248,48 @@ impl<A: Application> Turn<A> {
         self.out.counters.opened.add(1);
         self.application.open(key, arrival.hello, self.out.now, &mut self.out);
         let mut early = arrival.early;
-        self.feed(key, &mut early);
+        self.feed(key, &mut early, &mut Share::default());
         // What came before the registration raises no event of its own.
         self.read(key.index, false);
     }
 
     /// Reads what is there, within the fair share of one turn; `to_the_end` looks for the end of the stream too.
     fn read(&mut self, index: u32, to_the_end: bool) {
+        if self.out.connections.get(index as usize).is_none_or(|connection| connection.is_unread) {
+            return; // it had its share of this turn, or comes first in the next one
+        }
         let mut buffer = std::mem::take(&mut self.buffer);
-        for _ in 0..READS_PER_TURN {
-            let Some(connection) = self.out.connections.get_mut(index as usize) else { break };
+        if !self.read_share(index, to_the_end, &mut buffer) {
+            self.read_later(index);
+        }
+        self.buffer = buffer;
+    }
+
+    /// Whether a share was enough.
+    fn read_share(&mut self, index: u32, to_the_end: bool, buffer: &mut [u8]) -> bool {
+        let mut share = Share::default();
+        while share.is_left() {
+            let Some(connection) = self.out.connections.get_mut(index as usize) else {
+                return true;
+            };
             if connection.is_held || connection.is_waiting {
-                self.buffer = buffer;
-                return;
+                return true; // until it is released
             }
             let key = connection.key(index);
-            match connection.socket.read(&mut buffer) {
+            // Usually nobody has a rest, and then no key is hashed.
+            if !self.rests.is_empty()
+                && let Some(mut rest) = self.rests.remove(&key)
+            {
+                self.feed(key, &mut rest, &mut share);
+                continue;
+            }
+            match connection.socket.read(buffer) {
                 Ok(0) => self.out.peer_ended(key),
                 Ok(count) => {
                     self.out.counters.of(connection.is_binary).wire_bytes_in.add(count as u64);
-                    self.feed(key, &mut buffer[..count]);
-                    if count == buffer.len() || to_the_end {
+                    share.read(count);
+                    self.feed(key, &mut buffer[..count], &mut share);
+                    if count == buffer.len() || to_the_end || self.rests.contains_key(&key) {
                         continue;
                     }
                 }
@@ -250,20 +297,14 @@ impl<A: Application> Turn<A> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(_) => self.out.abort(key),
             }
-            self.buffer = buffer;
-            return;
+            return true;
         }
-        self.buffer = buffer;
-        if let Some(connection) = self.out.connections.get_mut(index as usize)
-            && connection.phase != Phase::Done
-            && !std::mem::replace(&mut connection.is_unread, true)
-        {
-            self.unread.push(connection.key(index));
-        }
+        false
     }
 
-    /// Gives bytes of the peer to its reader and every complete message to the application.
-    fn feed(&mut self, key: Key, bytes: &mut [u8]) {
+    /// Gives bytes of the peer to its reader and every complete message to the application, as far as its share goes and as
+    /// long as the application does not wait; the rest is kept.
+    fn feed(&mut self, key: Key, bytes: &mut [u8], share: &mut Share) {
         let Some(connection) = self.out.connections.get_mut(key.index as usize) else { return };
         if !matches!(connection.phase, Phase::Open | Phase::Closing) {
             return;
@@ -274,15 +315,23 @@ impl<A: Application> Turn<A> {
         loop {
             match reader.receive(&mut input, &mut self.pool, &self.limits) {
                 Ok(None) => break,
-                Ok(Some(event)) => handle(&mut self.application, &mut self.out, key, event),
+                Ok(Some(event)) => handle(&mut self.application, &mut self.out, key, event, share),
                 Err(failure) => {
                     self.out.counters.protocol_failures.add(1);
                     self.out.fail(key, failure.close_code(), &failure.to_string());
                 }
             }
-            if !matches!(self.out.phase(key), Some(Phase::Open | Phase::Closing)) {
-                reader = Reader::default();
-                break;
+            match self.out.connections.get(key.index as usize) {
+                Some(one) if matches!(one.phase, Phase::Open | Phase::Closing) => {
+                    if !input.is_empty() && (one.is_waiting || !share.is_left()) {
+                        self.rests.insert(key, input.rest().to_vec());
+                        break;
+                    }
+                }
+                _ => {
+                    reader = Reader::default();
+                    break;
+                }
             }
         }
         if let Some(connection) = self.out.connections.get_mut(key.index as usize) {
@@ -296,20 +345,36 @@ impl<A: Application> Turn<A> {
     }
 }
 
-fn handle<A: Application>(application: &mut A, out: &mut Outlet, key: Key, event: Event<'_>) {
+fn handle<A: Application>(
+    application: &mut A,
+    out: &mut Outlet,
+    key: Key,
+    event: Event<'_>,
+    share: &mut Share,
+) {
     let message = match event {
         Event::Text(text) => Message::Text(text),
         Event::Binary(bytes) => Message::Binary(bytes),
-        Event::Ping(payload) => return out.pong(key, payload),
-        Event::Pong(_) if out.is_open(key) => return application.pong(key, out.now, out),
-        Event::Pong(_) => return,
-        Event::Close(close) => return out.peer_closed(key, close.map(|(code, _)| code)),
+        control => {
+            share.spend(1, 0);
+            return answer(application, out, key, control);
+        }
     };
     if out.is_open(key) {
         let traffic = out.counters.of(out.form(key.index).is_some_and(|(is_binary, _)| is_binary));
         traffic.messages_in.add(1);
         traffic.payload_bytes_in.add(message.bytes().len() as u64);
-        application.receive(key, message, out.now, out);
+        let commands = application.receive(key, message, out.now, out);
+        share.spend(commands.max(1), message.bytes().len());
+    }
+}
+
+fn answer<A: Application>(application: &mut A, out: &mut Outlet, key: Key, control: Event<'_>) {
+    match control {
+        Event::Ping(payload) => out.pong(key, payload),
+        Event::Pong(_) if out.is_open(key) => application.pong(key, out.now, out),
+        Event::Close(close) => out.peer_closed(key, close.map(|(code, _)| code)),
+        Event::Pong(_) | Event::Text(_) | Event::Binary(_) => {}
     }
 }
 
@@ -318,10 +383,10 @@ pub(super) const WAKER: Token = Token(usize::MAX);
 /// One read takes this much at most; the buffer is shared by all connections of the shard.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A peer that sends faster than this per turn waits for the next one, so that others get their share.
-const READS_PER_TURN: usize = 16;
-
 const EVENTS_MAX: usize = 1024;
+
+/// A turn reads no longer than this before it serves letters and timers: many peers that send at once take turns.
+const READS_TIME: Duration = Duration::from_millis(20);
 
 /// A turn serves letters no longer than this before it looks at sockets and timers again.
 const LETTERS_TIME: Duration = Duration::from_millis(20);

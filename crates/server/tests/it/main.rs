@@ -8,6 +8,7 @@ mod client;
 mod connections;
 mod context;
 mod endpoints;
+mod fairness;
 mod handshake;
 mod jwks;
 mod limits;

@@ -87,7 +87,13 @@ impl Application for Poster {
 
     fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut Outlet) {}
 
-    fn receive(&mut self, key: Key, message: Message<'_>, _now: Instant, out: &mut Outlet) {
+    fn receive(
+        &mut self,
+        key: Key,
+        message: Message<'_>,
+        _now: Instant,
+        out: &mut Outlet,
+    ) -> usize {
         match message.bytes() {
             b"post" => {
                 let second = &self.inboxes.get().expect("set before the first socket")[1];
@@ -95,6 +101,7 @@ impl Application for Poster {
             }
             other => out.send_as(key, false, other),
         }
+        1
     }
 
     fn notice(&mut self, (): (), _now: Instant, _out: &mut Outlet) {

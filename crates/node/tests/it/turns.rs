@@ -1,0 +1,91 @@
+//! Messages of many commands: a session does some of them at once, and the others when its shard has looked at the rest.
+//! In: messages of a thousand commands, publications, ends → out: who hears what before whom.
+//! Uses: `world`. Never: threads, time; what lies in the inboxes arrives when the test says so.
+//! Change here: promises about fairness inside a hub. How a shell shares its turns is tested in the server.
+
+use fanwire_node::protocol::Disconnect;
+use fanwire_node::{PublishOptions, Target};
+use fanwire_protocol::Publication;
+
+use crate::script::hello;
+use crate::world::{World, options};
+
+/// Commands with these ids, in one message.
+fn many(ids: std::ops::Range<u32>) -> String {
+    let commands = ids.map(|id| format!(r#"{{"id":{id},"unsubscribe":{{"channel":"x"}}}}"#));
+    commands.collect::<Vec<_>>().join("\n")
+}
+
+fn publish(world: &World) {
+    let publication = Publication { data: "1".into(), ..Publication::default() };
+    let published = world.node.publish("news", publication, PublishOptions::default(), world.now);
+    published.wait().expect("the memory broker never fails");
+}
+
+/// How many replies a peer heard, which have the next ids in order.
+fn replies(world: &mut World, name: &str, next: &mut u32) -> u32 {
+    let first = *next;
+    while let Some(text) = world.heard(name) {
+        assert_eq!(text, format!(r#"{{"id":{next},"unsubscribe":{{}}}}"#));
+        *next += 1;
+    }
+    *next - first
+}
+
+fn world(encoding: &str) -> World {
+    let mut world = World::with_shards(options(|_| {}), 1);
+    for name in ["ada", "bob"] {
+        world.connected(name, hello(encoding));
+    }
+    world.play(
+        r#"
+        bob > {"id":2,"subscribe":{"channel":"news"}}
+        bob < {"id":2,"subscribe":{}}
+    "#,
+    );
+    world
+}
+
+#[test]
+fn a_message_of_many_commands_lets_others_have_their_turns_and_is_done_in_order() {
+    for encoding in ["json", "protobuf"] {
+        let (mut world, mut next) = (world(encoding), 2);
+        world.say_unsettled("ada", &many(2..1000));
+        assert_eq!(replies(&mut world, "ada", &mut next), AT_ONCE);
+        world.say_unsettled("ada", &many(1000..1002));
+        assert_eq!(replies(&mut world, "ada", &mut next), 0, "its first message is not done");
+        publish(&world);
+        world.settle();
+        assert_eq!(replies(&mut world, "ada", &mut next), AT_ONCE);
+        let heard = world.heard("bob").expect("the publication");
+        assert!(heard.contains(r#""data":1"#), "{heard}");
+        while !world.shards[0].mailbox.is_empty() {
+            world.settle();
+            assert!(replies(&mut world, "ada", &mut next) <= AT_ONCE + 1);
+        }
+        assert_eq!(next, 1002);
+        world.say("ada", &many(1002..1003));
+        assert_eq!(replies(&mut world, "ada", &mut next), 1);
+    }
+}
+
+#[test]
+fn a_session_that_ends_between_its_commands_does_no_more_of_them() {
+    let (mut world, mut next) = (world("json"), 2);
+    world.say_unsettled("ada", &many(2..1000));
+    world.node.disconnect(
+        Target { client: world.id("ada").into(), ..Target::default() },
+        Disconnect::FORCE_DISCONNECT,
+    );
+    assert_eq!(replies(&mut world, "ada", &mut next), AT_ONCE);
+    world.settle();
+    let heard = std::iter::from_fn(|| world.heard("ada")).collect::<Vec<_>>();
+    assert_eq!(heard.len() as u32, AT_ONCE + 1, "the order is behind its next turn");
+    assert_eq!(heard.last().map(String::as_str), Some("x 3503 force disconnect"));
+    world.settle();
+    assert_eq!(world.heard("ada"), None);
+    assert_eq!(world.node.counts().connections, 1);
+}
+
+/// Commands of one session that are done without a look at the inbox.
+const AT_ONCE: u32 = 128;

@@ -1,0 +1,213 @@
+//! Fairness between the connections of one shard: each has a share of a turn, and what is left of its bytes is not lost.
+//! In: connections with thousands of small messages in their sockets → out: which of them came in which turn.
+//! Uses a shard with a small application of its own, whose `now` tells turns apart; sockets without a handshake.
+//! Changed here: expectations of `shard::turn`. What the hub does with many commands of one message is tested in `node`.
+
+use std::{
+    io::Write,
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
+    time::{Duration, Instant},
+};
+
+use fanwire::shard::{
+    Application, Arrival, Compression, Key, Letter, Message, Outlet, Peer, Settings, Shards,
+    prepare,
+};
+use parking_lot::Mutex;
+
+#[test]
+fn connections_with_many_small_messages_take_turns_and_lose_none() {
+    let mut shard = Shard::start();
+    let _sockets = shard.while_it_is_busy(|shard| {
+        [0, 1].map(|_| shard.open(&(0..MESSAGES).map(number).collect::<Vec<_>>().concat()))
+    });
+    let mut turns: Vec<(u32, Instant, usize)> = Vec::new();
+    let mut came = [0; 2];
+    while came != [MESSAGES; 2] {
+        let Seen::Message(connection, now, text) = shard.next() else { panic!("nobody closed") };
+        assert_eq!(text, came[connection as usize].to_string(), "in order");
+        came[connection as usize] += 1;
+        match turns.last_mut() {
+            Some((of, at, count)) if (*of, *at) == (connection, now) => *count += 1,
+            _ => turns.push((connection, now, 1)),
+        }
+    }
+    assert!(turns.iter().all(|(_, _, count)| *count <= SHARE), "{turns:?}");
+    // The second one may come a turn later, and then has one left for itself.
+    let begin = turns.iter().position(|(connection, ..)| *connection == 1).expect("it came");
+    let end = turns.iter().rposition(|(connection, ..)| *connection == 0).expect("it came");
+    assert!(begin <= 2, "{turns:?}");
+    let alternate = |pair: &[(u32, Instant, usize)]| pair[0].0 != pair[1].0;
+    assert!(turns[begin..=end].windows(2).all(alternate), "{turns:?}");
+}
+
+#[test]
+fn everything_of_a_peer_that_is_gone_already_is_read_before_its_end() {
+    let mut shard = Shard::start();
+    shard.while_it_is_busy(|shard| {
+        drop(shard.open(&(0..MESSAGES).map(number).collect::<Vec<_>>().concat()))
+    });
+    for expected in 0..MESSAGES {
+        let Seen::Message(_, _, text) = shard.next() else { panic!("closed before {expected}") };
+        assert_eq!(text, expected.to_string());
+    }
+    assert!(matches!(shard.next(), Seen::Close));
+}
+
+#[test]
+fn a_connection_whose_application_waits_is_given_the_rest_when_it_is_released() {
+    let mut shard = Shard::start();
+    let _socket = shard.while_it_is_busy(|shard| {
+        shard.open(&[frame("1"), frame("hold"), frame("2"), frame("hold"), frame("3")].concat())
+    });
+    for expected in [&["1", "hold"][..], &["2", "hold"], &["3"]] {
+        for expected in expected {
+            let Seen::Message(_, _, text) = shard.next() else { panic!("nobody closed") };
+            assert_eq!(text, *expected);
+        }
+        shard.tell(Tell::Report);
+        assert!(matches!(shard.next(), Seen::Nothing), "the rest waits");
+        shard.tell(Tell::Release);
+    }
+}
+
+/// What the application saw, in its order.
+enum Seen {
+    Message(u32, Instant, String),
+    Nothing,
+    Close,
+}
+
+enum Tell {
+    /// Say `Nothing`, and wait until the test lets go.
+    Stick,
+    /// Say `Nothing`.
+    Report,
+    /// Go on with the connection that said "hold".
+    Release,
+}
+
+struct Recorder {
+    seen: Sender<Seen>,
+    go_on: Arc<Mutex<Receiver<()>>>,
+    held: Option<Key>,
+}
+
+impl Application for Recorder {
+    type Notice = Tell;
+    type Hello = ();
+
+    fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut Outlet) {}
+
+    fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet) -> usize {
+        let text = String::from_utf8(message.bytes().to_vec()).expect("text");
+        if text == "hold" {
+            self.held = Some(key);
+            out.hold(key);
+        }
+        let _ = self.seen.send(Seen::Message(key.index, now, text)); // a test that failed listens no more
+        1
+    }
+
+    fn notice(&mut self, notice: Tell, _now: Instant, out: &mut Outlet) {
+        match notice {
+            Tell::Stick => {
+                let _ = self.seen.send(Seen::Nothing);
+                self.go_on.lock().recv().expect("the test lets it go on");
+            }
+            Tell::Report => drop(self.seen.send(Seen::Nothing)),
+            Tell::Release => self.held.take().into_iter().for_each(|key| out.release(key)),
+        }
+    }
+
+    fn advance(&mut self, _now: Instant, _out: &mut Outlet) {}
+
+    fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn close(&mut self, _key: Key, _now: Instant) {
+        let _ = self.seen.send(Seen::Close);
+    }
+
+    fn shutdown_close(&self) -> (u16, &'static str) {
+        (1001, "going away")
+    }
+}
+
+/// One shard with its application, seen by a test.
+struct Shard {
+    shards: Arc<Shards<Recorder>>,
+    seen: Receiver<Seen>,
+    go_on: Sender<()>,
+}
+
+impl Shard {
+    fn start() -> Self {
+        let ((seen, is_seen), (go_on, may_go_on)) = (channel(), channel());
+        let may_go_on = Arc::new(Mutex::new(may_go_on));
+        let make = move |_| Recorder { seen: seen.clone(), go_on: may_go_on.clone(), held: None };
+        let shards = Shards::start(&Settings::default(), make).expect("a thread");
+        Self { shards, seen: is_seen, go_on }
+    }
+
+    /// What happens meanwhile is found by the shard at one moment.
+    fn while_it_is_busy<T>(&mut self, happens: impl FnOnce(&mut Self) -> T) -> T {
+        self.tell(Tell::Stick);
+        assert!(matches!(self.next(), Seen::Nothing), "it is stuck");
+        let result = happens(self);
+        self.go_on.send(()).expect("it waits for this");
+        result
+    }
+
+    fn tell(&self, tell: Tell) {
+        self.shards.inboxes()[0].push(Letter::Notice(tell), 1);
+    }
+
+    fn next(&self) -> Seen {
+        self.seen.recv_timeout(PATIENCE).expect("something happens")
+    }
+
+    /// A connection as it is after its handshake, with `bytes` in its socket.
+    fn open(&self, bytes: &[u8]) -> TcpStream {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let mut ours = TcpStream::connect(address).expect("it listens");
+        let (socket, _) = listener.accept().expect("connected");
+        ours.write_all(bytes).expect("less than a socket holds");
+        prepare(&socket).expect("an open socket");
+        self.shards.open(Arrival {
+            socket,
+            early: Vec::new(),
+            is_binary: false,
+            compression: Compression::Raw,
+            may_inflate: false,
+            peer: Peer::default(),
+            hello: (),
+            permit: self.shards.permit(0).expect("no limit"),
+        });
+        ours
+    }
+}
+
+fn number(number: usize) -> Vec<u8> {
+    frame(&number.to_string())
+}
+
+/// A text frame with a mask of zeros.
+fn frame(text: &str) -> Vec<u8> {
+    let mut frame = vec![0x81, 0x80 | text.len() as u8, 0, 0, 0, 0];
+    frame.extend_from_slice(text.as_bytes());
+    frame
+}
+
+/// Some 30 KB, which one read takes.
+const MESSAGES: usize = 3000;
+/// Small messages of one connection in one turn, at most.
+const SHARE: usize = 256;
+/// Until something counts as lost.
+const PATIENCE: Duration = Duration::from_secs(20);
