@@ -81,6 +81,17 @@ impl Hub {
         }
     }
 
+    /// The shell does not read a connection any more, for a reason of its own, or reads it again: a pong that lies in a socket
+    /// meanwhile is not missing.
+    pub fn held(&mut self, key: ConnectionKey, is_held: bool, now: Instant) {
+        if let Some(session) = self.roster.session_mut(key) {
+            session.is_held = is_held;
+            if !is_held {
+                self.await_pong_again(key, self.node.clock().moment(now));
+            }
+        }
+    }
+
     /// Something from outside: a publication, or an order of the server API.
     pub fn notice(&mut self, notice: Notice, now: Instant, out: &mut impl Outbox) {
         match notice {

@@ -82,6 +82,8 @@ pub(crate) struct Session {
     pub(crate) frame_ping: bool,
     /// A ping is out and its pong is not in. Only one may be outstanding (protocol §6).
     pub(crate) awaits_pong: bool,
+    /// Its shell does not read it at the moment.
+    pub(crate) is_held: bool,
     /// User id from the shell until connect, when the request carried one.
     pub(crate) header_user: Option<Box<str>>,
     /// "" until connect.
@@ -159,6 +161,7 @@ impl Session {
             encoding: hello.encoding,
             frame_ping: hello.frame_ping,
             awaits_pong: false,
+            is_held: false,
             header_user: hello.user.map(Into::into),
             user: nobody,
             id: Uuid::nil(),

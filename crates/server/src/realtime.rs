@@ -81,6 +81,10 @@ impl Application for Realtime {
         self.step(out, |hub, out| hub.receive(connection(key), message.bytes(), now, out))
     }
 
+    fn held(&mut self, key: Key, is_held: bool, now: Instant) {
+        self.hub.held(connection(key), is_held, now);
+    }
+
     fn notice(&mut self, notice: Notice, now: Instant, out: &mut Outlet) {
         let accepted_at = match &notice {
             Notice::Broadcast(broadcast) => Some(broadcast.accepted_at()),

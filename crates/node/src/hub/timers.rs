@@ -41,7 +41,8 @@ impl Hub {
         }
         let is_silent = session.awaits_pong && session.pong_by <= now;
         // Who waits is not read, so its pong lies in its socket.
-        (is_silent && !self.roster.waiting().waits(key)).then_some(Disconnect::NO_PONG)
+        let is_read = !session.is_held && !self.roster.waiting().waits(key);
+        (is_silent && is_read).then_some(Disconnect::NO_PONG)
     }
 
     /// Client-side subscriptions that were not refreshed end with 2501.

@@ -3,6 +3,8 @@
 //! Uses: `world`. Never: threads, time; what lies in the inboxes arrives when the test says so.
 //! Change here: promises about fairness inside a hub. How a shell shares its turns is tested in the server.
 
+use std::time::Duration;
+
 use fanwire_node::protocol::Disconnect;
 use fanwire_node::{PublishOptions, Target};
 use fanwire_protocol::Publication;
@@ -85,6 +87,19 @@ fn a_session_that_ends_between_its_commands_does_no_more_of_them() {
     world.settle();
     assert_eq!(world.heard("ada"), None);
     assert_eq!(world.node.counts().connections, 1);
+}
+
+#[test]
+fn a_client_that_its_shell_does_not_read_is_not_silent() {
+    let mut world = world("json");
+    world.keeps_silent("ada");
+    let (key, now) = (world.key("ada"), world.now);
+    world.shard_of("ada").hub.held(key, true, now);
+    world.wait(Duration::from_secs(100));
+    world.play("ada < {}\n ada hears nothing");
+    let now = world.now;
+    world.shard_of("ada").hub.held(key, false, now);
+    world.play("wait 7900ms\n ada hears nothing\n wait 200ms\n ada x 3012 no pong");
 }
 
 /// Commands of one session that are done without a look at the inbox.

@@ -41,6 +41,8 @@ pub trait Application: 'static {
     /// Returns how many commands it did: each connection gets a share of a turn, of which a message without any takes as much
     /// as one command.
     fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet) -> usize;
+    /// The shard reads nothing more of this connection, because what it sends comes too fast for others; or it reads it again.
+    fn held(&mut self, _key: Key, _is_held: bool, _now: Instant) {}
     fn notice(&mut self, notice: Self::Notice, now: Instant, out: &mut Outlet);
     /// A native pong frame of the peer (RFC 6455 §5.5.3); most applications do not care.
     fn pong(&mut self, _key: Key, _now: Instant, _out: &mut Outlet) {}

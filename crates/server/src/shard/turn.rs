@@ -127,6 +127,7 @@ impl<A: Application> Turn<A> {
             for key in std::mem::take(&mut self.held) {
                 if let Some(connection) = self.out.any(key) {
                     connection.is_held = false;
+                    self.application.held(key, false, self.out.now);
                 }
                 again.push(key);
             }
@@ -339,6 +340,7 @@ impl<A: Application> Turn<A> {
             if posted != posted_by_this_thread() && self.inboxes.are_crowded() {
                 connection.is_held = true;
                 self.held.push(key);
+                self.application.held(key, true, self.out.now);
             }
         }
         self.tell_fallen();

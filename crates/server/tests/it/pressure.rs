@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 #[test]
 fn a_client_that_publishes_faster_than_another_shard_delivers_is_not_read_until_that_has_caught_up()
 {
-    let (shards, stuck, go_on) = shards_of_which_the_second_sticks();
+    let (shards, stuck, go_on, held) = shards_of_which_the_second_sticks();
     let mut publisher = open(&shards);
     let _on_the_second_shard = open(&shards);
     let mut bystander = open(&shards);
@@ -42,15 +42,17 @@ fn a_client_that_publishes_faster_than_another_shard_delivers_is_not_read_until_
     let error = publisher.read(&mut [0]).expect_err("nothing was answered");
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
     publisher.set_nonblocking(false).expect("a socket");
+    assert_eq!(held.recv_timeout(PATIENCE), Ok(true), "and its application knows");
 
     go_on.send(()).expect("it waits for this");
     go_on.send(()).expect("it waits for this");
     assert_eq!(answer(&mut publisher), ECHOED, "the publisher is read again");
+    assert_eq!(held.recv_timeout(PATIENCE), Ok(false));
 }
 
 #[test]
 fn a_letter_that_comes_while_a_shard_is_late_with_others_is_not_left_behind() {
-    let (shards, stuck, go_on) = shards_of_which_the_second_sticks();
+    let (shards, stuck, go_on, _held) = shards_of_which_the_second_sticks();
     let push = || shards.inboxes()[1].push(Letter::Notice(()), 1);
     let serving = || stuck.recv_timeout(PATIENCE).expect("the next letter is served");
     let go_on_late = || {
@@ -79,6 +81,7 @@ struct Poster {
     inboxes: Arc<OnceLock<Vec<Inbox<(), ()>>>>,
     stuck: Sender<()>,
     go_on: Arc<Mutex<Receiver<()>>>,
+    held: Sender<bool>,
 }
 
 impl Application for Poster {
@@ -104,6 +107,10 @@ impl Application for Poster {
         1
     }
 
+    fn held(&mut self, _key: Key, is_held: bool, _now: Instant) {
+        let _ = self.held.send(is_held); // most tests do not listen
+    }
+
     fn notice(&mut self, (): (), _now: Instant, _out: &mut Outlet) {
         self.stuck.send(()).expect("the test listens");
         self.go_on.lock().recv().expect("the test lets it go on");
@@ -122,18 +129,26 @@ impl Application for Poster {
     }
 }
 
-fn shards_of_which_the_second_sticks() -> (Arc<Shards<Poster>>, Receiver<()>, Sender<()>) {
+/// The shards, when the second one sticks, what lets it go on, and whether a connection is held.
+type Sticking = (Arc<Shards<Poster>>, Receiver<()>, Sender<()>, Receiver<bool>);
+
+fn shards_of_which_the_second_sticks() -> Sticking {
     let (stuck, is_stuck) = channel();
     let (go_on, may_go_on) = channel();
+    let (held, is_held) = channel();
     let may_go_on = Arc::new(Mutex::new(may_go_on));
     let inboxes: Arc<OnceLock<Vec<Inbox<(), ()>>>> = Arc::default();
     let seen = inboxes.clone();
-    let make =
-        move |_| Poster { inboxes: seen.clone(), stuck: stuck.clone(), go_on: may_go_on.clone() };
+    let make = move |_| Poster {
+        inboxes: seen.clone(),
+        stuck: stuck.clone(),
+        go_on: may_go_on.clone(),
+        held: held.clone(),
+    };
     let shards =
         Shards::start(&Settings { shards: 2, ..Settings::default() }, make).expect("two threads");
     inboxes.set(shards.inboxes().to_vec()).unwrap_or_else(|_| unreachable!("set once"));
-    (shards, is_stuck, go_on)
+    (shards, is_stuck, go_on, is_held)
 }
 
 /// A connection on the next shard in turn, as it is after its handshake.
