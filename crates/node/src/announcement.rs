@@ -36,6 +36,11 @@ impl Announcement {
         &self.channel
     }
 
+    /// Memory of payloads that it keeps alive, in bytes; each encoding that is made has them once more.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        3 * (self.info.conn_info.len() + self.info.chan_info.len())
+    }
+
     /// The encoded push (Protobuf: with its length), made at the first call and shared afterwards.
     ///
     /// `None` for JSON when what is known of the client is not JSON (protocol §3).

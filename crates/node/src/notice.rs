@@ -55,6 +55,20 @@ pub enum Notice {
     Unsubscribe { target: Target, channel: Option<Arc<str>>, code: UnsubscribeCode },
 }
 
+impl Notice {
+    /// Memory of payloads that it keeps alive, in bytes; what a shell prepared not counted.
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Broadcast(broadcast) => broadcast.payload_bytes(),
+            Self::Arrival(arrival) => arrival.payload_bytes(),
+            Self::Announcement(announcement) => announcement.payload_bytes(),
+            Self::Subscribe { order, .. } => order.subscription().bytes(),
+            Self::Refresh { renewal, .. } => renewal.info.len(),
+            _ => 0,
+        }
+    }
+}
+
 /// A subscription that the server makes for connections that are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerSubscription {
@@ -138,3 +152,6 @@ impl Drop for SubscribeOrder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fanwire_protocol::{ErrorCode, Reply, Request, UnsubscribeCode};
+use fanwire_protocol::{ClientInfo, ErrorCode, Publication, Reply, Request, UnsubscribeCode};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
@@ -95,6 +95,36 @@ pub(crate) enum Part {
     Turn,
     Stretch(usize, Result<Stretch, ErrorCode>),
     Presence(usize, Result<(), ErrorCode>),
+}
+
+impl Arrival {
+    /// Memory of payloads that it keeps alive, in bytes.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        match &self.part {
+            Part::Reply(reply) => reply.as_ref().as_ref().map_or(0, reply_bytes),
+            Part::Stretch(_, stretch) => {
+                stretch.as_ref().map_or(0, |stretch| publication_bytes(&stretch.publications))
+            }
+            Part::Key | Part::Turn | Part::Presence(..) => 0,
+        }
+    }
+}
+
+/// Of the replies that may be large.
+fn reply_bytes(reply: &Reply) -> usize {
+    let history = reply.history.iter().map(|result| publication_bytes(&result.publications));
+    let members = reply.presence.iter().flat_map(|result| result.presence.values());
+    history.sum::<usize>() + members.map(member_bytes).sum::<usize>()
+}
+
+fn publication_bytes(publications: &[Publication]) -> usize {
+    publications.iter().map(|publication| size_of::<Publication>() + publication.data.len()).sum()
+}
+
+/// What a client is to others; its id is there twice, once as its name.
+fn member_bytes(member: &ClientInfo) -> usize {
+    let texts = member.user.len() + 2 * member.client.len();
+    size_of::<ClientInfo>() + texts + member.conn_info.len() + member.chan_info.len()
 }
 
 impl Waiting {

@@ -33,13 +33,13 @@ pub struct ShardInbox(pub shard::Inbox<Notice, Hello>);
 
 impl Inbox for ShardInbox {
     fn push(&self, notice: Notice) {
-        let bytes = match &notice {
+        let prepared = match &notice {
             Notice::Broadcast(broadcast) => {
-                let prepared = broadcast.prepared::<Dispatch>().map_or(0, Dispatch::bytes);
-                broadcast.payload_bytes() + prepared + NOTICE_BYTES
+                broadcast.prepared::<Dispatch>().map_or(0, Dispatch::bytes)
             }
-            _ => NOTICE_BYTES,
+            _ => 0,
         };
+        let bytes = notice.payload_bytes() + prepared + NOTICE_BYTES;
         self.0.push(shard::Letter::Notice(notice), bytes);
     }
 }

@@ -42,6 +42,9 @@ pub enum Letter<N, H> {
     Stop(Stop),
 }
 
+/// A letter with its weight in bytes.
+pub(super) type Weighed<N, H> = (Letter<N, H>, usize);
+
 /// How a shard is to end.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop {
@@ -57,8 +60,8 @@ pub struct Inbox<N, H> {
 }
 
 struct Shared<N, H> {
-    letters: Mutex<VecDeque<Letter<N, H>>>,
-    /// What the letters not yet taken weigh, in bytes.
+    letters: Mutex<VecDeque<Weighed<N, H>>>,
+    /// What the letters not yet served weigh, in bytes.
     bytes: AtomicUsize,
     waker: mio::Waker,
 }
@@ -73,7 +76,7 @@ impl<N, H> Inbox<N, H> {
     /// are made to wait by others, see [`INBOX_BYTES_MAX`].
     pub fn push(&self, letter: Letter<N, H>, bytes: usize) {
         let mut letters = self.shared.letters.lock();
-        letters.push_back(letter);
+        letters.push_back((letter, bytes));
         self.shared.bytes.fetch_add(bytes, Relaxed);
         let was_empty = letters.len() == 1;
         drop(letters);
@@ -84,15 +87,18 @@ impl<N, H> Inbox<N, H> {
         }
     }
 
-    /// Swaps the full box for the empty `taken`; its storage is used again.
-    pub(super) fn take(&self, taken: &mut VecDeque<Letter<N, H>>) {
+    /// Swaps the full box for the empty `taken`; its storage is used again. What is taken weighs on until it is served.
+    pub(super) fn take(&self, taken: &mut VecDeque<Weighed<N, H>>) {
         debug_assert!(taken.is_empty());
-        let mut letters = self.shared.letters.lock();
-        std::mem::swap(&mut *letters, taken);
-        self.shared.bytes.store(0, Relaxed);
+        std::mem::swap(&mut *self.shared.letters.lock(), taken);
     }
 
-    /// What waits here, in bytes.
+    /// Letters of so many bytes were served.
+    pub(super) fn served(&self, bytes: usize) {
+        self.shared.bytes.fetch_sub(bytes, Relaxed);
+    }
+
+    /// What waits here or was taken and waits there, in bytes.
     pub fn bytes(&self) -> usize {
         self.shared.bytes.load(Relaxed)
     }

@@ -17,7 +17,7 @@ use mio::{Events, Interest, Poll, Token, event::Source};
 use super::{
     application::{Application, Key, Message},
     connection::{Connection, Phase},
-    inbox::{Arrival, Inboxes, Letter, posted_by_this_thread},
+    inbox::{Arrival, Inboxes, Letter, Weighed, posted_by_this_thread},
     outlet::Outlet,
     stop::Stopping,
 };
@@ -29,7 +29,7 @@ pub(super) struct Turn<A: Application> {
     poll: Poll,
     inboxes: Inboxes<A::Notice, A::Hello>,
     /// Taken from the inbox and not served yet.
-    letters: VecDeque<Letter<A::Notice, A::Hello>>,
+    letters: VecDeque<Weighed<A::Notice, A::Hello>>,
     pool: Pool,
     limits: Limits,
     buffer: Box<[u8]>,
@@ -189,20 +189,24 @@ impl<A: Application> Turn<A> {
     /// none may stay there when the shard goes to sleep.
     fn take_letters(&mut self) {
         let started = Instant::now();
-        let (mut is_taken, mut is_late) = (false, false);
+        let (mut is_taken, mut is_late, mut served) = (false, false, 0);
         loop {
             if self.letters.is_empty() && !is_taken {
                 self.inboxes.own().take(&mut self.letters);
                 is_taken = true;
             }
             if is_late {
-                return;
+                break;
             }
-            let Some(letter) = self.letters.pop_front() else { break };
+            let Some((letter, bytes)) = self.letters.pop_front() else { break };
             self.serve(letter);
+            served += bytes;
             is_late = started.elapsed() >= LETTERS_TIME;
         }
-        self.letters.shrink_to(LETTERS_KEPT);
+        self.inboxes.own().served(served);
+        if self.letters.is_empty() {
+            self.letters.shrink_to(LETTERS_KEPT);
+        }
     }
 
     fn serve(&mut self, letter: Letter<A::Notice, A::Hello>) {

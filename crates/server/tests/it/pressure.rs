@@ -28,11 +28,7 @@ fn a_client_that_publishes_faster_than_another_shard_delivers_is_not_read_until_
     let mut bystander = open(&shards);
 
     publisher.write_all(&POST).expect("sent");
-    stuck.recv().expect("the second shard serves the first letter, slowly");
-    publisher.write_all(&POST).expect("sent");
-    while shards.backlog_bytes() <= INBOX_BYTES_MAX {
-        std::thread::yield_now();
-    }
+    stuck.recv().expect("the second shard serves the letter, slowly");
     publisher.write_all(&ECHO).expect("sent, but not read");
     for _ in 0..3 {
         bystander.write_all(&ECHO).expect("sent");
@@ -44,7 +40,6 @@ fn a_client_that_publishes_faster_than_another_shard_delivers_is_not_read_until_
     publisher.set_nonblocking(false).expect("a socket");
     assert_eq!(held.recv_timeout(PATIENCE), Ok(true), "and its application knows");
 
-    go_on.send(()).expect("it waits for this");
     go_on.send(()).expect("it waits for this");
     assert_eq!(answer(&mut publisher), ECHOED, "the publisher is read again");
     assert_eq!(held.recv_timeout(PATIENCE), Ok(false));
@@ -74,6 +69,27 @@ fn a_letter_that_comes_while_a_shard_is_late_with_others_is_not_left_behind() {
     go_on.send(()).expect("it waits for this");
     serving(); // the fourth, which woke the shard before the third was served
     go_on.send(()).expect("it waits for this");
+}
+
+#[test]
+fn what_a_shard_took_and_has_not_served_counts_as_waiting() {
+    let (shards, stuck, go_on, _held) = shards_of_which_the_second_sticks();
+    let push = |bytes| shards.inboxes()[1].push(Letter::Notice(()), bytes);
+    push(1);
+    stuck.recv_timeout(PATIENCE).expect("the first letter is served");
+    push(INBOX_BYTES_MAX);
+    push(INBOX_BYTES_MAX);
+    go_on.send(()).expect("it waits for this");
+    stuck.recv_timeout(PATIENCE).expect("the second one is served, and both were taken");
+    assert!(shards.backlog_bytes() >= 2 * INBOX_BYTES_MAX);
+    go_on.send(()).expect("it waits for this");
+    stuck.recv_timeout(PATIENCE).expect("the third one is served");
+    go_on.send(()).expect("it waits for this");
+    let began = Instant::now();
+    while shards.backlog_bytes() > 0 {
+        assert!(began.elapsed() < PATIENCE, "what was served weighs nothing any more");
+        std::thread::yield_now();
+    }
 }
 
 /// Echoes texts, but "post" becomes a letter too large for the second shard's inbox.

@@ -1,0 +1,71 @@
+//! Tests of what notices weigh: whoever keeps an inbox within a limit relies on it.
+//! In: notices with payloads → out: at least the bytes of those, and not much more.
+//! Uses: values only.
+//! Change here: tests of `notice.rs`. That orders are obeyed is tested in `tests/it/orders.rs`.
+
+use fanwire_protocol::{
+    ClientInfo, HistoryResult, PresenceResult, Publication, Reply, SubscribeResult,
+};
+
+use super::*;
+use crate::announcement::Change;
+use crate::broker::Stretch;
+use crate::session::ConnectionKey;
+use crate::waiting::Part;
+
+fn check(notice: &Notice, bytes: usize) {
+    let weight = notice.payload_bytes();
+    assert!((bytes..=bytes + bytes / 2).contains(&weight), "{weight} for {bytes}: {notice:?}");
+}
+
+fn arrival(part: Part) -> Notice {
+    let key = ConnectionKey { index: 0, generation: 0 };
+    Notice::Arrival(Box::new(Arrival { key, ticket: 0, part }))
+}
+
+fn publications() -> Vec<Publication> {
+    vec![Publication { data: vec![b'1'; 10_000].into(), ..Publication::default() }; 3]
+}
+
+fn member() -> ClientInfo {
+    ClientInfo { conn_info: vec![b'1'; 10_000].into(), ..ClientInfo::default() }
+}
+
+#[test]
+fn an_answer_weighs_what_it_holds() {
+    let history = HistoryResult { publications: publications(), ..HistoryResult::default() };
+    let history = Reply { history: Some(history), ..Reply::default() };
+    check(&arrival(Part::Reply(Box::new(Ok(history)))), 30_000);
+    let presence = (0..3).map(|number: u32| (number.to_string(), member())).collect();
+    let presence = Reply { presence: Some(PresenceResult { presence }), ..Reply::default() };
+    check(&arrival(Part::Reply(Box::new(Ok(presence)))), 30_000);
+    let stretch = Stretch { publications: publications(), ..Stretch::default() };
+    check(&arrival(Part::Stretch(0, Ok(stretch))), 30_000);
+}
+
+#[test]
+fn an_answer_without_payload_weighs_nothing() {
+    let reply = Reply { subscribe: Some(SubscribeResult::default()), ..Reply::default() };
+    for part in [
+        Part::Reply(Box::new(Ok(reply))),
+        Part::Reply(Box::new(Err(ErrorCode::INTERNAL))),
+        Part::Stretch(0, Err(ErrorCode::INTERNAL)),
+        Part::Presence(0, Ok(())),
+        Part::Turn,
+        Part::Key,
+    ] {
+        check(&arrival(part), 0);
+    }
+}
+
+#[test]
+fn orders_and_joins_weigh_what_they_bring() {
+    let info: Bytes = vec![b'1'; 10_000].into();
+    let renewal = Renewal { info: info.clone(), ..Renewal::default() };
+    check(&Notice::Refresh { target: Target::default(), renewal }, 10_000);
+    let subscription = ServerSubscription { data: info, ..ServerSubscription::default() };
+    let order = Arc::new(SubscribeOrder::new(subscription, None));
+    check(&Notice::Subscribe { target: Target::default(), order }, 10_000);
+    let announcement = Announcement::new("a".into(), Change::Join, member());
+    check(&Notice::Announcement(Arc::new(announcement)), 30_000);
+}
