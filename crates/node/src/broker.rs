@@ -175,6 +175,11 @@ impl Stretch {
         let is_inherited = before != Epoch::NONE && epoch == before.as_str() && offset <= last;
         epoch.is_empty() || epoch == self.top.epoch.as_str() || is_inherited
     }
+
+    /// Memory of payloads that it keeps alive, in bytes, shared with the stream or not.
+    pub fn payload_bytes(&self) -> usize {
+        self.publications.iter().map(|publication| publication.data.len()).sum()
+    }
 }
 
 /// How to publish (server API §3 publish). The default publishes plainly.

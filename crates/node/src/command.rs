@@ -31,6 +31,7 @@ use crate::answer::Answer;
 use crate::broadcast::Broadcast;
 use crate::channel::Who;
 use crate::counters::CommandKind;
+use crate::errand::{Encoded, Errand, Found};
 use crate::hub::{CatchUp, Hub};
 use crate::limits::InNamespace;
 use crate::node::Node;
@@ -147,9 +148,14 @@ pub(crate) struct Turn<'a> {
     pub(crate) backlog: Backlog,
 }
 
-/// What was published while a session entered channels, by the places of its subscriptions.
+/// What a command leaves to be done beside its reply: what was published while its session entered channels, by the places of
+/// its subscriptions, and what takes too long for a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
+    /// The reply itself, if it was encoded elsewhere.
+    pub(crate) message: Option<Bytes>,
+    /// The reply is to be encoded elsewhere.
+    pub(crate) errand: Option<Errand>,
     /// Pushes of this connection alone, before the others.
     pub(crate) pushes: Vec<Reply>,
     pub(crate) deliveries: Vec<(usize, Arc<Broadcast>)>,
@@ -178,11 +184,20 @@ type Begun = Result<Step, Refusal>;
 /// How far a command is.
 #[derive(Debug)]
 enum Step {
-    Reply(Reply),
-    /// The reply comes later.
-    Later(Answer<Reply, ErrorCode>),
+    Done(Outcome),
+    /// The outcome comes later.
+    Later(Answer<Outcome, ErrorCode>),
     /// Channels are being entered.
     Enter(Box<Entrance>),
+}
+
+/// What a command that went well came to.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "most are replies, and one is not boxed on its way")]
+pub(crate) enum Outcome {
+    Reply(Reply),
+    /// What the reply is made of, which may be large.
+    Found(Found),
 }
 
 /// Which command enters channels, with what it needs to finish.
@@ -207,14 +222,14 @@ enum Refusal {
 }
 
 impl Step {
-    /// A reply made of an answer.
+    /// An outcome made of an answer.
     fn of<T: Send + 'static>(
         answer: Answer<T, ErrorCode>,
-        reply: impl FnOnce(T) -> Reply + Send + 'static,
+        outcome: impl FnOnce(T) -> Outcome + Send + 'static,
     ) -> Begun {
         match answer.ready() {
-            Ok(result) => Ok(Self::Reply(reply(result?))),
-            Err(later) => Ok(Self::Later(later.map(|result| result.map(reply)))),
+            Ok(result) => Ok(Self::Done(outcome(result?))),
+            Err(later) => Ok(Self::Later(later.map(|result| result.map(outcome)))),
         }
     }
 }
@@ -261,13 +276,15 @@ impl Turn<'_> {
 
     fn step(&mut self, id: u32, step: Step) -> Result<Option<Reply>, Disconnect> {
         let work = match step {
-            Step::Reply(reply) => return self.reply(id, Ok(reply)),
+            Step::Done(outcome) => return self.arrived(id, Ok(outcome)),
             Step::Enter(entrance) if entrance.is_complete() => return self.finish(id, *entrance),
             Step::Enter(entrance) => Work::Enter(entrance),
-            Step::Later(answer) => match self.soon(answer, |reply| Part::Reply(Box::new(reply))) {
-                Some(result) => return self.arrived(id, result), // it came between two looks
-                None => Work::Reply,
-            },
+            Step::Later(answer) => {
+                match self.soon(answer, |outcome| Part::Outcome(Box::new(outcome))) {
+                    Some(result) => return self.arrived(id, result), // it came between two looks
+                    None => Work::Reply,
+                }
+            }
         };
         self.park(id, work);
         Ok(None)
@@ -296,13 +313,45 @@ impl Turn<'_> {
         self.reply(id, done)
     }
 
-    /// The reply that a command waited for has come.
+    /// What a command waited for has come.
     pub(crate) fn arrived(
         &mut self,
         id: u32,
-        reply: Result<Reply, ErrorCode>,
+        outcome: Result<Outcome, ErrorCode>,
     ) -> Result<Option<Reply>, Disconnect> {
-        self.reply(id, reply.map_err(Refusal::Error))
+        match outcome {
+            Ok(Outcome::Found(found)) if found.is_large() => {
+                self.hand_out(id, found);
+                Ok(None)
+            }
+            Ok(Outcome::Found(found)) => self.reply(id, Ok(found.reply())),
+            Ok(Outcome::Reply(reply)) => self.reply(id, Ok(reply)),
+            Err(code) => self.reply(id, Err(code.into())),
+        }
+    }
+
+    /// Lets a large reply be encoded elsewhere; the session waits for it.
+    fn hand_out(&mut self, id: u32, found: Found) {
+        let (promise, answer) = Answer::later();
+        let encoding = self.session().encoding;
+        let early = self.soon(answer, Part::Encoded);
+        debug_assert!(early.is_none(), "nobody has begun yet");
+        self.backlog.errand = Some(Errand::new(found, (id, encoding), promise));
+        self.park(id, Work::Reply);
+    }
+
+    /// An encoded reply has come back.
+    pub(crate) fn encoded(
+        &mut self,
+        id: u32,
+        message: Result<Encoded, ErrorCode>,
+    ) -> Result<Option<Reply>, Disconnect> {
+        match message {
+            Ok(Some(message)) => self.backlog.message = Some(message),
+            Ok(None) => return Err(Disconnect::INAPPROPRIATE_PROTOCOL),
+            Err(code) => return self.reply(id, Err(code.into())),
+        }
+        Ok(None)
     }
 
     /// What the client hears of its command.
@@ -432,7 +481,7 @@ impl Turn<'_> {
             Request::SubRefresh(request) => sub_refresh::handle(self, request),
             Request::Pong | Request::Unknown => Err(Disconnect::BAD_REQUEST.into()),
         };
-        done.map(Step::Reply)
+        done.map(|reply| Step::Done(reply.into()))
     }
 
     fn session(&self) -> &Session {
@@ -466,6 +515,18 @@ impl Turn<'_> {
 /// Every command on a channel must name one (protocol §5.5).
 fn named(channel: &str) -> Result<(), Refusal> {
     if channel.is_empty() { Err(Disconnect::BAD_REQUEST.into()) } else { Ok(()) }
+}
+
+impl From<Reply> for Outcome {
+    fn from(reply: Reply) -> Self {
+        Self::Reply(reply)
+    }
+}
+
+impl From<Found> for Outcome {
+    fn from(found: Found) -> Self {
+        Self::Found(found)
+    }
 }
 
 impl From<ErrorCode> for Refusal {

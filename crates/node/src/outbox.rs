@@ -8,6 +8,7 @@ use std::sync::Arc;
 use fanwire_protocol::Disconnect;
 
 use crate::broadcast::{Broadcast, Shape};
+use crate::errand::Errand;
 use crate::session::ConnectionKey;
 
 /// Effects of one turn of a hub. The order of the calls for one connection is the order on its wire.
@@ -33,6 +34,12 @@ pub trait Outbox {
     /// A native WebSocket ping frame, for sessions opened with [`crate::Hello::frame_ping`]; the answer is told to
     /// [`crate::Hub::pong`].
     fn ping(&mut self, connection: ConnectionKey);
+
+    /// An answer of this shard is too large to be made in a turn: to be run by another thread, if there is one. Its result comes
+    /// through the inbox.
+    fn hand_out(&mut self, errand: Errand) {
+        errand.run();
+    }
 
     /// Close with this code. The hub has forgotten the session already; everything sent before is still to be flushed.
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect);

@@ -9,12 +9,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fanwire_protocol::{ClientInfo, ErrorCode, Publication, Reply, Request, UnsubscribeCode};
+use fanwire_protocol::{ErrorCode, Request, UnsubscribeCode};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
 use crate::broker::Stretch;
-use crate::command::Entrance;
+use crate::command::{Entrance, Outcome};
+use crate::errand::Encoded;
 use crate::notice::{Renewal, SubscribeOrder};
 use crate::session::ConnectionKey;
 use room::Room;
@@ -88,7 +89,9 @@ pub struct Arrival {
 /// Which part it is; numbers count the channels of an entrance.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
-    Reply(Box<Result<Reply, ErrorCode>>),
+    Outcome(Box<Result<Outcome, ErrorCode>>),
+    /// A reply that was encoded elsewhere.
+    Encoded(Result<Encoded, ErrorCode>),
     /// The key is here, or will not come.
     Key,
     /// The others had theirs.
@@ -101,30 +104,15 @@ impl Arrival {
     /// Memory of payloads that it keeps alive, in bytes.
     pub(crate) fn payload_bytes(&self) -> usize {
         match &self.part {
-            Part::Reply(reply) => reply.as_ref().as_ref().map_or(0, reply_bytes),
-            Part::Stretch(_, stretch) => {
-                stretch.as_ref().map_or(0, |stretch| publication_bytes(&stretch.publications))
-            }
+            Part::Outcome(outcome) => match outcome.as_ref() {
+                Ok(Outcome::Found(found)) => found.payload_bytes(),
+                Ok(Outcome::Reply(_)) | Err(_) => 0,
+            },
+            Part::Encoded(message) => message.iter().flatten().map(|message| message.len()).sum(),
+            Part::Stretch(_, stretch) => stretch.as_ref().map_or(0, Stretch::payload_bytes),
             Part::Key | Part::Turn | Part::Presence(..) => 0,
         }
     }
-}
-
-/// Of the replies that may be large.
-fn reply_bytes(reply: &Reply) -> usize {
-    let history = reply.history.iter().map(|result| publication_bytes(&result.publications));
-    let members = reply.presence.iter().flat_map(|result| result.presence.values());
-    history.sum::<usize>() + members.map(member_bytes).sum::<usize>()
-}
-
-fn publication_bytes(publications: &[Publication]) -> usize {
-    publications.iter().map(|publication| size_of::<Publication>() + publication.data.len()).sum()
-}
-
-/// What a client is to others; its id is there twice, once as its name.
-fn member_bytes(member: &ClientInfo) -> usize {
-    let texts = member.user.len() + 2 * member.client.len();
-    size_of::<ClientInfo>() + texts + member.conn_info.len() + member.chan_info.len()
 }
 
 impl Waiting {

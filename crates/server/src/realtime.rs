@@ -3,15 +3,18 @@
 //! Uses `node` for every decision and `ws` for frames; never a socket, never a rule of its own.
 //! Changed here: how the hub's effects become frames. What a session does lives in `node`, how frames leave in `shard`.
 
+mod clerk;
 mod frames;
 
 use std::{sync::Arc, time::Instant};
 
 use fanwire_node::{
-    Broadcast, ConnectionKey, Hello, Hub, HubCounters, Inbox, Node, Notice, Outbox, Shape, ShardId,
+    Broadcast, ConnectionKey, Errand, Hello, Hub, HubCounters, Inbox, Node, Notice, Outbox, Shape,
+    ShardId,
 };
 use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
 
+pub use self::clerk::Clerk;
 use self::frames::Frames;
 use crate::{
     compression::{Contexts, Dispatch},
@@ -23,6 +26,7 @@ pub struct Realtime {
     hub: Hub,
     joiner: Joiner,
     frames: Frames,
+    clerk: Clerk,
 }
 
 /// The shards of a Fanwire server.
@@ -45,10 +49,10 @@ impl Inbox for ShardInbox {
 }
 
 impl Realtime {
-    /// The application of one shard of `node`, whose broadcasts `contexts` prepares.
-    pub fn new(node: Arc<Node>, shard: ShardId, contexts: Arc<Contexts>) -> Self {
+    /// The application of one shard of `node`, whose broadcasts `contexts` prepares and whose large answers `clerk` makes.
+    pub fn new(node: Arc<Node>, shard: ShardId, contexts: Arc<Contexts>, clerk: Clerk) -> Self {
         let frames = Frames::new(contexts);
-        Self { hub: Hub::new(node, shard), joiner: Joiner::default(), frames }
+        Self { hub: Hub::new(node, shard), joiner: Joiner::default(), frames, clerk }
     }
 
     pub fn counters(&self) -> Arc<HubCounters> {
@@ -61,8 +65,9 @@ impl Realtime {
         out: &mut Outlet,
         step: impl FnOnce(&mut Hub, &mut HubOutlet<'_>) -> T,
     ) -> T {
-        let mut outlet = HubOutlet { out, joiner: &mut self.joiner, frames: &mut self.frames };
-        let result = step(&mut self.hub, &mut outlet);
+        let Self { hub, joiner, frames, clerk } = self;
+        let mut outlet = HubOutlet { out, joiner, frames, clerk };
+        let result = step(hub, &mut outlet);
         outlet.send_joined();
         self.frames.finish();
         result
@@ -133,6 +138,7 @@ struct HubOutlet<'a> {
     out: &'a mut Outlet,
     joiner: &'a mut Joiner,
     frames: &'a mut Frames,
+    clerk: &'a Clerk,
 }
 
 impl HubOutlet<'_> {
@@ -141,6 +147,7 @@ impl HubOutlet<'_> {
             self.out.send_quoting(key(connection), &self.joiner.bytes, &self.joiner.quotations);
             self.joiner.quotations.clear();
             self.joiner.bytes.clear();
+            self.joiner.bytes.shrink_to(JOINED_BYTES_KEPT);
             self.joiner.messages = 0;
         }
     }
@@ -187,6 +194,10 @@ impl Outbox for HubOutlet<'_> {
         self.out.moved(connection, from, to);
     }
 
+    fn hand_out(&mut self, errand: Errand) {
+        self.clerk.hand(errand);
+    }
+
     fn ping(&mut self, connection: ConnectionKey) {
         self.send_joined();
         self.out.ping(key(connection));
@@ -213,6 +224,9 @@ impl Outbox for HubOutlet<'_> {
         }
     }
 }
+
+/// A rare large answer does not leave its buffer behind.
+const JOINED_BYTES_KEPT: usize = 64 << 10;
 
 /// What a notice weighs in an inbox beside its payload, about.
 const NOTICE_BYTES: usize = 256;

@@ -26,7 +26,7 @@ use crate::{
     http::{listener, rate::Rate, routes, upgrade::Endpoint},
     jwks::Fetcher,
     metrics::{Metrics, Sources},
-    realtime::{Realtime, ShardInbox, Shards},
+    realtime::{Clerk, Realtime, ShardInbox, Shards},
     shard::{self, Distrust},
     tls::TlsError,
 };
@@ -215,9 +215,10 @@ fn start_shards(
     let (hub_node, hubs) = (node.clone(), hubs.clone());
     let (settings, contexts) =
         (settings(config, contexts.memory(), distrust.clone()), contexts.clone());
+    let clerk = Clerk::start()?;
     let shards = Shards::start(&settings, move |number| {
         let shard = ShardId(u16::try_from(number).expect("fewer shards than 65,536"));
-        let realtime = Realtime::new(hub_node.clone(), shard, contexts.clone());
+        let realtime = Realtime::new(hub_node.clone(), shard, contexts.clone(), clerk.clone());
         hubs.lock().push(realtime.counters());
         realtime
     })?;

@@ -244,8 +244,8 @@ impl Entrance {
         match part {
             Part::Stretch(number, result) => self.entries[number].stretch = Some(result),
             Part::Presence(number, result) => self.entries[number].appeared = Some(result),
-            Part::Reply(_) | Part::Key | Part::Turn => {
-                unreachable!("an entrance waits for neither")
+            Part::Outcome(_) | Part::Encoded(_) | Part::Key | Part::Turn => {
+                unreachable!("an entrance waits for none of these")
             }
         }
     }

@@ -1,13 +1,14 @@
 //! The `history` command (protocol §18): stored publications of a channel, and the top of its stream.
 //! In: a HistoryRequest → out: a HistoryResult, or why not.
 //! Uses: channel rules, the broker through the node. Never: subscriptions, except to see whether there is one.
-//! Change here: order of the checks and how long a page is. How streams are read lives in `broker/`.
+//! Change here: order of the checks and how long a page is. How streams are read lives in `broker/`, the reply is made
+//! in `errand.rs`.
 
-use fanwire_protocol::{HistoryRequest, HistoryResult, Reply};
+use fanwire_protocol::HistoryRequest;
 
 use super::{Begun, Step, Turn, named};
-use crate::broker::Stretch;
 use crate::channel::may_read_history;
+use crate::errand::Found;
 use crate::node::Page;
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: HistoryRequest) -> Begun {
@@ -18,11 +19,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: HistoryRequest) -> Begun {
     let limit = page_length(limit, turn.node.options().client.history_max_publication_limit);
     let page = Page { limit, since, reverse };
     let read = turn.node.read(&channel, &page, namespace.retention(), turn.now);
-    Step::of(read, |Stretch { publications, top, .. }| {
-        let (epoch, offset) = (top.epoch.to_string(), top.offset);
-        let history = HistoryResult { publications, epoch, offset };
-        Reply { history: Some(history), ..Reply::default() }
-    })
+    Step::of(read, |stretch| Found::Stretch(stretch).into())
 }
 
 /// Below zero asks for all, which is as much as `max` allows; `max` 0 allows any length.

@@ -17,6 +17,6 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceStatsRequest) -> Begu
     Step::of(turn.node.member_stats(&channel, turn.now), |PresenceStats { clients, users }| {
         let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
         let stats = PresenceStatsResult { num_clients: count(clients), num_users: count(users) };
-        Reply { presence_stats: Some(stats), ..Reply::default() }
+        Reply { presence_stats: Some(stats), ..Reply::default() }.into()
     })
 }

@@ -30,7 +30,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Begun {
     let options = PublishOptions { exclude_client, delta, ..PublishOptions::default() };
     let retention = namespace.retention();
     let accepted = turn.node.accept(&request.channel, publication, &options, retention, turn.now);
-    Step::of(accepted, |_| Reply { publish: Some(PublishResult {}), ..Reply::default() })
+    Step::of(accepted, |_| Reply { publish: Some(PublishResult {}), ..Reply::default() }.into())
 }
 
 /// `type` of an ordinary channel.

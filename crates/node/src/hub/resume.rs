@@ -19,7 +19,7 @@ impl Hub {
     pub(super) fn arrive(&mut self, arrival: Arrival, now: Instant, out: &mut impl Outbox) {
         let key = arrival.key;
         let Some(parked) = self.roster.waiting_mut().awaiting(&arrival) else { return };
-        let reply = match (&mut parked.work, arrival.part) {
+        let came = match (&mut parked.work, arrival.part) {
             (Work::Enter(entrance), part) => {
                 entrance.arrive(part);
                 if !entrance.is_complete() {
@@ -27,18 +27,17 @@ impl Hub {
                 }
                 None
             }
-            (_, Part::Reply(reply)) => Some(*reply),
-            (_, Part::Key | Part::Turn) => None,
-            _ => unreachable!("only an entrance waits for streams and presence"),
+            (_, part) => Some(part),
         };
         let Some((id, work)) = self.roster.waiting_mut().take_work(key) else { return };
         let mut turn = Turn::new(&self.node, &mut self.roster, key, now);
-        let outcome = match (work, reply) {
+        let outcome = match (work, came) {
             (Work::Enter(entrance), _) => turn.finish(id, *entrance),
             (Work::Key(request), _) => turn.begin(id, *request),
             (Work::Turn, _) => Ok(None),
-            (_, Some(reply)) => turn.arrived(id, reply),
-            _ => unreachable!("what arrived was for a reply, a key, a turn or an entrance"),
+            (_, Some(Part::Outcome(outcome))) => turn.arrived(id, *outcome),
+            (_, Some(Part::Encoded(message))) => turn.encoded(id, message),
+            _ => unreachable!("only an entrance waits for streams and presence"),
         };
         let backlog = turn.backlog;
         self.conclude(key, outcome, backlog, out);
@@ -60,6 +59,8 @@ impl Hub {
             Ok(reply) => reply.iter().for_each(|reply| self.send(key, reply, out)),
             Err(disconnect) => return self.disconnect(key, &disconnect, out),
         }
+        backlog.message.iter().for_each(|message| out.send(key, message));
+        backlog.errand.into_iter().for_each(|errand| out.hand_out(errand));
         if !backlog.pushes.is_empty() {
             self.replay(key, &backlog.pushes, out);
         }

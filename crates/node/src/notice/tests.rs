@@ -3,13 +3,12 @@
 //! Uses: values only.
 //! Change here: tests of `notice.rs`. That orders are obeyed is tested in `tests/it/orders.rs`.
 
-use fanwire_protocol::{
-    ClientInfo, HistoryResult, PresenceResult, Publication, Reply, SubscribeResult,
-};
+use fanwire_protocol::{ClientInfo, Publication, Reply};
 
 use super::*;
 use crate::announcement::Change;
 use crate::broker::Stretch;
+use crate::errand::Found;
 use crate::session::ConnectionKey;
 use crate::waiting::Part;
 
@@ -33,22 +32,21 @@ fn member() -> ClientInfo {
 
 #[test]
 fn an_answer_weighs_what_it_holds() {
-    let history = HistoryResult { publications: publications(), ..HistoryResult::default() };
-    let history = Reply { history: Some(history), ..Reply::default() };
-    check(&arrival(Part::Reply(Box::new(Ok(history)))), 30_000);
-    let presence = (0..3).map(|number: u32| (number.to_string(), member())).collect();
-    let presence = Reply { presence: Some(PresenceResult { presence }), ..Reply::default() };
-    check(&arrival(Part::Reply(Box::new(Ok(presence)))), 30_000);
+    let found = |found: Found| arrival(Part::Outcome(Box::new(Ok(found.into()))));
+    let stretch = Stretch { publications: publications(), ..Stretch::default() };
+    check(&found(Found::Stretch(stretch)), 30_000);
+    check(&found(Found::Members(vec![member().into(), member().into()])), 20_000);
+    check(&arrival(Part::Encoded(Ok(Some(vec![b'1'; 10_000].into())))), 10_000);
     let stretch = Stretch { publications: publications(), ..Stretch::default() };
     check(&arrival(Part::Stretch(0, Ok(stretch))), 30_000);
 }
 
 #[test]
 fn an_answer_without_payload_weighs_nothing() {
-    let reply = Reply { subscribe: Some(SubscribeResult::default()), ..Reply::default() };
     for part in [
-        Part::Reply(Box::new(Ok(reply))),
-        Part::Reply(Box::new(Err(ErrorCode::INTERNAL))),
+        Part::Outcome(Box::new(Ok(Reply::default().into()))),
+        Part::Outcome(Box::new(Err(ErrorCode::INTERNAL))),
+        Part::Encoded(Ok(None)),
         Part::Stretch(0, Err(ErrorCode::INTERNAL)),
         Part::Presence(0, Ok(())),
         Part::Turn,

@@ -3,6 +3,8 @@
 //! Uses: the table alone. Never: hubs; what clients hear of waiting is tested in `tests/it/slow.rs`.
 //! Change here: tests of `waiting.rs`.
 
+use fanwire_protocol::Reply;
+
 use super::*;
 
 const ADA: ConnectionKey = ConnectionKey { index: 3, generation: 7 };
@@ -58,8 +60,11 @@ fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
     let mut waiting = Waiting::default();
     let (old, new) = (waiting.ticket(), waiting.ticket());
     waiting.park(ADA, new, 2, Work::Reply);
-    let arrival =
-        |key, ticket| Arrival { key, ticket, part: Part::Reply(Box::new(Ok(Reply::default()))) };
+    let arrival = |key, ticket| Arrival {
+        key,
+        ticket,
+        part: Part::Outcome(Box::new(Ok(Reply::default().into()))),
+    };
     assert!(waiting.awaiting(&arrival(ADA, old)).is_none(), "given up");
     let later = ConnectionKey { generation: 8, ..ADA };
     assert!(waiting.awaiting(&arrival(later, new)).is_none(), "somebody else's index");

@@ -10,6 +10,7 @@ mod churn;
 mod cluster;
 mod connect;
 mod deltas;
+mod errands;
 mod exclusion;
 mod expiry;
 mod filters;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fanwire_node::{
-    Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Shape,
+    Broadcast, ConnectionKey, Errand, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Shape,
 };
 use fanwire_protocol::{Command, Commands, Disconnect, Encoding, Reply, encode_reply};
 use prost::Message as _;
@@ -35,6 +35,8 @@ pub(crate) struct World {
     pub(crate) shards: Vec<Shard>,
     /// In the order in which a script heard of them.
     pub(crate) epochs: Vec<String>,
+    /// What the hubs handed out and nobody has done yet.
+    pub(crate) errands: Vec<Errand>,
     peers: BTreeMap<String, Peer>,
 }
 
@@ -69,7 +71,8 @@ impl World {
     /// A world with a node of the test's own making.
     pub(crate) fn around(node: Arc<Node>, now: Instant, shards: usize) -> Self {
         let shards = (0..shards).map(|_| Shard::new(&node)).collect();
-        Self { node, now, shards, epochs: Vec::new(), peers: BTreeMap::new() }
+        let (epochs, errands, peers) = Default::default();
+        Self { node, now, shards, epochs, errands, peers }
     }
 
     /// Opens a connection on the shard with the fewest.
@@ -173,6 +176,12 @@ impl World {
         }
     }
 
+    /// Somebody does what the hubs handed out.
+    pub(crate) fn do_errands(&mut self) {
+        self.errands.drain(..).for_each(Errand::run);
+        self.settle();
+    }
+
     /// Time passes, from one deadline to the next.
     pub(crate) fn wait(&mut self, duration: Duration) {
         self.wait_while(duration, |_| true);
@@ -208,6 +217,7 @@ impl World {
     /// Hands effects to their peers; a peer that answers pings does so at once.
     fn hear(&mut self, shard: usize, record: Record) {
         let mut pongs = Vec::new();
+        self.errands.extend(record.errands);
         let mut recovered = record.recovered.into_iter().peekable();
         for (at, (index, effect)) in (1..).zip(record.effects) {
             let peer = (self.peers.iter_mut())
@@ -290,6 +300,7 @@ pub(crate) struct Record {
     recovered: Vec<(usize, u32, String)>,
     /// Connection, and from where to where a subscription of it moved.
     pub(crate) moved: Vec<(u32, u32, u32)>,
+    errands: Vec<Errand>,
 }
 
 pub(crate) enum Effect {
@@ -328,6 +339,10 @@ impl Outbox for Record {
 
     fn deliver(&mut self, connection: u32, _: u32, broadcast: &Arc<Broadcast>, shape: Shape) {
         self.effects.push((connection, Effect::Publication(Arc::clone(broadcast), shape)));
+    }
+
+    fn hand_out(&mut self, errand: Errand) {
+        self.errands.push(errand);
     }
 
     fn ping(&mut self, connection: ConnectionKey) {

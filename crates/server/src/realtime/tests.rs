@@ -45,7 +45,8 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta
         memory: Budget::new(1 << 20),
     }));
     node.prepare_with(contexts.clone());
-    let mut realtime = Realtime::new(node.clone(), node.attach(letters.clone()), contexts);
+    let mut realtime =
+        Realtime::new(node.clone(), node.attach(letters.clone()), contexts, Clerk::default());
     let mut out = Outlet::for_test(settings());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut peers = Vec::new();

@@ -41,6 +41,34 @@ async fn a_publication_reaches_json_and_protobuf_subscribers_of_every_shard_once
 }
 
 #[tokio::test]
+async fn a_large_answer_comes_back_from_another_thread_before_what_is_asked_behind_it() {
+    let server = start(|config| {
+        let open = &mut config.node.channel.without_namespace;
+        open.history_size = 10;
+        open.history_ttl = std::time::Duration::from_secs(600);
+    })
+    .await;
+    let address = server.address();
+    let mut client = Client::subscribed(address, "", "news").await;
+    let large = format!("\"{}\"", "x".repeat(20_000));
+    for _ in 0..4 {
+        publish(address, "news", &large).await;
+        assert!(client.next_text().await.contains(&large));
+    }
+    client
+        .text("{\"id\":3,\"history\":{\"channel\":\"news\",\"limit\":-1}}\n{\"id\":4,\"rpc\":{}}")
+        .await;
+    let history = client.next_text().await;
+    assert!(history.starts_with("{\"id\":3,\"history\":{\"publications\":["), "{history}");
+    assert_eq!(history.matches(&large).count(), 4);
+    let rpc = match history.split_once('\n') {
+        Some((_, rpc)) => rpc.to_owned(), // in one message
+        None => client.next_text().await,
+    };
+    assert!(rpc.starts_with("{\"id\":4,"), "{rpc}");
+}
+
+#[tokio::test]
 async fn a_large_publication_is_compressed_once_it_pays_and_small_ones_stay_raw() {
     let server = start(|config| config.websocket.compression_min_size = 128).await;
     let address = server.address();

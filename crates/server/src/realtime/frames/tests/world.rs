@@ -24,7 +24,7 @@ use super::{CHANNELS, reader::Reader};
 use crate::{
     budget::Budget,
     compression::{ContextSettings, Contexts, Policies},
-    realtime::Realtime,
+    realtime::{Clerk, Realtime},
     shard::{Application, Compression, Key, Message, Outlet, Settings},
 };
 
@@ -132,7 +132,12 @@ impl World {
         }));
         node.prepare_with(contexts.clone());
         let letters = Arc::new(Letters::default());
-        let realtime = Realtime::new(node.clone(), node.attach(letters.clone()), contexts.clone());
+        let realtime = Realtime::new(
+            node.clone(),
+            node.attach(letters.clone()),
+            contexts.clone(),
+            Clerk::default(),
+        );
         let mut settings = Settings {
             compression_min_bytes: 64,
             compression_verify: true,

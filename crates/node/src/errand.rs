@@ -1,0 +1,105 @@
+//! Answers too large to be encoded in a turn of a shard: made elsewhere, while their sessions wait as for a broker.
+//! In: what was found for a client → out: its encoded reply, as a part of what the session waits for.
+//! Uses: the encoders of `fanwire_protocol`, promises. Never: threads; who does errands is up to the shell (`outbox.rs`).
+//! Change here: which answers are large, and what they say.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fanwire_protocol::{
+    ClientInfo, Encoding, ErrorCode, HistoryResult, PresenceResult, Reply, encode_reply,
+};
+
+use crate::answer::Promise;
+use crate::broker::Stretch;
+
+/// Work that a hub hands out, because a turn in which it is done would hold up everybody on its shard.
+///
+/// To be [run](Self::run) on any thread; the result comes through the inbox of the shard. One that is dropped is answered with
+/// error 100.
+#[derive(Debug)]
+pub struct Errand {
+    found: Found,
+    /// Of the command.
+    id: u32,
+    encoding: Encoding,
+    promise: Promise<Encoded, ErrorCode>,
+}
+
+/// What was found for a client.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    /// Of a channel.
+    Members(Vec<Arc<ClientInfo>>),
+    /// Of its history.
+    Stretch(Stretch),
+}
+
+/// A whole reply as it is sent; `None` when there is none in JSON.
+pub(crate) type Encoded = Option<Bytes>;
+
+impl Errand {
+    pub(crate) fn new(
+        found: Found,
+        (id, encoding): (u32, Encoding),
+        promise: Promise<Encoded, ErrorCode>,
+    ) -> Self {
+        Self { found, id, encoding, promise }
+    }
+
+    /// Does it: takes milliseconds for thousands of members.
+    pub fn run(self) {
+        let Self { found, id, encoding, promise } = self;
+        let mut message = Vec::new();
+        let is_encoded = encode_reply(encoding, &Reply { id, ..found.reply() }, &mut message);
+        promise.keep(Ok(is_encoded.is_ok().then(|| message.into())));
+    }
+}
+
+impl Found {
+    /// Whether the way to another thread and back is short beside the time it takes to encode this.
+    pub(crate) fn is_large(&self) -> bool {
+        let count = match self {
+            Self::Members(members) => members.len(),
+            Self::Stretch(stretch) => stretch.publications.len(),
+        };
+        // A large crowd is not looked at: that alone takes its time.
+        count > ENTRIES_MAX || self.payload_bytes() + count * ENTRY_BYTES > BYTES_MAX
+    }
+
+    /// Memory of payloads that it keeps alive, in bytes. Members are shared with the presence, but may be gone there.
+    pub(crate) fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Members(members) => {
+                members.iter().map(|info| info.conn_info.len() + info.chan_info.len()).sum()
+            }
+            Self::Stretch(stretch) => stretch.payload_bytes(),
+        }
+    }
+
+    /// The reply, without the id of its command.
+    pub(crate) fn reply(self) -> Reply {
+        match self {
+            Self::Members(members) => {
+                let named = |info: &Arc<ClientInfo>| (info.client.clone(), info.as_ref().clone());
+                let presence = members.iter().map(named).collect();
+                Reply { presence: Some(PresenceResult { presence }), ..Reply::default() }
+            }
+            Self::Stretch(Stretch { publications, top, .. }) => {
+                let (epoch, offset) = (top.epoch.to_string(), top.offset);
+                let history = HistoryResult { publications, epoch, offset };
+                Reply { history: Some(history), ..Reply::default() }
+            }
+        }
+    }
+}
+
+/// So many members are encoded in some 0.2 ms, as much as other commands may take at once.
+const ENTRIES_MAX: usize = 256;
+/// What an entry costs beside its payload, as bytes of that.
+const ENTRY_BYTES: usize = 256;
+/// Payload that is encoded in the same time, about.
+const BYTES_MAX: usize = ENTRIES_MAX * ENTRY_BYTES;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Large answers, which a hub hands out instead of making them in its turn.
+//! In: a channel with hundreds of members or publications → out: what clients hear before and after the errand is done.
+//! Uses: `world`, which keeps errands until a test has them done. Never: threads.
+//! Change here: promises about large answers. What is large is tested in `src/errand/tests.rs`.
+
+use fanwire_node::protocol::Disconnect;
+use fanwire_node::{Options, PublishOptions, Target};
+use fanwire_protocol::Publication;
+use serde_json::Value;
+
+use crate::history::with_history;
+use crate::script::hello;
+use crate::world::World;
+
+/// Everybody may ask for everything.
+fn open() -> Options {
+    with_history(|open| {
+        open.presence = true;
+        open.allow_presence_for_client = true;
+        open.allow_presence_for_anonymous = true;
+        open.history_size = MANY;
+    })
+}
+
+/// Ada and bob hear `news`, ada on the shard of half a crowd, which is in `crowd`, where as much was published.
+fn world(encoding: &str) -> World {
+    let mut world = World::new(open());
+    for name in ["ada", "bob"] {
+        world.connected(name, hello(encoding));
+        world.say(name, r#"{"id":2,"subscribe":{"channel":"news"}}"#);
+        assert!(world.heard(name).is_some_and(|reply| reply.contains(r#""subscribe":{"#)));
+    }
+    for number in 0..MANY {
+        let name = number.to_string();
+        world.connected(&name, hello(encoding));
+        world.say(&name, r#"{"id":2,"subscribe":{"channel":"crowd"}}"#);
+        assert!(world.heard(&name).is_some());
+        publish(&mut world, "quiet", "1");
+    }
+    world
+}
+
+fn publish(world: &mut World, channel: &str, data: &'static str) {
+    let publication = Publication { data: data.into(), ..Publication::default() };
+    let published = world.node.publish(channel, publication, PublishOptions::default(), world.now);
+    published.wait().expect("the memory broker never fails");
+    world.settle();
+}
+
+fn json(text: Option<String>) -> Value {
+    serde_json::from_str(&text.expect("a reply")).expect("JSON")
+}
+
+/// Ada asks for something large; what she says meanwhile waits, and what is published does not.
+fn check(command: &str, entries: impl Fn(&Value) -> Option<usize>) {
+    for encoding in ["json", "protobuf"] {
+        let mut world = world(encoding);
+        world.say("ada", &format!("{command}\n{{\"id\":4,\"rpc\":{{}}}}"));
+        world.say("ada", r#"{"id":5,"rpc":{}}"#);
+        assert_eq!(world.heard("ada"), None);
+        assert_eq!(world.errands.len(), 1);
+        publish(&mut world, "news", "1");
+        assert_eq!(json(world.heard("ada"))["push"]["pub"]["data"], 1);
+        world.do_errands();
+        let reply = json(world.heard("ada"));
+        assert_eq!((reply["id"].as_u64(), entries(&reply)), (Some(3), Some(MANY)));
+        for id in [4, 5] {
+            assert_eq!(json(world.heard("ada"))["id"], id);
+        }
+        assert_eq!(world.heard("ada"), None);
+    }
+}
+
+#[test]
+fn a_large_presence_is_encoded_elsewhere_while_deliveries_go_on() {
+    let members = |reply: &Value| Some(reply["presence"]["presence"].as_object()?.len());
+    check(r#"{"id":3,"presence":{"channel":"crowd"}}"#, members);
+}
+
+#[test]
+fn a_large_history_is_encoded_elsewhere_while_deliveries_go_on() {
+    let publications = |reply: &Value| Some(reply["history"]["publications"].as_array()?.len());
+    check(r#"{"id":3,"history":{"channel":"quiet","limit":-1}}"#, publications);
+}
+
+const ASK: &str = r#"{"id":3,"presence":{"channel":"crowd"}}"#;
+
+#[test]
+fn small_answers_are_made_at_once() {
+    let mut world = world("json");
+    world.say("ada", r#"{"id":3,"presence":{"channel":"news"}}"#);
+    assert!(world.errands.is_empty());
+    assert!(world.heard("ada").is_some_and(|reply| reply.contains(r#""presence":{"#)));
+}
+
+#[test]
+fn an_errand_for_a_client_that_went_reaches_nobody() {
+    let mut world = world("json");
+    world.say("ada", ASK);
+    world.close("ada");
+    world.say("bob", ASK);
+    let bob = Target { client: world.id("bob").into(), ..Target::default() };
+    world.node.disconnect(bob, Disconnect::FORCE_DISCONNECT);
+    world.settle();
+    assert_eq!(world.heard("bob").as_deref(), Some("x 3503 force disconnect"), "it does not wait");
+    assert_eq!(world.errands.len(), 2);
+    world.do_errands();
+    assert_eq!((world.heard("ada"), world.heard("bob")), (None, None));
+}
+
+#[test]
+fn an_errand_that_nobody_does_is_an_error_for_its_client() {
+    let mut world = world("json");
+    world.say("ada", ASK);
+    world.errands.clear();
+    world.settle();
+    assert_eq!(json(world.heard("ada"))["error"]["code"], 100);
+    world.say("ada", r#"{"id":4,"rpc":{}}"#);
+    assert_eq!(json(world.heard("ada"))["id"], 4);
+}
+
+/// More members, and publications, than are encoded in a turn.
+const MANY: usize = 300;
