@@ -111,7 +111,23 @@ fn generator(is_written: bool) -> SchemaGenerator {
     // Defaults are those of the types; which of them would be listed depends on features of other crates.
     let without_defaults = RecursiveTransform(|schema: &mut Schema| drop(schema.remove("default")));
     settings.transforms.push(Box::new(without_defaults));
+    if !is_written {
+        settings.transforms.push(Box::new(RecursiveTransform(bound)));
+    }
     settings.into_generator()
+}
+
+/// Says of a whole number what its format means: readers of the document need not know it, and the server refuses the rest.
+fn bound(schema: &mut Schema) {
+    let (minimum, maximum) = match schema.get("format").and_then(Value::as_str) {
+        Some("uint32") => (json!(0), json!(u32::MAX)),
+        Some("uint64") => (json!(0), json!(u64::MAX)),
+        Some("int32") => (json!(i32::MIN), json!(i32::MAX)),
+        Some("int64") => (json!(i64::MIN), json!(i64::MAX)),
+        _ => return,
+    };
+    schema.insert("minimum".to_owned(), minimum);
+    schema.insert("maximum".to_owned(), maximum);
 }
 
 fn operation(
@@ -185,10 +201,18 @@ fn json_content(schema: &Value) -> Value {
     json!({ "application/json": { "schema": schema } })
 }
 
-/// What the door answers in plain text (`http::door`).
-const DOOR: [(u16, &str); 5] = [
+/// Standard base64 with padding, as [`crate::json::payload`] takes it: the bits that the last character leaves over are 0.
+pub(crate) const BASE64: &str =
+    "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
+
+/// A client id, or nothing.
+pub(crate) const CLIENT_ID: &str = "^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})?$";
+
+/// What is answered in plain text: by `http::door`, and, 408, by the server around it.
+const DOOR: [(u16, &str); 6] = [
     (400, "The body is not JSON, or a field has a wrong type."),
     (401, "No key, or a wrong one."),
+    (408, "The request did not come in time."),
     (413, "The body is longer than http_api.max_request_body_size."),
     (500, "The body could not be read."),
     (503, "The server is shutting down."),
@@ -197,7 +221,7 @@ const DOOR: [(u16, &str); 5] = [
 const DONE: &str = "The result, or, unless in transport mode, what was wrong.";
 
 const ABOUT: &str = "What backends call to publish and to steer connections. Every call is a POST with a JSON object; \
-unknown fields are ignored, null means absent. An application error has status 200 and `error` in its body, unless \
+unknown fields are ignored, null means absent, whole numbers have neither fraction nor exponent. An application error has status 200 and `error` in its body, unless \
 transport mode is on (http_api.error_mode, or the header X-Centrifugo-Error-Mode): then it has a status of its own and \
 the error is the body. Errors of single items of batch and broadcast stand in the result in both modes.";
 
@@ -205,7 +229,8 @@ fn error_mode() -> Value {
     json!({
         "name": "X-Centrifugo-Error-Mode",
         "in": "header",
-        "description": "Asks for transport mode for this request.",
-        "schema": { "enum": ["transport"] },
+        "description": "`transport` asks for transport mode for this request; anything else asks for nothing.",
+        "schema": { "type": "string" },
+        "example": "transport",
     })
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::publish::{PublishResult, client_id};
 use crate::json::{or_default, payload, raw, up_to};
-use crate::{Api, ApiError, Method};
+use crate::{Api, ApiError, Method, openapi};
 use spread::{Begun, Spread};
 
 /// Most channels of one broadcast; a longer list is refused whole.
@@ -28,6 +28,7 @@ pub const BROADCAST_CHANNELS_MAX: usize = 100_000;
 pub struct BroadcastRequest {
     /// Required: 1 to 100,000 of them.
     #[serde(deserialize_with = "up_to::<BROADCAST_CHANNELS_MAX, _, _>")]
+    #[schemars(length(min = 1, max = BROADCAST_CHANNELS_MAX))]
     pub channels: Vec<String>,
     /// The payload: in JSON any value, kept byte for byte.
     #[serde(deserialize_with = "raw")]
@@ -35,6 +36,7 @@ pub struct BroadcastRequest {
     pub data: Bytes,
     /// A binary payload as standard base64 with padding; wins over `data`.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(regex(pattern = openapi::BASE64))]
     pub b64data: String,
     /// Deliver only: no offset, nothing stored.
     #[serde(deserialize_with = "or_default")]
@@ -56,6 +58,7 @@ pub struct BroadcastRequest {
     pub version_epoch: String,
     /// Fanwire only: the client id of the one connection that does not get it; "" for nobody.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(regex(pattern = openapi::CLIENT_ID))]
     pub exclude_client: String,
 }
 

@@ -39,6 +39,12 @@ pub struct DisconnectRequest {
 pub struct DisconnectReason {
     /// A code that may stand in a close frame (RFC 6455 §7.4): 1000–4999 without 1004–1006 and 1015.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(extend("anyOf" = [
+        { "const": 0 },
+        { "minimum": 1000, "maximum": 1003 },
+        { "minimum": 1007, "maximum": 1014 },
+        { "minimum": 1016, "maximum": 4999 },
+    ]))]
     pub code: u32,
     /// Shown to the client; the first 123 bytes fit into a close frame. When empty, "force disconnect" is sent:
     /// centrifuge-js looks at the code only when there is a reason.

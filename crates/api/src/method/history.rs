@@ -23,6 +23,7 @@ use crate::{Api, ApiError, Method};
 pub struct HistoryRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub channel: String,
     /// Most publications; 0 = only the position, below 0 = all that are kept.
     #[serde(deserialize_with = "or_default")]

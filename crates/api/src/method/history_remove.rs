@@ -16,6 +16,7 @@ use crate::{Api, ApiError, Method};
 pub struct HistoryRemoveRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub channel: String,
 }
 

@@ -19,6 +19,7 @@ use crate::{Api, ApiError, Method};
 pub struct PresenceRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub channel: String,
 }
 

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::{or_default, payload, raw};
-use crate::{Api, ApiError, Method};
+use crate::{Api, ApiError, Method, openapi};
 
 /// What to publish, where and how.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -21,6 +21,7 @@ use crate::{Api, ApiError, Method};
 pub struct PublishRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub channel: String,
     /// The payload: in JSON any value, kept byte for byte.
     #[serde(deserialize_with = "raw")]
@@ -28,6 +29,7 @@ pub struct PublishRequest {
     pub data: Bytes,
     /// A binary payload as standard base64 with padding; wins over `data`.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(regex(pattern = openapi::BASE64))]
     pub b64data: String,
     /// Deliver only: no offset, nothing stored.
     #[serde(deserialize_with = "or_default")]
@@ -50,6 +52,7 @@ pub struct PublishRequest {
     /// Fanwire only: the client id of the one connection that does not get it, usually the one on whose behalf this is
     /// published; "" for nobody.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(regex(pattern = openapi::CLIENT_ID))]
     pub exclude_client: String,
 }
 

@@ -19,6 +19,7 @@ use crate::{Api, ApiError, Method};
 pub struct RpcRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub method: String,
     /// Raw JSON for the function.
     #[serde(deserialize_with = "raw")]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::history::Since;
 use crate::json::{object_or_none, or_default, payload, raw_or_none};
-use crate::{Api, ApiError, Method};
+use crate::{Api, ApiError, Method, openapi};
 
 /// Whom to subscribe to what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -21,6 +21,7 @@ use crate::{Api, ApiError, Method};
 pub struct SubscribeRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub channel: String,
     /// Exact match; "" is the anonymous user.
     #[serde(deserialize_with = "or_default")]
@@ -35,6 +36,7 @@ pub struct SubscribeRequest {
     pub info: Bytes,
     /// The same in binary, as standard base64 with padding; wins over `info`.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(regex(pattern = openapi::BASE64))]
     pub b64info: String,
     /// Only this client id; "" means any.
     #[serde(deserialize_with = "or_default")]
@@ -45,6 +47,7 @@ pub struct SubscribeRequest {
     pub data: Bytes,
     /// The same in binary, as standard base64 with padding; wins over `data`.
     #[serde(deserialize_with = "or_default")]
+    #[schemars(regex(pattern = openapi::BASE64))]
     pub b64data: String,
     /// Where the channel is recoverable: publications after this position come first.
     #[serde(deserialize_with = "object_or_none")]

@@ -88,6 +88,96 @@ async fn every_path_is_served_and_takes_what_it_says_is_required() {
     assert_eq!(described.count(), paths.len());
 }
 
+/// Every field of every request that the document limits, with the name of its method.
+fn limited_fields(document: &Value) -> Vec<(&str, &str, &Value)> {
+    let mut limited = Vec::new();
+    for method in Method::ALL.into_iter().map(Method::name).filter(|name| *name != "batch") {
+        let Some(item) = document["paths"].get(format!("/api/{method}")) else { continue };
+        let schema = &item["post"]["requestBody"]["content"]["application/json"]["schema"];
+        let schema = document.pointer(&schema["$ref"].as_str().expect("a component")[1..]);
+        let fields = schema.expect("checked above").get("properties").and_then(Value::as_object);
+        let fields = fields.into_iter().flatten();
+        limited.extend(fields.map(|(field, schema)| (method, field.as_str(), schema)));
+    }
+    limited
+}
+
+/// Whether the server takes a field: 200 without error 107, the required fields being right.
+async fn takes(room: &Room, method: &str, field: &str, value: &str) -> bool {
+    let mut fields = vec![format!(r#""{field}":{value}"#)];
+    let required = [("channel", r#""kept:a""#), ("channels", r#"["kept:a"]"#), ("data", "1")];
+    let required = required.into_iter().filter(|(name, _)| *name != field);
+    fields.extend(required.map(|(name, value)| format!(r#""{name}":{value}"#)));
+    let body = format!("{{{}}}", fields.join(","));
+    let answer = room.post(&format!("/api/{method}"), body).await;
+    answer.status == 200 && !answer.body.contains(r#""code":107"#)
+}
+
+#[tokio::test]
+async fn the_limits_of_whole_numbers_are_those_of_the_server() {
+    let (document, room) = (document(), Room::new());
+    let mut checked = 0;
+    for (method, field, schema) in limited_fields(&document) {
+        if schema["type"] != "integer" {
+            continue;
+        }
+        let (least, most) = (&schema["minimum"], &schema["maximum"]);
+        let least = least.as_i64().expect("every whole number has a least value");
+        let most = most.as_u64().expect("and a greatest");
+        for beyond in [i128::from(least) - 1, i128::from(most) + 1] {
+            assert!(!takes(&room, method, field, &beyond.to_string()).await, "{method}.{field}");
+        }
+        for end in [least.to_string(), most.to_string()] {
+            assert!(takes(&room, method, field, &end).await, "{method}.{field} {end}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 10, "{checked}");
+}
+
+#[tokio::test]
+async fn the_codes_of_a_disconnect_are_those_that_the_server_takes() {
+    let (document, room) = (document(), Room::new());
+    let code = &document["components"]["schemas"]["DisconnectReason"]["properties"]["code"];
+    let ranges = code["anyOf"].as_array().expect("several ranges");
+    let is_in = |range: &Value, code: u64| match range["const"].as_u64() {
+        Some(only) => code == only,
+        None => (range["minimum"].as_u64()..=range["maximum"].as_u64()).contains(&Some(code)),
+    };
+    for code in 0..=5000 {
+        let reason = format!(r#"{{"code":{code}}}"#);
+        let is_taken = takes(&room, "disconnect", "disconnect", &reason);
+        let is_described = ranges.iter().any(|range| is_in(range, code));
+        assert_eq!(is_taken.await, is_described, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn texts_that_the_document_refuses_are_refused() {
+    let (document, room) = (document(), Room::new());
+    let mut checked = 0;
+    for (method, field, schema) in limited_fields(&document) {
+        let refused: &[&str] = match (schema.get("minLength"), schema.get("pattern")) {
+            (Some(_), _) => &[r#""""#],
+            (_, Some(_)) => &[r#""AA""#, r#""AB==""#, r#""AAB=""#, r#"" AA==""#, r#""_-==""#],
+            _ if schema.get("minItems").is_some() => &["[]"],
+            _ => continue,
+        };
+        for value in refused {
+            assert!(!takes(&room, method, field, value).await, "{method}.{field} {value}");
+            checked += 1;
+        }
+        if schema.get("pattern").is_some() {
+            assert!(takes(&room, method, field, r#""""#).await, "{method}.{field}");
+            let right = if field == "exclude_client" { CLIENT } else { r#""AAA=""# };
+            assert!(takes(&room, method, field, right).await, "{method}.{field}");
+        }
+    }
+    assert!(checked > 20, "{checked}");
+}
+
+const CLIENT: &str = r#""4f1d3a52-0b7e-4c57-9d63-0a3f6c1f2b7e""#;
+
 #[tokio::test]
 async fn real_answers_have_no_field_that_is_not_described() {
     let document = document();
