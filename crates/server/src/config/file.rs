@@ -71,6 +71,7 @@ pub(crate) fn read(path: &Path) -> Result<serde_json::Map<String, Json>, FileErr
 
 /// Parses a text; the error is the parser's, with line and column.
 pub(crate) fn parse(format: Format, text: &str) -> Result<Json, String> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let empty = text.trim().is_empty();
     let tree = match format {
         _ if empty => Ok(Tree(Json::Null)),
@@ -86,11 +87,11 @@ fn yaml(text: &str) -> Result<Tree, serde_saphyr::Error> {
     serde_saphyr::from_str_with_options(text, serde_saphyr::options! { strict_booleans: true })
 }
 
-/// Leaves out of the parser's text what speaks to its callers: an option of theirs, and a name for a file it does not know.
+/// Leaves out of the parser's text what speaks to its callers: options and functions of theirs, and a name for a file it
+/// does not know.
 fn in_our_words(reason: &str) -> String {
-    let option = ", set DuplicateKeyPolicy in Options if acceptable";
-    let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-    reason.replace(option, "").replace("--> <input>:", "--> ")
+    let reason = reason.strip_prefix("error: ").unwrap_or(reason).to_owned();
+    FOR_CALLERS.iter().fold(reason, |reason, (theirs, ours)| reason.replace(theirs, ours))
 }
 
 /// A JSON tree whose objects name each key once, whatever the format allows.
@@ -123,8 +124,10 @@ impl<'de> Visitor<'de> for TreeVisitor {
         Ok(value.into())
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Json, E> {
-        Ok(value.into())
+    /// JSON has no number for an infinity: it would be read as nothing, and the key as left out.
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Json, E> {
+        let number = serde_json::Number::from_f64(value);
+        number.map(Json::Number).ok_or_else(|| E::custom(format_args!("{value} is no number")))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Json, E> {
@@ -150,6 +153,9 @@ impl<'de> Visitor<'de> for TreeVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Json, A::Error> {
         let mut object = serde_json::Map::new();
         while let Some(key) = entries.next_key::<String>()? {
+            if key == TOML_DATE {
+                return entries.next_value::<String>().map(Json::String);
+            }
             let Tree(value) = entries.next_value()?;
             if object.contains_key(&key) {
                 return Err(A::Error::custom(format_args!("the key {key:?} stands here twice")));
@@ -195,6 +201,22 @@ impl fmt::Display for Format {
         })
     }
 }
+
+/// What some editors put in front of a text.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// How the TOML parser hands out a date: as a map with this key alone.
+const TOML_DATE: &str = "$__toml_private_datetime";
+
+/// What the YAML parser says, and what it comes to for the writer of a file.
+const FOR_CALLERS: [(&str, &str); 6] = [
+    (", set DuplicateKeyPolicy in Options if acceptable", ""),
+    ("; use from_str_multiple or from_str_multiple_with_options", ""),
+    ("; use Option<String>", ""),
+    ("recursive references require weak recursion types", "an alias inside of what it stands for"),
+    ("budget breached: ", "more than a configuration may hold: "),
+    ("--> <input>:", "--> "),
+];
 
 /// Far above any configuration that a person wrote.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;

@@ -55,10 +55,22 @@ fn a_key_that_stands_twice_is_an_error_in_every_format() {
 
 #[test]
 fn complaints_about_yaml_hold_nothing_of_the_parser() {
-    for text in ["log: {}\nlog: {}\n", "log:\n  level: info\n level: x\n"] {
+    let bomb = (b'b'..=b'i').fold("a: &a [x]\n".to_owned(), |text, name| {
+        let (name, before) = (char::from(name), char::from(name - 1));
+        text + &format!("{name}: &{name} [{}]\n", vec![format!("*{before}"); 9].join(","))
+    });
+    let texts = [
+        "log: {}\nlog: {}\n",
+        "log:\n  level: info\n level: x\n",
+        "log: {}\n---\nlog: {}\n",
+        "~: 1\n",
+        "a: &a [*a]\n",
+        &bomb,
+    ];
+    for text in texts {
         let reason = parse(Format::Yaml, text).expect_err("the text is broken");
         assert!(reason.starts_with("line "), "{reason}");
-        for word in ["Options", "<input>", "error:"] {
+        for word in ["Option", "<input>", "error:", "from_str", "budget", "recursion"] {
             assert!(!reason.contains(word), "{word}: {reason}");
         }
     }
@@ -99,6 +111,34 @@ fn deep_nesting_is_an_error_and_no_overflow() {
         (Format::Toml, format!("a = {}1{}", "[".repeat(100_000), "]".repeat(100_000))),
     ] {
         assert!(parse(format, &text).is_err(), "{format}");
+    }
+}
+
+#[test]
+fn a_number_that_json_does_not_have_is_an_error_and_not_nothing() {
+    for (format, text) in [
+        (Format::Json, "{\"port\": 1e999}"),
+        (Format::Yaml, "port: .inf\n"),
+        (Format::Toml, "port = inf\n"),
+        (Format::Toml, "port = -nan\n"),
+    ] {
+        assert!(parse(format, text).is_err(), "{format}: {text}");
+    }
+}
+
+#[test]
+fn a_date_is_the_text_that_it_was_written_as() {
+    assert_eq!(parse(Format::Toml, "a = 1979-05-27\n"), Ok(json!({"a": "1979-05-27"})));
+    assert_eq!(parse(Format::Yaml, "a: 1979-05-27\n"), Ok(json!({"a": "1979-05-27"})));
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_text() {
+    for (format, text) in
+        [(Format::Json, "{\"a\": 1}"), (Format::Yaml, "a: 1\n"), (Format::Toml, "a = 1\n")]
+    {
+        assert_eq!(parse(format, &format!("\u{feff}{text}")), Ok(json!({"a": 1})), "{format}");
+        assert_eq!(parse(format, "\u{feff}"), Ok(json!(null)), "{format}");
     }
 }
 
