@@ -114,10 +114,11 @@ impl Inflater {
             let end = start + (self.inflate.total_out() - written_before) as usize;
             let full = end == out.len();
             out.truncate(end.min(bytes_max));
-            let status = status.map_err(|_| InflateError::Corrupt)?;
             if end > bytes_max {
+                // What came first counts: the same call may have met the end of sense behind it.
                 return Err(InflateError::TooLarge { bytes_max });
             }
+            let status = status.map_err(|_| InflateError::Corrupt)?;
             if status == Status::StreamEnd {
                 self.ended = true;
                 return Ok(read);
