@@ -7,6 +7,8 @@
 mod api;
 mod counters;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http;
 mod json;
 mod method;

@@ -60,6 +60,11 @@ struct Survey {
     promise: Promise<Channels, ErrorCode>,
 }
 
+/// A message that some node sent, as this one would send it; `None` for what is none.
+pub(crate) fn rewritten(bytes: &[u8]) -> Option<Bytes> {
+    Message::decoded(bytes).map(|message| message.encoded())
+}
+
 /// Subscribers by channel.
 pub(crate) type Channels = BTreeMap<String, u32>;
 

@@ -1,7 +1,9 @@
 //! Nothing that clients or key servers send breaks a promise: the fuzz targets of `src/fuzzing.rs` as property tests.
-//! In: random bytes, random filters, documents made of the pieces that key sets are made of. Out: no panic.
+//! In: random bytes, random filters, texts made of the pieces that key sets, tokens, patterns and commands are made of. Out: no panic.
 //! Uses `fuzzing` and proptest, which prints what failed. Never: sessions.
 //! A promise is written in `src/fuzzing.rs`; here is only where its input comes from.
+
+use std::time::Instant;
 
 use fanwire_node::fuzzing;
 use fanwire_protocol::FilterNode;
@@ -29,6 +31,95 @@ proptest! {
     fn almost_key_sets_are_read_or_refused(keys in vec(key(), 0..4)) {
         fuzzing::key_set(format!(r#"{{"keys":[{}]}}"#, keys.join(",")).as_bytes());
     }
+
+    #[test]
+    fn any_bytes_are_a_token_or_not(bytes in vec(any::<u8>(), 0..100)) {
+        fuzzing::token(&bytes);
+    }
+
+    #[test]
+    fn almost_tokens_are_of_one_kind_and_need_a_signature(pieces in vec(token_piece(), 0..12)) {
+        let claims = format!("{{{}}}", pieces.join(","));
+        fuzzing::token(&[b"{\"alg\":\"HS256\"}\xff", claims.as_bytes()].concat());
+    }
+
+    #[test]
+    fn any_text_is_a_pattern_or_not(pieces in vec(pattern_piece(), 0..20), name in "[a-c,*]{0,6}") {
+        fuzzing::pattern(format!("{}\n{name}", pieces.concat()).as_bytes());
+    }
+
+    #[test]
+    fn any_bytes_are_a_message_of_a_node_or_not(bytes in vec(any::<u8>(), 0..100)) {
+        fuzzing::node_message(&[&[1], &*bytes].concat());
+    }
+
+    #[test]
+    fn sessions_leave_nothing_behind(
+        settings in any::<u8>(),
+        steps in vec((any::<u8>(), vec(command(), 0..3)), 0..12),
+    ) {
+        let steps = steps.into_iter().map(|(whose, commands)| {
+            [&[whose], commands.join("\n").as_bytes()].concat()
+        });
+        let hello = [&b"\0"[..], b"{\"id\":1,\"connect\":{}}"].concat();
+        let steps: Vec<_> = [hello].into_iter().chain(steps).collect();
+        fuzzing::sessions(&[&[settings], &*steps.join(&0xff)].concat(), Instant::now());
+    }
+
+    #[test]
+    fn any_bytes_leave_nothing_of_a_session(bytes in vec(any::<u8>(), 0..200)) {
+        fuzzing::sessions(&bytes, Instant::now());
+    }
+}
+
+fn token_piece() -> impl Strategy<Value = &'static str> {
+    select(vec![
+        r#""sub":"1""#,
+        r#""sub":1"#,
+        r#""channel":"a""#,
+        r#""channel":"""#,
+        r#""exp":1700000001"#,
+        r#""exp":-1"#,
+        r#""exp":1e30"#,
+        r#""nbf":1"#,
+        r#""iat":null"#,
+        r#""aud":["a"]"#,
+        r#""info":{"a":[1]}"#,
+        r#""b64info":"AA==""#,
+        r#""channels":["a"]"#,
+        r#""subs":{"a":{"override":{"presence":{"value":true}}}}"#,
+        r#""expire_at":0"#,
+        r#""meta":{}"#,
+        r#""x":[[[]]]"#,
+    ])
+}
+
+fn pattern_piece() -> impl Strategy<Value = &'static str> {
+    select(vec![
+        "*", "?", "[", "]", "!", "^", "-", "{", "}", ",", "\\", "a", "b", "c", "é", "&&", "|",
+    ])
+}
+
+/// Commands of the client protocol that a session may meet in any order.
+fn command() -> impl Strategy<Value = &'static str> {
+    select(vec![
+        r#"{"id":1,"connect":{}}"#,
+        r#"{"id":2,"connect":{"subs":{"a":{},"ns:a":{"recover":true,"offset":1}}}}"#,
+        r#"{"id":3,"subscribe":{"channel":"a","delta":"fossil","join_leave":true}}"#,
+        r#"{"id":4,"subscribe":{"channel":"ns:a","recover":true,"epoch":"","offset":0}}"#,
+        r#"{"id":5,"subscribe":{"channel":"a","tf":{"cmp":"ex","key":"k"}}}"#,
+        r#"{"id":6,"unsubscribe":{"channel":"a"}}"#,
+        r#"{"id":7,"publish":{"channel":"a","data":{"a":"0123456789abcdef0123456789abcdef"}}}"#,
+        r#"{"id":8,"publish":{"channel":"ns:a","data":2}}"#,
+        r#"{"id":9,"history":{"channel":"a","limit":-1,"reverse":true}}"#,
+        r#"{"id":10,"presence":{"channel":"a"}}"#,
+        r#"{"id":11,"presence_stats":{"channel":"ns:a"}}"#,
+        r#"{"id":12,"rpc":{"method":"m"}}"#,
+        r#"{"id":13,"refresh":{"token":"a.b.c"}}"#,
+        r#"{"id":14,"sub_refresh":{"channel":"a","token":"a.b.c"}}"#,
+        "{}",
+        "0123456789012345678901234567",
+    ])
 }
 
 fn filter() -> impl Strategy<Value = FilterNode> {

@@ -57,6 +57,12 @@ proptest! {
     }
 }
 
+/// Found by the fuzzer: a publish in Protobuf whose payload begins with a carriage return.
+#[test]
+fn space_around_a_payload_is_no_part_of_it() {
+    fuzzing::commands(b"\x0b\x08\x02\x3a\x07\x0a\x01a\x12\x02\r3");
+}
+
 /// What deltas are made of, and long enough to be worth a copy.
 fn delta_piece() -> impl Strategy<Value = &'static str> {
     const PIECES: [&str; 14] = [

@@ -1,0 +1,86 @@
+//! Nothing that backends send breaks a promise: the fuzz target of `src/fuzzing.rs` as a property test.
+//! In: random bytes, and bodies made of the pieces that requests are made of. Out: no panic.
+//! Uses `fuzzing` and proptest, which prints what failed.
+//! A promise is written in `src/fuzzing.rs`; here is only where its input comes from.
+
+use fanwire_api::fuzzing;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+proptest! {
+    #[test]
+    fn any_bytes_are_a_body_or_not(bytes in vec(any::<u8>(), 0..60)) {
+        fuzzing::body(&bytes);
+    }
+
+    #[test]
+    fn a_method_means_the_same_alone_and_in_a_batch(fields in vec(field(), 0..6)) {
+        fuzzing::body(format!("{{{}}}", fields.join(",")).as_bytes());
+    }
+
+    #[test]
+    fn almost_json_is_a_body_or_not(pieces in vec(piece(), 0..12)) {
+        fuzzing::body(pieces.concat().as_bytes());
+    }
+}
+
+fn field() -> impl Strategy<Value = String> {
+    let names = [
+        "channel",
+        "channels",
+        "data",
+        "b64data",
+        "tags",
+        "limit",
+        "since",
+        "reverse",
+        "user",
+        "client",
+        "session",
+        "whitelist",
+        "disconnect",
+        "Disconnect",
+        "expire_at",
+        "info",
+        "override",
+        "recover_since",
+        "pattern",
+        "method",
+        "params",
+        "version",
+        "delta",
+        "commands",
+        "other",
+    ];
+    (select(names.to_vec()), piece()).prop_map(|(name, value)| format!("\"{name}\":{value}"))
+}
+
+fn piece() -> impl Strategy<Value = &'static str> {
+    select(vec![
+        "null",
+        "true",
+        "0",
+        "-1",
+        "1.5",
+        "1e3",
+        "18446744073709551616",
+        "\"\"",
+        "\"a\"",
+        "\"\\ud800\"",
+        "[]",
+        "[\"a\"]",
+        "[null]",
+        "{}",
+        "{\"a\":\"b\"}",
+        "{\"code\":4000,\"reason\":\"r\"}",
+        "{\"offset\":1,\"epoch\":\"e\"}",
+        "{\"presence\":{\"value\":true}}",
+        "[{}]",
+        " ",
+        "\n",
+        "{",
+        "]",
+        ",",
+    ])
+}

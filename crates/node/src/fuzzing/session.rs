@@ -1,0 +1,200 @@
+//! Sessions of a small node under any bytes: two connections, another node, and time (client protocol §5).
+//! In: bytes from a fuzzer, cut into steps. Out: nothing, or a panic that names the broken promise.
+//! Uses the public face of this crate, with a shell that only looks; never sockets.
+//! A new source of bytes becomes a kind of step; what a single reader promises stands in `fuzzing.rs`.
+
+use std::mem::take;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fanwire_protocol::{Disconnect, Encoding, is_json};
+use parking_lot::Mutex;
+
+use super::SEPARATOR;
+use crate::cluster::Bus;
+use crate::options::{Namespace, Options};
+use crate::{Broadcast, ConnectionKey, Counts, Hello, Hub, Inbox, Node, Notice, Outbox, Shape};
+
+/// Steps of two connections and another node, beginning at `now`: nobody is spoken to who is gone, what is said is
+/// well formed, and when all are gone nothing is left of them.
+///
+/// The first byte chooses what a namespace does and what the connections speak. The others are steps with
+/// [`SEPARATOR`] between them, which begin with a byte that says whose they are.
+pub fn sessions(bytes: &[u8], now: Instant) {
+    let Some((&settings, steps)) = bytes.split_first() else { return };
+    let mut room = Room::new(settings, now);
+    for step in steps.split(|byte| *byte == SEPARATOR).take(STEPS_MAX) {
+        let Some((&whose, bytes)) = step.split_first() else { continue };
+        match whose % 5 {
+            who @ (0 | 1) => room.say(usize::from(who), bytes),
+            2 => room.wait(Duration::from_secs(bytes.len() as u64)),
+            3 => room.node.hear(&[&[1], bytes].concat(), room.now),
+            _ => room.hub.pong(key(usize::from(whose) & 1)),
+        }
+        room.settle();
+    }
+    room.end();
+}
+
+struct Room {
+    node: Arc<Node>,
+    hub: Hub,
+    mailbox: Arc<Mailbox>,
+    shell: Shell,
+    now: Instant,
+}
+
+#[derive(Default)]
+struct Mailbox(Mutex<Vec<Notice>>);
+
+impl Inbox for Mailbox {
+    fn push(&self, notice: Notice) {
+        self.0.lock().push(notice);
+    }
+}
+
+/// Carries nothing: other nodes are heard, not told.
+struct NoBus;
+
+impl Bus for NoBus {
+    fn send(&self, _to: Option<&str>, _message: Bytes) {}
+}
+
+impl Room {
+    fn new(settings: u8, now: Instant) -> Self {
+        let node = Node::starting_at(options(settings), now, 1_700_000_000_000);
+        let node = node.expect("good options");
+        node.join_cluster(Arc::new(NoBus));
+        let mailbox = Arc::<Mailbox>::default();
+        let shard = node.attach(Arc::clone(&mailbox) as _);
+        let hub = Hub::new(Arc::clone(&node), shard);
+        let encodings = [settings & 1, settings >> 1 & 1].map(|bit| match bit {
+            0 => Encoding::Json,
+            _ => Encoding::Protobuf,
+        });
+        let shell = Shell { encodings, are_open: [true; 2] };
+        let mut room = Self { node, hub, mailbox, shell, now };
+        for (who, encoding) in encodings.into_iter().enumerate() {
+            let frame_ping = settings & 0x80 != 0;
+            let hello = Hello { encoding, frame_ping, transport: "websocket", user: None };
+            room.hub.open(key(who), hello, now);
+        }
+        room
+    }
+
+    fn say(&mut self, who: usize, frame: &[u8]) {
+        if self.shell.are_open[who] {
+            self.hub.receive(key(who), frame, self.now, &mut self.shell);
+        }
+    }
+
+    fn wait(&mut self, duration: Duration) {
+        let until = self.now + duration;
+        while let Some(deadline) = self.hub.next_deadline().filter(|deadline| *deadline <= until) {
+            self.now = self.now.max(deadline);
+            self.hub.advance(self.now, &mut self.shell);
+            self.settle();
+        }
+        self.now = until;
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..STEPS_MAX {
+            let notices = take(&mut *self.mailbox.0.lock());
+            if notices.is_empty() {
+                return;
+            }
+            for notice in notices {
+                self.hub.notice(notice, self.now, &mut self.shell);
+            }
+        }
+    }
+
+    fn end(mut self) {
+        for who in 0..2 {
+            self.hub.close(key(who), self.now);
+        }
+        let history_bytes = self.node.counts().history_bytes;
+        let nobody = Counts { history_bytes, ..Counts::default() };
+        assert_eq!(self.node.counts(), nobody, "somebody is left");
+    }
+}
+
+/// What the hub sees of sockets.
+struct Shell {
+    encodings: [Encoding; 2],
+    are_open: [bool; 2],
+}
+
+impl Shell {
+    fn check(&self, connection: u32, message: Option<&(impl AsRef<[u8]> + ?Sized)>) {
+        let who = connection as usize;
+        assert!(self.are_open[who], "spoken to after its end");
+        let message = message.expect("something to be sent").as_ref();
+        if self.encodings[who] == Encoding::Json {
+            assert!(is_json(message) && !message.contains(&b'\n'), "not one line of JSON");
+        }
+    }
+}
+
+impl Outbox for Shell {
+    fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
+        self.check(connection.index, Some(message));
+    }
+
+    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>, shape: Shape) {
+        let encoding = self.encodings[connection as usize];
+        let whole = || (shape == Shape::Patch).then(|| broadcast.shaped(Shape::Full, encoding));
+        self.check(connection, broadcast.shaped(shape, encoding).or_else(|| whole()?));
+    }
+
+    fn ping(&mut self, connection: ConnectionKey) {
+        assert!(self.are_open[connection.index as usize], "a ping after its end");
+    }
+
+    fn disconnect(&mut self, connection: ConnectionKey, _disconnect: &Disconnect) {
+        let is_open = &mut self.are_open[connection.index as usize];
+        assert!(take(is_open), "ended twice");
+    }
+}
+
+fn key(who: usize) -> ConnectionKey {
+    ConnectionKey { index: who as u32, generation: 1 }
+}
+
+/// A node that lets everybody do everything, by the bits of `settings` with more or less in its channels.
+fn options(settings: u8) -> Options {
+    let mut options = Options::default();
+    options.client.allow_anonymous_connect_without_token = true;
+    options.client.insecure_skip_token_signature_verify = true;
+    options.client.token.hmac_secret_key = "secret".to_owned();
+    let has = |bit: u8| settings >> bit & 1 == 1;
+    let open = Namespace {
+        allow_subscribe_for_client: true,
+        allow_subscribe_for_anonymous: true,
+        allow_publish_for_client: true,
+        allow_publish_for_anonymous: true,
+        allow_history_for_client: true,
+        allow_history_for_anonymous: true,
+        allow_presence_for_client: true,
+        allow_presence_for_anonymous: true,
+        allow_tags_filter: true,
+        presence: has(2),
+        join_leave: has(2),
+        force_push_join_leave: has(3),
+        history_size: if has(4) { 4 } else { 0 },
+        history_ttl: Duration::from_secs(if has(4) { 60 } else { 0 }),
+        allow_recovery: has(4),
+        force_recovery: has(4) && has(5),
+        allowed_delta_types: vec!["fossil".to_owned()],
+        delta_publish: has(6),
+        ..Namespace::default()
+    };
+    options.channel.namespaces = vec![Namespace { name: "ns".to_owned(), ..open.clone() }];
+    options.channel.without_namespace = open;
+    options
+}
+
+/// What one input may cost.
+const STEPS_MAX: usize = 64;
