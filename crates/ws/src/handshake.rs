@@ -19,6 +19,8 @@ use crate::list;
 pub struct Request<'a> {
     pub method: &'a str,
     pub http_1_1_or_newer: bool,
+    /// How many `Host` headers there are.
+    pub hosts: usize,
     /// `Upgrade`
     pub upgrade: Option<&'a str>,
     /// `Connection`
@@ -39,6 +41,9 @@ pub fn check(request: &Request<'_>) -> Result<String, HandshakeError> {
     }
     if !request.http_1_1_or_newer {
         return Err(HandshakeError::HttpVersion);
+    }
+    if request.hosts != 1 {
+        return Err(HandshakeError::Host { found: request.hosts });
     }
     if !request.upgrade.is_some_and(|value| list::has_token(value, "websocket")) {
         return Err(HandshakeError::Upgrade { found: request.upgrade.map(excerpt) });
@@ -78,6 +83,8 @@ pub enum HandshakeError {
     Method { found: String },
     /// HTTP/1.0 or older (RFC 6455 §4.2.1, 1).
     HttpVersion,
+    /// No `Host`, or several (RFC 6455 §4.2.1, 2; RFC 9112 §3.2).
+    Host { found: usize },
     /// No `websocket` in `Upgrade` (RFC 6455 §4.2.1, 3).
     Upgrade { found: Option<String> },
     /// No `upgrade` in `Connection` (RFC 6455 §4.2.1, 4).
@@ -93,7 +100,7 @@ impl HandshakeError {
     pub fn status(&self) -> u16 {
         match self {
             Self::Method { .. } => 405,
-            Self::HttpVersion | Self::Key { .. } => 400,
+            Self::HttpVersion | Self::Host { .. } | Self::Key { .. } => 400,
             Self::Upgrade { .. } | Self::Connection { .. } | Self::Version { .. } => 426,
         }
     }
@@ -123,6 +130,9 @@ impl fmt::Display for HandshakeError {
             }
             Self::HttpVersion => {
                 return f.write_str("a WebSocket handshake needs HTTP/1.1 or newer");
+            }
+            Self::Host { found } => {
+                return write!(f, "the header Host came {found} times, it must come once");
             }
             Self::Upgrade { found } => ("Upgrade", found, "must contain \"websocket\""),
             Self::Connection { found } => ("Connection", found, "must contain \"Upgrade\""),

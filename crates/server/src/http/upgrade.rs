@@ -162,17 +162,25 @@ fn hand_over<A: Application>(
 }
 
 fn check(request: &Request<Body>) -> Result<String, handshake::HandshakeError> {
-    let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
-    // A header may be split over several lines (RFC 9110 §5.3); these two are lists.
-    let list = |name| values(request.headers(), name).collect::<Vec<_>>().join(", ");
-    let (upgrade, connection) = (list(header::UPGRADE), list(header::CONNECTION));
+    // A header may be split over several lines (RFC 9110 §5.3): two of these are lists, the others come once.
+    let joined = |name| values(request.headers(), name).collect::<Vec<_>>().join(", ");
+    let joined = [
+        header::UPGRADE,
+        header::CONNECTION,
+        header::SEC_WEBSOCKET_KEY,
+        header::SEC_WEBSOCKET_VERSION,
+    ]
+    .map(joined);
+    let [upgrade, connection, key, version] =
+        joined.each_ref().map(|value| (!value.is_empty()).then_some(value.as_str()));
     handshake::check(&handshake::Request {
         method: request.method().as_str(),
         http_1_1_or_newer: request.version() >= Version::HTTP_11,
-        upgrade: (!upgrade.is_empty()).then_some(&upgrade),
-        connection: (!connection.is_empty()).then_some(&connection),
-        key: text(header::SEC_WEBSOCKET_KEY),
-        version: text(header::SEC_WEBSOCKET_VERSION),
+        hosts: request.headers().get_all(header::HOST).iter().count(),
+        upgrade,
+        connection,
+        key,
+        version,
     })
 }
 

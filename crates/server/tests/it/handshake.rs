@@ -31,6 +31,27 @@ async fn a_plain_request_to_the_endpoint_is_a_client_error() {
 }
 
 #[tokio::test]
+async fn headers_that_must_come_once_come_once() {
+    let server = start(|_| {}).await;
+    const KEY: &str = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    const VERSION: &str = "Sec-WebSocket-Version: 13\r\n";
+    let cases = [
+        ("Host: x\r\n", KEY, VERSION, "101"),
+        ("", KEY, VERSION, "400"),                       // RFC 9112 §3.2
+        ("Host: x\r\nHost: y\r\n", KEY, VERSION, "400"), // RFC 9112 §3.2
+        ("Host: x\r\n", &[KEY, KEY].concat(), VERSION, "400"), // RFC 6455 §11.3.1
+        ("Host: x\r\n", KEY, &[VERSION, VERSION].concat(), "426"), // RFC 6455 §11.3.5
+    ];
+    for (host, key, version, status) in cases {
+        let request = format!(
+            "GET /connection/websocket HTTP/1.1\r\n{host}Upgrade: websocket\r\nConnection: Upgrade\r\n{key}{version}\r\n"
+        );
+        let client = Client::request(server.address(), &request).await;
+        assert!(client.response.starts_with(&format!("HTTP/1.1 {status} ")), "{request}");
+    }
+}
+
+#[tokio::test]
 async fn an_offered_protocol_is_echoed_and_an_unknown_one_is_not() {
     let server = start(|_| {}).await;
     let offer = "Sec-WebSocket-Protocol: chat, centrifuge-protobuf\r\n";

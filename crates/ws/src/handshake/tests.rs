@@ -40,6 +40,13 @@ fn http_1_0_is_answered_with_400() {
 }
 
 #[test]
+fn a_request_without_a_host_or_with_several_is_answered_with_400() {
+    // RFC 6455 §4.2.1, 2; RFC 9112 §3.2
+    refused(Request { hosts: 0, ..GOOD }, 400, "the header Host came 0 times, it must come once");
+    refused(Request { hosts: 2, ..GOOD }, 400, "the header Host came 2 times, it must come once");
+}
+
+#[test]
 fn a_request_without_upgrade_is_answered_with_426() {
     let text = "the header Upgrade is missing, it must contain \"websocket\"";
     refused(Request { upgrade: None, ..GOOD }, 426, text);
@@ -113,6 +120,7 @@ fn the_first_known_subprotocol_of_the_clients_list_is_chosen() {
 const GOOD: Request<'_> = Request {
     method: "GET",
     http_1_1_or_newer: true,
+    hosts: 1,
     upgrade: Some("websocket"),
     connection: Some("Upgrade"),
     key: Some("dGhlIHNhbXBsZSBub25jZQ=="),
