@@ -102,16 +102,18 @@ fn a_limit_equal_to_the_message_lets_it_pass_and_one_less_does_not() {
     assert_eq!(inflate(&hex("00"), 0), Ok(Vec::new()));
 }
 
-/// Found by the fuzzer: a byte, then a block that is none.
+/// Found by the fuzzer: a byte, then a block that is none; and a byte, then a copy that is none.
 #[test]
 fn what_is_too_large_before_it_is_corrupt_is_too_large_however_it_is_cut() {
-    let payload = hex("2a 00 00 ff 00 60 6c 6f 00");
-    for cut in 0..payload.len() {
-        let (mut inflater, mut out) = (Inflater::new(), Vec::new());
-        let (first, second) = payload.split_at(cut);
-        let result =
-            inflater.push(first, &mut out, 0).and_then(|()| inflater.push(second, &mut out, 0));
-        assert_eq!(result, Err(InflateError::TooLarge { bytes_max: 0 }), "cut at {cut}");
+    for payload in [hex("2a 00 00 ff 00 60 6c 6f 00"), hex("f2 07 3f")] {
+        for cut in 0..=payload.len() {
+            let (mut inflater, mut out) = (Inflater::new(), Vec::new());
+            let (first, second) = payload.split_at(cut);
+            let result =
+                inflater.push(first, &mut out, 0).and_then(|()| inflater.push(second, &mut out, 0));
+            let too_large = Err(InflateError::TooLarge { bytes_max: 0 });
+            assert_eq!(result, too_large, "{payload:02x?} cut at {cut}");
+        }
     }
 }
 
