@@ -17,7 +17,7 @@ use axum::{
 use fanwire_api::Api;
 use fanwire_node::Hello;
 use fanwire_protocol::Encoding;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::upgrade::{Endpoint, Welcome};
 use crate::{
@@ -113,27 +113,29 @@ struct RealtimeEndpoint {
     user_id_header: String,
 }
 
-/// Query options of the real-time endpoint (client protocol §1); unknown ones are ignored.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct ConnectQuery {
-    format: String,
-    cf_protocol: String,
-    cf_ws_frame_ping_pong: String,
+/// Query options of the real-time endpoint (client protocol §1); unknown ones are ignored, of one given twice the first counts.
+struct ConnectQuery(Vec<(String, String)>);
+
+impl ConnectQuery {
+    fn of(request: &Request) -> Self {
+        Self(Query::try_from_uri(request.uri()).map(|Query(options)| options).unwrap_or_default())
+    }
+
+    fn is(&self, name: &str, value: &str) -> bool {
+        self.0.iter().find(|(given, _)| given == name).is_some_and(|(_, given)| given == value)
+    }
 }
 
 async fn websocket(State(realtime): State<Arc<RealtimeEndpoint>>, request: Request) -> Response {
-    let query = Query::<ConnectQuery>::try_from_uri(request.uri())
-        .map(|Query(query)| query)
-        .unwrap_or_default();
+    let query = ConnectQuery::of(&request);
     realtime.endpoint.upgrade(request, |request, subprotocol| {
         let is_binary = match subprotocol {
             Some(chosen) => chosen == PROTOBUF,
-            None => query.format == "protobuf" || query.cf_protocol == "protobuf",
+            None => query.is("format", "protobuf") || query.is("cf_protocol", "protobuf"),
         };
         let hello = Hello {
             encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
-            frame_ping: query.cf_ws_frame_ping_pong == "true",
+            frame_ping: query.is("cf_ws_frame_ping_pong", "true"),
             transport: "websocket",
             user: user_of(request, &realtime.user_id_header),
         };

@@ -52,6 +52,28 @@ async fn headers_that_must_come_once_come_once() {
 }
 
 #[tokio::test]
+async fn of_a_query_option_given_twice_the_first_counts() {
+    let server = start(|_| {}).await;
+    for (query, head) in [
+        ("format=protobuf&x=1&x=2", 0x82),
+        ("format=protobuf&format=protobuf", 0x82),
+        ("cf_protocol=protobuf&cf_protocol=json&format=json", 0x82),
+        ("format=json&format=protobuf", 0x81),
+    ] {
+        let request = format!(
+            "GET /connection/websocket?{query} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        );
+        let mut client = Client::request(server.address(), &request).await;
+        let connect: &[u8] =
+            if head == 0x82 { b"\x04\x08\x01\x22\x00" } else { br#"{"id":1,"connect":{}}"# };
+        client.frame(head, connect).await;
+        let reply = client.next().await.expect("a connect reply");
+        assert_eq!(reply.head, head, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn an_offered_protocol_is_echoed_and_an_unknown_one_is_not() {
     let server = start(|_| {}).await;
     let offer = "Sec-WebSocket-Protocol: chat, centrifuge-protobuf\r\n";
