@@ -25,8 +25,8 @@ pub struct DisconnectRequest {
     /// Only this client id; "" means any.
     #[serde(deserialize_with = "or_default")]
     pub client: String,
-    /// Client ids that stay.
-    #[serde(deserialize_with = "or_default")]
+    /// Client ids that stay. `ClientWhitelist` is what the Go library gocent writes.
+    #[serde(alias = "ClientWhitelist", deserialize_with = "or_default")]
     pub whitelist: Vec<String>,
     /// Only this session id; "" means any.
     #[serde(deserialize_with = "or_default")]

@@ -35,6 +35,20 @@ async fn disconnect_closes_the_users_connections_with_the_given_code() {
 }
 
 #[tokio::test]
+async fn disconnect_spares_the_client_ids_it_names_as_the_api_or_gocent_does() {
+    for key in ["whitelist", "ClientWhitelist"] {
+        let mut room = Room::new();
+        let spared = room.subscriber(0, "42", &["b"]);
+        let body = format!(r#"{{"user":"42","Disconnect":null,"{key}":["{spared}"]}}"#);
+        assert_eq!(room.post("/api/disconnect", body).await, ok(DONE));
+        assert!(room.heard_by(0).is_empty(), "{key}");
+        let nobody = format!(r#"{{"user":"42","{key}":null}}"#);
+        assert_eq!(room.post("/api/disconnect", nobody).await, ok(DONE));
+        assert_eq!(room.heard_by(0), ["close 3503 force disconnect"], "{key}");
+    }
+}
+
+#[tokio::test]
 async fn disconnect_of_nobody_is_no_error() {
     let mut room = room();
     for body in [r#"{"user":"44"}"#, r#"{}"#, r#"{"user":"42","client":"no-such-client"}"#] {
