@@ -48,6 +48,21 @@ func TestIsRefusedWithoutATokenAndWithAForgedOne(t *testing.T) {
 	})
 }
 
+func TestATokenWithoutASubjectIsThatOfAnAnonymousUser(t *testing.T) {
+	anonymous := open.with(keys{"allow_subscribe_for_anonymous": true, "allow_publish_for_anonymous": true})
+	settings := keys{"channel": keys{"without_namespace": anonymous}}
+	both(t, settings, func(t *testing.T, server *server, encoding encoding) {
+		client := newClient(t, server, encoding, centrifuge.Config{Token: token(keys{"exp": from(3600)})})
+		id := client.connect(t).ClientID
+		subscription := client.subscribe(t, "anonymous-"+encoding.name)
+		_, err := subscription.Publish(limited(t), numbered(1))
+		must(t, err)
+		info := subscription.publications.next(t).Info
+		equal(t, "client", info.Client, id)
+		equal(t, "user", info.User, "")
+	})
+}
+
 func TestAWrongPortIsATransportError(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -120,6 +120,10 @@ func TestGocentUnsubscribesAndDisconnects(t *testing.T) {
 	must(t, server.Disconnect(limited(t), "42", gocent.WithDisconnectClient(oneId)))
 	equal(t, "code", one.disconnected.next(t).Code, 3503)
 	other.fence(t)
+	third, thirdId := someone(t, server, encodings[0], "42")
+	must(t, server.Disconnect(limited(t), "42", gocent.WithDisconnectClientWhitelist([]string{thirdId})))
+	equal(t, "code", other.disconnected.next(t).Code, 3503)
+	third.fence(t)
 	must(t, server.Disconnect(limited(t), "nobody"))
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/centrifugal/centrifuge-go"
+	"github.com/centrifugal/gocent/v3"
 )
 
 var state = keys{"channel": keys{
@@ -155,6 +156,11 @@ func TestPresenceCountsOneClientAndTwo(t *testing.T) {
 		other.unsubscribe(t)
 		bob.fence(t)
 		stats(1, 1)
+		subscription.unsubscribe(t)
+		ada.fence(t)
+		empty, err := server.PresenceStats(limited(t), channel)
+		must(t, err)
+		equal(t, "stats", empty, gocent.PresenceStatsResult{})
 	})
 }
 

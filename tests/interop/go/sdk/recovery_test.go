@@ -107,6 +107,22 @@ func TestRecoveryIsTheClientsWishWhereItMayReadHistory(t *testing.T) {
 	})
 }
 
+func TestRecoveryIsTheClientsWishInInsecureModeToo(t *testing.T) {
+	development := recovering.with(keys{"client": keys{"insecure": true}})
+	both(t, development, func(t *testing.T, server *server, encoding encoding) {
+		client := newClient(t, server, encoding, centrifuge.Config{})
+		client.connect(t)
+		channel := "positioned:insecure-" + encoding.name
+		wish := centrifuge.SubscriptionConfig{Recoverable: true, Positioned: true}
+		subscription := client.subscribe(t, channel, wish)
+		client.disconnect(t)
+		server.publish(t, channel, 1, 3)
+		client.connect(t)
+		subscription.recovers(t, true, true)
+		subscription.hears(t, 1, 3)
+	})
+}
+
 func TestAPositionedSubscriptionKnowsItsPositionAndDoesNotRecover(t *testing.T) {
 	both(t, recovering, func(t *testing.T, server *server, encoding encoding) {
 		channel := "positioned:only-" + encoding.name

@@ -207,8 +207,8 @@ func (client *client) hears(t *testing.T, channel string, first, last int) {
 	}
 }
 
-// call calls a method of the server API with fields that gocent does not know.
-func (server *server) call(t *testing.T, method string, fields keys) {
+// call calls a method of the server API with fields that gocent does not know, and reads its result.
+func (server *server) call(t *testing.T, method string, fields keys, result ...any) {
 	t.Helper()
 	body, err := json.Marshal(fields)
 	must(t, err)
@@ -220,11 +220,14 @@ func (server *server) call(t *testing.T, method string, fields keys) {
 	must(t, err)
 	defer response.Body.Close()
 	var reply struct {
-		Result *keys
+		Result json.RawMessage
 		Error  *gocent.Error
 	}
 	must(t, json.NewDecoder(response.Body).Decode(&reply))
 	if reply.Error != nil || reply.Result == nil {
 		t.Fatalf("%s: status %d, %+v", method, response.StatusCode, reply.Error)
+	}
+	for _, into := range result {
+		must(t, json.Unmarshal(reply.Result, into))
 	}
 }

@@ -29,9 +29,60 @@ func TestSubscribesBeforeItIsConnected(t *testing.T) {
 		server.publish(t, "early", 1, 1)
 		early.hears(t, 1, 1)
 		client.fence(t)
-		channels, err := server.Channels(limited(t), gocent.WithPattern("gone"))
-		must(t, err)
-		equal(t, "channels left", len(channels.Channels), 0)
+		equal(t, "subscribers", server.subscribers(t, "gone"), 0)
+	})
+}
+
+func TestUnsubscribesBetweenTheConnectCommandAndItsReply(t *testing.T) {
+	both(t, insecure, func(t *testing.T, server *server, encoding encoding) {
+		gate := newGate(t)
+		client := newClient(t, server, encoding, centrifuge.Config{NetDialContext: gate.dial})
+		stays := client.newSubscription(t, "stays-"+encoding.name)
+		goes := client.newSubscription(t, "goes-"+encoding.name)
+		must(t, stays.Subscribe())
+		must(t, goes.Subscribe())
+		must(t, client.Connect())
+		gate.commanded.next(t)
+		client.connected.none(t)
+		must(t, goes.Unsubscribe())
+		gate.open()
+		client.connected.next(t)
+		stays.subscribed.next(t)
+		equal(t, "code", goes.unsubscribed.next(t).Code, 0)
+		client.fence(t)
+		goes.subscribed.none(t)
+		equal(t, "subscribers", server.subscribers(t, goes.Channel), 0)
+		equal(t, "subscribers", server.subscribers(t, stays.Channel), 1)
+	})
+}
+
+func TestWhatIsUnsubscribedBeforeItsReplyIsGone(t *testing.T) {
+	both(t, insecure, func(t *testing.T, server *server, encoding encoding) {
+		client := newClient(t, server, encoding, centrifuge.Config{})
+		client.connect(t)
+		subscription := client.newSubscription(t, "hasty-"+encoding.name)
+		for round := 0; round < 20; round++ {
+			must(t, subscription.Subscribe())
+			must(t, subscription.Unsubscribe())
+		}
+		client.fence(t)
+		equal(t, "subscribers", server.subscribers(t, subscription.Channel), 0)
+		must(t, subscription.Subscribe())
+		client.fence(t)
+		equal(t, "subscribers", server.subscribers(t, subscription.Channel), 1)
+		server.publish(t, subscription.Channel, 1, 2)
+		subscription.hears(t, 1, 2)
+	})
+}
+
+func TestAnInsecureServerTakesSubscriptionTokensAndDoesWithoutThem(t *testing.T) {
+	both(t, insecure, func(t *testing.T, server *server, encoding encoding) {
+		client := newClient(t, server, encoding, centrifuge.Config{})
+		client.connect(t)
+		claims := keys{"sub": "", "channel": "$with"}
+		client.subscribe(t, "$with", centrifuge.SubscriptionConfig{Token: token(claims)})
+		client.subscribe(t, "without")
+		client.refused(t, "$without", 103)
 	})
 }
 
@@ -143,4 +194,16 @@ func TestTheApiUnsubscribesAClientForGood(t *testing.T) {
 		must(t, subscription.Subscribe())
 		subscription.subscribed.next(t)
 	})
+}
+
+// subscribers is how many the server counts. It is asked by hand: gocent does not know the field.
+func (server *server) subscribers(t *testing.T, channel string) int {
+	t.Helper()
+	var found struct {
+		Channels map[string]struct {
+			NumClients int `json:"num_clients"`
+		}
+	}
+	server.call(t, "channels", keys{"pattern": channel}, &found)
+	return found.Channels[channel].NumClients
 }
