@@ -7,6 +7,8 @@ How a client connects is changed here; how a server starts is in server.py.
 
 import asyncio
 import json
+import time
+import zlib
 from collections import defaultdict
 
 import centrifuge
@@ -44,8 +46,8 @@ class Sdk:
         await events.next("connected")
         return client, events
 
-    async def subscribed(self, client, channel, **options):
-        events = Events()
+    async def subscribed(self, client, channel, events=None, **options):
+        events = events or Events()
         subscription = client.new_subscription(channel, events=events, **options)
         await subscription.subscribe()
         await events.next("subscribed")
@@ -64,6 +66,17 @@ class Sdk:
         await client.connect()
         context = await events.next("connected")
         return client, events, context.client
+
+    async def subscribers(self, server, channel):
+        """How many the server counts."""
+        channels = (await self.api(server, "channels", pattern=channel))["channels"]
+        return channels.get(channel, {}).get("num_clients", 0)
+
+    async def eventually(self, question, what):
+        """Asks again and again until the answer is yes."""
+        end = time.monotonic() + PATIENCE_S
+        while not await question():
+            self.assertLess(time.monotonic(), end, f"waited {PATIENCE_S} s for {what}")
 
     async def api(self, server, method, **request):
         """Calls the server API without keeping the loop from its work."""
@@ -106,6 +119,10 @@ class Events:
 
         return keep
 
+    def seen(self, kind):
+        """How many events of this kind nobody has asked for yet."""
+        return self._queues[kind].qsize()
+
     async def next(self, kind):
         """The oldest event of this kind that was not asked for yet."""
         try:
@@ -113,3 +130,11 @@ class Events:
         except asyncio.TimeoutError:
             seen = {kind: queue.qsize() for kind, queue in self._queues.items()}
             raise AssertionError(f"waited {PATIENCE_S} s for {kind}; waiting now: {seen}") from None
+
+
+class Slow(Events):
+    """The same of an application that has some work with every publication."""
+
+    async def on_publication(self, context):
+        await asyncio.to_thread(zlib.compress, bytes(100_000))
+        await self._queues["publication"].put(context)

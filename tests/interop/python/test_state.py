@@ -33,11 +33,14 @@ class Scenarios(Sdk):
             {"name": "positioned"} | _HISTORY | {"force_recovery": False, "force_positioning": True},
             {"name": "room", "presence": True, "join_leave": True, "force_push_join_leave": True} | _OPEN,
         ]
-        cls.server = Server({"channel": {"without_namespace": _HISTORY, "namespaces": namespaces}})
+        settings = {"channel": {"without_namespace": _HISTORY, "namespaces": namespaces}}
+        cls.server = Server(settings)
+        cls.insecure = Server(settings | {"client": {"insecure": True}})
 
     @classmethod
     def tearDownClass(cls):
         cls.server.stop()
+        cls.insecure.stop()
 
     async def disconnected(self, client, events):
         await client.disconnect()
@@ -118,6 +121,17 @@ class Scenarios(Sdk):
             await self.recovers(events, True, True)
             self.assertEqual(await self.numbers(events, 3), [1, 2, 3])
 
+    async def test_recovery_is_the_clients_wish_in_insecure_mode_too(self):
+        client, events = await self.connected(self.insecure)
+        wish = {"recoverable": True, "positioned": True}
+        channel = f"positioned:insecure-{self.use_protobuf}"
+        _, heard = await self.subscribed(client, channel, **wish)
+        await self.disconnected(client, events)
+        await self.publish(self.insecure, channel, 1, 3)
+        await client.connect()
+        await self.recovers(heard, True, True)
+        self.assertEqual(await self.numbers(heard, 3), [1, 2, 3])
+
     async def test_a_positioned_subscription_knows_its_position_and_does_not_recover(self):
         client, _, _ = await self.someone(self.server, "42")
         channel = f"positioned:only-{self.use_protobuf}"
@@ -143,6 +157,51 @@ class Scenarios(Sdk):
         self.assertEqual(position.offset, 6)
         await self.publish(self.server, "smallhistory:lost", 7, 7)
         self.assertEqual(await self.numbers(heard, 1), [7])
+
+    async def position(self, channel):
+        """Of the newest publication, as a backend knows it."""
+        top = await self.api(self.server, "history", channel=channel)
+        return centrifuge.StreamPosition(offset=top["offset"], epoch=top["epoch"])
+
+    async def test_the_state_is_loaded_once_and_again_when_recovery_is_impossible(self):
+        client, events, _ = await self.someone(self.server, "42")
+        channel, loaded = f"smallhistory:state-{self.use_protobuf}", []
+
+        async def get_state(channel):
+            loaded.append(channel)
+            return await self.position(channel)
+
+        _, heard = await self.subscribed(client, channel, get_state=get_state)
+        for first, last, count in [(1, 2, 1), (3, 7, 2), (8, 8, 2)]:
+            await self.disconnected(client, events)
+            await self.publish(self.server, channel, first, last)
+            await client.connect()
+            self.assertTrue((await heard.next("subscribed")).recovered)
+            self.assertEqual(loaded, [channel] * count)
+        self.assertEqual(await self.numbers(heard, 3), [1, 2, 8])
+        self.assertEqual(heard.seen("error"), 0)
+
+    async def test_a_state_that_cannot_be_or_cannot_be_loaded_is_loaded_again(self):
+        client, _, _ = await self.someone(self.server, "42")
+        channel = f"unloaded-{self.use_protobuf}"
+        await self.publish(self.server, channel, 1, 3)
+        top = await self.position(channel)
+        future = centrifuge.StreamPosition(offset=2**40, epoch=top.epoch)
+        foreign = centrifuge.StreamPosition(offset=1, epoch="foreign")
+        good = centrifuge.StreamPosition(offset=1, epoch=top.epoch)
+        states = iter([RuntimeError("not yet"), future, foreign, RuntimeError("not now"), good])
+
+        async def get_state(_):
+            state = next(states)
+            if isinstance(state, RuntimeError):
+                raise state
+            return state
+
+        _, heard = await self.subscribed(client, channel, get_state=get_state)
+        self.assertEqual(list(states), [])
+        self.assertEqual([(await heard.next("error")).code for _ in range(2)], [15, 15])
+        await self.publish(self.server, channel, 4, 4)
+        self.assertEqual(await self.numbers(heard, 3), [2, 3, 4])
 
     async def test_an_invalidated_state_is_not_recovered(self):
         client, _, _ = await self.someone(self.server, "invalid")
@@ -183,6 +242,10 @@ class Scenarios(Sdk):
         await self.fence(bob)
         stats = await subscription.presence_stats()
         self.assertEqual((stats.num_clients, stats.num_users), (1, 1))
+        await subscription.unsubscribe()
+        await self.fence(ada)
+        empty = await self.api(self.server, "presence_stats", channel="room:count")
+        self.assertEqual(empty, {"num_clients": 0, "num_users": 0})
 
     async def test_hears_who_joins_and_leaves(self):
         ada, _, ada_id = await self.someone(self.server, "ada")
