@@ -6,7 +6,9 @@ The API by hand is tested in ../js/api.test.js, the Go library in ../go/sdk/goce
 """
 
 import asyncio
+import time
 import unittest
+import warnings
 
 import cent
 import requests
@@ -115,11 +117,123 @@ class Cent(Sdk, unittest.IsolatedAsyncioTestCase):
         await self.ask(cent.DisconnectRequest(user="42", whitelist=[other_id]))
         self.assertEqual((await one_events.next("disconnected")).code, 3503)
         await self.fence(other)
+        _, third_events, third_id = await self.someone(self.server, "42")
+        await self.ask(cent.DisconnectRequest(user="42", client=third_id))
+        self.assertEqual((await third_events.next("disconnected")).code, 3503)
+        await self.fence(other)
         reason = cent.Disconnect(code=4501, reason="told to")
         await self.ask(cent.DisconnectRequest(user="42", disconnect=reason))
         context = await other_events.next("disconnected")
         self.assertEqual((context.code, context.reason), (4501, "told to"))
         await self.ask(cent.DisconnectRequest(user="nobody"))
+
+    async def test_subscribes_and_refreshes(self):
+        one, events, one_id = await self.someone(self.server, "42")
+        _, other_events, other_id = await self.someone(self.server, "42")
+        await self.publish(self.server, "given", 1, 3)
+        epoch = (await self.ask(cent.HistoryRequest(channel="given"))).epoch
+        override = cent.ChannelOptionsOverride(
+            force_recovery=cent.BoolValue(value=True),
+            presence=cent.BoolValue(value=False),
+        )
+        given = {"user": "42", "channel": "given", "client": one_id, "data": {"why": "cent"}}
+        since = cent.StreamPosition(offset=1, epoch=epoch)
+        await self.ask(cent.SubscribeRequest(**given, override=override, recover_since=since))
+        context = await events.next("subscribed")
+        self.assertEqual((context.channel, context.data, context.recoverable), ("given", {"why": "cent"}, True))
+        await self.publish(self.server, "given", 4, 4)
+        self.assertEqual(await self.numbers(events, 3), [2, 3, 4])
+        self.assertEqual((await self.ask(cent.PresenceRequest(channel="given"))).presence, {})
+        given = {"user": "42", "channel": "given", "client": other_id, "info": {"seat": 7}}
+        await self.ask(cent.SubscribeRequest(**given))
+        self.assertFalse((await other_events.next("subscribed")).recoverable)
+        there = (await self.ask(cent.PresenceRequest(channel="given"))).presence
+        self.assertEqual({client: at.chan_info for client, at in there.items()}, {other_id: {"seat": 7}})
+        later = int(time.time()) + 3600
+        await self.ask(cent.RefreshRequest(user="42", client=one_id, expire_at=later))
+        await self.ask(cent.RefreshRequest(user="42", client=other_id, expired=True))
+        self.assertEqual((await other_events.next("connecting")).code, 0)
+        self.assertEqual((await other_events.next("connecting")).code, 3005)
+        await self.fence(one)
+        self.assertEqual(events.seen("connecting"), 1)
+
+    async def test_a_batch_with_failures_does_the_rest_although_the_library_cannot_read_it(self):
+        client, _, _ = await self.someone(self.server, "42")
+        for parallel in (False, True):
+            _, events = await self.subscribed(client, f"mixed-{parallel}")
+            commands = [
+                cent.PublishRequest(channel=f"mixed-{parallel}", data={"n": 1}),
+                cent.PublishRequest(channel="nowhere:x", data={"n": 2}),
+                cent.PresenceRequest(channel="plain:none"),
+                cent.PublishRequest(channel=f"mixed-{parallel}", data={"n": 3}),
+            ]
+            with self.assertRaises(KeyError):
+                await self.ask(cent.BatchRequest(requests=commands, parallel=parallel))
+            self.assertEqual(sorted(await self.numbers(events, 2)), [1, 3])
+
+    async def test_channels_that_cannot_be_are_102_or_107_whatever_is_asked(self):
+        for channel, code in [("nowhere:x", 102), ("", 107)]:
+            for request in [
+                cent.PublishRequest(channel=channel, data={}),
+                cent.SubscribeRequest(user="42", channel=channel),
+                cent.PresenceRequest(channel=channel),
+                cent.PresenceStatsRequest(channel=channel),
+                cent.HistoryRequest(channel=channel, limit=1),
+                cent.HistoryRemoveRequest(channel=channel),
+            ]:
+                await self.refused(request, code)
+        await self.refused(cent.UnsubscribeRequest(user="42", channel="nowhere:x"), 102)
+        await self.refused(cent.BroadcastRequest(channels=[], data={}), 107)
+        await self.refused(cent.PublishRequest(channel="wrong", data=None, b64data="*"), 107)
+        await self.refused(cent.DisconnectRequest(user="42", disconnect=cent.Disconnect(code=70_000)), 107)
+
+    async def test_history_beyond_its_ends(self):
+        await self.publish(self.server, "beyond", 1, 3)
+        epoch = (await self.ask(cent.HistoryRequest(channel="beyond"))).epoch
+
+        def page(offset, epoch=epoch, **options):
+            since = cent.StreamPosition(offset=offset, epoch=epoch)
+            return cent.HistoryRequest(channel="beyond", since=since, **options)
+
+        for request, count in [(page(0, limit=-7), 3), (page(1, limit=10), 2), (page(2**40, limit=10), 0)]:
+            found = await self.ask(request)
+            self.assertEqual((len(found.publications), found.offset), (count, 3))
+        await self.refused(page(1, "foreign", limit=10), 112)
+        await self.refused(page(0, limit=10, reverse=True), 107)
+
+    async def test_wrong_types_are_status_400_and_nothing_is_done(self):
+        client, _, _ = await self.someone(self.server, "42")
+        _, events = await self.subscribed(client, "types")
+        publish, position = cent.PublishRequest.model_construct, cent.StreamPosition.model_construct
+        for wrong in [
+            publish(channel=1, data={}),
+            publish(channel=["types"], data={}),
+            publish(channel="types", data={}, tags=["a"]),
+            publish(channel="types", data={}, skip_history="yes"),
+            publish(channel="types", data={}, version=-1),
+            cent.BroadcastRequest.model_construct(channels="types", data={}),
+            cent.HistoryRequest.model_construct(channel="types", limit="all"),
+            cent.HistoryRequest.model_construct(channel="types", limit=2**31),
+            cent.HistoryRequest.model_construct(channel="types", since=position(offset=-1)),
+            cent.DisconnectRequest.model_construct(user=42),
+            cent.BatchRequest(requests=[publish(channel="types", data={}), publish(channel=1, data={})]),
+        ]:
+            with self.assertRaises(cent.CentTransportError, msg=wrong) as raised, warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # The library warns of what it sends.
+                await self.ask(wrong)
+            self.assertEqual(raised.exception.status_code, 400)
+        await self.publish(self.server, "types", 1, 1)
+        self.assertEqual(await self.numbers(events, 1), [1])
+
+    async def test_methods_that_are_not_there_are_status_404(self):
+        for request in [
+            cent.ConnectionsRequest(user="42", expression=""),
+            cent.BlockUserRequest(user="42"),
+            cent.DeviceListRequest(filter=cent.DeviceFilter()),
+        ]:
+            with self.assertRaises(cent.CentTransportError) as raised:
+                await self.ask(request)
+            self.assertEqual(raised.exception.status_code, 404)
 
     async def test_sends_a_batch(self):
         for parallel in (False, True):

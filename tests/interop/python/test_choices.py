@@ -5,12 +5,15 @@ May use the SDK's public interface and the server API only; never looks at bytes
 The same in JavaScript is in ../js/delta.test.js, ../js/filters.test.js and ../js/server_side.test.js.
 """
 
+import asyncio
+import re
 import unittest
+import urllib.request
 
 import centrifuge
 
 from clients import Sdk
-from server import Server, token
+from server import PATIENCE_S, Server, token
 
 _OPEN = {"allow_subscribe_for_client": True, "history_size": 100, "history_ttl": "300s", "force_recovery": True}
 _TEXTS = ["gleich", "gleich", "über Straßen 🚀 " * 20, "über Straßen 🛸 " * 20, "kurz", "über Straßen 🚀 " * 20]
@@ -23,11 +26,14 @@ class Choices(Sdk):
     def setUpClass(cls):
         namespaces = [
             {"name": "delta", "allowed_delta_types": ["fossil"], "delta_publish": True} | _OPEN,
+            {"name": "latest", "allow_subscribe_for_client": True, "allowed_delta_types": ["fossil"],
+             "delta_publish": True, "keep_latest_publication": True},
             {"name": "tags", "allow_tags_filter": True} | _OPEN,
         ]
         personal = {"subscribe_to_user_personal_channel": {"enabled": True}}
         cls.server = Server({
             "client": personal,
+            "prometheus": {"enabled": True},
             "channel": {"without_namespace": _OPEN, "namespaces": namespaces},
         })
 
@@ -50,6 +56,57 @@ class Choices(Sdk):
         await subscription.subscribe()
         self.assertEqual(await self.texts(events, len(_TEXTS)), _TEXTS)
 
+    async def deltas_sent(self):
+        """How many deltas the server has sent."""
+        call = urllib.request.Request(f"{self.server.http}/metrics")
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        text = await asyncio.to_thread(lambda: opener.open(call, timeout=PATIENCE_S).read().decode())
+        return int(re.search(r"^fanwire_client_deltas_total (\d+)", text, re.MULTILINE).group(1))
+
+    async def states(self, events, channel, first, last):
+        """Publishes states that differ a little and expects them."""
+        expected = [f"{n} of Malmö 🚀 " * 20 for n in range(first, last + 1)]
+        for text in expected:
+            await self.api(self.server, "publish", channel=channel, data={"text": text})
+        self.assertEqual(await self.texts(events, len(expected)), expected)
+
+    async def test_similar_publications_are_one_full_and_otherwise_deltas(self):
+        client, _, _ = await self.someone(self.server, "42")
+        for namespace in ("delta", "latest"):
+            channel = f"{namespace}:counted-{self.use_protobuf}"
+            _, events = await self.subscribed(client, channel, delta=centrifuge.DeltaType.FOSSIL)
+            before = await self.deltas_sent()
+            await self.states(events, channel, 1, 10)
+            self.assertEqual(await self.deltas_sent() - before, 9)
+
+    async def test_where_no_deltas_are_allowed_none_are_sent(self):
+        client, _, _ = await self.someone(self.server, "42")
+        channel = f"plain-{self.use_protobuf}"
+        _, events = await self.subscribed(client, channel, delta=centrifuge.DeltaType.FOSSIL)
+        before = await self.deltas_sent()
+        await self.states(events, channel, 1, 5)
+        self.assertEqual(await self.deltas_sent(), before)
+
+    async def test_deltas_go_on_after_recovery_with_and_without_publications(self):
+        client, client_events, _ = await self.someone(self.server, "42")
+        channel = f"delta:away-{self.use_protobuf}"
+        _, events = await self.subscribed(client, channel, delta=centrifuge.DeltaType.FOSSIL)
+        await self.states(events, channel, 1, 2)
+        for missed in (3, 0, 1):
+            await client.disconnect()
+            await client_events.next("disconnected")
+            texts = [f"missed {n} of Malmö 🚀 " * 20 for n in range(missed)]
+            for text in texts:
+                await self.api(self.server, "publish", channel=channel, data={"text": text})
+            await client.connect()
+            context = await events.next("subscribed")
+            self.assertEqual((context.was_recovering, context.recovered), (True, True))
+            self.assertEqual(await self.texts(events, missed), texts)
+            before = await self.deltas_sent()
+            await self.states(events, channel, 1, 3)
+            self.assertGreaterEqual(await self.deltas_sent() - before, 2)
+        self.assertEqual(events.seen("publication"), 0)
+
     async def test_a_filter_leaves_out_what_was_not_chosen(self):
         client, _, _ = await self.someone(self.server, "42")
         chosen = centrifuge.Filter.eq("team", "red")
@@ -62,6 +119,14 @@ class Choices(Sdk):
     async def test_a_filter_where_none_is_allowed_is_107(self):
         client, _, _ = await self.someone(self.server, "42")
         await self.refused(client, "plain", 107, tags_filter=centrifuge.Filter.eq("a", "b"))
+
+    async def test_a_filter_that_is_none_or_nested_too_deep_is_107(self):
+        client, _, _ = await self.someone(self.server, "42")
+        deep = centrifuge.Filter.exists("team")
+        for _ in range(30):
+            deep = centrifuge.Filter.negate(deep)
+        for number, wrong in enumerate([deep, centrifuge.Filter.eq("team", ""), centrifuge.Filter.all()]):
+            await self.refused(client, f"tags:wrong-{number}", 107, tags_filter=wrong)
 
     async def test_the_server_subscribes_and_unsubscribes(self):
         user = f"steered-{self.use_protobuf}"
