@@ -21,9 +21,20 @@ let strict;
 
 before(async () => {
   const history = { history_size: 100, history_ttl: '300s', force_recovery: true };
+  const anonymous = {
+    ...open,
+    allow_subscribe_for_anonymous: true,
+    allow_publish_for_client: true,
+    allow_publish_for_anonymous: true,
+  };
   [insecure, strict] = await Promise.all([
     start({ client: { insecure: true } }),
-    start({ channel: { without_namespace: { ...open, ...history } } }),
+    start({
+      channel: {
+        without_namespace: { ...open, ...history },
+        namespaces: [{ name: 'anonymous', ...anonymous }],
+      },
+    }),
   ]);
 });
 
@@ -130,11 +141,61 @@ for (const encoding of ENCODINGS) {
       assert.equal((await disconnected).code, 3500);
     });
 
+    test('a token without a subject is that of an anonymous user', async (t) => {
+      const client = sdk(t, strict, encoding, { token: token({ exp: seconds() + 3600 }) });
+      const { client: id } = await connect(client);
+      const { subscription, publications } = await subscribe(client, name('anonymous:own'));
+      await subscription.publish(encoding.payload({ n: 1 }));
+      const [{ info }] = await publications.count(1);
+      assert.deepEqual([info.user, info.client], ['', id]);
+    });
+
+    test('channels that cannot be are 102 or 107, whatever is asked', async (t) => {
+      const client = someone(t, '42');
+      await connect(client);
+      for (const [channel, code] of [['nowhere:x', 102], ['x'.repeat(256), 107], ['straße', 107]]) {
+        const subscription = client.newSubscription(channel);
+        const unsubscribed = next(subscription, 'unsubscribed');
+        subscription.subscribe();
+        assert.equal((await unsubscribed).code, code);
+        await assert.rejects(client.publish(channel, encoding.payload({})), { code });
+        await assert.rejects(client.history(channel, { limit: 1 }), { code });
+        await assert.rejects(client.presence(channel), { code });
+        await assert.rejects(client.presenceStats(channel), { code });
+      }
+    });
+
+    test('a page of history beyond its ends', async (t) => {
+      const client = someone(t, '42');
+      await connect(client);
+      const channel = name('beyond');
+      const { subscription } = await subscribe(client, channel);
+      for (const n of [1, 2, 3]) await strict.api('publish', { channel, data: { n } });
+      const { epoch } = await subscription.history();
+      const since = (offset, of = epoch) => ({ limit: 10, since: { offset, epoch: of } });
+      for (const [options, count] of [
+        [{ limit: -7 }, 3],
+        [{ limit: 2 ** 31 - 1 }, 3],
+        [since(0, ''), 3],
+        [since(2 ** 40), 0],
+        [{ ...since(1), reverse: true }, 0],
+      ]) {
+        const { publications, offset } = await subscription.history(options);
+        assert.deepEqual([publications.length, offset], [count, 3], JSON.stringify(options));
+      }
+      await assert.rejects(subscription.history(since(2 ** 40, 'foreign')), { code: 112 });
+      await assert.rejects(subscription.history({ ...since(0), reverse: true }), { code: 107 });
+    });
+
     test('an insecure server takes subscription tokens and does without them', async (t) => {
       const client = sdk(t, insecure, encoding);
       await connect(client);
       await subscribe(client, name('$with'), { token: token({ sub: '', channel: name('$with') }) });
       await subscribe(client, name('without'));
+      const bare = client.newSubscription('$without');
+      const unsubscribed = next(bare, 'unsubscribed');
+      bare.subscribe();
+      assert.equal((await unsubscribed).code, 103);
     });
 
     test('five subscriptions with tokens come back after a reconnect', async (t) => {

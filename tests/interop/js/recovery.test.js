@@ -163,6 +163,29 @@ for (const encoding of ENCODINGS) {
       assert.deepEqual(numbers(await publications.count(2)), [3, 4]);
     });
 
+    test('a position from the future or of a foreign epoch is not recovered, and 112 to getState', async (t) => {
+      const channel = name('recovery:impossible');
+      await publish(channel, 1, 3);
+      const { epoch } = await server.api('history', { channel });
+      const impossible = [{ offset: 2 ** 40, epoch }, { offset: 1, epoch: 'foreign' }];
+      for (const since of impossible) {
+        const client = someone(t);
+        await connect(client);
+        const subscription = client.newSubscription(channel, { since });
+        const subscribed = next(subscription, 'subscribed');
+        subscription.subscribe();
+        const { wasRecovering, recovered, streamPosition } = await subscribed;
+        assert.deepEqual({ wasRecovering, recovered }, { wasRecovering: true, recovered: false });
+        assert.deepEqual(streamPosition, { offset: 3, epoch });
+      }
+      const states = [...impossible, { offset: 1, epoch }];
+      const client = someone(t);
+      await connect(client);
+      const { publications } = await subscribe(client, channel, { getState: async () => states.shift() });
+      assert.deepEqual(numbers(await publications.count(2)), [2, 3]);
+      assert.deepEqual(states, []);
+    });
+
     test('getState is called once, not after a recovery, and again when recovery is impossible', async (t) => {
       const client = someone(t);
       await connect(client);
@@ -196,6 +219,23 @@ for (const encoding of ENCODINGS) {
         assert.equal(recovered, true);
         assert.deepEqual(numbers(await publications.count(3)), [1, 2, 3]);
       }
+    });
+
+    test('recovery is the client\'s wish in insecure mode, too', async (t) => {
+      const insecure = await start({
+        client: { insecure: true },
+        channel: { without_namespace: { history_size: 10, history_ttl: '60s', force_positioning: true } },
+      });
+      t.after(() => insecure.stop());
+      const client = sdk(t, insecure, encoding);
+      await connect(client);
+      const wish = { recoverable: true, positioned: true };
+      const { subscription, publications } = await subscribe(client, 'wished', wish);
+      const { recovered } = await awayWhile(client, subscription, async () => {
+        for (const n of [1, 2, 3]) await insecure.api('publish', { channel: 'wished', data: { n } });
+      });
+      assert.equal(recovered, true);
+      assert.deepEqual(numbers(await publications.count(3)), [1, 2, 3]);
     });
 
     test('a positioned subscription knows its position and does not recover', async (t) => {

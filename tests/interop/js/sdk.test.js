@@ -263,11 +263,16 @@ for (const encoding of ENCODINGS) {
       const user = `abrupt-${encoding.name}`;
       const client = sdk(t, strict, encoding, { token: token({ sub: user }) });
       const { client: before } = await connect(client);
+      const { subscription, publications } = await subscribe(client, user);
       const connecting = next(client, 'connecting');
       const connected = next(client, 'connected');
+      const subscribed = next(subscription, 'subscribed');
       await strict.api('disconnect', { user, disconnect: { code: 3000, reason: 'closed' } });
       assert.equal((await connecting).code, 1);
       assert.notEqual((await connected).client, before);
+      await subscribed;
+      await strict.api('publish', { channel: user, data: { n: 1 } });
+      assert.deepEqual(encoding.value((await publications.count(1))[0].data), { n: 1 });
     });
 
     test('one of two connections of a user can be disconnected by its client id', async (t) => {
