@@ -321,6 +321,16 @@ test('Protobuf clients publish bytes that are not JSON', async (t) => {
   assert.equal(new TextDecoder().decode(data), 'boom');
 });
 
+test('what is not JSON never leaves a JSON client, and no data at all is 107', async (t) => {
+  const client = sdk(t, insecure, ENCODINGS[0]);
+  await connect(client);
+  const { subscription, publications } = await subscribe(client, 'json-only');
+  await assert.rejects(subscription.publish({ n: 1n }), { code: 10 });
+  await assert.rejects(subscription.publish(undefined), { code: 107 });
+  await subscription.publish({ n: 2 });
+  assert.deepEqual((await publications.count(1)).map(({ data }) => data), [{ n: 2 }]);
+});
+
 test('ids come back twice where a client uses them twice, and a length may be split over fragments', async (t) => {
   const socket = new WebSocket(insecure.websocket, 'centrifuge-protobuf', { perMessageDeflate: false });
   t.after(() => socket.terminate());

@@ -6,7 +6,9 @@ An ordinary day is in test_sdk.py, many clients in test_stress.py; the same in J
 """
 
 import asyncio
+import socket
 import time
+import types
 import unittest
 
 import centrifuge
@@ -24,6 +26,13 @@ _OPEN = {
     "history_size": 100,
     "history_ttl": "300s",
 }
+
+
+def nobody():
+    """Something to connect to where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    return types.SimpleNamespace(websocket=f"ws://127.0.0.1:{port}/connection/websocket")
 
 
 class Scenarios(Sdk):
@@ -100,6 +109,23 @@ class Scenarios(Sdk):
         expired = token({"sub": "42", "exp": int(time.time()) - 10})
         await self.connected(self.insecure, token=expired, get_token=get_token)
         self.assertEqual(asked, [1])
+
+    async def test_an_application_that_refuses_a_token_ends_the_connection_before_it_is_opened(self):
+        async def refuse():
+            raise centrifuge.UnauthorizedError()
+
+        client, events = self.client(nobody(), get_token=refuse)
+        await client.connect()
+        self.assertEqual((await events.next("disconnected")).code, 1)
+        self.assertEqual(events.seen("error"), 0)
+
+    async def test_nobody_at_the_address_is_a_transport_error_and_the_client_tries_again(self):
+        client, events = self.client(nobody())
+        await client.connect()
+        for _ in range(2):
+            context = await events.next("error")
+            self.assertEqual((context.code, type(context.error)), (2, ConnectionRefusedError))
+        self.assertEqual(client.state, centrifuge.ClientState.CONNECTING)
 
     async def test_a_token_without_a_subject_is_that_of_an_anonymous_user(self):
         client, _ = await self.connected(self.strict, token=token({"exp": int(time.time()) + 3600}))

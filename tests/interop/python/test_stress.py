@@ -6,11 +6,7 @@ A thousand clients at a time are played by `fanwire-bench churn`.
 """
 
 import asyncio
-import socket
-import types
 import unittest
-
-import centrifuge
 
 from clients import Events, Sdk, Slow
 from server import Server, token
@@ -69,17 +65,6 @@ class Scenarios(Sdk):
             return (await self.api(self.server, "info"))["nodes"][0]["num_clients"] == 0
 
         await self.eventually(nobody, "no connection left")
-
-    async def test_nobody_at_the_address_is_a_transport_error_and_the_client_tries_again(self):
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
-        nobody = types.SimpleNamespace(websocket=f"ws://127.0.0.1:{port}/connection/websocket")
-        client, events = self.client(nobody)
-        await client.connect()
-        for _ in range(2):
-            context = await events.next("error")
-            self.assertEqual((context.code, type(context.error)), (2, ConnectionRefusedError))
-        self.assertEqual(client.state, centrifuge.ClientState.CONNECTING)
 
 
 class Json(Scenarios, unittest.IsolatedAsyncioTestCase):
