@@ -41,7 +41,7 @@ for (const encoding of ENCODINGS) {
 
     // The third token is asked for because the server has accepted the second.
     test('refreshes short-lived tokens and stays connected', async (t) => {
-      const { getToken, asked } = tokens({ sub: '42' }, 2, 2, 3600);
+      const { getToken, asked } = tokens({ sub: '42' }, 3, 3, 3600);
       const client = sdk(t, server, encoding, { getToken });
       const [connecting, errors] = [new Log(client, 'connecting'), new Log(client, 'error')];
       await connect(client);
@@ -54,7 +54,7 @@ for (const encoding of ENCODINGS) {
       const channel = name('$short');
       const client = sdk(t, server, encoding, { token: token({ sub: '42' }) });
       await connect(client);
-      const { getToken, asked } = tokens({ sub: '42', channel }, 2, 2, 3600);
+      const { getToken, asked } = tokens({ sub: '42', channel }, 3, 3, 3600);
       const { subscription, publications } = await subscribe(client, channel, { getToken });
       const [subscribing, errors] = [new Log(subscription, 'subscribing'), new Log(subscription, 'error')];
       await asked.count(3);

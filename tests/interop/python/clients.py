@@ -21,6 +21,10 @@ class Sdk:
 
     use_protobuf = False
 
+    async def asyncSetUp(self):
+        # The debug mode that unittest switches on takes longer than everything else.
+        asyncio.get_running_loop().set_debug(False)
+
     def payload(self, value):
         return json.dumps(value).encode() if self.use_protobuf else value
 

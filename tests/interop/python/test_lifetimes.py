@@ -66,7 +66,7 @@ class Scenarios(Sdk):
 
     async def test_refreshes_short_lived_tokens_and_stays_connected(self):
         """Asked for the third token because the server has accepted the second."""
-        tokens = Tokens(2, 2, 3600, sub="42")
+        tokens = Tokens(3, 3, 3600, sub="42")
         client, events = await self.connected(self.server, token=tokens.make(), get_token=tokens)
         await tokens.asked(3)
         await self.fence(client)
@@ -76,7 +76,7 @@ class Scenarios(Sdk):
     async def test_refreshes_short_lived_subscription_tokens_and_stays_subscribed(self):
         client, _, _ = await self.someone(self.server, "42")
         channel = self.name("$short")
-        tokens = Tokens(2, 2, 3600, sub="42", channel=channel)
+        tokens = Tokens(3, 3, 3600, sub="42", channel=channel)
         options = {"token": tokens.make(), "get_token": tokens}
         _, events = await self.subscribed(client, channel, **options)
         await tokens.asked(3)
@@ -89,7 +89,7 @@ class Scenarios(Sdk):
         client, _, _ = await self.someone(self.hurried, "42")
         channel = self.name("$late")
         ended = asyncio.Event()
-        tokens = Tokens(2, 3600, sub="42", channel=channel)
+        tokens = Tokens(3, 3600, sub="42", channel=channel)
 
         async def too_late(name):
             if not ended.is_set():

@@ -27,10 +27,6 @@ class Scenarios(Sdk):
     def tearDownClass(cls):
         cls.server.stop()
 
-    async def asyncSetUp(self):
-        # The debug mode that unittest switches on takes longer than everything else here.
-        asyncio.get_running_loop().set_debug(False)
-
     async def test_forced_reconnects_lose_and_repeat_nothing(self):
         """A third of the clients lose the transport, half of them have work with every publication."""
         listeners = []

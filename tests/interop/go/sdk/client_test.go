@@ -141,6 +141,7 @@ type subscription struct {
 	subscribing  *events[centrifuge.SubscribingEvent]
 	subscribed   *events[centrifuge.SubscribedEvent]
 	unsubscribed *events[centrifuge.UnsubscribedEvent]
+	errors       *events[centrifuge.SubscriptionErrorEvent]
 	publications *events[centrifuge.PublicationEvent]
 	joins        *events[centrifuge.JoinEvent]
 	leaves       *events[centrifuge.LeaveEvent]
@@ -158,6 +159,7 @@ func (client *client) newSubscription(
 		subscribing:  newEvents[centrifuge.SubscribingEvent](channel + ": subscribing"),
 		subscribed:   newEvents[centrifuge.SubscribedEvent](channel + ": subscribed"),
 		unsubscribed: newEvents[centrifuge.UnsubscribedEvent](channel + ": unsubscribed"),
+		errors:       newEvents[centrifuge.SubscriptionErrorEvent](channel + ": error"),
 		publications: newEvents[centrifuge.PublicationEvent](channel + ": publication"),
 		joins:        newEvents[centrifuge.JoinEvent](channel + ": join"),
 		leaves:       newEvents[centrifuge.LeaveEvent](channel + ": leave"),
@@ -165,6 +167,7 @@ func (client *client) newSubscription(
 	of.OnSubscribing(made.subscribing.put)
 	of.OnSubscribed(made.subscribed.put)
 	of.OnUnsubscribed(made.unsubscribed.put)
+	of.OnError(made.errors.put)
 	of.OnPublication(made.publications.put)
 	of.OnJoin(made.joins.put)
 	of.OnLeave(made.leaves.put)
