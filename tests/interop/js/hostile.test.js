@@ -18,8 +18,8 @@ before(async () => {
   server = await start({
     client: {
       insecure: true,
-      ping_interval: '2s',
-      pong_timeout: '1s',
+      ping_interval: '6s',
+      pong_timeout: '5s',
       queue_max_size: 262_144,
     },
   });

@@ -20,9 +20,9 @@ before(async () => {
     start({
       client: {
         insecure: true,
-        ping_interval: '1s',
-        pong_timeout: '500ms',
-        stale_close_delay: '500ms',
+        ping_interval: '2s',
+        pong_timeout: '1900ms',
+        stale_close_delay: '2s',
       },
     }),
   ]);

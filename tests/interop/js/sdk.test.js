@@ -14,12 +14,11 @@ import { ENCODINGS, connect, next, sdk, subscribe } from './clients.js';
 
 let insecure;
 let strict;
+let hasty;
 
 before(async () => {
-  [insecure, strict] = await Promise.all([
-    start({
-      client: { insecure: true, channel_limit: 5, ping_interval: '1s', pong_timeout: '500ms' },
-    }),
+  [insecure, strict, hasty] = await Promise.all([
+    start({ client: { insecure: true, channel_limit: 5 } }),
     start({
       channel: {
         without_namespace: {
@@ -29,10 +28,11 @@ before(async () => {
         namespaces: [{ name: 'closed' }],
       },
     }),
+    start({ client: { insecure: true, ping_interval: '2s', pong_timeout: '1900ms' } }),
   ]);
 });
 
-after(() => Promise.all([insecure?.stop(), strict?.stop()]));
+after(() => Promise.all([insecure?.stop(), strict?.stop(), hasty?.stop()]));
 
 for (const encoding of ENCODINGS) {
   describe(`npm centrifuge in ${encoding.name}`, () => {
@@ -222,7 +222,7 @@ for (const encoding of ENCODINGS) {
         }
       }
       const seen = new Log(pings, 'ping');
-      const client = sdk(t, insecure, encoding, { websocket: Watched });
+      const client = sdk(t, hasty, encoding, { websocket: Watched });
       const connecting = new Log(client, 'connecting');
       await connect(client);
       await seen.count(3, 'third ping');
