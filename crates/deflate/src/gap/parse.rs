@@ -98,20 +98,31 @@ impl Steps {
     fn write(&self, gaps: &[u32], writer: &mut BitWriter<'_>) {
         let gaps = Gaps::new(gaps);
         let mut few = [Pattern::default(); PATTERNS];
-        let mut many = Vec::new();
-        let patterns = if self.distances.len() <= PATTERNS {
-            &mut few[..self.distances.len()]
+        if self.distances.len() <= PATTERNS {
+            self.fill(&mut few[..self.distances.len()], &gaps);
+            // With a remainder nothing has to be checked: an eighth less time.
+            let pattern = |step: &Step| few[step.distance as usize % PATTERNS];
+            writer.put_all(self.steps.iter().map(|step| step.with(pattern(step))));
         } else {
-            many.resize(self.distances.len(), Pattern::default());
-            &mut many
-        };
-        for (slot, token) in patterns[1..].iter_mut().zip(&self.distances[1..]) {
-            *slot = pattern(*token, &gaps, &self.codes);
+            let mut many = vec![Pattern::default(); self.distances.len()];
+            self.fill(&mut many, &gaps);
+            writer.put_all(self.steps.iter().map(|step| step.with(many[step.distance as usize])));
         }
-        writer.put_all(self.steps.iter().map(|step| {
-            let pattern = patterns[step.distance as usize];
-            (step.bits | u64::from(pattern.bits) << step.count, step.count + pattern.count)
-        }));
+    }
+
+    /// Sets the patterns of all distances but the first one, which is none.
+    fn fill(&self, patterns: &mut [Pattern], gaps: &Gaps) {
+        for (slot, token) in patterns[1..].iter_mut().zip(&self.distances[1..]) {
+            *slot = pattern(*token, gaps, &self.codes);
+        }
+    }
+}
+
+impl Step {
+    /// Its bits and their number, with the pattern of its distance.
+    #[inline(always)] // once per step
+    fn with(&self, pattern: Pattern) -> (u64, u32) {
+        (self.bits | u64::from(pattern.bits) << self.count, self.count + pattern.count)
     }
 }
 
@@ -257,8 +268,8 @@ fn pattern(token: Token, gaps: &Gaps, codes: &[Code; DISTANCES]) -> Pattern {
 /// Extra bits of a distance at most.
 const DISTANCE_EXTRA_MAX: u32 = 13;
 
-/// As many distances as have room on the stack: of nearly all messages of up to 1 KB.
-const PATTERNS: usize = 48;
+/// As many distances as have room on the stack, a power of two: of nearly all messages of up to 2 KB.
+const PATTERNS: usize = 64;
 
 /// What most messages have at most.
 const DISTANCES_LIKELY: usize = 16;
