@@ -24,9 +24,8 @@ pub(crate) struct Channel([Lane; 2]);
 pub(crate) struct Lane {
     /// Some shard has, or had, a subscriber in context.
     is_wanted: AtomicBool,
-    /// Depths that shards have asked for lately, a bit each: parsed by the publisher, so that no shard waits for another
-    /// and none comes too late.
-    depths: AtomicU32,
+    /// Depths of which shards made frames since the last publication, a bit each.
+    asked: AtomicU32,
     /// Deliveries in context since the last sweep.
     deliveries: AtomicU64,
     /// Of those with other traffic in between, since the last trial: to how many no more than half of the publications
@@ -53,6 +52,9 @@ struct Tracking {
     /// Publications until the next trial, and between the last two.
     trial_in: u32,
     interval: u32,
+    /// Depths that shards asked for when they last did, and those that they had asked for the time before, too.
+    asked: u32,
+    usual: u32,
     /// Depth that most subscribers with other traffic in between have in reach.
     reach: usize,
     /// Publications left out because the last trial said that nothing is gained.
@@ -77,10 +79,7 @@ impl Lane {
 
     /// `deliveries` subscribers got a frame of this depth.
     pub(crate) fn delivered(&self, depth: Depth, deliveries: u64) {
-        let bit = 1 << depth.index();
-        if self.depths.load(Relaxed) & bit == 0 {
-            self.depths.fetch_or(bit, Relaxed);
-        }
+        self.asked.fetch_or(1 << depth.index(), Relaxed);
         self.deliveries.fetch_add(deliveries, Relaxed);
         match depth {
             Depth::Newest | Depth::Half => self.fewer.fetch_add(deliveries, Relaxed),
@@ -109,14 +108,13 @@ impl Lane {
         tracking.make_room(message.len());
         let publication = tracking.history.publish(message)?;
         // Whoever was told of a quote is waiting for this publication.
-        let depths = self.depths.load(Relaxed) | 1 << Depth::Quoted.index();
+        let depths = tracking.usual(self.asked.swap(0, Relaxed)) | 1 << Depth::Quoted.index();
         let wanted = Depth::all().filter(|depth| depths & (1 << depth.index()) != 0);
         for depth in wanted.filter(|depth| publication.offers(*depth)) {
             counters.parses.add(1);
             publication.parse(depth, || tracking.history.parse(&publication, depth));
         }
         if tracking.is_trial_due() {
-            self.depths.store(0, Relaxed);
             let reached = [&self.fewer, &self.several].map(|count| count.swap(0, Relaxed));
             tracking.try_out(&publication, reached);
         }
@@ -143,8 +141,11 @@ impl Lane {
         counters: &NamespaceCounters,
     ) -> Option<&'a Parse> {
         publication.parse(depth, || {
+            let started = Instant::now();
+            let parse = self.state.lock().tracking.as_ref()?.history.parse(publication, depth);
             counters.parses.add(1);
-            self.state.lock().tracking.as_ref()?.history.parse(publication, depth)
+            counters.spent(started.elapsed());
+            parse
         })
     }
 }
@@ -165,10 +166,23 @@ impl Tracking {
             memory,
             trial_in: FIRST_TRIAL,
             interval: FIRST_TRIAL,
+            asked: 0,
+            usual: 0,
             reach: FIRST_DEPTH,
             resting: 0,
             trial: None,
         })
+    }
+
+    /// Depths that are parsed by the publisher, so that no shard waits for another and none comes too late: those that the
+    /// last two publications were `asked` for which shards had got to. Of five depths that some subscriber wants now and
+    /// then a publication needs three, and each takes as long as the frames for 60 gaps.
+    fn usual(&mut self, asked: u32) -> u32 {
+        if asked != 0 {
+            self.usual = asked & self.asked;
+            self.asked = asked;
+        }
+        self.usual
     }
 
     /// Counts down while nothing is gained. The first message after a rest is tried out at once.

@@ -6,7 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use fanwire_deflate::gap::Publication;
+use fanwire_deflate::gap::{Depth, Publication};
 use fanwire_node::{Shape, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
 
@@ -88,6 +88,19 @@ impl Dispatch {
         let (channel, publications) = self.context.as_ref()?;
         let publication = publications[encoding.index()].as_ref()?;
         Some((publication, channel.lane(encoding)))
+    }
+
+    /// So many subscribers of a shard got a frame in context, by encoding and index of its depth.
+    pub(crate) fn delivered(&self, deliveries: &[[u64; Depth::COUNT]; 2]) {
+        for (encoding, deliveries) in Encoding::ALL.into_iter().zip(deliveries) {
+            let depths = Depth::all().zip(deliveries).filter(|(_, deliveries)| **deliveries > 0);
+            for (depth, deliveries) in depths {
+                if let Some(lane) = self.lane(encoding) {
+                    lane.want();
+                    lane.delivered(depth, *deliveries);
+                }
+            }
+        }
     }
 
     /// The channel's history of one encoding, also when this publication is not in it.

@@ -118,6 +118,29 @@ fn messages_that_do_not_compress_are_left_out_for_a_while() {
 }
 
 #[test]
+fn depths_that_the_last_two_publications_were_asked_for_are_parsed_ahead() {
+    let contexts = contexts(1 << 20);
+    round(&contexts, "news", 0);
+    let ahead = |seed, asked: &[Depth]| {
+        let before = contexts.counters()[0].parses();
+        let broadcast = publish(&contexts, "news", state(seed));
+        let dispatch = broadcast.prepared::<Dispatch>().expect("prepared");
+        let (_, lane) = dispatch.publication(Encoding::Json).expect("in the history");
+        asked.iter().for_each(|depth| lane.delivered(*depth, 1));
+        contexts.counters()[0].parses() - before
+    };
+    let (run, newest) = (Depth::Run(0), Depth::Newest);
+    assert_eq!(ahead(1, &[run]), 0, "the first one");
+    assert_eq!(ahead(2, &[run, newest]), 0, "asked for once");
+    assert_eq!(ahead(3, &[run, newest]), 1, "the run");
+    assert_eq!(ahead(4, &[newest]), 2);
+    assert_eq!(ahead(5, &[]), 1, "the run was not asked for any more");
+    assert_eq!(ahead(6, &[run]), 1, "no shard got to the one before");
+    assert_eq!(ahead(7, &[run]), 0);
+    assert_eq!(ahead(8, &[run]), 1);
+}
+
+#[test]
 fn unwanted_histories_end_and_their_memory_is_given_back() {
     let contexts = contexts(1 << 20);
     for channel in ["left", "silent", "busy"] {
