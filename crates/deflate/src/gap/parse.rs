@@ -5,7 +5,7 @@
 
 use crate::bits::{BITS_MAX, BitWriter, SLACK_BYTES};
 use crate::block::{Histogram, Plan, room, write_flush};
-use crate::tables::{Code, Codes, DISTANCES, END_OF_BLOCK, distance_symbol};
+use crate::tables::{Code, Codes, DISTANCES, END_OF_BLOCK, distance_extra, distance_symbol};
 use crate::token::{Gaps, Token};
 
 /// One publication parsed against some of the publications before it.
@@ -145,7 +145,8 @@ struct Assembly<'a> {
 impl<'a> Assembly<'a> {
     /// With the bits in front of the first symbol, and room for about `tokens` steps.
     fn new(plan: &Plan, codes: &'a Codes, tokens: usize) -> Self {
-        let longest = codes.distances.iter().map(|code| code.count()).max();
+        let used = codes.distances.iter().enumerate().filter(|(_, code)| code.count() > 0);
+        let longest = used.map(|(symbol, code)| code.count() + distance_extra(symbol)).max();
         let mut distances = Vec::with_capacity(DISTANCES_LIKELY);
         distances.push(Token::literal(0));
         let mut assembly = Self {
@@ -155,7 +156,7 @@ impl<'a> Assembly<'a> {
             recent: [0; RECENT],
             bits: 0,
             count: 0,
-            distance_bits_max: longest.unwrap_or(0) + DISTANCE_EXTRA_MAX,
+            distance_bits_max: longest.unwrap_or(0),
             bits_max: 0,
         };
         assembly.head(plan);
@@ -264,9 +265,6 @@ fn pattern(token: Token, gaps: &Gaps, codes: &[Code; DISTANCES]) -> Pattern {
     let bits = code.bits() | value << code.count();
     Pattern { bits: bits as u32, count: code.count() + extra }
 }
-
-/// Extra bits of a distance at most.
-const DISTANCE_EXTRA_MAX: u32 = 13;
 
 /// As many distances as have room on the stack, a power of two: of nearly all messages of up to 2 KB.
 const PATTERNS: usize = 64;
