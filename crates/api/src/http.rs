@@ -1,6 +1,6 @@
 //! The HTTP face of the server API: one POST path per method.
 //! In: HTTP requests with JSON bodies. Out: JSON replies, or plain text when the door refuses (`door`).
-//! Uses axum and `Api`; never the node itself.
+//! Uses axum's bodies and answers, and `Api`; never the node itself, never layers of a router: each costs a call some µs.
 //! What a method does is changed in `method/NAME.rs`; keys in `door`, shapes in `reply`, the old path in `legacy`.
 
 mod door;
@@ -9,43 +9,69 @@ mod reply;
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::BoxError;
+use axum::body::{Bytes, HttpBody};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use http::Request;
 
-use crate::{Api, Command, Method};
+use crate::{Api, Command, ErrorMode, Method};
 use door::Refusal;
 
-/// The routes of the API, to be merged into the server's router. Methods other than POST get 405; unknown paths are
-/// left to the server (404).
-pub fn router(api: Arc<Api>) -> Router {
-    let prefix = path_prefix(&api.options.handler_prefix);
-    let mut router = Router::new();
-    for method in Method::ALL {
-        let api = Arc::clone(&api);
-        let path = format!("{prefix}/{}", method.name());
-        router = router.route(&path, post(move |request| call(api, method, request)));
-    }
-    let limit = DefaultBodyLimit::max(api.options.body_bytes_max);
-    let root = if prefix.is_empty() { "/" } else { prefix.as_str() };
-    router.route(root, post(move |request| legacy::call(api, request))).layer(limit)
+/// The API over HTTP.
+pub struct Face {
+    api: Arc<Api>,
 }
 
-async fn call(api: Arc<Api>, method: Method, request: Request) -> Response {
-    let mode = reply::error_mode(api.options.error_mode, request.headers());
-    let answer = match door::receive(&api, request).await {
-        Ok(body) => match decode(method, &body) {
-            Ok(command) => Ok(api.run(command).await),
+/// What a path of the API asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// `PREFIX/NAME`.
+    Method(Method),
+    /// The prefix alone: the method is named in the body.
+    Legacy,
+}
+
+impl Face {
+    /// The face of `api`, below the prefix of its options.
+    pub fn new(api: Arc<Api>) -> Self {
+        Self { api }
+    }
+
+    /// All paths, as axum writes them, for methods POST of a router; the rest gets 405 and 404 there.
+    pub fn paths(&self) -> impl Iterator<Item = (String, Place)> {
+        let prefix = path_prefix(&self.api.options.handler_prefix);
+        let root = if prefix.is_empty() { "/".to_owned() } else { prefix.clone() };
+        let path = move |method: Method| format!("{prefix}/{}", method.name());
+        let methods = Method::ALL.map(|method| (path(method), Place::Method(method)));
+        methods.into_iter().chain([(root, Place::Legacy)])
+    }
+
+    /// Answers what was asked at a place.
+    pub async fn answer<B>(&self, place: Place, request: Request<B>) -> Response
+    where
+        B: HttpBody<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        let mode = reply::error_mode(self.api.options.error_mode, request.headers());
+        let answer = match door::receive(&self.api, request).await {
+            Ok(body) => self.run(place, &body, mode).await,
             Err(refusal) => Err(refusal),
-        },
-        Err(refusal) => Err(refusal),
-    };
-    match answer {
-        Ok(outcome) => reply::response(outcome, mode),
-        Err(refusal) => {
-            refusal.record(api.counters());
+        };
+        answer.unwrap_or_else(|refusal| {
+            refusal.record(self.api.counters());
             refusal.into_response()
+        })
+    }
+
+    async fn run(&self, place: Place, body: &Bytes, mode: ErrorMode) -> Result<Response, Refusal> {
+        // JSON is UTF-8 (RFC 8259 §8.1), also in the parts of a body that nobody reads.
+        let text = str::from_utf8(body).map_err(|_| Refusal::Malformed)?;
+        match place {
+            Place::Method(method) => {
+                let outcome = self.api.run(decode(method, text)?).await;
+                Ok(reply::response(outcome, mode))
+            }
+            Place::Legacy => legacy::run(&self.api, text).await,
         }
     }
 }

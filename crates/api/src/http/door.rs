@@ -5,11 +5,13 @@
 
 use std::hint::black_box;
 
-use axum::extract::rejection::StringRejection;
-use axum::extract::{FromRequest as _, Query, Request};
+use axum::BoxError;
+use axum::body::{Bytes, HttpBody};
+use axum::extract::Query;
 use axum::response::{IntoResponse, Response};
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH};
-use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Collected, LengthLimitError, Limited};
 use serde::Deserialize;
 
 use crate::Api;
@@ -26,9 +28,12 @@ pub(super) enum Refusal {
 }
 
 /// Checks the key and reads the body, in this order, so that strangers cost no memory. A body that says that it is too long
-/// is not waited for. JSON is UTF-8 (RFC 8259 §8.1),
-/// also in the parts of a body that nobody reads.
-pub(super) async fn receive(api: &Api, request: Request) -> Result<String, Refusal> {
+/// is not waited for. What came in one piece is not copied.
+pub(super) async fn receive<B>(api: &Api, request: Request<B>) -> Result<Bytes, Refusal>
+where
+    B: HttpBody<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
     if api.is_closing() {
         return Err(Refusal::Closing);
     }
@@ -38,7 +43,11 @@ pub(super) async fn receive(api: &Api, request: Request) -> Result<String, Refus
     if announced_bytes(request.headers()) > api.options.body_bytes_max as u64 {
         return Err(Refusal::TooLarge);
     }
-    String::from_request(request, &()).await.map_err(|rejection| refusal_of(&rejection))
+    let body = Limited::new(request.into_body(), api.options.body_bytes_max).collect().await;
+    body.map(Collected::to_bytes).map_err(|error| match error.is::<LengthLimitError>() {
+        true => Refusal::TooLarge,
+        false => Refusal::Unreadable,
+    })
 }
 
 /// Whether a request shows the key: in `X-API-Key`, else in `Authorization: apikey …`; if that failed, in `?api_key=`.
@@ -47,9 +56,9 @@ fn is_authorized(key: &str, headers: &HeaderMap, uri: &Uri) -> bool {
     if key.is_empty() {
         return false;
     }
-    let from_headers = match text(headers, X_API_KEY) {
+    let from_headers = match text(headers, &X_API_KEY) {
         Some(given) if !given.is_empty() => Some(given),
-        _ => text(headers, AUTHORIZATION.as_str()).and_then(authorization_key),
+        _ => text(headers, &AUTHORIZATION).and_then(authorization_key),
     };
     from_headers.is_some_and(|given| is_equal(key, given))
         || query_key(uri).is_some_and(|given| is_equal(key, &given))
@@ -89,20 +98,12 @@ impl IntoResponse for Refusal {
     }
 }
 
-fn refusal_of(rejection: &StringRejection) -> Refusal {
-    match rejection {
-        StringRejection::InvalidUtf8(_) => Refusal::Malformed,
-        _ if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => Refusal::TooLarge,
-        _ => Refusal::Unreadable,
-    }
-}
-
 /// `Content-Length`; 0 when the body comes in chunks, which are counted as they come.
 fn announced_bytes(headers: &HeaderMap) -> u64 {
-    text(headers, CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok()).unwrap_or(0)
+    text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok()).unwrap_or(0)
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
@@ -134,7 +135,7 @@ fn is_equal(key: &str, given: &str) -> bool {
     black_box(difference) == 0
 }
 
-const X_API_KEY: &str = "x-api-key";
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 #[cfg(test)]
 mod tests;

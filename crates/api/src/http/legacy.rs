@@ -3,30 +3,21 @@
 //! Uses the same commands as the method paths; errors always stand in the body.
 //! The numbers of methods are rows of `Method`'s table.
 
-use std::sync::Arc;
-
-use axum::extract::Request;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::StatusCode;
 use serde::de::{Deserializer, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::door::{self, Refusal};
+use super::door::Refusal;
 use super::reply::{Bare, Envelope, ok_json};
 use super::{Api, Command, Method, decode};
 use crate::json::{Object, or_default};
 use crate::{ApiError, Outcome};
 
 /// Runs all commands of the body, once all of it was understood.
-pub(super) async fn call(api: Arc<Api>, request: Request) -> Response {
-    match door::receive(&api, request).await.and_then(|body| commands(&body)) {
-        Ok(commands) => ok_json(StatusCode::OK, run_all(&api, commands).await),
-        Err(refusal) => {
-            refusal.record(api.counters());
-            refusal.into_response()
-        }
-    }
+pub(super) async fn run(api: &Api, body: &str) -> Result<Response, Refusal> {
+    Ok(ok_json(StatusCode::OK, run_all(api, commands(body)?).await))
 }
 
 fn commands(body: &str) -> Result<Vec<LegacyCommand>, Refusal> {

@@ -6,14 +6,14 @@
 use axum::body::Body;
 use axum::response::Response;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 
 use crate::{ApiError, ErrorMode, Outcome};
 
 /// The mode of one request: its header may ask for transport mode, everything else leaves the configured one.
 pub(super) fn error_mode(configured: ErrorMode, headers: &HeaderMap) -> ErrorMode {
-    match headers.get("x-centrifugo-error-mode") {
+    match headers.get(&X_ERROR_MODE) {
         Some(value) if value == "transport" => ErrorMode::Transport,
         _ => configured,
     }
@@ -63,3 +63,5 @@ pub(super) fn ok_json(status: StatusCode, body: Vec<u8>) -> Response {
 fn transport_status(error: ApiError) -> StatusCode {
     StatusCode::from_u16(error.http_status).expect("the table of errors holds valid statuses")
 }
+
+const X_ERROR_MODE: HeaderName = HeaderName::from_static("x-centrifugo-error-mode");

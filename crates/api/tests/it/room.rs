@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
+use axum::routing::post;
+use fanwire_api::http::Face;
 use fanwire_api::{Api, ApiOptions};
 use fanwire_node::options::{DataFormat, Namespace, Options};
 use fanwire_node::protocol::{Disconnect, Encoding};
@@ -56,7 +58,12 @@ impl Room {
         let shard = node.attach(Arc::<Letters>::clone(&letters));
         let shard = Shard { hub: Hub::new(Arc::clone(&node), shard), heard: Heard::default() };
         let api = Arc::new(Api::new(node, options));
-        let router = fanwire_api::http::router(Arc::clone(&api));
+        let face = Arc::new(Face::new(Arc::clone(&api)));
+        let router = face.paths().fold(Router::new(), |router, (path, place)| {
+            let face = Arc::clone(&face);
+            let answer = async move |request: Request<Body>| face.answer(place, request).await;
+            router.route(&path, post(answer))
+        });
         Self { api, router, shard: Mutex::new(shard), letters }
     }
 

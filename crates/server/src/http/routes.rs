@@ -10,11 +10,13 @@ use axum::{
     body::{Body, Bytes},
     extract::{Query, Request, State},
     http::{StatusCode, header},
-    middleware::{self, Next},
     response::{Html, IntoResponse, Response},
-    routing::{any, get},
+    routing::{any, get, post},
 };
-use fanwire_api::Api;
+use fanwire_api::{
+    Api,
+    http::{Face, Place},
+};
 use fanwire_node::Hello;
 use fanwire_protocol::Encoding;
 use serde::Serialize;
@@ -80,12 +82,16 @@ fn clients(config: &Config, parts: Parts) -> Router {
 }
 
 fn api(config: &Config, parts: &Parts) -> Router {
+    let mut router = Router::new();
     if config.http_api.disabled {
-        return Router::new();
+        return router;
     }
-    let shards = parts.endpoint.shards.clone();
-    let patient = middleware::from_fn_with_state(shards, patiently);
-    fanwire_api::http::router(parts.api.clone()).layer(patient)
+    let face = Arc::new(Face::new(parts.api.clone()));
+    for (path, place) in face.paths() {
+        let (face, shards) = (face.clone(), parts.endpoint.shards.clone());
+        router = router.route(&path, post(move |request| patiently(face, shards, place, request)));
+    }
+    router
 }
 
 fn pages(config: &Config, parts: &Parts) -> Router {
@@ -196,13 +202,19 @@ async fn demo_stats(State(metrics): State<Arc<Metrics>>) -> Json<DemoStats> {
 }
 
 /// Back-pressure: a publisher that is faster than the shards waits here instead of filling their inboxes. And an end to
-/// requests whose body does not come, so that a slow peer holds a task for a bounded time only.
-async fn patiently(State(shards): State<Arc<Shards>>, request: Request, next: Next) -> Response {
+/// requests whose body does not come, so that a slow peer holds a task for a bounded time only. A layer of the router would
+/// cost each call as much as all that is done for it in memory.
+async fn patiently(
+    face: Arc<Face>,
+    shards: Arc<Shards>,
+    place: Place,
+    request: Request,
+) -> Response {
     let answer = async {
         while shards.backlog_bytes() > INBOX_BYTES_MAX {
             tokio::time::sleep(BACKLOG_PAUSE).await;
         }
-        next.run(request).await
+        face.answer(place, request).await
     };
     match tokio::time::timeout(REQUEST_TIMEOUT, answer).await {
         Ok(response) => response,
