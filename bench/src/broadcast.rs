@@ -37,7 +37,7 @@ pub struct Broadcast {
     /// Measurements of every row, one row after the other.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Fail when the ratio of a row without history is above this: one for all, or one for each number of channels.
+    /// Fail when the last ratio of a row without history is above this: one for all, or one for each number of channels.
     #[arg(long, value_delimiter = ',', value_name = "RATIO")]
     bar: Vec<f64>,
     /// Fail when the median of a row without history takes more µs than this: one for each number of channels.
@@ -69,8 +69,16 @@ struct Stage {
 
 /// What one measurement found, in µs.
 struct Sample {
-    yardstick: f64,
+    echo: f64,
+    /// Plain PUBLISH by redis-benchmark, where there is a Redis.
+    redis: Option<f64>,
     calls: Vec<f64>,
+}
+
+impl Sample {
+    fn p50(&self) -> f64 {
+        median(self.calls.iter().copied())
+    }
 }
 
 impl Broadcast {
@@ -104,10 +112,7 @@ impl Broadcast {
                 row.push(sample);
             }
         }
-        println!(
-            "channels  history  {:>15}   p50 µs     p99 µs     p50 / yardstick",
-            self.yardstick_name()
-        );
+        println!("{}", self.head());
         let kept = cases.iter().zip(&rows).map(|(case, row)| self.judge(*case, row));
         Ok(kept.fold(true, |all, kept| all & kept))
     }
@@ -143,70 +148,83 @@ impl Broadcast {
             names.collect::<Vec<_>>().join(",")
         );
         let request = http_request("broadcast", &body, API_KEY);
-        let mut caller = Caller::open(stage.target(case).address())?;
-        let answer = ask(&mut caller, &request)?;
+        let open = || Caller::open(stage.target(case).address());
+        let answer = ask(&mut open()?, &request)?;
         check_results(&answer, case.channels)?;
         let calls = (self.publications / case.channels).max(CALLS_MIN);
+        let core = self.setup.server_core;
+        let echo = Yardstick::Echo { request: &request, answer_bytes: answer.len(), calls };
+        let echo = echo.us(core)?;
+        let redis = stage.redis.as_ref().map(|redis| Yardstick::Redis {
+            redis,
+            payload,
+            channels: case.channels,
+            publications: self.publications,
+        });
+        let redis = redis.map(|yardstick| yardstick.us(core)).transpose()?;
+        // Not before: the server closes a connection on which nothing comes for as long as yardsticks may take.
+        let mut caller = open()?;
         for _ in 0..calls / WARM_UP_PART {
             ask(&mut caller, &request)?;
         }
-        let yardstick = match &stage.redis {
-            None => Yardstick::Echo { request: &request, answer_bytes: answer.len(), calls },
-            Some(redis) => Yardstick::Redis {
-                redis,
-                payload,
-                channels: case.channels,
-                publications: self.publications,
-            },
-        };
-        let yardstick = yardstick.us(self.setup.server_core)?;
         let mut timed = || {
             let began = Instant::now();
             ask(&mut caller, &request)?;
             Ok(began.elapsed().as_secs_f64() * 1e6)
         };
         let calls = (0..calls).map(|_| timed()).collect::<Result<_>>()?;
-        Ok(Sample { yardstick, calls })
+        Ok(Sample { echo, redis, calls })
+    }
+
+    /// The heads of the columns of a row.
+    fn head(&self) -> String {
+        let (us, ratio) = match self.engine {
+            Engine::Memory => ("", ""),
+            Engine::Redis => ("  redis-bench. µs", "    / redis-bench."),
+        };
+        format!("channels  history     echo µs{us}      p50 µs      p99 µs    p50 / echo{ratio}")
     }
 
     /// Prints a row; whether it kept its bar and its limit.
     fn judge(&self, case: Case, row: &[Sample]) -> bool {
-        let p50 = median(row.iter().map(|sample| median(sample.calls.iter().copied())));
+        let of_row = |figure: &dyn Fn(&Sample) -> f64| median(row.iter().map(figure));
+        let p50 = of_row(&Sample::p50);
         let all: Vec<f64> = row.iter().flat_map(|sample| &sample.calls).copied().collect();
-        let ratio = median(
-            row.iter().map(|sample| median(sample.calls.iter().copied()) / sample.yardstick),
-        );
+        let to_echo = of_row(&|sample| sample.p50() / sample.echo);
+        let redis = |sample: &Sample| sample.redis.unwrap_or(f64::NAN);
+        let to_redis = of_row(&|sample| sample.p50() / redis(sample));
         let place = self.channels.iter().position(|channels| *channels == case.channels);
         let of = |limits: &[f64]| {
             let limit = limits.get(place?).or_else(|| limits.first())?;
             (!case.has_history).then_some(*limit)
         };
         let (bar, limit_us) = (of(&self.bar), of(&self.limit_us));
-        println!(
-            "{:>8}  {:>7}  {:>15.1} {:>8.1}{} {:>10.1} {:>9.2}{}",
-            grouped(case.channels as f64),
-            if case.has_history { "kept" } else { "none" },
-            median(row.iter().map(|sample| sample.yardstick)),
-            p50,
-            verdict(p50, limit_us),
-            percentile(&all, 0.99),
-            ratio,
-            verdict(ratio, bar),
-        );
-        bar.is_none_or(|bar| ratio <= bar) && limit_us.is_none_or(|limit| p50 <= limit)
-    }
-
-    fn yardstick_name(&self) -> &'static str {
-        match self.engine {
-            Engine::Memory => "bare echo µs",
-            Engine::Redis => "redis-bench. µs",
+        print!("{:>8}  {:>7}  ", grouped(case.channels as f64), case.history());
+        print!("{:>10.1}", of_row(&|sample| sample.echo));
+        if self.engine == Engine::Redis {
+            print!("{:>17.1}", of_row(&redis));
         }
+        print!("{p50:>12.1}{}{:>12.1}", verdict(p50, limit_us), percentile(&all, 0.99));
+        print!("{to_echo:>14.2}");
+        let judged = match self.engine {
+            Engine::Memory => to_echo,
+            Engine::Redis => {
+                print!("{to_redis:>18.2}");
+                to_redis
+            }
+        };
+        println!("{}", verdict(judged, bar));
+        bar.is_none_or(|bar| judged <= bar) && limit_us.is_none_or(|limit| p50 <= limit)
     }
 }
 
 impl Case {
     fn both(channels: usize) -> [Self; 2] {
         [false, true].map(|has_history| Self { channels, has_history })
+    }
+
+    fn history(self) -> &'static str {
+        if self.has_history { "kept" } else { "none" }
     }
 }
 

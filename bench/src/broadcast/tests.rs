@@ -31,7 +31,7 @@ fn an_answer_needs_a_result_for_every_channel() {
 
 #[test]
 fn a_row_without_history_is_judged_by_its_own_bar_and_limit() {
-    let row = [Sample { yardstick: 10.0, calls: vec![30.0, 20.0, 40.0] }];
+    let row = [Sample { echo: 10.0, redis: Some(20.0), calls: vec![30.0, 20.0, 40.0] }];
     let check = |flags: &str, channels, has_history, kept| {
         let scenario = scenario(flags);
         scenario.check().expect("a line that makes sense");
@@ -43,6 +43,8 @@ fn a_row_without_history_is_judged_by_its_own_bar_and_limit() {
     check("--bar 2.9", 5_000, true, true);
     check("--bar 3,2,3", 1, false, true);
     check("--bar 3,2,3", 100, false, false);
+    check("--engine redis --bar 1.5", 1, false, true);
+    check("--engine redis --bar 1.4", 1, false, false);
     check("--limit-us 29,30,30", 1, false, false);
     check("--limit-us 29,30,30", 100, false, true);
 }
