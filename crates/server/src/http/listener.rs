@@ -13,14 +13,14 @@ use std::{
 
 use axum::{Router, body::Body, extract::ConnectInfo};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
 };
 use tower::util::ServiceExt;
 
-use super::patient::Patient;
+use super::patient::{Answering, Patience, Patient};
 
 /// Binds an address with a long accept queue, so that a wave of reconnects is not refused.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
@@ -70,7 +70,7 @@ async fn accept(
                 // Else the end of a long answer may wait until the peer has acknowledged what was sent before.
                 let _ = socket.set_nodelay(true);
                 let (router, stop) = (router.clone(), stop.clone());
-                let patience = head_timeout(places.available_permits());
+                let patience = patience(places.available_permits());
                 tokio::spawn(async move {
                     speak(socket, peer, router, stop, patience).await;
                     drop(place);
@@ -92,18 +92,23 @@ async fn speak(
     peer: SocketAddr,
     router: Router,
     mut stop: watch::Receiver<bool>,
-    head_timeout: Duration,
+    patience: Patience,
 ) {
+    let is_answering = Arc::default();
+    let socket = Patient::new(socket, patience, Arc::clone(&is_answering));
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        let answering = Answering::begin(&is_answering);
         request.extensions_mut().insert(ConnectInfo(peer));
         let answer = router.clone().oneshot(request.map(Body::new));
-        async move { Ok::<_, Infallible>(answer.await.unwrap_or_else(|never| match never {})) }
+        async move {
+            let answer = answer.await.unwrap_or_else(|never| match never {});
+            drop(answering);
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(head_timeout)
         .max_buf_size(HEADER_BYTES_MAX)
-        .serve_connection(TokioIo::new(Patient::new(socket, WRITE_TIMEOUT)), service)
+        .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
     tokio::pin!(connection);
     let result = tokio::select! {
@@ -118,10 +123,14 @@ async fn speak(
     }
 }
 
-/// How long a new connection may take for each request head. While places are scarce peers get less time, so that many
-/// slow ones ("slow loris") keep others out for a short while only.
-fn head_timeout(places_free: usize) -> Duration {
-    if places_free < HTTP_CONNECTIONS_MAX / 2 { HEAD_TIMEOUT_SCARCE } else { HEAD_TIMEOUT }
+/// How long a new connection may take. While places are scarce peers get less time, so that many slow or silent ones
+/// ("slow loris") keep others out for a short while only.
+fn patience(places_free: usize) -> Patience {
+    let (head, idle) = match places_free < HTTP_CONNECTIONS_MAX / 2 {
+        true => (TIMEOUT_SCARCE, TIMEOUT_SCARCE),
+        false => (HEAD_TIMEOUT, IDLE_TIMEOUT),
+    };
+    Patience { head, idle, write: WRITE_TIMEOUT }
 }
 
 /// Returns when `stop` says true, or nobody is left who could say it.
@@ -137,8 +146,11 @@ const HTTP_CONNECTIONS_MAX: usize = 10_000;
 /// A whole request head must have come by then (Centrifugo: 10 s).
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The same while more than half of the places are taken.
-const HEAD_TIMEOUT_SCARCE: Duration = Duration::from_secs(2);
+/// Between requests. Backends keep connections in pools, often for 90 s, and end them themselves.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// Both of these while more than half of the places are taken.
+const TIMEOUT_SCARCE: Duration = Duration::from_secs(2);
 
 /// A peer that takes nothing of an answer for so long is given up: it would keep its place for ever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -156,10 +168,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_heads_get_less_time_while_places_are_scarce() {
-        assert_eq!(head_timeout(HTTP_CONNECTIONS_MAX), HEAD_TIMEOUT);
-        assert_eq!(head_timeout(HTTP_CONNECTIONS_MAX / 2), HEAD_TIMEOUT);
-        assert_eq!(head_timeout(HTTP_CONNECTIONS_MAX / 2 - 1), HEAD_TIMEOUT_SCARCE);
-        assert_eq!(head_timeout(0), HEAD_TIMEOUT_SCARCE);
+    fn peers_get_less_time_while_places_are_scarce() {
+        let ample = Patience { head: HEAD_TIMEOUT, idle: IDLE_TIMEOUT, write: WRITE_TIMEOUT };
+        let scarce = Patience { head: TIMEOUT_SCARCE, idle: TIMEOUT_SCARCE, ..ample };
+        assert_eq!(patience(HTTP_CONNECTIONS_MAX), ample);
+        assert_eq!(patience(HTTP_CONNECTIONS_MAX / 2), ample);
+        assert_eq!(patience(HTTP_CONNECTIONS_MAX / 2 - 1), scarce);
+        assert_eq!(patience(0), scarce);
     }
 }
