@@ -1,0 +1,63 @@
+//! How often a session may ask: the rates of its commands, of publishes and subscribes in a namespace, and of refusals.
+//! In: a command that is about to be done → out: go on, error 111, or the disconnect of who goes on regardless.
+//! Uses: options, `crate::limits`. Never: knows what a command does.
+//! Change here: what counts against which rate. How buckets fill lives in `limits/bucket.rs`.
+
+use fanwire_protocol::{Disconnect, ErrorCode, Request};
+
+use super::turn::{Refusal, Turn};
+use crate::limits::InNamespace;
+use crate::options::Namespace;
+
+impl Turn<'_> {
+    /// The rate of all commands of the connection. What ends something, and what has no reply, always passes: a refused
+    /// unsubscribe would leave client and server of different minds.
+    pub(super) fn limit(&mut self, request: &Request) -> Result<(), Refusal> {
+        let passes = matches!(
+            request,
+            Request::Connect(_) | Request::Unsubscribe(_) | Request::Send(_) | Request::Unknown
+        );
+        let rate = self.node.options().client.command_rate;
+        let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
+        if passes || self.roster.limits_mut().take_command(index, rate, now) {
+            return Ok(());
+        }
+        self.roster.counters().limited_commands.add(1);
+        Err(ErrorCode::TOO_MANY_REQUESTS.into())
+    }
+
+    /// The rates of publishes and subscribes in a namespace; refused ones count, too, because they cost as much.
+    pub(super) fn limit_in(
+        &mut self,
+        what: InNamespace,
+        channel: &str,
+        namespace: &Namespace,
+    ) -> Result<(), Refusal> {
+        let rate = match what {
+            InNamespace::Publish => namespace.publish_rate,
+            InNamespace::Subscribe => namespace.subscribe_rate,
+        };
+        if rate.limit == 0 {
+            return Ok(());
+        }
+        let place = (self.node.rules().namespace_id(channel), what);
+        let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
+        if self.roster.limits_mut().take_in(index, place, rate, now) {
+            return Ok(());
+        }
+        let counters = self.roster.counters();
+        match what {
+            InNamespace::Publish => counters.limited_publishes.add(1),
+            InNamespace::Subscribe => counters.limited_subscribes.add(1),
+        }
+        Err(ErrorCode::TOO_MANY_REQUESTS.into())
+    }
+
+    /// A rate refused something. Who goes on regardless is disconnected, with a code after which SDKs do not return.
+    pub(super) fn refused(&mut self) -> Result<(), Disconnect> {
+        let rate = self.node.options().client.refusal_rate;
+        let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
+        let may_stay = self.roster.limits_mut().take_refusal(index, rate, now);
+        if may_stay { Ok(()) } else { Err(Disconnect::TOO_MANY_ERRORS) }
+    }
+}

@@ -1,0 +1,382 @@
+//! One command of one session, from its first check to its reply: what is done at once, and what has to wait.
+//! In: a command, or what one waited for → out: a reply, nothing yet, or the disconnect.
+//! Uses: the commands by their names, `roster`, the node. Never: sends by itself.
+//! Change here: the steps that all commands share. The rates are in `rates.rs`, messages of many commands in `command.rs`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use fanwire_protocol::{Command, DecodeError, Disconnect, ErrorCode, Reply, Request};
+
+use super::enter::Entrance;
+use super::lifetime::Lifetime;
+use super::{
+    connect, credentials, history, order, presence, presence_stats, publish, refresh, rpc, send,
+    sub_refresh, subscribe, unsubscribe,
+};
+use crate::answer::Answer;
+use crate::broadcast::Broadcast;
+use crate::channel::Who;
+use crate::counters::CommandKind;
+use crate::errand::{Encoded, Errand, Found};
+use crate::hub::CatchUp;
+use crate::node::Node;
+use crate::notice::{Notice, SubscribeOrder};
+use crate::roster::Roster;
+use crate::session::{ConnectionKey, Phase, Session};
+use crate::waiting::{Arrival, Part, Ticket, Work};
+
+/// One command of one session: who asks, and when. The session is there as long as its turn lasts.
+pub(crate) struct Turn<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) roster: &'a mut Roster,
+    pub(crate) key: ConnectionKey,
+    pub(crate) now: Instant,
+    /// Of what the command may have to wait for.
+    ticket: Ticket,
+    /// What is to be delivered behind the reply.
+    pub(crate) backlog: Backlog,
+}
+
+/// What a command leaves to be done beside its reply: what was published while its session entered channels, by the places of
+/// its subscriptions, and what takes too long for a turn.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    /// The reply itself, if it was encoded elsewhere.
+    pub(crate) message: Option<Bytes>,
+    /// The reply is to be encoded elsewhere.
+    pub(crate) errand: Option<Errand>,
+    /// Pushes of this connection alone, before the others.
+    pub(crate) pushes: Vec<Reply>,
+    pub(crate) deliveries: Vec<(usize, Arc<Broadcast>)>,
+    /// Subscriptions that lost their place meanwhile.
+    pub(crate) lost: Vec<usize>,
+    /// From where to where a subscription moved.
+    pub(crate) moved: Option<(u32, u32)>,
+}
+
+impl Backlog {
+    pub(super) fn add(&mut self, place: usize, caught_up: CatchUp) {
+        let CatchUp { broadcasts, has_lost, .. } = caught_up;
+        self.deliveries.extend(broadcasts.into_iter().map(|broadcast| (place, broadcast)));
+        if has_lost {
+            self.lost.push(place);
+        }
+    }
+}
+
+/// What a command comes to that never waits: a reply (the id is added later), or no.
+pub(super) type Done = Result<Reply, Refusal>;
+
+/// What any command comes to, or what it waits for.
+pub(super) type Begun = Result<Step, Refusal>;
+
+/// How far a command is.
+#[derive(Debug)]
+pub(super) enum Step {
+    Done(Outcome),
+    /// The outcome comes later.
+    Later(Answer<Outcome, ErrorCode>),
+    /// Channels are being entered.
+    Enter(Box<Entrance>),
+}
+
+/// What a command that went well came to.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "most are replies, and one is not boxed on its way")]
+pub(crate) enum Outcome {
+    Reply(Reply),
+    /// What the reply is made of, which may be large.
+    Found(Found),
+}
+
+/// Which command enters channels, with what it needs to finish.
+#[derive(Clone, Debug)]
+pub(crate) enum Then {
+    Subscribe(Lifetime),
+    Connect {
+        lifetime: Lifetime,
+        grants_hash: u64,
+    },
+    /// No command: an order of the server.
+    Order(Lifetime, Arc<SubscribeOrder>),
+}
+
+/// Why a command was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The client made a mistake it can live with: an error reply.
+    Error(ErrorCode),
+    /// The connection must end.
+    Disconnect(Disconnect),
+}
+
+impl Step {
+    /// An outcome made of an answer.
+    pub(super) fn of<T: Send + 'static>(
+        answer: Answer<T, ErrorCode>,
+        outcome: impl FnOnce(T) -> Outcome + Send + 'static,
+    ) -> Begun {
+        match answer.ready() {
+            Ok(result) => Ok(Self::Done(outcome(result?))),
+            Err(later) => Ok(Self::Later(later.map(|result| result.map(outcome)))),
+        }
+    }
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(
+        node: &'a Node,
+        roster: &'a mut Roster,
+        key: ConnectionKey,
+        now: Instant,
+    ) -> Self {
+        let ticket = roster.waiting_mut().ticket();
+        Self { node, roster, key, now, ticket, backlog: Backlog::default() }
+    }
+}
+
+impl Turn<'_> {
+    /// Takes one command as far as it goes now. `None` when it has no reply, or none yet.
+    pub(super) fn take(
+        &mut self,
+        command: Result<Command, DecodeError>,
+    ) -> Result<Option<Reply>, Disconnect> {
+        let (id, request) = command.map_err(|_| Disconnect::BAD_REQUEST)?.into_request();
+        self.roster.counters().count_command(CommandKind::from(&request));
+        self.check_order(id, &request)?;
+        if request == Request::Pong {
+            return self.pong().map(|()| None);
+        }
+        if let Err(refusal) = self.limit(&request) {
+            return self.reply(id, Err(refusal));
+        }
+        let key = credentials::key(self, &request);
+        if self.soon(key, |_| Part::Key).is_none() {
+            self.park(id, Work::Key(Box::new(request)));
+            return Ok(None);
+        }
+        self.begin(id, request)
+    }
+
+    /// Begins a command that may be begun: the key of its token is here, or will not come.
+    pub(crate) fn begin(&mut self, id: u32, request: Request) -> Result<Option<Reply>, Disconnect> {
+        match self.dispatch(request) {
+            Ok(step) => self.step(id, step),
+            Err(refusal) => self.reply(id, Err(refusal)),
+        }
+    }
+
+    pub(super) fn step(&mut self, id: u32, step: Step) -> Result<Option<Reply>, Disconnect> {
+        let work = match step {
+            Step::Done(outcome) => return self.arrived(id, Ok(outcome)),
+            Step::Enter(entrance) if entrance.is_complete() => return self.finish(id, *entrance),
+            Step::Enter(entrance) => Work::Enter(entrance),
+            Step::Later(answer) => {
+                match self.soon(answer, |outcome| Part::Outcome(Box::new(outcome))) {
+                    Some(result) => return self.arrived(id, result), // it came between two looks
+                    None => Work::Reply,
+                }
+            }
+        };
+        self.park(id, work);
+        Ok(None)
+    }
+
+    fn park(&mut self, id: u32, work: Work) {
+        self.roster.waiting_mut().park(self.key, self.ticket, id, work);
+    }
+
+    /// Goes on with a command that entered channels, of which every answer is there.
+    pub(crate) fn finish(
+        &mut self,
+        id: u32,
+        entrance: Entrance,
+    ) -> Result<Option<Reply>, Disconnect> {
+        let Entrance { entries, then } = entrance;
+        let done = match then {
+            Then::Subscribe(lifetime) => subscribe::finish(self, entries, lifetime),
+            Then::Connect { lifetime, grants_hash } => {
+                connect::finish(self, entries, (lifetime, grants_hash))
+            }
+            Then::Order(lifetime, order) => {
+                return Ok(order::finish(self, entries, lifetime, &order));
+            }
+        };
+        self.reply(id, done)
+    }
+
+    /// What a command waited for has come.
+    pub(crate) fn arrived(
+        &mut self,
+        id: u32,
+        outcome: Result<Outcome, ErrorCode>,
+    ) -> Result<Option<Reply>, Disconnect> {
+        match outcome {
+            Ok(Outcome::Found(found)) if found.is_large() => {
+                self.hand_out(id, found);
+                Ok(None)
+            }
+            Ok(Outcome::Found(found)) => self.reply(id, Ok(found.reply())),
+            Ok(Outcome::Reply(reply)) => self.reply(id, Ok(reply)),
+            Err(code) => self.reply(id, Err(code.into())),
+        }
+    }
+
+    /// Lets a large reply be encoded elsewhere; the session waits for it.
+    fn hand_out(&mut self, id: u32, found: Found) {
+        let (promise, answer) = Answer::later();
+        let encoding = self.session().encoding;
+        let early = self.soon(answer, Part::Encoded);
+        debug_assert!(early.is_none(), "nobody has begun yet");
+        self.backlog.errand = Some(Errand::new(found, (id, encoding), promise));
+        self.park(id, Work::Reply);
+    }
+
+    /// An encoded reply has come back.
+    pub(crate) fn encoded(
+        &mut self,
+        id: u32,
+        message: Result<Encoded, ErrorCode>,
+    ) -> Result<Option<Reply>, Disconnect> {
+        match message {
+            Ok(Some(message)) => self.backlog.message = Some(message),
+            Ok(None) => return Err(Disconnect::INAPPROPRIATE_PROTOCOL),
+            Err(code) => return self.reply(id, Err(code.into())),
+        }
+        Ok(None)
+    }
+
+    /// What the client hears of its command.
+    pub(super) fn reply(&mut self, id: u32, done: Done) -> Result<Option<Reply>, Disconnect> {
+        match done {
+            Ok(mut reply) => {
+                reply.id = id; // in place: a reply is large
+                Ok(Some(reply))
+            }
+            Err(Refusal::Disconnect(disconnect)) => Err(disconnect),
+            Err(Refusal::Error(code)) => {
+                if self.session().phase == Phase::Open {
+                    self.session_mut().phase = Phase::Refused; // only `connect` comes before that phase ends
+                }
+                self.roster.counters().count_error(code.code);
+                if code == ErrorCode::TOO_MANY_REQUESTS {
+                    self.refused()?;
+                }
+                Ok(Some(Reply { id, error: Some(code.into()), ..Reply::default() }))
+            }
+        }
+    }
+
+    /// The result, if it is there; else it comes through the shard's inbox, as a part of what the command waits for.
+    pub(super) fn soon<T: Clone + Send + 'static>(
+        &self,
+        answer: Answer<T, ErrorCode>,
+        part: impl FnOnce(Result<T, ErrorCode>) -> Part + Send + 'static,
+    ) -> Option<Result<T, ErrorCode>> {
+        let later = match answer.ready() {
+            Ok(result) => return Some(result),
+            Err(later) => later,
+        };
+        let (key, ticket) = (self.key, self.ticket);
+        let inbox = self.node.inbox(self.roster.shard());
+        later.then(move |result| {
+            inbox.push(Notice::Arrival(Box::new(Arrival { key, ticket, part: part(result) })));
+        });
+        None
+    }
+
+    /// The life cycle of protocol §5.2–5.6: connect first, once, and nothing after a refused one; ids.
+    fn check_order(&self, id: u32, request: &Request) -> Result<(), Disconnect> {
+        let is_connect = matches!(request, Request::Connect(_));
+        let in_order = match self.session().phase {
+            Phase::Open => is_connect,
+            Phase::Refused => false,
+            Phase::Connected => !is_connect,
+        };
+        let may_lack_id = matches!(request, Request::Send(_) | Request::Pong);
+        if in_order && (id > 0 || may_lack_id) { Ok(()) } else { Err(Disconnect::BAD_REQUEST) }
+    }
+
+    /// The answer to a ping; unasked it is an error (protocol §6).
+    fn pong(&mut self) -> Result<(), Disconnect> {
+        let session = self.session_mut();
+        if session.frame_ping || !session.awaits_pong {
+            return Err(Disconnect::BAD_REQUEST);
+        }
+        session.awaits_pong = false; // its timer stays: it fires once for nothing, which is cheaper than moving it now
+        Ok(())
+    }
+
+    fn dispatch(&mut self, request: Request) -> Begun {
+        let done = match request {
+            Request::Connect(request) => return connect::handle(self, request),
+            Request::Subscribe(request) => return subscribe::handle(self, request),
+            Request::Publish(request) => return publish::handle(self, request),
+            Request::Presence(request) => return presence::handle(self, request),
+            Request::PresenceStats(request) => return presence_stats::handle(self, request),
+            Request::History(request) => return history::handle(self, request),
+            Request::Unsubscribe(request) => unsubscribe::handle(self, request),
+            Request::Rpc(request) => rpc::handle(self, request),
+            Request::Send(request) => send::handle(self, request),
+            Request::Refresh(request) => refresh::handle(self, request),
+            Request::SubRefresh(request) => sub_refresh::handle(self, request),
+            Request::Pong | Request::Unknown => Err(Disconnect::BAD_REQUEST.into()),
+        };
+        done.map(|reply| Step::Done(reply.into()))
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        self.roster.session(self.key).expect(LIVES)
+    }
+
+    pub(super) fn session_mut(&mut self) -> &mut Session {
+        self.roster.session_mut(self.key).expect(LIVES)
+    }
+
+    /// Unix time in seconds.
+    pub(super) fn unix(&self) -> u64 {
+        self.node.clock().unix(self.now)
+    }
+
+    pub(super) fn insecure(&self) -> bool {
+        self.node.options().client.insecure
+    }
+
+    /// The one who asks, for permission rules.
+    pub(super) fn who(&self) -> Who<'_> {
+        Who { user: &self.session().user, insecure: self.insecure() }
+    }
+
+    /// Where the session keeps its subscription to a channel.
+    pub(super) fn place_of(&self, channel: &str) -> Option<usize> {
+        self.roster.place_of(self.key.index, channel)
+    }
+}
+
+impl From<Reply> for Outcome {
+    fn from(reply: Reply) -> Self {
+        Self::Reply(reply)
+    }
+}
+
+impl From<Found> for Outcome {
+    fn from(found: Found) -> Self {
+        Self::Found(found)
+    }
+}
+
+impl From<ErrorCode> for Refusal {
+    fn from(code: ErrorCode) -> Self {
+        Self::Error(code)
+    }
+}
+
+impl From<Disconnect> for Refusal {
+    fn from(disconnect: Disconnect) -> Self {
+        Self::Disconnect(disconnect)
+    }
+}
+
+const LIVES: &str = "a session lives as long as its turn";
