@@ -35,7 +35,7 @@ pub(super) struct Turn<A: Application> {
     buffer: Box<[u8]>,
     /// Connections that had more to read than one turn allows; those that wait longest first.
     unread: VecDeque<Key>,
-    /// What was read of connections that were stopped before its end; each of them is unread, held or waiting.
+    /// What was read of connections that were stopped before its end; each of them is there, and unread, held or waiting.
     rests: HashMap<Key, Vec<u8>>,
     /// Connections that publish faster than some shard delivers; read again when it has caught up.
     held: Vec<Key>,
@@ -144,12 +144,9 @@ impl<A: Application> Turn<A> {
                 return;
             }
             let Some(key) = self.unread.pop_front() else { return };
-            match self.out.any(key) {
-                Some(connection) => {
-                    connection.is_unread = false;
-                    self.read(key.index, true);
-                }
-                None => drop(self.rests.remove(&key)),
+            if let Some(connection) = self.out.any(key) {
+                connection.is_unread = false;
+                self.read(key.index, true);
             }
         }
     }
@@ -227,6 +224,9 @@ impl<A: Application> Turn<A> {
         while let Some(key) = self.out.fallen.pop() {
             self.application.close(key, self.out.now);
             self.out.counters.closed.add(1);
+            if !self.rests.is_empty() {
+                self.rests.remove(&key);
+            }
         }
     }
 
