@@ -1,0 +1,126 @@
+//! What a line has sent and nobody answered yet: commands in batches, which leave together and are answered in order.
+//! In: calls → out: batches with their replies, and calls to be repeated because a script was not known.
+//! Uses a connection. Never: takes replies apart; that is `line.rs`.
+//! Change here: what leaves together, how much may be on its way, and what follows writes that wait for replicas.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use futures_util::stream::FuturesOrdered;
+use redis::{Pipeline, RedisResult, Value};
+
+use super::{Call, Caller, QUEUE_MAX, Shared};
+use crate::redis::dial::{BATCHES_MAX, Connection};
+use crate::redis::options::Wait;
+use crate::redis::script;
+use crate::redis::wire::Command;
+
+/// What is on its way.
+pub(super) struct Flow {
+    connection: Connection,
+    wait: Wait,
+    shared: Arc<Shared>,
+    /// Sent, in this order: a batch is given to the connection when it is first looked at, and the queue of the connection
+    /// is long enough for all of them.
+    pub(super) flight: FuturesOrdered<Pin<Box<dyn Future<Output = Batch> + Send>>>,
+    /// To be sent again, because a script was not known.
+    pub(super) again: VecDeque<Call>,
+}
+
+/// Commands that left together.
+pub(super) struct Batch {
+    pub(super) commands: Pipeline,
+    /// And whether they write.
+    pub(super) callers: Vec<(bool, Caller)>,
+    /// A `WAIT` follows the commands.
+    pub(super) waits: bool,
+    pub(super) replies: RedisResult<Vec<Value>>,
+    /// Until the replies were taken.
+    _weight: Weight,
+}
+
+/// Bytes that count until this is dropped.
+struct Weight {
+    shared: Arc<Shared>,
+    bytes: usize,
+}
+
+impl Drop for Weight {
+    fn drop(&mut self) {
+        self.shared.held_bytes.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+impl Flow {
+    pub(super) fn new(connection: Connection, wait: Wait, shared: Arc<Shared>) -> Self {
+        Self { connection, wait, shared, flight: FuturesOrdered::new(), again: VecDeque::new() }
+    }
+
+    pub(super) fn begin(&mut self, calls: Vec<Call>) {
+        let mut connection = self.connection.clone();
+        let mut commands = Pipeline::with_capacity(calls.len());
+        let mut callers = Vec::with_capacity(calls.len());
+        let mut weight = Weight { shared: Arc::clone(&self.shared), bytes: 0 };
+        let mut waits = false;
+        for Call { mut command, bytes, is_write, caller } in calls {
+            weight.bytes += bytes;
+            waits |= is_write && self.wait.replicas > 0;
+            if caller.way.is_asking {
+                let asking = Call::of(Command::of(&[b"ASKING"]));
+                commands.add_command(asking.command);
+                callers.push((false, asking.caller));
+            }
+            connection.sign(&mut command);
+            commands.add_command(command);
+            callers.push((is_write, caller));
+        }
+        if waits {
+            let mut command = Command::new(3, 3 * NUMBER_BYTES);
+            let timeout_ms = self.wait.timeout.as_millis().max(1) as u64; // 0 would be for ever
+            command.text("WAIT").number(self.wait.replicas.into()).number(timeout_ms);
+            commands.add_command(command.into_cmd());
+        }
+        self.flight.push_back(Box::pin(async move {
+            let replies = connection.send_packed_commands(&commands, 0, commands.len()).await;
+            Batch { commands, callers, waits, replies, _weight: weight }
+        }));
+    }
+
+    /// Whether more commands may be sent: not while some wait to be repeated, which must not be overtaken.
+    pub(super) fn has_room(&self) -> bool {
+        self.flight.len() < self.batches_max() && self.again.is_empty()
+    }
+
+    /// Most batches on their way. Each may have to wait for replicas after the one before it.
+    fn batches_max(&self) -> usize {
+        if self.wait.replicas > 0 { WAITS_MAX } else { BATCHES_MAX }
+    }
+
+    /// Most commands that leave together. All that is there may have to wait for replicas once, not once for each part.
+    pub(super) fn batch_max(&self) -> usize {
+        if self.wait.replicas > 0 { QUEUE_MAX } else { BATCH_MAX }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.flight.is_empty() && self.again.is_empty()
+    }
+
+    /// Once all that was sent is answered: loads the scripts and repeats what needed them, in its order.
+    pub(super) fn repeat(&mut self) {
+        if self.again.is_empty() || !self.flight.is_empty() {
+            return;
+        }
+        let again = std::mem::take(&mut self.again);
+        self.begin(script::loads().map(Call::of).chain(again).collect());
+    }
+}
+
+/// Commands that leave together.
+const BATCH_MAX: usize = 1024;
+/// Batches on their way when each waits for replicas: what was queued behind two of them, and waits itself, has an answer
+/// before the connection that owes it is given up.
+const WAITS_MAX: usize = 2;
+/// Room for a number.
+const NUMBER_BYTES: usize = 24;
