@@ -28,6 +28,18 @@ pub trait Outbox {
     /// `client.channel_limit`; while a subscription lives it changes only when another one of the connection ends.
     fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>, shape: Shape);
 
+    /// A publication as it is, to each of these connections and places: what most broadcasts are, so a shell may have a
+    /// shorter way for it than [`deliver`](Self::deliver) for each.
+    fn deliver_to_all(
+        &mut self,
+        receivers: impl Iterator<Item = (u32, u32)>,
+        broadcast: &Arc<Broadcast>,
+    ) {
+        for (connection, place) in receivers {
+            self.deliver(connection, place, broadcast, Shape::Plain);
+        }
+    }
+
     /// The subscription of a connection at place `from` is at `to` from now on, where another one was, which ended.
     fn moved(&mut self, _connection: u32, _from: u32, _to: u32) {}
 

@@ -18,7 +18,7 @@ pub use self::clerk::Clerk;
 use self::frames::Frames;
 use crate::{
     compression::{Contexts, Dispatch},
-    shard::{self, Application, Compression, Key, Message, Outlet, Quotation},
+    shard::{self, Application, Compression, Dialect, Key, Message, Outlet, Quotation},
 };
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
@@ -161,8 +161,8 @@ impl Outbox for HubOutlet<'_> {
             self.send_joined();
             self.joiner.connection = Some(connection);
         } else {
-            let form = self.out.form(connection.index);
-            join(encoding(form.is_some_and(|(is_binary, _)| is_binary)), &mut self.joiner.bytes);
+            let dialect = self.out.dialect(connection.index);
+            join(encoding(dialect.is_some_and(|peer| peer.is_binary)), &mut self.joiner.bytes);
         }
         self.joiner.last = self.joiner.bytes.len();
         self.joiner.bytes.extend_from_slice(message);
@@ -171,7 +171,9 @@ impl Outbox for HubOutlet<'_> {
 
     fn recovered(&mut self, connection: ConnectionKey, place: u32, channel: &str) {
         debug_assert_eq!(self.joiner.connection, Some(connection));
-        let Some((is_binary, Compression::Context { .. })) = self.out.form(connection.index) else {
+        let Some(Dialect { is_binary, compression: Compression::Context { .. } }) =
+            self.out.dialect(connection.index)
+        else {
             return;
         };
         let Joiner { bytes, last, quotations, .. } = &mut *self.joiner;
@@ -182,6 +184,15 @@ impl Outbox for HubOutlet<'_> {
     fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>, shape: Shape) {
         self.send_joined();
         self.frames.deliver(connection, place, (broadcast, shape), self.out);
+    }
+
+    fn deliver_to_all(
+        &mut self,
+        receivers: impl Iterator<Item = (u32, u32)>,
+        broadcast: &Arc<Broadcast>,
+    ) {
+        self.send_joined();
+        self.frames.deliver_to_all(receivers, broadcast, self.out);
     }
 
     fn moved(&mut self, connection: u32, from: u32, to: u32) {

@@ -29,6 +29,7 @@ use std::{
 };
 
 pub use application::{Application, Key, Message};
+pub use connection::Dialect;
 use counters::ShardCounters;
 pub use dedicated::DedicatedSettings;
 pub use distrust::{Distrust, Peer};

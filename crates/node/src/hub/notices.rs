@@ -51,9 +51,8 @@ impl Hub {
             return self.broadcast_by_marks(index, broadcast, excluded, out);
         }
         counters.deliveries.add(audience.list.len() as u64);
-        for subscriber in &audience.list {
-            out.deliver(subscriber.connection, subscriber.place(), broadcast, Shape::Plain);
-        }
+        let receivers = audience.list.iter().map(|one| (one.connection, one.place()));
+        out.deliver_to_all(receivers, broadcast);
     }
 
     /// The same where some have agreed to deltas, or have a filter, or a connection of this shard is left out: a second dense

@@ -16,17 +16,20 @@ use hashbrown::HashMap;
 
 use crate::{
     compression::{Contexts, Dispatch, Form, Kind, Lane},
-    shard::{Compression, Frame, Opcode, Outlet},
+    shard::{Compression, Dialect, Frame, Opcode, Outlet},
 };
 
 /// A shard's frames of one broadcast; empty between broadcasts.
 pub(super) struct Frames {
     contexts: Arc<Contexts>,
-    /// The broadcast that they are of.
+    /// The broadcast that they are of, and its channel's policy.
     broadcast: Option<Arc<Broadcast>>,
+    policy: CompressionPolicy,
     /// Frames that refer to nothing, by form: copied once per shard out of the slots that all shards share, so that
     /// handing one to a connection touches no memory of another core.
     shared: [Option<Made>; Form::COUNT],
+    /// What the peer that was sent the plain publication last reads, and the index of the shared frame that all such get.
+    alike: Option<(Dialect, usize)>,
     /// Frames in context, one for each distinct reference.
     made: Vec<Made>,
     /// Where they are, by reference and encoding; the last one is looked at first.
@@ -65,8 +68,8 @@ struct Delivery<'a> {
     encoding: Encoding,
     shape: Shape,
     compression: Compression,
+    broadcast: &'a Broadcast,
     message: &'a Bytes,
-    dispatch: &'a Dispatch,
 }
 
 impl Frames {
@@ -74,7 +77,9 @@ impl Frames {
         Self {
             contexts,
             broadcast: None,
+            policy: CompressionPolicy::Off,
             shared: Default::default(),
+            alike: None,
             made: Vec::new(),
             places: HashMap::new(),
             last: None,
@@ -89,6 +94,28 @@ impl Frames {
         &self.contexts
     }
 
+    /// Queues the broadcast as it is for each of these connections and places.
+    ///
+    /// Where frames refer to nothing, one peer after the other gets the same: a third of the instructions.
+    pub(super) fn deliver_to_all(
+        &mut self,
+        receivers: impl Iterator<Item = (u32, u32)>,
+        broadcast: &Arc<Broadcast>,
+        out: &mut Outlet,
+    ) {
+        self.begin(broadcast);
+        for (connection, place) in receivers {
+            if let Some((dialect, form)) = self.alike
+                && let Some(made) = &mut self.shared[form]
+                && out.push_alike(connection, dialect, &made.frame, made.message_bytes)
+            {
+                made.deliveries += 1;
+            } else {
+                self.deliver(connection, place, (broadcast, Shape::Plain), out);
+            }
+        }
+    }
+
     /// Queues the broadcast for the subscription at `place` of a connection.
     pub(super) fn deliver(
         &mut self,
@@ -97,18 +124,14 @@ impl Frames {
         (broadcast, shape): (&Arc<Broadcast>, Shape),
         out: &mut Outlet,
     ) {
-        if !self.broadcast.as_ref().is_some_and(|of| Arc::ptr_eq(of, broadcast)) {
-            self.finish();
-            self.broadcast = Some(Arc::clone(broadcast));
-        }
-        let Some((is_binary, compression)) = out.form(connection) else { return };
+        self.begin(broadcast);
+        let Some(Dialect { is_binary, compression }) = out.dialect(connection) else { return };
         let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
         let message =
             broadcast.shaped(shape, encoding).expect("the hub delivers in forms that exist");
-        let dispatch = broadcast.prepared::<Dispatch>().expect("every broadcast is prepared");
         let delivery =
-            Delivery { connection, place, encoding, shape, compression, message, dispatch };
-        match (compression, dispatch.policy()) {
+            Delivery { connection, place, encoding, shape, compression, broadcast, message };
+        match (compression, self.policy) {
             (Compression::Raw, _) | (_, CompressionPolicy::Off) => {
                 self.deliver_alone(&delivery, false, None, out);
             }
@@ -125,9 +148,18 @@ impl Frames {
             (Compression::Context { window_bits }, CompressionPolicy::Context)
                 if shape == Shape::Plain =>
             {
-                self.deliver_in_context(&delivery, window_bits, broadcast, out);
+                self.deliver_in_context(&delivery, window_bits, out);
             }
             (_, _) => self.deliver_alone(&delivery, true, None, out),
+        }
+    }
+
+    /// What follows are frames of this broadcast.
+    fn begin(&mut self, broadcast: &Arc<Broadcast>) {
+        if !self.broadcast.as_ref().is_some_and(|of| Arc::ptr_eq(of, broadcast)) {
+            self.finish();
+            self.policy = dispatch_of(broadcast).policy();
+            self.broadcast = Some(Arc::clone(broadcast));
         }
     }
 
@@ -151,6 +183,7 @@ impl Frames {
         if let Some(dispatch) = broadcast.prepared::<Dispatch>().filter(|_| emits > 0) {
             dispatch.delivered(&depths);
         }
+        self.alike = None;
         self.places.clear();
         self.last = None;
         self.missed = [false; 2];
@@ -186,21 +219,13 @@ impl Frames {
         publication: Option<&Publication>,
         out: &mut Outlet,
     ) {
-        let Delivery { connection, place, encoding, shape, compression, message, dispatch } =
-            *delivery;
-        let may_compress = may_compress && compression.takes(message.len());
-        let form = Form { encoding, shape, compressed: may_compress };
-        let spent = &mut self.spent;
-        let made = self.shared[form.index()].get_or_insert_with(|| {
-            let frame = dispatch.frame(form, || {
-                let started = Instant::now();
-                let frame = out.framer().frame(opcode(encoding), may_compress, message);
-                let frame = Bytes::copy_from_slice(frame);
-                *spent += started.elapsed();
-                frame
-            });
-            Made::new(Frame::from(&frame[..]), None, message.len())
-        });
+        let Delivery { connection, place, encoding, shape, compression, message, .. } = *delivery;
+        let compressed = may_compress && compression.takes(message.len());
+        let form = Form { encoding, shape, compressed };
+        if self.shared[form.index()].is_none() {
+            self.share(form, delivery, out);
+        }
+        let Some(made) = &mut self.shared[form.index()] else { return };
         made.deliveries += 1;
         let frame = made.frame.clone();
         match publication {
@@ -209,26 +234,37 @@ impl Frames {
             }
             None => out.push(connection, frame, message),
         }
+        if publication.is_none() && shape == Shape::Plain {
+            let is_binary = encoding == Encoding::Protobuf;
+            self.alike = Some((Dialect { is_binary, compression }, form.index()));
+        }
     }
 
-    fn deliver_in_context(
-        &mut self,
-        delivery: &Delivery<'_>,
-        window_bits: u8,
-        broadcast: &Broadcast,
-        out: &mut Outlet,
-    ) {
-        let Delivery { connection, place, encoding, message, dispatch, .. } = *delivery;
-        let source = dispatch.publication(encoding);
-        let Some((publication, lane)) = source else {
-            self.miss(delivery, broadcast, out);
+    /// Takes a frame that refers to nothing from the slot that all shards share, or makes it there.
+    fn share(&mut self, form: Form, delivery: &Delivery<'_>, out: &mut Outlet) {
+        let frame = dispatch_of(delivery.broadcast).frame(form, || {
+            let started = Instant::now();
+            let (opcode, message) = (opcode(form.encoding), delivery.message);
+            let frame =
+                Bytes::copy_from_slice(out.framer().frame(opcode, form.compressed, message));
+            self.spent += started.elapsed();
+            frame
+        });
+        let made = Made::new(Frame::from(&frame[..]), None, delivery.message.len());
+        self.shared[form.index()] = Some(made);
+    }
+
+    fn deliver_in_context(&mut self, delivery: &Delivery<'_>, window_bits: u8, out: &mut Outlet) {
+        let Delivery { connection, place, encoding, broadcast, message, .. } = *delivery;
+        let Some((publication, lane)) = dispatch_of(broadcast).publication(encoding) else {
+            self.miss(delivery, out);
             return self.deliver_alone(delivery, true, None, out);
         };
         let reference = out.reference(connection, place, publication, window_bits);
         let at = match self.last {
             Some((last, of, at)) if last == reference && of == encoding => at,
             _ => {
-                match self.find_or_make(reference, delivery, (publication, lane), broadcast, out) {
+                match self.find_or_make(reference, delivery, (publication, lane), out) {
                     Some(at) => at,
                     // The history has gone on: nothing can be parsed against it any more.
                     None => return self.deliver_alone(delivery, true, Some(publication), out),
@@ -246,20 +282,19 @@ impl Frames {
         reference: Reference,
         delivery: &Delivery<'_>,
         (publication, lane): (&Publication, &Lane),
-        broadcast: &Broadcast,
         out: &mut Outlet,
     ) -> Option<usize> {
         let encoding = delivery.encoding;
         if let Some(at) = self.places.get(&(reference, encoding)) {
             return Some(*at);
         }
-        let counters = self.contexts.counters_of(broadcast);
+        let counters = self.contexts.counters_of(delivery.broadcast);
         let is_crowded =
             self.made.len() >= self.contexts.gaps_max() && reference.depth() != Depth::Alone;
         if is_crowded && !matches!(reference.depth(), Depth::AloneWithin(_)) {
             counters.gaps_refused.add(1);
             let source = (publication, lane);
-            return self.find_or_make(Reference::ALONE, delivery, source, broadcast, out);
+            return self.find_or_make(Reference::ALONE, delivery, source, out);
         }
         let parse = lane.parse(publication, reference.depth(), counters)?;
         let started = self.made.len().is_multiple_of(TIMED).then(Instant::now);
@@ -276,14 +311,14 @@ impl Frames {
     }
 
     /// Takes note, once, that the channel should have a history.
-    fn miss(&mut self, delivery: &Delivery<'_>, broadcast: &Broadcast, out: &mut Outlet) {
-        let Delivery { encoding, message, dispatch, .. } = *delivery;
+    fn miss(&mut self, delivery: &Delivery<'_>, out: &mut Outlet) {
+        let Delivery { encoding, broadcast, message, .. } = *delivery;
         if std::mem::replace(&mut self.missed[encoding.index()], true)
             || !out.framer().compresses(message)
         {
             return;
         }
-        match dispatch.lane(encoding) {
+        match dispatch_of(broadcast).lane(encoding) {
             Some(lane) => lane.want(),
             None => self.contexts.want(broadcast, encoding),
         }
@@ -301,6 +336,10 @@ impl Made {
         };
         Self { frame, kind, depth, message_bytes, deliveries: 0 }
     }
+}
+
+fn dispatch_of(broadcast: &Broadcast) -> &Dispatch {
+    broadcast.prepared().expect("every broadcast is prepared")
 }
 
 fn opcode(encoding: Encoding) -> Opcode {

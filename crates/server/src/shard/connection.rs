@@ -42,6 +42,13 @@ pub(super) struct Connection {
     pub(super) is_waiting: bool,
 }
 
+/// Dialect whose frames are the same as long as they refer to nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dialect {
+    pub is_binary: bool,
+    pub compression: Compression,
+}
+
 /// ```text
 /// Open ──we close──► Closing ──peer's close or end──► Done ──queue empty──► (dropped)
 ///  │ ╰──peer closes────────────────────────────────────╯
@@ -91,5 +98,16 @@ impl Connection {
 
     pub(super) fn key(&self, index: u32) -> Key {
         Key { index, generation: self.generation }
+    }
+
+    pub(super) fn dialect(&self) -> Dialect {
+        Dialect { is_binary: self.is_binary, compression: self.compression }
+    }
+
+    /// Puts it, at `index`, into the list of those to flush, unless its socket takes nothing.
+    pub(super) fn mark_dirty(&mut self, index: u32, dirty: &mut Vec<u32>) {
+        if !self.is_blocked && !std::mem::replace(&mut self.is_dirty, true) {
+            dirty.push(index);
+        }
     }
 }

@@ -67,6 +67,14 @@ pub struct Traffic {
     pub wire_bytes_out: Counter,
 }
 
+impl Traffic {
+    /// A data message of so many bytes was queued.
+    pub(super) fn message_out(&self, payload_bytes: usize) {
+        self.messages_out.add(1);
+        self.payload_bytes_out.add(payload_bytes as u64);
+    }
+}
+
 impl ShardCounters {
     pub fn of(&self, is_binary: bool) -> &Traffic {
         &self.traffic[usize::from(is_binary)]

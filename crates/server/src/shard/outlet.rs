@@ -18,7 +18,7 @@ use slab::Slab;
 use super::{
     Settings,
     application::Key,
-    connection::{Connection, Phase},
+    connection::{Connection, Dialect, Phase},
     counters::ShardCounters,
     framer::Framer,
     queue::{Frame, Lists},
@@ -146,6 +146,28 @@ impl Outlet {
         self.queue(index, frame, message, |window| window.queued(message.len(), &[]));
     }
 
+    /// As [`Outlet::push`] of a frame to one peer after another, if this one reads the same `dialect` and nothing else is to be
+    /// asked; says whether it is queued.
+    #[inline]
+    pub fn push_alike(
+        &mut self,
+        index: u32,
+        dialect: Dialect,
+        frame: &Frame,
+        message_bytes: usize,
+    ) -> bool {
+        let Some(connection) = self.connections.get(index as usize) else { return false };
+        let is_usual = connection.phase == Phase::Open
+            && connection.dialect() == dialect
+            && connection.queue.takes(frame.len(), self.settings.queue_bytes_max)
+            && !(self.settings.compression_verify && frame::is_compressed(frame));
+        if is_usual {
+            let moves = |window: &mut Window| window.queued(message_bytes, &[]);
+            self.put(index, frame.clone(), message_bytes, moves);
+        }
+        is_usual
+    }
+
     /// As [`Outlet::push`], for a publication that a history holds: the frame is raw, or refers to what
     /// [`Outlet::reference`] said just before.
     pub fn push_publication(
@@ -159,8 +181,7 @@ impl Outlet {
         self.queue(index, frame, message, |window| window.queued_publication(place, publication));
     }
 
-    /// Queues the frame of a message: the one function that does, and so the one that `moves` what is known of a peer's
-    /// window. A frame that it has queued is written, or nothing after it is.
+    /// Queues the frame of a message, unless the connection has ended or ends with that.
     fn queue(&mut self, index: u32, frame: Frame, message: &[u8], moves: impl FnOnce(&mut Window)) {
         let Some(connection) = self.connections.get(index as usize) else { return };
         if connection.phase != Phase::Open {
@@ -174,14 +195,26 @@ impl Outlet {
             true => self.verified(index, frame, message),
             false => frame,
         };
+        self.put(index, frame, message.len(), moves);
+    }
+
+    /// Puts the frame of a message into the queue: the one function that does, and so the one that `moves` what is known of
+    /// a peer's window. A frame that it has queued is written, or nothing after it is.
+    #[inline]
+    fn put(
+        &mut self,
+        index: u32,
+        frame: Frame,
+        message_bytes: usize,
+        moves: impl FnOnce(&mut Window),
+    ) {
         let connection = &mut self.connections[index as usize];
         if frame::is_compressed(&frame) {
             moves(&mut connection.window);
         }
-        let traffic = self.counters.of(connection.is_binary);
-        traffic.messages_out.add(1);
-        traffic.payload_bytes_out.add(message.len() as u64);
-        self.append(index, frame);
+        self.counters.of(connection.is_binary).message_out(message_bytes);
+        connection.queue.push(frame, &mut self.lists);
+        connection.mark_dirty(index, &mut self.dirty);
     }
 
     /// The frame, if the peer's inflater would make `message` of it; otherwise, which is a bug of ours, a raw one, and no
@@ -213,10 +246,9 @@ impl Outlet {
         self.framer.frame(opcode, connection.compression.takes(message.len()), message).into()
     }
 
-    /// What decides about the bytes of this connection's frames: are they binary, and how are they compressed?
-    pub fn form(&self, index: u32) -> Option<(bool, Compression)> {
-        let connection = self.connections.get(index as usize)?;
-        Some((connection.is_binary, connection.compression))
+    /// What the peer of the connection at `index` reads.
+    pub fn dialect(&self, index: u32) -> Option<Dialect> {
+        self.connections.get(index as usize).map(Connection::dialect)
     }
 
     /// Sends a native ping frame (RFC 6455 §5.5.2).
@@ -297,15 +329,9 @@ impl Outlet {
     }
 
     fn append(&mut self, index: u32, frame: Frame) {
-        self.connections[index as usize].queue.push(frame, &mut self.lists);
-        self.mark_dirty(index);
-    }
-
-    fn mark_dirty(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
-        if !connection.is_blocked && !std::mem::replace(&mut connection.is_dirty, true) {
-            self.dirty.push(index);
-        }
+        connection.queue.push(frame, &mut self.lists);
+        connection.mark_dirty(index, &mut self.dirty);
     }
 }
 

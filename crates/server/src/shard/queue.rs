@@ -47,9 +47,10 @@ impl Queue {
     /// Whether a frame of so many bytes may join what waits, of at most `limit` bytes. The limit is meant for a backlog: an
     /// empty queue takes any frame, and one that is larger than the limit by itself does not count while it is first.
     pub(super) fn takes(&self, frame_bytes: usize, limit: usize) -> bool {
-        let oversized = self.head.as_ref().filter(|head| head.len() > limit);
-        let exempt = oversized.map_or(0, |head| head.len() - self.head_written as usize);
-        self.is_empty() || self.bytes() - exempt + frame_bytes <= limit
+        let Some(head) = &self.head else { return true };
+        let is_oversized = head.len() > limit;
+        let exempt = if is_oversized { head.len() - self.head_written as usize } else { 0 };
+        self.bytes() - exempt + frame_bytes <= limit
     }
 
     /// Appends a frame. The caller has checked the limit; frames are at most 4 GiB in sum.
@@ -84,6 +85,10 @@ impl Queue {
     /// Takes note that `count` bytes left; frames written whole are released.
     pub(super) fn advance(&mut self, mut count: usize, lists: &mut Lists) {
         self.bytes -= u32::try_from(count).expect("no more than was queued");
+        if self.bytes == 0 && self.rest.is_none() {
+            (self.head, self.head_written) = (None, 0);
+            return;
+        }
         while let Some(head) = &self.head {
             let left = head.len() - self.head_written as usize;
             if count < left {

@@ -367,7 +367,7 @@ fn handle<A: Application>(
         }
     };
     if out.is_open(key) {
-        let traffic = out.counters.of(out.form(key.index).is_some_and(|(is_binary, _)| is_binary));
+        let traffic = out.counters.of(out.dialect(key.index).is_some_and(|peer| peer.is_binary));
         traffic.messages_in.add(1);
         traffic.payload_bytes_in.add(message.bytes().len() as u64);
         let commands = application.receive(key, message, out.now, out);

@@ -55,7 +55,7 @@ impl Outlet {
             }
             Phase::Closing => {
                 connection.phase = Phase::Done;
-                self.mark_dirty(key.index);
+                connection.mark_dirty(key.index, &mut self.dirty);
             }
             Phase::Failed | Phase::Done => {}
         }

@@ -20,7 +20,7 @@ impl Outlet {
         if let Some(connection) = self.connections.get_mut(index as usize)
             && std::mem::take(&mut connection.is_blocked)
         {
-            self.mark_dirty(index);
+            connection.mark_dirty(index, &mut self.dirty);
         }
     }
 
@@ -69,35 +69,29 @@ impl Outlet {
             Ok(written) => {
                 self.counters.of(connection.is_binary).wire_bytes_out.add(written as u64);
                 self.counters.writes.add(1);
-                self.after_write(index);
+                match (connection.queue.is_empty(), connection.phase) {
+                    (true, Phase::Open | Phase::Closing) => {}
+                    (true, Phase::Failed) => {
+                        // Half-closing lets the peer read the close frame before it sees the end of the stream.
+                        let _ = connection.socket.shutdown(Shutdown::Write);
+                    }
+                    (true, Phase::Done) => self.doomed.push(index),
+                    (false, _) => self.blocked(index),
+                }
             }
             Err(_) => self.abort(self.connections[index as usize].key(index)),
         }
     }
 
-    fn after_write(&mut self, index: u32) {
+    /// The socket took less than it was given.
+    fn blocked(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
-        if !connection.queue.is_empty() {
-            connection.is_blocked = true;
-            let watch = (
-                self.now + self.settings.write_timeout,
-                connection.key(index),
-                connection.progress,
-            );
-            self.stalled.push_back(watch);
-            if connection.phase == Phase::Done {
-                // Moving a little now and then keeps a connection, but not one that is over.
-                self.lingering.push_back((self.now + LINGER, connection.key(index)));
-            }
-            return;
-        }
-        match connection.phase {
-            Phase::Open | Phase::Closing => {}
-            Phase::Failed => {
-                // Half-closing lets the peer read the close frame before it sees the end of the stream.
-                let _ = connection.socket.shutdown(Shutdown::Write);
-            }
-            Phase::Done => self.doomed.push(index),
+        connection.is_blocked = true;
+        let key = connection.key(index);
+        self.stalled.push_back((self.now + self.settings.write_timeout, key, connection.progress));
+        if connection.phase == Phase::Done {
+            // Moving a little now and then keeps a connection, but not one that is over.
+            self.lingering.push_back((self.now + LINGER, key));
         }
     }
 

@@ -13,7 +13,7 @@ use std::{
 
 use fanwire_deflate::Shadow;
 use fanwire_node::{
-    Hello, Inbox, Node, Notice, Options, Position, PublishOptions, Shape,
+    Broadcast, Hello, Inbox, Node, Notice, Options, Position, PublishOptions, Shape,
     options::{CompressionPolicy, Namespace, RecoveryMode},
 };
 use fanwire_protocol::{Encoding, Publication, encode_publication};
@@ -104,6 +104,11 @@ struct Client {
 impl World {
     /// `memory` bytes for histories and compressors of single connections, `gaps_max` distinct frames per broadcast.
     pub(super) fn new(memory: usize, gaps_max: usize) -> Self {
+        Self::verifying(memory, gaps_max, true)
+    }
+
+    /// Does the shard look at every compressed frame itself, too?
+    pub(super) fn verifying(memory: usize, gaps_max: usize, verify: bool) -> Self {
         let mut options = Options::default();
         options.client.insecure = true;
         let open = &mut options.channel.without_namespace;
@@ -140,7 +145,7 @@ impl World {
         );
         let mut settings = Settings {
             compression_min_bytes: 64,
-            compression_verify: true,
+            compression_verify: verify,
             queue_bytes_max: 1 << 26,
             ..Settings::default()
         };
@@ -226,6 +231,35 @@ impl World {
 
     /// As to a client that had to wait for its subscription while this was published: one after another, in one turn.
     pub(super) fn publish_late(&mut self, channel: &str, count: u32) {
+        let broadcasts = self.accept(channel, count);
+        for client in &mut self.clients {
+            for broadcast in &broadcasts {
+                let message = broadcast.message(client.encoding).expect("JSON").to_vec();
+                client.expected.push(Some(message));
+                let frames = &mut self.realtime.frames;
+                let one = (broadcast, Shape::Plain);
+                frames.deliver(client.key.index, 0, one, &mut self.out);
+            }
+        }
+        self.realtime.frames.finish();
+        self.flush();
+    }
+
+    /// To all clients, one publication after another, in one turn.
+    pub(super) fn publish_at_once(&mut self, channel: &str, count: u32) {
+        for broadcast in &self.accept(channel, count) {
+            for client in &mut self.clients {
+                let message = broadcast.message(client.encoding).expect("JSON").to_vec();
+                client.expected.push(Some(message));
+            }
+            let receivers = self.clients.iter().map(|client| (client.key.index, 0));
+            self.realtime.frames.deliver_to_all(receivers, broadcast, &mut self.out);
+        }
+        self.realtime.frames.finish();
+        self.flush();
+    }
+
+    fn accept(&mut self, channel: &str, count: u32) -> Vec<Arc<Broadcast>> {
         let mut broadcasts = Vec::new();
         for seed in 0..count {
             let data = format!(r#"{{"seed":{seed}}}"#);
@@ -238,17 +272,7 @@ impl World {
                 broadcasts.push(broadcast);
             }
         }
-        for client in &mut self.clients {
-            for broadcast in &broadcasts {
-                let message = broadcast.message(client.encoding).expect("JSON").to_vec();
-                client.expected.push(Some(message));
-                let frames = &mut self.realtime.frames;
-                let one = (broadcast, Shape::Plain);
-                frames.deliver(client.key.index, 0, one, &mut self.out);
-            }
-        }
-        self.realtime.frames.finish();
-        self.flush();
+        broadcasts
     }
 
     pub(super) fn subscribe(&mut self, client: usize, channel: &str) {
