@@ -13,7 +13,7 @@ use std::sync::{
 pub struct Budget {
     bytes_max: usize,
     bytes: AtomicUsize,
-    /// Bytes refused since the last look.
+    /// Bytes that single connections were refused since the last look.
     refused: AtomicUsize,
 }
 
@@ -34,6 +34,15 @@ impl Budget {
         self.take(bytes).then(|| Reservation { budget: Arc::clone(self), bytes })
     }
 
+    /// The same for somebody who asks once only: who could give way learns of it.
+    pub(crate) fn reserve_once(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
+        let granted = self.reserve(bytes);
+        if granted.is_none() {
+            self.refused.fetch_add(bytes, Relaxed);
+        }
+        granted
+    }
+
     /// Bytes granted at the moment.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Relaxed)
@@ -43,18 +52,14 @@ impl Budget {
         self.bytes_max
     }
 
-    /// Bytes that were refused since the last call; wishes that were repeated count again.
+    /// Bytes that [`reserve_once`](Self::reserve_once) refused since the last call.
     pub(crate) fn take_refused(&self) -> usize {
         self.refused.swap(0, Relaxed)
     }
 
     fn take(&self, bytes: usize) -> bool {
         let grant = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.bytes_max);
-        let is_granted = self.bytes.fetch_update(Relaxed, Relaxed, grant).is_ok();
-        if !is_granted {
-            self.refused.fetch_add(bytes, Relaxed);
-        }
-        is_granted
+        self.bytes.fetch_update(Relaxed, Relaxed, grant).is_ok()
     }
 }
 

@@ -1,7 +1,9 @@
 //! The last publications of one channel, one history per encoding, and how long it may be.
 //! In: messages in the channel's order, wishes of shards → out: publications, parses made once.
 //! Uses `deflate::gap` and the memory budget; a lock per encoding that the publisher and the first parse of a depth take.
-//! Changed here: when a history begins, grows, rests and ends. Who has to give memory back is decided in `sweep`.
+//! Changed here: when a history begins, grows and rests. Its memory and its end are `share`; who has to give way, `sweep`.
+
+mod share;
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
@@ -12,6 +14,8 @@ use fanwire_deflate::gap::{DEPTH_MAX, Depth, History, Parse, Publication, Quote,
 use fanwire_protocol::{Encoding, publication_in_push};
 use parking_lot::Mutex;
 
+pub(super) use self::share::Share;
+use self::share::Wish;
 use super::{ContextSettings, NamespaceCounters, quote};
 use crate::budget::Reservation;
 
@@ -26,8 +30,9 @@ pub(crate) struct Lane {
     is_wanted: AtomicBool,
     /// Depths of which shards made frames since the last publication, a bit each.
     asked: AtomicU32,
-    /// Deliveries in context since the last sweep.
+    /// Deliveries in context since the last sweep, and those that would have been if there had been a history.
     deliveries: AtomicU64,
+    missed: AtomicU64,
     /// Of those with other traffic in between, since the last trial: to how many no more than half of the publications
     /// were in reach that the history offers, and to how many more.
     fewer: AtomicU64,
@@ -43,6 +48,14 @@ struct State {
     is_busy: bool,
     /// Sweeps that found it unused, busy ones counted manifold.
     unused: u32,
+    /// For memory that there was not.
+    wish: Option<Wish>,
+    /// Bytes that context saves per delivery, when the last history was there for long enough to know.
+    saved_bytes: Option<u64>,
+    /// Its memory was given to others: not to be taken again before the next sweep.
+    is_displaced: bool,
+    /// What the last sweep kept for it.
+    granted: Option<Reservation>,
 }
 
 /// A history while there is one.
@@ -77,6 +90,11 @@ impl Lane {
         }
     }
 
+    /// So many subscribers took part, and the publication was in no history.
+    pub(crate) fn missed(&self, deliveries: u64) {
+        self.missed.fetch_add(deliveries, Relaxed);
+    }
+
     /// `deliveries` subscribers got a frame of this depth.
     pub(crate) fn delivered(&self, depth: Depth, deliveries: u64) {
         self.asked.fetch_or(1 << depth.index(), Relaxed);
@@ -96,16 +114,22 @@ impl Lane {
         counters: &NamespaceCounters,
     ) -> Option<Publication> {
         let mut state = self.state.lock();
+        let state = &mut *state;
         state.is_busy = true;
         if state.tracking.is_none() && self.is_wanted.load(Relaxed) {
-            state.tracking = Tracking::begin(message.len(), settings);
+            state.begin(message.len(), settings);
         }
         let tracking = state.tracking.as_mut()?;
         if message.len() < settings.min_bytes || tracking.rests() {
             return None;
         }
         let started = Instant::now();
-        tracking.make_room(message.len());
+        if state.granted.take().is_some() {
+            tracking.resize(tracking.history.bytes_max() * 2);
+        }
+        if !tracking.make_room(message.len()) {
+            state.wish = Some(Wish::for_message(message.len(), state.saved_bytes));
+        }
         let publication = tracking.history.publish(message)?;
         // Whoever was told of a quote is waiting for this publication.
         let depths = tracking.usual(self.asked.swap(0, Relaxed)) | 1 << Depth::Quoted.index();
@@ -116,7 +140,10 @@ impl Lane {
         }
         if tracking.is_trial_due() {
             let reached = [&self.fewer, &self.several].map(|count| count.swap(0, Relaxed));
-            tracking.try_out(&publication, reached);
+            if !tracking.try_out(&publication, reached) {
+                state.wish = Some(tracking.wish_for_more());
+            }
+            state.saved_bytes = tracking.trial.map(|trial| trial.saved() as u64);
         }
         counters.spent(started.elapsed());
         Some(publication)
@@ -155,11 +182,12 @@ impl Tracking {
     /// a short one cannot learn what a long one would save. `None` without memory for even a short one.
     fn begin(message_bytes: usize, settings: &ContextSettings) -> Option<Self> {
         let budget = &settings.memory;
-        let least =
-            (message_bytes.min(BYTES_MAX) * 2).next_power_of_two().clamp(BYTES_MIN, BYTES_MAX);
         let is_plenty = budget.bytes() < budget.bytes_max() / PLENTY_SHARE;
-        let bytes_max = if is_plenty { BYTES_MAX } else { least };
-        let memory = budget.reserve(History::memory_for(bytes_max))?;
+        let lengths = [is_plenty.then_some(BYTES_MAX), Some(least(message_bytes))];
+        let reserve =
+            |bytes_max| Some((bytes_max, budget.reserve(History::memory_for(bytes_max))?));
+        let granted = lengths.into_iter().flatten().find_map(reserve);
+        let (bytes_max, memory) = granted?;
         let history = History::new(bytes_max, FIRST_DEPTH, settings.level);
         Some(Self {
             history,
@@ -198,11 +226,11 @@ impl Tracking {
     }
 
     /// Measures what depth and length are worth, and sets both. `several` subscribers had most of the offered publications
-    /// in reach, others `fewer`.
-    fn try_out(&mut self, publication: &Publication, [fewer, several]: [u64; 2]) {
+    /// in reach, others `fewer`. False when there was no memory for the length.
+    fn try_out(&mut self, publication: &Publication, [fewer, several]: [u64; 2]) -> bool {
         self.interval = (self.interval * 2).min(TRIAL_INTERVAL);
         self.trial_in = self.interval;
-        let Some(latest) = self.history.trial(publication) else { return };
+        let Some(latest) = self.history.trial(publication) else { return true };
         let trial = self.trial.get_or_insert_default();
         trial.add(&latest);
         let trial = *trial;
@@ -216,85 +244,58 @@ impl Tracking {
             self.resting = REST;
             self.trial_in = 1;
         } else if trial.wants_more() {
-            self.resize(self.history.bytes_max() * 2);
             self.interval = FIRST_TRIAL;
+            return self.resize(self.history.bytes_max() * 2);
         } else if trial.wants_less() {
-            self.resize(self.history.bytes_max() / 2);
+            return self.resize(self.history.bytes_max() / 2);
         }
+        true
     }
 
-    /// Messages that became longer want a longer history.
-    fn make_room(&mut self, message_bytes: usize) {
+    /// Messages that became longer want a longer history. False without memory for it.
+    fn make_room(&mut self, message_bytes: usize) -> bool {
         let fits = ..=History::MESSAGE_BYTES_MAX;
-        if message_bytes > self.history.message_bytes_max() && fits.contains(&message_bytes) {
-            self.resize((message_bytes * 2).next_power_of_two());
-        }
+        let is_longer = message_bytes > self.history.message_bytes_max();
+        !is_longer || !fits.contains(&message_bytes) || self.resize(least(message_bytes))
     }
 
-    /// Within the limits of histories and, when it is to be longer, of the budget.
-    fn resize(&mut self, bytes_max: usize) {
+    /// Within the limits of histories and, when it is to be longer, of the budget; false without memory for it.
+    fn resize(&mut self, bytes_max: usize) -> bool {
         let bytes_max = bytes_max.clamp(BYTES_MIN, BYTES_MAX);
         let bytes = History::memory_for(bytes_max);
-        if bytes_max != self.history.bytes_max()
-            && (bytes <= self.memory.bytes() || self.memory.resize(bytes))
-        {
-            self.history.resize(bytes_max);
-            self.memory.resize(bytes);
+        if bytes_max == self.history.bytes_max() {
+            return true;
+        }
+        if bytes > self.memory.bytes() && !self.memory.resize(bytes) {
+            return false;
+        }
+        self.history.resize(bytes_max);
+        self.memory.resize(bytes);
+        true
+    }
+}
+
+impl State {
+    /// Begins a history where there is memory for one, or takes note that there is not.
+    fn begin(&mut self, message_bytes: usize, settings: &ContextSettings) {
+        drop(self.granted.take());
+        if !self.is_displaced {
+            self.tracking = Tracking::begin(message_bytes, settings);
+        }
+        if self.tracking.is_none() {
+            self.wish = Some(Wish::for_message(message_bytes, self.saved_bytes));
         }
     }
 }
 
-/// What a sweep learns and may do.
-impl Lane {
-    /// Takes note of what happened since the last call. `None` without a history, or when it was ended because nobody
-    /// listens, or nobody has taken part in context for long.
-    pub(super) fn take_use(&self, has_listeners: bool) -> Option<Use> {
-        let deliveries = self.deliveries.swap(0, Relaxed);
-        let mut state = self.state.lock();
-        let is_used = deliveries > 0;
-        state.unused = match std::mem::take(&mut state.is_busy) {
-            _ if is_used => 0,
-            true if state.tracking.is_some() => state.unused + IDLE_SWEEPS / 2,
-            _ => state.unused + 1,
-        };
-        if !has_listeners || state.unused >= IDLE_SWEEPS {
-            self.is_wanted.store(false, Relaxed);
-            *state = State::default();
-            return None;
-        }
-        let tracking = state.tracking.as_ref()?;
-        let saved_bytes = tracking.trial.map_or(UNTRIED_SAVED_BYTES, |trial| trial.saved() as u64);
-        Some(Use { saved_bytes: deliveries * saved_bytes, memory: tracking.memory.bytes() })
-    }
-
-    /// Neither wanted nor there.
-    pub(super) fn is_idle(&self) -> bool {
-        self.state.lock().tracking.is_none() && !self.is_wanted.load(Relaxed)
-    }
-
-    /// Halves the history, or ends it when it is the shortest already. Returns the bytes given back.
-    pub(super) fn shrink(&self) -> usize {
-        let mut state = self.state.lock();
-        let Some(tracking) = state.tracking.as_mut() else { return 0 };
-        let before = tracking.memory.bytes();
-        if tracking.history.bytes_max() <= BYTES_MIN {
-            state.tracking = None;
-            return before;
-        }
-        tracking.resize(tracking.history.bytes_max() / 2);
-        before - tracking.memory.bytes()
-    }
-}
-
-/// The use of a history between two sweeps.
-pub(super) struct Use {
-    pub(super) saved_bytes: u64,
-    pub(super) memory: usize,
+/// The shortest history for messages of this size, in bytes of plaintext.
+fn least(message_bytes: usize) -> usize {
+    (message_bytes.min(BYTES_MAX) * 2).next_power_of_two().clamp(BYTES_MIN, BYTES_MAX)
 }
 
 /// Histories begin long while less than this part (1/n) of the budget is used.
 const PLENTY_SHARE: usize = 2;
-/// The shortest history, 3 KB in all: nine of ten of 100,000 busy channels can have one at the same time in 256 MiB.
+/// The shortest history, 3 KB in all: seven of eight of 100,000 busy channels can have one at the same time in 256 MiB.
 const BYTES_MIN: usize = History::BYTES_MIN;
 
 /// What the largest window of a decoder holds (RFC 7692 §7.1.2.1).
@@ -308,10 +309,5 @@ const FIRST_TRIAL: u32 = 16;
 const TRIAL_INTERVAL: u32 = 256;
 /// A depth is in reach of nearly all when of this many subscribers one less has it.
 const FEW: u64 = 8;
-/// Sweeps without a publication after which a history ends; one with publications that nobody took in context counts for
-/// half of them.
-const IDLE_SWEEPS: u32 = 60;
-/// What context is believed to save per delivery before the first trial.
-const UNTRIED_SAVED_BYTES: u64 = 100;
 /// Publications sent without context after a trial that gained nothing.
 const REST: u32 = 256;

@@ -3,11 +3,18 @@
 //! Uses the table of channels and one lock at a time; never runs on a shard or on a publisher's thread.
 //! Changed here: who keeps memory. What a history is worth is measured in `channel`.
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
 use fanwire_protocol::Encoding;
 
-use super::{Contexts, channel::Channel};
+use super::{
+    Contexts,
+    channel::{Channel, Lane, Share},
+};
 
 impl Contexts {
     /// To be called every [`SWEEP_INTERVAL`](Self::SWEEP_INTERVAL). `has_listeners` says whether anybody on this node
@@ -16,8 +23,7 @@ impl Contexts {
         if self.is_swept.swap(true, Relaxed) {
             return;
         }
-        let refused = self.settings.memory.take_refused();
-        let mut candidates = Vec::new();
+        let (mut held, mut wishes) = (BinaryHeap::new(), Vec::new());
         for stripe in &self.stripes {
             let pair =
                 |(name, channel): (&Arc<str>, &Arc<Channel>)| (name.clone(), channel.clone());
@@ -25,52 +31,103 @@ impl Contexts {
             for (name, channel) in channels {
                 let listens = has_listeners(&name);
                 for encoding in Encoding::ALL {
-                    candidates.extend(judge(&channel, encoding, listens));
+                    let Some(of) = channel.lane(encoding).take_use(listens) else { continue };
+                    let claim = |share| Claim { channel: channel.clone(), encoding, share };
+                    wishes.extend(of.wished.map(claim));
+                    held.extend(of.held.map(|share| Reverse(claim(share))));
                 }
             }
             stripe.lock().retain(|_, channel| {
                 Encoding::ALL.iter().any(|encoding| !channel.lane(*encoding).is_idle())
             });
         }
-        if refused > 0 {
-            self.make_room(refused, candidates);
-        }
+        self.make_room(wishes, held);
         self.is_swept.store(false, Relaxed);
     }
 
-    /// Shortens histories, the least useful first, until there is room for those that were refused; no more than a part of
-    /// the budget each time, because what they are worth is not known yet.
-    fn make_room(&self, refused: usize, mut candidates: Vec<Candidate>) {
-        candidates.sort_by(|one, other| one.worth.total_cmp(&other.worth));
+    /// Shortens histories, the least useful first, until there is room for all wishes that are worth twice as much: after
+    /// those of single connections the best ones first, and it is kept for them. Only a part of the budget changes hands
+    /// each time, because what wishes are worth is not known yet.
+    fn make_room(&self, mut wishes: Vec<Claim>, mut held: BinaryHeap<Reverse<Claim>>) {
         let memory = &self.settings.memory;
-        let goal = refused.min(memory.bytes_max() / ROOM_SHARE);
-        while memory.bytes_max().saturating_sub(memory.bytes()) < goal && !candidates.is_empty() {
-            candidates.retain(|candidate| {
-                let free = memory.bytes_max().saturating_sub(memory.bytes());
-                free >= goal || candidate.channel.lane(candidate.encoding).shrink() > 0
-            });
+        let mut movable = memory.bytes_max() / ROOM_SHARE;
+        self.free(memory.take_refused(), f64::INFINITY, &mut held, &mut movable);
+        wishes.sort_by(|one, other| other.cmp(one));
+        for wish in wishes {
+            let Share { memory: bytes, .. } = wish.share;
+            if !self.free(bytes, wish.share.worth(), &mut held, &mut movable) {
+                return;
+            }
+            // A publisher may have been faster.
+            if let Some(memory) = memory.reserve(bytes) {
+                wish.lane().grant(memory);
+            }
         }
+    }
+
+    /// Shortens histories that are worth much less than `worth`, as long as memory is `movable`, until so many bytes are
+    /// free. Whether they are.
+    fn free(
+        &self,
+        bytes: usize,
+        worth: f64,
+        held: &mut BinaryHeap<Reverse<Claim>>,
+        movable: &mut usize,
+    ) -> bool {
+        let memory = &self.settings.memory;
+        while memory.bytes_max().saturating_sub(memory.bytes()) < bytes {
+            let is_less = |Reverse(least): &Reverse<Claim>| least.share.worth() * TWICE < worth;
+            if *movable == 0 || !held.peek().is_some_and(is_less) {
+                return false;
+            }
+            let Some(Reverse(least)) = held.pop() else { return false };
+            let (given, left) = least.lane().shrink(least.share);
+            *movable = movable.saturating_sub(given);
+            held.extend(left.map(|share| Reverse(Claim { share, ..least })));
+        }
+        true
     }
 
     /// Time between two sweeps.
     pub const SWEEP_INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
 }
 
-/// A history that may be shortened.
-struct Candidate {
+/// A history that may be shortened, or is wished for; ordered by its worth.
+struct Claim {
     channel: Arc<Channel>,
     encoding: Encoding,
-    /// Bytes saved since the last sweep per byte of memory.
-    worth: f64,
+    share: Share,
 }
 
-/// Ends a history that nobody uses, or says what it is worth.
-fn judge(channel: &Arc<Channel>, encoding: Encoding, has_listeners: bool) -> Option<Candidate> {
-    let lane = channel.lane(encoding);
-    let used = lane.take_use(has_listeners)?;
-    let worth = used.saved_bytes as f64 / used.memory.max(1) as f64;
-    Some(Candidate { channel: channel.clone(), encoding, worth })
+impl Claim {
+    fn lane(&self) -> &Lane {
+        self.channel.lane(self.encoding)
+    }
 }
 
-/// The part of the budget (1/n) that a sweep frees at most.
+impl Ord for Claim {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.share.worth().total_cmp(&other.share.worth())
+    }
+}
+
+impl PartialOrd for Claim {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Claim {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Claim {}
+
+/// How much more a wish must be worth than what gives way to it: among equals who came first stays, or all of them would
+/// begin again and again.
+const TWICE: f64 = 2.0;
+
+/// The part of the budget (1/n) that changes hands in a sweep at most.
 const ROOM_SHARE: usize = 4;

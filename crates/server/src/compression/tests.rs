@@ -46,7 +46,10 @@ fn deliver_in(encoding: Encoding, contexts: &Contexts, broadcast: &Broadcast) ->
         }
         None => {
             match dispatch.lane(encoding) {
-                Some(lane) => lane.want(),
+                Some(lane) => {
+                    lane.want();
+                    lane.missed(1);
+                }
                 None => contexts.want(broadcast, encoding),
             }
             false
@@ -199,16 +202,43 @@ fn of_a_hundred_thousand_busy_channels_most_have_a_history_in_the_default_memory
             seed * 7,
         )
     };
-    let mut in_context = 0;
+    let mut in_context = Vec::new();
     for seed in 0..12 {
-        in_context = 0;
-        for name in &names {
+        let round = names.iter().filter(|name| {
             let broadcast = publish(&contexts, name, tick(seed));
-            in_context += usize::from(deliver(&contexts, &broadcast));
-        }
+            deliver(&contexts, &broadcast)
+        });
+        in_context.push(round.count());
         contexts.sweep(|_| true);
     }
-    assert!(in_context >= 850, "{in_context} of 1,000, with {} bytes", contexts.memory().bytes());
+    let bytes = contexts.memory().bytes();
+    assert!(in_context[4] >= 850, "{in_context:?} of 1,000, with {bytes} bytes");
+    assert!(in_context[4..].is_sorted(), "{in_context:?}: who has a history keeps it");
+}
+
+#[test]
+fn who_comes_late_and_saves_much_more_gets_memory_from_others() {
+    let contexts = contexts(100_000);
+    let names: Vec<String> = (0..100).map(|number| format!("channel {number}")).collect();
+    let mut last = Vec::new();
+    for seed in 0..40 {
+        last.clear();
+        for (number, name) in names.iter().enumerate() {
+            // The last ten come later, five of them to an audience a hundred times as large.
+            if number >= 90 && seed < 10 {
+                continue;
+            }
+            let broadcast = publish(&contexts, name, state(seed));
+            let audience = if number >= 95 { 100 } else { 1 };
+            last.push((0..audience).filter(|_| deliver(&contexts, &broadcast)).count());
+        }
+        contexts.sweep(|_| true);
+        assert!(contexts.memory().bytes() <= 100_000);
+    }
+    assert!(last[95..].iter().all(|count| *count == 100), "{last:?}");
+    assert_eq!(last[90..95], [0; 5], "they are worth no more than those that were there");
+    let others = last[..90].iter().filter(|count| **count == 1).count();
+    assert!((5..90).contains(&others), "{others} keep theirs");
 }
 
 #[test]

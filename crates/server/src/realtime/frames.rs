@@ -179,6 +179,7 @@ impl Frames {
         if !self.spent.is_zero() {
             counters.spent(std::mem::take(&mut self.spent));
         }
+        self.count_missed(&broadcast);
         let depths = self.count(&broadcast);
         if let Some(dispatch) = broadcast.prepared::<Dispatch>().filter(|_| emits > 0) {
             dispatch.delivered(&depths);
@@ -186,7 +187,20 @@ impl Frames {
         self.alike = None;
         self.places.clear();
         self.last = None;
-        self.missed = [false; 2];
+    }
+
+    /// Tells histories that are not there what they would have been good for, about: who did not agree to context gets
+    /// the same frame.
+    fn count_missed(&mut self, broadcast: &Broadcast) {
+        let missed = std::mem::take(&mut self.missed);
+        for (encoding, _) in Encoding::ALL.into_iter().zip(missed).filter(|(_, missed)| *missed) {
+            let form = Form { encoding, shape: Shape::Plain, compressed: true };
+            if let Some(lane) = dispatch_of(broadcast).lane(encoding)
+                && let Some(made) = &self.shared[form.index()]
+            {
+                lane.missed(made.deliveries);
+            }
+        }
     }
 
     /// Counts what was delivered, all frames of a kind at once, and forgets them. The deliveries in context are returned by

@@ -47,7 +47,7 @@ impl DedicatedSettings {
     pub(super) fn make(&self, window_bits: u8) -> Option<Box<Context>> {
         let window_bits = window_bits.min(self.window_bits);
         let bytes = (1 << (window_bits + 2)) + (1 << (self.memory_level + 9));
-        let memory = self.memory.reserve(bytes)?;
+        let memory = self.memory.reserve_once(bytes)?;
         let compressor =
             Dedicated::new(window_bits, self.memory_level, self.level).with_strategy(self.strategy);
         Some(Box::new(Context { compressor, _memory: memory }))
