@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -106,9 +106,14 @@ impl RedisServer {
             out.extend_from_slice(b"\r\n");
         }
         stream.write_all(&out)?;
-        stream.shutdown(Shutdown::Write)?; // a Sentinel knows no QUIT
-        let mut reply = Vec::new();
-        stream.read_to_end(&mut reply)?;
+        // It is not told that nothing follows: Valkey lets go of who hangs up while a slot is being set.
+        let (mut reply, mut part) = (Vec::new(), [0; 4096]);
+        while end_of_reply(&reply).is_none() {
+            match stream.read(&mut part)? {
+                0 => break,
+                count => reply.extend_from_slice(&part[..count]),
+            }
+        }
         Ok(String::from_utf8_lossy(&reply).into_owned())
     }
 }
@@ -148,6 +153,21 @@ fn launch(first: &[&str], port: u16, folder: &Path, options: &[String]) -> Optio
     }
     let _ = child.wait();
     None
+}
+
+/// Where the first reply (RESP2) in these bytes ends, if all of it is there.
+fn end_of_reply(bytes: &[u8]) -> Option<usize> {
+    let line = bytes.windows(2).position(|two| two == b"\r\n")?;
+    let count = || str::from_utf8(&bytes[1..line]).ok()?.parse::<i64>().ok();
+    let behind = line + 2;
+    match bytes[0] {
+        b'$' => {
+            let end = usize::try_from(count()?).map_or(behind, |length| behind + length + 2);
+            (end <= bytes.len()).then_some(end)
+        }
+        b'*' => (0..count()?).try_fold(behind, |at, _| Some(at + end_of_reply(&bytes[at..])?)),
+        _ => Some(behind),
+    }
 }
 
 pub(crate) fn free_port() -> u16 {
