@@ -19,7 +19,8 @@ fn main() -> Result<()> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let address = Address { port: server.port(), ..Address::default() };
-    let options = RedisOptions { addresses: vec![address], ..RedisOptions::default() };
+    let addresses = vec![address];
+    let options = RedisOptions { addresses, presence_fields: false, ..RedisOptions::default() };
     runtime.block_on(Redis::check(&options))?;
     let redis = Redis::start(&options, runtime.handle());
     let with_fields = RedisOptions { prefix: "fields".into(), presence_fields: true, ..options };

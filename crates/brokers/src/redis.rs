@@ -69,7 +69,6 @@ impl Redis {
     pub fn start(options: &RedisOptions, runtime: &Handle) -> Self {
         let health = Arc::new(Health::default());
         let keys = Keys::new(&options.prefix, !options.clusters.is_empty());
-        let keys = keys.with_fields(options.presence_fields);
         let mouth = Arc::new(Mouth::new(keys.clone(), Arc::clone(&health)));
         let opener = Opener {
             options: Arc::new(options.clone()),
@@ -100,7 +99,6 @@ impl Redis {
         for seeds in &options.clusters {
             Cluster::check(seeds, options).await?;
         }
-        let options = &RedisOptions { presence_fields: false, ..options.clone() }; // not asked for yet
         let singles = if options.clusters.is_empty() { &options.addresses[..] } else { &[] };
         for address in singles {
             let dialer = Dialer::new(address, options, Arc::new(Clock::new()));

@@ -36,15 +36,18 @@ pub(crate) struct Dialer {
     expected: Expected,
     /// Tells where it is, when that can change.
     compass: Option<Arc<Compass>>,
+    /// What is asked about ends of hash fields.
     fields: Option<Arc<Fields>>,
 }
 
-/// Ends of hash fields are wanted.
+/// A question to each Redis whether it has ends of hash fields.
 #[derive(Debug)]
 struct Fields {
     /// A key such as those that would have them.
     key: String,
-    /// Their absence was told.
+    /// Members are to be put there; otherwise they are only seen there.
+    are_wanted: bool,
+    /// That they may not be used was said.
     is_told: AtomicBool,
 }
 
@@ -65,10 +68,6 @@ impl Dialer {
         let compass = address.sentinels.as_ref().map(|sentinels| {
             Arc::new(Compass::new(Arc::clone(sentinels), options.sentinel_tls.clone(), limits))
         });
-        let fields = options.presence_fields.then(|| {
-            let key = Keys::new(&options.prefix, false).of(Kind::Clients, "");
-            Arc::new(Fields { key, is_told: AtomicBool::new(false) })
-        });
         Self {
             address: address.clone(),
             client_name: options.client_name.clone(),
@@ -79,8 +78,15 @@ impl Dialer {
             clock,
             expected: Expected::Standalone,
             compass,
-            fields,
+            fields: None,
         }
+    }
+
+    /// One for calls of scripts, which are told how members are kept: it asks whether there are ends of fields.
+    pub(crate) fn asking_for_fields(self, options: &RedisOptions) -> Self {
+        let key = Keys::new(&options.prefix, false).of(Kind::Clients, "");
+        let (are_wanted, is_told) = (options.presence_fields, AtomicBool::new(false));
+        Self { fields: Some(Arc::new(Fields { key, are_wanted, is_told })), ..self }
     }
 
     /// From now on hears from the Sentinels, if there are any, that another Redis became the master; connections to the
@@ -91,17 +97,16 @@ impl Dialer {
         }
     }
 
-    /// One that takes something else for right. A node that may be a replica is not asked for ends of fields.
+    /// One that takes something else for right.
     pub(crate) fn expecting(self, expected: Expected) -> Self {
-        let fields = self.fields.clone().filter(|_| expected != Expected::ClusterNode);
-        Self { expected, fields, ..self }
+        Self { expected, ..self }
     }
 
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// A connection on which `first` was answered well, too. Sets the clock by the time of the Redis. `pushed` gets what
+    /// A connection on which `first` was answered well, too; who asks for fields loads scripts by it. Sets the clock by the time of the Redis. `pushed` gets what
     /// the Redis sends by itself, and the end of the connection; it must not block.
     ///
     /// # Errors
@@ -176,9 +181,6 @@ impl Dialer {
             questions.add_command(Command::of(&[one.as_bytes(), other.as_bytes()]).into_cmd());
         }
         questions.add_command(Command::of(&[b"TIME"]).into_cmd());
-        if let Some(fields) = &self.fields {
-            questions.add_command(script::asks_for_fields(&fields.key).into_cmd());
-        }
         let asked = questions.len();
         if !self.client_name.is_empty() {
             let name = self.client_name.as_bytes();
@@ -186,6 +188,10 @@ impl Dialer {
         }
         for command in first {
             questions.add_command(command.into_cmd());
+        }
+        let needed = questions.len();
+        if let Some(fields) = &self.fields {
+            questions.add_command(script::asks_for_fields(&fields.key).into_cmd());
         }
         let answers = connection.send_packed_commands(&questions, 0, questions.len()).await;
         let broken = |error: redis::RedisError| RedisError::of(address, &error, self.io_timeout);
@@ -205,24 +211,28 @@ impl Dialer {
         judge_by(address, self.expected, server.as_ref(), replication.as_ref())?; // a Sentinel has no time
         let not_redis = || RedisError::NotRedis { address: address.clone() };
         self.clock.set(Instant::now(), unix_ms(next()?).ok_or_else(not_redis)?);
-        let fields = self.fields.as_ref();
-        let has_fields = fields.is_some_and(|fields| fields.are_there(address, next()));
-        (asked..questions.len()).try_for_each(|_| next().map(drop))?;
-        connection.reigns(reign_of(server.as_ref(), replication.as_ref()), has_fields);
+        (asked..needed).try_for_each(|_| next().map(drop))?;
+        let form = self.fields.as_ref().map_or("", |fields| fields.form(address, next()));
+        connection.reigns(reign_of(server.as_ref(), replication.as_ref()), form);
         Ok(())
     }
 }
 
 impl Fields {
-    /// Whether a Redis answers that it has them. One that refuses the question has not: it is served as it is.
-    fn are_there(&self, address: &Address, answer: Result<Value, RedisError>) -> bool {
-        let has_fields = matches!(answer, Ok(Value::Int(1)));
-        if !has_fields && !self.is_told.swap(true, Relaxed) {
-            tracing::info!(
-                "Redis at {address} has no HPEXPIREAT and HPEXPIRETIME that may be used: presence is in sorted sets there, in spite of engine.redis.presence_hash_field_ttl"
-            );
+    /// How members are kept in a Redis that answers this. One that refuses the question has no ends of fields: it is served
+    /// as it is.
+    fn form(&self, address: &Address, answer: Result<Value, RedisError>) -> &'static str {
+        match answer {
+            Ok(Value::Int(1)) if self.are_wanted => "fields",
+            Ok(Value::Int(1)) => "sorted",
+            Ok(Value::Int(-1)) if self.are_wanted && !self.is_told.swap(true, Relaxed) => {
+                tracing::info!(
+                    "Redis at {address} keeps presence in sorted sets: its user may not use all of HPEXPIREAT, HPEXPIRETIME, HVALS, HKEYS, HEXISTS and EXISTS; allow them, or say engine.redis.presence_hash_field_ttl: false"
+                );
+                ""
+            }
+            _ => "",
         }
-        has_fields
     }
 }
 

@@ -13,8 +13,6 @@ pub(crate) struct Keys {
     prefix: String,
     /// Messages go to the master of a slot only, as in a Cluster.
     is_sharded: bool,
-    /// Members may be kept in hashes whose fields have ends of their own.
-    has_fields: bool,
     /// What comes before the channel in names of PUB/SUB.
     feed: String,
 }
@@ -45,18 +43,7 @@ pub(crate) enum Kind {
 impl Keys {
     pub(crate) fn new(prefix: &str, is_sharded: bool) -> Self {
         let feed = format!("{prefix}.{}.{OPEN}", Kind::Feed.word());
-        Self { prefix: prefix.to_owned(), is_sharded, has_fields: false, feed }
-    }
-
-    /// From now on with or without the names of members in fields with ends of their own.
-    pub(crate) fn with_fields(self, has_fields: bool) -> Self {
-        Self { has_fields, ..self }
-    }
-
-    /// What presence consists of, in the order that its scripts have.
-    pub(crate) fn of_presence(&self) -> &'static [Kind] {
-        let kinds = &[Kind::Ends, Kind::Members, Kind::Users, Kind::Clients, Kind::Tallies];
-        if self.has_fields { kinds } else { &kinds[..3] }
+        Self { prefix: prefix.to_owned(), is_sharded, feed }
     }
 
     /// The command that sends a message to whoever hears a name.

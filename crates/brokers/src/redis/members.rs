@@ -18,17 +18,28 @@ use super::record::{Written as _, read_member};
 use super::script::Script;
 use super::wire::{Command, number, parts, text};
 
+/// A channel, and the names that a call for it has.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    keys: &'a Keys,
+    channel: &'a str,
+    /// Two names more cost a Redis that has nothing there a twentieth of a renewal, so it is not given them. A call that
+    /// gets to another Redis than it was made for uses the sorted set.
+    may_have_fields: bool,
+}
+
+impl<'a> Place<'a> {
+    /// For a call that is to be sent on this line.
+    pub(crate) fn on(line: &Line, keys: &'a Keys, channel: &'a str) -> Self {
+        Self { keys, channel, may_have_fields: line.may_have_fields() }
+    }
+}
+
 /// The command that adds or renews a member.
-pub(crate) fn add(
-    keys: &Keys,
-    channel: &str,
-    member: &ClientInfo,
-    ttl: Duration,
-    now_ms: u64,
-) -> Command {
+pub(crate) fn add(place: Place<'_>, member: &ClientInfo, ttl: Duration, now_ms: u64) -> Command {
     let length = member.length();
     let ttl_ms = (ttl.as_millis() as u64).min(TTL_MS_MAX);
-    let mut command = call(Script::PresenceAdd, keys, channel, 5, length + member.client.len());
+    let mut command = call(Script::PresenceAdd, place, 5, length + member.client.len());
     command
         .number(now_ms)
         .number(now_ms + ttl_ms)
@@ -39,17 +50,17 @@ pub(crate) fn add(
 }
 
 /// The command that removes a member.
-pub(crate) fn remove(keys: &Keys, channel: &str, client: &str, now_ms: u64) -> Command {
-    let mut command = call(Script::PresenceRemove, keys, channel, 2, client.len());
+pub(crate) fn remove(place: Place<'_>, client: &str, now_ms: u64) -> Command {
+    let mut command = call(Script::PresenceRemove, place, 2, client.len());
     command.text(client).number(now_ms);
     command
 }
 
 /// The command that lists members.
-pub(crate) fn list(keys: &Keys, channel: &str, now_ms: u64) -> Command {
-    let is_read = |kind: &&Kind| matches!(kind, Kind::Ends | Kind::Members | Kind::Clients);
-    let kinds = keys.of_presence().iter().filter(is_read);
-    let mut command = named(Script::PresenceMembers, keys, channel, kinds, (1, NUMBER_BYTES));
+pub(crate) fn list(place: Place<'_>, now_ms: u64) -> Command {
+    let kinds: &[Kind] = &[Kind::Ends, Kind::Members, Kind::Clients];
+    let kinds = if place.may_have_fields { kinds } else { &kinds[..2] };
+    let mut command = named(Script::PresenceMembers, place, kinds, (1, NUMBER_BYTES));
     command.number(now_ms);
     command
 }
@@ -81,7 +92,8 @@ pub(crate) fn count(
     now_ms: u64,
     done: impl FnOnce(Result<PresenceStats, Failure>) + Send + 'static,
 ) {
-    let mut command = call(Script::PresenceStats, &keys, &channel, 2, 2 * NUMBER_BYTES);
+    let place = Place::on(&line, &keys, &channel);
+    let mut command = call(Script::PresenceStats, place, 2, 2 * NUMBER_BYTES);
     command.number(now_ms).number(SWEEP_MAX);
     let again = line.clone();
     line.send(command, move |reply| match reply.and_then(counted) {
@@ -101,24 +113,26 @@ fn counted(reply: Value) -> Result<(PresenceStats, bool), Failure> {
     Ok((PresenceStats { clients: clients as usize, users: users as usize }, more > 0))
 }
 
-fn call(script: Script, keys: &Keys, channel: &str, arguments: usize, bytes: usize) -> Command {
-    let room = (arguments, bytes + 3 * NUMBER_BYTES);
-    named(script, keys, channel, keys.of_presence().iter(), room)
+fn call(script: Script, place: Place<'_>, arguments: usize, bytes: usize) -> Command {
+    let kinds = if place.may_have_fields { &KINDS[..] } else { &KINDS[..3] };
+    named(script, place, kinds, (arguments, bytes + 3 * NUMBER_BYTES))
 }
 
 /// Begins a call with the names of `kinds`, and room for so many arguments of so many bytes.
-fn named<'a>(
+fn named(
     script: Script,
-    keys: &Keys,
-    channel: &str,
-    kinds: impl Iterator<Item = &'a Kind>,
+    place: Place<'_>,
+    kinds: &[Kind],
     (arguments, bytes): (usize, usize),
 ) -> Command {
-    let names: Vec<String> = kinds.map(|kind| keys.of(*kind, channel)).collect();
+    let name = |kind: &Kind| place.keys.of(*kind, place.channel);
+    let names: Vec<String> = kinds.iter().map(name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     script.call(&names, arguments, bytes)
 }
 
+/// What presence consists of, in the order that its scripts have; the last two where a Redis has ends of hash fields.
+const KINDS: [Kind; 5] = [Kind::Ends, Kind::Members, Kind::Users, Kind::Clients, Kind::Tallies];
 /// Members that one call of a script takes out.
 const SWEEP_MAX: u64 = 1000;
 /// A thousand years.

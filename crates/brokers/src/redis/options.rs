@@ -27,8 +27,8 @@ pub struct RedisOptions {
     pub io_timeout: Duration,
     /// What a write needs beside the Redis itself.
     pub wait: Wait,
-    /// Whether members are kept in hashes whose fields have ends of their own, in each Redis that has them (Redis 7.4,
-    /// Valkey 9): otherwise beside a sorted set of ends.
+    /// Whether members are put into hashes whose fields have ends of their own, in each Redis that has them (Redis 7.4,
+    /// Valkey 9); elsewhere, and otherwise, beside a sorted set of ends. Seen are those of both.
     pub presence_fields: bool,
     /// Connections for commands to each Redis; each channel uses one of them.
     pub command_connections: usize,
@@ -50,7 +50,7 @@ impl Default for RedisOptions {
             connect_timeout: Duration::from_secs(1),
             io_timeout: Duration::from_secs(4),
             wait: Wait::default(),
-            presence_fields: false,
+            presence_fields: true,
             command_connections: 2,
             feed_connections: 2,
             tls: None,

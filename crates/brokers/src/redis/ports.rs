@@ -13,6 +13,7 @@ use fanwire_node::protocol::{ClientInfo, Publication};
 use fanwire_node::{Answer, Bus, Change, Position, PresenceStats, PublishOptions, Stretch};
 
 use super::error::Failure;
+use super::members::Place;
 use super::store::Spot;
 use super::wire::Command;
 use super::{Redis, members, stream};
@@ -98,20 +99,21 @@ impl Broker for Redis {
 impl Presence for Redis {
     fn add(&self, channel: &str, info: ClientInfo, ttl: Duration, now: Instant) -> Answer<()> {
         let now_ms = self.ms(channel, now);
-        self.do_it(channel, members::add(&self.keys, channel, &info, ttl, now_ms))
+        self.change(channel, |place| members::add(place, &info, ttl, now_ms))
     }
 
     fn remove(&self, channel: &str, client: &str) -> Answer<()> {
         let now_ms = self.ms(channel, Instant::now());
-        self.do_it(channel, members::remove(&self.keys, channel, client, now_ms))
+        self.change(channel, |place| members::remove(place, client, now_ms))
     }
 
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
         let (done, answer) = later();
         let (keys, health) = (self.keys.clone(), Arc::clone(&self.health));
-        let command = members::list(&keys, channel, self.ms(channel, now));
+        let (line, now_ms) = (self.line(channel), self.ms(channel, now));
+        let command = members::list(Place::on(&line, &keys, channel), now_ms);
         let name = channel.to_owned();
-        self.line(channel).send(command, move |reply| {
+        line.send(command, move |reply| {
             done(reply.and_then(|reply| members::listed(reply, (&keys, &name), &health)));
         });
         answer
@@ -144,6 +146,15 @@ impl Redis {
     fn do_it(&self, channel: &str, command: Command) -> Answer<()> {
         let (done, answer) = later();
         self.line(channel).send(command, |reply| done(reply.map(drop)));
+        answer
+    }
+
+    /// The same of one that is made for the line on which it leaves.
+    fn change(&self, channel: &str, command: impl FnOnce(Place<'_>) -> Command) -> Answer<()> {
+        let (done, answer) = later();
+        let line = self.line(channel);
+        let command = command(Place::on(&line, &self.keys, channel));
+        line.send(command, |reply| done(reply.map(drop)));
         answer
     }
 }

@@ -19,6 +19,7 @@ pub(crate) enum Script {
     PresenceRemove,
     PresenceMembers,
     PresenceStats,
+    Fields,
 }
 
 impl Script {
@@ -40,9 +41,12 @@ impl Script {
     }
 }
 
-/// Asks whether a Redis has ends of hash fields that may be used for keys such as `key`: the answer is 1, or it may not.
+/// Asks whether a Redis has ends of hash fields that may be used for keys such as `key`: the answer is 1, 0 if it has none,
+/// -1 if they may not be used.
 pub(crate) fn asks_for_fields(key: &str) -> Command {
-    Command::of(&[b"EVAL", FIELDS.as_bytes(), b"0", key.as_bytes()])
+    let mut command = Script::Fields.call(&[], 1, key.len());
+    command.text(key);
+    command
 }
 
 /// Makes a Redis know all scripts.
@@ -57,7 +61,7 @@ struct Source {
 }
 
 /// In the order of [`Script`].
-static SOURCES: LazyLock<[Source; 6]> = LazyLock::new(|| {
+static SOURCES: LazyLock<[Source; 7]> = LazyLock::new(|| {
     [
         [REIGN, PUBLISH].concat(),
         [REIGN, HISTORY].concat(),
@@ -65,6 +69,7 @@ static SOURCES: LazyLock<[Source; 6]> = LazyLock::new(|| {
         [PRESENCE, PRESENCE_FIELDS, PRESENCE_REMOVE].concat(),
         PRESENCE_MEMBERS.to_owned(),
         [PRESENCE, PRESENCE_STATS].concat(),
+        FIELDS.to_owned(),
     ]
     .map(|text| Source { name: hexadecimal(&Sha1::digest(&text)), text })
 });

@@ -37,8 +37,8 @@ pub(crate) struct Connection {
     commands: MultiplexedConnection,
     /// Tells one life of a Redis as a master from another, of this Redis and of others; "" = unknown.
     reign: Arc<str>,
-    /// The Redis has ends of hash fields, and they are to be used.
-    has_fields: bool,
+    /// How members are kept, as scripts are told it; "" where the Redis has no ends of hash fields.
+    form: &'static str,
     _driver: Arc<Driver>,
 }
 
@@ -133,7 +133,7 @@ async fn greet(
     Ok(Connection {
         commands,
         reign: "".into(),
-        has_fields: false,
+        form: "",
         _driver: Arc::new(Driver(task.abort_handle())),
     })
 }
@@ -155,16 +155,21 @@ fn settings(address: &Address) -> RedisConnectionInfo {
 
 impl Connection {
     /// The Redis says this of itself.
-    pub(crate) fn reigns(&mut self, reign: String, has_fields: bool) {
-        (self.reign, self.has_fields) = (reign.into(), has_fields);
+    pub(crate) fn reigns(&mut self, reign: String, form: &'static str) {
+        (self.reign, self.form) = (reign.into(), form);
     }
 
-    /// Adds to a call of a script, as its last arguments, in which reign it is made, and before that the word `fields` where
-    /// members are to be in hash fields. That is not known before it is sent, and scripts that do not ask do not mind.
+    /// Whether members may be in hash fields there.
+    pub(crate) fn sees_fields(&self) -> bool {
+        !self.form.is_empty()
+    }
+
+    /// Adds to a call of a script, as its last arguments, in which reign it is made, and before that how members are kept
+    /// where they may be in hash fields. That is not known before it is sent, and scripts that do not ask do not mind.
     pub(crate) fn sign(&self, command: &mut Cmd) {
         if matches!(command.args_iter().next(), Some(Arg::Simple(b"EVALSHA"))) {
-            if self.has_fields {
-                command.arg("fields");
+            if self.sees_fields() {
+                command.arg(self.form);
             }
             command.arg("reign").arg(&*self.reign);
         }

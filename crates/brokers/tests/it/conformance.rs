@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use fanwire_brokers::redis::{Redis, RedisOptions};
-use fanwire_node::{broker, presence};
+use fanwire_node::broker;
 
 use crate::door::runtime;
+use crate::presence::keeps_the_promises;
 use crate::server::RedisServer;
 use crate::slots::Slots;
 
 /// Options with a prefix that nobody had before.
-fn fresh(options: RedisOptions) -> RedisOptions {
+pub(crate) fn fresh(options: RedisOptions) -> RedisOptions {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let prefix = format!("test{}", NUMBER.fetch_add(1, Relaxed));
     RedisOptions { prefix, ..options }
@@ -28,9 +29,8 @@ fn a_cluster_keeps_all_of_them() {
         redis.deliver_to(door);
         Arc::new(redis)
     });
-    presence::conformance::check_slow(&|| {
-        Arc::new(Redis::start(&fresh(cluster.options()), runtime.handle()))
-    });
+    let options = cluster.options();
+    keeps_the_promises(&options, &cluster.nodes.into(), &runtime);
 }
 
 #[test]
@@ -46,7 +46,5 @@ fn the_broker_keeps_the_promises_of_brokers() {
 #[test]
 fn the_presence_keeps_the_promises_of_presence() {
     let (server, runtime) = (RedisServer::start(&[]), runtime());
-    presence::conformance::check_slow(&|| {
-        Arc::new(Redis::start(&fresh(server.options()), runtime.handle()))
-    });
+    keeps_the_promises(&server.options(), &[server].into(), &runtime);
 }

@@ -4,7 +4,6 @@
 //! A new promise about `engine.redis.presence_hash_field_ttl` is a test here.
 
 use std::io::Write as _;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,27 +13,26 @@ use fanwire_node::protocol::ClientInfo;
 use fanwire_node::{Answer, PresenceStats};
 use tokio::runtime::Runtime;
 
+use crate::conformance::fresh;
 use crate::door::{Node, runtime};
 use crate::server::RedisServer;
-use crate::slots::{Slots, eventually};
+use crate::slots::{Slots, eventually, node};
 
 /// A store for which time passes: it is taken from the ends that its Redis keeps, since those of fields follow the clock of
 /// Redis alone. All times are [`SCALE`] times as long as they are said to be, so that what the test takes does not count.
 struct Aging {
     redis: Redis,
-    server: Arc<RedisServer>,
+    masters: Arc<[RedisServer]>,
     prefix: String,
     /// When it is.
     reached: Mutex<Option<Instant>>,
 }
 
 impl Aging {
-    fn start(server: &Arc<RedisServer>, runtime: &Runtime) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let prefix = format!("aging{}", NUMBER.fetch_add(1, Relaxed));
-        let options = RedisOptions { prefix: prefix.clone(), ..asking(server.options()) };
-        let redis = Redis::start(&options, runtime.handle());
-        Self { redis, server: Arc::clone(server), prefix, reached: Mutex::new(None) }
+    fn start(options: &RedisOptions, masters: &Arc<[RedisServer]>, runtime: &Runtime) -> Self {
+        let redis = Redis::start(options, runtime.handle());
+        let (masters, prefix) = (Arc::clone(masters), options.prefix.clone());
+        Self { redis, masters, prefix, reached: Mutex::new(None) }
     }
 
     /// Lets time pass until `now`; the time that it is for the store.
@@ -45,7 +43,9 @@ impl Aging {
         if !passed.is_zero() {
             let by = (passed * SCALE).as_millis().to_string();
             let command = [b"EVAL", AGE.as_bytes(), b"0", self.prefix.as_bytes(), by.as_bytes()];
-            assert_eq!(self.server.ask_with(&command), "$-1\r\n");
+            for master in &*self.masters {
+                assert_eq!(master.ask_with(&command), "$-1\r\n");
+            }
         }
         Instant::now()
     }
@@ -77,25 +77,55 @@ impl Presence for Aging {
     }
 }
 
-fn asking(options: RedisOptions) -> RedisOptions {
-    RedisOptions { presence_fields: true, ..options }
+/// The promises of presence, by a sorted set and by fields, as far as the Redis has ends of them.
+pub(crate) fn keeps_the_promises(
+    options: &RedisOptions,
+    masters: &Arc<[RedisServer]>,
+    runtime: &Runtime,
+) {
+    let has_fields = has_fields(&masters[0]);
+    for presence_fields in [false, true] {
+        let options = RedisOptions { presence_fields, ..options.clone() };
+        presence::conformance::check_slow(&|| match presence_fields && has_fields {
+            true => Arc::new(Aging::start(&fresh(options.clone()), masters, runtime)),
+            false => Arc::new(Redis::start(&fresh(options.clone()), runtime.handle())),
+        });
+    }
+    if !has_fields {
+        is_not_run("the promises of presence by fields");
+    }
+}
+
+fn without(options: RedisOptions) -> RedisOptions {
+    RedisOptions { presence_fields: false, ..options }
 }
 
 fn has_fields(server: &RedisServer) -> bool {
     server.ask("COMMAND INFO HPEXPIREAT").to_lowercase().contains("hpexpireat")
 }
 
-/// A Redis that has ends of fields. That there is none is said past what a test runner keeps to itself.
+/// A Redis that has ends of fields, if there is one.
 fn start_with_fields(what: &str) -> Option<RedisServer> {
-    let server = RedisServer::start(&[]);
-    if has_fields(&server) {
-        return Some(server);
+    let server = Some(RedisServer::start(&[])).filter(has_fields);
+    if server.is_none() {
+        is_not_run(what);
     }
+    server
+}
+
+/// Says so, past what a test runner keeps to itself.
+fn is_not_run(what: &str) {
     let _ = writeln!(
         std::io::stderr(),
         "NOT RUN: {what}: this Redis has no HPEXPIREAT; name one of 7.4 or newer in FANWIRE_REDIS_SERVER"
     );
-    None
+}
+
+/// The kinds of names that hold members of the channel `a`.
+fn kinds_in_use(server: &RedisServer) -> Vec<&'static str> {
+    let is_used =
+        |kind: &&str| server.ask(&format!("EXISTS fanwire.presence.{kind}.{{:a}}")) == ":1\r\n";
+    ["ends", "members", "users", "clients", "tallies"].into_iter().filter(is_used).collect()
 }
 
 fn member(client: &str, user: &str) -> ClientInfo {
@@ -130,35 +160,152 @@ fn tally_bytes(server: &RedisServer, prefix: &str, user: &str) -> usize {
     answer[1..].trim().parse().expect("a number")
 }
 
-/// Of a Redis without ends of fields the same is asked, and it keeps to the sorted set.
+/// Nobody has to ask for fields, or to know which Redis there is.
 #[test]
-fn a_presence_in_fields_keeps_the_promises_of_presence() {
-    let (server, runtime) = (Arc::new(RedisServer::start(&[])), runtime());
+fn members_are_in_fields_where_a_redis_has_them_unless_that_is_switched_off() {
+    let server = RedisServer::start(&[]);
     let has_fields = has_fields(&server);
-    if has_fields {
-        presence::conformance::check_slow(&|| Arc::new(Aging::start(&server, &runtime)));
-    } else {
-        let number = AtomicU32::new(0);
-        presence::conformance::check_slow(&|| {
-            let prefix = format!("test{}", number.fetch_add(1, Relaxed));
-            let options = RedisOptions { prefix, ..asking(server.options()) };
-            Arc::new(Redis::start(&options, runtime.handle()))
-        });
+    let (sorted, fields) = (vec!["ends", "members", "users"], vec!["clients", "tallies"]);
+    let rows = [
+        (server.options(), if has_fields { fields } else { sorted.clone() }),
+        (without(server.options()), sorted),
+    ];
+    for (options, expected) in rows {
+        let node = Node::start(&options);
+        add(&node.redis, "c", "1", MINUTE);
+        assert_eq!(kinds_in_use(&server), expected);
+        assert_eq!(
+            (clients(&node.redis), stats(&node.redis, Instant::now())),
+            (vec!["c".into()], (1, 1))
+        );
+        remove(&node.redis, "c");
+        assert_eq!(kinds_in_use(&server), [""; 0]);
+        assert_eq!(node.redis.health().refused_count(), 0);
     }
-    let redis = Redis::start(&asking(server.options()), runtime.handle());
-    add(&redis, "c", "1", MINUTE);
-    let used = [("clients", has_fields), ("tallies", has_fields), ("ends", !has_fields)];
-    for (kind, is_used) in used {
-        let answer = server.ask(&format!("EXISTS fanwire.presence.{kind}.{{:a}}"));
-        assert_eq!(answer, format!(":{}\r\n", u8::from(is_used)), "{kind}");
+    if !has_fields {
+        is_not_run("that fields are chosen where a Redis has them");
     }
+}
+
+/// Some have the switch off already, or still.
+#[test]
+fn nodes_see_the_members_of_each_other_whichever_of_them_use_fields() {
+    let Some(server) = start_with_fields("nodes with fields beside nodes without") else { return };
+    let nodes = [Node::start(&server.options()), Node::start(&without(server.options()))];
+    let [with, without] = [&nodes[0].redis, &nodes[1].redis];
+    let all_see = |expected: &[&str], counts: (usize, usize)| {
+        for redis in [with, without] {
+            assert_eq!(clients(redis), expected);
+            assert_eq!(stats(redis, Instant::now()), counts);
+        }
+    };
+    for (redis, client, user) in
+        [(with, "c", "1"), (with, "d", "2"), (without, "e", "1"), (without, "f", "3")]
+    {
+        add(redis, client, user, MINUTE);
+    }
+    assert_eq!(kinds_in_use(&server).len(), 5);
+    all_see(&["c", "d", "e", "f"], (4, 3));
+    add(with, "c", "1", 2 * MINUTE);
+    add(without, "e", "1", 2 * MINUTE);
+    all_see(&["c", "d", "e", "f"], (4, 3));
+    remove(with, "c");
+    all_see(&["d", "e", "f"], (3, 3));
+    remove(without, "d");
+    remove(with, "f");
+    all_see(&["e"], (1, 1));
+    remove(without, "e");
+    all_see(&[], (0, 0));
+    assert_eq!(server.ask("DBSIZE"), ":0\r\n", "nothing is left behind");
+}
+
+/// As a master without ends of fields leaves it behind that was one for a while.
+#[test]
+fn a_member_that_is_kept_twice_is_seen_once() {
+    let Some(server) = start_with_fields("members in both forms") else { return };
+    let nodes = [Node::start(&server.options()), Node::start(&without(server.options()))];
+    let [with, without] = [&nodes[0].redis, &nodes[1].redis];
+    for redis in [with, without] {
+        add(redis, "c", "1", MINUTE);
+        add(redis, if std::ptr::eq(redis, with) { "d" } else { "e" }, "1", MINUTE);
+    }
+    assert_eq!(server.ask("ZCARD fanwire.presence.ends.{:a}"), ":2\r\n");
+    assert_eq!(server.ask("HLEN fanwire.presence.clients.{:a}"), ":2\r\n");
+    for redis in [with, without] {
+        assert_eq!(clients(redis), ["c", "d", "e"]);
+        assert_eq!(stats(redis, Instant::now()), (3, 1));
+    }
+    remove(with, "c");
+    for redis in [with, without] {
+        assert_eq!(clients(redis), ["d", "e"]);
+        assert_eq!(stats(redis, Instant::now()), (2, 1));
+    }
+}
+
+/// Each channel belongs to one of two Redis.
+#[test]
+fn each_redis_of_several_is_taken_as_it_is() {
+    let Some(newer) = start_with_fields("a Redis with ends beside one without") else { return };
+    let older = RedisServer::start(&LACKING);
+    let addresses = vec![newer.address(), older.address()];
+    let node = Node::start(&RedisOptions { addresses, ..RedisOptions::default() });
+    for number in 0..20 {
+        let added = node.redis.add(&format!("{number}"), member("c", "1"), MINUTE, Instant::now());
+        added.wait().expect("it is there");
+    }
+    let counts = [newer, older].map(|server| {
+        let count = |kind| {
+            let found = server.ask(&format!("KEYS fanwire.presence.{kind}.*"));
+            found.matches("fanwire").count()
+        };
+        (count("clients"), count("ends"))
+    });
+    let [(in_fields, 0), (0, in_sets)] = counts else { panic!("{counts:?}") };
+    assert_eq!(in_fields + in_sets, 20);
+    assert!(in_fields > 0 && in_sets > 0, "{in_fields} and {in_sets}");
+    assert_eq!(node.redis.health().refused_count(), 0);
+}
+
+/// The masters of a Cluster can do it, the replicas cannot: as when only some were updated.
+#[test]
+fn members_live_on_at_a_master_without_ends_of_fields_and_back() {
+    if start_with_fields("masters with ends of fields and without in turns").is_none() {
+        return;
+    }
+    let nodes: Vec<_> =
+        (0..6).map(|number| node(if number < 3 { &[] } else { &LACKING })).collect();
+    let ports = nodes.iter().map(|node| node.address().port).collect();
+    let cluster = Slots::of(nodes, ports);
+    let node = Node::start(&cluster.options());
+    let redis = &node.redis;
+    let (owner, _) = cluster.owner("a");
+    let is_added = |client: &str| {
+        redis.add("a", member(client, "1"), 10 * MINUTE, Instant::now()).wait().is_ok()
+    };
+    let sees = |expected: &[&str]| {
+        assert_eq!(clients(redis), expected);
+        assert_eq!(stats(redis, Instant::now()), (expected.len(), 1));
+    };
+    for (master, kept_in) in [(owner, "clients"), (owner + 3, "ends"), (owner, "clients")] {
+        if cluster.nodes[master].ask("INFO replication").contains("role:slave") {
+            cluster.promote(master);
+        }
+        for client in ["c", "d"] {
+            eventually(|| is_added(client), "a renewal at the master of the day");
+        }
+        let master = &cluster.nodes[master];
+        eventually(|| kinds_in_use(master).contains(&kept_in), "members in its form");
+        sees(&["c", "d"]);
+    }
+    remove(redis, "c");
+    sees(&["d"]);
 }
 
 /// Nobody asks for the members meanwhile.
 #[test]
 fn a_member_is_taken_out_by_redis_and_a_renewed_one_stays() {
     let Some(server) = start_with_fields("members that Redis takes out") else { return };
-    let node = Node::start(&asking(server.options()));
+    let node = Node::start(&server.options());
     let redis = &node.redis;
     for (client, user) in [("c", "1"), ("d", "1"), ("e", "2")] {
         add(redis, client, user, MINUTE);
@@ -183,7 +330,7 @@ fn a_member_is_taken_out_by_redis_and_a_renewed_one_stays() {
 #[test]
 fn members_of_the_sorted_set_are_seen_until_their_renewal_or_their_end() {
     let Some(server) = start_with_fields("members of a sorted set beside fields") else { return };
-    let (old, new) = (Node::start(&server.options()), Node::start(&asking(server.options())));
+    let (old, new) = (Node::start(&without(server.options())), Node::start(&server.options()));
     let (old, new) = (&old.redis, &new.redis);
     for (client, user) in [("c", "1"), ("d", "1"), ("e", "2"), ("f", "3")] {
         add(old, client, user, MINUTE);
@@ -208,7 +355,7 @@ fn members_of_the_sorted_set_are_seen_until_their_renewal_or_their_end() {
 #[test]
 fn a_user_of_many_clients_is_there_until_the_last_of_them_goes() {
     let Some(server) = start_with_fields("users of many clients in fields") else { return };
-    let node = Node::start(&asking(server.options()));
+    let node = Node::start(&server.options());
     let redis = &node.redis;
     for round in 0..3 {
         for number in 0..200 {
@@ -231,8 +378,9 @@ fn a_user_of_many_clients_is_there_until_the_last_of_them_goes() {
 #[test]
 fn of_a_user_that_stays_no_ends_are_kept_that_are_over() {
     let Some(server) = start_with_fields("users that stay in fields") else { return };
-    let (server, runtime, began) = (Arc::new(server), runtime(), Instant::now());
-    let store = Aging::start(&server, &runtime);
+    let (options, runtime, began) = (fresh(server.options()), runtime(), Instant::now());
+    let masters: Arc<[_]> = [server].into();
+    let store = Aging::start(&options, &masters, &runtime);
     for round in 0..200 {
         let now = began + MINUTE / 2 * round;
         for client in ["c", "d", &round.to_string()] {
@@ -245,7 +393,7 @@ fn of_a_user_that_stays_no_ends_are_kept_that_are_over() {
         (4, 1),
         "two that stay, two that have not vanished yet"
     );
-    let bytes = tally_bytes(&server, &store.prefix, "1");
+    let bytes = tally_bytes(&masters[0], &store.prefix, "1");
     assert!((2..100).contains(&bytes), "{bytes} bytes");
 }
 
@@ -255,7 +403,7 @@ fn ends_in_fields_go_along_with_a_slot_and_to_a_new_master() {
         return;
     }
     let cluster = Slots::start(1);
-    let node = Node::start(&asking(cluster.options()));
+    let node = Node::start(&cluster.options());
     let redis = &node.redis;
     let (from, slot) = cluster.owner("a");
     let ends = |node: usize| {
@@ -291,7 +439,7 @@ fn who_may_not_use_the_ends_of_fields_keeps_to_the_sorted_set() {
     let Some(server) = start_with_fields("ends in fields that access lists forbid") else { return };
     let user = ["ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", "-hpexpireat"];
     assert_eq!(server.ask_with(&user.map(str::as_bytes)), "+OK\r\n");
-    let mut options = asking(server.options());
+    let mut options = server.options();
     for address in &mut options.addresses {
         (address.user, address.password) = ("limited".into(), "secret".into());
     }
@@ -301,10 +449,13 @@ fn who_may_not_use_the_ends_of_fields_keeps_to_the_sorted_set() {
         (clients(&node.redis), stats(&node.redis, Instant::now())),
         (vec!["c".into()], (1, 1))
     );
-    assert_eq!(server.ask("EXISTS fanwire.presence.ends.{:a}"), ":1\r\n");
+    assert_eq!(kinds_in_use(&server), ["ends", "members", "users"]);
+    assert_eq!(clients(&Node::start(&server.options()).redis), ["c"], "who may sees it, too");
     assert_eq!(node.redis.health().refused_count(), 0);
 }
 
+/// Options of a Redis that has no ends of fields, like one before 7.4.
+const LACKING: [&str; 3] = ["--rename-command", "HPEXPIREAT", ""];
 const MINUTE: Duration = Duration::from_secs(60);
 /// A millisecond of a test is then longer than the test takes.
 const SCALE: u32 = 100_000;

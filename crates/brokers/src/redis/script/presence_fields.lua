@@ -1,6 +1,7 @@
 -- Members whose ends are those of hash fields: Redis takes them out itself. It stands between presence.lua and what uses it.
 -- A member is in the sorted set or here. One that was in the sorted set when the Redis became able to do this is seen
--- there until its next renewal puts it here, or its time is over.
+-- there until its next renewal puts it here, or its time is over. It may be in both after a master that cannot do this
+-- was one for a while: who reads then counts it once.
 -- Whoever sets a field sets its end in the same call: so an older Redis that is a replica drops both, and keeps nothing.
 
 -- Ends of one user that are told apart; beyond, they are rounded up to this part of the time that members have.

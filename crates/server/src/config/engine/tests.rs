@@ -131,9 +131,10 @@ fn replicas_are_waited_for_as_configured() {
 }
 
 #[test]
-fn members_are_in_hash_fields_when_that_is_asked_for() {
-    let asking = EngineRedisOptions { presence_hash_field_ttl: true, ..settings(&["one"]) };
-    for (settings, expected) in [(asking, true), (settings(&["one"]), false)] {
+fn members_are_in_hash_fields_unless_that_is_switched_off() {
+    let default = crate::config::Config::default().engine.redis;
+    let without = EngineRedisOptions { presence_hash_field_ttl: false, ..default.clone() };
+    for (settings, expected) in [(default, true), (without, false)] {
         assert_eq!(settings.options().expect("a good address").presence_fields, expected);
     }
 }
