@@ -64,7 +64,8 @@ pub(crate) enum Expected {
 
 impl Dialer {
     pub(crate) fn new(address: &Address, options: &RedisOptions, clock: Arc<Clock>) -> Self {
-        let limits = Limits { connect: options.connect_timeout, io: options.io_timeout };
+        let (connect, io) = (options.connect_timeout, options.io_timeout);
+        let limits = Limits { connect, io, is_watched: false };
         let compass = address.sentinels.as_ref().map(|sentinels| {
             Arc::new(Compass::new(Arc::clone(sentinels), options.sentinel_tls.clone(), limits))
         });
@@ -72,7 +73,7 @@ impl Dialer {
             address: address.clone(),
             client_name: options.client_name.clone(),
             limits,
-            io_timeout: options.io_timeout,
+            io_timeout: io,
             wait: options.wait,
             tls: options.tls.clone(),
             clock,
@@ -82,11 +83,13 @@ impl Dialer {
         }
     }
 
-    /// One for calls of scripts, which are told how members are kept: it asks whether there are ends of fields.
-    pub(crate) fn asking_for_fields(self, options: &RedisOptions) -> Self {
+    /// One for a line, which looks after late replies and whose scripts are told how members are kept: it asks whether there
+    /// are ends of fields.
+    pub(crate) fn for_a_line(self, options: &RedisOptions) -> Self {
+        let limits = Limits { is_watched: true, ..self.limits };
         let key = Keys::new(&options.prefix, false).of(Kind::Clients, "");
         let (are_wanted, is_told) = (options.presence_fields, AtomicBool::new(false));
-        Self { fields: Some(Arc::new(Fields { key, are_wanted, is_told })), ..self }
+        Self { fields: Some(Arc::new(Fields { key, are_wanted, is_told })), limits, ..self }
     }
 
     /// From now on hears from the Sentinels, if there are any, that another Redis became the master; connections to the

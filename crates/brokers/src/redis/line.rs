@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use futures_util::StreamExt as _;
 use redis::{Cmd, PushInfo, PushKind, ServerError, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{MissedTickBehavior, interval, timeout, timeout_at};
+use tokio::time::{sleep, timeout, timeout_at};
 
 use self::flow::{Batch, Flow};
 use super::backoff::Backoff;
@@ -305,8 +304,8 @@ impl Keeper {
     async fn serve(&mut self, flow: &mut Flow, news: &News) -> End {
         let mut calls = Vec::new();
         let (mut is_closing, mut is_replaced) = (false, false);
-        let mut probe = interval(self.dialer.io_timeout);
-        probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let limit = self.dialer.io_timeout;
+        let mut watch = pin!(sleep(limit));
         while !(is_closing || is_replaced) || !flow.is_idle() {
             tokio::select! {
                 count = self.calls.recv_many(&mut calls, flow.batch_max()), if flow.has_room() && !is_closing && !is_replaced => {
@@ -316,7 +315,7 @@ impl Keeper {
                     }
                     flow.begin(std::mem::take(&mut calls));
                 }
-                Some(batch) = flow.flight.next() => {
+                Some(batch) = flow.next() => {
                     if let Err(error) = self.hear(flow, batch) {
                         return End::Lost(error);
                     }
@@ -325,9 +324,18 @@ impl Keeper {
                     return End::Lost(self.dialer.unreachable("it closed the connection"));
                 }
                 () = news.replaced.notified() => is_replaced = true,
-                // Whoever calls next is not to be the one who finds out that the connection is dead.
-                _ = probe.tick(), if flow.flight.is_empty() => {
-                    flow.begin(vec![Call::of(Command::of(&[b"PING"]))]);
+                // One for all batches: a timer for each, and futures that wake by themselves, took 1,900 of 26,400
+                // instructions of a publish.
+                () = &mut watch => {
+                    let since = flow.owed_since().unwrap_or_else(tokio::time::Instant::now);
+                    if since.elapsed() >= limit {
+                        return End::Lost(RedisError::late(self.dialer.address(), "a reply", limit));
+                    }
+                    // Whoever calls next is not to be the one who finds out that the connection is dead.
+                    if flow.flight.is_empty() {
+                        flow.begin(vec![Call::of(Command::of(&[b"PING"]))]);
+                    }
+                    watch.as_mut().reset(since + limit);
                 }
             }
         }

@@ -63,9 +63,10 @@ impl Opener {
         let clock = Arc::new(self.clock.twin());
         let dialer = Dialer::new(address, &self.options, Arc::clone(&clock)).expecting(expected);
         dialer.watch(&self.runtime);
-        let asking = dialer.clone().asking_for_fields(&self.options);
-        let line =
-            |_| Line::open(asking.clone(), Arc::clone(&self.health), guided.clone(), &self.runtime);
+        let to_line = dialer.clone().for_a_line(&self.options);
+        let line = |_| {
+            Line::open(to_line.clone(), Arc::clone(&self.health), guided.clone(), &self.runtime)
+        };
         let feed = |_| {
             let (mouth, health) = (Arc::clone(&self.mouth), Arc::clone(&self.health));
             Feed::open(dialer.clone(), mouth, health, guided.clone(), &self.runtime)

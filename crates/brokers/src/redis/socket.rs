@@ -52,6 +52,8 @@ pub(crate) struct Limits {
     pub(crate) connect: Duration,
     /// For a reply.
     pub(crate) io: Duration,
+    /// After the greeting whoever uses the connection looks after replies that are late.
+    pub(crate) is_watched: bool,
 }
 
 /// Opens a connection. `pushed` gets what the other side sends by itself, and the end of the connection; it must not
@@ -107,7 +109,7 @@ async fn greet(
     let pushed = Arc::new(pushed);
     let told = Arc::clone(&pushed);
     let config = AsyncConnectionConfig::new()
-        .set_response_timeout(Some(limits.io))
+        .set_response_timeout((!limits.is_watched).then_some(limits.io))
         .set_pipeline_buffer_size(BATCHES_MAX)
         .set_push_sender(move |push| {
             told(push);

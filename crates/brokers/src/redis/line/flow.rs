@@ -8,8 +8,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use futures_util::stream::FuturesOrdered;
+use futures_util::FutureExt as _;
+use futures_util::future::{MaybeDone, maybe_done};
 use redis::{Pipeline, RedisResult, Value};
+use tokio::task::unconstrained;
+use tokio::time::Instant;
 
 use super::{Call, Caller, QUEUE_MAX, Shared};
 use crate::redis::dial::{BATCHES_MAX, Connection};
@@ -22,12 +25,13 @@ pub(super) struct Flow {
     connection: Connection,
     wait: Wait,
     shared: Arc<Shared>,
-    /// Sent, in this order: a batch is given to the connection when it is first looked at, and the queue of the connection
-    /// is long enough for all of them.
-    pub(super) flight: FuturesOrdered<Pin<Box<dyn Future<Output = Batch> + Send>>>,
+    /// Sent, and when, in this order, in which they are answered.
+    pub(super) flight: VecDeque<(Instant, MaybeDone<Flying>)>,
     /// To be sent again, because a script was not known.
     pub(super) again: VecDeque<Call>,
 }
+
+type Flying = Pin<Box<dyn Future<Output = Batch> + Send>>;
 
 /// Commands that left together.
 pub(super) struct Batch {
@@ -55,7 +59,7 @@ impl Drop for Weight {
 
 impl Flow {
     pub(super) fn new(connection: Connection, wait: Wait, shared: Arc<Shared>) -> Self {
-        Self { connection, wait, shared, flight: FuturesOrdered::new(), again: VecDeque::new() }
+        Self { connection, wait, shared, flight: VecDeque::new(), again: VecDeque::new() }
     }
 
     pub(super) fn begin(&mut self, calls: Vec<Call>) {
@@ -82,10 +86,27 @@ impl Flow {
             command.text("WAIT").number(self.wait.replicas.into()).number(timeout_ms);
             commands.add_command(command.into_cmd());
         }
-        self.flight.push_back(Box::pin(async move {
+        let mut batch = maybe_done(Box::pin(unconstrained(async move {
             let replies = connection.send_packed_commands(&commands, 0, commands.len()).await;
             Batch { commands, callers, waits, replies, _weight: weight }
-        }));
+        })) as Flying);
+        // It is given to the connection when it is first looked at, which nothing may delay: the next one must not overtake
+        // it. The queue of the connection is long enough for all that are on their way.
+        let _ = (&mut batch).now_or_never();
+        self.flight.push_back((Instant::now(), batch));
+    }
+
+    /// The oldest, once it is answered; `None` when nothing is on its way. Nothing is lost when this is dropped.
+    pub(super) async fn next(&mut self) -> Option<Batch> {
+        let (_, batch) = self.flight.front_mut()?;
+        batch.await;
+        Pin::new(&mut self.flight.pop_front()?.1).take_output()
+    }
+
+    /// When the oldest was sent, unless it is answered.
+    pub(super) fn owed_since(&mut self) -> Option<Instant> {
+        let (since, batch) = self.flight.front_mut()?;
+        batch.now_or_never().is_none().then_some(*since)
     }
 
     /// Whether more commands may be sent: not while some wait to be repeated, which must not be overtaken.

@@ -15,7 +15,8 @@ fn compass() -> Compass {
         addresses: vec![Address::default()],
         client_name: String::new(),
     };
-    let limits = Limits { connect: Duration::from_secs(1), io: Duration::from_secs(1) };
+    let limits =
+        Limits { connect: Duration::from_secs(1), io: Duration::from_secs(1), is_watched: false };
     Compass::new(Arc::new(sentinels), None, limits)
 }
 
