@@ -20,6 +20,8 @@ pub(super) struct Connection {
     /// Counts flushes that wrote something, so that a blocked socket can be seen to move.
     pub(super) progress: u32,
     pub(super) reader: Reader,
+    /// What was read before it had to stop: it is unread, held or waiting. To be fed before the socket is read again.
+    pub(super) rest: Box<[u8]>,
     pub(super) queue: Queue,
     pub(super) phase: Phase,
     pub(super) compression: Compression,
@@ -80,6 +82,7 @@ impl Connection {
             generation,
             progress: 0,
             reader: Reader::new(may_inflate),
+            rest: Box::default(),
             queue: Queue::default(),
             phase: Phase::Open,
             compression,

@@ -6,7 +6,7 @@
 mod share;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     io::{self, ErrorKind, Read},
     time::{Duration, Instant},
 };
@@ -35,8 +35,6 @@ pub(super) struct Turn<A: Application> {
     buffer: Box<[u8]>,
     /// Connections that had more to read than one turn allows; those that wait longest first.
     unread: VecDeque<Key>,
-    /// What was read of connections that were stopped before its end; each of them is there, and unread, held or waiting.
-    rests: HashMap<Key, Vec<u8>>,
     /// Connections that publish faster than some shard delivers; read again when it has caught up.
     held: Vec<Key>,
     generation: u32,
@@ -61,7 +59,6 @@ impl<A: Application> Turn<A> {
             limits,
             buffer: vec![0; READ_BYTES].into(),
             unread: VecDeque::new(),
-            rests: HashMap::new(),
             held: Vec::new(),
             generation: 0,
             stopping: None,
@@ -224,9 +221,6 @@ impl<A: Application> Turn<A> {
         while let Some(key) = self.out.fallen.pop() {
             self.application.close(key, self.out.now);
             self.out.counters.closed.add(1);
-            if !self.rests.is_empty() {
-                self.rests.remove(&key);
-            }
         }
     }
 
@@ -281,10 +275,8 @@ impl<A: Application> Turn<A> {
                 return true; // until it is released
             }
             let key = connection.key(index);
-            // Usually nobody has a rest, and then no key is hashed.
-            if !self.rests.is_empty()
-                && let Some(mut rest) = self.rests.remove(&key)
-            {
+            let mut rest = std::mem::take(&mut connection.rest);
+            if !rest.is_empty() {
                 self.feed(key, &mut rest, &mut share);
                 continue;
             }
@@ -294,7 +286,9 @@ impl<A: Application> Turn<A> {
                     self.out.counters.of(connection.is_binary).wire_bytes_in.add(count as u64);
                     share.read(count);
                     self.feed(key, &mut buffer[..count], &mut share);
-                    if count == buffer.len() || to_the_end || self.rests.contains_key(&key) {
+                    let connection = self.out.connections.get(index as usize);
+                    let has_rest = connection.is_some_and(|connection| !connection.rest.is_empty());
+                    if count == buffer.len() || to_the_end || has_rest {
                         continue;
                     }
                 }
@@ -326,10 +320,10 @@ impl<A: Application> Turn<A> {
                     self.out.fail(key, failure.close_code(), &failure.to_string());
                 }
             }
-            match self.out.connections.get(key.index as usize) {
+            match self.out.connections.get_mut(key.index as usize) {
                 Some(one) if matches!(one.phase, Phase::Open | Phase::Closing) => {
                     if !input.is_empty() && (one.is_waiting || !share.is_left()) {
-                        self.rests.insert(key, input.rest().to_vec());
+                        one.rest = input.rest().into();
                         break;
                     }
                 }
@@ -402,3 +396,6 @@ const LETTERS_KEPT: usize = 16 * 1024;
 
 /// How often a shard asks whether the others have caught up. Nobody tells it: that would cost every turn.
 const HELD: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests;
