@@ -70,7 +70,7 @@ pub(crate) enum PutOff {
     Unsubscribe(Option<Arc<str>>, UnsubscribeCode),
     /// An order of the server API, too.
     Subscribe(Arc<SubscribeOrder>),
-    /// And this one, for a session that is connecting.
+    /// And this one, which only a session that is connecting has to wait for.
     Refresh(Box<Renewal>),
 }
 

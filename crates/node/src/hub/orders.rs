@@ -90,11 +90,24 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        for key in self.matching(target) {
+        for key in self.matching_or_connecting(target) {
             let later = || PutOff::Subscribe(Arc::clone(order));
             if !self.put_off(key, later, out) {
-                command::subscribe_by_order(self, key, order, now, out);
+                self.subscribe_one(key, order, now, out);
             }
+        }
+    }
+
+    /// Begins to subscribe a session that does not wait, if it is connected.
+    pub(super) fn subscribe_one(
+        &mut self,
+        key: ConnectionKey,
+        order: &Arc<SubscribeOrder>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        if self.is_connected(key) {
+            command::subscribe_by_order(self, key, order, now, out);
         }
     }
 
@@ -106,7 +119,7 @@ impl Hub {
         out: &mut impl Outbox,
     ) {
         for key in self.matching_or_connecting(target) {
-            if self.roster.session(key).is_some_and(Session::is_connected) {
+            if self.is_connected(key) {
                 self.refresh_one(key, renewal, now, out);
             } else {
                 // Its credentials give it a lifetime when it is connected: then this one takes their place.
@@ -123,7 +136,7 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        if !self.roster.session(key).is_some_and(Session::is_connected) {
+        if !self.is_connected(key) {
             return;
         }
         match command::refresh_by_order(self, key, renewal, now) {
@@ -140,6 +153,10 @@ impl Hub {
         self.scratch.shrink_to(SCRATCH_BYTES_MAX);
     }
 
+    fn is_connected(&self, key: ConnectionKey) -> bool {
+        self.roster.session(key).is_some_and(Session::is_connected)
+    }
+
     /// The connected sessions a target means.
     fn matching(&self, target: &Target) -> Vec<ConnectionKey> {
         (self.roster.users().of(&target.user))
@@ -150,8 +167,8 @@ impl Hub {
 }
 
 impl Hub {
-    /// Also those that were believed to be who they say and wait for their first channels: what ends something, or says when
-    /// it ends, must not miss whoever asked a moment before.
+    /// Also those that were believed to be who they say and wait for their first channels: what a backend orders for a user
+    /// must not miss whoever asked a moment before.
     fn matching_or_connecting(&self, target: &Target) -> Vec<ConnectionKey> {
         let mut keys = self.matching(target);
         keys.extend(self.roster.waiting().connecting().filter(|key| {

@@ -143,7 +143,7 @@ impl Hub {
             PutOff::Unsubscribe(channel, code) => {
                 self.unsubscribe_one(key, channel.as_deref(), code, out);
             }
-            PutOff::Subscribe(order) => command::subscribe_by_order(self, key, &order, now, out),
+            PutOff::Subscribe(order) => self.subscribe_one(key, &order, now, out),
             PutOff::Refresh(renewal) => self.refresh_one(key, &renewal, now, out),
         }
         1

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use fanwire_node::protocol::Disconnect;
-use fanwire_node::{Renewal, Target};
+use fanwire_node::{Renewal, ServerSubscription, Target};
 
 use super::{SlowWorld, tracked};
 use crate::history::with_history;
@@ -126,6 +126,45 @@ fn an_end_by_the_api_reaches_a_connection_whose_connect_waits() {
     slow.answer_all();
     slow.world.play("eve hears nothing");
     assert_eq!(slow.world.node.counts().subscriptions, 0);
+}
+
+#[test]
+fn a_subscription_by_the_api_reaches_a_connection_whose_connect_waits() {
+    let mut slow = SlowWorld::new(tracked());
+    let order = |slow: &mut SlowWorld, channel: &str| {
+        let subscription = ServerSubscription { channel: channel.into(), ..Default::default() };
+        let ordered = slow.world.node.subscribe(Target::default(), subscription, slow.world.now);
+        slow.world.settle();
+        ordered
+    };
+    slow.world.play("ada opens\n ada > {\"id\":1,\"connect\":{\"subs\":{\"a\":{}}}}");
+    let answers = [order(&mut slow, "a"), order(&mut slow, "b")];
+    slow.world.play("ada hears nothing");
+    slow.answer_all();
+    let connected = slow.world.heard("ada").expect("the reply");
+    assert!(connected.contains(r#""subs":{"a":{"#), "{connected}");
+    slow.publish("b", "1");
+    slow.answer_all();
+    slow.world.play(
+        r#"
+        ada < {"push":{"channel":"b","subscribe":{"recoverable":true,"epoch":"E1","positioned":true}}}
+        ada < {"push":{"channel":"b","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+    "#,
+    );
+    answers.into_iter().for_each(|answer| assert_eq!(answer.wait(), Ok(())));
+
+    slow.world.play("bob opens\n bob > {\"id\":1,\"connect\":{\"subs\":{\"a\":{}}}}");
+    let answer = order(&mut slow, "c");
+    drop(slow.held.lock().expect("one thread").remove(0)); // a promise that is dropped is broken
+    slow.answer_all();
+    assert_eq!(answer.wait(), Ok(()), "ada is subscribed, and bob is not connected");
+    let subscribed = slow.world.heard("ada").expect("the push");
+    assert!(subscribed.contains(r#""channel":"c","subscribe":{"#), "{subscribed}");
+    slow.world.play(
+        r#"bob < {"id":1,"error":{"code":100,"message":"internal server error","temporary":true}}"#,
+    );
+    slow.world.play("bob hears nothing");
+    assert_eq!(slow.world.node.counts().subscriptions, 3, "a, b and c of ada");
 }
 
 #[test]
