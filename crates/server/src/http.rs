@@ -1,8 +1,9 @@
 //! The HTTP side of the server: one listener for WebSocket handshakes, the API and the operator's pages.
 //! In: TCP connections → out: answers, and sockets that leave for a shard after their 101.
 //! Uses hyper and axum on the ordinary runtime; never touches a connection after its handshake.
-//! Changed here: nothing but the list of rooms. Accepting is `listener`, the handshake `upgrade`, what is served `routes`.
+//! Changed here: nothing but the list of rooms. Accepting is `listener`, what every request must have `host`, the handshake `upgrade`, what is served `routes`.
 
+mod host;
 pub mod listener;
 pub mod origin;
 mod patient;

@@ -53,7 +53,6 @@ pub fn handshake(data: &[u8]) {
     let request = Request {
         method,
         http_1_1_or_newer: true,
-        hosts: 1,
         upgrade: header(),
         connection: header(),
         key: header(),

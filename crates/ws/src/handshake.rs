@@ -14,13 +14,12 @@ use crate::list;
 
 /// The parts of an HTTP request that decide an upgrade (RFC 6455 §4.2.1).
 ///
-/// A header that came several times is given as one value, joined with commas (RFC 9110 §5.3).
+/// A header that came several times is given as one value, joined with commas (RFC 9110 §5.3). `Host` (RFC 6455 §4.2.1, 2)
+/// is no part of it: whoever speaks HTTP checks it for every request (RFC 9112 §3.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     pub method: &'a str,
     pub http_1_1_or_newer: bool,
-    /// How many `Host` headers there are.
-    pub hosts: usize,
     /// `Upgrade`
     pub upgrade: Option<&'a str>,
     /// `Connection`
@@ -41,9 +40,6 @@ pub fn check(request: &Request<'_>) -> Result<String, HandshakeError> {
     }
     if !request.http_1_1_or_newer {
         return Err(HandshakeError::HttpVersion);
-    }
-    if request.hosts != 1 {
-        return Err(HandshakeError::Host { found: request.hosts });
     }
     if !request.upgrade.is_some_and(|value| list::has_token(value, "websocket")) {
         return Err(HandshakeError::Upgrade { found: request.upgrade.map(excerpt) });
@@ -83,8 +79,6 @@ pub enum HandshakeError {
     Method { found: String },
     /// HTTP/1.0 or older (RFC 6455 §4.2.1, 1).
     HttpVersion,
-    /// No `Host`, or several (RFC 6455 §4.2.1, 2; RFC 9112 §3.2).
-    Host { found: usize },
     /// No `websocket` in `Upgrade` (RFC 6455 §4.2.1, 3).
     Upgrade { found: Option<String> },
     /// No `upgrade` in `Connection` (RFC 6455 §4.2.1, 4).
@@ -100,7 +94,7 @@ impl HandshakeError {
     pub fn status(&self) -> u16 {
         match self {
             Self::Method { .. } => 405,
-            Self::HttpVersion | Self::Host { .. } | Self::Key { .. } => 400,
+            Self::HttpVersion | Self::Key { .. } => 400,
             Self::Upgrade { .. } | Self::Connection { .. } | Self::Version { .. } => 426,
         }
     }
@@ -130,9 +124,6 @@ impl fmt::Display for HandshakeError {
             }
             Self::HttpVersion => {
                 return f.write_str("a WebSocket handshake needs HTTP/1.1 or newer");
-            }
-            Self::Host { found } => {
-                return write!(f, "the header Host came {found} times, it must come once");
             }
             Self::Upgrade { found } => ("Upgrade", found, "must contain \"websocket\""),
             Self::Connection { found } => ("Connection", found, "must contain \"Upgrade\""),

@@ -1,6 +1,6 @@
 //! Accepting connections and speaking HTTP/1.1 on them (RFC 9112), with a limit on everything a slow peer could hold.
 //! In: a bound listener and a router → out: served requests, until told to stop.
-//! Uses hyper; never looks into a request.
+//! Uses hyper; never looks into a request but for what `host` asks of every one.
 //! Changed here: limits before the handshake. Limits after it live in `shard`.
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, body::Body, extract::ConnectInfo};
+use axum::{Router, body::Body, extract::ConnectInfo, response::IntoResponse};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -20,7 +20,10 @@ use tokio::{
 };
 use tower::util::ServiceExt;
 
-use super::patient::{Answering, Patience, Patient};
+use super::{
+    host,
+    patient::{Answering, Patience, Patient},
+};
 
 /// Binds an address with a long accept queue, so that a wave of reconnects is not refused.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
@@ -99,9 +102,13 @@ async fn speak(
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let answering = Answering::begin(&is_answering);
         request.extensions_mut().insert(ConnectInfo(peer));
-        let answer = router.clone().oneshot(request.map(Body::new));
+        let answer = host::check(request.version(), request.headers())
+            .map(|()| router.clone().oneshot(request.map(Body::new)));
         async move {
-            let answer = answer.await.unwrap_or_else(|never| match never {});
+            let answer = match answer {
+                Ok(answer) => answer.await.unwrap_or_else(|never| match never {}),
+                Err(refusal) => refusal.into_response(),
+            };
             drop(answering);
             Ok::<_, Infallible>(answer)
         }

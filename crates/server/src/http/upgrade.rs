@@ -176,7 +176,6 @@ fn check(request: &Request<Body>) -> Result<String, handshake::HandshakeError> {
     handshake::check(&handshake::Request {
         method: request.method().as_str(),
         http_1_1_or_newer: request.version() >= Version::HTTP_11,
-        hosts: request.headers().get_all(header::HOST).iter().count(),
         upgrade,
         connection,
         key,

@@ -82,3 +82,35 @@ async fn what_is_not_switched_on_is_not_there() {
     }
     server.shutdown().await;
 }
+
+/// RFC 9112 §3.2.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_request_names_one_host_wherever_it_goes() {
+    let server = start(|config| config.health.enabled = true).await;
+    let body = "X-API-Key: key\r\nContent-Length: 2\r\n\r\n{}";
+    for (request, rest, fine) in [
+        ("GET /health HTTP/1.1", "\r\n", "200"),
+        ("GET /nowhere HTTP/1.1", "\r\n", "404"),
+        ("POST /api/channels HTTP/1.1", body, "200"),
+    ] {
+        for (hosts, status) in [
+            ("Host: a\r\n", fine),
+            ("Host:\r\n", fine),
+            ("", "400"),
+            ("Host: a\r\nHost: a\r\n", "400"),
+            ("Host: a, b\r\n", "400"),
+        ] {
+            let asked = format!("{request}\r\n{hosts}{rest}");
+            let client = Client::request(server.address(), &asked).await;
+            assert_eq!(&client.response[9..12], status, "{asked}");
+            let closes = client.response.contains("connection: close\r\n");
+            assert_eq!(closes, status == "400", "{}", client.response);
+        }
+    }
+    let old = "GET /health HTTP/1.0\r\n";
+    for (hosts, status) in [("", "200"), ("Host: a\r\nHost: a\r\n", "400")] {
+        let client = Client::request(server.address(), &format!("{old}{hosts}\r\n")).await;
+        assert_eq!(&client.response[9..12], status, "{hosts}");
+    }
+    server.shutdown().await;
+}

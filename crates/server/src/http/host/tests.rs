@@ -1,0 +1,37 @@
+//! Tests of `host`: how often it must come, and what one looks like.
+//! In: a version and values of the header → out: what is wrong.
+//! Uses header maps; answers over sockets are tested in `tests/it/endpoints.rs`.
+//! Changed here: expectations of `host`.
+
+use super::*;
+
+#[track_caller]
+fn check(version: Version, hosts: &[&str], expect: Result<(), HostError>) {
+    let mut headers = HeaderMap::new();
+    for host in hosts {
+        headers.append(HOST, HeaderValue::from_str(host).expect("a header value"));
+    }
+    assert_eq!(super::check(version, &headers), expect, "{version:?} {hosts:?}");
+}
+
+#[test]
+fn a_host_comes_once_and_only_with_http_1_0_not_at_all() {
+    for (version, without) in
+        [(Version::HTTP_10, Ok(())), (Version::HTTP_11, Err(HostError::Missing))]
+    {
+        check(version, &[], without);
+        check(version, &["a"], Ok(()));
+        check(version, &["a", "a"], Err(HostError::Several));
+        check(version, &["", ""], Err(HostError::Several));
+    }
+}
+
+#[test]
+fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
+    for host in ["", "a", "fan_wire.example:8000", "127.0.0.1:80", "[::1]:8000"] {
+        check(Version::HTTP_11, &[host], Ok(()));
+    }
+    for host in ["a b", "a, b", "user@a", "a/b", "[::1", "a:1:2", "http://a"] {
+        check(Version::HTTP_11, &[host], Err(HostError::Malformed));
+    }
+}
