@@ -40,7 +40,7 @@ pub struct MethodCounts {
 pub struct RefusalCounts {
     /// No key or a wrong one: 401.
     pub unauthorized: u64,
-    /// Not JSON, or of wrong types: 400.
+    /// Not JSON, of wrong types, or not all there: 400.
     pub malformed: u64,
     /// Body over the limit: 413.
     pub too_large: u64,

@@ -23,7 +23,7 @@ pub(super) enum Refusal {
     Closing,
     Unauthorized,
     TooLarge,
-    Unreadable,
+    /// No JSON of a method's types, or not all of it: the body broke off, or its chunks are none (RFC 9112 §7.1, §8).
     Malformed,
 }
 
@@ -46,7 +46,7 @@ where
     let body = Limited::new(request.into_body(), api.options.body_bytes_max).collect().await;
     body.map(Collected::to_bytes).map_err(|error| match error.is::<LengthLimitError>() {
         true => Refusal::TooLarge,
-        false => Refusal::Unreadable,
+        false => Refusal::Malformed,
     })
 }
 
@@ -70,7 +70,7 @@ impl Refusal {
             Self::Unauthorized => counters.record_refusal(RefusalKind::Unauthorized),
             Self::TooLarge => counters.record_refusal(RefusalKind::TooLarge),
             Self::Malformed => counters.record_refusal(RefusalKind::Malformed),
-            Self::Closing | Self::Unreadable => (),
+            Self::Closing => (),
         }
     }
 
@@ -79,7 +79,6 @@ impl Refusal {
             Self::Closing => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Unreadable => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Malformed => StatusCode::BAD_REQUEST,
         }
     }

@@ -157,6 +157,15 @@ async fn a_body_that_says_it_is_too_long_gets_413_without_being_waited_for() {
 }
 
 #[tokio::test]
+async fn a_body_that_breaks_off_is_malformed() {
+    let room = Room::new();
+    let parts = [Ok("{}"), Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof))];
+    let body = Body::from_stream(futures_util::stream::iter(parts));
+    assert_eq!(room.post("/api/channels", body).await, plain(400, "Bad Request"));
+    assert_eq!(room.api.counters().refusals().malformed, 1);
+}
+
+#[tokio::test]
 async fn a_closing_server_answers_503() {
     let room = Room::new();
     room.api.close();

@@ -4,6 +4,10 @@
 //! Changed here: expectations over sockets. The reader's own tests are in `ws`.
 
 use fanwire_deflate::Compressor;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use crate::client::{Client, start};
 
@@ -75,4 +79,49 @@ async fn an_api_request_that_announces_too_much_gets_413_and_the_connection_ends
         );
     }
     server.shutdown().await;
+}
+
+/// RFC 9112 §6.3, §7.1. Where a body ends is not known then, so nothing more can come on this connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_body_is_broken_gets_400_and_the_connection_ends() {
+    let server = start(|_| {}).await;
+    for (headers, body) in [
+        ("Transfer-Encoding: chunked", "x\r\n{}\r\n0\r\n\r\n"),
+        ("Transfer-Encoding: chunked", "1\r\n{}\r\n0\r\n\r\n"),
+        ("Transfer-Encoding: chunked", "fffffffffffffffff\r\n{}"),
+        ("Transfer-Encoding: gzip", "{}"),
+        ("Content-Length: two", "{}"),
+        ("Content-Length: -2", "{}"),
+        ("Content-Length: +2", "{}"),
+        ("Content-Length: 2\r\nContent-Length: 3", "{}"),
+    ] {
+        let client = Client::request(server.address(), &call(headers, body)).await;
+        let response = &client.response;
+        assert!(response.starts_with("HTTP/1.1 400 "), "{headers} {body}: {response}");
+        client.text_to_the_end().await;
+    }
+    server.shutdown().await;
+}
+
+/// RFC 9112 §8: the peer has said its last word, and may still listen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_body_breaks_off_gets_400() {
+    let server = start(|_| {}).await;
+    for (headers, body) in [
+        ("Content-Length: 5", "{}"),
+        ("Transfer-Encoding: chunked", "2\r\n{}\r\n"),
+        ("Transfer-Encoding: chunked", "5\r\n{}"),
+    ] {
+        let mut socket = TcpStream::connect(server.address()).await.expect("it listens");
+        socket.write_all(call(headers, body).as_bytes()).await.expect("it reads");
+        socket.shutdown().await.expect("an open socket");
+        let mut response = String::new();
+        socket.read_to_string(&mut response).await.expect("an orderly end");
+        assert!(response.starts_with("HTTP/1.1 400 "), "{headers} {body}: {response}");
+    }
+    server.shutdown().await;
+}
+
+fn call(headers: &str, body: &str) -> String {
+    format!("POST /api/channels HTTP/1.1\r\nHost: a\r\nX-API-Key: key\r\n{headers}\r\n\r\n{body}")
 }
