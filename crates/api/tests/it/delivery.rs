@@ -31,6 +31,25 @@ async fn data_arrives_as_the_bytes_that_were_sent() {
     }
 }
 
+/// Nothing of ours recurses into it: some 20 bytes of a test's stack are there for each level.
+#[tokio::test]
+async fn data_nested_to_any_depth_arrives_by_every_path() {
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    let publish = format!(r#"{{"channel":"a","data":{deep}}}"#);
+    let mut room = Room::new();
+    room.subscriber(0, "42", &["a"]);
+    for (path, body) in [
+        ("/api/publish", publish.clone()),
+        ("/api/broadcast", format!(r#"{{"channels":["a"],"data":{deep}}}"#)),
+        ("/api/batch", format!(r#"{{"commands":[{{"publish":{publish}}}]}}"#)),
+        ("/api", format!(r#"{{"method":"publish","params":{publish}}}"#)),
+    ] {
+        assert_eq!(room.post(path, body).await.status, 200, "{path}");
+        let pushed = format!(r#"{{"push":{{"channel":"a","pub":{{"data":{deep}}}}}}}"#);
+        assert!(room.heard_by(0) == [pushed], "{path}");
+    }
+}
+
 #[tokio::test]
 async fn base64_wins_over_data_and_tags_travel_along() {
     check(
