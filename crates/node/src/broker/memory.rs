@@ -201,7 +201,7 @@ impl Broker for MemoryBroker {
 const IDEMPOTENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Locks; publications of channels of one stripe wait for each other.
 const STRIPES: usize = 64;
-/// Streams that one call looks at to make room, so that no publisher waits for long.
+/// Streams that one call takes from to make room, so that no publisher waits for long.
 const EVICTIONS_MAX: usize = 16;
 /// Streams per stripe that one sweep looks at.
 const SWEEP_PLACES: usize = 1024;

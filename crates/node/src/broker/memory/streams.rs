@@ -18,11 +18,15 @@ pub(super) struct Streams {
     names: HashTable<u32>,
     sweep_hand: usize,
     evict_hand: usize,
+    /// The place that was used last.
+    newest: usize,
 }
 
 struct Named {
     channel: Box<str>,
     hash: u64,
+    /// Again, since it was made or the evicting hand came by: then that goes on to the next one, once.
+    is_used: bool,
     stream: Stream,
 }
 
@@ -45,7 +49,9 @@ impl Streams {
             Some(index) => (index, 0),
             None => self.insert(hash, channel),
         };
+        self.newest = index;
         let named = &mut self.slab[index];
+        named.is_used = made == 0;
         let before = named.stream.bytes() as isize;
         if named.stream.is_over(now) {
             named.stream = Stream::new();
@@ -81,14 +87,26 @@ impl Streams {
         freed
     }
 
-    /// Makes room: the next stream loses its publications, or, if it has none, is forgotten. `None` when there is none.
+    /// Makes room: the next stream that nobody has used since the hand came by loses its publications, or, if it has none, is
+    /// forgotten. Where too many are used, the next one; the one that was used last only if it is alone. Returns the bytes
+    /// freed; `None` when there is no stream.
+    ///
+    /// Each use is paid for with one look at most, so that many looks are rare.
     pub(super) fn evict(&mut self) -> Option<usize> {
         if self.slab.is_empty() {
             return None;
         }
+        let mut spared = 0;
         loop {
             let index = step(&mut self.evict_hand, self.slab.capacity());
+            if index == self.newest && self.slab.len() > 1 {
+                continue;
+            }
             let Some(named) = self.slab.get_mut(index) else { continue };
+            if std::mem::take(&mut named.is_used) && spared < SPARED_MAX {
+                spared += 1;
+                continue;
+            }
             let bytes = named.stream.bytes();
             return Some(if named.stream.clear() { bytes } else { self.remove(index) });
         }
@@ -101,7 +119,7 @@ impl Streams {
 
     /// Adds an empty stream. Returns its place and its bytes.
     fn insert(&mut self, hash: u64, channel: &str) -> (usize, isize) {
-        let named = Named { channel: channel.into(), hash, stream: Stream::new() };
+        let named = Named { channel: channel.into(), hash, is_used: false, stream: Stream::new() };
         let bytes = named.bytes() as isize;
         let index = self.slab.insert(named);
         let entry = u32::try_from(index).expect("fewer than 2^32 channels in a stripe");
@@ -131,3 +149,8 @@ fn step(hand: &mut usize, places: usize) -> usize {
 
 /// A place in the slab and one in the table of names.
 const NAMED_BYTES: usize = size_of::<Named>() + 24;
+/// Streams in use that are passed over to free one, so that no publisher waits for long.
+const SPARED_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests;
