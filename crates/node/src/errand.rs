@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fanwire_protocol::{
-    ClientInfo, Encoding, ErrorCode, HistoryResult, PresenceResult, Reply, encode_reply,
+    ClientInfo, Encoding, ErrorCode, HistoryResult, PresenceResult, Publication, Reply,
+    SubscribeResult, encode_reply,
 };
 
 use crate::answer::Promise;
 use crate::broker::Stretch;
+use crate::delta::{self, Saved};
 
 /// Work that a hub hands out, because a turn in which it is done would hold up everybody on its shard.
 ///
@@ -33,10 +35,18 @@ pub(crate) enum Found {
     Members(Vec<Arc<ClientInfo>>),
     /// Of its history.
     Stretch(Stretch),
+    /// Of a channel that it enters; with deltas or without.
+    Missed(Box<SubscribeResult>, bool),
 }
 
-/// A whole reply as it is sent; `None` when there is none in JSON.
-pub(crate) type Encoded = Option<Bytes>;
+/// What an errand comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Encoded {
+    /// A whole reply as it is sent; `None` when there is none in JSON.
+    pub(crate) message: Option<Bytes>,
+    /// What its deltas saved.
+    pub(crate) saved: Saved,
+}
 
 impl Errand {
     pub(crate) fn new(
@@ -49,10 +59,11 @@ impl Errand {
 
     /// Does it: takes milliseconds for thousands of members.
     pub fn run(self) {
-        let Self { found, id, encoding, promise } = self;
-        let mut message = Vec::new();
+        let Self { mut found, id, encoding, promise } = self;
+        let (saved, mut message) = (found.shape(encoding), Vec::new());
         let is_encoded = encode_reply(encoding, &Reply { id, ..found.reply() }, &mut message);
-        promise.keep(Ok(is_encoded.is_ok().then(|| message.into())));
+        let message = is_encoded.is_ok().then(|| message.into());
+        promise.keep(Ok(Encoded { message, saved }));
     }
 }
 
@@ -61,10 +72,19 @@ impl Found {
     pub(crate) fn is_large(&self) -> bool {
         let count = match self {
             Self::Members(members) => members.len(),
-            Self::Stretch(stretch) => stretch.publications.len(),
+            Self::Stretch(Stretch { publications, .. }) => return are_large(publications),
+            Self::Missed(result, _) => return are_large(&result.publications),
         };
         // A large crowd is not looked at: that alone takes its time.
         count > ENTRIES_MAX || self.payload_bytes() + count * ENTRY_BYTES > BYTES_MAX
+    }
+
+    /// Makes the deltas of what was missed, where there are to be some.
+    fn shape(&mut self, encoding: Encoding) -> Saved {
+        match self {
+            Self::Missed(result, true) => delta::shape_missed(encoding, &mut result.publications),
+            _ => Saved::default(),
+        }
     }
 
     /// Memory of payloads that it keeps alive, in bytes. Members are shared with the presence, but may be gone there.
@@ -73,7 +93,8 @@ impl Found {
             Self::Members(members) => {
                 members.iter().map(|info| info.conn_info.len() + info.chan_info.len()).sum()
             }
-            Self::Stretch(stretch) => stretch.payload_bytes(),
+            Self::Stretch(stretch) => payload_bytes(&stretch.publications),
+            Self::Missed(result, _) => payload_bytes(&result.publications),
         }
     }
 
@@ -90,8 +111,19 @@ impl Found {
                 let history = HistoryResult { publications, epoch, offset };
                 Reply { history: Some(history), ..Reply::default() }
             }
+            Self::Missed(result, _) => Reply { subscribe: Some(*result), ..Reply::default() },
         }
     }
+}
+
+/// As [`Found::is_large`], of publications.
+pub(crate) fn are_large(publications: &[Publication]) -> bool {
+    let count = publications.len();
+    count > ENTRIES_MAX || payload_bytes(publications) + count * ENTRY_BYTES > BYTES_MAX
+}
+
+fn payload_bytes(publications: &[Publication]) -> usize {
+    publications.iter().map(|publication| publication.data.len()).sum()
 }
 
 /// So many members are encoded in some 0.2 ms, as much as other commands may take at once.

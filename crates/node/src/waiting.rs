@@ -108,7 +108,9 @@ impl Arrival {
                 Ok(Outcome::Found(found)) => found.payload_bytes(),
                 Ok(Outcome::Reply(_)) | Err(_) => 0,
             },
-            Part::Encoded(message) => message.iter().flatten().map(|message| message.len()).sum(),
+            Part::Encoded(encoded) => {
+                encoded.iter().filter_map(|one| one.message.as_ref()).map(Bytes::len).sum()
+            }
             Part::Stretch(_, stretch) => stretch.as_ref().map_or(0, Stretch::payload_bytes),
             Part::Key | Part::Turn | Part::Presence(..) => 0,
         }
@@ -182,7 +184,7 @@ impl Waiting {
         if let Work::Enter(entrance) = &mut work {
             for entry in &mut entrance.entries {
                 match self.leave_room(&entry.channel, entry.held_from) {
-                    Ok(held) => entry.held = held,
+                    Ok(held) => entry.held.extend(held), // it may have waited before
                     Err(error) => entry.fail(error),
                 }
             }

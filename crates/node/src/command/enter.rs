@@ -2,18 +2,19 @@
 //! In: channels that may be entered, what the client wishes → out: subscriptions and their results, all of them or none.
 //! Uses: the roster, broker and presence through the node, `recovery`. Never: asks who may enter.
 //! Change here: the order of entering, and what a subscribe result says about positions. Checks live in the commands; what
-//! happens while broker or presence keep a session waiting lives in `waiting.rs`.
+//! happens while broker, presence or the clerk keep a session waiting lives in `waiting.rs`.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fanwire_protocol::{ErrorCode, SubscribeRequest, SubscribeResult};
+use fanwire_protocol::{Disconnect, ErrorCode, SubscribeRequest, SubscribeResult};
 
-use super::{Then, Turn};
+use super::{Refusal, Then, Turn};
 use crate::broadcast::Broadcast;
 use crate::broker::{Position, Query, Stretch};
 use crate::channel::{has_presence_access, may_read_history};
 use crate::delta;
+use crate::errand::{self, Encoded};
 use crate::hub::{CatchUp, Mark};
 use crate::options::{Namespace, RecoveryMode};
 use crate::recovery::{self, Claim};
@@ -46,10 +47,30 @@ pub(crate) struct Entry {
     data: Bytes,
     stretch: Option<Result<Stretch, ErrorCode>>,
     appeared: Option<Result<(), ErrorCode>>,
+    /// Both were there, and what they say is being encoded elsewhere.
+    large: Option<Large>,
     /// From where on the session is owed what the channel's room holds.
     pub(crate) held_from: u64,
     /// What was published while the session waited.
     pub(crate) held: Vec<Arc<Broadcast>>,
+}
+
+/// What an entry that waits for its large reply has to know when it is there.
+#[derive(Debug)]
+struct Large {
+    top: Position,
+    /// Publications that it recovers.
+    missed: usize,
+    reply: Option<Result<Encoded, ErrorCode>>,
+}
+
+/// How far a session is that enters one channel.
+pub(super) enum Progress {
+    Entered(SubscribeResult),
+    /// This is to be encoded elsewhere, and the entry to wait for it.
+    Large(SubscribeResult, Box<Entry>),
+    /// Entered, and this tells it so.
+    Told(Bytes),
 }
 
 /// What is known of a subscription before it is made.
@@ -203,6 +224,7 @@ pub(super) fn begin(
         data,
         stretch,
         appeared,
+        large: None,
         held_from,
         held,
     }
@@ -231,7 +253,7 @@ impl OwnClaim {
 impl Entrance {
     /// Whether every answer has come.
     pub(crate) fn is_complete(&self) -> bool {
-        self.entries.iter().all(|entry| entry.stretch.is_some() && entry.appeared.is_some())
+        self.entries.iter().all(Entry::is_complete)
     }
 
     /// Whether it is the first one of its session.
@@ -244,7 +266,13 @@ impl Entrance {
         match part {
             Part::Stretch(number, result) => self.entries[number].stretch = Some(result),
             Part::Presence(number, result) => self.entries[number].appeared = Some(result),
-            Part::Outcome(_) | Part::Encoded(_) | Part::Key | Part::Turn => {
+            Part::Encoded(result) => {
+                let [Entry { large: Some(large), .. }] = &mut self.entries[..] else {
+                    unreachable!("one entry handed its reply out");
+                };
+                large.reply = Some(result);
+            }
+            Part::Outcome(_) | Part::Key | Part::Turn => {
                 unreachable!("an entrance waits for none of these")
             }
         }
@@ -252,6 +280,17 @@ impl Entrance {
 }
 
 impl Entry {
+    fn is_complete(&self) -> bool {
+        match &self.large {
+            Some(large) => large.reply.is_some(),
+            None => self.stretch.is_some() && self.appeared.is_some(),
+        }
+    }
+
+    pub(super) fn gets_deltas(&self) -> bool {
+        self.delta.is_some()
+    }
+
     /// Whatever the answers say, this is not to be entered.
     pub(crate) fn fail(&mut self, error: ErrorCode) {
         self.stretch = Some(Err(error));
@@ -315,7 +354,7 @@ pub(super) fn all(
     match judged {
         Ok(judged) => {
             let seats = entries.into_iter().zip(judged);
-            Ok(seats.map(|(entry, (top, result))| sit_down(turn, entry, top, result)).collect())
+            Ok(seats.map(|(entry, (top, result))| tell(turn, entry, top, result)).collect())
         }
         Err(error) => {
             abandon(turn, entries);
@@ -324,14 +363,77 @@ pub(super) fn all(
     }
 }
 
-/// Takes a seat in a channel: what is published from now on is delivered, after what was held meanwhile, which is left to
-/// the turn. Its join comes through the inbox, so after the reply.
-fn sit_down(
+/// As [`all`] for one channel, whose result may be large: then it is not entered before that is encoded, and what is
+/// published meanwhile is held as behind a slow broker.
+///
+/// # Errors
+/// As [`all`]; the disconnect of who cannot be told in its encoding.
+pub(super) fn one(turn: &mut Turn<'_>, mut entry: Entry) -> Result<Progress, Refusal> {
+    if let Some(large) = entry.large.take() {
+        return told(turn, entry, large).map(Progress::Told);
+    }
+    let (top, mut result) = match entry.judge() {
+        Ok(judged) => judged,
+        Err(error) => {
+            abandon(turn, vec![entry]);
+            return Err(error.into());
+        }
+    };
+    if !errand::are_large(&result.publications) {
+        return Ok(Progress::Entered(tell(turn, entry, top, result)));
+    }
+    result.delta = entry.gets_deltas();
+    entry.large = Some(Large { top, missed: result.publications.len(), reply: None });
+    Ok(Progress::Large(result, Box::new(entry)))
+}
+
+/// The large reply is there: the channel is entered with it, or left.
+fn told(turn: &mut Turn<'_>, mut entry: Entry, large: Large) -> Result<Bytes, Refusal> {
+    // Something fails an entry for which more was published meanwhile than is held.
+    let failed = entry.stretch.take().and_then(Result::err);
+    let reply = failed.map_or(large.reply.expect(COMPLETE), Err);
+    let message = match reply {
+        Ok(Encoded { message: Some(message), saved }) => {
+            turn.roster.counters().count_deltas(saved);
+            Ok(message)
+        }
+        Ok(Encoded { message: None, .. }) => Err(Disconnect::INAPPROPRIATE_PROTOCOL.into()),
+        Err(error) => Err(error.into()),
+    };
+    match message {
+        Ok(message) => {
+            sit_down(turn, entry, large.top, large.missed);
+            count(turn, Some(true), large.missed);
+            Ok(message)
+        }
+        Err(refusal) => {
+            abandon(turn, vec![entry]);
+            Err(refusal)
+        }
+    }
+}
+
+/// Enters a channel with a result that is told at once.
+fn tell(
     turn: &mut Turn<'_>,
     entry: Entry,
     top: Position,
     mut result: SubscribeResult,
 ) -> SubscribeResult {
+    if entry.gets_deltas() {
+        result.delta = true;
+        let saved = delta::shape_missed(turn.session().encoding, &mut result.publications);
+        turn.roster.counters().count_deltas(saved);
+    }
+    let missed = result.publications.len();
+    sit_down(turn, entry, top, missed);
+    count(turn, result.was_recovering.then_some(result.recovered), missed);
+    result
+}
+
+/// Takes a seat in a channel: what is published from now on is delivered, after what was held meanwhile, which is left to
+/// the turn. Its join comes through the inbox, so after the reply, which tells so many publications as missed.
+fn sit_down(turn: &mut Turn<'_>, entry: Entry, top: Position, missed: usize) {
     let Entry { channel, server_side, terms, tracking, delta, visibility, held, .. } = entry;
     let (node, index) = (turn.node, turn.key.index);
     let place = turn.roster.sit_down(index, &channel, Seat { server_side, terms });
@@ -343,12 +445,14 @@ fn sit_down(
         turn.roster.watch(node, index, place, caught_up.position, turn.now);
     }
     match delta {
-        Some(mark) => agree(turn, place, mark, &mut result),
+        // What it recovered is the base of the first one.
+        Some(mark) => {
+            turn.roster.agree(index, place, if missed > 0 { Mark::HasStream } else { mark })
+        }
         // Those that agreed to deltas take no part in context.
-        None if !result.publications.is_empty() => turn.roster.recover(index, place),
+        None if missed > 0 => turn.roster.recover(index, place),
         None => {}
     }
-    count(turn, &result);
     turn.backlog.add(place, caught_up);
     if visibility.present {
         turn.roster.appeared(node, index, place, turn.now);
@@ -359,19 +463,6 @@ fn sit_down(
     if visibility.announced {
         turn.roster.announce(node, index, place);
     }
-    result
-}
-
-/// From now on the subscription at `place` gets deltas. What it recovered is the base of the first one.
-fn agree(turn: &mut Turn<'_>, place: usize, mark: Mark, result: &mut SubscribeResult) {
-    let mark = match result.publications.is_empty() {
-        true => mark,
-        false => Mark::HasStream,
-    };
-    turn.roster.agree(turn.key.index, place, mark);
-    result.delta = true;
-    let saved = delta::shape_missed(turn.session().encoding, &mut result.publications);
-    turn.roster.counters().count_deltas(saved);
 }
 
 /// Leaves all entries as if they had never begun.
@@ -382,14 +473,14 @@ pub(super) fn abandon(turn: &mut Turn<'_>, entries: Vec<Entry>) {
     }
 }
 
-fn count(turn: &Turn<'_>, result: &SubscribeResult) {
+/// Counts a subscription that was made; `recovered` says what became of its recovery, if it wanted one.
+fn count(turn: &Turn<'_>, recovered: Option<bool>, missed: usize) {
     let counters = turn.roster.counters();
     counters.subscriptions_accepted.add(1);
-    if result.was_recovering {
-        let outcome =
-            if result.recovered { &counters.recoveries } else { &counters.failed_recoveries };
+    if let Some(recovered) = recovered {
+        let outcome = if recovered { &counters.recoveries } else { &counters.failed_recoveries };
         outcome.add(1);
-        counters.recovered_publications.add(result.publications.len() as u64);
+        counters.recovered_publications.add(missed as u64);
     }
 }
 

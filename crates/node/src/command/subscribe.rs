@@ -6,10 +6,11 @@
 use bytes::Bytes;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
-use super::enter::{self, Entrance, Entry, Tracking, Visibility, Wish};
+use super::enter::{self, Entrance, Entry, Progress, Tracking, Visibility, Wish};
 use super::lifetime::Lifetime;
-use super::{Begun, Done, Refusal, Step, Then, Turn, credentials, named};
+use super::{Begun, Refusal, Step, Then, Turn, credentials, named};
 use crate::channel::SubscribeDecision;
+use crate::errand::Found;
 use crate::filter::Filter;
 use crate::limits::InNamespace;
 use crate::options::Namespace;
@@ -47,16 +48,39 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     Ok(Step::Enter(Box::new(Entrance { entries, then: Then::Subscribe(lifetime) })))
 }
 
+/// What a subscribe comes to whose answers are all there.
+#[expect(clippy::large_enum_variant, reason = "most are replies, and one is not boxed on its way")]
+pub(super) enum Finished {
+    Reply(Reply),
+    /// The reply is large, and to be encoded elsewhere.
+    Large(Found, Box<Entry>),
+    /// It was, and this is it.
+    Told(Bytes),
+}
+
 /// Every answer is there: the subscription is made, or it is not.
-pub(super) fn finish(turn: &mut Turn<'_>, entries: Vec<Entry>, lifetime: Lifetime) -> Done {
-    let mut results = enter::all(turn, entries)?;
-    let entered = results.pop().expect("one channel was entered");
-    if lifetime.expires() {
+pub(super) fn finish(
+    turn: &mut Turn<'_>,
+    entry: Entry,
+    lifetime: Lifetime,
+) -> Result<Finished, Refusal> {
+    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(turn));
+    let with_lifetime = |result| SubscribeResult { expires, ttl, ..result };
+    let finished = match enter::one(turn, entry)? {
+        Progress::Entered(result) => {
+            let subscribe = Some(with_lifetime(result));
+            Finished::Reply(Reply { subscribe, ..Reply::default() })
+        }
+        Progress::Large(result, entry) => {
+            let found = Found::Missed(Box::new(with_lifetime(result)), entry.gets_deltas());
+            return Ok(Finished::Large(found, entry));
+        }
+        Progress::Told(message) => Finished::Told(message),
+    };
+    if expires {
         turn.roster.schedule(turn.node, turn.key.index);
     }
-    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(turn));
-    let result = SubscribeResult { expires, ttl, ..entered };
-    Ok(Reply { subscribe: Some(result), ..Reply::default() })
+    Ok(finished)
 }
 
 /// The checks that need no rules of the namespace.

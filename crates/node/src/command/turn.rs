@@ -9,8 +9,9 @@ use std::time::Instant;
 use bytes::Bytes;
 use fanwire_protocol::{Command, DecodeError, Disconnect, ErrorCode, Reply, Request};
 
-use super::enter::Entrance;
+use super::enter::{Entrance, Entry};
 use super::lifetime::Lifetime;
+use super::subscribe::Finished;
 use super::{
     connect, credentials, history, order, presence, presence_stats, publish, refresh, rpc, send,
     sub_refresh, subscribe, unsubscribe,
@@ -194,9 +195,12 @@ impl Turn<'_> {
         id: u32,
         entrance: Entrance,
     ) -> Result<Option<Reply>, Disconnect> {
-        let Entrance { entries, then } = entrance;
+        let Entrance { mut entries, then } = entrance;
         let done = match then {
-            Then::Subscribe(lifetime) => subscribe::finish(self, entries, lifetime),
+            Then::Subscribe(lifetime) => {
+                let entry = entries.pop().expect("one channel is entered");
+                return self.subscribed(id, entry, lifetime);
+            }
             Then::Connect { lifetime, grants_hash } => {
                 connect::finish(self, entries, (lifetime, grants_hash))
             }
@@ -215,7 +219,7 @@ impl Turn<'_> {
     ) -> Result<Option<Reply>, Disconnect> {
         match outcome {
             Ok(Outcome::Found(found)) if found.is_large() => {
-                self.hand_out(id, found);
+                self.hand_out(id, found, Work::Reply);
                 Ok(None)
             }
             Ok(Outcome::Found(found)) => self.reply(id, Ok(found.reply())),
@@ -224,28 +228,51 @@ impl Turn<'_> {
         }
     }
 
-    /// Lets a large reply be encoded elsewhere; the session waits for it.
-    fn hand_out(&mut self, id: u32, found: Found) {
+    /// Lets a large reply be encoded elsewhere; the session waits for it, to do `work` then.
+    fn hand_out(&mut self, id: u32, found: Found, work: Work) {
         let (promise, answer) = Answer::later();
         let encoding = self.session().encoding;
         let early = self.soon(answer, Part::Encoded);
         debug_assert!(early.is_none(), "nobody has begun yet");
         self.backlog.errand = Some(Errand::new(found, (id, encoding), promise));
-        self.park(id, Work::Reply);
+        self.park(id, work);
     }
 
     /// An encoded reply has come back.
     pub(crate) fn encoded(
         &mut self,
         id: u32,
-        message: Result<Encoded, ErrorCode>,
+        encoded: Result<Encoded, ErrorCode>,
     ) -> Result<Option<Reply>, Disconnect> {
-        match message {
+        match encoded.map(|encoded| encoded.message) {
             Ok(Some(message)) => self.backlog.message = Some(message),
             Ok(None) => return Err(Disconnect::INAPPROPRIATE_PROTOCOL),
             Err(code) => return self.reply(id, Err(code.into())),
         }
         Ok(None)
+    }
+
+    /// The only channel of a `subscribe` is entered, or its large reply is made first.
+    fn subscribed(
+        &mut self,
+        id: u32,
+        entry: Entry,
+        lifetime: Lifetime,
+    ) -> Result<Option<Reply>, Disconnect> {
+        match subscribe::finish(self, entry, lifetime) {
+            Ok(Finished::Reply(reply)) => self.reply(id, Ok(reply)),
+            Ok(Finished::Told(message)) => {
+                self.backlog.message = Some(message);
+                Ok(None)
+            }
+            Ok(Finished::Large(found, entry)) => {
+                let then = Then::Subscribe(lifetime);
+                let entrance = Box::new(Entrance { entries: vec![*entry], then });
+                self.hand_out(id, found, Work::Enter(entrance));
+                Ok(None)
+            }
+            Err(refusal) => self.reply(id, Err(refusal)),
+        }
     }
 
     /// What the client hears of its command.

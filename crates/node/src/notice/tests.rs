@@ -8,7 +8,7 @@ use fanwire_protocol::{ClientInfo, Publication, Reply};
 use super::*;
 use crate::announcement::Change;
 use crate::broker::Stretch;
-use crate::errand::Found;
+use crate::errand::{Encoded, Found};
 use crate::session::ConnectionKey;
 use crate::waiting::Part;
 
@@ -36,7 +36,8 @@ fn an_answer_weighs_what_it_holds() {
     let stretch = Stretch { publications: publications(), ..Stretch::default() };
     check(&found(Found::Stretch(stretch)), 30_000);
     check(&found(Found::Members(vec![member().into(), member().into()])), 20_000);
-    check(&arrival(Part::Encoded(Ok(Some(vec![b'1'; 10_000].into())))), 10_000);
+    let message = Some(vec![b'1'; 10_000].into());
+    check(&arrival(Part::Encoded(Ok(Encoded { message, ..Encoded::default() }))), 10_000);
     let stretch = Stretch { publications: publications(), ..Stretch::default() };
     check(&arrival(Part::Stretch(0, Ok(stretch))), 30_000);
 }
@@ -46,7 +47,7 @@ fn an_answer_without_payload_weighs_nothing() {
     for part in [
         Part::Outcome(Box::new(Ok(Reply::default().into()))),
         Part::Outcome(Box::new(Err(ErrorCode::INTERNAL))),
-        Part::Encoded(Ok(None)),
+        Part::Encoded(Ok(Encoded::default())),
         Part::Stretch(0, Err(ErrorCode::INTERNAL)),
         Part::Presence(0, Ok(())),
         Part::Turn,

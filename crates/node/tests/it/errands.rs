@@ -119,5 +119,80 @@ fn an_errand_that_nobody_does_is_an_error_for_its_client() {
     assert_eq!(json(world.heard("ada"))["id"], 4);
 }
 
+/// Everybody recovers.
+fn recovering() -> Options {
+    with_history(|open| {
+        open.force_recovery = true;
+        open.allowed_delta_types = vec!["fossil".to_owned()];
+        open.history_size = 2 * MANY;
+    })
+}
+
+/// A world in which ada asks for all that she missed of a channel.
+fn recovering_ada(encoding: &str, wish: &str) -> World {
+    let mut world = World::new(recovering());
+    world.connected("ada", hello(encoding));
+    world.connected("bob", hello(encoding));
+    world.say("bob", r#"{"id":2,"subscribe":{"channel":"crowd"}}"#);
+    let epoch = json(world.heard("bob"))["subscribe"]["epoch"].clone();
+    for _ in 0..MANY {
+        publish(&mut world, "crowd", r#"{"of":"equal","text":"in all of them"}"#);
+        assert!(world.heard("bob").is_some());
+    }
+    let claim = format!(r#""channel":"crowd","recover":true,"epoch":{epoch}{wish}"#);
+    world.say("ada", &format!("{{\"id\":3,\"subscribe\":{{{claim}}}}}\n{{\"id\":4,\"rpc\":{{}}}}"));
+    world
+}
+
+#[test]
+fn a_large_recovery_is_encoded_elsewhere_and_what_is_published_meanwhile_follows_it() {
+    for (encoding, wish) in [("json", ""), ("protobuf", ""), ("json", r#","delta":"fossil""#)] {
+        let mut world = recovering_ada(encoding, wish);
+        assert_eq!(world.heard("ada"), None);
+        assert_eq!(world.errands.len(), 1);
+        for number in ["1", "2"] {
+            publish(&mut world, "crowd", number);
+            assert!(json(world.heard("bob"))["push"]["pub"]["offset"].is_u64());
+        }
+        assert_eq!(world.heard("ada"), None, "her reply comes first");
+        world.do_errands();
+        let reply = json(world.heard("ada"));
+        let missed = reply["subscribe"]["publications"].as_array().expect("what she missed");
+        assert_eq!((&reply["id"], missed.len()), (&3.into(), MANY));
+        assert_eq!(reply["subscribe"]["recovered"], true);
+        assert_eq!(missed[1]["delta"] == true, !wish.is_empty(), "{}", missed[1]);
+        publish(&mut world, "crowd", "3");
+        let mut next = MANY;
+        while next < MANY + 3 {
+            let told = json(world.heard("ada"));
+            if told["id"] == 4 {
+                assert_eq!(next, MANY + 2, "what was held comes with the reply");
+                continue;
+            }
+            next += 1;
+            assert_eq!(told["push"]["pub"]["offset"], next);
+        }
+        assert_eq!(world.heard("ada"), None);
+    }
+}
+
+#[test]
+fn who_goes_or_fails_while_a_recovery_is_encoded_has_entered_nothing() {
+    let mut world = recovering_ada("json", "");
+    world.close("ada");
+    world.do_errands();
+    assert_eq!(world.node.counts().subscriptions, 1, "bob");
+
+    let mut world = recovering_ada("json", "");
+    world.errands.clear();
+    world.settle();
+    assert_eq!(json(world.heard("ada"))["error"]["code"], 100);
+    assert_eq!(json(world.heard("ada"))["id"], 4);
+    publish(&mut world, "crowd", "1");
+    assert_eq!(world.heard("ada"), None);
+    world.say("ada", r#"{"id":5,"subscribe":{"channel":"crowd"}}"#);
+    assert_eq!(json(world.heard("ada"))["subscribe"]["offset"], MANY + 1);
+}
+
 /// More members, and publications, than are encoded in a turn.
 const MANY: usize = 300;

@@ -105,6 +105,7 @@ fn exactly_the_limit_is_recovered_and_one_more_is_not() {
     world.connected("ada", hello(""));
     world.play(&publish(300));
     world.say("ada", r#"{"id":2,"subscribe":{"channel":"news","recover":true}}"#);
+    world.do_errands(); // it is a large one
     let reply = world.heard("ada").expect("a reply");
     assert!(reply.contains(r#""recovered":true"#), "{reply}");
     assert_eq!(reply.matches(r#""data""#).count(), 300);

@@ -138,7 +138,7 @@ impl World {
 
     fn receive(&mut self, name: &str, frame: &[u8]) {
         let (shard, key) = (self.peer(name).shard, self.peer(name).key);
-        let mut record = Record::default();
+        let mut record = Record::keeping_errands();
         self.shards[shard].hub.receive(key, frame, self.now, &mut record);
         self.hear(shard, record);
     }
@@ -168,7 +168,7 @@ impl World {
     pub(crate) fn settle(&mut self) {
         for shard in 0..self.shards.len() {
             let notices = self.shards[shard].mailbox.take();
-            let mut record = Record::default();
+            let mut record = Record::keeping_errands();
             for notice in notices {
                 self.shards[shard].hub.notice(notice, self.now, &mut record);
             }
@@ -199,7 +199,7 @@ impl World {
             let next = deadlines.min().filter(|next| *next <= until);
             self.now = self.now.max(next.unwrap_or(until));
             for shard in 0..self.shards.len() {
-                let mut record = Record::default();
+                let mut record = Record::keeping_errands();
                 self.shards[shard].hub.advance(self.now, &mut record);
                 self.hear(shard, record);
             }
@@ -217,7 +217,7 @@ impl World {
     /// Hands effects to their peers; a peer that answers pings does so at once.
     fn hear(&mut self, shard: usize, record: Record) {
         let mut pongs = Vec::new();
-        self.errands.extend(record.errands);
+        self.errands.extend(record.errands.into_iter().flatten());
         let mut recovered = record.recovered.into_iter().peekable();
         for (at, (index, effect)) in (1..).zip(record.effects) {
             let peer = (self.peers.iter_mut())
@@ -300,7 +300,14 @@ pub(crate) struct Record {
     recovered: Vec<(usize, u32, String)>,
     /// Connection, and from where to where a subscription of it moved.
     pub(crate) moved: Vec<(u32, u32, u32)>,
-    errands: Vec<Errand>,
+    /// `None`: they are done at once.
+    errands: Option<Vec<Errand>>,
+}
+
+impl Record {
+    fn keeping_errands() -> Self {
+        Self { errands: Some(Vec::new()), ..Self::default() }
+    }
 }
 
 pub(crate) enum Effect {
@@ -342,7 +349,10 @@ impl Outbox for Record {
     }
 
     fn hand_out(&mut self, errand: Errand) {
-        self.errands.push(errand);
+        match &mut self.errands {
+            Some(kept) => kept.push(errand),
+            None => errand.run(),
+        }
     }
 
     fn ping(&mut self, connection: ConnectionKey) {
@@ -354,10 +364,11 @@ impl Outbox for Record {
     }
 }
 
-/// A reply that holds missed publications is followed by the channels they are of, and no other message is.
+/// A reply that holds missed publications, not as deltas, is followed by the channels they are of, and no other message is.
 fn check_recovered(message: &str, connection: u32, told: Vec<(u32, String)>) {
     let reply: serde_json::Value = serde_json::from_str(message).unwrap_or_default();
-    let missed = |result: &serde_json::Value| result["publications"].is_array();
+    let missed =
+        |result: &serde_json::Value| result["publications"].is_array() && result["delta"] != true;
     let of_connect = reply["connect"]["subs"].as_object().into_iter().flatten();
     let mut expect: Vec<_> = of_connect
         .filter(|(_, result)| missed(result))

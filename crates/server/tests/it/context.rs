@@ -126,6 +126,35 @@ async fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply()
 }
 
 #[tokio::test]
+async fn the_first_publication_refers_to_a_reply_that_the_clerk_has_made() {
+    let server = start(|config| {
+        let open = &mut config.node.channel.without_namespace;
+        (open.history_size, open.history_ttl) = (200, Duration::from_secs(600));
+        open.force_recovery = true;
+    })
+    .await;
+    let address = server.address();
+    let _early = Keeper::subscribed(address, "news").await;
+    for n in 0..140 {
+        publish(address, "news", &state(n)).await;
+    }
+    let mut returning = Keeper::open(address).await;
+    for message in [
+        r#"{"id":1,"connect":{}}"#,
+        r#"{"id":2,"subscribe":{"channel":"news","recover":true,"offset":5}}"#,
+    ] {
+        returning.client.text(message).await;
+        let (_, reply) = returning.next().await;
+        let missed = reply.matches(r#""offset":"#).count();
+        assert!(reply.contains("connect") || missed > 135, "{missed} in {reply}");
+    }
+    publish(address, "news", &state(140)).await;
+    let (size, message) = returning.next().await;
+    assert!(message.contains(&state(140)), "{message}");
+    assert!(size < 95, "it took {size} B");
+}
+
+#[tokio::test]
 async fn who_declines_context_gets_frames_that_stand_alone() {
     let server = start(|_| {}).await;
     let address = server.address();
