@@ -5,7 +5,7 @@
 
 use crate::level::Effort;
 use crate::tables::LENGTH_MAX;
-use crate::token::Token;
+use crate::token::{Gaps, SOURCES_MAX, Token};
 use crate::window::{HASHED_BYTES, Window};
 
 /// One parse of one range of a window.
@@ -72,9 +72,44 @@ impl<'a> Parser<'a> {
     /// Appends the tokens of the range from `start` to `end`; `delta` is a guess at how far back
     /// the same bytes are.
     pub(crate) fn parse(&self, end: usize, delta: usize, tokens: &mut Vec<Token>) {
-        let mut at = self.start;
-        let mut delta = delta;
-        while at < end {
+        self.parse_on(self.start, end, end, delta, tokens);
+    }
+
+    /// The same, but what `known`, a parse of the range with more sources, found elsewhere than in
+    /// those is taken over: only what they gave is looked for again.
+    pub(crate) fn parse_like(&self, known: &[Token], end: usize, tokens: &mut Vec<Token>) {
+        let mut gaps = [0; SOURCES_MAX - 1];
+        let of_sources = self.sources.iter().map(|source| (self.start - source) as u32);
+        gaps.iter_mut().zip(of_sources).for_each(|(slot, gap)| *slot = gap);
+        let gaps = Gaps::new(&gaps);
+        let (mut at, mut known_to) = (self.start, self.start);
+        let mut followed = None;
+        for &token in known {
+            let is_next = at == known_to;
+            known_to += token.bytes();
+            if is_next && token.source().is_none_or(|source| source < self.sources.len()) {
+                tokens.push(token);
+                followed = if token.is_literal() { followed } else { Some(token) };
+                at = known_to;
+            } else if at < known_to {
+                let delta = followed.map_or(0, |copy: Token| copy.distance(&gaps) as usize);
+                at = self.parse_on(at, known_to, end, delta, tokens);
+                followed = None;
+            }
+        }
+    }
+
+    /// Appends tokens from `at` on up to `to` at least, and says how far they go; at most to `end`.
+    fn parse_on(
+        &self,
+        at: usize,
+        to: usize,
+        end: usize,
+        delta: usize,
+        tokens: &mut Vec<Token>,
+    ) -> usize {
+        let (mut at, mut delta) = (at, delta);
+        while at < to {
             let found = if !self.is_known(at) && !self.repeats(at, end, delta) {
                 NOTHING
             } else {
@@ -92,6 +127,7 @@ impl<'a> Parser<'a> {
             // Without earlier messages there is no other version of this one to follow.
             delta = if self.floor < self.start { copy.delta } else { 0 };
         }
+        at
     }
 
     /// Whether four bytes that may be those at `at` are within reach.

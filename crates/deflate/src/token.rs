@@ -53,6 +53,20 @@ impl Token {
         self.0 >> SOURCE_AT & (SOURCES_MAX as u32 - 1) != 0
     }
 
+    /// How many bytes it stands for.
+    #[inline]
+    pub(crate) const fn bytes(self) -> usize {
+        if self.is_literal() { 1 } else { (self.0 >> LENGTH_AT & 0xff) as usize + LENGTH_MIN }
+    }
+
+    /// The publication that a copy names, 0 for the newest.
+    #[inline]
+    pub(crate) fn source(self) -> Option<usize> {
+        (self.0 >> SOURCE_AT & (SOURCES_MAX as u32 - 1))
+            .checked_sub(1)
+            .map(|source| source as usize)
+    }
+
     /// The literal or length symbol and its extra bits, packed as in [`LENGTHS`].
     #[inline]
     pub(crate) fn entry(self) -> u32 {

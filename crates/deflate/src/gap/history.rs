@@ -11,6 +11,7 @@ use super::publication::{RUN_DEPTHS, Rung};
 use super::{DEPTH_MAX, Depth, Parse, Publication, Quote};
 use crate::level::Effort;
 use crate::matcher::Parser;
+use crate::token::Token;
 use crate::window::{Window, grow};
 
 /// The plaintexts of a channel's last publications, with the places of equal bytes in them.
@@ -88,9 +89,34 @@ impl History {
             Depth::Run(_) => self.parse_run(place, publication.depth(depth)),
             Depth::Quoted => self.parse_quoted(place, &publication.quoted),
             Depth::Newest | Depth::Half | Depth::Most | Depth::Several => {
-                self.parse_several(place, publication.depth(depth)).map(|(parse, _)| parse)
+                self.parse_several(place, publication.depth(depth), &[]).map(|(parse, ..)| parse)
             }
         }
+    }
+
+    /// Parses the publication at all depths that it offers and somebody `wants`, as
+    /// [`parse`](Self::parse) does at each; says how many these are.
+    ///
+    /// Those with a gap for each publication have most in common: a deeper one is parsed first, and
+    /// the next takes over what it can.
+    pub fn parse_all(&self, publication: &Publication, wants: impl Fn(Depth) -> bool) -> usize {
+        let Some(place) = self.place(publication) else { return 0 };
+        let mut known = Vec::new();
+        let is_wanted = |depth: &Depth| wants(*depth) && publication.offers(*depth);
+        for depth in Depth::SCATTERED.into_iter().filter(is_wanted) {
+            publication.parse(depth, || {
+                let count = publication.depth(depth);
+                let (parse, _, tokens) = self.parse_several(place, count, &known)?;
+                known = tokens;
+                Some(parse)
+            });
+        }
+        let mut count = 0;
+        for depth in Depth::all().filter(is_wanted) {
+            publication.parse(depth, || self.parse(publication, depth));
+            count += 1;
+        }
+        count
     }
 
     /// The message of the newest publication.
@@ -197,12 +223,13 @@ impl History {
     }
 
     /// Against the `count` publications before it wherever they are, with the smallest gaps that a
-    /// peer can have, newest first.
+    /// peer can have, newest first, and its tokens. `known`: those against more publications, if any.
     pub(super) fn parse_several(
         &self,
         place: Place,
         count: usize,
-    ) -> Option<(Parse, [u32; DEPTH_MAX])> {
+        known: &[Token],
+    ) -> Option<(Parse, [u32; DEPTH_MAX], Vec<Token>)> {
         let mut sources = [0; DEPTH_MAX];
         let mut gaps = [0; DEPTH_MAX];
         let slots = sources.iter_mut().zip(&mut gaps);
@@ -211,7 +238,13 @@ impl History {
         }
         let sources = &sources[..count];
         let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
-        Some((self.for_any_gaps(parser, place, &gaps[..count]), gaps))
+        let mut tokens = Vec::with_capacity(known.len().max((place.end - place.start) / 2));
+        match known {
+            [] => parser.parse(place.end, self.previous_bytes(place), &mut tokens),
+            _ => parser.parse_like(known, place.end, &mut tokens),
+        }
+        let parse = Parse::for_any_gaps(&tokens, self.message(place), &gaps[..count]);
+        Some((parse, gaps, tokens))
     }
 
     /// Against the part of the publication before it that peers have in a quote. Their gaps are
@@ -221,7 +254,10 @@ impl History {
         let [start, end] = [part.start, part.end].map(|at| previous + usize::from(at));
         let sources = &[start];
         let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
-        Some(self.for_any_gaps(parser.with_sources_to(end), place, &[(end - start) as u32]))
+        let mut tokens = Vec::with_capacity((place.end - place.start) / 2);
+        let delta = self.previous_bytes(place);
+        parser.with_sources_to(end).parse(place.end, delta, &mut tokens);
+        Some(Parse::for_any_gaps(&tokens, self.message(place), &[(end - start) as u32]))
     }
 
     /// How many publications before this one begin at most `bytes` bytes before it.
@@ -244,13 +280,6 @@ impl History {
         let mut tokens = Vec::with_capacity(message.len() / 2);
         parser.parse(place.end, delta, &mut tokens);
         Parse::exact(&tokens, message)
-    }
-
-    fn for_any_gaps(&self, parser: Parser<'_>, place: Place, gaps: &[u32]) -> Parse {
-        let message = self.message(place);
-        let mut tokens = Vec::with_capacity(message.len() / 2);
-        parser.parse(place.end, self.previous_bytes(place), &mut tokens);
-        Parse::for_any_gaps(&tokens, message, gaps)
     }
 
     /// Where the `count` publications before this one begin in the window, newest first.

@@ -59,6 +59,9 @@ impl Depth {
     /// How many there are.
     pub const COUNT: usize = 6 + RUNGS + WINDOWS;
 
+    /// Those with a gap for each publication, deepest first.
+    pub(super) const SCATTERED: [Self; 4] = [Self::Several, Self::Most, Self::Half, Self::Newest];
+
     /// All of them, in the order of their indices.
     pub fn all() -> impl Iterator<Item = Self> {
         let rungs = (0..RUNGS as u8).map(Self::Run);

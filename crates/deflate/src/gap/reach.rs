@@ -158,7 +158,7 @@ impl Reach {
     fn scattered(&self, publication: &Publication, gap: u64, room: u64) -> Reference {
         let known = 1 + self.behind.iter().take_while(|behind| **behind > 0).count();
         let gaps = |at: usize| if at == 0 { gap } else { gap + u64::from(self.behind[at - 1]) };
-        for depth in [Depth::Several, Depth::Most, Depth::Half, Depth::Newest] {
+        for depth in Depth::SCATTERED {
             let count = publication.depth(depth).min(usize::from(publication.depth));
             if count == 0 || count > known || gaps(count - 1) > room {
                 continue;

@@ -55,9 +55,11 @@ impl History {
             is_full: self.is_full(),
             bytes_max: self.bytes_max(),
         };
-        for (at, depth) in DEPTHS[..trial.depths].iter().enumerate() {
-            let (parse, gaps) = self.parse_several(place, *depth)?;
+        let mut known = Vec::new();
+        for (at, depth) in DEPTHS[..trial.depths].iter().enumerate().rev() {
+            let (parse, gaps, tokens) = self.parse_several(place, *depth, &known)?;
             trial.several[at] = bytes(parse, &gaps[..*depth]);
+            known = tokens;
         }
         if held > 0 {
             trial.run = bytes(self.parse_run(place, held)?, &[]);

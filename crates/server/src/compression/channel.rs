@@ -133,11 +133,9 @@ impl Lane {
         let publication = tracking.history.publish(message)?;
         // Whoever was told of a quote is waiting for this publication.
         let depths = tracking.usual(self.asked.swap(0, Relaxed)) | 1 << Depth::Quoted.index();
-        let wanted = Depth::all().filter(|depth| depths & (1 << depth.index()) != 0);
-        for depth in wanted.filter(|depth| publication.offers(*depth)) {
-            counters.parses.add(1);
-            publication.parse(depth, || tracking.history.parse(&publication, depth));
-        }
+        let wants = |depth: Depth| depths & (1 << depth.index()) != 0;
+        let parses = tracking.history.parse_all(&publication, wants);
+        counters.parses.add(parses as u64);
         if tracking.is_trial_due() {
             let reached = [&self.fewer, &self.several].map(|count| count.swap(0, Relaxed));
             if !tracking.try_out(&publication, reached) {
