@@ -9,6 +9,7 @@ mod cluster;
 mod dial;
 mod error;
 mod feed;
+mod flight;
 mod guide;
 mod health;
 mod keys;
@@ -18,6 +19,7 @@ mod mouth;
 mod options;
 mod place;
 mod ports;
+mod reads;
 mod record;
 mod roll;
 mod script;
@@ -33,17 +35,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use fanwire_node::broker::{Query, Retention};
-use fanwire_node::{Deliver, Stretch};
+use fanwire_node::Deliver;
 use tokio::runtime::Handle;
 
 use clock::Clock;
 use cluster::Cluster;
 use dial::{Dialer, Expected};
-use error::Failure;
 use guide::Guided;
 use keys::{Keys, Kind};
 use mouth::Mouth;
+use reads::Reads;
 use server::Opener;
 use store::{FeedAt, LineAt, Spot, Store};
 
@@ -58,6 +59,7 @@ pub struct Redis {
     keys: Keys,
     mouth: Arc<Mouth>,
     health: Arc<Health>,
+    reads: Reads,
     started_at: Instant,
     /// When the times of the Redis were asked for last, in seconds since the start.
     asked_at_s: AtomicU64,
@@ -88,7 +90,8 @@ impl Redis {
             clusters => clusters.iter().map(cluster).collect(),
         };
         let (started_at, asked_at_s) = (Instant::now(), AtomicU64::new(0));
-        Self { stores, keys, mouth, health, started_at, asked_at_s }
+        let reads = Reads::new(keys.clone(), Arc::clone(&health));
+        Self { stores, keys, mouth, health, reads, started_at, asked_at_s }
     }
 
     /// Connects to each Redis once and disconnects again; of a Cluster to one of the nodes that are named.
@@ -155,23 +158,6 @@ impl Redis {
         }
         self.asked_at_s.store(now_s, Relaxed);
         self.stores.iter().for_each(Store::keep_time);
-    }
-
-    /// A read that is begun when it is called.
-    fn read<F>(&self, channel: &str, query: Query, retention: Retention) -> impl FnOnce(F) + use<F>
-    where
-        F: FnOnce(Result<Stretch, Failure>) + Send + 'static,
-    {
-        let (line, keys) = (self.line(channel).clone(), self.keys.clone());
-        let (channel, health) = (channel.to_owned(), Arc::clone(&self.health));
-        move |done| {
-            let command = stream::history(&keys, &channel, query, retention);
-            line.send(command, move |reply| {
-                let place = (&keys, channel.as_str());
-                let read = |reply| stream::stretch(reply, place, query.reverse, &health);
-                done(reply.and_then(read));
-            });
-        }
     }
 
     /// Who has a channel, and where there.

@@ -39,7 +39,8 @@ pub use position::{Epoch, Position};
 /// `Deliver`; some may before. After `unsubscribe` some may still arrive; the door drops what nobody listens to.
 ///
 /// **Answers.** No call blocks. A broker that has to ask somebody else answers later, in bounded time; calls from one
-/// thread about one channel take effect in their order.
+/// thread about one channel take effect in their order, but a read may see what was begun after it, too. What was answered
+/// before it began it sees, whoever asked for that.
 ///
 /// **Exclusion.** `exclude_client` travels with its publication to every `Deliver`, unchanged.
 ///
@@ -124,7 +125,7 @@ pub trait Broker: Send + Sync {
 }
 
 /// How long the publications of a channel are kept (`history_size`, `history_ttl`, `history_meta_ttl`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Retention {
     /// Publications per channel; 0 = no history.
     pub size: usize,
@@ -142,7 +143,7 @@ impl Retention {
 }
 
 /// Which stored publications are wanted. The default wants all, oldest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Query {
     /// Most publications; `None` = all.
     pub limit: Option<usize>,

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use fanwire_node::Abandoned;
 use redis::ErrorKind;
 
 use super::options::Address;
@@ -202,6 +203,12 @@ pub(crate) enum Failure {
     Unavailable,
     /// Answered with an error, or with something that the command never answers.
     Refused,
+}
+
+impl Abandoned for Failure {
+    fn abandoned() -> Self {
+        Self::Unavailable
+    }
 }
 
 /// Codes of refusals that credentials or access lists cause.

@@ -19,6 +19,7 @@ pub struct Health {
     foreign: AtomicU64,
     refused: AtomicU64,
     unreplicated: AtomicU64,
+    merged: AtomicU64,
 }
 
 impl Health {
@@ -50,6 +51,11 @@ impl Health {
     /// Writes that failed because too few replicas had them in time.
     pub fn unreplicated_count(&self) -> u64 {
         self.unreplicated.load(Relaxed)
+    }
+
+    /// Reads that were answered by an equal one of somebody else.
+    pub fn merged_count(&self) -> u64 {
+        self.merged.load(Relaxed)
     }
 
     pub(crate) fn counts_on(&self) {
@@ -107,6 +113,11 @@ impl Health {
                 "writes fail: fewer than {replicas} replicas of Redis had them within engine.redis.wait.timeout"
             );
         }
+    }
+
+    /// So many reads need no command of their own.
+    pub(crate) fn merges(&self, reads: usize) {
+        self.merged.fetch_add(reads as u64, Relaxed);
     }
 
     /// Redis answered with an error.

@@ -44,7 +44,7 @@ impl Broker for Redis {
             return Answer::now(Ok(Stretch::default()));
         }
         let (done, answer) = later();
-        self.read(channel, query, retention)(done);
+        self.page(channel, query, retention)(done);
         answer
     }
 
@@ -57,7 +57,7 @@ impl Broker for Redis {
     ) -> Answer<Stretch> {
         let (done, answer) = later();
         let query = query.filter(|_| retention.keeps_history());
-        let read = query.map(|query| self.read(channel, query, retention));
+        let read = query.map(|query| self.page(channel, query, retention));
         let (feed, name) = self.feed(channel);
         feed.when_heard(&name, move |heard| match (heard, read) {
             (Ok(witness), Some(read)) => read(move |stretch: Result<Stretch, Failure>| {
@@ -109,20 +109,15 @@ impl Presence for Redis {
 
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
         let (done, answer) = later();
-        let (keys, health) = (self.keys.clone(), Arc::clone(&self.health));
-        let (line, now_ms) = (self.line(channel), self.ms(channel, now));
-        let command = members::list(Place::on(&line, &keys, channel), now_ms);
-        let name = channel.to_owned();
-        line.send(command, move |reply| {
-            done(reply.and_then(|reply| members::listed(reply, (&keys, &name), &health)));
-        });
+        let (line, now_ms) = (self.line(channel).clone(), self.ms(channel, now));
+        self.reads.members(line, channel, now_ms, done);
         answer
     }
 
     fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats> {
         let (done, answer) = later();
-        let place = (self.keys.clone(), channel.to_owned());
-        members::count(self.line(channel).clone(), place, self.ms(channel, now), done);
+        let (line, now_ms) = (self.line(channel).clone(), self.ms(channel, now));
+        self.reads.count(line, channel, now_ms, done);
         answer
     }
 
@@ -142,6 +137,14 @@ impl Bus for Redis {
 }
 
 impl Redis {
+    /// A read of history that is begun when it is called.
+    fn page<F>(&self, channel: &str, query: Query, retention: Retention) -> impl FnOnce(F) + use<F>
+    where
+        F: FnOnce(Result<Stretch, Failure>) + Send + 'static,
+    {
+        self.reads.page(self.line(channel).clone(), channel, query, retention)
+    }
+
     /// A command whose reply says nothing but that it was done.
     fn do_it(&self, channel: &str, command: Command) -> Answer<()> {
         let (done, answer) = later();

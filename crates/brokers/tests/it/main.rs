@@ -12,6 +12,7 @@ mod foreign;
 mod network;
 mod presence;
 mod proxy;
+mod reads;
 mod sentinel;
 mod server;
 mod slots;

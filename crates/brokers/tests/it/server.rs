@@ -80,6 +80,19 @@ impl RedisServer {
         assert!(status.expect("there is a kill").success());
     }
 
+    /// Stops the process, and waits until it does nothing any more.
+    pub(crate) fn stand_still(&self) {
+        self.signal("-STOP");
+        let is_stopped = || {
+            let pid = self.child.id().to_string();
+            let asked = Command::new("ps").args(["-o", "state=", "-p", &pid]).output();
+            asked.expect("there is a ps").stdout.starts_with(b"T")
+        };
+        while !is_stopped() {
+            std::thread::yield_now();
+        }
+    }
+
     /// Starts it again at the same port, with what it kept.
     pub(crate) fn revive(&mut self) {
         self.child =

@@ -34,7 +34,7 @@ pub(super) fn write(engine: &Engine, node: &Node, page: &mut impl Page) -> fmt::
 
 type Read = fn(&Health) -> u64;
 
-const COUNTERS: [(&str, &str, Read); 4] = [
+const COUNTERS: [(&str, &str, Read); 5] = [
     ("redis_connections_lost", "Connections to Redis that ended", Health::lost_count),
     (
         "redis_foreign_records",
@@ -46,5 +46,10 @@ const COUNTERS: [(&str, &str, Read); 4] = [
         "redis_writes_unreplicated",
         "Writes that failed because too few replicas had them in time",
         Health::unreplicated_count,
+    ),
+    (
+        "redis_reads_merged",
+        "Reads of history and presence that shared the answer of an equal one",
+        Health::merged_count,
     ),
 ];
