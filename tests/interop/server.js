@@ -146,8 +146,8 @@ export class Log {
   }
 
   /** The first item, old or new, that `matches`. */
-  find(matches, what) {
-    return this.wait(() => this.items.find(matches), what);
+  find(matches, what, limitMs) {
+    return this.wait(() => this.items.find(matches), what, limitMs);
   }
 
   /** All items, once there are at least `count`. */
@@ -155,12 +155,12 @@ export class Log {
     return this.wait(() => (this.items.length >= count ? this.items : undefined), what);
   }
 
-  wait(question, what) {
+  wait(question, what, limitMs) {
     const { promise, check } = settled(question);
     this.waiting.add(check);
     check();
     const described = () => `${what}; there were ${this.items.length}`;
-    return within(promise, described()).finally(() => this.waiting.delete(check));
+    return within(promise, described(), limitMs).finally(() => this.waiting.delete(check));
   }
 }
 
