@@ -127,6 +127,24 @@ impl<T: Send + 'static, E: Abandoned + Send + 'static> Answer<T, E> {
     }
 }
 
+impl<E: Abandoned + Send + 'static> Answer<(), E> {
+    /// What `next` answers, once this has succeeded; else the error of this.
+    pub fn and<U: Send + 'static>(self, next: Answer<U, E>) -> Answer<U, E> {
+        match self.ready() {
+            Ok(Ok(())) => next,
+            Ok(Err(error)) => Answer::now(Err(error)),
+            Err(later) => {
+                let (promise, answer) = Answer::later();
+                later.then(move |first| match first {
+                    Ok(()) => next.then(move |result| promise.keep(result)),
+                    Err(error) => promise.keep(Err(error)),
+                });
+                answer
+            }
+        }
+    }
+}
+
 impl<T: Send + 'static> Answer<T> {
     /// The same answer with another error. Unlike [`map`](Self::map) it costs no allocation.
     pub fn map_err<F: Abandoned + Send + 'static>(

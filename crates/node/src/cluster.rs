@@ -16,23 +16,24 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::answer::{Answer, Promise};
+use crate::broker::BrokerError;
 
 use message::Message;
 pub(crate) use message::Order;
 pub use message::{Metrics, NodeState};
 
-/// Carries messages between the nodes of an installation. What it cannot carry is lost; every message is sent again, or
-/// asked for again, by whoever needs it.
+/// Carries messages between the nodes of an installation. What it cannot carry is lost, and whoever sent it is told.
 pub trait Bus: Send + Sync {
-    /// Sends to every other node, or to the one with this uid. This node may hear its own. Never blocks.
-    fn send(&self, to: Option<&str>, message: Bytes);
+    /// Sends to every other node, or to the one with this uid. This node may hear its own. Never blocks; answers in bounded
+    /// time, with an error unless the message is on its way to whoever hears the bus by then.
+    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<()>;
 }
 
 /// What a node knows of the others. Alone until it gets a bus.
 pub(crate) struct Cluster {
     uid: String,
     bus: OnceLock<Arc<dyn Bus>>,
-    table: Mutex<Table>,
+    table: Arc<Mutex<Table>>,
     refused: AtomicU64,
 }
 
@@ -44,6 +45,10 @@ struct Table {
     last_survey: u64,
     /// When all were told of this node last; `None` before the first time.
     told_at: Option<Instant>,
+    /// They have not got it, as far as is known: then their silence may be the fault of the bus.
+    is_untold: bool,
+    /// When they were told last and did not get it.
+    cut_at: Option<Instant>,
 }
 
 struct Peer {
@@ -85,7 +90,7 @@ pub(crate) enum Task {
 
 impl Cluster {
     pub(crate) fn new(uid: String) -> Self {
-        Self { uid, bus: OnceLock::new(), table: Mutex::default(), refused: AtomicU64::new(0) }
+        Self { uid, bus: OnceLock::new(), table: Arc::default(), refused: AtomicU64::new(0) }
     }
 
     pub(crate) fn uid(&self) -> &str {
@@ -101,34 +106,51 @@ impl Cluster {
         self.refused.load(Relaxed)
     }
 
-    /// Tells every other node to do something.
-    pub(crate) fn order(&self, order: Order) {
-        self.send(None, order);
+    /// Tells every other node to do something; at once where there is no bus.
+    ///
+    /// # Errors
+    /// 100 when the bus did not take it, and nobody heard of it.
+    pub(crate) fn order(&self, order: Order) -> Answer<(), ErrorCode> {
+        self.send(None, order).map_err(|_: BrokerError| ErrorCode::INTERNAL)
     }
 
-    fn send(&self, to: Option<&str>, order: Order) {
-        if let Some(bus) = self.bus.get() {
-            bus.send(to, Message { from: self.uid.clone(), order: Some(order) }.encoded());
+    fn send(&self, to: Option<&str>, order: Order) -> Answer<()> {
+        match self.bus.get() {
+            Some(bus) => {
+                bus.send(to, Message { from: self.uid.clone(), order: Some(order) }.encoded())
+            }
+            None => Answer::now(Ok(())),
         }
     }
 
     /// Tells everybody how this node is: the first time when it hears the others, who answer then, and whenever that is
     /// due.
     pub(crate) fn introduce(&self, now: Instant, state: impl FnOnce() -> NodeState) {
-        self.table.lock().told_at = Some(now);
-        self.tell_state(None, state);
+        let mut table = self.table.lock();
+        (table.told_at, table.is_untold) = (Some(now), true);
+        drop(table);
+        let table = Arc::clone(&self.table);
+        self.tell_state(None, state).then(move |told| match told {
+            Ok(()) => table.lock().is_untold = false,
+            Err(_) => table.lock().cut_at = Some(now),
+        });
     }
 
     /// Tells how this node is, to one that does not know it or to everybody.
-    pub(crate) fn tell_state(&self, to: Option<&str>, state: impl FnOnce() -> NodeState) {
-        if self.bus.get().is_some() {
-            self.send(to, Order::State(state()));
+    pub(crate) fn tell_state(
+        &self,
+        to: Option<&str>,
+        state: impl FnOnce() -> NodeState,
+    ) -> Answer<()> {
+        match self.bus.get() {
+            Some(_) => self.send(to, Order::State(state())),
+            None => Answer::now(Ok(())),
         }
     }
 
-    /// Tells the others that this node goes.
+    /// Tells the others that this node goes. Who does not hear it notices its silence.
     pub(crate) fn leave(&self) {
-        self.send(None, Order::Leaving(message::Leaving {}));
+        drop(self.send(None, Order::Leaving(message::Leaving {})));
     }
 
     /// Takes a message of another node.
@@ -166,23 +188,26 @@ impl Cluster {
         }
     }
 
-    /// Answers a survey of another node.
+    /// Answers a survey of another node, which notices when it does not hear the answer.
     pub(crate) fn answer(&self, to: &str, survey: u64, channels: Channels) {
-        self.send(Some(to), Order::Channels(message::Channels { survey, channels }));
+        drop(self.send(Some(to), Order::Channels(message::Channels { survey, channels })));
     }
 
-    /// Asks every other node for its channels, which are added to `own`. Who does not answer in time is left out.
+    /// Asks every other node for its channels, which are added to `own`: all of them, or none.
+    ///
+    /// # Errors
+    /// 100 when the others could not be asked, or one that was there did not answer in time; 111 when too many ask.
     pub(crate) fn survey(
         &self,
         pattern: &str,
         own: Channels,
         now: Instant,
     ) -> Answer<Channels, ErrorCode> {
-        let mut table = self.table.lock();
-        let awaited: BTreeSet<_> = table.peers.keys().cloned().collect();
-        if awaited.is_empty() || self.bus.get().is_none() {
+        if self.bus.get().is_none() {
             return Answer::now(Ok(own));
         }
+        let mut table = self.table.lock();
+        let awaited: BTreeSet<_> = table.peers.keys().cloned().collect();
         if table.surveys.len() >= SURVEYS_MAX {
             return Answer::now(Err(ErrorCode::TOO_MANY_REQUESTS));
         }
@@ -192,7 +217,16 @@ impl Cluster {
         let survey = Survey { awaited, found: own, until: now + SURVEY_TIME, promise };
         table.surveys.insert(number, survey);
         drop(table);
-        self.send(None, Order::Survey(message::Survey { number, pattern: pattern.to_owned() }));
+        let question = message::Survey { number, pattern: pattern.to_owned() };
+        let table = Arc::clone(&self.table);
+        self.send(None, Order::Survey(question)).then(move |asked| {
+            let done = table.lock().asked(number, asked.is_ok());
+            match (done, asked) {
+                (Some(survey), Ok(())) => survey.end(),
+                (Some(survey), Err(_)) => survey.fail(),
+                (None, _) => {}
+            }
+        });
         answer
     }
 
@@ -200,12 +234,12 @@ impl Cluster {
     /// again how this node is.
     pub(crate) fn tick(&self, now: Instant) -> bool {
         let mut table = self.table.lock();
-        let mut done = table.forget_silent(now);
-        done.extend(table.take_surveys(|survey| survey.until <= now));
+        let mut failed = table.forget_silent(now);
+        failed.extend(table.take_surveys(|survey| survey.until <= now));
         let is_old = |told_at| now.saturating_duration_since(told_at) >= STATE_INTERVAL;
         let is_due = table.told_at.is_some_and(is_old);
         drop(table);
-        done.into_iter().for_each(Survey::end);
+        failed.into_iter().for_each(Survey::fail);
         is_due
     }
 
@@ -216,6 +250,13 @@ impl Cluster {
 }
 
 impl Table {
+    /// The nodes were asked, or could not be. Returns the survey when that is all there is to wait for.
+    fn asked(&mut self, number: u64, is_asked: bool) -> Option<Survey> {
+        let survey = self.surveys.get(&number)?;
+        let is_over = !is_asked || survey.awaited.is_empty();
+        is_over.then(|| self.surveys.remove(&number)).flatten()
+    }
+
     /// Adds what a node found. Returns the survey when it was the last one.
     fn answered(&mut self, from: &str, number: u64, channels: Channels) -> Option<Survey> {
         let survey = self.surveys.get_mut(&number)?;
@@ -227,7 +268,7 @@ impl Table {
         if survey.awaited.is_empty() { self.surveys.remove(&number) } else { None }
     }
 
-    /// Nobody waits for a node any more. Returns the surveys that waited for it alone.
+    /// A node went, with its channels: nobody waits for it any more. Returns the surveys that waited for it alone.
     fn done_with(&mut self, uid: &str) -> Vec<Survey> {
         for survey in self.surveys.values_mut() {
             survey.awaited.remove(uid);
@@ -239,24 +280,35 @@ impl Table {
         self.surveys.extract_if(|_, survey| which(survey)).map(|(_, survey)| survey).collect()
     }
 
+    /// Returns the surveys that wait for a node which is forgotten: what it had is not known. While this node cannot make
+    /// itself heard nobody counts as silent, and afterwards everybody has as long as ever to say something.
     fn forget_silent(&mut self, now: Instant) -> Vec<Survey> {
-        let is_silent = |peer: &Peer| now.saturating_duration_since(peer.heard_at) >= SILENCE_MAX;
+        if self.is_untold {
+            return Vec::new();
+        }
+        let cut_at = self.cut_at;
+        let is_silent = |peer: &Peer| {
+            let since = cut_at.map_or(peer.heard_at, |cut_at| cut_at.max(peer.heard_at));
+            now.saturating_duration_since(since) >= SILENCE_MAX
+        };
         let silent: Vec<_> = (self.peers.iter())
             .filter(|(_, peer)| is_silent(peer))
             .map(|(uid, _)| uid.clone())
             .collect();
-        let mut done = Vec::new();
-        for uid in silent {
-            self.peers.remove(&uid);
-            done.extend(self.done_with(&uid));
+        for uid in &silent {
+            self.peers.remove(uid);
         }
-        done
+        self.take_surveys(|survey| silent.iter().any(|uid| survey.awaited.contains(uid)))
     }
 }
 
 impl Survey {
     fn end(self) {
         self.promise.keep(Ok(self.found));
+    }
+
+    fn fail(self) {
+        self.promise.keep(Err(ErrorCode::INTERNAL));
     }
 }
 

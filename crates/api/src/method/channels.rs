@@ -38,7 +38,7 @@ impl Api {
     /// Lists channels that have subscribers.
     ///
     /// # Errors
-    /// 107 for a malformed pattern.
+    /// 107 for a malformed pattern; 100 when a node could not be asked or did not answer within 10 s; 111 when too many ask.
     pub async fn channels(&self, request: ChannelsRequest) -> Result<ChannelsResult, ApiError> {
         self.measure_later(Method::Channels, async |now| {
             let found = self.node.channels(&request.pattern, now).await?;

@@ -60,12 +60,12 @@ impl Api {
     /// Disconnects a user's connections.
     ///
     /// # Errors
-    /// 107 for a code that a close frame cannot carry.
+    /// 107 for a code that a close frame cannot carry; 100 when the other nodes could not be told.
     pub async fn disconnect(
         &self,
         request: DisconnectRequest,
     ) -> Result<DisconnectResult, ApiError> {
-        self.measure(Method::Disconnect, |_| {
+        self.measure_later(Method::Disconnect, async |_| {
             let disconnect = disconnect_of(request.disconnect)?;
             let target = Target {
                 user: request.user,
@@ -73,9 +73,10 @@ impl Api {
                 session: request.session,
                 whitelist: request.whitelist,
             };
-            self.node.disconnect(target, disconnect);
+            self.node.disconnect(target, disconnect).await?;
             Ok(DisconnectResult {})
         })
+        .await
     }
 }
 

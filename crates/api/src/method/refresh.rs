@@ -47,17 +47,18 @@ impl Api {
     /// Refreshes a user's connections.
     ///
     /// # Errors
-    /// None of its own.
+    /// 100 when the other nodes could not be told.
     pub async fn refresh(&self, request: RefreshRequest) -> Result<RefreshResult, ApiError> {
-        self.measure(Method::Refresh, |_| {
+        self.measure_later(Method::Refresh, async |_| {
             let RefreshRequest { user, client, expired, expire_at, info, session } = request;
             let target = Target { user, client, session, whitelist: Vec::new() };
-            if expired {
-                self.node.disconnect(target, Disconnect::EXPIRED);
-            } else {
-                self.node.refresh(target, Renewal { expire_at: unix(expire_at), info });
-            }
+            let told = match expired {
+                true => self.node.disconnect(target, Disconnect::EXPIRED),
+                false => self.node.refresh(target, Renewal { expire_at: unix(expire_at), info }),
+            };
+            told.await?;
             Ok(RefreshResult {})
         })
+        .await
     }
 }

@@ -106,7 +106,7 @@ impl Api {
     ///
     /// # Errors
     /// 107 without a channel, with invalid base64 or an end in the past; 102 for an unknown namespace; 100 when a
-    /// connection could not be subscribed because broker or presence failed.
+    /// connection could not be subscribed because broker or presence failed, or the other nodes could not be told.
     pub async fn subscribe(&self, request: SubscribeRequest) -> Result<SubscribeResult, ApiError> {
         self.measure_later(Method::Subscribe, async |now| {
             if request.channel.is_empty() {

@@ -36,12 +36,12 @@ impl Api {
     /// Unsubscribes a user's connections.
     ///
     /// # Errors
-    /// 102 for an unknown namespace, when a channel is given.
+    /// 102 for an unknown namespace, when a channel is given; 100 when the other nodes could not be told.
     pub async fn unsubscribe(
         &self,
         request: UnsubscribeRequest,
     ) -> Result<UnsubscribeResult, ApiError> {
-        self.measure(Method::Unsubscribe, |_| {
+        self.measure_later(Method::Unsubscribe, async |_| {
             let target = Target {
                 user: request.user,
                 client: request.client,
@@ -49,8 +49,9 @@ impl Api {
                 whitelist: Vec::new(),
             };
             let channel = (!request.channel.is_empty()).then_some(request.channel.as_str());
-            self.node.unsubscribe(target, channel)?;
+            self.node.unsubscribe(target, channel).await?;
             Ok(UnsubscribeResult {})
         })
+        .await
     }
 }

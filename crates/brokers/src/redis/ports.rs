@@ -129,10 +129,12 @@ impl Presence for Redis {
 
 /// All nodes speak through the first Redis, or the first Cluster.
 impl Bus for Redis {
-    fn send(&self, to: Option<&str>, message: Bytes) {
+    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<()> {
         let name = self.keys.of_node(to);
         let command = Command::of(&[self.keys.publish().as_bytes(), name.as_bytes(), &message]);
-        self.stores[0].line(Spot::of_nodes(&name)).send(command, drop);
+        let (done, answer) = later();
+        self.stores[0].line(Spot::of_nodes(&name)).send(command, |reply| done(reply.map(drop)));
+        answer
     }
 }
 

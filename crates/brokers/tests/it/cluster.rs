@@ -78,9 +78,9 @@ fn nodes_speak_and_members_are_seen() {
     let (sender, words) = std::sync::mpsc::channel();
     let hears = other.redis.hear_nodes("two", move |word| drop(sender.send(word.to_vec())));
     runtime().block_on(hears);
-    one.redis.send(None, "all".into());
+    one.redis.send(None, "all".into()).wait().expect("the Cluster is there");
     assert_eq!(words.recv().expect("a word"), b"all");
-    one.redis.send(Some("two"), "you".into());
+    one.redis.send(Some("two"), "you".into()).wait().expect("the Cluster is there");
     assert_eq!(words.recv().expect("a word"), b"you");
     let member = ClientInfo { client: "c".into(), ..Default::default() };
     let (now, ttl) = (Instant::now(), Duration::from_secs(60));
@@ -102,7 +102,7 @@ fn several_clusters_share_the_channels() {
     let (sender, words) = std::sync::mpsc::channel();
     let hears = other.redis.hear_nodes("two", move |word| drop(sender.send(word.to_vec())));
     runtime().block_on(hears);
-    one.redis.send(Some("two"), "you".into());
+    one.redis.send(Some("two"), "you".into()).wait().expect("the Cluster is there");
     assert_eq!(words.recv().expect("a word"), b"you");
     let channels: Vec<String> = (0..200).map(|number| format!("channel:{number}")).collect();
     channels.iter().for_each(|channel| other.hear(channel));

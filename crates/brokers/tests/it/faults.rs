@@ -425,7 +425,7 @@ fn nodes_hear_what_is_said_to_all_and_to_them() {
     for (to, word) in
         [(None, "all"), (Some("two"), "you"), (Some("three"), "nobody"), (None, "end")]
     {
-        one.redis.send(to, word.into());
+        assert_eq!(one.redis.send(to, word.into()).wait(), Ok(()));
     }
     let heard = |words: &std::sync::mpsc::Receiver<Vec<u8>>| {
         let words = words.iter().map(|word| String::from_utf8(word).expect("a word"));

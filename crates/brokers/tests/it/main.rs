@@ -10,6 +10,7 @@ mod door;
 mod faults;
 mod foreign;
 mod network;
+mod orders;
 mod presence;
 mod proxy;
 mod reads;

@@ -3,6 +3,8 @@
 //! Uses: a bus that records. Never: threads, clocks.
 //! Change here: tests of `cluster.rs`; nodes with sessions are tested in `tests/it/cluster.rs`.
 
+use std::sync::atomic::AtomicBool;
+
 use fanwire_protocol::StreamPosition;
 use proptest::prelude::*;
 
@@ -11,17 +13,24 @@ use crate::notice::{Renewal, ServerSubscription, Target};
 use crate::token::Overrides;
 
 #[derive(Default)]
-struct Wire(Mutex<Vec<(Option<String>, Bytes)>>);
+struct Wire {
+    sent: Mutex<Vec<(Option<String>, Bytes)>>,
+    is_cut: AtomicBool,
+}
 
 impl Bus for Wire {
-    fn send(&self, to: Option<&str>, message: Bytes) {
-        self.0.lock().push((to.map(str::to_owned), message));
+    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<()> {
+        if self.is_cut.load(Relaxed) {
+            return Answer::now(Err(BrokerError::Unavailable));
+        }
+        self.sent.lock().push((to.map(str::to_owned), message));
+        Answer::now(Ok(()))
     }
 }
 
 impl Wire {
     fn take(&self) -> Vec<(Option<String>, Bytes)> {
-        std::mem::take(&mut self.0.lock())
+        std::mem::take(&mut self.sent.lock())
     }
 }
 
@@ -38,14 +47,15 @@ fn state(uid: &str) -> NodeState {
 /// `a` hears that `uid` is there.
 fn introduce(a: &Cluster, uid: &str, now: Instant) -> Task {
     let (other, wire) = node(uid);
-    other.tell_state(None, || state(uid));
+    drop(other.tell_state(None, || state(uid)));
     a.hear(&wire.take()[0].1, now)
 }
 
 #[test]
 fn a_node_alone_says_nothing_and_answers_at_once() {
     let (now, alone) = (Instant::now(), Cluster::new("a".into()));
-    alone.order(Order::disconnect(&Target::default(), &fanwire_protocol::Disconnect::SHUTDOWN));
+    let order = Order::disconnect(&Target::default(), &fanwire_protocol::Disconnect::SHUTDOWN);
+    assert_eq!(alone.order(order).ready().expect("nobody to wait for"), Ok(()));
     let own = Channels::from([("news".to_owned(), 2)]);
     assert_eq!(alone.survey("", own.clone(), now).wait(), Ok(own));
     assert_eq!(alone.peers(), []);
@@ -116,7 +126,7 @@ fn an_order_to_subscribe_or_refresh_arrives_with_all_it_says() {
     };
     let renewal = Renewal { expire_at: Some(5), info: "6".into() };
     let carried = |order| {
-        a.order(order);
+        assert_eq!(a.order(order).wait(), Ok(()));
         b.hear(&wire.take()[0].1, now)
     };
     let Task::Obey(Order::Subscribe(order)) = carried(Order::subscribe(&target, &subscription))
@@ -156,7 +166,7 @@ fn a_survey_adds_up_what_all_nodes_have() {
 }
 
 #[test]
-fn a_survey_ends_without_those_that_do_not_answer() {
+fn a_survey_fails_when_one_of_the_others_does_not_answer() {
     let ((a, _), now) = (node("a"), Instant::now());
     introduce(&a, "b", now);
     let answer = a.survey("", Channels::new(), now);
@@ -164,8 +174,56 @@ fn a_survey_ends_without_those_that_do_not_answer() {
     a.tick(now + SURVEY_TIME / 2);
     let answer = answer.ready().expect_err("there is time left");
     a.tick(now + SURVEY_TIME);
-    assert_eq!(answer.wait(), Ok(Channels::new()));
+    assert_eq!(answer.wait(), Err(ErrorCode::INTERNAL));
     assert!(a.table.lock().surveys.is_empty());
+}
+
+#[test]
+fn a_survey_does_without_a_node_that_goes_and_fails_with_one_that_vanishes() {
+    let ((a, wire), now) = (node("a"), Instant::now());
+    introduce(&a, "b", now);
+    let (b, out) = node("b");
+    let answer = a.survey("", Channels::new(), now);
+    b.leave();
+    a.hear(&out.take()[0].1, now);
+    assert_eq!(answer.wait(), Ok(Channels::new()));
+    introduce(&a, "b", now);
+    let answer = a.survey("", Channels::new(), now + SILENCE_MAX / 2);
+    a.tick(now + SILENCE_MAX);
+    assert_eq!(answer.wait(), Err(ErrorCode::INTERNAL), "what it had is not known");
+    let own = Channels::from([("news".to_owned(), 2)]);
+    assert_eq!(a.survey("", own.clone(), now + SILENCE_MAX).wait(), Ok(own), "nobody else is left");
+    assert_eq!(wire.take().len(), 3, "each asks");
+}
+
+#[test]
+fn a_survey_that_cannot_be_sent_fails_at_once_whoever_is_known() {
+    let ((a, wire), now) = (node("a"), Instant::now());
+    wire.is_cut.store(true, Relaxed);
+    for uid in ["a", "b"] {
+        introduce(&a, uid, now);
+        let answer = a.survey("", Channels::new(), now).ready().expect("at once");
+        assert_eq!(answer, Err(ErrorCode::INTERNAL));
+    }
+    assert!(a.table.lock().surveys.is_empty());
+}
+
+#[test]
+fn nobody_counts_as_silent_while_this_node_cannot_make_itself_heard() {
+    let ((a, wire), now) = (node("a"), Instant::now());
+    let tell = |now| a.introduce(now, NodeState::default);
+    introduce(&a, "b", now);
+    wire.is_cut.store(true, Relaxed);
+    tell(now + SILENCE_MAX / 2);
+    a.tick(now + 3 * SILENCE_MAX);
+    assert_eq!(a.peers(), [state("b")]);
+    tell(now + 3 * SILENCE_MAX);
+    wire.is_cut.store(false, Relaxed);
+    tell(now + 3 * SILENCE_MAX);
+    a.tick(now + 4 * SILENCE_MAX - Duration::from_millis(1));
+    assert_eq!(a.peers(), [state("b")], "it has as long as ever to say something");
+    a.tick(now + 4 * SILENCE_MAX);
+    assert_eq!(a.peers(), []);
 }
 
 #[test]
@@ -188,9 +246,9 @@ fn orders_arrive_as_they_were_given() {
     };
     let disconnect = fanwire_protocol::Disconnect { code: 4_321, reason: "enough".into() };
     let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
-    a.order(Order::disconnect(&target, &disconnect));
-    a.order(Order::unsubscribe(&target, Some("news")));
-    a.order(Order::unsubscribe(&target, None));
+    drop(a.order(Order::disconnect(&target, &disconnect)));
+    drop(a.order(Order::unsubscribe(&target, Some("news"))));
+    drop(a.order(Order::unsubscribe(&target, None)));
     let mut heard = wire.take().into_iter().map(|(to, message)| {
         assert_eq!(to, None);
         b.hear(&message, now)

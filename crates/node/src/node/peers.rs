@@ -39,7 +39,7 @@ impl Node {
     pub fn hear(&self, message: &[u8], now: Instant) {
         match self.cluster.hear(message, now) {
             Task::Nothing => {}
-            Task::Greet(uid) => self.cluster.tell_state(Some(&uid), || self.state(now)),
+            Task::Greet(uid) => drop(self.cluster.tell_state(Some(&uid), || self.state(now))),
             Task::Answer { to, survey, pattern } => {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }

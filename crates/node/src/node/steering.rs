@@ -20,7 +20,7 @@ impl Node {
     ///
     /// # Errors
     /// 102 unknown namespace; 107 impossible name or an end in the past; 100 when broker or presence failed for a
-    /// connection of this node, which stays unsubscribed.
+    /// connection of this node, which stays unsubscribed, or when the other nodes could not be told.
     pub fn subscribe(
         &self,
         target: Target,
@@ -30,10 +30,10 @@ impl Node {
         if let Err(error) = self.check_subscription(&subscription, now) {
             return Answer::now(Err(error));
         }
-        self.cluster.order(Order::subscribe(&target, &subscription));
+        let told = self.cluster.order(Order::subscribe(&target, &subscription));
         let (promise, answer) = Answer::later();
         self.tell_subscribe(target, SubscribeOrder::new(subscription, Some(promise)));
-        answer
+        told.and(answer)
     }
 
     fn check_subscription(
@@ -55,22 +55,35 @@ impl Node {
     }
 
     /// Gives the connections of `target`, on every node, another lifetime; one that is over already disconnects them.
-    pub fn refresh(&self, target: Target, renewal: Renewal) {
-        self.cluster.order(Order::refresh(&target, &renewal));
+    ///
+    /// # Errors
+    /// 100 when the other nodes could not be told; those of this node have it by then.
+    pub fn refresh(&self, target: Target, renewal: Renewal) -> Answer<(), ErrorCode> {
+        let told = self.cluster.order(Order::refresh(&target, &renewal));
         self.door.tell_all(&Notice::Refresh { target, renewal });
+        told
     }
 
     /// Makes a connection the only one of its user: the others are closed, whichever of this node connected later stays.
-    /// Of two that connect to two nodes at one moment both may be closed.
+    /// Of two that connect to two nodes at one moment both may be closed. When the other nodes could not be told, this
+    /// connection is closed so that it comes again, which tells them again.
     pub(crate) fn supersede(&self, user: &Arc<str>, newest: ClientId) {
         let others = Target {
             user: user.as_ref().to_owned(),
             whitelist: vec![newest.to_string()],
             ..Target::default()
         };
-        self.cluster.order(Order::disconnect(&others, &Disconnect::CONNECTION_LIMIT));
+        let told = self.cluster.order(Order::disconnect(&others, &Disconnect::CONNECTION_LIMIT));
         self.registry.supersede(user, newest);
         self.door.tell_all(&Notice::Supersede { user: Arc::clone(user) });
+        let (door, user) = (Arc::clone(&self.door), Arc::clone(user));
+        told.then(move |told| {
+            if told.is_err() {
+                let (user, client) = (user.as_ref().to_owned(), newest.to_string());
+                let target = Target { user, client, ..Target::default() };
+                door.tell_all(&Notice::Disconnect { target, disconnect: Disconnect::SERVER_ERROR });
+            }
+        });
     }
 
     /// The connection of a user that closed the others.

@@ -130,22 +130,27 @@ impl Node {
     }
 
     /// Disconnects the connections of `target`, on every shard of every node.
-    pub fn disconnect(&self, target: Target, disconnect: Disconnect) {
-        self.cluster.order(Order::disconnect(&target, &disconnect));
+    ///
+    /// # Errors
+    /// 100 when the other nodes could not be told; those of this node are told by then.
+    pub fn disconnect(&self, target: Target, disconnect: Disconnect) -> Answer<(), ErrorCode> {
+        let told = self.cluster.order(Order::disconnect(&target, &disconnect));
         self.door.tell_all(&Notice::Disconnect { target, disconnect });
+        told
     }
 
     /// Ends the subscriptions of `target` to `channel`, or to all channels (then no name is checked), on every node.
     ///
     /// # Errors
-    /// 102 unknown namespace; 107 impossible name.
-    pub fn unsubscribe(&self, target: Target, channel: Option<&str>) -> Result<(), ErrorCode> {
-        if let Some(channel) = channel {
-            self.channels.resolve(channel)?;
+    /// 102 unknown namespace; 107 impossible name; 100 when the other nodes could not be told; those of this node are told
+    /// by then.
+    pub fn unsubscribe(&self, target: Target, channel: Option<&str>) -> Answer<(), ErrorCode> {
+        if let Some(Err(error)) = channel.map(|channel| self.check_channel(channel)) {
+            return Answer::now(Err(error));
         }
-        self.cluster.order(Order::unsubscribe(&target, channel));
+        let told = self.cluster.order(Order::unsubscribe(&target, channel));
         self.tell_unsubscribe(target, channel);
-        Ok(())
+        told
     }
 
     pub(super) fn tell_unsubscribe(&self, target: Target, channel: Option<&str>) {
@@ -162,10 +167,10 @@ impl Node {
     }
 
     /// The channels that match a glob (`*`, `?`, `[a-z]`, `[!a]`, `{a,b}`; "" = all), each with its subscribers on all nodes.
-    /// A node that does not answer within 10 s is left out.
     ///
     /// # Errors
-    /// 107 when the pattern is no glob; 111 when too many ask at once.
+    /// 107 when the pattern is no glob; 111 when too many ask at once; 100 when the other nodes could not be asked, or one
+    /// of them did not answer within 10 s.
     pub fn channels(
         &self,
         pattern: &str,

@@ -33,7 +33,7 @@ fn user(user: &str) -> Target {
 }
 
 fn disconnected(world: &mut World, target: Target) -> Vec<String> {
-    world.node.disconnect(target, Disconnect::FORCE_DISCONNECT);
+    assert_eq!(world.node.disconnect(target, Disconnect::FORCE_DISCONNECT).wait(), Ok(()));
     world.settle();
     let unread = world.unread();
     assert!(unread.iter().all(|(_, text)| *text == "x 3503 force disconnect"), "{unread:?}");
@@ -70,7 +70,7 @@ fn client_session_and_whitelist_narrow_a_target() {
 fn unsubscribe_pushes_its_code_and_then_nothing_more_of_that_channel() {
     let mut world = world();
     let done = world.node.unsubscribe(user("42"), Some("a"));
-    assert_eq!(done, Ok(()));
+    assert_eq!(done.wait(), Ok(()));
     world.settle();
     world.play(
         r#"
@@ -94,7 +94,7 @@ fn unsubscribe_pushes_its_code_and_then_nothing_more_of_that_channel() {
 fn unsubscribe_without_a_channel_means_all_of_them() {
     let mut world = world();
     let done = world.node.unsubscribe(user("43"), None);
-    assert_eq!(done, Ok(()));
+    assert_eq!(done.wait(), Ok(()));
     world.settle();
     world.play(
         r#"
@@ -109,9 +109,9 @@ fn unsubscribe_without_a_channel_means_all_of_them() {
 fn unsubscribe_of_an_unknown_namespace_is_102_and_of_nobody_is_fine() {
     let mut world = world();
     let unknown = world.node.unsubscribe(user("42"), Some("x:a"));
-    assert_eq!(unknown, Err(ErrorCode::UNKNOWN_CHANNEL));
-    assert_eq!(world.node.unsubscribe(user("99"), Some("a")), Ok(()));
-    assert_eq!(world.node.unsubscribe(user("42"), Some("c")), Ok(()));
+    assert_eq!(unknown.wait(), Err(ErrorCode::UNKNOWN_CHANNEL));
+    assert_eq!(world.node.unsubscribe(user("99"), Some("a")).wait(), Ok(()));
+    assert_eq!(world.node.unsubscribe(user("42"), Some("c")).wait(), Ok(()));
     world.settle();
     world.play("");
 }

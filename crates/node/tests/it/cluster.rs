@@ -3,41 +3,61 @@
 //! Uses: `world` once per node, a bus that carries messages at once. Never: sockets, brokers far away.
 //! Change here: promises about the cluster. Its messages are tested beside them.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use fanwire_node::broker::BrokerError;
 use fanwire_node::token::Overrides;
-use fanwire_node::{Bus, Meters, Node, Reading, ReadingKind, Renewal, ServerSubscription, Target};
-use fanwire_protocol::Disconnect;
+use fanwire_node::{
+    Answer, Bus, Meters, Node, Reading, ReadingKind, Renewal, ServerSubscription, Target,
+};
+use fanwire_protocol::{Disconnect, ErrorCode};
 
 use crate::script::hello;
 use crate::world::{UNIX, World, options};
 
-/// Carries every message to all nodes, the sender included.
+/// Carries every message to all nodes, the sender included, unless it is cut.
 #[derive(Clone, Default)]
-struct Ether(Arc<Mutex<Vec<Weak<Node>>>>);
+struct Ether {
+    nodes: Arc<Mutex<Vec<Weak<Node>>>>,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl Ether {
+    fn add(&self, node: &Arc<Node>) {
+        node.join_cluster(Arc::new(self.clone()));
+        self.nodes.lock().expect("one thread").push(Arc::downgrade(node));
+    }
+}
 
 impl Bus for Ether {
-    fn send(&self, to: Option<&str>, message: Bytes) {
-        let nodes = self.0.lock().expect("one thread").clone();
+    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<()> {
+        if self.is_cut.load(Relaxed) {
+            return Answer::now(Err(BrokerError::Unavailable));
+        }
+        let nodes = self.nodes.lock().expect("one thread").clone();
         let now = std::time::Instant::now();
         for node in nodes.iter().filter_map(Weak::upgrade) {
             if to.is_none_or(|uid| node.nodes(now)[0].uid == uid) {
                 node.hear(&message, now);
             }
         }
+        Answer::now(Ok(()))
     }
 }
 
 /// Nodes with one connected peer each, which is subscribed to `news`.
 fn cluster(names: &[&str]) -> Vec<World> {
-    let ether = Ether::default();
+    cluster_on(&Ether::default(), names)
+}
+
+fn cluster_on(ether: &Ether, names: &[&str]) -> Vec<World> {
     let worlds: Vec<_> = (names.iter())
         .map(|name| {
             let mut world = World::new(options(|options| options.name = (*name).to_owned()));
-            world.node.join_cluster(Arc::new(ether.clone()));
-            ether.0.lock().expect("one thread").push(Arc::downgrade(&world.node));
+            ether.add(&world.node);
             world.connected(name, hello(""));
             world.say(name, r#"{"id":2,"subscribe":{"channel":"news"}}"#);
             assert_eq!(world.heard(name).as_deref(), Some(r#"{"id":2,"subscribe":{}}"#));
@@ -52,9 +72,9 @@ fn cluster(names: &[&str]) -> Vec<World> {
 fn an_unsubscribe_and_a_disconnect_reach_connections_of_every_node() {
     let mut worlds = cluster(&["ada", "bob"]);
     let done = worlds[0].node.unsubscribe(Target::default(), Some("news"));
-    assert_eq!(done, Ok(()));
+    assert_eq!(done.wait(), Ok(()));
     let disconnect = Disconnect { code: 4_000, reason: "bye".into() };
-    worlds[0].node.disconnect(Target::default(), disconnect);
+    assert_eq!(worlds[0].node.disconnect(Target::default(), disconnect).wait(), Ok(()));
     for (world, name) in worlds.iter_mut().zip(["ada", "bob"]) {
         world.settle();
         world.play(&format!(
@@ -80,7 +100,7 @@ fn an_ordered_subscription_and_a_refresh_reach_connections_of_every_node() {
     worlds[0].settle();
     assert_eq!(ordered.wait(), Ok(()), "without the other node");
     let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into() };
-    worlds[0].node.refresh(Target::default(), renewal);
+    assert_eq!(worlds[0].node.refresh(Target::default(), renewal).wait(), Ok(()));
     for (world, name) in worlds.iter_mut().zip(["ada", "bob"]) {
         world.settle();
         world.play(&format!(
@@ -95,6 +115,60 @@ fn an_ordered_subscription_and_a_refresh_reach_connections_of_every_node() {
 }
 
 #[test]
+fn an_order_that_other_nodes_do_not_hear_is_obeyed_here_and_answered_with_100() {
+    let ether = Ether::default();
+    let mut worlds = cluster_on(&ether, &["ada", "bob"]);
+    ether.is_cut.store(true, Relaxed);
+    let (node, now) = (Arc::clone(&worlds[0].node), worlds[0].now);
+    let extra = || ServerSubscription { channel: "extra".into(), ..ServerSubscription::default() };
+    let bye = || Disconnect { code: 4_000, reason: "bye".into() };
+    let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into() };
+    let everybody = Target::default;
+    let unheard = [
+        node.subscribe(everybody(), extra(), now),
+        node.unsubscribe(everybody(), Some("news")),
+        node.refresh(everybody(), renewal),
+        node.disconnect(everybody(), bye()),
+    ];
+    worlds.iter_mut().for_each(World::settle);
+    for answer in unheard {
+        assert_eq!(answer.wait(), Err(ErrorCode::INTERNAL));
+    }
+    worlds[0].play(
+        r#"
+        ada < {"push":{"channel":"extra","subscribe":{}}}
+        ada < {"push":{"channel":"news","unsubscribe":{"code":2000,"reason":"server unsubscribe"}}}
+        ada < {"push":{"refresh":{"expires":true,"ttl":10}}}
+        ada x 4000 bye
+    "#,
+    );
+    worlds[1].play("bob hears nothing");
+    ether.is_cut.store(false, Relaxed);
+    assert_eq!(node.disconnect(everybody(), bye()).wait(), Ok(()), "repeated");
+    worlds[1].settle();
+    worlds[1].play("bob x 4000 bye");
+}
+
+#[test]
+fn a_connection_that_should_be_the_only_one_comes_again_when_other_nodes_did_not_hear_of_it() {
+    let ether = Ether::default();
+    let mut worlds = ["ada", "bob"].map(|name| {
+        let mut world = World::new(options(|options| {
+            let personal = &mut options.client.subscribe_to_user_personal_channel;
+            (personal.enabled, personal.single_connection) = (true, true);
+        }));
+        ether.add(&world.node);
+        ether.is_cut.store(name == "bob", Relaxed);
+        world.connected(name, hello("json as 42"));
+        world.settle();
+        world
+    });
+    worlds[0].settle();
+    worlds[0].play("ada hears nothing");
+    worlds[1].play("bob x 3004 internal server error");
+}
+
+#[test]
 fn a_single_connection_closes_the_others_of_its_user_on_every_node() {
     let (ether, mut worlds) = (Ether::default(), Vec::new());
     for (name, user) in [("ada", "42"), ("eve", "43"), ("bob", "42")] {
@@ -102,8 +176,7 @@ fn a_single_connection_closes_the_others_of_its_user_on_every_node() {
             let personal = &mut options.client.subscribe_to_user_personal_channel;
             (personal.enabled, personal.single_connection) = (true, true);
         }));
-        world.node.join_cluster(Arc::new(ether.clone()));
-        ether.0.lock().expect("one thread").push(Arc::downgrade(&world.node));
+        ether.add(&world.node);
         world.connected(name, hello(&format!("json as {user}")));
         worlds.push(world);
     }
@@ -168,6 +241,8 @@ fn a_node_that_goes_is_not_waited_for() {
     drop(worlds); // without a word
     let survey = world.node.channels("", world.now);
     world.node.tick(world.now + Duration::from_secs(11));
+    assert_eq!(survey.wait(), Err(ErrorCode::INTERNAL), "what it had is not known");
+    let survey = world.node.channels("", world.now);
     assert_eq!(survey.wait(), Ok([("news".to_owned(), 1)].into()));
     assert_eq!(world.node.nodes(world.now).len(), 1);
 }

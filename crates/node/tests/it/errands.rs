@@ -100,7 +100,7 @@ fn an_errand_for_a_client_that_went_reaches_nobody() {
     world.close("ada");
     world.say("bob", ASK);
     let bob = Target { client: world.id("bob").into(), ..Target::default() };
-    world.node.disconnect(bob, Disconnect::FORCE_DISCONNECT);
+    assert_eq!(world.node.disconnect(bob, Disconnect::FORCE_DISCONNECT).wait(), Ok(()));
     world.settle();
     assert_eq!(world.heard("bob").as_deref(), Some("x 3503 force disconnect"), "it does not wait");
     assert_eq!(world.errands.len(), 2);

@@ -127,7 +127,7 @@ fn an_unsubscribe_by_the_server_is_a_leave_too() {
     "#,
     );
     let target = fanwire_node::Target { user: "43".into(), ..fanwire_node::Target::default() };
-    world.node.unsubscribe(target, None).expect("no name is checked");
+    world.node.unsubscribe(target, None).wait().expect("no name is checked");
     world.settle();
     world.settle();
     world.play(

@@ -279,12 +279,13 @@ impl Real {
                 self.shards[shard_of(who)].hub.close(key, self.now);
             }
             Step::DisconnectUser { user } => {
-                self.node.disconnect(target(user), Disconnect::FORCE_DISCONNECT);
+                let done = self.node.disconnect(target(user), Disconnect::FORCE_DISCONNECT);
+                done.wait().expect("a node alone");
             }
             Step::UnsubscribeUser { user, channel } => {
                 let channel = channel.map(|channel| channel.to_string());
                 let done = self.node.unsubscribe(target(user), channel.as_deref());
-                done.expect("the channel is possible");
+                done.wait().expect("the channel is possible");
             }
             Step::Drain { shard } => {
                 let (mut record, now) = (Record::default(), self.now);

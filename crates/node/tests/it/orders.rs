@@ -322,7 +322,7 @@ fn renewal(expire_at: Option<u64>, info: &'static str) -> Renewal {
 }
 
 fn refresh(world: &mut World, renewal: Renewal) {
-    world.node.refresh(user("42"), renewal);
+    assert_eq!(world.node.refresh(user("42"), renewal).wait(), Ok(()));
     world.settle();
 }
 
@@ -371,7 +371,8 @@ fn a_refresh_to_the_past_is_3005() {
 #[test]
 fn a_refresh_that_comes_too_late_to_a_hub_is_3005() {
     for mut world in worlds(&closed()) {
-        world.node.refresh(user("42"), renewal(Some(UNIX + 1), ""));
+        let done = world.node.refresh(user("42"), renewal(Some(UNIX + 1), ""));
+        assert_eq!(done.wait(), Ok(()));
         world.now += Duration::from_secs(2);
         world.settle();
         world.play("ada x 3005 connection expired");

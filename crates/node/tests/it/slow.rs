@@ -347,7 +347,7 @@ fn an_unsubscribe_by_the_api_meets_a_subscription_that_is_being_made() {
     let mut slow = SlowWorld::with(tracked(), &["ada"]);
     slow.world.play(r#"ada > {"id":2,"subscribe":{"channel":"news"}}"#);
     let unsubscribed = slow.world.node.unsubscribe(Target::default(), Some("news"));
-    assert_eq!(unsubscribed, Ok(()));
+    assert_eq!(unsubscribed.wait(), Ok(()));
     slow.world.settle();
     slow.answer_all();
     slow.world.play(
@@ -563,7 +563,8 @@ proptest! {
                     slow.world.settle();
                 }
                 2 => {
-                    prop_assert_eq!(slow.world.node.unsubscribe(target, Some("news")), Ok(()));
+                    let done = slow.world.node.unsubscribe(target, Some("news"));
+                    prop_assert_eq!(done.wait(), Ok(()));
                     wanted[client] = false;
                     slow.world.settle();
                 }

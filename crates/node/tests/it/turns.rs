@@ -75,10 +75,8 @@ fn a_message_of_many_commands_lets_others_have_their_turns_and_is_done_in_order(
 fn a_session_that_ends_between_its_commands_does_no_more_of_them() {
     let (mut world, mut next) = (world("json"), 2);
     world.say_unsettled("ada", &many(2..1000));
-    world.node.disconnect(
-        Target { client: world.id("ada").into(), ..Target::default() },
-        Disconnect::FORCE_DISCONNECT,
-    );
+    let ada = Target { client: world.id("ada").into(), ..Target::default() };
+    assert_eq!(world.node.disconnect(ada, Disconnect::FORCE_DISCONNECT).wait(), Ok(()));
     assert_eq!(replies(&mut world, "ada", &mut next), AT_ONCE);
     world.settle();
     let heard = std::iter::from_fn(|| world.heard("ada")).collect::<Vec<_>>();

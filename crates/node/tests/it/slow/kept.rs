@@ -50,7 +50,8 @@ fn who_is_told_more_than_can_be_kept_while_it_waits_is_disconnected() {
     slow.world.play("ada x 3013 too many requests");
     let bob = Target { client: slow.world.id("bob").to_owned(), ..Target::default() };
     for _ in 0..20_000 {
-        slow.world.node.unsubscribe(bob.clone(), Some("news")).expect("a channel");
+        let done = slow.world.node.unsubscribe(bob.clone(), Some("news"));
+        done.wait().expect("a channel");
     }
     slow.world.settle();
     slow.world.play("bob x 3013 too many requests");
@@ -102,7 +103,7 @@ fn an_end_by_the_api_reaches_a_connection_whose_connect_waits() {
         bob > {"id":1,"connect":{"subs":{"a":{},"b":{}}}}
     "#,
     );
-    assert_eq!(slow.world.node.unsubscribe(Target::default(), Some("a")), Ok(()));
+    assert_eq!(slow.world.node.unsubscribe(Target::default(), Some("a")).wait(), Ok(()));
     slow.world.settle();
     slow.answer_all();
     for name in ["ada", "bob"] {
@@ -120,7 +121,8 @@ fn an_end_by_the_api_reaches_a_connection_whose_connect_waits() {
         eve > {"id":1,"connect":{"subs":{"a":{}}}}
     "#,
     );
-    slow.world.node.disconnect(Target::default(), Disconnect::FORCE_DISCONNECT);
+    let done = slow.world.node.disconnect(Target::default(), Disconnect::FORCE_DISCONNECT);
+    assert_eq!(done.wait(), Ok(()));
     slow.world.settle();
     slow.world.play("eve x 3503 force disconnect");
     slow.answer_all();
@@ -172,7 +174,7 @@ fn another_lifetime_by_the_api_reaches_a_connection_whose_connect_waits() {
     let mut slow = SlowWorld::new(tracked());
     let refresh = |slow: &mut SlowWorld, expire_at| {
         let renewal = Renewal { expire_at: Some(expire_at), ..Renewal::default() };
-        slow.world.node.refresh(Target::default(), renewal);
+        assert_eq!(slow.world.node.refresh(Target::default(), renewal).wait(), Ok(()));
         slow.world.settle();
     };
     let connecting = |slow: &mut SlowWorld, name: &str| {

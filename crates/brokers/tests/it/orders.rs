@@ -1,0 +1,126 @@
+//! Orders between nodes that meet in a Redis: they reach every node, or whoever gave them is told that they do not.
+//! In: verbs of the server API on one node, a Redis that hangs, dies and comes back → out: what shards of both are told.
+//! Uses nodes with an inbox instead of shards, a real process. Never: sleeps; it waits for what must happen.
+//! A new promise about orders of several nodes is a test here; how they are obeyed is tested in the node.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use fanwire_brokers::redis::{Redis, RedisOptions};
+use fanwire_node::protocol::{Disconnect, ErrorCode};
+use fanwire_node::{Answer, Inbox, Node, Notice, Options, Renewal, ServerSubscription, Target};
+use tokio::runtime::Runtime;
+
+use crate::door::{PATIENCE, runtime};
+use crate::server::RedisServer;
+
+/// A node with one shard, which does nothing.
+struct Member {
+    node: Arc<Node>,
+    told: Receiver<Notice>,
+    _runtime: Runtime,
+}
+
+struct Mailbox(Sender<Notice>);
+
+impl Inbox for Mailbox {
+    fn push(&self, notice: Notice) {
+        let _ = self.0.send(notice);
+    }
+}
+
+impl Member {
+    fn start(server: &RedisServer) -> Self {
+        let (connect_timeout, io_timeout) = (Duration::from_secs(1), Duration::from_millis(500));
+        let options = RedisOptions { connect_timeout, io_timeout, ..server.options() };
+        let runtime = runtime();
+        let redis = Arc::new(Redis::start(&options, runtime.handle()));
+        let (broker, presence) = (Arc::clone(&redis), Arc::clone(&redis));
+        let make = move |door| {
+            broker.deliver_to(door);
+            broker as _
+        };
+        let node = Node::with_backends(Options::default(), Instant::now(), 0, make, presence);
+        let node = node.expect("the defaults are valid");
+        let (sender, told) = channel();
+        node.attach(Arc::new(Mailbox(sender)));
+        node.join_cluster(Arc::clone(&redis) as _);
+        let listener = Arc::downgrade(&node);
+        runtime.block_on(redis.hear_nodes(node.uid(), move |message| {
+            if let Some(node) = listener.upgrade() {
+                node.hear(message, Instant::now());
+            }
+        }));
+        node.introduce(Instant::now());
+        Self { node, told, _runtime: runtime }
+    }
+
+    fn knows(&self, count: usize) {
+        let by = Instant::now() + PATIENCE;
+        while self.node.nodes(Instant::now()).len() < count {
+            assert!(Instant::now() < by, "{count} nodes");
+            std::thread::yield_now();
+        }
+    }
+
+    fn disconnect(&self, code: u16) -> Result<(), ErrorCode> {
+        let disconnect = Disconnect { code, reason: "bye".into() };
+        self.node.disconnect(Target::default(), disconnect).wait()
+    }
+
+    /// The codes with which its connections were to be closed until now.
+    fn closed_with(&self) -> Vec<u16> {
+        let code = |notice| match notice {
+            Notice::Disconnect { disconnect, .. } => Some(disconnect.code),
+            _ => None,
+        };
+        self.told.try_iter().filter_map(code).collect()
+    }
+
+    /// What each call that concerns other nodes answers.
+    fn order_everything(&self) -> Vec<Result<(), ErrorCode>> {
+        let (node, everybody, now) = (&self.node, Target::default, Instant::now());
+        let extra = ServerSubscription { channel: "extra".into(), ..Default::default() };
+        let renewal = Renewal { expire_at: None, info: "{}".into() };
+        let bye = Disconnect { code: 4_000, reason: "bye".into() };
+        let orders = [
+            node.subscribe(everybody(), extra, now),
+            node.unsubscribe(everybody(), Some("news")),
+            node.refresh(everybody(), renewal),
+            node.disconnect(everybody(), bye),
+            node.channels("", now).map(|found| found.map(drop)),
+        ];
+        orders.into_iter().map(Answer::wait).collect()
+    }
+}
+
+#[test]
+fn an_order_reaches_the_other_node_or_fails_in_bounded_time() {
+    let mut server = RedisServer::start(&[]);
+    let nodes = [Member::start(&server), Member::start(&server)];
+    nodes.iter().for_each(|node| node.knows(2));
+    let [here, there] = &nodes;
+    assert_eq!(here.disconnect(4_000), Ok(()));
+    assert_eq!(here.node.channels("", Instant::now()).wait(), Ok([].into()), "both answered");
+    assert_eq!(there.closed_with(), [4_000], "which was before");
+    assert_eq!(here.closed_with(), [4_000]);
+    server.signal("-STOP");
+    for fault in ["it hangs", "it is dead"] {
+        if fault == "it is dead" {
+            server.kill();
+        }
+        let began = Instant::now();
+        assert_eq!(here.order_everything(), [Err(ErrorCode::INTERNAL); 5], "{fault}");
+        assert!(began.elapsed() < Duration::from_secs(8), "{fault}: {:?}", began.elapsed());
+        assert_eq!(here.closed_with(), [4_000], "{fault}: they are obeyed here");
+    }
+    server.revive();
+    let by = Instant::now() + PATIENCE;
+    while !there.closed_with().contains(&4_001) {
+        let _ = here.disconnect(4_001); // repeated, as whoever got the error does
+        assert!(Instant::now() < by, "it is back");
+        std::thread::yield_now();
+    }
+    assert_eq!(here.node.nodes(Instant::now()).len(), 2, "nobody was forgotten meanwhile");
+}
