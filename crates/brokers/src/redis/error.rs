@@ -31,6 +31,8 @@ pub enum RedisError {
     NotCluster { address: Address },
     /// A node of a Cluster, a Sentinel or a replica, where a standalone master is expected.
     Role { address: Address, role: String },
+    /// It has no database of the number in the address: it has fewer, or it is a node of a Cluster, which has one.
+    Database { address: Address, reply: String },
     /// It refused something else, or is busy loading its data.
     Refused { address: Address, reply: String },
     /// A certificate is not believed, or one side does not speak TLS.
@@ -49,6 +51,7 @@ impl RedisError {
             Self::Address { .. } | Self::Denied { .. } | Self::NotRedis { .. } => true,
             Self::TooOld { .. } | Self::TooOldForCluster { .. } | Self::Tls { .. } => true,
             Self::NotSentinel { .. } | Self::NotCluster { .. } | Self::Master { .. } => true,
+            Self::Database { .. } => true,
             // A replica may be a master that failed over a moment ago.
             Self::Role { role, .. } => role != REPLICA,
         }
@@ -80,6 +83,8 @@ impl RedisError {
         let reply = [code, details.unwrap_or_default()].join(" ");
         if DENIALS.contains(&code) {
             Self::Denied { address, reply }
+        } else if NO_DATABASE.iter().any(|refusal| reply.starts_with(refusal)) {
+            Self::Database { address, reply }
         } else {
             Self::Refused { address, reply }
         }
@@ -137,6 +142,7 @@ impl fmt::Display for RedisError {
                 write!(out, "{what} at {address} has version {version}: 6.2 or newer is needed")
             }
             Self::Role { address, role } => write_role(address, role, out),
+            Self::Database { address, reply } => write_database(address, reply, out),
             Self::Refused { address, reply } => {
                 let (what, _) = party(address);
                 write!(out, "{what} at {address} refuses: {reply}")
@@ -185,6 +191,21 @@ fn write_role(address: &Address, role: &str, out: &mut fmt::Formatter<'_>) -> fm
     }
 }
 
+/// It has no such database.
+fn write_database(address: &Address, reply: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if reply.starts_with(ONE_DATABASE) {
+        return write!(
+            out,
+            "Redis at {address} runs in cluster mode, which has database 0 only ({reply}): give it as engine.redis.cluster_address, without engine.redis.db"
+        );
+    }
+    write!(
+        out,
+        "Redis at {address} has no database {} ({reply}): check engine.redis.db, or the number at the end of engine.redis.address",
+        address.db
+    )
+}
+
 /// What it is, and what the names of its keys begin with.
 fn party(address: &Address) -> (&'static str, &'static str) {
     if address.is_sentinel {
@@ -213,5 +234,9 @@ impl Abandoned for Failure {
 
 /// Codes of refusals that credentials or access lists cause.
 const DENIALS: &[&str] = &["WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "-DENIED"];
+/// How refusals of `SELECT` begin.
+const NO_DATABASE: [&str; 2] = [ONE_DATABASE, "ERR DB index is out of range"];
+/// That of a node of a Cluster.
+const ONE_DATABASE: &str = "ERR SELECT is not allowed in cluster mode";
 /// What `INFO` calls a replica.
 const REPLICA: &str = "slave";

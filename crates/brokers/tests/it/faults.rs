@@ -59,6 +59,14 @@ fn other_roles_are_named() {
     assert!(complaint(&replica.address()).contains("is a replica"));
     let cluster = RedisServer::start(&["--cluster-enabled", "yes"]);
     assert!(complaint(&cluster.address()).contains("engine.redis.cluster_address"));
+    // Refused at the greeting, before it can say what it is.
+    let numbered = Address { db: 3, ..cluster.address() };
+    assert!(complaint(&numbered).contains("engine.redis.cluster_address, without engine.redis.db"));
+    let beyond = Address { db: 99, ..master.address() };
+    assert!(complaint(&beyond).contains("has no database 99"));
+    for address in [numbered, beyond] {
+        assert!(checked(&at(address)).is_err_and(|error| error.is_permanent()), "no use to go on");
+    }
 }
 
 #[test]

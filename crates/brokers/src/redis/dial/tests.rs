@@ -94,6 +94,21 @@ fn refusals_of_credentials_are_told_apart() {
 }
 
 #[test]
+fn refusals_of_a_database_name_the_key_that_says_another() {
+    let refused = |reply| {
+        let error = dialer().refused("ERR", Some(reply));
+        assert!(error.to_string().contains("127.0.0.1:6379"), "{error}");
+        (error.is_permanent(), error.to_string())
+    };
+    let (is_permanent, said) = refused("SELECT is not allowed in cluster mode");
+    assert!(is_permanent && said.contains("give it as engine.redis.cluster_address"), "{said}");
+    let (is_permanent, said) = refused("DB index is out of range");
+    assert!(is_permanent && said.contains("check engine.redis.db"), "{said}");
+    let (is_permanent, said) = refused("max number of clients reached");
+    assert!(!is_permanent && said.contains("refuses: ERR max number"), "{said}");
+}
+
+#[test]
 fn the_time_is_seconds_and_microseconds() {
     let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
     assert_eq!(unix_ms(Value::Array(vec![text("12"), text("345678")])), Some(12_345));
