@@ -6,6 +6,7 @@
 mod backoff;
 mod clock;
 mod cluster;
+mod complaint;
 mod dial;
 mod error;
 mod feed;
@@ -69,7 +70,11 @@ impl Redis {
     /// Begins to connect and returns at once; what comes of it is seen by [`health`](Self::health). Connections are made
     /// again for as long as this value lives.
     pub fn start(options: &RedisOptions, runtime: &Handle) -> Self {
-        let health = Arc::new(Health::default());
+        let seeds = options.clusters.iter().flatten();
+        let health = Arc::new(match &options.clusters[..] {
+            [] => Health::at(options.addresses.iter()),
+            _ => Health::at(seeds),
+        });
         let keys = Keys::new(&options.prefix, !options.clusters.is_empty());
         let mouth = Arc::new(Mouth::new(keys.clone(), Arc::clone(&health)));
         let opener = Opener {
@@ -119,14 +124,14 @@ impl Redis {
     }
 
     /// Makes this node, which has the id `uid`, hear the others: `listener` gets what they send to all and to it, as it
-    /// was given to `Bus::send`. It is called on the task of a connection, so it must be short. What is returned ends when
-    /// nothing more is missed, or when that takes too long.
+    /// was given to `Bus::send`, and returns whether it understood. It is called on the task of a connection, so it must be
+    /// short. What is returned ends when nothing more is missed, or when that takes too long.
     ///
     /// # Panics
     /// At the second call.
     pub fn hear_nodes<L>(&self, uid: &str, listener: L) -> impl Future<Output = ()> + use<L>
     where
-        L: Fn(&[u8]) + Send + Sync + 'static,
+        L: Fn(&[u8]) -> bool + Send + Sync + 'static,
     {
         self.mouth.tell(Box::new(listener));
         let heard = [None, Some(uid)].map(|to| {

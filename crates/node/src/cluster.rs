@@ -77,6 +77,8 @@ pub(crate) type Channels = BTreeMap<String, u32>;
 #[derive(Debug, PartialEq)]
 pub(crate) enum Task {
     Nothing,
+    /// It was not understood.
+    Refuse,
     /// A node appeared: tell it of this one.
     Greet(String),
     Obey(Order),
@@ -157,7 +159,7 @@ impl Cluster {
     pub(crate) fn hear(&self, message: &[u8], now: Instant) -> Task {
         let Some(Message { from, order: Some(order) }) = Message::decoded(message) else {
             self.refused.fetch_add(1, Relaxed);
-            return Task::Nothing;
+            return Task::Refuse;
         };
         if from == self.uid {
             return Task::Nothing;

@@ -63,9 +63,7 @@ impl Engine {
         node.join_cluster(redis.clone());
         let greeter = Weak::clone(&listener);
         let hears = redis.hear_nodes(node.uid(), move |message| {
-            if let Some(node) = listener.upgrade() {
-                node.hear(message, Instant::now());
-            }
+            listener.upgrade().is_none_or(|node| node.hear(message, Instant::now()))
         });
         // Should this node not hear yet, it goes on speaking, and is answered by and by.
         tokio::spawn(async move {

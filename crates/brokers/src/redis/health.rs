@@ -4,14 +4,19 @@
 //! Change here: what is known of an engine's state.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 
+use super::complaint::{self, Seldom};
 use super::error::RedisError;
+use super::options::Address;
 
 /// The state of an engine, shared by its connections.
 #[derive(Debug, Default)]
 pub struct Health {
+    /// The addresses, as lines about what is there name them.
+    place: String,
     connections: AtomicUsize,
     up: AtomicUsize,
     trouble: Mutex<Option<RedisError>>,
@@ -20,9 +25,16 @@ pub struct Health {
     refused: AtomicU64,
     unreplicated: AtomicU64,
     merged: AtomicU64,
+    seldom: Seldom,
 }
 
 impl Health {
+    /// Of an engine at these addresses.
+    pub(crate) fn at<'a>(addresses: impl Iterator<Item = &'a Address>) -> Self {
+        let addresses: Vec<_> = addresses.map(Address::to_string).collect();
+        Self { place: addresses.join(" or "), ..Self::default() }
+    }
+
     /// Whether every connection is up.
     pub fn is_well(&self) -> bool {
         self.up.load(Relaxed) == self.connections.load(Relaxed)
@@ -98,19 +110,46 @@ impl Health {
         }
     }
 
-    /// Skipped a record.
-    pub(crate) fn is_foreign(&self, name: &[u8]) {
-        if self.foreign.fetch_add(1, Relaxed) == 0 {
-            let name = String::from_utf8_lossy(name);
-            tracing::warn!("skipped what another version or program left in {name}");
+    /// Skipped a record that is stored under this key.
+    pub(crate) fn is_foreign(&self, key: &[u8]) {
+        self.foreign.fetch_add(1, Relaxed);
+        if let Some(cases) = self.seldom.happens("stored", Instant::now()) {
+            let (key, place) = (String::from_utf8_lossy(key), &self.place);
+            tracing::warn!(
+                "skipped a record in {key} of Redis at {place}, which is none of this version of Fanwire: delete the key, or give whatever else writes there another prefix (engine.redis.prefix){cases}"
+            );
+        }
+    }
+
+    /// Skipped a message that was published under this name.
+    pub(crate) fn heard_foreign(&self, name: &[u8]) {
+        self.foreign.fetch_add(1, Relaxed);
+        self.tells_foreign("published", name);
+    }
+
+    /// The node skipped, and counted, a word that was said under this name.
+    pub(crate) fn heard_foreign_word(&self, name: &[u8]) {
+        self.tells_foreign("said", name);
+    }
+
+    fn tells_foreign(&self, kind: &str, name: &[u8]) {
+        if let Some(cases) = self.seldom.happens(kind, Instant::now()) {
+            let (name, place) = (String::from_utf8_lossy(name), &self.place);
+            tracing::warn!(
+                "skipped a message published to {name} of Redis at {place}, which is none of this version of Fanwire: give whatever else publishes there another prefix (engine.redis.prefix){cases}"
+            );
         }
     }
 
     /// Writes that too few replicas have.
     pub(crate) fn lacks_replicas(&self, writes: usize, replicas: u32) {
-        if writes > 0 && self.unreplicated.fetch_add(writes as u64, Relaxed) == 0 {
+        if writes == 0 {
+            return;
+        }
+        self.unreplicated.fetch_add(writes as u64, Relaxed);
+        if let Some(cases) = self.seldom.happens("replicas", Instant::now()) {
             tracing::warn!(
-                "writes fail: fewer than {replicas} replicas of Redis had them within engine.redis.wait.timeout"
+                "writes fail: fewer than {replicas} replicas of Redis had them within engine.redis.wait.timeout{cases}"
             );
         }
     }
@@ -120,11 +159,18 @@ impl Health {
         self.merged.fetch_add(reads as u64, Relaxed);
     }
 
-    /// Redis answered with an error.
-    pub(crate) fn was_refused(&self, reply: &redis::ServerError) {
-        if self.refused.fetch_add(1, Relaxed) == 0 {
-            let details = reply.details().unwrap_or_default();
-            tracing::warn!("Redis refused a command: {} {details}", reply.code());
+    /// The Redis at this address answered with an error.
+    pub(crate) fn was_refused(
+        &self,
+        at: &Address,
+        command: &redis::Cmd,
+        reply: &redis::ServerError,
+    ) {
+        self.refused.fetch_add(1, Relaxed);
+        if let Some(cases) = self.seldom.happens(reply.code(), Instant::now()) {
+            let (what, remedy) = (complaint::described(command), complaint::remedy(reply));
+            let (code, details) = (reply.code(), reply.details().unwrap_or_default());
+            tracing::warn!("Redis at {at} refused {what}: {code} {details}{remedy}{cases}");
         }
     }
 }

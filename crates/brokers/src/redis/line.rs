@@ -386,7 +386,7 @@ impl Keeper {
             }
             guide.look_again();
         } else {
-            self.shared.health.was_refused(error);
+            self.shared.health.was_refused(self.dialer.address(), &call.command, error);
             call.caller.finish(Err(Failure::Refused));
         }
         if ends_connection(error) {

@@ -21,8 +21,8 @@ pub(crate) struct Mouth {
     listener: OnceLock<Listener>,
 }
 
-/// Takes what other nodes say. To be short.
-pub(crate) type Listener = Box<dyn Fn(&[u8]) + Send + Sync>;
+/// Takes what other nodes say, and says whether it was understood. To be short.
+pub(crate) type Listener = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 impl Mouth {
     pub(crate) fn new(keys: Keys, health: Arc<Health>) -> Self {
@@ -45,8 +45,12 @@ impl Mouth {
             return self.deliver(channel, name, message, now);
         }
         match self.listener.get() {
-            Some(listener) if self.keys.is_of_nodes(name) => listener(&message),
-            _ => self.health.is_foreign(name),
+            Some(listener) if self.keys.is_of_nodes(name) => {
+                if !listener(&message) {
+                    self.health.heard_foreign_word(name);
+                }
+            }
+            _ => self.health.heard_foreign(name),
         }
     }
 
@@ -66,7 +70,7 @@ impl Mouth {
                 door.deliver(channel, publication, epoch, delta, excluded, now);
             }
             Ok(Message::Change(change, client)) => door.announce(channel, change, client),
-            Err(_) => self.health.is_foreign(name),
+            Err(_) => self.health.heard_foreign(name),
         }
     }
 }

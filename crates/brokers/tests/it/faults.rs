@@ -356,6 +356,26 @@ fn a_page_of_history_has_no_foreign_record_and_no_hole() {
     assert_eq!(node.redis.health().foreign_count(), 2);
 }
 
+/// What was left where the next publications belong costs the stream, which is told by a new epoch, and no more calls.
+#[test]
+fn a_foreign_entry_ahead_of_a_stream_begins_a_new_epoch() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&server.options());
+    node.hear("a");
+    let mut last = node.publish("a", "1").expect("it is there");
+    for id in ["2-0", "9999-7", "*", "18446744073709551615-18446744073709551615"] {
+        assert!(server.ask(&format!("XADD fanwire.stream.{{:a}} {id} d x")).starts_with('$'));
+        let next = node.publish("a", "2").expect("it goes on");
+        assert_eq!(next.offset, last.offset + 1, "{id}");
+        assert_ne!(next.epoch, last.epoch, "{id}");
+        let read = node.read("a").expect("it is there");
+        assert_eq!((read.top, read.publications.len()), (next, 1), "{id}");
+        assert!(!read.continues(last.offset, last.epoch.as_str()), "{id}: nobody recovers");
+        last = node.publish("a", "3").expect("it goes on");
+        assert_eq!((last.offset, last.epoch), (next.offset + 1, next.epoch), "{id}");
+    }
+}
+
 #[test]
 fn keys_of_another_type_are_an_error_of_the_call() {
     let server = RedisServer::start(&[]);
@@ -423,9 +443,7 @@ fn nodes_hear_what_is_said_to_all_and_to_them() {
     let nodes = ["one", "two"].map(|uid| {
         let node = Node::start(&server.options());
         let (sender, words) = std::sync::mpsc::channel();
-        let hears = node.redis.hear_nodes(uid, move |word| {
-            let _ = sender.send(word.to_vec());
-        });
+        let hears = node.redis.hear_nodes(uid, move |word| sender.send(word.to_vec()).is_ok());
         runtime().block_on(hears);
         (node, words)
     });

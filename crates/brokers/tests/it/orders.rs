@@ -48,9 +48,7 @@ impl Member {
         node.join_cluster(Arc::clone(&redis) as _);
         let listener = Arc::downgrade(&node);
         runtime.block_on(redis.hear_nodes(node.uid(), move |message| {
-            if let Some(node) = listener.upgrade() {
-                node.hear(message, Instant::now());
-            }
+            listener.upgrade().is_none_or(|node| node.hear(message, Instant::now()))
         }));
         node.introduce(Instant::now());
         Self { node, told, _runtime: runtime }

@@ -270,10 +270,10 @@ fn another_version_and_an_unknown_order_are_counted_and_ignored() {
     let (_, message) = wire.take().remove(0);
     let mut newer = message.to_vec();
     newer[0] += 1;
-    assert_eq!(b.hear(&newer, now), Task::Nothing);
+    assert_eq!(b.hear(&newer, now), Task::Refuse);
     let unknown = Message { from: "a".into(), order: None }.encoded();
-    assert_eq!(b.hear(&unknown, now), Task::Nothing);
-    assert_eq!(b.hear(&[], now), Task::Nothing);
+    assert_eq!(b.hear(&unknown, now), Task::Refuse);
+    assert_eq!(b.hear(&[], now), Task::Refuse);
     assert_eq!(b.refused(), 3);
 }
 

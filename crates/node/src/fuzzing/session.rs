@@ -31,7 +31,9 @@ pub fn sessions(bytes: &[u8], now: Instant) {
         match whose % 5 {
             who @ (0 | 1) => room.say(usize::from(who), bytes),
             2 => room.wait(Duration::from_secs(bytes.len() as u64)),
-            3 => room.node.hear(&[&[1], bytes].concat(), room.now),
+            3 => {
+                room.node.hear(&[&[1], bytes].concat(), room.now);
+            }
             _ => room.hub.pong(key(usize::from(whose) & 1)),
         }
         room.settle();

@@ -35,16 +35,19 @@ impl Node {
         self.cluster.leave();
     }
 
-    /// Takes a message that the bus brought, whoever sent it.
-    pub fn hear(&self, message: &[u8], now: Instant) {
+    /// Takes a message that the bus brought, whoever sent it. Whether it was understood: not if it is garbage, or of another
+    /// version.
+    pub fn hear(&self, message: &[u8], now: Instant) -> bool {
         match self.cluster.hear(message, now) {
             Task::Nothing => {}
+            Task::Refuse => return false,
             Task::Greet(uid) => drop(self.cluster.tell_state(Some(&uid), || self.state(now))),
             Task::Answer { to, survey, pattern } => {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }
             Task::Obey(order) => self.obey(order),
         }
+        true
     }
 
     fn obey(&self, order: Order) {

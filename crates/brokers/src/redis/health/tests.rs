@@ -27,7 +27,8 @@ fn an_engine_is_well_when_every_connection_is_up() {
 #[test]
 fn what_is_skipped_is_counted() {
     let health = Health::default();
-    health.is_foreign(b"fanwire.feed.{:a}");
-    health.is_foreign(b"\xff");
+    health.is_foreign(b"fanwire.stream.{:a}");
+    health.heard_foreign(b"\xff");
+    health.heard_foreign_word(b"counted by the node");
     assert_eq!((health.foreign_count(), health.refused_count()), (2, 0));
 }

@@ -44,7 +44,16 @@ if ARGV[3] ~= '0' then
   local before = ARGV[9] == '1' and call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
   -- "~" drops whole nodes of the stream only. Without it the same memory is held, and each call walks past what a node has
   -- marked as deleted: up to 1.4 times the time of the Redis. So readers look at the newest ones themselves.
-  local added = redis.pcall('XADD', stream, 'MAXLEN', '~', ARGV[3], offset .. '-0', 'd', record)
+  local id = offset .. '-0'
+  local added = redis.pcall('XADD', stream, 'MAXLEN', '~', ARGV[3], id, 'd', record)
+  if type(added) == 'table' and (string.find(added.err, 'equal or smaller', 1, true) or string.find(added.err, 'exhausted', 1, true)) then
+    -- Something that is none of ours stands where this has to: the stream is lost, and begins anew with an epoch of its own.
+    epoch = ARGV[2]
+    call('DEL', stream)
+    call('HDEL', meta, 'p', 'b')
+    call('HSET', meta, 'e', epoch)
+    added = redis.pcall('XADD', stream, id, 'd', record)
+  end
   if type(added) == 'table' then -- refused: this offset is the next one's
     call('HINCRBY', meta, 'o', -1)
     return added
