@@ -64,7 +64,7 @@ const STEPS: &[Step] = &[
     Step { name: "js", what: "npm centrifuge and ws against the server", run: steps::js },
     Step {
         name: "python",
-        what: "PyPI centrifuge-python, cent and websockets",
+        what: "PyPI centrifuge-python, cent, websockets and prometheus-client",
         run: steps::python,
     },
     Step { name: "go", what: "Go centrifuge-go and gocent", run: steps::go_sdk },

@@ -30,7 +30,8 @@ pub(super) trait Page {
         rows: impl IntoIterator<Item = (Labels<N>, f64)>,
     ) -> fmt::Result;
 
-    /// Each row: labels, counts per bucket (not cumulated, one more than there are bounds), sum in seconds.
+    /// Each row: labels, counts per bucket (not cumulated; one more than there are bounds, for all above them), sum in
+    /// seconds.
     fn histogram<const N: usize>(
         &mut self,
         name: &str,
@@ -96,7 +97,7 @@ impl Page for Scraped<'_, '_> {
     ) -> fmt::Result {
         let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
         for (labels, counts, sum) in rows {
-            let bounds = bounds_us.iter().map(|us| *us as f64 / 1e6).chain([f64::MAX]);
+            let bounds = bounds_us.iter().map(|us| *us as f64 / 1e6).chain([f64::INFINITY]);
             let buckets: Vec<(f64, u64)> = bounds.zip(counts.iter().copied()).collect();
             let total = counts.iter().sum();
             match N {

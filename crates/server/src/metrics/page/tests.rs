@@ -60,3 +60,19 @@ fn a_scrape_has_the_same_numbers() {
         assert!(text.lines().any(|found| found == line), "{line} in {text}");
     }
 }
+
+#[test]
+fn a_histogram_ends_with_the_bucket_of_everything_which_holds_its_count() {
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    registry.register_collector(Box::new(Written));
+    prometheus_client::encoding::text::encode(&mut text, &registry).expect("memory");
+    let buckets: Vec<_> =
+        text.lines().filter(|line| line.starts_with("wait_seconds_bucket")).collect();
+    // OpenMetrics 1.0, "Histogram": buckets are cumulative, and there must be one with le="+Inf", equal to the count.
+    let expect = [
+        r#"wait_seconds_bucket{le="0.00001",method="info"} 1"#,
+        r#"wait_seconds_bucket{le="0.00002",method="info"} 1"#,
+        r#"wait_seconds_bucket{le="+Inf",method="info"} 3"#,
+    ];
+    assert_eq!(buckets, expect, "{text}");
+}
