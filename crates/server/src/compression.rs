@@ -126,6 +126,7 @@ impl Contexts {
 
 impl Prepare for Contexts {
     fn prepare(&self, broadcast: &Broadcast) -> Prepared {
+        self.counters_of(broadcast).publications.add(1);
         let policy = self.settings.policies.of(broadcast);
         let channel = match policy {
             CompressionPolicy::Context => self.find(broadcast.channel()),

@@ -1,5 +1,5 @@
 //! What compression does to the publications of one namespace, counted.
-//! In: one addition per broadcast and shard → out: relaxed reads by the metrics endpoint and the demo page.
+//! In: one addition per publication, or per broadcast and shard → out: relaxed reads by the metrics endpoint and the demo page.
 //! Uses atomics; never a lock, never a channel's name.
 //! Changed here: which numbers there are. Their names in Prometheus live in `metrics`.
 
@@ -46,6 +46,8 @@ pub struct NamespaceCounters {
     deliveries: [Sum; Kind::ALL.len()],
     message_bytes: Sum,
     frame_bytes: Sum,
+    /// Publications on their way to the shards that have subscribers, once each whatever the number of shards.
+    pub(crate) publications: Sum,
     /// Publications parsed, once per depth that was needed.
     pub(crate) parses: Sum,
     /// Frames made out of parses, once per shard and distinct gap.
@@ -101,6 +103,10 @@ impl NamespaceCounters {
     /// Bytes of all deliveries as they were queued, frame headers included.
     pub fn frame_bytes(&self) -> u64 {
         self.frame_bytes.value()
+    }
+
+    pub fn publications(&self) -> u64 {
+        self.publications.value()
     }
 
     pub fn parses(&self) -> u64 {

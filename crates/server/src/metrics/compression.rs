@@ -42,7 +42,12 @@ pub(super) fn write(contexts: &Contexts, options: &Options, page: &mut impl Page
 
 type Read = fn(&NamespaceCounters) -> u64;
 
-const SUMS: [(&str, &str, Read); 5] = [
+const SUMS: [(&str, &str, Read); 6] = [
+    (
+        "compression_publications",
+        "Publications with subscribers on the node, once each whatever the number of its shards",
+        NamespaceCounters::publications,
+    ),
     (
         "compression_message_bytes",
         "Bytes of publications sent, before compression and framing",

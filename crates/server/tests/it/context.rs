@@ -78,6 +78,7 @@ async fn the_second_publication_and_all_after_it_refer_to_the_one_before() {
     assert_eq!(kinds.iter().sum::<u64>(), 28 + 19, "{kinds:?}");
     assert_eq!(sum(&metrics, "fanwire_transport_verify_failures_total", ""), 0);
     assert!(sum(&metrics, "fanwire_compression_memory_bytes", "") > 0);
+    assert_eq!(sum(&metrics, "fanwire_compression_publications_total{", "namespace=\"\""), 30);
 }
 
 #[tokio::test]

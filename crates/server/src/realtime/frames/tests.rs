@@ -203,6 +203,7 @@ fn a_channel_that_is_not_to_be_compressed_goes_out_raw() {
     }
     world.check();
     let [_, off, standalone, ..] = world.contexts.counters() else { panic!("five namespaces") };
+    assert_eq!((off.publications(), standalone.publications()), (10, 10));
     assert_eq!((off.deliveries(Kind::Raw), off.deliveries(Kind::Standalone)), (10, 0));
     assert_eq!(
         (standalone.deliveries(Kind::Standalone), standalone.deliveries(Kind::Run)),
