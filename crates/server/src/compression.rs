@@ -110,9 +110,18 @@ impl Contexts {
         &self.settings.memory
     }
 
-    /// Channels that have or want a history.
-    pub fn channels(&self) -> usize {
-        self.stripes.iter().map(|stripe| stripe.lock().len()).sum()
+    /// Channels that have a history, and channels that want one which is not there, in some encoding: a channel may be
+    /// both. Looks at each channel's state, for the time that takes with the lock of its stripe.
+    pub fn channels(&self) -> (usize, usize) {
+        let (mut having, mut waiting) = (0, 0);
+        for stripe in &self.stripes {
+            for channel in stripe.lock().values() {
+                let lanes = || Encoding::ALL.into_iter().map(|encoding| channel.lane(encoding));
+                having += usize::from(lanes().any(Lane::has_history));
+                waiting += usize::from(lanes().any(Lane::waits));
+            }
+        }
+        (having, waiting)
     }
 
     fn find(&self, channel: &str) -> Option<Arc<Channel>> {

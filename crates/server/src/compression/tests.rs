@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_deflate::gap::{Counter, Depth, Reach};
+use fanwire_deflate::gap::{Counter, Depth, History, Reach};
 use fanwire_node::{Epoch, NamespaceId, Options};
 use fanwire_protocol::Publication;
 
@@ -94,6 +94,23 @@ fn small_and_huge_messages_are_in_no_history_and_do_not_disturb_it() {
 }
 
 #[test]
+fn channels_that_have_a_history_and_those_that_wait_for_one_are_counted_apart() {
+    // For one history, which is long while memory is plenty.
+    let contexts = contexts(History::memory_for(32 << 10));
+    assert_eq!(contexts.channels(), (0, 0));
+    let first = publish(&contexts, "news", state(0));
+    assert_eq!(contexts.channels(), (0, 0), "nobody listens in context");
+    deliver(&contexts, &first);
+    assert_eq!(contexts.channels(), (0, 1), "it begins with the next publication");
+    round(&contexts, "news", 1);
+    assert_eq!(contexts.channels(), (1, 0));
+    (0..3).for_each(|seed| assert!(!round(&contexts, "sport", seed)));
+    assert_eq!(contexts.channels(), (1, 1), "the memory is used up");
+    deliver_in(Encoding::Protobuf, &contexts, &publish(&contexts, "news", state(2)));
+    assert_eq!(contexts.channels(), (1, 2), "news has one encoding and waits for the other");
+}
+
+#[test]
 fn a_history_becomes_as_long_as_pays_and_no_longer() {
     let memory = |messages: &dyn Fn(usize) -> String| {
         let contexts = contexts(1 << 20);
@@ -161,7 +178,7 @@ fn unwanted_histories_end_and_their_memory_is_given_back() {
     }
     assert_eq!(contexts.memory().bytes(), used / 3, "silence is forgiven for longer");
     (0..60).for_each(|_| contexts.sweep(|_| true));
-    assert_eq!((contexts.memory().bytes(), contexts.channels()), (0, 0));
+    assert_eq!((contexts.memory().bytes(), contexts.channels()), (0, (0, 0)));
 }
 
 #[test]

@@ -32,10 +32,16 @@ pub(super) fn write(contexts: &Contexts, options: &Options, page: &mut impl Page
         .map(|(namespace, counters)| ([("namespace", namespace)], counters.time().as_secs_f64()));
     page.seconds("compression_time_seconds", "Time spent on compressing publications", time)?;
     let memory = contexts.memory();
+    let (having, waiting) = contexts.channels();
     let gauges = [
         ("compression_memory_bytes", "Memory of histories and compressors", memory.bytes()),
         ("compression_memory_max_bytes", "websocket.compression_memory_max", memory.bytes_max()),
-        ("compression_channels", "Channels with a history", contexts.channels()),
+        ("compression_channels", "Channels with a history", having),
+        (
+            "compression_channels_waiting",
+            "Channels that want a history and have none: before their next publication, or for lack of memory",
+            waiting,
+        ),
     ];
     gauges.into_iter().try_for_each(|(name, help, value)| page.gauge(name, help, value))
 }

@@ -91,9 +91,19 @@ impl Lane {
         self.state.lock().granted = Some(memory);
     }
 
+    /// A history is there.
+    pub(crate) fn has_history(&self) -> bool {
+        self.state.lock().tracking.is_some()
+    }
+
+    /// Wanted, and not there.
+    pub(crate) fn waits(&self) -> bool {
+        self.is_wanted.load(Relaxed) && !self.has_history()
+    }
+
     /// Neither wanted nor there.
     pub(crate) fn is_idle(&self) -> bool {
-        self.state.lock().tracking.is_none() && !self.is_wanted.load(Relaxed)
+        !self.has_history() && !self.is_wanted.load(Relaxed)
     }
 
     /// Halves the history, or ends it when it is the shortest already; `share` is what it was worth. Returns the bytes given

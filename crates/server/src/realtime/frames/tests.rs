@@ -183,7 +183,7 @@ fn where_all_have_agreed_to_deltas_there_is_no_history() {
     }
     (0..10).for_each(|seed| world.publish("c0", seed, 30));
     assert_eq!(world.check(), 2 * 9);
-    assert_eq!((world.contexts.channels(), world.contexts.counters()[0].parses()), (0, 0));
+    assert_eq!((world.contexts.channels(), world.contexts.counters()[0].parses()), ((0, 0), 0));
 }
 
 #[test]
