@@ -11,6 +11,6 @@ mod trial;
 
 pub use history::History;
 pub use parse::Parse;
-pub use publication::{DEPTH_MAX, Depth, Publication};
+pub use publication::{DEPTH_MAX, Depth, Publication, RUN_DEPTHS};
 pub use reach::{Counter, Quote, Reach, Reference};
 pub use trial::Trial;

@@ -139,7 +139,8 @@ pub const DEPTH_MAX: usize = 8;
 /// Window bits from 8 to 14.
 const WINDOWS: usize = 7;
 
-/// Lengths of runs that are offered: all that the window holds, and three for peers that joined
-/// lately.
+/// Lengths of runs that are offered: `RUN_DEPTHS`.
 pub(super) const RUNGS: usize = 4;
-pub(super) const RUN_DEPTHS: [u16; RUNGS] = [u16::MAX, 16, 4, 1];
+/// Publications in the runs that are offered, at most: all that the window holds, and three for
+/// peers that joined lately.
+pub const RUN_DEPTHS: [u16; RUNGS] = [u16::MAX, 16, 4, 1];

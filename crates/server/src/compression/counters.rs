@@ -1,12 +1,14 @@
 //! What compression does to the publications of one namespace, counted.
 //! In: one addition per publication, or per broadcast and shard → out: relaxed reads by the metrics endpoint and the demo page.
-//! Uses atomics; never a lock, never a channel's name.
+//! Uses atomics and the depths of `deflate::gap`; never a lock, never a channel's name.
 //! Changed here: which numbers there are. Their names in Prometheus live in `metrics`.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
+
+use fanwire_deflate::gap::{DEPTH_MAX, RUN_DEPTHS};
 
 /// How a publication was sent to one subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,17 +17,36 @@ pub enum Kind {
     Standalone,
     /// Against the newest publication before it, or what a reply quoted of it.
     Newest,
-    /// Against several, each with a gap of its own.
-    Several,
-    /// Against an unbroken run.
-    Run,
+    /// Against so many, 2 to [`DEPTH_MAX`], each with a gap of its own.
+    Several(usize),
+    /// Against an unbroken run; which one of [`RUN_DEPTHS`].
+    Run(usize),
     /// By a compressor of the connection's own.
     Dedicated,
 }
 
 impl Kind {
-    pub const ALL: [Self; 6] =
-        [Self::Raw, Self::Standalone, Self::Newest, Self::Several, Self::Run, Self::Dedicated];
+    pub const COUNT: usize = 4 + (DEPTH_MAX - 1) + RUN_DEPTHS.len();
+
+    /// All of them, in the order of their indices.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [Self::Raw, Self::Standalone, Self::Dedicated, Self::Newest]
+            .into_iter()
+            .chain((2..=DEPTH_MAX).map(Self::Several))
+            .chain((0..RUN_DEPTHS.len()).map(Self::Run))
+    }
+
+    /// Dense index below [`COUNT`](Self::COUNT).
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::Raw => 0,
+            Self::Standalone => 1,
+            Self::Dedicated => 2,
+            Self::Newest => 3,
+            Self::Several(depth) => 2 + depth,
+            Self::Run(rung) => 3 + DEPTH_MAX + rung,
+        }
+    }
 
     /// The label of metrics.
     pub fn name(self) -> &'static str {
@@ -33,9 +54,21 @@ impl Kind {
             Self::Raw => "raw",
             Self::Standalone => "standalone",
             Self::Newest => "newest",
-            Self::Several => "several",
-            Self::Run => "run",
+            Self::Several(_) => "several",
+            Self::Run(_) => "run",
             Self::Dedicated => "dedicated",
+        }
+    }
+
+    /// How many publications the frame refers to, as a label: of a run how many at most, `all` that are there without a
+    /// limit.
+    pub fn depth(self) -> String {
+        match self {
+            Self::Raw | Self::Standalone => "0".to_owned(),
+            Self::Newest => "1".to_owned(),
+            Self::Several(depth) => depth.to_string(),
+            Self::Run(rung) if RUN_DEPTHS[rung] < u16::MAX => RUN_DEPTHS[rung].to_string(),
+            Self::Run(_) | Self::Dedicated => "all".to_owned(),
         }
     }
 }
@@ -43,7 +76,7 @@ impl Kind {
 /// Sums since the start.
 #[derive(Debug, Default)]
 pub struct NamespaceCounters {
-    deliveries: [Sum; Kind::ALL.len()],
+    deliveries: [Sum; Kind::COUNT],
     message_bytes: Sum,
     frame_bytes: Sum,
     /// Publications on their way to the shards that have subscribers, once each whatever the number of shards.
@@ -81,7 +114,7 @@ impl NamespaceCounters {
         frame_bytes: u64,
     ) {
         if deliveries > 0 {
-            self.deliveries[kind as usize].add(deliveries);
+            self.deliveries[kind.index()].add(deliveries);
             self.message_bytes.add(message_bytes);
             self.frame_bytes.add(frame_bytes);
         }
@@ -92,7 +125,7 @@ impl NamespaceCounters {
     }
 
     pub fn deliveries(&self, kind: Kind) -> u64 {
-        self.deliveries[kind as usize].value()
+        self.deliveries[kind.index()].value()
     }
 
     /// Bytes of all deliveries before compression and framing.
@@ -126,3 +159,6 @@ impl NamespaceCounters {
         Duration::from_nanos(self.time_ns.value())
     }
 }
+
+#[cfg(test)]
+mod tests;

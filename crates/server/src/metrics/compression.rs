@@ -15,12 +15,13 @@ pub(super) fn write(contexts: &Contexts, options: &Options, page: &mut impl Page
         NamespaceId::all(&options.channel).map(|one| one.name.as_str()).collect();
     let rows = || names.iter().map(|name| (*name).to_owned()).zip(contexts.counters());
     let kinds = rows().flat_map(|(namespace, counters)| {
-        Kind::ALL.map(|kind| {
-            let labels = [("namespace", namespace.clone()), ("kind", kind.name().to_owned())];
+        Kind::all().map(move |kind| {
+            let kind_label = ("kind", kind.name().to_owned());
+            let labels = [("namespace", namespace.clone()), kind_label, ("depth", kind.depth())];
             (labels, counters.deliveries(kind))
         })
     });
-    let help = "Publications sent, by how they were compressed: newest, several and run refer to earlier ones";
+    let help = "Publications sent, by how they were compressed and how many earlier ones their frames refer to";
     page.counters("compression_deliveries", help, kinds)?;
     for (name, help, read) in SUMS {
         let values = rows().map(|(namespace, counters)| -> (Labels<1>, u64) {

@@ -207,11 +207,11 @@ impl Frames {
     /// encoding and depth.
     fn count(&mut self, broadcast: &Broadcast) -> [[u64; Depth::COUNT]; 2] {
         let counters = self.contexts.counters_of(broadcast);
-        let mut kinds = [(0, 0, 0); Kind::ALL.len()];
+        let mut kinds = [(0, 0, 0); Kind::COUNT];
         let mut depths = [[0; Depth::COUNT]; 2];
         let shared = self.shared.iter_mut().filter_map(Option::take);
         for made in self.made.drain(..).chain(shared) {
-            let (deliveries, message_bytes, frame_bytes) = &mut kinds[made.kind as usize];
+            let (deliveries, message_bytes, frame_bytes) = &mut kinds[made.kind.index()];
             *deliveries += made.deliveries;
             *message_bytes += made.deliveries * made.message_bytes as u64;
             *frame_bytes += made.deliveries * made.frame.len() as u64;
@@ -219,7 +219,7 @@ impl Frames {
                 depths[encoding.index()][depth.index()] += made.deliveries;
             }
         }
-        for (kind, (deliveries, message_bytes, frame_bytes)) in Kind::ALL.into_iter().zip(kinds) {
+        for (kind, (deliveries, message_bytes, frame_bytes)) in Kind::all().zip(kinds) {
             counters.delivered(kind, deliveries, message_bytes, frame_bytes);
         }
         depths
@@ -315,8 +315,11 @@ impl Frames {
         let frame = out.framer().compressed(opcode(encoding), |payload| {
             parse.emit(reference.gaps(), payload);
         });
-        let depth = Some((reference.depth(), encoding));
-        self.made.push(Made::new(Frame::from(frame), depth, delivery.message.len()));
+        self.made.push(Made::new(
+            Frame::from(frame),
+            Some((&reference, encoding)),
+            delivery.message.len(),
+        ));
         if let Some(started) = started {
             self.timed += started.elapsed();
         }
@@ -340,13 +343,15 @@ impl Frames {
 }
 
 impl Made {
-    fn new(frame: Frame, depth: Option<(Depth, Encoding)>, message_bytes: usize) -> Self {
+    fn new(frame: Frame, reference: Option<(&Reference, Encoding)>, message_bytes: usize) -> Self {
+        let depth = reference.map(|(reference, encoding)| (reference.depth(), encoding));
+        let gaps = reference.map_or(0, |(reference, _)| reference.gaps().len());
         let kind = match depth.map(|(depth, _)| depth) {
             None if !fanwire_ws::frame::is_compressed(&frame) => Kind::Raw,
             None | Some(Depth::Alone | Depth::AloneWithin(_)) => Kind::Standalone,
-            Some(Depth::Newest | Depth::Quoted) => Kind::Newest,
-            Some(Depth::Several | Depth::Most | Depth::Half) => Kind::Several,
-            Some(Depth::Run(_)) => Kind::Run,
+            Some(Depth::Several | Depth::Most | Depth::Half) if gaps > 1 => Kind::Several(gaps),
+            Some(Depth::Run(rung)) => Kind::Run(usize::from(rung)),
+            Some(_) => Kind::Newest,
         };
         Self { frame, kind, depth, message_bytes, deliveries: 0 }
     }
