@@ -57,11 +57,15 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", what: "the rules of the house", run: steps::tidy },
     Step { name: "clippy", what: "no warning in any target", run: steps::clippy },
     Step { name: "unit", what: "cargo test of the whole workspace", run: steps::unit },
-    Step { name: "build", what: "the release binary", run: steps::build },
+    Step { name: "build", what: "the release binary, and the example `deltas`", run: steps::build },
     Step { name: "npm", what: "npm packages from the lock file", run: steps::npm },
     Step { name: "pip", what: "Python packages from the lock file", run: steps::pip },
     Step { name: "chromium", what: "a browser", run: steps::chromium },
-    Step { name: "js", what: "npm centrifuge and ws against the server", run: steps::js },
+    Step {
+        name: "js",
+        what: "npm centrifuge and ws against the server, fossil-delta against ours",
+        run: steps::js,
+    },
     Step {
         name: "python",
         what: "PyPI centrifuge-python, cent, websockets and prometheus-client",

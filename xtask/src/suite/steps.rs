@@ -35,9 +35,12 @@ pub(super) fn unit(house: &House) -> Result<Tally> {
     Ok(Tally::of_cargo(&watch(&mut test)?))
 }
 
-/// The same packages as `cargo run --release`, so that neither builds again what the other built.
+/// The same packages as `cargo run --release`, so that neither builds again what the other built; and the example whose
+/// deltas the suites compare, as `unit` builds it.
 pub(super) fn build(house: &House) -> Result<Tally> {
-    Ok(Tally::check(watch(cargo(house).args(["build", "--release", "--locked"]))?.success))
+    let server = watch(cargo(house).args(["build", "--release", "--locked"]))?.success;
+    let example = ["build", "--locked", "-p", "fanwire-protocol", "--example", "deltas"];
+    Ok(Tally::check(watch(cargo(house).args(example))?.success && server))
 }
 
 pub(super) fn npm(house: &House) -> Result<Tally> {
@@ -111,6 +114,7 @@ pub(super) fn python(house: &House) -> Result<Tally> {
     let mut suite = Command::new(machine::python(&environment(house))?);
     suite.args(["-B", "-m", "unittest", "discover", "--verbose"]);
     suite.current_dir(interop(house).join("python")).env("FANWIRE", server(house)?);
+    suite.env("FANWIRE_DELTAS", deltas(house));
     Ok(Tally::of_unittest(&watch(&mut suite)?))
 }
 
@@ -167,6 +171,7 @@ fn node_suite(house: &House, folder: &str) -> Result<Tally> {
     }
     files.sort();
     node.args(files).current_dir(interop(house)).env("FANWIRE", server(house)?);
+    node.env("FANWIRE_DELTAS", deltas(house));
     if folder == "browser" {
         node.env("CHROMIUM", machine::chromium()?);
     }
@@ -180,6 +185,11 @@ fn server(house: &House) -> Result<PathBuf> {
         bail!("{} is missing: cargo xtask test build", server.display());
     }
     Ok(server)
+}
+
+/// The example that makes and applies deltas on a pipe.
+fn deltas(house: &House) -> PathBuf {
+    house.target.join("debug/examples/deltas")
 }
 
 fn cargo(house: &House) -> Command {
