@@ -11,7 +11,7 @@ mod token;
 
 use std::time::Duration;
 
-pub use choice::{CompressionPolicy, DataFormat, RecoveryMode};
+pub use choice::{CompressionPolicy, DataFormat, RecoveryMode, SubscriptionType};
 pub use error::OptionsError;
 pub use namespace::Namespace;
 pub use token::TokenOptions;

@@ -13,7 +13,7 @@ use crate::channel::SubscribeDecision;
 use crate::errand::Found;
 use crate::filter::Filter;
 use crate::limits::InNamespace;
-use crate::options::Namespace;
+use crate::options::{Namespace, SubscriptionType};
 use crate::session::Terms;
 use crate::token::{Overrides, SubscriptionClaims};
 
@@ -26,7 +26,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     }
     let namespace = namespace?;
     turn.limit_in(InNamespace::Subscribe, &request.channel, namespace)?;
-    if request.r#type != STREAM {
+    if request.r#type != STREAM || namespace.subscription_type != SubscriptionType::Stream {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map and shared poll channels (protocol §27, §28)
     }
     let permit = permit(turn, &request, namespace)?;

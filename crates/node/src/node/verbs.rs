@@ -19,6 +19,7 @@ use crate::channel::check_data;
 use crate::cluster::Order;
 use crate::glob::Glob;
 use crate::notice::{Notice, Target};
+use crate::options::SubscriptionType;
 use crate::presence::PresenceStats;
 
 /// A page of history, as clients and the server API ask for it (protocol §18).
@@ -51,7 +52,8 @@ impl Node {
     /// Publishes for the server API.
     ///
     /// # Errors
-    /// 102 unknown namespace; 107 impossible name or data of another format than the namespace demands; 100 broker failure.
+    /// 102 unknown namespace; 107 impossible name, a namespace of maps or shared polls, or data of another format than the
+    /// namespace demands; 100 broker failure.
     pub fn publish(
         &self,
         channel: &str,
@@ -61,6 +63,9 @@ impl Node {
     ) -> Answer<Position, ErrorCode> {
         let checked = self.channels.resolve(channel).and_then(|namespace| {
             options.delta |= namespace.delta_publish;
+            if namespace.subscription_type != SubscriptionType::Stream {
+                return Err(ErrorCode::BAD_REQUEST); // server API §4
+            }
             check_data(namespace.publication_data_format, &publication.data)?;
             Ok(namespace.retention())
         });

@@ -33,6 +33,31 @@ impl CompressionPolicy {
     }
 }
 
+/// What the channels of a namespace hold (`subscription_type`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SubscriptionType {
+    /// "" or "stream": publications, one after the other.
+    #[default]
+    Stream,
+    /// Maps and shared polls (protocol §27, §28), which are not served: who subscribes or publishes as to a stream is refused.
+    Other,
+}
+
+impl SubscriptionType {
+    /// The values of the configuration key, as [`parse`](Self::parse) reads them.
+    pub const NAMES: [&'static str; 6] =
+        ["", "stream", "map", "map_clients", "map_users", "shared_poll"];
+
+    /// Reads the value of the configuration key; `None` for anything not in [`NAMES`](Self::NAMES).
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "" | "stream" => Some(Self::Stream),
+            "map" | "map_clients" | "map_users" | "shared_poll" => Some(Self::Other),
+            _ => None,
+        }
+    }
+}
+
 /// What a subscriber that recovers is given (`force_recovery_mode`, protocol §9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RecoveryMode {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::broker::Retention;
 
-use super::{CompressionPolicy, DataFormat, Rate, RecoveryMode};
+use super::{CompressionPolicy, DataFormat, Rate, RecoveryMode, SubscriptionType};
 
 /// Rules for the channels of one namespace (`channel.namespaces[NAME].*`), everything off by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct Namespace {
     pub history_size: usize,
     /// How long publications are kept after the last one, in whole seconds.
     pub history_ttl: Duration,
+    /// What its channels hold.
+    pub subscription_type: SubscriptionType,
     /// Every subscription is recoverable; needs history.
     pub force_recovery: bool,
     /// Subscriptions are recoverable when the client asks.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_node::broker::{Broker, BrokerError, Query, Retention, Stretch};
-use fanwire_node::options::{DataFormat, Namespace};
+use fanwire_node::options::{DataFormat, Namespace, SubscriptionType};
 use fanwire_node::{Answer, Change, Node, Options, Position, PublishOptions};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
@@ -54,6 +54,25 @@ fn checks_come_in_order_102_then_107_then_103() {
         ada < {"id":4,"error":{"code":103,"message":"permission denied"}}
     "#,
     );
+}
+
+#[test]
+fn channels_of_maps_are_not_taken_for_streams() {
+    let options = options(|options| {
+        options.channel.without_namespace.subscription_type = SubscriptionType::Other;
+    });
+    check(
+        &options,
+        r#"
+        ada > {"id":2,"subscribe":{"channel":"a"}}
+        ada < {"id":2,"error":{"code":108,"message":"not available"}}
+        ada > {"id":3,"publish":{"channel":"a","data":1}}
+        ada < {"id":3,"error":{"code":108,"message":"not available"}}
+    "#,
+    );
+    let world = World::new(options);
+    let answer = world.node.publish("a", publication(b"1"), PublishOptions::default(), world.now);
+    assert_eq!(answer.wait(), Err(ErrorCode::BAD_REQUEST));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Uses the tables of `keys`. Never: precedence, relations between keys.
 //! The judgement of one value is changed here; kinds live in `key`, relations between keys in `rules`.
 
-use fanwire_node::options::Namespace;
+use fanwire_node::options::{Namespace, SubscriptionType};
 use serde_json::Value as Json;
 
 use super::Config;
@@ -23,9 +23,7 @@ pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config 
 
     let within = format!("{WITHOUT_NAMESPACE}.");
     let place = Place { values: &settings.values, stored: &within, shown: &within };
-    let without_namespace = &mut config.node.channel.without_namespace;
-    place.fill(keys::channel::NAMESPACE, without_namespace, findings);
-    place.judge(keys::not_yet::NAMESPACE_NOT_YET, findings);
+    place.namespace(&mut config.node.channel.without_namespace, findings);
 
     let namespaces = settings.namespaces.iter().map(|settings| namespace(settings, findings));
     config.node.channel.namespaces = namespaces.collect();
@@ -36,8 +34,7 @@ fn namespace(settings: &NamespaceSettings, findings: &mut Vec<Finding>) -> Names
     let within = format!("{}.", settings.path);
     let place = Place { values: &settings.values, stored: "", shown: &within };
     let mut namespace = Namespace::default();
-    place.fill(keys::channel::NAMESPACE, &mut namespace, findings);
-    place.judge(keys::not_yet::NAMESPACE_NOT_YET, findings);
+    place.namespace(&mut namespace, findings);
     namespace
 }
 
@@ -57,6 +54,21 @@ impl Place<'_> {
 
     fn name(&self, key: &Key) -> String {
         format!("{}{}", self.shown, key.name)
+    }
+
+    /// Fills a namespace; a type of channels that is obeyed by refusing it is found like a key that is not obeyed.
+    fn namespace(&self, namespace: &mut Namespace, findings: &mut Vec<Finding>) {
+        let rows = keys::channel::NAMESPACE;
+        self.fill(rows, namespace, findings);
+        self.judge(keys::not_yet::NAMESPACE_NOT_YET, findings);
+        let key = rows.iter().map(|row| &row.key).find(|key| key.name == "subscription_type");
+        if namespace.subscription_type != SubscriptionType::Stream
+            && let Some(key) = key
+            && let Some(setting) = self.setting(key)
+        {
+            let (source, name) = (&setting.source, self.name(key));
+            findings.push(Finding::not_yet(source, &name, key.doc, Weight::Feature));
+        }
     }
 
     /// Gives every row its value, in the order of the table.

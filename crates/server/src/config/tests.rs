@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use fanwire_node::options::SubscriptionType;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -222,6 +223,30 @@ channel:
             "note: fanwire.yaml: admin.password is not supported yet. Password of the admin web interface.",
         ],
     );
+}
+
+#[test]
+fn types_of_channels_that_are_not_served_are_warned_about_and_a_stream_is_not() {
+    let text = "
+client: {allow_anonymous_connect_without_token: true}
+channel:
+  without_namespace: {subscription_type: stream}
+  namespaces:
+    - {name: board, subscription_type: map}
+";
+    check(
+        Format::Yaml,
+        text,
+        &[
+            "warning: fanwire.yaml: channel.namespaces[board].subscription_type is not supported yet. \
+           Only stream (or empty) is served; with map, map_clients, map_users or shared_poll clients get 108 \
+           for subscribe and publish, and publish of the API 107.",
+        ],
+    );
+    let (config, _) = load_text(Format::Yaml, text).expect("warnings only");
+    let channel = config.node.channel;
+    assert_eq!(channel.without_namespace.subscription_type, SubscriptionType::Stream);
+    assert_eq!(channel.namespaces[0].subscription_type, SubscriptionType::Other);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 //! Uses the kinds of `keys`. Never: lists of namespaces as such (`settings`).
 //! Change a default or a sentence here; the effects live in `fanwire_node::channel`.
 
-use fanwire_node::options::{CompressionPolicy, DataFormat, Namespace, RecoveryMode};
+use fanwire_node::options::{
+    CompressionPolicy, DataFormat, Namespace, RecoveryMode, SubscriptionType,
+};
 
 use super::{
     COUNT, COUNT_FROM_1, LIFETIME, LIST, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT, integer,
@@ -101,6 +103,8 @@ rows! { NAMESPACE: Namespace;
         "Names such as `dialog#42,43` are only for the users they list.";
     "channel_regex", TEXT, "" => [channel_regex],
         "Regular expression for the part of the name after the namespace; empty allows ASCII names.";
+    "subscription_type", SUBSCRIPTION_TYPE, "" => (|namespace, value| namespace.subscription_type = subscription_type(value)),
+        "Only stream (or empty) is served; with map, map_clients, map_users or shared_poll clients get 108 for subscribe and publish, and publish of the API 107.";
     "compression", COMPRESSION, "" => (|namespace, value| namespace.compression = compression(value)),
         "Fanwire only: context compresses publications against earlier ones of their channel, standalone each by itself, off not at all; empty is context, except standalone where clients may publish that may not read.";
     "publication_data_format", DATA_FORMAT, "" => (|namespace, value| namespace.publication_data_format = data_format(value)),
@@ -109,6 +113,8 @@ rows! { NAMESPACE: Namespace;
 
 const DATA_FORMAT: Kind = Kind::Choice(&DataFormat::NAMES);
 
+const SUBSCRIPTION_TYPE: Kind = Kind::Choice(&SubscriptionType::NAMES);
+
 const RECOVERY_MODE: Kind = Kind::Choice(&RecoveryMode::NAMES);
 
 const COMPRESSION: Kind = Kind::Choice(&CompressionPolicy::NAMES);
@@ -116,6 +122,10 @@ const COMPRESSION: Kind = Kind::Choice(&CompressionPolicy::NAMES);
 fn compression(value: Value) -> CompressionPolicy {
     CompressionPolicy::parse(&String::land(value))
         .expect("the row's choices are the policies' names")
+}
+
+fn subscription_type(value: Value) -> SubscriptionType {
+    SubscriptionType::parse(&String::land(value)).expect("the row's choices are the types' names")
 }
 
 fn recovery_mode(value: Value) -> RecoveryMode {

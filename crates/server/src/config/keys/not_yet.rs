@@ -151,7 +151,6 @@ not_yet! { NAMESPACE_NOT_YET;
     "subscribe_stream_proxy_enabled", SWITCH, "false", Refused, "Opens a stream to the backend per subscription; its decision would be skipped.";
     "subscribe_stream_proxy_name", TEXT, "default", Tuning, "Proxy that opens those streams.";
     "subscribe_stream_bidirectional", SWITCH, "false", Feature, "Sends publications of clients into those streams.";
-    "subscription_type", Kind::Choice(&["", "stream", "map", "map_clients", "map_users", "shared_poll"]), "", Feature, "Map and shared poll subscriptions.";
     "map_clients_presence_channel_prefix", TEXT, "", Feature, "Mirrors presence of clients into a map.";
     "map_users_presence_channel_prefix", TEXT, "", Feature, "Mirrors presence of users into a map.";
     "map", BLOCK, "", Feature, "Settings of map subscriptions.";
