@@ -6,9 +6,10 @@
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use std::fmt;
-use std::fs;
 use std::path::PathBuf;
 
+use crate::corpus::files;
+use crate::generator::messages::Encoding;
 use crate::generator::publisher::publish_request;
 use crate::setup::Setup;
 use crate::stats::{grouped, median};
@@ -50,8 +51,9 @@ pub struct Fanout {
     /// Compare publications through a Redis of the run's own to those in memory.
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise"])]
     compare_engines: bool,
-    /// Publish the lines of this file, one JSON text each, instead of made-up data.
-    #[arg(long, value_name = "JSONL")]
+    /// Publish the messages of this file instead of made-up data: `*.jsonl` a JSON text a line, `*.bin` bytes with their
+    /// length before each (u32, little-endian), to subscribers that speak Protobuf.
+    #[arg(long, value_name = "FILE")]
     corpus: Option<PathBuf>,
     /// Measured seconds of each contender in each round.
     #[arg(long, default_value_t = 4.0)]
@@ -98,11 +100,18 @@ impl Fanout {
             false => self.setup.binary()?,
         };
         let choice = self.choice()?;
-        let publications = publications(&self.payloads()?, choice.all)?;
+        let (is_binary, payloads) = self.payloads()?;
+        let is_compared = self.compare_compression || self.compare_engines;
+        ensure!(
+            !is_binary || is_compared,
+            "the bare loop has no Protobuf: say --compare-compression or -engines"
+        );
+        let publications = publications(&payloads, choice.all)?;
         let round = Round {
             binary: &binary,
             publications: &publications,
             choice,
+            encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
             subscribers: self.subscribers,
             outstanding: self.outstanding,
             seconds: self.seconds,
@@ -143,12 +152,18 @@ impl Fanout {
         Ok(Choice { each, all })
     }
 
-    fn payloads(&self) -> Result<Vec<String>> {
-        let Some(path) = &self.corpus else { return Ok(made_up_payloads(self.bytes)) };
-        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        ensure!(!lines.is_empty(), "{} has no lines", path.display());
-        Ok(lines)
+    /// Fields of publish requests with the data, and whether that is binary.
+    fn payloads(&self) -> Result<(bool, Vec<String>)> {
+        let Some(path) = &self.corpus else {
+            let data = made_up_payloads(self.bytes);
+            return Ok((
+                false,
+                data.iter().map(|data| files::payload(false, data.as_bytes())).collect(),
+            ));
+        };
+        let (is_binary, messages) = files::read(path)?
+            .with_context(|| format!("{}: neither *.jsonl nor *.bin", path.display()))?;
+        Ok((is_binary, messages.iter().map(|message| files::payload(is_binary, message)).collect()))
     }
 
     /// Prints medians and the ratio of each round's pair; true unless the bar is missed.
@@ -183,7 +198,7 @@ impl Fanout {
 impl fmt::Display for Fanout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let data = match &self.corpus {
-            Some(path) => format!("lines of {}", path.display()),
+            Some(path) => format!("messages of {}", path.display()),
             None => format!("{} B", self.bytes),
         };
         write!(
@@ -225,17 +240,17 @@ fn row(contender: Contender, outcome: &Outcome) -> String {
     )
 }
 
-/// For each channel the publications it gets in turn: an equal part of the payloads, in their order.
+/// For each channel the publications it gets in turn: an equal part of the payloads, fields of requests, in their order.
 fn publications(payloads: &[String], channels: usize) -> Result<Vec<Vec<Publication>>> {
     ensure!(payloads.len() >= channels, "{channels} channels need as many payloads");
-    let publication = |channel: &str, data: &String| {
-        let envelope = format!(r#"{{"push":{{"channel":"{channel}","pub":{{"data":{data}}}}}}}"#);
-        let request = publish_request(channel, &format!("\"data\":{data}"), API_KEY);
+    let publication = |channel: &str, field: &String| {
+        let envelope = format!(r#"{{"push":{{"channel":"{channel}","pub":{{{field}}}}}}}"#);
+        let request = publish_request(channel, field, API_KEY);
         Publication { request, trigger: bare::trigger(envelope.len()) }
     };
     let parts = payloads.chunks(payloads.len() / channels).take(channels).enumerate();
     let of_channel = |(number, part): (usize, &[String])| {
-        part.iter().map(|data| publication(&channel(number), data)).collect()
+        part.iter().map(|field| publication(&channel(number), field)).collect()
     };
     Ok(parts.map(of_channel).collect())
 }

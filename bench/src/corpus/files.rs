@@ -21,17 +21,37 @@ pub struct Source {
     pub messages: Vec<Vec<u8>>,
 }
 
+/// The field of a publish request that holds a message: of JSON `"data":…`, of a `binary` one `"b64data":"…"`.
+pub fn payload(binary: bool, message: &[u8]) -> String {
+    match binary {
+        true => format!("\"b64data\":\"{}\"", STANDARD.encode(message)),
+        false => format!("\"data\":{}", String::from_utf8_lossy(message)),
+    }
+}
+
+/// Reads a file of messages, by its name: `*.jsonl` one JSON text a line, `*.bin` a length (u32, little-endian) before each.
+/// Says whether they are binary; `None` for a file of another name.
+///
+/// # Errors
+/// An empty file, a line that is not JSON, or a record beyond the end.
+pub fn read(path: &Path) -> Result<Option<(bool, Vec<Vec<u8>>)>> {
+    let binary = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("jsonl") => false,
+        Some("bin") => true,
+        _ => return Ok(None),
+    };
+    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    let messages = if binary { records(&bytes) } else { lines(&bytes) };
+    Ok(Some((binary, messages.with_context(|| path.display().to_string())?)))
+}
+
 impl Source {
     pub fn reaches(&self, encoding: Encoding) -> bool {
         encoding == Encoding::Protobuf || !self.binary
     }
 
     fn request(&self, message: &[u8]) -> Vec<u8> {
-        let payload = match self.binary {
-            true => format!("\"b64data\":\"{}\"", STANDARD.encode(message)),
-            false => format!("\"data\":{}", String::from_utf8_lossy(message)),
-        };
-        publish_request(&self.channel, &payload, API_KEY)
+        publish_request(&self.channel, &payload(self.binary, message), API_KEY)
     }
 }
 
@@ -45,14 +65,7 @@ pub fn load(dir: &Path, per_file: usize) -> Result<Vec<Source>> {
     paths.sort();
     let mut sources = Vec::new();
     for path in paths {
-        let binary = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("jsonl") => false,
-            Some("bin") => true,
-            _ => continue,
-        };
-        let bytes = fs::read(&path).with_context(|| path.display().to_string())?;
-        let mut messages = if binary { records(&bytes) } else { lines(&bytes) }
-            .with_context(|| path.display().to_string())?;
+        let Some((binary, mut messages)) = read(&path)? else { continue };
         messages.truncate(if per_file == 0 { usize::MAX } else { per_file });
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         sources.push(Source { channel: format!("corpus-{stem}"), binary, messages });

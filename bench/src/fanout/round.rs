@@ -23,6 +23,8 @@ pub struct Round<'a> {
     /// By channel.
     pub publications: &'a [Vec<Publication>],
     pub choice: Choice,
+    /// Of the subscribers.
+    pub encoding: Encoding,
     pub subscribers: usize,
     pub outstanding: usize,
     pub seconds: f64,
@@ -75,7 +77,7 @@ impl Round<'_> {
         let memberships: Vec<_> =
             (0..self.subscribers).map(|number| self.choice.of_subscriber(number)).collect();
         for group in memberships.chunk_by(|one, other| one == other) {
-            generator.open(address, group.len(), &profile(contender, &group[0]))?;
+            generator.open(address, group.len(), &self.profile(contender, &group[0]))?;
         }
         let (ledger, schedule) = (Ledger::new(memberships), Schedule::new(self.choice.all));
         let mut run = Run { round: self, contender, generator, publisher, ledger, schedule };
@@ -95,6 +97,17 @@ impl Round<'_> {
             publications: latencies.len() as f64,
             others_share: usage.others_share,
         })
+    }
+}
+
+impl Round<'_> {
+    fn profile(&self, contender: Contender, channels: &[usize]) -> Profile {
+        Profile {
+            plain: contender == Contender::Bare,
+            encoding: self.encoding,
+            compression: contender == Contender::Fanwire { compression: true },
+            channels: channels.iter().map(|number| channel(*number)).collect(),
+        }
     }
 }
 
@@ -153,15 +166,6 @@ impl Run<'_> {
             })?;
         }
         Ok(())
-    }
-}
-
-fn profile(contender: Contender, channels: &[usize]) -> Profile {
-    Profile {
-        plain: contender == Contender::Bare,
-        encoding: Encoding::Json,
-        compression: contender == Contender::Fanwire { compression: true },
-        channels: channels.iter().map(|number| channel(*number)).collect(),
     }
 }
 
