@@ -209,12 +209,11 @@ pub(crate) const BASE64: &str =
 pub(crate) const CLIENT_ID: &str = "^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})?$";
 
 /// What is answered in plain text: by `http::door`, and, 408, by the server around it.
-const DOOR: [(u16, &str); 6] = [
-    (400, "The body is not JSON, or a field has a wrong type."),
+const DOOR: [(u16, &str); 5] = [
+    (400, "The body is not JSON or not all there, or a field has a wrong type."),
     (401, "No key, or a wrong one."),
     (408, "The request did not come in time."),
     (413, "The body is longer than http_api.max_request_body_size."),
-    (500, "The body could not be read."),
     (503, "The server is shutting down."),
 ];
 
