@@ -79,10 +79,15 @@ pub(crate) fn listed(
     for member in parts.into_iter().filter_map(text) {
         match read_member(member) {
             Ok(member) => members.push(Arc::new(member)),
-            Err(_) => health.is_foreign(keys.of(Kind::Members, channel).as_bytes()),
+            Err(_) => health.is_foreign(places_of_members(keys, channel).as_bytes()),
         }
     }
     Ok(members)
+}
+
+/// The keys in which a member may be.
+fn places_of_members(keys: &Keys, channel: &str) -> String {
+    [Kind::Members, Kind::Clients].map(|kind| keys.of(kind, channel)).join(" or ")
 }
 
 /// Counts, with as many calls as it takes to take out whose time is over: each is bounded.
