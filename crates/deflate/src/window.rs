@@ -71,7 +71,6 @@ impl Window {
         self.links.resize(self.bytes.len(), u16::MAX);
         let shift = self.shift;
         let heads = &mut self.heads[..];
-        let mask = heads.len() - 1;
         let first = self.base + self.hashed;
         let quads = self.bytes[self.hashed..].array_windows::<HASHED_BYTES>();
         let links = &mut self.links[self.hashed..][..quads.len()];
@@ -79,7 +78,7 @@ impl Window {
         for ((quad, link), number) in quads.zip(links).zip(first..) {
             let number = number as u16;
             let hash = u32::from_le_bytes(*quad).wrapping_mul(MULTIPLIER) >> shift;
-            let head = &mut heads[hash as usize & mask];
+            let head = &mut heads[hash as usize];
             // Farther than the window if the number is from before it.
             *link = number - *head;
             *head = number;
