@@ -75,7 +75,7 @@ impl History {
         self.offer_depths(&mut publication);
         let quoted = self.quoted.take().filter(|_| !self.starts.is_empty());
         publication.quoted = quoted.unwrap_or_default();
-        self.window.append(message);
+        self.window.append_like(message, publication.previous_bytes as usize);
         self.starts.push(start as u16);
         Some(publication)
     }

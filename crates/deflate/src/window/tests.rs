@@ -21,6 +21,35 @@ fn bytes_of_two_pieces_are_chained_as_if_of_one() {
 }
 
 #[test]
+fn what_two_pieces_begin_with_is_linked_without_being_hashed() {
+    let head = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let pieces = [&head[..], b"-", &head[..], b"+", &head[..], b"."].map(<[u8]>::to_vec);
+    let (mut hashed, mut linked) = (Window::new(16), Window::new(16));
+    for piece in pieces.chunks(2).map(|pair| pair.concat()) {
+        hashed.append(&piece);
+        linked.append_like(&piece, if linked.len() == 0 { 0 } else { head.len() + 1 });
+        assert_eq!(links(&linked), links(&hashed));
+    }
+    // The newest places of what is linked only are those of the first piece.
+    linked.append(&head[..8]);
+    assert_eq!(links(&linked)[3 * (head.len() + 1)..][..5], [3 * (head.len() as u16 + 1); 5]);
+    linked.append(&head[head.len() - 8..]);
+    let links = links(&linked);
+    assert_eq!(links[links.len() - 8..][..5], [17; 5]);
+}
+
+#[test]
+fn a_piece_unlike_the_one_before_is_hashed_as_any() {
+    let (mut any, mut like) = (Window::new(16), Window::new(16));
+    for piece in [&b"abcdeabcdeabcdeabcdeabcde"[..], b"abcde", b"eabcdeabcdeabcdeabcdeabcde", b""] {
+        let delta = like.len().min(25);
+        any.append(piece);
+        like.append_like(piece, delta);
+        assert_eq!(links(&like), links(&any));
+    }
+}
+
+#[test]
 fn forgotten_bytes_are_not_found() {
     let mut window = Window::new(16);
     window.append(b"abcdeabcde");
