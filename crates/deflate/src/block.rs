@@ -53,16 +53,18 @@ impl Histogram {
 
     /// Counts `tokens` for connections whose gaps differ, but are never smaller than `least`.
     ///
-    /// Other traffic makes gaps wider: distances are counted for some two to eight times as wide,
-    /// and there will be a code for every distance that a wider gap can lead to.
+    /// Other traffic makes gaps wider: distances are counted for some two to eight times as wide, or
+    /// to six times between long messages, which the same traffic sets apart less, and there will be a code for every distance that a wider gap can lead to.
     pub(crate) fn for_gaps_from(tokens: &[Token], least: &[u32]) -> Self {
         let mut wider = [0; SOURCES_MAX];
         wider.iter_mut().zip(least).for_each(|(wide, gap)| *wide = (gap * 2).min(GAP_MAX));
         let (mut histogram, of_sources) = Self::count(tokens, &Gaps::new(&wider[..least.len()]));
-        histogram.gap_count = WIDTHS as u32;
-        histogram.distances.iter_mut().for_each(|count| *count *= WIDTHS as u32);
+        let widths =
+            if least.first().is_some_and(|gap| *gap >= LONG) { WIDTHS - 1 } else { WIDTHS };
+        histogram.gap_count = widths as u32;
+        histogram.distances.iter_mut().for_each(|count| *count *= widths as u32);
         for (symbol, count) in (0..).zip(of_sources) {
-            for wider in symbol..symbol + WIDTHS {
+            for wider in symbol..symbol + widths {
                 histogram.distances[wider.min(29)] += count;
             }
         }
@@ -320,6 +322,11 @@ const FEW: usize = 300;
 /// Gaps whose distances are counted; each but the first is about 1.4 times as wide as the one before,
 /// because a power of two has two symbols.
 const WIDTHS: usize = 5;
+
+/// From this gap on, which is the length of the publication before, one width less is counted. It
+/// saves 0.2 to 0.3 % on events and game snapshots of 1.6 KB, and takes 0.2 % more on chat of 0.5 KB
+/// (example `encoder`).
+const LONG: u32 = 1 << 10;
 
 /// Wide enough that no distance in a message at this gap exceeds the largest window.
 const GAP_MAX: u32 = 16 << 10;

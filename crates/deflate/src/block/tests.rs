@@ -61,6 +61,18 @@ fn codes_for_gaps_cover_every_distance_that_a_wider_gap_leads_to() {
     assert!(needless, "no code for distances that are too short to occur");
 }
 
+#[test]
+fn distances_between_long_messages_are_counted_for_fewer_gaps() {
+    let tokens = [Token::copy_from(10, 0, 0, 0), Token::copy(10, 1)];
+    let counted = |gap| {
+        let histogram = Histogram::for_gaps_from(&tokens, &[gap]);
+        let of_source = histogram.distances[1..].iter().filter(|count| **count > 0).count();
+        (of_source, histogram.distances[0], histogram.gap_count)
+    };
+    assert_eq!(counted(LONG - 1), (5, 5, 5));
+    assert_eq!(counted(LONG), (4, 4, 4));
+}
+
 fn plan(tokens: &[Token], bytes: usize) -> Plan {
     Plan::new(&Histogram::new(tokens), bytes)
 }
