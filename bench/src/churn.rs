@@ -17,9 +17,11 @@ use crate::setup::Setup;
 use crate::stats::{grouped, median, percentile};
 use crate::target::{API_KEY, Target};
 use client::{Attempt, Client, Stage, Tally};
+use share::Deliveries;
 
 pub mod client;
 pub mod messages;
+pub mod share;
 pub mod stream;
 
 /// Clients that come and go while publications flow: nothing may be lost, duplicated or reordered.
@@ -33,6 +35,15 @@ pub struct Churn {
     /// Channels of each client.
     #[arg(long, default_value_t = 2)]
     each: usize,
+    /// One to five channels for each client instead, by Zipf's law: half of the clients have the first one, few the last.
+    #[arg(long, conflicts_with = "each")]
+    zipf: bool,
+    /// Bytes of each publication's data, at least; beyond its number it is readings that change slowly.
+    #[arg(long, default_value_t = 0)]
+    bytes: usize,
+    /// Fail when a smaller share of the deliveries, recovered ones aside, goes out in context.
+    #[arg(long, requires = "compression")]
+    bar: Option<f64>,
     /// Publications per second.
     #[arg(long, default_value_t = 200.0)]
     rate: f64,
@@ -76,21 +87,35 @@ impl Churn {
             self.setup.pin_generator()?;
         }
         let target = Target::configured(&binary, server_core, history)?;
+        let each = if self.zipf { "1 to 5".to_owned() } else { self.each.to_string() };
         println!(
-            "churn: {} clients of {} of {} channels, {} publications/s for {} s, compression {}, seed {}",
+            "churn: {} clients of {each} of {} channels, {} publications/s for {} s, compression {}, seed {}",
             grouped(self.clients as f64),
-            self.each,
             self.channels,
             self.rate,
             self.seconds,
             if self.compression { "on" } else { "off" },
             self.seed,
         );
-        let run =
-            Run::new(&self, &target).and_then(|mut run| run.play().map(|()| (run.tally, run.tops)));
-        let (tally, tops) = run.with_context(|| format!("server log:\n{}", target.log_tail()))?;
+        let run = Run::new(&self, &target)
+            .and_then(|mut run| run.play().map(|share| (run.tally, run.tops, share)));
+        let (tally, tops, share) =
+            run.with_context(|| format!("server log:\n{}", target.log_tail()))?;
         report(&tally, tops.iter().sum());
-        Ok(tally.faults.is_none())
+        Ok(tally.faults.is_none() & self.judge(share))
+    }
+
+    /// Prints the share in context where there is compression; true unless the bar is missed.
+    fn judge(&self, share: f64) -> bool {
+        let passed = self.bar.is_none_or(|bar| share >= bar);
+        let verdict = match self.bar {
+            None => String::new(),
+            Some(bar) => format!(", bar {bar}: {}", if passed { "met" } else { "MISSED" }),
+        };
+        if self.compression {
+            println!("share of the live deliveries in context: {:.2} %{verdict}", share * 100.0);
+        }
+        passed
     }
 }
 
@@ -115,12 +140,19 @@ impl<'a> Run<'a> {
     fn new(options: &'a Churn, target: &'a Target) -> Result<Self> {
         let poll = Poll::new()?;
         let now = Instant::now();
-        let channels_of = |number: usize| {
+        let mut random = Random(options.seed);
+        let mut channels_of = |number: usize| -> Vec<usize> {
+            if options.zipf {
+                return share::zipf(&mut random, options.channels);
+            }
             let each = options.each.min(options.channels);
-            (0..each).map(move |place| (number + place) % options.channels)
+            (0..each).map(|place| (number + place) % options.channels).collect()
         };
         let publisher = |of| Publisher::http_from(of, target.address(), 1, poll.registry());
-        let client = |number| Client::new(channels_of(number).map(|of| (of, channel(of))), now);
+        let client = |number| {
+            let channels = channels_of(number).into_iter();
+            Client::new(channels.map(|of| (of, channel(of))), now)
+        };
         Ok(Self {
             clients: (0..options.clients).map(client).collect(),
             publishers: (0..options.channels).map(publisher).collect::<Result<_>>()?,
@@ -136,7 +168,9 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn play(&mut self) -> Result<()> {
+    /// Returns which share of the deliveries went out in context after the first third of the time, in which the
+    /// channels begin: nobody has anything to refer to there.
+    fn play(&mut self) -> Result<f64> {
         let mut events = Events::with_capacity(1024);
         self.arrive(&mut events)?;
         let started = Instant::now();
@@ -144,10 +178,14 @@ impl<'a> Run<'a> {
         for client in 0..self.clients.len() {
             self.clients[client].due = started + self.around(self.options.stay);
         }
+        let mut before = None;
         while Instant::now() < end {
             self.turn(&mut events)?;
             self.publish(started)?;
             self.come_and_go()?;
+            if before.is_none() && started.elapsed().as_secs_f64() * 3.0 > self.options.seconds {
+                before = Some(Deliveries::ask(self.target.address())?);
+            }
         }
         self.settle(&mut events)?;
         for client in &mut self.clients {
@@ -155,7 +193,8 @@ impl<'a> Run<'a> {
                 of.stream.finish(self.tops[of.channel], &mut self.tally.faults);
             }
         }
-        Ok(())
+        let after = Deliveries::ask(self.target.address())?;
+        Ok(after.share_since(before.unwrap_or_default()))
     }
 
     /// Opens all clients, a hundred at a time, and waits until they are there.
@@ -228,8 +267,9 @@ impl<'a> Run<'a> {
             let own = (due + channels - 1 - number as u64) / channels;
             if self.published[number] < own && self.publishers[number].is_idle() {
                 self.published[number] += 1;
-                let data = format!(r#""data":{{"n":{}}}"#, self.published[number]);
-                let request = publish_request(&channel(number), &data, API_KEY);
+                let data = share::data(number, self.published[number], self.options.bytes);
+                let request =
+                    publish_request(&channel(number), &format!("\"data\":{data}"), API_KEY);
                 self.publishers[number].publish(&request)?;
             }
         }

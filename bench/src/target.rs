@@ -167,6 +167,7 @@ fn configuration(mut channel: serde_json::Value, engine: serde_json::Value) -> s
         "http_server": { "address": "127.0.0.1", "port": 0 },
         "log": { "level": "warn" },
         "http_api": { "key": API_KEY },
+        "prometheus": { "enabled": true },
         "client": { "allow_anonymous_connect_without_token": true },
         "channel": { "without_namespace": channel },
         "engine": engine,
