@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use fanwire_deflate::gap::DEPTH_MAX;
 use fanwire_protocol::Encoding;
 
 use super::figure;
@@ -95,6 +96,12 @@ pub(crate) fn footnote(report: &Report) -> String {
         "µs: one core of this machine, of each message the fastest of two or three passes; compressing is done once for all \
          receivers, but once for each with a compressor per connection."
             .to_owned();
+    let _ = write!(
+        note,
+        " K is how many earlier publications of its channel a frame may refer to; of 0 to 16 some are shown, and the server \
+         takes {DEPTH_MAX} at most where other channels lie in between, so that the rows end there. A compressor's window has \
+         one memory level here, the smallest and the largest window two; the configuration takes any pair."
+    );
     if again > 0.0 {
         let _ = write!(
             note,
