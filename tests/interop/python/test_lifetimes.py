@@ -152,7 +152,8 @@ class Scenarios(Sdk):
         rounds = iter(range(1_000_000))
 
         async def lost():
-            others = [f"other-{next(rounds)}" for _ in range(500)]
+            # Many between two looks: a stream that is looked at is in use, and outlives some that are not.
+            others = [f"other-{next(rounds)}" for _ in range(3000)]
             await self.api(self.little, "broadcast", channels=others, data="x" * 1000)
             return (await self.api(self.little, "history", channel=channel))["epoch"] != before
 

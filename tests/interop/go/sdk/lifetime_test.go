@@ -144,7 +144,8 @@ func (server *server) crowdOut(t *testing.T, channel string) {
 	round := 0
 	eventually(t, "loss of the stream", func() bool {
 		round++
-		channels := make([]string, 500)
+		// Many between two looks: a stream that is looked at is in use, and outlives some that are not.
+		channels := make([]string, 3000)
 		for n := range channels {
 			channels[n] = fmt.Sprintf("other-%d-%d", round, n)
 		}
