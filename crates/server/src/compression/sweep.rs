@@ -1,7 +1,7 @@
 //! Sharing out memory between histories: idle ones end, and when it is short the least useful give way.
-//! In: a call every few seconds → out: histories shortened or ended, entries forgotten.
+//! In: a call every few seconds → out: histories shortened or ended, their memory kept for who wished for it, entries forgotten.
 //! Uses the table of channels and one lock at a time; never runs on a shard or on a publisher's thread.
-//! Changed here: who keeps memory. What a history is worth is measured in `channel`.
+//! Changed here: who keeps memory. What a history is worth, or would be, is estimated in `channel::share`.
 
 use std::{
     cmp::{Ordering, Reverse},
