@@ -51,14 +51,17 @@ pub struct Fanout {
     /// Compare publications through a Redis of the run's own to those in memory.
     #[arg(long, conflicts_with_all = ["compression", "compare_compression", "noise"])]
     compare_engines: bool,
+    /// Compare Fanwire to another build of it, with `--compression` both in context.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["compare_compression", "noise", "compare_engines"])]
+    against: Option<PathBuf>,
     /// Publish the messages of this file instead of made-up data: `*.jsonl` a JSON text a line, `*.bin` bytes with their
     /// length before each (u32, little-endian), to subscribers that speak Protobuf.
     #[arg(long, value_name = "FILE")]
     corpus: Option<PathBuf>,
-    /// Measured seconds of each contender in each round.
+    /// Measured seconds of each contender in each round, which they take by turns of a tenth of a second.
     #[arg(long, default_value_t = 4.0)]
     seconds: f64,
-    /// Rounds; each measures both contenders one after the other.
+    /// Rounds; each starts both contenders anew.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Fail when the median ratio is below this.
@@ -73,6 +76,10 @@ pub struct Fanout {
 pub enum Contender {
     Bare,
     Fanwire {
+        compression: bool,
+    },
+    /// Another build of it.
+    Other {
         compression: bool,
     },
     /// Fanwire without compression, whose publications come back to it through Redis.
@@ -101,14 +108,11 @@ impl Fanout {
         };
         let choice = self.choice()?;
         let (is_binary, payloads) = self.payloads()?;
-        let is_compared = self.compare_compression || self.compare_engines;
-        ensure!(
-            !is_binary || is_compared,
-            "the bare loop has no Protobuf: say --compare-compression or -engines"
-        );
+        ensure!(!is_binary || !self.has_bare(), "the bare loop has no Protobuf{INSTEAD}");
         let publications = publications(&payloads, choice.all)?;
         let round = Round {
             binary: &binary,
+            other: self.against.as_deref(),
             publications: &publications,
             choice,
             encoding: if is_binary { Encoding::Protobuf } else { Encoding::Json },
@@ -122,8 +126,7 @@ impl Fanout {
         println!("{self}\n\n{HEADER}");
         let mut outcomes = Vec::new();
         for number in 1..=self.rounds {
-            for contender in contenders {
-                let outcome = round.run(contender).with_context(|| contender.to_string())?;
+            for (contender, outcome) in contenders.into_iter().zip(round.run(contenders)?) {
                 println!("{number:>5}  {}", row(contender, &outcome));
                 outcomes.push(outcome);
             }
@@ -136,19 +139,26 @@ impl Fanout {
         if self.noise {
             return [Contender::Bare; 2];
         }
-        match (self.compare_compression, self.compare_engines) {
-            (true, _) => [fanwire(false), fanwire(true)],
-            (_, true) => [fanwire(false), Contender::Redis],
+        match (self.compare_compression, self.compare_engines, &self.against) {
+            (true, ..) => [fanwire(false), fanwire(true)],
+            (_, true, _) => [fanwire(false), Contender::Redis],
+            (.., Some(_)) => {
+                let compression = self.compression;
+                [Contender::Other { compression }, fanwire(compression)]
+            }
             _ => [Contender::Bare, fanwire(self.compression)],
         }
+    }
+
+    fn has_bare(&self) -> bool {
+        self.contenders().contains(&Contender::Bare)
     }
 
     fn choice(&self) -> Result<Choice> {
         let each = usize::from(self.channels);
         let all = self.of.map_or(each, usize::from);
         ensure!(each <= all, "--channels {each}: there are only {all} (--of)");
-        let is_plain = all == 1 || self.compare_compression || self.compare_engines;
-        ensure!(is_plain, "the bare loop has one channel: say --compare-compression or -engines");
+        ensure!(all == 1 || !self.has_bare(), "the bare loop has one channel{INSTEAD}");
         Ok(Choice { each, all })
     }
 
@@ -220,6 +230,7 @@ impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Contender::Bare => "bare loop",
+            Contender::Other { .. } => "other build",
             Contender::Fanwire { compression: false } => "fanwire",
             Contender::Fanwire { compression: true } => "fanwire, compressed",
             Contender::Redis => "fanwire, Redis",
@@ -272,6 +283,7 @@ pub fn made_up_payloads(bytes: usize) -> Vec<String> {
         .collect()
 }
 
+const INSTEAD: &str = ": say --compare-compression, --compare-engines or --against";
 const HEADER: &str = "round  contender            deliveries/CPU-s  µs/delivery  B/delivery   p50 ms   p99 ms  publications  others %";
 const LETTERS: &[u8; 32] = b"etaoin shrdlu etaoin shrdlu 0123";
 /// Above this share of the server's core for others, a run is noisy.

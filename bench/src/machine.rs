@@ -6,6 +6,7 @@
 use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use std::ops::AddAssign;
 use std::time::Instant;
 use std::{fs, io};
 
@@ -54,13 +55,28 @@ pub struct Meter {
 }
 
 /// What a `Meter` found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 pub struct Usage {
     pub wall_seconds: f64,
     /// CPU seconds of the process.
     pub cpu_seconds: f64,
+    /// CPU seconds of everybody else on the core; its clock is coarse, so short stretches may be off by 0.01 either way.
+    others_seconds: f64,
+}
+
+impl Usage {
     /// Share of the core's time that went to others; above 0.05 the numbers are noisy.
-    pub others_share: f64,
+    pub fn others_share(&self) -> f64 {
+        (self.others_seconds / self.wall_seconds).max(0.0)
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, later: Self) {
+        self.wall_seconds += later.wall_seconds;
+        self.cpu_seconds += later.cpu_seconds;
+        self.others_seconds += later.others_seconds;
+    }
 }
 
 impl Meter {
@@ -72,8 +88,8 @@ impl Meter {
     pub fn stop(&self) -> Result<Usage> {
         let wall_seconds = self.started.elapsed().as_secs_f64();
         let cpu_seconds = cpu_seconds(self.pid)? - self.process;
-        let others = core_seconds(self.core)? - self.core_total - cpu_seconds;
-        Ok(Usage { wall_seconds, cpu_seconds, others_share: (others / wall_seconds).max(0.0) })
+        let others_seconds = core_seconds(self.core)? - self.core_total - cpu_seconds;
+        Ok(Usage { wall_seconds, cpu_seconds, others_seconds })
     }
 }
 

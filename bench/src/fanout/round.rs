@@ -1,9 +1,9 @@
-//! One round of `fanout`: a fresh server, fresh subscribers, a warm-up, and one measured stretch.
-//! In: a contender and ready-made publications → out: an `Outcome`.
-//! Uses `target`, `generator` and `machine`; the stretch starts and ends with nothing under way, so CPU time is whole.
+//! One round of `fanout`: fresh servers, fresh subscribers, a warm-up, and measured stretches, the contenders by turns.
+//! In: two contenders and ready-made publications → out: an `Outcome` of each.
+//! Uses `target`, `generator` and `machine`; a stretch starts and ends with nothing under way, so CPU time is whole.
 //! Change here how a round is measured; what is compared lives in `fanout`.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::{Contender, Publication};
 use crate::generator::messages::Encoding;
 use crate::generator::publisher::Publisher;
 use crate::generator::{Generator, Profile, Progress};
-use crate::machine::Meter;
+use crate::machine::{self, Meter, Usage};
 use crate::redis::RedisServer;
 use crate::stats::{median, percentile};
 use crate::target::Target;
@@ -20,6 +20,8 @@ use crate::target::Target;
 /// What all rounds of a run have in common.
 pub struct Round<'a> {
     pub binary: &'a Path,
+    /// The build that it is compared to, if it is.
+    pub other: Option<&'a Path>,
     /// By channel.
     pub publications: &'a [Vec<Publication>],
     pub choice: Choice,
@@ -48,64 +50,99 @@ pub struct Outcome {
 }
 
 impl Round<'_> {
+    /// By short turns, so that what comes and goes on the machine meets both contenders alike; each at a stretch where
+    /// there are not enough descriptors for the subscribers of both.
+    ///
     /// # Errors
     /// A failed start, a failed publication, a message too many, or ten seconds without progress.
-    pub fn run(&self, contender: Contender) -> Result<Outcome> {
+    pub fn run(&self, contenders: [Contender; 2]) -> Result<[Outcome; 2]> {
+        let [one, other] = contenders;
+        let descriptors = machine::raise_descriptor_limit();
+        match 2 * self.subscribers as u64 + DESCRIPTORS_SPARE <= descriptors {
+            true => self.by_turns([one, other]),
+            false => Ok([self.by_turns([one])?[0], self.by_turns([other])?[0]]),
+        }
+    }
+
+    fn by_turns<const N: usize>(&self, contenders: [Contender; N]) -> Result<[Outcome; N]> {
+        let mut runs = Vec::with_capacity(N);
+        for contender in contenders {
+            runs.push(self.start(contender).with_context(|| contender.to_string())?);
+        }
+        let turns = (self.seconds / TURN.as_secs_f64()).ceil().max(1.0);
+        let turn = Duration::from_secs_f64(self.seconds / turns);
+        for _ in 0..turns as usize {
+            for run in &mut runs {
+                let log_tail = |run: &Run<'_>| format!("server log:\n{}", run.target.log_tail());
+                run.measure(turn).map_err(|error| error.context(log_tail(run)))?;
+            }
+        }
+        Ok(std::array::from_fn(|place| runs[place].outcome()))
+    }
+
+    /// A contender with its subscribers, warmed up.
+    fn start(&self, contender: Contender) -> Result<Run<'_>> {
         let redis = match contender {
             Contender::Redis => Some(RedisServer::start(Some(self.generator_core))?),
-            Contender::Bare | Contender::Fanwire { .. } => None,
+            _ => None,
         };
-        let (binary, core, channel) = (self.binary, Some(self.server_core), serde_json::json!({}));
+        let (core, channel) = (Some(self.server_core), serde_json::json!({}));
+        let binary = match contender {
+            Contender::Other { .. } => self.other.context("no other build")?,
+            _ => self.binary,
+        };
         let target = match (contender, &redis) {
             (Contender::Bare, _) => Target::bare(self.server_core)?,
             (_, None) => Target::fanwire(binary, core)?,
             (_, Some(redis)) => Target::with_engine(binary, core, channel, redis.engine())?,
         };
-        self.measure(contender, &target)
-            .map_err(|error| error.context(format!("server log:\n{}", target.log_tail())))
+        let mut run = self.connect(contender, target, redis)?;
+        run.publish_for(WARM_UP)?;
+        run.ledger.latencies_ms.clear();
+        Ok(run)
     }
 
-    fn measure(&self, contender: Contender, target: &Target) -> Result<Outcome> {
+    fn connect(
+        &self,
+        contender: Contender,
+        target: Target,
+        redis: Option<RedisServer>,
+    ) -> Result<Run<'_>> {
         let mut generator = Generator::new(false)?;
         let (address, registry) = (target.address(), generator.registry());
         let publisher = match contender {
             Contender::Bare => Publisher::bare(address, registry)?,
-            Contender::Fanwire { .. } | Contender::Redis => {
-                Publisher::http(address, self.outstanding, registry)?
-            }
+            _ => Publisher::http(address, self.outstanding, registry)?,
         };
         let memberships: Vec<_> =
             (0..self.subscribers).map(|number| self.choice.of_subscriber(number)).collect();
         for group in memberships.chunk_by(|one, other| one == other) {
             generator.open(address, group.len(), &self.profile(contender, &group[0]))?;
         }
-        let (ledger, schedule) = (Ledger::new(memberships), Schedule::new(self.choice.all));
-        let mut run = Run { round: self, contender, generator, publisher, ledger, schedule };
-        run.publish_for(WARM_UP)?;
-        run.ledger.latencies_ms.clear();
-        let (deliveries, bytes) = (run.ledger.deliveries, run.generator.bytes_received());
-        let meter = Meter::start(target.pid(), self.server_core)?;
-        run.publish_for(Duration::from_secs_f64(self.seconds))?;
-        let usage = meter.stop()?;
-        let deliveries = (run.ledger.deliveries - deliveries) as f64;
-        let latencies = &run.ledger.latencies_ms;
-        Ok(Outcome {
-            per_cpu_second: deliveries / usage.cpu_seconds,
-            bytes_per_delivery: (run.generator.bytes_received() - bytes) as f64 / deliveries,
-            latency_p50_ms: percentile(latencies, 0.5),
-            latency_p99_ms: percentile(latencies, 0.99),
-            publications: latencies.len() as f64,
-            others_share: usage.others_share,
+        Ok(Run {
+            round: self,
+            contender,
+            generator,
+            publisher,
+            ledger: Ledger::new(memberships),
+            schedule: Schedule::new(self.choice.all),
+            usage: Usage::default(),
+            deliveries: 0,
+            bytes: 0,
+            target,
+            _redis: redis,
         })
     }
-}
 
-impl Round<'_> {
     fn profile(&self, contender: Contender, channels: &[usize]) -> Profile {
+        let compression = match contender {
+            Contender::Fanwire { compression } | Contender::Other { compression } => compression,
+            Contender::Bare | Contender::Redis => false,
+        };
         Profile {
             plain: contender == Contender::Bare,
             encoding: self.encoding,
-            compression: contender == Contender::Fanwire { compression: true },
+            compression,
             channels: channels.iter().map(|number| channel(*number)).collect(),
         }
     }
@@ -133,9 +170,38 @@ struct Run<'a> {
     publisher: Publisher,
     ledger: Ledger,
     schedule: Schedule,
+    /// Of all measured stretches.
+    usage: Usage,
+    deliveries: u64,
+    bytes: u64,
+    target: Target,
+    _redis: Option<RedisServer>,
 }
 
 impl Run<'_> {
+    /// One more stretch.
+    fn measure(&mut self, stretch: Duration) -> Result<()> {
+        let (deliveries, bytes) = (self.ledger.deliveries, self.generator.bytes_received());
+        let meter = Meter::start(self.target.pid(), self.round.server_core)?;
+        self.publish_for(stretch)?;
+        self.usage += meter.stop()?;
+        self.deliveries += self.ledger.deliveries - deliveries;
+        self.bytes += self.generator.bytes_received() - bytes;
+        Ok(())
+    }
+
+    fn outcome(&self) -> Outcome {
+        let (deliveries, latencies) = (self.deliveries as f64, &self.ledger.latencies_ms);
+        Outcome {
+            per_cpu_second: deliveries / self.usage.cpu_seconds,
+            bytes_per_delivery: self.bytes as f64 / deliveries,
+            latency_p50_ms: percentile(latencies, 0.5),
+            latency_p99_ms: percentile(latencies, 0.99),
+            publications: latencies.len() as f64,
+            others_share: self.usage.others_share(),
+        }
+    }
+
     /// Publishes for this long, then waits until everything has arrived.
     fn publish_for(&mut self, stretch: Duration) -> Result<()> {
         let started = Instant::now();
@@ -162,13 +228,17 @@ impl Run<'_> {
             self.ledger.published(channel, now);
             self.publisher.publish(match self.contender {
                 Contender::Bare => &publication.trigger,
-                Contender::Fanwire { .. } | Contender::Redis => &publication.request,
+                _ => &publication.request,
             })?;
         }
         Ok(())
     }
 }
 
+/// Long beside a publication to 1,000 subscribers, some 4 ms; short beside what others do on a machine.
+const TURN: Duration = Duration::from_millis(100);
+/// For what is no subscriber.
+const DESCRIPTORS_SPARE: u64 = 100;
 const WARM_UP: Duration = Duration::from_millis(500);
 /// The generator never sleeps while it measures: waking it for every frame would cost the server, not the generator.
 const SPIN: Duration = Duration::ZERO;

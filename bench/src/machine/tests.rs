@@ -23,7 +23,7 @@ fn a_meter_divides_the_core_between_one_and_the_others() {
         Command::new("cat").stdin(Stdio::piped()).spawn().expect("every system has cat");
     let meter = Meter::start(other.id(), 0).expect("it runs until its input ends");
     let usage = meter.stop().expect("it still runs");
-    assert!(usage.wall_seconds > 0.0 && usage.cpu_seconds >= 0.0 && usage.others_share >= 0.0);
+    assert!(usage.wall_seconds > 0.0 && usage.cpu_seconds >= 0.0 && usage.others_share() >= 0.0);
     drop(other.stdin.take());
     assert!(other.wait().expect("it was started").success());
 }
