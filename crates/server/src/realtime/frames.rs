@@ -241,12 +241,11 @@ impl Frames {
         }
         let Some(made) = &mut self.shared[form.index()] else { return };
         made.deliveries += 1;
-        let frame = made.frame.clone();
         match publication {
             Some(publication) => {
-                out.push_publication(connection, place, frame, message, publication)
+                out.push_publication(connection, place, &made.frame, message, publication)
             }
-            None => out.push(connection, frame, message),
+            None => out.push(connection, &made.frame, message),
         }
         if publication.is_none() && shape == Shape::Plain {
             let is_binary = encoding == Encoding::Protobuf;
@@ -288,7 +287,7 @@ impl Frames {
         self.last = Some((reference, encoding, at));
         let made = &mut self.made[at];
         made.deliveries += 1;
-        out.push_publication(connection, place, made.frame.clone(), message, publication);
+        out.push_publication(connection, place, &made.frame, message, publication);
     }
 
     fn find_or_make(

@@ -34,6 +34,9 @@ pub struct Outlet {
     framer: Framer,
     lists: Lists,
     dirty: Vec<u32>,
+    /// This letter is the turn's last one: nothing comes that could join its messages, so they are written as they are made,
+    /// while what is known of their connection is at hand.
+    pub(super) is_last: bool,
     /// Connections that left `Open` during this turn; the application has not been told yet.
     pub(super) fallen: Vec<Key>,
     /// Connections to drop at the end of this turn.
@@ -57,6 +60,7 @@ impl Outlet {
             settings,
             lists: Lists::default(),
             dirty: Vec::new(),
+            is_last: false,
             fallen: Vec::new(),
             doomed: Vec::new(),
             lingering: VecDeque::new(),
@@ -77,7 +81,7 @@ impl Outlet {
     pub fn send_quoting(&mut self, key: Key, payload: &[u8], quotations: &[Quotation]) {
         let Some(is_binary) = self.open(key).map(|connection| connection.is_binary) else { return };
         if let Some(frame) = self.frame(key.index, is_binary, payload) {
-            self.queue(key.index, frame, payload, |window| {
+            self.queue(key.index, &frame, payload, |window| {
                 window.queued(payload.len(), quotations);
             });
         }
@@ -94,7 +98,7 @@ impl Outlet {
     pub fn send_at(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> usize {
         let Some(frame) = self.frame(index, is_binary, payload) else { return 0 };
         let frame_bytes = frame.len();
-        self.push(index, frame, payload);
+        self.push(index, &frame, payload);
         frame_bytes
     }
 
@@ -141,8 +145,9 @@ impl Outlet {
     }
 
     /// Queues a frame of `message` made earlier, raw or compressed by itself, for the connection at `index`; it leaves at
-    /// the end of the turn. Above the limit of the queue the connection ends as slow (3008).
-    pub fn push(&mut self, index: u32, frame: Frame, message: &[u8]) {
+    /// the end of the turn, or at once if nothing can come that would join it. Above the limit of the queue the connection
+    /// ends as slow (3008).
+    pub fn push(&mut self, index: u32, frame: &Frame, message: &[u8]) {
         self.queue(index, frame, message, |window| window.queued(message.len(), &[]));
     }
 
@@ -163,7 +168,7 @@ impl Outlet {
             && !(self.settings.compression_verify && frame::is_compressed(frame));
         if is_usual {
             let moves = |window: &mut Window| window.queued(message_bytes, &[]);
-            self.put(index, frame.clone(), message_bytes, moves);
+            self.put(index, frame, message_bytes, moves);
         }
         is_usual
     }
@@ -174,7 +179,7 @@ impl Outlet {
         &mut self,
         index: u32,
         place: u32,
-        frame: Frame,
+        frame: &Frame,
         message: &[u8],
         publication: &Publication,
     ) {
@@ -182,19 +187,25 @@ impl Outlet {
     }
 
     /// Queues the frame of a message, unless the connection has ended or ends with that.
-    fn queue(&mut self, index: u32, frame: Frame, message: &[u8], moves: impl FnOnce(&mut Window)) {
+    fn queue(
+        &mut self,
+        index: u32,
+        frame: &Frame,
+        message: &[u8],
+        moves: impl FnOnce(&mut Window),
+    ) {
         let Some(connection) = self.connections.get(index as usize) else { return };
         if connection.phase != Phase::Open {
             return;
         }
         let takes = connection.queue.takes(frame.len(), self.settings.queue_bytes_max);
-        if !takes && !self.make_room(index, &frame) {
+        if !takes && !self.make_room(index, frame) {
             return;
         }
-        let frame = match self.settings.compression_verify && frame::is_compressed(&frame) {
-            true => self.verified(index, frame, message),
-            false => frame,
-        };
+        if self.settings.compression_verify && frame::is_compressed(frame) {
+            let frame = self.verified(index, frame, message);
+            return self.put(index, &frame, message.len(), moves);
+        }
         self.put(index, frame, message.len(), moves);
     }
 
@@ -204,31 +215,36 @@ impl Outlet {
     fn put(
         &mut self,
         index: u32,
-        frame: Frame,
+        frame: &Frame,
         message_bytes: usize,
         moves: impl FnOnce(&mut Window),
     ) {
         let connection = &mut self.connections[index as usize];
-        if frame::is_compressed(&frame) {
+        if frame::is_compressed(frame) {
             moves(&mut connection.window);
         }
         self.counters.of(connection.is_binary).message_out(message_bytes);
-        connection.queue.push(frame, &mut self.lists);
+        if self.is_last && connection.queue.is_empty() {
+            return self.write_through(index, frame);
+        }
+        connection.queue.push(frame.clone(), &mut self.lists);
         connection.mark_dirty(index, &mut self.dirty);
     }
 
     /// The frame, if the peer's inflater would make `message` of it; otherwise, which is a bug of ours, a raw one, and no
     /// compression for this connection any more.
-    fn verified(&mut self, index: u32, frame: Frame, message: &[u8]) -> Frame {
+    fn verified(&mut self, index: u32, frame: &Frame, message: &[u8]) -> Frame {
         let connection = &mut self.connections[index as usize];
         let window_bits = connection.compression.window_bits().unwrap_or(WINDOW_BITS_MAX);
         let shadow = connection.shadow.get_or_insert_with(|| Box::new(Shadow::new(window_bits)));
-        let Err(mismatch) = shadow.check(frame::payload(&frame), message) else { return frame };
+        let Err(mismatch) = shadow.check(frame::payload(frame), message) else {
+            return frame.clone();
+        };
         tracing::error!(%mismatch, "a compressed frame was wrong and goes out uncompressed: a bug");
         debug_assert!(false, "a compressed frame was wrong: {mismatch}");
         self.counters.verify_failures.add(1);
         connection.compression = Compression::Raw;
-        let opcode = frame::opcode(&frame).expect("a frame of ours");
+        let opcode = frame::opcode(frame).expect("a frame of ours");
         self.framer.frame(opcode, false, message).into()
     }
 
@@ -337,6 +353,9 @@ impl Outlet {
 
 /// Of a peer that named no smaller window (RFC 7692 §7.1.2.1).
 const WINDOW_BITS_MAX: u8 = 15;
+
+#[cfg(test)]
+mod tests;
 
 #[cfg(test)]
 impl Outlet {

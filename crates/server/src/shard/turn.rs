@@ -193,10 +193,12 @@ impl<A: Application> Turn<A> {
                 break;
             }
             let Some((letter, bytes)) = self.letters.pop_front() else { break };
+            self.out.is_last = is_taken && self.letters.is_empty();
             self.serve(letter);
             served += bytes;
             is_late = started.elapsed() >= LETTERS_TIME;
         }
+        self.out.is_last = false;
         self.inboxes.own().served(served);
         if self.letters.is_empty() {
             self.letters.shrink_to(LETTERS_KEPT);

@@ -5,13 +5,14 @@
 
 use std::{net::Shutdown, time::Instant};
 
+use mio::net::TcpStream;
 use rustix::{io::Errno, net::SendFlags};
 
 use super::{Outlet, closes::LINGER};
 use crate::shard::{
     application::Key,
     connection::{Connection, Phase},
-    queue::Lists,
+    queue::{Frame, Lists},
 };
 
 impl Outlet {
@@ -83,6 +84,21 @@ impl Outlet {
         }
     }
 
+    /// Writes a frame to a connection that has nothing else to write; what the socket does not take is queued.
+    #[inline]
+    pub(super) fn write_through(&mut self, index: u32, frame: &Frame) {
+        let connection = &mut self.connections[index as usize];
+        let sent = send(&connection.socket, frame);
+        if sent == Ok(frame.len()) {
+            self.counters.of(connection.is_binary).wire_bytes_out.add(frame.len() as u64);
+            self.counters.writes.add(1);
+            return;
+        }
+        connection.queue.push(frame.clone(), &mut self.lists);
+        connection.queue.advance(sent.unwrap_or(0), &mut self.lists);
+        self.flush_one(index);
+    }
+
     /// The socket took less than it was given.
     fn blocked(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
@@ -111,15 +127,18 @@ impl Outlet {
     }
 }
 
-/// Writes until the queue is empty or the socket blocks; returns the bytes written.
-///
-/// The calls go to the kernel directly: libc's are cancellation points, which costs 1 % of a delivery in a process with
+/// The call goes to the kernel directly: libc's is a cancellation point, which costs 1 % of a delivery in a process with
 /// threads (`fanwire-bench fanout`).
+fn send(socket: &TcpStream, bytes: &[u8]) -> rustix::io::Result<usize> {
+    rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
+}
+
+/// Writes until the queue is empty or the socket blocks; returns the bytes written.
 fn write(connection: &mut Connection, lists: &mut Lists) -> rustix::io::Result<usize> {
     let mut total = 0;
     while !connection.queue.is_empty() {
         let result = match connection.queue.single() {
-            Some(slice) => rustix::net::send(&connection.socket, slice, SendFlags::NOSIGNAL),
+            Some(slice) => send(&connection.socket, slice),
             None => rustix::io::writev(&connection.socket, &connection.queue.slices()),
         };
         match result {
