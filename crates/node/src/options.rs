@@ -145,12 +145,19 @@ impl Options {
     /// Checks everything that types cannot: limits, names, patterns and keys.
     ///
     /// # Errors
-    /// The first wrong value, with its key and what would be right. Secrets are never part of the error.
+    /// The first of [`mistakes`](Self::mistakes).
     pub fn validate(&self) -> Result<(), OptionsError> {
-        check::client(&self.client)?;
-        check::channel(&self.channel)?;
-        check::personal_channel(&self.client.subscribe_to_user_personal_channel, &self.channel)?;
-        check::rpc(&self.rpc)
+        self.mistakes().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Every wrong value, with its key and what would be right. Secrets are never part of it.
+    pub fn mistakes(&self) -> Vec<OptionsError> {
+        let personal = &self.client.subscribe_to_user_personal_channel;
+        let mut found = check::client(&self.client);
+        found.extend(check::channel(&self.channel));
+        found.extend(check::personal_channel(personal, &self.channel).err());
+        found.extend(check::rpc(&self.rpc).err());
+        found
     }
 }
 

@@ -80,6 +80,21 @@ impl Verifier {
         })
     }
 
+    /// Everything that keeps [`new`](Self::new) from making a verifier; `prefix_key` as there.
+    pub fn mistakes(options: &TokenOptions, prefix_key: &str) -> Vec<OptionsError> {
+        let mut found = Keys::mistakes(options, prefix_key);
+        found.extend(check_claim_name(prefix_key, &options.user_id_claim).err());
+        let patterns =
+            [("audience_regex", &options.audience_regex), ("issuer_regex", &options.issuer_regex)];
+        let patterns = patterns.map(|(key, pattern)| compile(prefix_key, key, pattern).err());
+        // The variables of the endpoint are groups of these patterns.
+        if patterns.iter().all(Option::is_none) {
+            found.extend(Jwks::new(options, prefix_key).err());
+        }
+        found.extend(patterns.into_iter().flatten());
+        found
+    }
+
     /// Whether any key is configured (or signatures are skipped); otherwise every token is [`TokenError::Disabled`].
     pub fn is_enabled(&self) -> bool {
         self.jwks.is_some() || self.keys.as_ref().is_none_or(|keys| !keys.is_empty())

@@ -1,9 +1,9 @@
 //! Compiles `ChannelOptions` into `Channels`, and refuses what could not work.
-//! In: options as the configuration gave them → out: the compiled rules, or the first `OptionsError`.
+//! In: options as the configuration gave them → out: the compiled rules, or every `OptionsError`.
 //! May use: regex. Runs at start and reload only, so it may allocate.
 //! Limits of names, patterns and boundaries are changed here; what they do to a channel name lives in `channel.rs`.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use regex::Regex;
 
 use super::{Channels, NamespaceId, Rules, history};
@@ -16,26 +16,51 @@ impl Channels {
     /// Namespace names that are malformed or used twice, patterns that do not compile, prefixes and boundaries of more
     /// than one character or with the same character twice, a `max_length` of 0.
     pub fn new(options: &ChannelOptions) -> Result<Self, OptionsError> {
-        if options.max_length == 0 {
-            return Err(OptionsError::value("channel.max_length", 0, "at least 1 byte"));
+        if let Some(first) = Self::mistakes(options).into_iter().next() {
+            return Err(first);
         }
-        check_distinct(options)?;
         Ok(Self {
             length_max: options.max_length,
             private_prefix: one_char(PRIVATE_PREFIX, &options.private_prefix)?,
             namespace_boundary: one_char(NAMESPACE_BOUNDARY, &options.namespace_boundary)?,
             user_boundary: one_char(USER_BOUNDARY, &options.user_boundary)?,
             user_separator: one_char(USER_SEPARATOR, &options.user_separator)?,
-            without_namespace: rules(
-                NamespaceId::default(),
-                &options.without_namespace,
-                options,
-                "channel.without_namespace",
-            )?,
+            without_namespace: rules(0, &options.without_namespace, options)?,
             namespaces: namespaces(options)?,
         })
     }
+
+    /// Everything that keeps [`new`](Self::new) from compiling the rules.
+    pub(crate) fn mistakes(options: &ChannelOptions) -> Vec<OptionsError> {
+        let mut found = Vec::new();
+        if options.max_length == 0 {
+            found.push(OptionsError::value("channel.max_length", 0, "at least 1 byte"));
+        }
+        found.extend(check_distinct(options).err());
+        let characters = characters(options).into_iter();
+        found.extend(characters.filter_map(|(key, value)| one_char(key, value).err()));
+        let (rest, count) = (&options.without_namespace, options.namespaces.len());
+        found.extend(mistakes_of(rest, options, "channel.without_namespace"));
+        if count > NAMESPACES_MAX {
+            let expected = format!("at most {NAMESPACES_MAX} namespaces");
+            found.push(OptionsError::value("channel.namespaces", count, expected));
+        }
+        let mut names = HashSet::with_capacity(count);
+        for (index, namespace) in options.namespaces.iter().enumerate() {
+            let name = namespace.name.as_str();
+            found.extend(check_name(index, name, &options.namespace_boundary).err());
+            if !name.is_empty() && !names.insert(name) {
+                let key = format!("channel.namespaces[{index}].name");
+                found.push(OptionsError::Duplicate { key, value: name.to_owned() });
+            }
+            found.extend(mistakes_of(namespace, options, &key_of(index, name)));
+        }
+        found
+    }
 }
+
+/// Ids of namespaces are numbers of two bytes, and 0 stands for none.
+const NAMESPACES_MAX: usize = u16::MAX as usize;
 
 const PRIVATE_PREFIX: &str = "channel.private_prefix";
 const NAMESPACE_BOUNDARY: &str = "channel.namespace_boundary";
@@ -43,35 +68,36 @@ const USER_BOUNDARY: &str = "channel.user_boundary";
 const USER_SEPARATOR: &str = "channel.user_separator";
 
 fn namespaces(options: &ChannelOptions) -> Result<HashMap<String, Rules>, OptionsError> {
-    let mut namespaces = HashMap::with_capacity(options.namespaces.len());
-    for (index, namespace) in options.namespaces.iter().enumerate() {
-        let name = &namespace.name;
-        check_name(index, name, &options.namespace_boundary)?;
-        let prefix_key = format!("channel.namespaces[{name}]");
-        let Ok(id) = u16::try_from(index + 1).map(NamespaceId) else {
-            let count = options.namespaces.len();
-            return Err(OptionsError::value(
-                "channel.namespaces",
-                count,
-                "at most 65,535 namespaces",
-            ));
-        };
-        let rules = rules(id, namespace, options, &prefix_key)?;
-        if namespaces.insert(name.clone(), rules).is_some() {
-            let key = format!("channel.namespaces[{index}].name");
-            return Err(OptionsError::Duplicate { key, value: name.clone() });
-        }
-    }
-    Ok(namespaces)
+    let numbered = options.namespaces.iter().enumerate();
+    let named = numbered.map(|(index, namespace)| {
+        Ok((namespace.name.clone(), rules(index + 1, namespace, options)?))
+    });
+    named.collect()
 }
 
-/// One namespace with its pattern compiled and what the whole section says filled in.
+/// How a namespace is called in messages.
+fn key_of(index: usize, name: &str) -> String {
+    match name {
+        "" => format!("channel.namespaces[{index}]"),
+        name => format!("channel.namespaces[{name}]"),
+    }
+}
+
+/// One namespace with its pattern compiled and what the whole section says filled in; `number` is at most
+/// [`NAMESPACES_MAX`].
 fn rules(
-    id: NamespaceId,
+    number: usize,
     namespace: &Namespace,
     section: &ChannelOptions,
-    prefix_key: &str,
 ) -> Result<Rules, OptionsError> {
+    let namespace = completed(namespace, section);
+    let prefix_key = key_of(number, &namespace.name);
+    let channel_regex = compile(&prefix_key, "channel_regex", &namespace.channel_regex)?;
+    let id = NamespaceId(u16::try_from(number).unwrap_or(u16::MAX));
+    Ok(Rules { id, namespace, channel_regex })
+}
+
+fn completed(namespace: &Namespace, section: &ChannelOptions) -> Namespace {
     let mut namespace = namespace.clone();
     if namespace.publication_data_format == DataFormat::Unset {
         namespace.publication_data_format = section.publication_data_format;
@@ -79,12 +105,26 @@ fn rules(
     if namespace.history_meta_ttl.is_zero() {
         namespace.history_meta_ttl = section.history_meta_ttl;
     }
-    history::check(&namespace, prefix_key)?;
-    check_delta_types(&namespace, prefix_key)?;
-    check::rate(&format!("{prefix_key}.publish_rate_"), namespace.publish_rate)?;
-    check::rate(&format!("{prefix_key}.subscribe_rate_"), namespace.subscribe_rate)?;
-    let channel_regex = compile(prefix_key, "channel_regex", &namespace.channel_regex)?;
-    Ok(Rules { id, namespace, channel_regex })
+    namespace
+}
+
+/// Everything that is wrong inside of one namespace.
+fn mistakes_of(
+    namespace: &Namespace,
+    section: &ChannelOptions,
+    prefix_key: &str,
+) -> Vec<OptionsError> {
+    let namespace = completed(namespace, section);
+    let rate = |key: &str, rate| check::rate(&format!("{prefix_key}.{key}"), rate);
+    let checks = [
+        check_delta_types(&namespace, prefix_key),
+        rate("publish_rate_", namespace.publish_rate),
+        rate("subscribe_rate_", namespace.subscribe_rate),
+        compile(prefix_key, "channel_regex", &namespace.channel_regex).map(drop),
+    ];
+    let mut found = history::mistakes(&namespace, prefix_key);
+    found.extend(checks.into_iter().filter_map(Result::err));
+    found
 }
 
 fn check_delta_types(namespace: &Namespace, prefix_key: &str) -> Result<(), OptionsError> {
@@ -144,14 +184,19 @@ fn one_char(key: &str, value: &str) -> Result<Option<char>, OptionsError> {
     }
 }
 
-/// The same character for two purposes would make names ambiguous.
-fn check_distinct(options: &ChannelOptions) -> Result<(), OptionsError> {
-    let rows = [
+/// The keys of one character, with their values.
+fn characters(options: &ChannelOptions) -> [(&'static str, &str); 4] {
+    [
         (PRIVATE_PREFIX, &options.private_prefix),
         (NAMESPACE_BOUNDARY, &options.namespace_boundary),
         (USER_BOUNDARY, &options.user_boundary),
         (USER_SEPARATOR, &options.user_separator),
-    ];
+    ]
+}
+
+/// The same character for two purposes would make names ambiguous.
+fn check_distinct(options: &ChannelOptions) -> Result<(), OptionsError> {
+    let rows = characters(options);
     for (index, (key, value)) in rows.iter().enumerate() {
         let earlier = rows[..index].iter().find(|(_, other)| other == value);
         if let Some((other, _)) = earlier.filter(|_| !value.is_empty()) {

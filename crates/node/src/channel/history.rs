@@ -1,5 +1,5 @@
 //! Which settings of history make sense together (Centrifugo v6 `history_size`, `history_ttl`, `history_meta_ttl`).
-//! In: one namespace with the global settings filled in → out: the first `OptionsError`.
+//! In: one namespace with the global settings filled in → out: every `OptionsError`.
 //! May use: nothing but the options. Never streams; what a broker does with them lives in `broker/`.
 //! A rule between keys is changed here; limits of single keys live in the server's config table.
 
@@ -7,35 +7,32 @@ use std::time::Duration;
 
 use crate::options::{Namespace, OptionsError};
 
-/// # Errors
-/// Size without time or time without size, recovery without history, parts of seconds, positions that are forgotten before publications are.
-pub(super) fn check(namespace: &Namespace, prefix_key: &str) -> Result<(), OptionsError> {
+/// Size without time or time without size, recovery without history, parts of seconds, positions that are forgotten before
+/// publications are.
+pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsError> {
     let (size, ttl) = (namespace.history_size, namespace.history_ttl);
-    if (size == 0) != ttl.is_zero() {
-        return Err(OptionsError::value(
-            format!("{prefix_key}.history_ttl"),
-            format_args!("{ttl:?}"),
-            format!("more than 0s exactly when history_size ({size}) is more than 0"),
-        ));
-    }
-    if namespace.force_recovery && size == 0 {
-        return Err(OptionsError::value(
-            format!("{prefix_key}.force_recovery"),
-            true,
-            "false where history_size and history_ttl are not set",
-        ));
-    }
-    whole_seconds(ttl, prefix_key, "history_ttl")?;
     let meta_ttl = namespace.history_meta_ttl;
-    whole_seconds(meta_ttl, prefix_key, "history_meta_ttl")?;
-    if !meta_ttl.is_zero() && meta_ttl < ttl {
-        return Err(OptionsError::value(
-            format!("{prefix_key}.history_meta_ttl"),
-            format_args!("{meta_ttl:?}"),
-            format!("at least history_ttl ({ttl:?})"),
-        ));
-    }
-    Ok(())
+    let wrong = |key: &str, found: String, expected: String| {
+        OptionsError::value(format!("{prefix_key}.{key}"), found, expected)
+    };
+    let found = [
+        ((size == 0) != ttl.is_zero()).then(|| {
+            let expected =
+                format!("more than 0s exactly when history_size ({size}) is more than 0");
+            wrong("history_ttl", format!("{ttl:?}"), expected)
+        }),
+        (namespace.force_recovery && size == 0).then(|| {
+            let expected = "false where history_size and history_ttl are not set";
+            wrong("force_recovery", true.to_string(), expected.to_owned())
+        }),
+        whole_seconds(ttl, prefix_key, "history_ttl").err(),
+        whole_seconds(meta_ttl, prefix_key, "history_meta_ttl").err(),
+        (!meta_ttl.is_zero() && meta_ttl < ttl).then(|| {
+            let expected = format!("at least history_ttl ({ttl:?})");
+            wrong("history_meta_ttl", format!("{meta_ttl:?}"), expected)
+        }),
+    ];
+    found.into_iter().flatten().collect()
 }
 
 fn whole_seconds(ttl: Duration, prefix_key: &str, key: &str) -> Result<(), OptionsError> {

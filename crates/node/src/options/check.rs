@@ -1,5 +1,5 @@
 //! The checks behind `Options::validate`: one function per section of the configuration.
-//! In: plain options → out: the first `OptionsError`, named by its full key.
+//! In: plain options → out: every `OptionsError`, each named by its full key.
 //! May use: `channel` and `token` constructors, which prove patterns and keys by building from them. Never a clock.
 //! Ranges are changed here; name and pattern checks live in `channel.rs`, key checks in `token/keys.rs`.
 
@@ -11,52 +11,65 @@ use super::{
 use crate::channel::Channels;
 use crate::token::Verifier;
 
-pub(super) fn client(client: &ClientOptions) -> Result<(), OptionsError> {
-    if client.pong_timeout >= client.ping_interval {
-        return Err(OptionsError::value(
-            "client.pong_timeout",
-            format_args!("{:?}", client.pong_timeout),
-            format!("less than client.ping_interval ({:?})", client.ping_interval),
-        ));
-    }
-    presence(client)?;
-    at_least_one("client.channel_limit", client.channel_limit)?;
-    at_least_one("client.queue_max_size", client.queue_max_size)?;
-    rate("client.rate_limit.client_command.", client.command_rate)?;
-    rate("client.rate_limit.refusal.", client.refusal_rate)?;
-    let skip_signature = client.insecure_skip_token_signature_verify;
-    Verifier::new(&client.token, "client.token", skip_signature)?;
+pub(super) fn client(client: &ClientOptions) -> Vec<OptionsError> {
+    let checks = [
+        pong_timeout(client),
+        presence_update_interval(client),
+        presence_ttl(client),
+        at_least_one("client.channel_limit", client.channel_limit),
+        at_least_one("client.queue_max_size", client.queue_max_size),
+        rate("client.rate_limit.client_command.", client.command_rate),
+        rate("client.rate_limit.refusal.", client.refusal_rate),
+    ];
+    let mut found: Vec<_> = checks.into_iter().filter_map(Result::err).collect();
+    found.extend(Verifier::mistakes(&client.token, "client.token"));
     if let Some(token) = &client.subscription_token {
-        Verifier::new(token, "client.subscription_token", skip_signature)?;
+        found.extend(Verifier::mistakes(token, "client.subscription_token"));
     }
-    Ok(())
+    found
+}
+
+fn pong_timeout(client: &ClientOptions) -> Result<(), OptionsError> {
+    if client.pong_timeout < client.ping_interval {
+        return Ok(());
+    }
+    Err(OptionsError::value(
+        "client.pong_timeout",
+        format_args!("{:?}", client.pong_timeout),
+        format!("less than client.ping_interval ({:?})", client.ping_interval),
+    ))
+}
+
+fn presence_update_interval(client: &ClientOptions) -> Result<(), OptionsError> {
+    let interval = client.presence_update_interval;
+    if interval >= PRESENCE_UPDATE_INTERVAL_MIN {
+        return Ok(());
+    }
+    Err(OptionsError::value(
+        "client.presence_update_interval",
+        format_args!("{interval:?}"),
+        format!("at least {PRESENCE_UPDATE_INTERVAL_MIN:?}"),
+    ))
 }
 
 /// Members that are not renewed in time would come and go.
-fn presence(client: &ClientOptions) -> Result<(), OptionsError> {
+fn presence_ttl(client: &ClientOptions) -> Result<(), OptionsError> {
     let (interval, ttl) = (client.presence_update_interval, client.presence_ttl);
-    if interval < PRESENCE_UPDATE_INTERVAL_MIN {
-        return Err(OptionsError::value(
-            "client.presence_update_interval",
-            format_args!("{interval:?}"),
-            format!("at least {PRESENCE_UPDATE_INTERVAL_MIN:?}"),
-        ));
+    if ttl > interval {
+        return Ok(());
     }
-    if ttl <= interval {
-        return Err(OptionsError::value(
-            "client.presence_ttl",
-            format_args!("{ttl:?}"),
-            format!("more than client.presence_update_interval ({interval:?})"),
-        ));
-    }
-    Ok(())
+    Err(OptionsError::value(
+        "client.presence_ttl",
+        format_args!("{ttl:?}"),
+        format!("more than client.presence_update_interval ({interval:?})"),
+    ))
 }
 
 /// Every renewal of every connection is work for its shard.
 const PRESENCE_UPDATE_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-pub(super) fn channel(channel: &ChannelOptions) -> Result<(), OptionsError> {
-    Channels::new(channel).map(drop)
+pub(super) fn channel(channel: &ChannelOptions) -> Vec<OptionsError> {
+    Channels::mistakes(channel)
 }
 
 /// A personal channel must have a namespace that exists, and a name that is more than the user's id.

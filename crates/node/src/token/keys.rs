@@ -56,6 +56,17 @@ impl Keys {
         Ok(keys)
     }
 
+    /// Everything that keeps [`new`](Self::new) from making keys.
+    pub(super) fn mistakes(options: &TokenOptions, prefix_key: &str) -> Vec<OptionsError> {
+        let rsa = rsa(&format!("{prefix_key}.rsa_public_key"), &options.rsa_public_key).err();
+        let ecdsa = ecdsa(&format!("{prefix_key}.ecdsa_public_key"), &options.ecdsa_public_key);
+        let found: Vec<_> = rsa.into_iter().chain(ecdsa.err()).collect();
+        if found.is_empty() {
+            return Self::new(options, prefix_key).err().into_iter().collect();
+        }
+        found
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.hmac.is_none()
             && self.hmac_previous.is_none()

@@ -1,43 +1,71 @@
 //! Relations between keys, and what only the node can judge: patterns, public keys, names.
 //! In: a filled `Config` and who set what → out: findings.
-//! Uses `fanwire_node::options::Options::validate`. Never: changes a value.
+//! Uses `fanwire_node::options::Options::mistakes`. Never: changes a value.
 //! A relation is added here; the limits of a single key live in its row.
 
 use fanwire_node::options::OptionsError;
 
+use super::Config;
 use super::finding::{Finding, Severity};
 use super::settings::Settings;
-use super::{Config, EngineKind};
 
 mod paths;
+mod redis;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Finding>) {
-    let broken = findings.iter().any(|finding| finding.severity == Severity::Error);
-    // After a wrong value its default stands there, and what the node says about that would mislead.
-    if !broken && let Err(error) = config.node.validate() {
-        let key = key_of(&error);
-        let source = settings.source(key);
-        findings.push(Finding::rejected(Severity::Error, source, key, error.to_string()));
-    }
-    for (severity, key, reason) in [
+    let broken: Vec<String> = broken(findings).map(str::to_owned).collect();
+    let is_client_broken = broken.iter().any(|key| key.starts_with("client."));
+    let mistakes = config.node.mistakes().into_iter().map(|mistake| {
+        let key = key_of(&mistake).to_owned();
+        (Severity::Error, key, mistake.to_string())
+    });
+    let relations = [
         paths::differ(config),
-        somebody_can_connect(config),
-        open_to_others(config),
-        open_api(config),
-        redis_addresses(config),
-        redis_wait(config),
-    ]
-    .into_iter()
-    .flatten()
-    {
-        findings.push(Finding::rejected(severity, settings.source(key), key, reason));
-    }
+        somebody_can_connect(config).into_iter().filter(|_| !is_client_broken).collect(),
+        open_to_others(config).into_iter().collect(),
+        open_api(config).into_iter().collect(),
+        redis::addresses(config),
+        redis::wait(config).into_iter().collect(),
+    ];
+    let relations = relations.into_iter().flatten();
+    let relations = relations.map(|(severity, key, reason)| (severity, key.to_owned(), reason));
+    let found = mistakes.chain(relations).filter(|(_, key, reason)| {
+        // After a wrong value its default stands there, and what is said about that would mislead.
+        !broken.iter().any(|broken| is_about(key, reason, broken))
+    });
+    findings.extend(found.map(|(severity, key, reason)| {
+        Finding::rejected(severity, settings.source(&key), &key, reason)
+    }));
 }
 
-type Found = Option<(Severity, &'static str, String)>;
+/// Keys that have a value of a wrong kind.
+fn broken(findings: &[Finding]) -> impl Iterator<Item = &str> {
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+    errors.map(|finding| finding.key.as_str())
+}
+
+/// Whether a remark about `key` names `broken` too, in full or by its last part beside it.
+fn is_about(key: &str, reason: &str, broken: &str) -> bool {
+    let names = |name: &str| {
+        let mut words = reason.split(|c: char| !(c.is_ascii_alphanumeric() || "_.[]-".contains(c)));
+        words.any(|word| word == name || word.strip_prefix(name).is_some_and(is_below))
+    };
+    let beside = broken.rsplit_once('.').filter(|(section, _)| key.starts_with(section));
+    names(broken) || beside.is_some_and(|(_, last)| names(last))
+}
+
+/// What stands behind the name of a section.
+fn is_below(rest: &str) -> bool {
+    rest.starts_with('.') || rest.starts_with('[')
+}
+
+/// Severity, key and sentence of a remark.
+type Remark = (Severity, &'static str, String);
+
+type Found = Option<Remark>;
 
 fn somebody_can_connect(config: &Config) -> Found {
     let client = &config.node.client;
@@ -79,46 +107,6 @@ fn open_api(config: &Config) -> Found {
         let reason = "http_api.insecure is true, so anybody who reaches this server may publish; \
                       only where something else guards it";
         (Severity::Warning, "http_api.insecure", reason.to_owned())
-    })
-}
-
-fn redis_addresses(config: &Config) -> Found {
-    if config.engine.kind != EngineKind::Redis {
-        return None;
-    }
-    let redis = &config.engine.redis;
-    let has_sentinels = !redis.sentinel_address.is_empty();
-    let key = if has_sentinels { "engine.redis.sentinel_address" } else { "engine.redis.address" };
-    if redis.address.is_empty() && redis.cluster_address.is_empty() && !has_sentinels {
-        let reason = format!("{key} is empty, but engine.type is redis; name at least one");
-        return Some((Severity::Error, key, reason));
-    }
-    let key = if redis.cluster_address.is_empty() { key } else { "engine.redis.cluster_address" };
-    match redis.options() {
-        Err(error) => Some((Severity::Error, key, format!("{key}: {error}"))),
-        Ok(options) if !options.clusters.is_empty() && redis.prefix.contains('{') => {
-            let key = "engine.redis.prefix";
-            let reason = format!(
-                "{key} is {}, but in a Redis Cluster the braces around the channel have to be the first; leave out {{",
-                redis.prefix
-            );
-            Some((Severity::Error, key, reason))
-        }
-        Ok(_) => None,
-    }
-}
-
-/// Two waits may be owed one after the other before a reply, which must come in time.
-fn redis_wait(config: &Config) -> Found {
-    let key = "engine.redis.wait.timeout";
-    let redis = &config.engine.redis;
-    let is_used = config.engine.kind == EngineKind::Redis && redis.wait_replicas > 0;
-    (is_used && redis.wait_timeout > redis.io_timeout / 4).then(|| {
-        let reason = format!(
-            "{key} is {:?}, expected at most a quarter of engine.redis.io_timeout ({:?})",
-            redis.wait_timeout, redis.io_timeout
-        );
-        (Severity::Error, key, reason)
     })
 }
 

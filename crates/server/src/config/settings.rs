@@ -177,7 +177,15 @@ impl Settings {
                     self.namespaces.push(namespace(index, keys, source, findings))
                 }
                 other => {
-                    findings.push(not_a_section(source, format!("{NAMESPACES}[{index}]"), &other));
+                    let path = format!("{NAMESPACES}[{index}]");
+                    findings.push(not_a_section(source, path.clone(), &other));
+                    // Its place is kept, so that those behind it have their numbers.
+                    let values = Values::new();
+                    self.namespaces.push(NamespaceSettings {
+                        path,
+                        values,
+                        source: source.clone(),
+                    });
                 }
             }
         }

@@ -139,9 +139,6 @@ channel:
             "error: fanwire.yaml: client.token.hmac_secret_key expected a text; written in quotes",
             "error: fanwire.yaml: channel.namespaces[chat].allow_subscribe_for_client is \
              \"sometimes\", expected true or false; written without quotes",
-            "warning: fanwire.yaml: client.token has no key, so no client can connect; set \
-             client.token.hmac_secret_key, rsa_public_key, ecdsa_public_key or jwks_public_endpoint, or \
-             client.allow_anonymous_connect_without_token",
         ],
     );
 }
@@ -288,9 +285,6 @@ fn sections_and_lists_of_another_shape_are_errors() {
             "error: fanwire.yaml: channel.namespaces is {\"chat\":{}}, expected a list of sections, each with a name",
             "error: fanwire.yaml: client is 5, expected a section of keys",
             "error: fanwire.yaml: log is [\"info\"], expected a section of keys",
-            "warning: client.token has no key, so no client can connect; set \
-             client.token.hmac_secret_key, rsa_public_key, ecdsa_public_key or jwks_public_endpoint, or \
-             client.allow_anonymous_connect_without_token",
         ],
     );
 }

@@ -1,6 +1,6 @@
 //! Tests of the rules between the keys of history.
 //! In: namespaces → out: which key is named, or none.
-//! Uses: `check` only.
+//! Uses: `mistakes` only.
 //! What the settings do is tested in `broker/memory/tests.rs`.
 
 use super::*;
@@ -13,7 +13,7 @@ fn wrong(size: usize, ttl_ms: u64, meta_ttl_ms: u64) -> Option<String> {
         history_meta_ttl: Duration::from_millis(meta_ttl_ms),
         ..Namespace::default()
     };
-    check(&namespace, "n").err().map(|error| match error {
+    mistakes(&namespace, "n").into_iter().next().map(|error| match error {
         OptionsError::Value { key, .. } => key,
         other => panic!("{other:?}"),
     })
@@ -30,10 +30,10 @@ fn size_and_ttl_come_together_or_not_at_all() {
 #[test]
 fn recovery_needs_history() {
     let mut namespace = Namespace { force_recovery: true, ..Namespace::default() };
-    assert!(check(&namespace, "n").is_err());
+    assert_eq!(mistakes(&namespace, "n").len(), 1);
     namespace.history_size = 1;
     namespace.history_ttl = Duration::from_secs(1);
-    assert_eq!(check(&namespace, "n"), Ok(()));
+    assert_eq!(mistakes(&namespace, "n"), []);
 }
 
 #[test]

@@ -1,19 +1,25 @@
 //! Every endpoint has a path of its own: one that shares it would never answer.
-//! In: a filled `Config` → out: the first two keys that claim one path.
+//! In: a filled `Config` → out: a remark for each two keys that claim one path.
 //! Uses the method names of the API. Never: serves anything.
 //! The paths below a prefix are named here; who serves them lives in `http::routes`.
 
-use super::{Config, Found, Severity};
+use super::{Config, Remark, Severity};
 
-pub(super) fn differ(config: &Config) -> Found {
+pub(super) fn differ(config: &Config) -> Vec<Remark> {
     let claims = claims(config);
-    claims.iter().enumerate().find_map(|(index, (key, path))| {
-        let mut earlier = claims[..index].iter();
-        let (other, _) = earlier.find(|(other, taken)| other != key && taken == path)?;
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    let mut remarks = Vec::new();
+    for (index, (key, path)) in claims.iter().enumerate() {
+        let earlier = claims[..index].iter().find(|(other, taken)| other != key && taken == path);
+        let Some((other, _)) = earlier.filter(|(other, _)| !pairs.contains(&(key, other))) else {
+            continue;
+        };
+        pairs.push((key, other));
         let reason =
             format!("{key} claims the path {path:?} as {other} does, expected a path of its own");
-        Some((Severity::Error, *key, reason))
-    })
+        remarks.push((Severity::Error, *key, reason));
+    }
+    remarks
 }
 
 /// All paths that are served, with the key that put each there.

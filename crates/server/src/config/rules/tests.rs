@@ -102,3 +102,65 @@ fn replicas_that_may_take_longer_than_a_quarter_of_a_reply_are_an_error() {
     );
     assert!(!flags("1s").iter().any(|finding| finding.starts_with("error")));
 }
+
+#[test]
+fn every_mistake_is_told_at_once() {
+    let namespaces = r#"[{"name": "chat", "history_size": 5}, {"name": "chat", "channel_regex": "("}, {"name": "x"}]"#;
+    let found = found(&[
+        ("client.insecure", "true"),
+        ("client.pong_timeout", "25s"),
+        ("client.token.rsa_public_key", "none"),
+        ("client.token.issuer_regex", "("),
+        ("channel.namespaces", namespaces),
+        ("channel.user_boundary", "##"),
+        ("health.handler_prefix", "/metrics"),
+        ("health.enabled", "true"),
+        ("prometheus.enabled", "true"),
+        ("engine.type", "redis"),
+        ("engine.redis.address", "127.0.0.1:99999 http://127.0.0.1"),
+    ]);
+    let errors: Vec<&String> = found.iter().filter(|line| line.starts_with("error")).collect();
+    for part in [
+        "client.pong_timeout is",
+        "client.token.rsa_public_key is",
+        "client.token.issuer_regex is",
+        "channel.user_boundary is \"##\"",
+        "channel.namespaces[chat].history_ttl is",
+        "channel.namespaces[1].name is \"chat\" a second time",
+        "channel.namespaces[chat].channel_regex is",
+        "channel.namespaces[2].name is \"x\"",
+        "prometheus.handler_prefix claims",
+        "the Redis address 127.0.0.1:99999 cannot",
+        "the Redis address http://127.0.0.1 cannot",
+    ] {
+        assert_eq!(
+            errors.iter().filter(|line| line.contains(part)).count(),
+            1,
+            "{part}: {errors:#?}"
+        );
+    }
+    assert_eq!(errors.len(), 11, "{errors:#?}");
+}
+
+#[test]
+fn what_a_wrong_value_would_be_compared_with_is_not_judged() {
+    let broken = found(&[("client.ping_interval", "25"), ("client.pong_timeout", "30s")]);
+    assert_eq!(broken.len(), 1, "{broken:#?}");
+    let namespaces =
+        r#"["text", {"name": "chat", "history_size": -1, "history_ttl": "1s"}, {"presence": 1}]"#;
+    let broken = found(&[("client.insecure", "true"), ("channel.namespaces", namespaces)]);
+    let errors: Vec<&String> = broken.iter().filter(|line| line.starts_with("error")).collect();
+    for part in [
+        "channel.namespaces[0] is \"text\"",
+        "channel.namespaces[chat].history_size is -1",
+        "channel.namespaces[2].presence is 1",
+        "channel.namespaces[2].name is \"\"",
+    ] {
+        assert_eq!(
+            errors.iter().filter(|line| line.contains(part)).count(),
+            1,
+            "{part}: {errors:#?}"
+        );
+    }
+    assert_eq!(errors.len(), 4, "{errors:#?}");
+}
