@@ -67,9 +67,14 @@ pub struct HttpServerOptions {
 }
 
 impl HttpServerOptions {
-    /// Whether those endpoints have a listener of their own.
+    /// Whether those endpoints have a listener of their own; the same address and port written twice is one listener.
     pub fn is_split(&self) -> bool {
-        !self.internal_address.is_empty() || !self.internal_port.is_empty()
+        let address = match self.internal_address.as_str() {
+            "" => &self.address,
+            address => address,
+        };
+        let port = self.internal_port.parse().unwrap_or(self.port);
+        (address, port) != (self.address.as_str(), self.port)
     }
 }
 

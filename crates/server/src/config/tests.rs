@@ -254,6 +254,15 @@ fn an_internal_port_is_a_number_or_a_text() {
         assert_eq!(config.http_server.internal_port, port);
         assert_eq!(config.http_server.is_split(), !port.is_empty());
     }
+    for (text, is_split) in [
+        ("{internal_port: 8000}", false),
+        ("{address: '::1', internal_address: '::1', port: 9000, internal_port: 9000}", false),
+        ("{address: '::1', internal_address: '127.0.0.1'}", true),
+        ("{port: 9000, internal_port: 9001}", true),
+    ] {
+        let (config, _) = load_text(Format::Yaml, &format!("http_server: {text}")).expect("fine");
+        assert_eq!(config.http_server.is_split(), is_split, "{text}");
+    }
     for wrong in ["0", "65536", "-1", "1.5", "'port'"] {
         let found =
             lines(load_text(Format::Yaml, &format!("http_server: {{internal_port: {wrong}}}")));
