@@ -98,10 +98,13 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.source != Source::Default {
-            write!(f, "{}: ", self.source)?;
-        }
         let key = &self.key;
+        match &self.source {
+            Source::Default => {}
+            // Its name is all that is known of it.
+            Source::Environment(variable) if variable == key => f.write_str("environment ")?,
+            source => write!(f, "{source}: ")?,
+        }
         match &self.problem {
             Problem::Unknown { nearest: Some(nearest) } => {
                 write!(f, "{key} is not a known key, did you mean {nearest}?")

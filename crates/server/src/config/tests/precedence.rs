@@ -102,8 +102,8 @@ fn findings_name_the_variable_and_the_flag() {
             "error: flag --shards: shards is \"x\", expected a whole number from 0 to 1024",
             "error: environment CENTRIFUGO_CLIENT_PING_INTERVAL: client.ping_interval is \"25\", \
              expected a duration such as \"300ms\", \"25s\" or \"1m30s\", from 1s to 24h",
-            "warning: environment FANWIRE_CLIENT_INSECUR: FANWIRE_CLIENT_INSECUR is not a known \
-             key, did you mean FANWIRE_CLIENT_INSECURE?",
+            "warning: environment FANWIRE_CLIENT_INSECUR is not a known key, did you mean \
+             FANWIRE_CLIENT_INSECURE?",
             "warning: fanwire.json: client.insecure is true, so anybody who reaches this server \
              may do anything; for development only",
         ]
