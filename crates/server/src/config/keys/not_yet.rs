@@ -95,6 +95,7 @@ not_yet! { NOT_YET;
     "uni_websocket.use_write_buffer_pool", SWITCH, "false", Tuning, "Shares write buffers of unidirectional WebSocket.";
     "uni_websocket.write_timeout", DELAY, "1s", Tuning, "Write timeout of unidirectional WebSocket.";
     "uni_websocket.message_size_limit", BYTES, "65536", Tuning, "Longest incoming message of unidirectional WebSocket.";
+    "uni_websocket.decompressed_message_size_limit", COUNT, "0", Tuning, "Longest incoming message of unidirectional WebSocket after inflating.";
     "uni_websocket.disable_closing_handshake", SWITCH, "false", Tuning, "Closes unidirectional WebSocket without a close frame.";
     "uni_websocket.disable_disconnect_push", SWITCH, "false", Tuning, "Closes unidirectional WebSocket without a disconnect push.";
     "uni_websocket.join_push_messages", SWITCH, "false", Tuning, "Joins pushes in one frame of unidirectional WebSocket.";
