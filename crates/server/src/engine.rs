@@ -101,7 +101,8 @@ fn options_of_redis(config: &Config) -> Result<RedisOptions, EngineError> {
     let settings = &config.engine.redis;
     let mut redis = settings.options().map_err(EngineError::Redis)?;
     let sentinels = || redis.addresses.iter().filter_map(|address| address.sentinels.as_ref());
-    let is_wanted = redis.addresses.iter().any(|address| address.is_tls);
+    let mut everywhere = redis.clusters.iter().flatten().chain(&redis.addresses);
+    let is_wanted = everywhere.any(|address| address.is_tls);
     let are_sentinels = sentinels().any(|it| it.addresses.iter().any(|address| address.is_tls));
     let tls = |options: &TlsOptions, key| match Tls::new(options) {
         Ok(tls) => Ok(Some(tls.of_redis())),
@@ -115,3 +116,6 @@ fn options_of_redis(config: &Config) -> Result<RedisOptions, EngineError> {
     }
     Ok(redis)
 }
+
+#[cfg(test)]
+mod tests;
