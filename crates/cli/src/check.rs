@@ -1,27 +1,36 @@
 //! `fanwire check-config`: everything there is to say about a configuration file.
 //! In: a file → out: findings on stdout; an error when the server would not start with it.
-//! Uses `fanwire::config`. Never: the environment, so that the answer is about the file alone.
+//! Uses `fanwire::config`, and the files it names. Never: the environment, so that the answer is about the file alone.
 //! The wording of findings lives in `fanwire::config`; this file chooses what is printed.
 
 use std::io::Write;
 
 use anyhow::{Result, bail};
+use fanwire::Server;
 use fanwire::config::{ConfigError, Finding, Severity, load};
 
 use crate::arguments::CheckConfig;
+use crate::document;
 
 pub(crate) fn run(arguments: &CheckConfig) -> Result<()> {
     let path = arguments.path();
-    let findings = match load(Some(path), std::iter::empty(), &[]) {
-        Ok((_, findings)) | Err(ConfigError::Findings(findings)) => findings,
+    let (findings, unusable) = match load(Some(path), std::iter::empty(), &[]) {
+        Ok((config, findings)) => (findings, Server::check(&config)),
+        Err(ConfigError::Findings(findings)) => (findings, Vec::new()),
         Err(other) => return Err(other.into()),
     };
-    print(&findings, &mut std::io::stdout().lock())?;
-    match count(&findings, Severity::Error) {
-        0 => {
-            println!("{}: {}", path.display(), verdict(&findings));
-            Ok(())
-        }
+    let mut out = Vec::new();
+    for error in &unusable {
+        writeln!(out, "{}: {}: {error}", Severity::Error, path.display())?;
+    }
+    print(&findings, &mut out)?;
+    let errors = count(&findings, Severity::Error) + unusable.len();
+    if errors == 0 {
+        writeln!(out, "{}: {}", path.display(), verdict(&findings))?;
+    }
+    document::print(&String::from_utf8_lossy(&out))?;
+    match errors {
+        0 => Ok(()),
         1 => bail!("{}: 1 error stops the start", path.display()),
         errors => bail!("{}: {errors} errors stop the start", path.display()),
     }

@@ -5,7 +5,7 @@
 
 use std::io::{ErrorKind, Write};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use fanwire::config::document;
 
 use crate::arguments::SampleConfig;
@@ -28,8 +28,11 @@ pub(crate) fn version() -> Result<()> {
 
 /// Prints; a reader that has seen enough (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(error).context("standard output cannot be written to")
+        }
         _ => Ok(()),
     }
 }

@@ -75,6 +75,12 @@ impl Engine {
         Ok((Self::Redis(redis), node))
     }
 
+    /// What stops a start and can be known without a connection; `None` when nothing does.
+    pub(crate) fn check(config: &Config) -> Option<EngineError> {
+        let is_redis = config.engine.kind == EngineKind::Redis;
+        is_redis.then(|| options_of_redis(config).err()).flatten()
+    }
+
     /// Why calls fail now, if they do.
     pub fn trouble(&self) -> Option<String> {
         match self {

@@ -109,6 +109,12 @@ impl Server {
         Ok(Self { addresses, node, shards, api, http, chores, stop, shutdown_timeout })
     }
 
+    /// What would stop [`start`](Self::start) and can be known without a socket: certificates that cannot be used.
+    pub fn check(config: &Config) -> Vec<StartError> {
+        let engine = Engine::check(config).map(StartError::from);
+        fetchers(config).err().into_iter().chain(engine).collect()
+    }
+
     /// The address bound, with the port the system chose when 0 was configured.
     pub fn address(&self) -> SocketAddr {
         self.addresses.public

@@ -111,7 +111,16 @@ fn pem_text(key: &'static str, value: &str) -> Result<Vec<u8>, TlsError> {
     {
         return Ok(text);
     }
-    std::fs::read(Path::new(value)).map_err(|error| wrong(key, &error))
+    std::fs::read(Path::new(value)).map_err(|error| match key {
+        // What is no name of a file may be the key itself.
+        "key_pem" => wrong(key, &error),
+        _ => wrong(key, &format_args!("{:?} cannot be read ({error})", start(value))),
+    })
+}
+
+/// Enough of a value to know it by.
+fn start(value: &str) -> String {
+    value.chars().take(80).collect()
 }
 
 fn wrong(key: &'static str, fault: &impl fmt::Display) -> TlsError {

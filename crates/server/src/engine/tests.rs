@@ -1,9 +1,9 @@
 //! Tests of what the engine is given from the configuration.
-//! In: configurations → out: whether connections know how to speak TLS.
-//! Uses the options of Redis. Never: sockets.
+//! In: configurations → out: whether connections know how to speak TLS, and what is told before any is opened.
+//! Uses `Engine::check` and the options of Redis. Never: sockets.
 //! Another way to ask for TLS is a row here.
 
-use super::options_of_redis;
+use super::{Engine, options_of_redis};
 use crate::config::{Config, EngineKind};
 
 fn config(change: impl FnOnce(&mut Config)) -> Config {
@@ -49,4 +49,23 @@ fn whatever_asks_for_tls_is_told_how_to_speak_it() {
         config.engine.redis.address = texts(address);
     };
     assert!(asks(sentinels).1);
+}
+
+#[test]
+fn a_certificate_that_is_not_there_is_told_before_anything_starts() {
+    let missing = |config: &mut Config| {
+        config.engine.redis.tls.enabled = true;
+        config.engine.redis.tls.server_ca_pem = "/no/such/authorities.pem".to_owned();
+    };
+    let found = Engine::check(&config(missing)).expect("a mistake");
+    let told = crate::StartError::from(found).to_string();
+    assert!(
+        told.starts_with(
+            "engine.redis.tls.server_ca_pem: \"/no/such/authorities.pem\" cannot be read"
+        ),
+        "{told}"
+    );
+    let mut memory = config(missing);
+    memory.engine.kind = EngineKind::Memory;
+    assert!(Engine::check(&memory).is_none());
 }
