@@ -14,6 +14,7 @@ use std::{
 use axum::{Router, body::Body, extract::ConnectInfo, response::IntoResponse};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use rustix::io::Errno;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
@@ -82,11 +83,25 @@ async fn accept(
             Err(error) => {
                 // Out of descriptors, most likely: wait until some are closed instead of spinning.
                 if !std::mem::replace(&mut is_failing, true) {
-                    tracing::warn!(%error, "cannot accept connections, trying again");
+                    tracing::warn!(%error, "{}", refusal(&error));
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
+    }
+}
+
+/// What the log says of an accept that failed.
+fn refusal(error: &io::Error) -> &'static str {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::MFILE) => {
+            "cannot accept connections, trying again: each takes a descriptor; let this process have more (ulimit -Hn, \
+             LimitNOFILE= of a unit), or set client.connection_limit"
+        }
+        Some(Errno::NFILE) => {
+            "cannot accept connections, trying again: the machine is out of descriptors (fs.file-max)"
+        }
+        _ => "cannot accept connections, trying again",
     }
 }
 
