@@ -76,7 +76,7 @@ fn clients(config: &Config, parts: Parts) -> Router {
             router.route(&config.websocket.handler_prefix, any(websocket).with_state(endpoint));
     }
     if config.demo.enabled {
-        router = router.merge(demo(&config.demo.handler_prefix, parts.metrics, &parts.demo_curl));
+        router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
     }
     router
 }
@@ -173,10 +173,13 @@ async fn prometheus(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
 }
 
 /// The demo page and the figures it shows.
-fn demo(prefix: &str, metrics: Arc<Metrics>, curl: &str) -> Router {
+fn demo(config: &Config, metrics: Arc<Metrics>, curl: &str) -> Router {
+    let prefix = config.demo.handler_prefix.as_str();
     let escaped =
         curl.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
-    let page = include_str!("../../assets/demo.html").replace("{{curl}}", &escaped);
+    let page = include_str!("../../assets/demo.html")
+        .replace("{{websocket}}", &config.websocket.handler_prefix)
+        .replace("{{curl}}", &escaped);
     let stats = format!("{}/stats.json", prefix.trim_end_matches('/'));
     Router::new()
         .route(prefix, get(|| async move { Html(page) }))

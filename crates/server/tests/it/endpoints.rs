@@ -24,6 +24,21 @@ async fn the_description_of_the_api_is_served_where_the_configuration_says() {
     server.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_page_knows_where_the_websocket_and_the_api_are() {
+    let server = start(|config| {
+        config.demo.enabled = true;
+        config.websocket.handler_prefix = "/live".to_owned();
+        config.http_api.api.handler_prefix = "/v1".to_owned();
+    })
+    .await;
+    let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let page = Client::request(server.address(), request).await.text_to_the_end().await;
+    assert!(page.contains("<body data-websocket=\"/live\">"), "{page}");
+    assert!(page.contains("/v1/publish</pre>") && !page.contains("{{"), "{page}");
+    server.shutdown().await;
+}
+
 /// The first line of the answers at an address, by path.
 async fn statuses(address: SocketAddr, paths: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
