@@ -156,22 +156,22 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Price of outgoing traffic in dollars per GB, 0 to 1000
-    #[arg(long, value_name = "DOLLARS", default_value_t = 0.09, value_parser = price)]
+    #[arg(long, value_name = "DOLLARS", default_value_t = 0.09, value_parser = price, allow_negative_numbers = true)]
     pub(crate) price: f64,
     /// Publications per second, above 0 and up to 1000000
-    #[arg(long, value_name = "NUMBER", default_value_t = 10.0, value_parser = rate)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 10.0, value_parser = rate, allow_negative_numbers = true)]
     pub(crate) rate: f64,
-    /// Receivers of each publication
-    #[arg(long, value_name = "NUMBER", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    /// Receivers of each publication, 1 to 1000000000
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000, value_parser = fan_out, allow_negative_numbers = true)]
     pub(crate) fan_out: u64,
-    /// Channels per client, for the rows where channels are interleaved
-    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = channels)]
+    /// Channels per client, for the rows where channels are interleaved, 1 to 128
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = channels, allow_negative_numbers = true)]
     pub(crate) channels: usize,
-    /// websocket.compression_level of contexts and deltas
-    #[arg(long, value_name = "LEVEL", default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=9))]
+    /// websocket.compression_level of contexts and deltas, 1 to 9
+    #[arg(long, value_name = "LEVEL", default_value_t = 6, value_parser = level, allow_negative_numbers = true)]
     pub(crate) level: u8,
     /// Messages that are taken from the front of a file
-    #[arg(long, value_name = "NUMBER", default_value_t = 20_000, value_parser = messages)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 20_000, value_parser = messages, allow_negative_numbers = true)]
     pub(crate) messages_max: usize,
 }
 
@@ -182,6 +182,15 @@ fn price(text: &str) -> Result<f64, String> {
 fn rate(text: &str) -> Result<f64, String> {
     let expected = "a number above 0 and up to 1000000";
     within(text, |rate| rate > 0.0 && rate <= 1e6, expected)
+}
+
+fn fan_out(text: &str) -> Result<u64, String> {
+    let expected = "a whole number from 1 to 1000000000";
+    within(text, |receivers| (1..=1_000_000_000).contains(&receivers), expected)
+}
+
+fn level(text: &str) -> Result<u8, String> {
+    within(text, |level| (1..=9).contains(&level), "a whole number from 1 to 9")
 }
 
 fn channels(text: &str) -> Result<usize, String> {

@@ -38,6 +38,7 @@ pub(crate) fn run(arguments: &Tune) -> Result<()> {
     // All files first: a mistake in the last one is not worth minutes of measuring the others.
     let samples = arguments.files.iter().map(|file| read(file, arguments.messages_max));
     let samples = samples.collect::<Result<Vec<_>>>()?;
+    let mut page = arguments.html.as_deref().map(open_page).transpose()?;
     let settings = Settings { level: arguments.level, channels: arguments.channels };
     let scale = Scale {
         dollars_per_gb: arguments.price,
@@ -57,16 +58,24 @@ pub(crate) fn run(arguments: &Tune) -> Result<()> {
         document::print(&text::report(&report, &advice))?;
         findings.push((report, advice));
     }
-    match &arguments.html {
-        Some(html) => write_page(html, &findings),
-        None => Ok(()),
+    match (&arguments.html, &mut page) {
+        (Some(html), Some(page)) => write_page(html, page, &findings),
+        _ => Ok(()),
     }
 }
 
-fn write_page(path: &Path, findings: &[(Report, Advice)]) -> Result<()> {
-    let name = || format!("the page {} cannot be written", path.display());
-    let mut file = File::create(path).with_context(name)?;
-    file.write_all(page::page(findings).as_bytes()).with_context(name)?;
+/// Before anything is measured, for the same reason; what stands there stays until there is something better.
+fn open_page(path: &Path) -> Result<File> {
+    let file = File::options().create(true).write(true).truncate(false).open(path);
+    file.with_context(|| format!("the page {} cannot be written", path.display()))
+}
+
+fn write_page(path: &Path, file: &mut File, findings: &[(Report, Advice)]) -> Result<()> {
+    let page = page::page(findings);
+    let is_file = file.metadata().is_ok_and(|about| about.is_file());
+    let cut = if is_file { file.set_len(0) } else { Ok(()) };
+    cut.and_then(|()| file.write_all(page.as_bytes()))
+        .with_context(|| format!("the page {} cannot be written", path.display()))?;
     eprintln!("wrote {}", path.display());
     Ok(())
 }

@@ -98,8 +98,9 @@ pub(crate) fn footnote(report: &Report) -> String {
             .to_owned();
     let _ = write!(
         note,
-        " K is how many earlier publications of its channel a frame may refer to; of 0 to 16 some are shown, and the server \
-         takes {DEPTH_MAX} at most where other channels lie in between, so that the rows end there. A compressor's window has \
+        " K is how many earlier publications of its channel a frame may refer to. Of 0 to 16 these are the depths that the \
+         server has, {DEPTH_MAX} at most where other channels lie in between; one between them, for windows that hold no \
+         more, costs what is between theirs. A compressor's window has \
          one memory level here, the smallest and the largest window two; the configuration takes any pair."
     );
     if again > 0.0 {

@@ -134,12 +134,13 @@ fn a_page_is_not_written_over_a_file_that_is_read() {
 }
 
 #[test]
-fn a_page_that_cannot_be_written_is_an_error_after_the_table() {
+fn a_page_that_cannot_be_written_stops_before_the_work() {
     let path = file("tabled.jsonl", &states(3));
-    let (code, out, error) = run(&["tune", &path, "--html", "no/such/page.html"]);
-    assert_eq!(code, 1);
-    assert!(out.contains("Recommendation"), "{out}");
-    assert!(error.starts_with("fanwire: the page no/such/page.html cannot be written"), "{error}");
+    refused(
+        &[&path, "--html", "no/such/page.html"],
+        "the page no/such/page.html cannot be written",
+    );
+    refused(&[&path, "--html", env!("CARGO_TARGET_TMPDIR")], "cannot be written");
 }
 
 #[test]
@@ -151,8 +152,9 @@ fn options_out_of_range_are_usage_errors_that_say_what_would_be_right() {
         ("--price=much", "from 0 to 1000"),
         ("--rate=0", "above 0 and up to 1000000"),
         ("--rate=inf", "above 0 and up to 1000000"),
-        ("--fan-out=0", "1..=1000000000"),
-        ("--level=10", "1..=9"),
+        ("--fan-out=0", "from 1 to 1000000000"),
+        ("--fan-out=1.5", "from 1 to 1000000000"),
+        ("--level=10", "from 1 to 9"),
         ("--channels=0", "from 1 to 128"),
         ("--messages-max=1", "from 2 to 1000000"),
     ];
@@ -161,5 +163,7 @@ fn options_out_of_range_are_usage_errors_that_say_what_would_be_right() {
         assert_eq!((code, out.as_str()), (2, ""), "{option}");
         assert!(error.contains(expected), "{option}: {error}");
     }
+    let (_, _, error) = run(&["tune", &path, "--price", "-1"]);
+    assert!(error.contains("from 0 to 1000"), "{error}");
     assert_eq!(run(&["tune"]).0, 2, "no file");
 }
