@@ -33,7 +33,7 @@ pub(crate) enum Command {
     #[command(visible_alias = "checkconfig")]
     CheckConfig(CheckConfig),
     /// Print a configuration file with every key at its default
-    #[command(visible_alias = "genconfig")]
+    #[command(visible_alias = "genconfig", alias = "defaultconfig")]
     SampleConfig(SampleConfig),
     /// Print the documentation of every key, as Markdown
     #[command(visible_alias = "configdoc")]
@@ -41,9 +41,10 @@ pub(crate) enum Command {
     /// Print the description of the server API, as OpenAPI 3.1 in JSON
     ApiDoc,
     /// Print a token for development, signed with an HMAC secret
+    #[command(visible_alias = "gentoken", alias = "gensubtoken")]
     Token(Token),
     /// Say what the server makes of a token, and why when it refuses it
-    #[command(visible_alias = "checktoken")]
+    #[command(visible_alias = "checktoken", alias = "checksubtoken")]
     CheckToken(CheckToken),
     /// Measure how typical messages compress, and say what to configure
     Tune(Tune),
@@ -107,8 +108,8 @@ pub(crate) struct Token {
     /// Channel: makes a subscription token instead of a connection token
     #[arg(short = 's', long)]
     pub(crate) channel: Option<String>,
-    /// How long the token is valid; 0 for ever
-    #[arg(short, long, value_name = "DURATION", default_value = "1h")]
+    /// How long the token is valid, 90s or 24h, a number for seconds; 0 for ever
+    #[arg(short, long, value_name = "DURATION", default_value = "1h", allow_hyphen_values = true)]
     pub(crate) ttl: String,
     /// What other subscribers see of the user
     #[arg(long, value_name = "JSON", default_value = "")]
@@ -117,7 +118,7 @@ pub(crate) struct Token {
     #[arg(long)]
     pub(crate) secret: Option<String>,
     /// Configuration file that holds the secret
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[arg(long, value_enum, default_value_t = Algorithm::Hs256)]
     pub(crate) alg: Algorithm,
@@ -132,7 +133,7 @@ pub(crate) struct CheckToken {
     #[arg(short = 's', long)]
     pub(crate) channel: Option<String>,
     /// Configuration file that holds the keys
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 

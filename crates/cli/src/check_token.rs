@@ -11,7 +11,10 @@ use fanwire::node::options::ClientOptions;
 use fanwire::node::token::{Fault, TokenError, Verifier};
 
 use crate::arguments::CheckToken;
-use crate::environment;
+use crate::{document, environment};
+use suspect::Suspect;
+
+mod suspect;
 
 #[cfg(test)]
 mod tests;
@@ -20,8 +23,8 @@ pub(crate) fn run(arguments: &CheckToken) -> Result<()> {
     let (config, _) = load(arguments.config.as_deref(), environment::variables()?, &[])?;
     let now =
         SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
-    println!("{}", verdict(arguments, &config.node.client, now.as_secs())?);
-    Ok(())
+    let verdict = verdict(arguments, &config.node.client, now.as_secs())?;
+    document::print(&format!("{verdict}\n"))
 }
 
 fn verdict(arguments: &CheckToken, client: &ClientOptions, now_unix: u64) -> Result<String> {
@@ -29,10 +32,21 @@ fn verdict(arguments: &CheckToken, client: &ClientOptions, now_unix: u64) -> Res
     let section = if own.is_some() { "client.subscription_token" } else { "client.token" };
     let verifier = Verifier::new(own.unwrap_or(&client.token), section, false)?;
     let token = arguments.token.trim();
-    let refused = |error| explained(error, section);
+    let suspect = Suspect {
+        token,
+        is_subscription: arguments.channel.is_some(),
+        user_claim: &own.unwrap_or(&client.token).user_id_claim,
+        now_unix,
+    };
+    let refused = |error| explained(error, section, &suspect);
     let (user, expire_at) = match &arguments.channel {
         None => {
             let claims = verifier.verify_connection(token, now_unix).map_err(refused)?;
+            if claims.user.is_empty() && client.disallow_anonymous_connection_tokens {
+                return Err(anyhow!(
+                    "the token names no user, which client.disallow_anonymous_connection_tokens forbids"
+                ));
+            }
             (claims.user, claims.expire_at)
         }
         Some(channel) => {
@@ -51,22 +65,24 @@ fn verdict(arguments: &CheckToken, client: &ClientOptions, now_unix: u64) -> Res
     Ok(format!("the token is good for user {user:?} {until}"))
 }
 
-/// The error, and where to look.
-fn explained(error: TokenError, section: &str) -> anyhow::Error {
-    match error {
-        TokenError::Pending | TokenError::Unavailable => anyhow!(
-            "the key of the token is published at {section}.jwks_public_endpoint, which only the server asks"
-        ),
+/// The error, what of the token it is about, and where to look.
+fn explained(error: TokenError, section: &str, suspect: &Suspect<'_>) -> anyhow::Error {
+    let found = match error {
+        TokenError::Pending | TokenError::Unavailable => {
+            return anyhow!(
+                "the key of the token is published at {section}.jwks_public_endpoint, which only the server asks"
+            );
+        }
         TokenError::Disabled => {
-            anyhow!(
+            return anyhow!(
                 "{section} has no key to check tokens with: give --config with the file of the server"
-            )
+            );
         }
-        TokenError::Invalid(Fault::Claims) => {
-            anyhow!(
-                "{error}; with --channel a subscription token is expected, without it one to connect"
-            )
-        }
-        other => anyhow!("{other}; it was checked with the keys and claims of {section}"),
-    }
+        TokenError::Invalid(Fault::Claims) => suspect.claim(),
+        TokenError::Invalid(Fault::Algorithm) => suspect.algorithm(),
+        TokenError::Expired => suspect.moment(),
+        _ => None,
+    };
+    let found = found.map_or(String::new(), |found| format!(": {found}"));
+    anyhow!("{error}{found}; it was checked with the keys and claims of {section}")
 }

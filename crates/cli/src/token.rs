@@ -14,7 +14,7 @@ use fanwire::node::token::{
 };
 
 use crate::arguments::{Algorithm, Token};
-use crate::environment;
+use crate::{document, environment};
 
 #[cfg(test)]
 mod tests;
@@ -22,8 +22,7 @@ mod tests;
 pub(crate) fn run(arguments: &Token) -> Result<()> {
     let now =
         SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
-    println!("{}", make(arguments, &options(arguments)?, now.as_secs())?);
-    Ok(())
+    document::print(&format!("{}\n", make(arguments, &options(arguments)?, now.as_secs())?))
 }
 
 fn make(arguments: &Token, options: &TokenOptions, issued_at: u64) -> Result<String> {
@@ -84,7 +83,10 @@ fn options(arguments: &Token) -> Result<TokenOptions> {
 
 fn lifetime(ttl: &str) -> Result<Lifetime> {
     let kind = Kind::Duration { min: Duration::ZERO, max: TTL_MAX };
-    match kind.read_text(ttl) {
+    // As Centrifugo's commands take it.
+    let is_seconds = !ttl.is_empty() && ttl.bytes().all(|byte| byte.is_ascii_digit());
+    let text = if is_seconds { format!("{ttl}s") } else { ttl.to_owned() };
+    match kind.read_text(&text) {
         Ok(Value::Duration(Duration::ZERO)) => Ok(Lifetime::Never),
         Ok(Value::Duration(ttl)) => Ok(Lifetime::Seconds(ttl.as_secs().max(1))),
         Ok(_) => unreachable!("a duration's kind gives durations"),

@@ -65,7 +65,15 @@ fn wrong_options_hear_what_would_be_right() {
     let error = |rest: &[&str]| {
         make(&arguments(rest), &options(), NOW).expect_err("wrong options").to_string()
     };
-    assert!(error(&["--ttl", "10"]).starts_with("--ttl is \"10\", expected a duration such as"));
+    assert!(error(&["--ttl", "ten"]).starts_with("--ttl is \"ten\", expected a duration such as"));
+    assert!(error(&["--ttl", "-5s"]).starts_with("--ttl is \"-5s\", expected a duration such as"));
     assert!(error(&["--info", "{"]).contains("info is not JSON"));
     assert!(error(&["--channel", ""]).contains("channel is empty"));
+}
+
+#[test]
+fn a_lifetime_without_a_unit_is_seconds_as_with_centrifugo() {
+    let token = make(&arguments(&["--user", "42", "-t", "10"]), &options(), NOW).expect("a token");
+    assert!(verifier().verify_connection(&token, NOW + 9).is_ok());
+    assert!(verifier().verify_connection(&token, NOW + 10).is_err());
 }

@@ -3,7 +3,7 @@
 //! Uses the binary. Never: a server.
 //! A command is a test or two here.
 
-use super::{file, run};
+use super::{fanwire, file, run};
 
 #[test]
 fn check_config_says_that_a_good_file_is_fine() {
@@ -93,4 +93,51 @@ fn api_doc_prints_the_document_of_the_repository() {
     let golden = std::fs::read_to_string(path).expect("the repository has docs/openapi.json");
     let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
     assert_eq!((code, read(&out)), (0, read(&golden)));
+}
+
+#[test]
+fn check_config_finds_certificates_that_the_server_could_not_use() {
+    let text = "client: {insecure: true}\nengine: {type: redis, redis: {tls: {enabled: true, server_ca_pem: no/such.pem}}}\n";
+    let path = file("certificates.yaml", text);
+    let (code, out, error) = run(&["check-config", &path]);
+    assert_eq!((code, error), (1, format!("fanwire: {path}: 1 error stops the start\n")));
+    let expected =
+        format!("error: {path}: engine.redis.tls.server_ca_pem: \"no/such.pem\" cannot be read");
+    assert!(out.starts_with(&expected), "{out}");
+}
+
+#[test]
+fn the_names_of_centrifugos_commands_are_understood() {
+    for name in ["genconfig", "defaultconfig", "configdoc"] {
+        assert_eq!(run(&[name]).0, 0, "{name}");
+    }
+    let path = file("centrifugo.yaml", "client: {token: {hmac_secret_key: secret}}\n");
+    let (code, token, _) = run(&["gentoken", "-u", "42", "-t", "3600", "-c", &path]);
+    assert_eq!((code, run(&["checktoken", token.trim_end(), "-c", &path]).0), (0, 0));
+    let (code, token, _) = run(&["gensubtoken", "-u", "42", "-s", "$news", "-c", &path]);
+    let check = ["checksubtoken", token.trim_end(), "-s", "$news", "-c", &path];
+    assert_eq!((code, run(&check).0), (0, 0));
+}
+
+#[test]
+fn a_full_device_is_an_error_and_a_closed_pipe_is_none() {
+    let path = file("printed.yaml", "client: {token: {hmac_secret_key: secret}}\n");
+    let token = run(&["token", "--config", &path]).1;
+    let commands = [
+        &["check-config", &path][..],
+        &["token", "--config", &path],
+        &["check-token", token.trim_end(), "--config", &path],
+        &["sample-config"],
+    ];
+    for arguments in commands {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+        let output = fanwire().args(arguments).stdout(full).output().expect("the binary runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
+        assert!(error.starts_with("fanwire: standard output cannot be written to"), "{error}");
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let status = fanwire().args(arguments).stdout(writer).status().expect("the binary runs");
+        assert_eq!(status.code(), Some(0), "{arguments:?}");
+    }
 }

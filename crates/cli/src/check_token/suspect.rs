@@ -1,0 +1,92 @@
+//! What of a refused token its maker would change: a claim, the time, the algorithm.
+//! In: a token that the verifier refused, and the moment → out: a few words about the part that it was refused for.
+//! Uses the token's JSON as it stands. Never: judges a token; says anything of one that is good.
+//! What the server asks of claims is decided in the node; this file only finds the one to name.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value as Json};
+
+pub(super) struct Suspect<'a> {
+    pub(super) token: &'a str,
+    pub(super) is_subscription: bool,
+    /// Claim that holds the user instead of `sub`; "" = `sub`.
+    pub(super) user_claim: &'a str,
+    pub(super) now_unix: u64,
+}
+
+impl Suspect<'_> {
+    /// The claim that is missing, forbidden or of a wrong type, with what would be right.
+    pub(super) fn claim(&self) -> Option<String> {
+        let claims = self.part(PAYLOAD)?;
+        let user: (&str, &str, fn(&Json) -> bool) = (self.user_claim, "a text", Json::is_string);
+        let wrong = CLAIMS.into_iter().chain([user]).find_map(|(name, expected, is_right)| {
+            let value = claims.get(name).filter(|value| !value.is_null() && !is_right(value))?;
+            Some(format!("{name} is {value}, expected {expected}"))
+        });
+        let channel = claims.get("channel").and_then(Json::as_str).unwrap_or_default();
+        wrong.or_else(|| match (self.is_subscription, channel) {
+            (true, "") => Some(
+                "channel is missing, as in a token to connect; without --channel such a one is expected"
+                    .to_owned(),
+            ),
+            (false, channel) if !channel.is_empty() => Some(format!(
+                "channel is {channel:?}, as in a subscription token; with --channel such a one is expected"
+            )),
+            _ => None,
+        })
+    }
+
+    /// The algorithm of the header.
+    pub(super) fn algorithm(&self) -> Option<String> {
+        let header = self.part(HEADER)?;
+        Some(format!("alg is {}", header.get("alg")?))
+    }
+
+    /// Which end of its time the moment is beyond, and by how much.
+    pub(super) fn moment(&self) -> Option<String> {
+        let claims = self.part(PAYLOAD)?;
+        let time = |name: &str| claims.get(name)?.as_f64().map(|unix| unix as i64);
+        let now = i64::try_from(self.now_unix).ok()?;
+        if let Some(begin) = time("nbf").filter(|begin| now < *begin) {
+            return Some(format!("it begins in {} s (nbf is {begin})", begin - now));
+        }
+        let end = time("exp").filter(|end| *end <= now)?;
+        Some(format!("it ended {} s ago (exp is {end})", now - end))
+    }
+
+    fn part(&self, number: usize) -> Option<Map<String, Json>> {
+        let text = self.token.split('.').nth(number)?;
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()
+    }
+}
+
+const HEADER: usize = 0;
+const PAYLOAD: usize = 1;
+
+fn is_texts(value: &Json) -> bool {
+    value.as_array().is_some_and(|items| items.iter().all(Json::is_string))
+}
+
+fn is_text_or_texts(value: &Json) -> bool {
+    value.is_string() || is_texts(value)
+}
+
+type Claim = (&'static str, &'static str, fn(&Json) -> bool);
+
+/// Claims whose type the server asks for.
+const CLAIMS: [Claim; 13] = [
+    ("sub", "a text", Json::is_string),
+    ("exp", "seconds since 1970, a number", Json::is_number),
+    ("nbf", "seconds since 1970, a number", Json::is_number),
+    ("expire_at", "seconds since 1970, a number", Json::is_number),
+    ("iss", "a text", Json::is_string),
+    ("aud", "a text or a list of texts", is_text_or_texts),
+    ("channel", "a text", Json::is_string),
+    ("client", "a text", Json::is_string),
+    ("channels", "a list of texts", is_texts),
+    ("subs", "an object of channels", Json::is_object),
+    ("override", "an object", Json::is_object),
+    ("b64info", "a text in base64", Json::is_string),
+    ("b64data", "a text in base64", Json::is_string),
+];
