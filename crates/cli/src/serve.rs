@@ -5,6 +5,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use fanwire::Server;
@@ -25,6 +26,11 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
         load(arguments.config.as_deref(), environment, &arguments.keys.0).map_err(report)?;
     logs::start(&config.log)?;
     log(&findings);
+    if arguments.config.is_none() && Path::new(UNREAD).is_file() {
+        tracing::info!(
+            "no --config was given; {UNREAD}, which is in this folder, is not read by itself"
+        );
+    }
     let generated = generate_key(&mut config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("fanwire-http")
@@ -166,6 +172,9 @@ fn log(findings: &[Finding]) {
         }
     }
 }
+
+/// What Centrifugo reads without being told.
+const UNREAD: &str = "config.json";
 
 /// 190 bits of randomness.
 const KEY_CHARS: usize = 32;
