@@ -19,7 +19,7 @@ pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsEr
         ((size == 0) != ttl.is_zero()).then(|| {
             let expected =
                 format!("more than 0s exactly when history_size ({size}) is more than 0");
-            wrong("history_ttl", format!("{ttl:?}"), expected)
+            wrong("history_ttl", seconds(ttl), expected)
         }),
         (namespace.force_recovery && size == 0).then(|| {
             let expected = "false where history_size and history_ttl are not set";
@@ -33,6 +33,11 @@ pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsEr
         }),
     ];
     found.into_iter().flatten().collect()
+}
+
+/// As a person writes it; a duration of nothing is `0ns` by itself.
+fn seconds(ttl: Duration) -> String {
+    if ttl.is_zero() { "0s".to_owned() } else { format!("{ttl:?}") }
 }
 
 fn whole_seconds(ttl: Duration, prefix_key: &str, key: &str) -> Result<(), OptionsError> {

@@ -183,3 +183,20 @@ fn rates_that_cannot_be_kept_are_refused_by_name() {
         "channel.without_namespace.subscribe_rate_interval is \"0ns\", expected at least 1s"
     );
 }
+
+#[test]
+fn every_mistake_is_found_and_the_first_one_is_the_error() {
+    let mut options = Options::default();
+    options.client.pong_timeout = options.client.ping_interval;
+    options.client.channel_limit = 0;
+    options.client.token.rsa_public_key = "none".to_owned();
+    options.client.token.audience_regex = "(".to_owned();
+    options.channel.max_length = 0;
+    options.channel.without_namespace.force_recovery = true;
+    options.channel.namespaces = vec![Namespace::default(), Namespace::default()];
+    options.rpc = RpcOptions { ping: true, ping_method: String::new() };
+    let found = options.mistakes();
+    // Names that are empty are wrong by themselves, and not because there are two.
+    assert_eq!(found.len(), 9, "{found:#?}");
+    assert_eq!(options.validate().as_ref(), Err(&found[0]));
+}
