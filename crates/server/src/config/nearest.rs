@@ -8,8 +8,8 @@ mod tests;
 
 /// The candidate that `name` was probably meant to be.
 ///
-/// Near is: the same last part elsewhere (`ping_interval` for `client.ping_interval`), or at most one
-/// edit in four letters.
+/// Near is: the same last part elsewhere (`ping_interval` for `client.ping_interval`), the same without sections
+/// (`token_hmac_secret_key`), or at most one edit in four letters.
 pub(crate) fn nearest<'a>(
     name: &str,
     candidates: impl Iterator<Item = &'a str> + Clone,
@@ -24,7 +24,21 @@ pub(crate) fn nearest<'a>(
         .filter(|(distance, _)| *distance <= edits_max)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate);
-    close.or_else(|| misplaced(name, candidates))
+    close.or_else(|| misplaced(name, candidates.clone())).or_else(|| flat(name, candidates))
+}
+
+/// The shortest candidate that ends in this with dots for some of its `_`: how keys were called when they had no sections.
+fn flat<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let end = format!("_{name}");
+    let is_same = |candidate: &&str| candidate.replace('.', "_").ends_with(&end);
+    let mut same: Vec<&str> = candidates.filter(is_same).collect();
+    same.sort_by_key(|candidate| candidate.len());
+    match same[..] {
+        [shortest] => Some(shortest),
+        [shortest, next, ..] if shortest.len() < next.len() => Some(shortest),
+        _ => None,
+    }
+    .filter(|_| name.contains('_'))
 }
 
 /// The only candidate that ends in the same part.

@@ -34,3 +34,10 @@ fn what_is_far_from_everything_gets_no_suggestion() {
     // Many sections have it, so none of them is the one that was meant.
     check("enabled", None);
 }
+
+#[test]
+fn a_key_from_before_there_were_sections_is_found() {
+    check("token_hmac_secret_key", Some("client.token.hmac_secret_key"));
+    check("redis_sentinel_address", Some("engine.redis.sentinel_address"));
+    check("client_user_connection_limit", Some("client.user_connection_limit"));
+}
