@@ -223,6 +223,7 @@ impl Outbox for HubOutlet<'_> {
     }
 
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
+        tracing::debug!(code = disconnect.code, reason = %disconnect.reason, "disconnecting a client");
         self.send_joined();
         let key = key(connection);
         match disconnect.code {
