@@ -272,7 +272,7 @@ fn assemble(
     settings.add_environment(environment, &mut findings);
     settings.add_flags(flags, &mut findings);
     if !is_configured {
-        settings.assume_development();
+        settings.assume_development(&findings);
     }
     let config = apply::apply(&settings, &mut findings);
     rules::check(&config, &settings, &mut findings);

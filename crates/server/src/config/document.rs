@@ -212,7 +212,7 @@ Flags win over the environment, the environment over the file, the file over the
 - **Unknown keys** are warned about and ignored; wrong types and values stop the start.
 
 Without a file, and when nothing sets a key of `client`, `channel` or `engine` or another address than
-loopback, Fanwire runs in **development mode**. It then changes these defaults:
+loopback, and no variable looks like a mistyped key, Fanwire runs in **development mode**. It then changes these defaults:
 
 ";
 

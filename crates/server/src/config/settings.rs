@@ -116,8 +116,14 @@ impl Settings {
         within.or_else(plain).unwrap_or(Source::Default)
     }
 
-    /// Without any word about access, the server is for the person at this machine alone.
-    pub(crate) fn assume_development(&mut self) {
+    /// Without any word about access, the server is for the person at this machine alone. A variable that is nearly a
+    /// key may have been meant as such a word.
+    pub(crate) fn assume_development(&mut self, findings: &[Finding]) {
+        let is_mistyped =
+            |finding: &Finding| matches!(finding.problem, Problem::Unknown { nearest: Some(_) });
+        if findings.iter().any(is_mistyped) {
+            return;
+        }
         let decides = |name: &String| DECIDING.iter().any(|section| name.starts_with(section));
         if self.values.keys().any(decides) || !self.namespaces.is_empty() || !self.on_loopback() {
             return;

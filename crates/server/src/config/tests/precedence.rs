@@ -140,3 +140,15 @@ fn development_mode_keeps_what_was_set() {
     assert!(config.development && !config.health.enabled);
     assert_eq!(config.http_server.address, "::1");
 }
+
+#[test]
+fn a_mistyped_variable_is_no_reason_to_open_every_channel() {
+    let environment = &[("FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEE", "secret")];
+    let closed = config(None, environment, &[]);
+    assert!(!closed.development && !closed.node.client.insecure && !closed.demo.enabled);
+    let found = lines(run(None, environment, &[]));
+    let expected = "environment FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEE is not a known key, did you mean \
+                    FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY?";
+    assert!(found[0].ends_with(expected), "{found:?}");
+    assert!(config(None, &[("FANWIRE_OF_SOMEBODY_ELSE", "1")], &[]).development);
+}
