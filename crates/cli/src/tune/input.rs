@@ -46,6 +46,8 @@ pub(crate) enum InputError {
         record: usize,
     },
     OneMessage,
+    /// One JSON text that is an array, whose elements were meant, most likely.
+    OneArray,
     TooLong {
         message: usize,
         bytes: usize,
@@ -72,6 +74,7 @@ pub(crate) fn read(path: &Path, bytes: &[u8], messages_max: usize) -> Result<Sam
     }
     match payloads.len() {
         0 => Err(InputError::Empty),
+        1 if !encoding.is_binary() && payloads[0].starts_with(b"[") => Err(InputError::OneArray),
         1 => Err(InputError::OneMessage),
         _ => Ok(Sample {
             file: text(path.file_name()),
@@ -157,6 +160,9 @@ impl fmt::Display for InputError {
             Self::EmptyRecord { record } => write!(f, ": record {record} is empty")?,
             Self::OneMessage => {
                 write!(f, " holds one message, and context needs several of them")?;
+            }
+            Self::OneArray => {
+                write!(f, " holds one message, an array; put its elements on lines (jq -c '.[]')")?;
             }
             Self::TooLong { message, bytes } => {
                 write!(f, ": message {message} has {bytes} bytes, more than {MESSAGE_BYTES_MAX}")?

@@ -112,6 +112,8 @@ fn a_file_that_holds_no_messages_is_told_what_it_should_hold() {
     refused(&[&empty], "empty.jsonl holds no message; give a file with");
     refused(&[&empty], expected);
     refused(&[&file("single.jsonl", "{}\n")], "single.jsonl holds one message, and context needs");
+    let array = file("array.json", "[{\"a\":1},{\"a\":2}]\n");
+    refused(&[&array], "array.json holds one message, an array; put its elements on lines");
     let text = file("text.jsonl", "{}\n{}\nhello\n");
     refused(&[&text], "text.jsonl:3:1: not JSON: expected value; give a file with");
     let cut = binary("cut.bin", &noise(3)[..700]);
