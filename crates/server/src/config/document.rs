@@ -207,7 +207,8 @@ Flags win over the environment, the environment over the file, the file over the
 - **Flags** have the key's name: `--client.insecure`, `--http_api.key=secret`.
 - **Environment variables** are `FANWIRE_` and the key in capitals with `_` for `.`:
   `FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY`. `CENTRIFUGO_` is read as well; of two that mean the same key
-  Fanwire's wins. Lists are separated by spaces, lists of sections are JSON.
+  Fanwire's wins. Lists are separated by spaces, lists of sections are JSON. The file `.env` of the working
+  directory is read, too: lines of `NAME=value`, and a variable of the process wins.
 - **Durations** are texts such as `300ms`, `25s` or `1m30s`.
 - **Unknown keys** are warned about and ignored; wrong types and values stop the start.
 
