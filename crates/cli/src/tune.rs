@@ -14,6 +14,7 @@ use crate::arguments::Tune;
 use crate::document;
 use input::{EXPECTED, Sample};
 use measure::{Clock, Report, Settings};
+use mode::Mode;
 use progress::Progress;
 use recommend::{Advice, Scale};
 
@@ -47,12 +48,16 @@ pub(crate) fn run(arguments: &Tune) -> Result<()> {
     };
     let origin = Instant::now();
     let now = || origin.elapsed();
-    let mut progress = Progress::of_stderr(samples.len() * mode::count(settings.channels));
+    let depths = if page.is_some() { mode::depths(settings.channels).count() } else { 0 };
+    let steps = samples.len() * (mode::count(settings.channels) + depths);
+    let mut progress = Progress::of_stderr(steps);
     let mut findings = Vec::new();
     for sample in &samples {
-        let report = measure::measure(sample, settings, Clock(&now), &mut |mode| {
-            progress.step(&format!("{}: {}", sample.file, mode.title()));
-        })?;
+        let mut step = |mode: Mode| progress.step(&format!("{}: {}", sample.file, mode.title()));
+        let mut report = measure::measure(sample, settings, Clock(&now), &mut step)?;
+        if page.is_some() {
+            report.curves = measure::curves(sample, settings, Clock(&now), &mut step)?;
+        }
         let advice = Advice::new(&report, scale);
         progress.clear();
         document::print(&text::report(&report, &advice))?;

@@ -16,8 +16,12 @@ use super::mode::{self, Depth, Mode};
 use super::stats::{Sizes, mean};
 use super::wire;
 
+mod curve;
+
 #[cfg(test)]
 mod tests;
+
+pub(crate) use curve::{Curve, curves};
 
 /// What the user chose.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +58,8 @@ pub(crate) struct Report {
     pub(crate) settings: Settings,
     pub(crate) payloads: Sizes,
     pub(crate) rows: Vec<Row>,
+    /// For the page; without one there are none.
+    pub(crate) curves: Vec<Curve>,
 }
 
 impl Report {
@@ -147,6 +153,7 @@ pub(crate) fn measure(
         settings,
         payloads: Sizes::of(&payloads),
         rows,
+        curves: Vec::new(),
     })
 }
 

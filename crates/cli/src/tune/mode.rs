@@ -96,6 +96,14 @@ pub(crate) fn all(channels: usize) -> Vec<Mode> {
         .collect()
 }
 
+/// Every depth from 0 on, with the channels of the clients that it is for.
+pub(crate) fn depths(channels: usize) -> impl Iterator<Item = (Mode, usize)> {
+    let mode = |depth, channels| Mode::Context { depth: Depth::Publications(depth), channels };
+    let one = (0..=DEPTHS[DEPTHS.len() - 1]).map(move |depth| (mode(depth, 1), 1));
+    let several = (0..=DEPTH_MAX).filter(move |_| channels > 1);
+    one.chain(several.map(move |depth| (mode(depth, channels), channels)))
+}
+
 /// How many modes that makes.
 pub(crate) fn count(channels: usize) -> usize {
     all(channels).len()

@@ -56,6 +56,14 @@ fn section(at: usize, report: &Report, advice: &Advice, out: &mut String) {
         &plot::bars(report, advice.mode),
         out,
     );
+    if !report.curves.is_empty() {
+        figure_of(
+            "Bytes and depth",
+            "K is how many earlier publications of its channel a frame may refer to; 0 stands alone.",
+            &plot::depth(report),
+            out,
+        );
+    }
     out.push_str("<div class=\"pair\">\n");
     figure_of(
         "Bytes and time",

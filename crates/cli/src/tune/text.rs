@@ -100,7 +100,7 @@ pub(crate) fn footnote(report: &Report) -> String {
         note,
         " K is how many earlier publications of its channel a frame may refer to. Of 0 to 16 these are the depths that the \
          server has, {DEPTH_MAX} at most where other channels lie in between; one between them, for windows that hold no \
-         more, costs what is between theirs. A compressor's window has \
+         more, costs what is between theirs; the page (--html) has all. A compressor's window has \
          one memory level here, the smallest and the largest window two; the configuration takes any pair."
     );
     if again > 0.0 {

@@ -93,7 +93,7 @@ fn tune_takes_several_files_and_writes_one_page() {
     assert!(out.contains("At 2 publications a second to 7 receivers, 30 days, $0.5 a GB"), "{out}");
     let html = std::fs::read_to_string(&page).expect("it was written");
     assert!(html.starts_with("<!doctype html>") && html.ends_with("</html>\n"));
-    assert_eq!(html.matches("<svg ").count(), 6);
+    assert_eq!(html.matches("<svg ").count(), 8);
 }
 
 #[test]

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use fanwire_protocol::Encoding;
 
-use super::{Clock, Report, Settings, measure};
+use super::{Clock, Report, Settings, curves, measure};
 use crate::tune::input::Sample;
-use crate::tune::mode::{Group, Mode};
+use crate::tune::mode::{Depth, Group, Mode};
 
 fn report(payloads: Vec<Vec<u8>>, encoding: Encoding, channels: usize) -> Report {
     let (file, channel) = ("a.jsonl".to_owned(), "a".to_owned());
@@ -87,4 +87,26 @@ fn every_mode_is_announced_before_it_is_measured() {
     let report = measure(&sample, settings, Clock(&now), &mut |mode| begun.push(mode));
     assert_eq!(begun, crate::tune::mode::all(5));
     assert!(report.expect("all come back").has_more);
+}
+
+#[test]
+fn a_curve_has_every_depth_and_the_bytes_of_the_table() {
+    let report = report(lines(60), Encoding::Json, 2);
+    let (file, channel) = ("a.jsonl".to_owned(), "a".to_owned());
+    let payloads = lines(60);
+    let sample = Sample { file, channel, encoding: Encoding::Json, payloads, has_more: false };
+    let settings = Settings { level: 6, channels: 2 };
+    let now = || Duration::ZERO;
+    let mut begun = 0;
+    let curves =
+        curves(&sample, settings, Clock(&now), &mut |_| begun += 1).expect("all come back");
+    let lengths: Vec<(usize, usize)> =
+        curves.iter().map(|curve| (curve.channels, curve.bytes.len())).collect();
+    assert_eq!((lengths, begun), (vec![(1, 17), (2, 9)], 26));
+    for row in &report.rows {
+        if let Mode::Context { depth: Depth::Publications(depth), channels } = row.mode {
+            let curve = curves.iter().find(|curve| curve.channels == channels).expect("a curve");
+            assert_eq!(curve.bytes[depth], row.bytes(), "{}", row.mode.title());
+        }
+    }
 }

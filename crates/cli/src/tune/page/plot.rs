@@ -13,6 +13,9 @@ use crate::tune::text;
 use axis::Axis;
 
 mod axis;
+mod depth;
+
+pub(super) use depth::depth;
 
 /// A bar for each mode, as long as its average message; the recommended one is named.
 pub(super) fn bars(report: &Report, recommended: Mode) -> String {

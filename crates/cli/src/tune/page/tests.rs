@@ -4,13 +4,16 @@
 //! What the page must hold is a test here.
 
 use super::{escaped, page};
+use crate::tune::measure::Curve;
 use crate::tune::recommend::tests::report;
 use crate::tune::recommend::{Advice, Scale};
 
 fn html(files: usize) -> String {
     let scale = Scale { dollars_per_gb: 0.1, publications_per_second: 10.0, receivers: 1_000 };
     let finding = |_| {
-        let report = report(2_000, [800, 780], 60, 60, 90);
+        let mut report = report(2_000, [800, 780], 60, 60, 90);
+        let curve = |channels| Curve { channels, bytes: vec![780.0, 90.0, 60.0] };
+        report.curves = vec![curve(1), curve(5)];
         let advice = Advice::new(&report, scale);
         (report, advice)
     };
@@ -46,8 +49,8 @@ fn every_tag_that_is_opened_is_closed() {
 }
 
 #[test]
-fn each_file_has_its_three_plots_and_several_have_links() {
-    assert_eq!(html(2).matches("<svg ").count(), 6);
+fn each_file_has_its_four_plots_and_several_have_links() {
+    assert_eq!(html(2).matches("<svg ").count(), 8);
     assert!(html(2).contains("<a href=\"#file-1\">"));
     assert!(!html(1).contains("<nav>"));
 }
@@ -61,4 +64,14 @@ fn no_coordinate_is_broken() {
 #[test]
 fn the_recommended_mode_is_pointed_out_once() {
     assert_eq!(html(1).matches("◂ recommended").count(), 1);
+}
+
+#[test]
+fn every_depth_has_a_mark_that_says_its_bytes() {
+    let html = html(1);
+    for depth in
+        ["K = 0, one channel per client: 780.0 B", "K = 2, 5 channels, interleaved: 60.0 B"]
+    {
+        assert_eq!(html.matches(depth).count(), 1, "{depth}");
+    }
 }

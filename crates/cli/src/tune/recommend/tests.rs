@@ -49,6 +49,7 @@ pub(in crate::tune) fn report(
         settings: Settings { level: 6, channels: 5 },
         payloads: Sizes::of(&sizes(raw - 50)),
         rows,
+        curves: Vec::new(),
     }
 }
 

@@ -1,0 +1,44 @@
+//! Bytes at every depth, for a plot; the table has those that the server is given.
+//! In: a sample and settings → out: a curve for clients of one channel, and one for those of several.
+//! Uses the passes of the parent. Never: times, which a plot of bytes does not need.
+//! Which depths a curve has is decided in `mode`.
+
+use anyhow::Result;
+
+use super::{Clock, Settings, Stream, pass, sizes};
+use crate::tune::input::Sample;
+use crate::tune::mode::{self, Mode};
+use crate::tune::stats::mean;
+use crate::tune::wire;
+
+/// What a deeper look back is worth to one kind of client.
+pub(crate) struct Curve {
+    /// Of each client.
+    pub(crate) channels: usize,
+    /// Bytes of the average message, envelope and frame header included, at 0, 1, 2 … earlier publications.
+    pub(crate) bytes: Vec<f64>,
+}
+
+/// Calls `begin` with each mode before it starts.
+///
+/// # Errors
+/// As [`measure`](super::measure).
+pub(crate) fn curves(
+    sample: &Sample,
+    settings: Settings,
+    clock: Clock<'_>,
+    begin: &mut dyn FnMut(Mode),
+) -> Result<Vec<Curve>> {
+    let stream = Stream::new(sample);
+    let mut curves: Vec<Curve> = Vec::new();
+    for (mode, channels) in mode::depths(settings.channels) {
+        begin(mode);
+        let (deliveries, _) = pass(mode, &stream, settings, clock)?;
+        let frames = sizes(deliveries.iter().map(|delivery| wire::frame_bytes(delivery.bytes)));
+        match curves.last_mut().filter(|curve| curve.channels == channels) {
+            Some(curve) => curve.bytes.push(mean(&frames)),
+            None => curves.push(Curve { channels, bytes: vec![mean(&frames)] }),
+        }
+    }
+    Ok(curves)
+}
