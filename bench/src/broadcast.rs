@@ -1,6 +1,6 @@
 //! Scenario `broadcast`: how long one call that publishes into many channels takes, as a ratio to what it needs at least.
 //! In: an engine, numbers of channels → out: a table of medians; not passed above `--bar` or `--limit-us`.
-//! Uses `target` and `redis` for processes, `caller` for the one connection, `yardstick` for what is needed at least.
+//! Uses `target`, `redis` and `awake` for processes, `caller` for the one connection, `yardstick` for what is needed at least.
 //! Change here what is compared and shown; what is needed at least lives in `yardstick`.
 
 use anyhow::{Context, Result, ensure};
@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use std::path::Path;
 use std::time::Instant;
 
+use crate::awake::Awake;
 use crate::caller::Caller;
 use crate::fanout::made_up_payloads;
 use crate::generator::publisher::{answer_length, http_request};
@@ -43,6 +44,9 @@ pub struct Broadcast {
     /// Fail when the median of a row without history takes more µs than this: one for each number of channels.
     #[arg(long, value_delimiter = ',', value_name = "US")]
     limit_us: Vec<f64>,
+    /// Keep both cores from sleeping: what waking them costs is then part of no figure.
+    #[arg(long)]
+    awake: bool,
     #[command(flatten)]
     setup: Setup,
 }
@@ -89,9 +93,12 @@ impl Broadcast {
     pub fn run(self) -> Result<bool> {
         self.check()?;
         self.setup.pin_generator()?;
+        let cores = [self.setup.server_core, self.setup.generator_core];
+        let awake = self.awake.then(|| Awake::keep(&std::env::current_exe()?, &cores));
+        let _awake = awake.transpose()?;
         let stage = self.stage(&self.setup.binary()?)?;
         println!(
-            "broadcast: {:?} engine, {} B, {} rounds of {} publications; server on core {}, caller{} on core {}\n",
+            "broadcast: {:?} engine, {} B, {} rounds of {} publications; server on core {}, caller{} on core {}{}\n",
             self.engine,
             self.bytes,
             self.rounds,
@@ -99,6 +106,7 @@ impl Broadcast {
             self.setup.server_core,
             if stage.redis.is_some() { " and Redis" } else { "" },
             self.setup.generator_core,
+            if self.awake { ", both kept awake" } else { "" },
         );
         let cases: Vec<Case> =
             self.channels.iter().flat_map(|channels| Case::both(*channels)).collect();

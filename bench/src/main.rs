@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use clap::{Parser, Subcommand};
-use fanwire_bench::{bare, broadcast, churn, corpus, fanout, idle, presence};
+use fanwire_bench::{awake, bare, broadcast, churn, corpus, fanout, idle, presence};
 use std::process::ExitCode;
 
 /// Measures Fanwire as ratios against something measured in the same run, and checks it with real input.
@@ -25,6 +25,7 @@ enum Scenario {
     Presence(presence::Presence),
     Broadcast(broadcast::Broadcast),
     Bare(bare::Bare),
+    Spin(awake::Spin),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -36,6 +37,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Presence(presence) => presence.run()?,
         Scenario::Broadcast(broadcast) => broadcast.run()?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
+        Scenario::Spin(spin) => spin.run().map(|()| true)?,
     };
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -4,9 +4,11 @@
 //! What needs a Fanwire server is a scenario, not a test.
 #![forbid(unsafe_code)]
 
+use fanwire_bench::awake::Awake;
 use fanwire_bench::bare::trigger;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -44,4 +46,27 @@ fn a_bar_that_is_missed_is_an_exit_code() {
     let missed = run("1000");
     assert!(String::from_utf8_lossy(&missed.stdout).contains("MISSED"));
     assert!(!missed.status.success());
+}
+
+#[test]
+fn a_core_is_kept_awake_by_a_child_of_the_idle_class_that_ends_with_the_value() {
+    let program = Path::new(env!("CARGO_BIN_EXE_fanwire-bench"));
+    let awake = Awake::keep(program, &[0, 0]).expect("chrt, taskset and a core 0");
+    let pids: Vec<u32> = awake.pids().collect();
+    let [pid] = pids[..] else { panic!("one for one core: {pids:?}") };
+    let state = || std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    // Fields of proc_pid_stat(5) behind the name, from the third: 39 is the core, 41 the class, of which 5 is idle.
+    let stat = state().expect("it spins");
+    let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
+    let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+    assert_eq!([fields[39 - 3], fields[41 - 3]], ["0", "5"], "{stat}");
+    drop(awake);
+    assert!(state().is_err(), "it is gone");
+}
+
+#[test]
+fn a_spinner_whose_parent_is_gone_does_not_spin() {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_fanwire-bench"));
+    let status = program.args(["spin", "--parent", "1"]).status().expect("the built program");
+    assert!(!status.success());
 }
