@@ -67,13 +67,15 @@ fn others_have_a_turn_between_two_parts() {
         assert_eq!(World::new(channels).after_polls(9), expect, "{channels} channels");
     };
     check(1, &[1, 1]);
-    check(PART, &[PART, PART]);
-    check(PART + 1, &[PART, PART + 1, PART + 1]);
-    check(3 * PART, &[PART, 2 * PART, 3 * PART, 3 * PART]);
+    check(PART_MIN, &[PART_MIN, PART_MIN]);
+    check(PART_MIN + 1, &[PART_MIN, PART_MIN + 1, PART_MIN + 1]);
+    check(100, &[34, 68, 100, 100]);
+    let end = 3 * PART_MAX;
+    check(end + 1, &[PART_MAX, 2 * PART_MAX, end, end + 1, end + 1]);
 }
 
 #[test]
 fn a_caller_who_goes_away_leaves_no_broadcast_half_done() {
-    assert_eq!(World::new(2 * PART + 1).after_polls(1), [PART, 2 * PART + 1]);
+    assert_eq!(World::new(2 * PART_MIN).after_polls(1), [PART_MIN, 2 * PART_MIN]);
     assert_eq!(World::new(2).after_polls(0), [2]);
 }
