@@ -30,8 +30,8 @@ use registered::{Header, Registered};
 
 pub use claims::{ChannelGrant, ConnectionClaims, Overrides, SubscriptionClaims};
 pub use error::{Fault, SignError, TokenError};
-pub(crate) use jwks::key_set_of;
 pub use jwks::{Fetch, KEY_SET_BYTES_MAX, KeyCounters, KeySource};
+pub(crate) use jwks::{Look, key_set_of};
 pub use sign::{
     ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
     sign_hmac_subscription,
@@ -112,18 +112,25 @@ impl Verifier {
         self.jwks.as_ref().map(|jwks| jwks.cache().counters()).unwrap_or_default()
     }
 
-    /// Ready when the key of a token is here, or is not one that is published; else later, when its document has come or
-    /// failed. After that the token is not [`TokenError::Pending`].
-    pub(crate) fn key(&self, token: &str, now_unix: u64) -> Answer<(), ErrorCode> {
-        let Some(jwks) = &self.jwks else { return Answer::now(Ok(())) };
+    /// Looks for the key of a token, if that is one that is published.
+    ///
+    /// # Errors
+    /// An answer that comes when the document of the key has come or failed. After that the token is not
+    /// [`TokenError::Pending`].
+    pub(crate) fn look(
+        &self,
+        token: &str,
+        now_unix: u64,
+    ) -> Result<Option<Look>, Answer<(), ErrorCode>> {
+        let Some(jwks) = &self.jwks else { return Ok(None) };
         let look = || {
             let parts = Parts::of(token)?;
             let header = Header::parse(&parts.header).ok().filter(is_published);
             let claims = self.registered(&decode(parts.payload)?)?;
             let variable = |name: &str| self.group(&claims, name);
-            Ok::<_, Fault>(header.map(|header| jwks.key(&header, variable, now_unix)))
+            Ok::<_, Fault>(header.map(|header| jwks.look_when_ready(&header, variable, now_unix)))
         };
-        look().ok().flatten().unwrap_or_else(|| Answer::now(Ok(())))
+        look().ok().flatten().unwrap_or(Ok(None))
     }
 
     /// Checks a connection token at `now_unix` (seconds).
@@ -135,7 +142,20 @@ impl Verifier {
         token: &str,
         now_unix: u64,
     ) -> Result<ConnectionClaims, TokenError> {
-        let json = self.open(token, now_unix)?;
+        self.connection(token, None, now_unix)
+    }
+
+    /// As [`verify_connection`](Self::verify_connection), after a look for the key of this token.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn connection(
+        &self,
+        token: &str,
+        look: Option<&Look>,
+        now_unix: u64,
+    ) -> Result<ConnectionClaims, TokenError> {
+        let json = self.open(token, look, now_unix)?;
         let (registered, user) = self.believe(&json)?;
         let claims = claims::connection(&json, user, registered.expiry())?;
         registered.check_time(now_unix)?;
@@ -152,7 +172,20 @@ impl Verifier {
         token: &str,
         now_unix: u64,
     ) -> Result<SubscriptionClaims, TokenError> {
-        let json = self.open(token, now_unix)?;
+        self.subscription(token, None, now_unix)
+    }
+
+    /// As [`verify_subscription`](Self::verify_subscription), after a look for the key of this token.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn subscription(
+        &self,
+        token: &str,
+        look: Option<&Look>,
+        now_unix: u64,
+    ) -> Result<SubscriptionClaims, TokenError> {
+        let json = self.open(token, look, now_unix)?;
         let (registered, user) = self.believe(&json)?;
         let claims = claims::subscription(&json, user, registered.expiry())?;
         registered.check_time(now_unix)?;
@@ -160,7 +193,7 @@ impl Verifier {
     }
 
     /// The payload as JSON bytes, once the signature belongs to it.
-    fn open(&self, token: &str, now_unix: u64) -> Result<Vec<u8>, TokenError> {
+    fn open(&self, token: &str, look: Option<&Look>, now_unix: u64) -> Result<Vec<u8>, TokenError> {
         if !self.is_enabled() {
             return Err(TokenError::Disabled);
         }
@@ -169,9 +202,17 @@ impl Verifier {
         match (&self.keys, &self.jwks) {
             (Some(_), Some(jwks)) if is_published(&header) => {
                 let payload = decode(payload)?;
-                let claims = self.registered(&payload)?; // it says where the key is, so it has to be right before that
-                let variable = |name: &str| self.group(&claims, name);
-                jwks.verify(&header, variable, (signed, signature), now_unix)?;
+                let own;
+                let look = match look {
+                    Some(look) => look,
+                    None => {
+                        let claims = self.registered(&payload)?; // it says where the key is, so it has to be right before that
+                        let variable = |name: &str| self.group(&claims, name);
+                        own = jwks.look(&header, variable, now_unix)?;
+                        &own
+                    }
+                };
+                Jwks::verify(look, &header, (signed, signature))?;
                 return Ok(payload);
             }
             (Some(keys), _) => keys.verify(&header.alg, signed, signature, now_unix)?,

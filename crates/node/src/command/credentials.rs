@@ -13,7 +13,7 @@ use fanwire_protocol::{Disconnect, ErrorCode, Request};
 use super::{Refusal, Turn};
 use crate::answer::Answer;
 use crate::counters::TokenRefusal;
-use crate::token::{ChannelGrant, ConnectionClaims, SubscriptionClaims, TokenError};
+use crate::token::{ChannelGrant, ConnectionClaims, Look, SubscriptionClaims, TokenError};
 
 /// Server-side channels by name.
 pub(super) type Grants = BTreeMap<String, ChannelGrant>;
@@ -51,20 +51,26 @@ pub(super) fn of(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
     Err(Disconnect::BAD_REQUEST.into())
 }
 
-/// Ready when the token of a command can be checked, if it has one; later while its key is being fetched.
-pub(super) fn key(turn: &Turn<'_>, request: &Request) -> Answer<(), ErrorCode> {
+/// Looks for the published key of a command's token, if it has one.
+///
+/// # Errors
+/// An answer that comes when the key, which is being fetched, has come or failed.
+pub(super) fn look(
+    turn: &Turn<'_>,
+    request: &Request,
+) -> Result<Option<Look>, Answer<(), ErrorCode>> {
     let (verifier, token) = match request {
         Request::Connect(request) => (turn.node.connection_verifier(), &request.token),
         Request::Refresh(request) => (turn.node.connection_verifier(), &request.token),
         Request::Subscribe(request) => (turn.node.subscription_verifier(), &request.token),
         Request::SubRefresh(request) => (turn.node.subscription_verifier(), &request.token),
-        _ => return Answer::now(Ok(())),
+        _ => return Ok(None),
     };
-    if token.is_empty() { Answer::now(Ok(())) } else { verifier.key(token, turn.unix()) }
+    if token.is_empty() { Ok(None) } else { verifier.look(token, turn.unix()) }
 }
 
 fn claims(turn: &Turn<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
-    let verified = turn.node.connection_verifier().verify_connection(token, turn.unix());
+    let verified = turn.node.connection_verifier().connection(token, turn.look(), turn.unix());
     judged(turn, verified, (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into()))
 }
 
@@ -77,7 +83,7 @@ pub(super) fn of_subscription(
     (channel, token): (&str, &str),
     refusals: (Refusal, Refusal),
 ) -> Result<SubscriptionClaims, Refusal> {
-    let verified = turn.node.subscription_verifier().verify_subscription(token, turn.unix());
+    let verified = turn.node.subscription_verifier().subscription(token, turn.look(), turn.unix());
     let claims = judged(turn, verified, refusals)?;
     let session = turn.session();
     let is_ours = claims.is_for(&session.user, channel, &session.client());
@@ -115,7 +121,7 @@ fn foreign(turn: &Turn<'_>) -> Refusal {
 /// Expired token 3005, bad token or another user 3500, other channels 3010, a key that is not here yet 100.
 pub(super) fn renewed(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
     let verifier = turn.node.connection_verifier();
-    let verified = verifier.verify_connection(token, turn.unix());
+    let verified = verifier.connection(token, turn.look(), turn.unix());
     let refusals = (Disconnect::EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
     let claims = judged(turn, verified, refusals)?;
     let session = turn.session();

@@ -26,6 +26,7 @@ use crate::node::Node;
 use crate::notice::{Notice, SubscribeOrder};
 use crate::roster::Roster;
 use crate::session::{ConnectionKey, Phase, Session};
+use crate::token::Look;
 use crate::waiting::{Arrival, Part, Ticket, Work};
 
 /// One command of one session: who asks, and when. The session is there as long as its turn lasts.
@@ -36,6 +37,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) now: Instant,
     /// Of what the command may have to wait for.
     ticket: Ticket,
+    /// What the look for the key of its token found, if it has one that is published and did not wait for it.
+    look: Option<Look>,
     /// What is to be delivered behind the reply.
     pub(crate) backlog: Backlog,
 }
@@ -134,7 +137,7 @@ impl<'a> Turn<'a> {
         now: Instant,
     ) -> Self {
         let ticket = roster.waiting_mut().ticket();
-        Self { node, roster, key, now, ticket, backlog: Backlog::default() }
+        Self { node, roster, key, now, ticket, look: None, backlog: Backlog::default() }
     }
 }
 
@@ -153,10 +156,14 @@ impl Turn<'_> {
         if let Err(refusal) = self.limit(&request) {
             return self.reply(id, Err(refusal));
         }
-        let key = credentials::key(self, &request);
-        if self.soon(key, |_| Part::Key).is_none() {
-            self.park(id, Work::Key(Box::new(request)));
-            return Ok(None);
+        match credentials::look(self, &request) {
+            Ok(look) => self.look = look,
+            Err(later) => {
+                if self.soon(later, |_| Part::Key).is_none() {
+                    self.park(id, Work::Key(Box::new(request)));
+                    return Ok(None);
+                }
+            }
         }
         self.begin(id, request)
     }
@@ -360,6 +367,10 @@ impl Turn<'_> {
 
     pub(super) fn session_mut(&mut self) -> &mut Session {
         self.roster.session_mut(self.key).expect(LIVES)
+    }
+
+    pub(super) fn look(&self) -> Option<&Look> {
+        self.look.as_ref()
     }
 
     /// Unix time in seconds.

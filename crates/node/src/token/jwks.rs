@@ -29,6 +29,10 @@ pub trait KeySource: fmt::Debug + Send + Sync {
     fn fetch(&self, fetch: Fetch);
 }
 
+/// What a look for the key of one token found.
+#[derive(Debug)]
+pub(crate) struct Look(Found);
+
 /// Longest document in bytes. Those of large providers have some 30 KB, most of it certificates.
 pub const KEY_SET_BYTES_MAX: usize = 512 * 1024;
 
@@ -72,19 +76,16 @@ impl Jwks {
         &self.cache
     }
 
-    /// Whether `signature` was made over `signed` with the key that the header names.
+    /// Whether `signature` was made over `signed` with the key that the header names, for which `look` looked already.
     ///
     /// # Errors
     /// `Pending` while the key is being fetched, `Unavailable` when that failed or has to wait, else the fault.
     pub(super) fn verify(
-        &self,
+        look: &Look,
         header: &Header<'_>,
-        variable: impl Fn(&str) -> Option<String>,
         (signed, signature): (&[u8], Vec<u8>),
-        now_unix: u64,
     ) -> Result<(), TokenError> {
-        let (url, kid) = self.place(header, variable)?;
-        match self.cache.find(&url, kid, now_unix) {
+        match &look.0 {
             Found::Key(key) => Ok(key.verify(&header.alg, signed, signature)?),
             Found::No => Err(Fault::Key.into()),
             Found::Later => Err(TokenError::Pending),
@@ -92,19 +93,35 @@ impl Jwks {
         }
     }
 
-    /// Ready when a look for the key of a token would not be `Pending`; else later, when its document has come or failed.
-    pub(super) fn key(
+    /// Looks for the key of a token, and begins to fetch its document where that is due.
+    ///
+    /// # Errors
+    /// The fault of a token that cannot have a key.
+    pub(super) fn look(
         &self,
         header: &Header<'_>,
         variable: impl Fn(&str) -> Option<String>,
         now_unix: u64,
-    ) -> Answer<(), ErrorCode> {
-        match self.place(header, variable) {
-            Ok((url, kid)) => match self.cache.find(&url, kid, now_unix) {
-                Found::Later => self.cache.wait(&url),
-                _ => Answer::now(Ok(())),
-            },
-            Err(_) => Answer::now(Ok(())),
+    ) -> Result<Look, Fault> {
+        let (url, kid) = self.place(header, variable)?;
+        Ok(Look(self.cache.find(&url, kid, now_unix)))
+    }
+
+    /// As [`look`](Self::look), once it is not `Pending`.
+    ///
+    /// # Errors
+    /// An answer that comes when the document has come or failed; then it is to be looked again. `Ok(None)` for a token that
+    /// cannot have a key.
+    pub(super) fn look_when_ready(
+        &self,
+        header: &Header<'_>,
+        variable: impl Fn(&str) -> Option<String>,
+        now_unix: u64,
+    ) -> Result<Option<Look>, Answer<(), ErrorCode>> {
+        let Ok((url, kid)) = self.place(header, variable) else { return Ok(None) };
+        match self.cache.find(&url, kid, now_unix) {
+            Found::Later => Err(self.cache.wait(&url)),
+            found => Ok(Some(Look(found))),
         }
     }
 

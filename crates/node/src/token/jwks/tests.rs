@@ -85,14 +85,29 @@ fn the_key_of_a_token_is_awaited_and_nothing_else() {
     verifier.fetch_with(Arc::<Desk>::clone(&desk));
     let token = rs256("k", ADA);
     for other in ["garbage", &hs256(ADA), &rs256("k", "[]"), &rs256(&"x".repeat(1000), ADA)] {
-        assert!(verifier.key(other, NOW).ready().is_ok(), "{other}");
+        assert!(verifier.look(other, NOW).is_ok_and(|look| look.is_none()), "{other}");
     }
-    let waits = verifier.key(&token, NOW).ready().expect_err("it is being fetched");
+    let waits = verifier.look(&token, NOW).expect_err("it is being fetched");
+    let waits = waits.ready().expect_err("and not here yet");
     let fetch = desk.0.lock().take().expect("a fetch");
     fetch.done(set(&[rsa_jwk("k", "")]));
     assert_eq!(waits.ready().expect("it has come"), Ok(()));
-    assert!(verifier.key(&token, NOW).ready().is_ok());
+    assert!(verifier.look(&token, NOW).is_ok_and(|look| look.is_some()));
     check(&verifier, &token, Ok("ada"));
+}
+
+#[test]
+fn the_key_that_a_look_found_is_not_looked_for_again() {
+    let (verifier, site) = with_site(&options(), [(URL, set(&[rsa_jwk("k", "")]))]);
+    let token = rs256("k", ADA);
+    check(&verifier, &token, Ok("ada"));
+    let look = verifier.look(&token, NOW).expect("it is here");
+    let much_later = NOW + 1_000_000; // another look would fetch the document
+    let claims = verifier.connection(&token, look.as_ref(), much_later).expect("a genuine token");
+    assert_eq!((claims.user.as_str(), site.asked.lock().len()), ("ada", 1));
+    let forged = rs256("k", ADA).replacen("eyJzdWIi", "eyJTdWIi", 1);
+    let refused = verifier.connection(&forged, look.as_ref(), NOW).map(drop);
+    assert_eq!(refused, Err(TokenError::Invalid(Fault::Signature)));
 }
 
 #[test]
