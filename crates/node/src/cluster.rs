@@ -4,6 +4,7 @@
 //! Change here: what nodes tell each other. Publications travel through the broker, not here.
 
 mod message;
+mod orders;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,17 +17,17 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::answer::{Answer, Promise};
-use crate::broker::BrokerError;
 
 use message::Message;
 pub(crate) use message::Order;
 pub use message::{Metrics, NodeState};
+use orders::{Orders, Settled, Window};
 
 /// Carries messages between the nodes of an installation. What it cannot carry is lost, and whoever sent it is told.
 pub trait Bus: Send + Sync {
-    /// Sends to every other node, or to the one with this uid. This node may hear its own. Never blocks; answers in bounded
-    /// time, with an error unless the message is on its way to whoever hears the bus by then.
-    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<()>;
+    /// Sends to every node, this one included, or to the one with this uid. Never blocks; answers in bounded time, with an
+    /// error unless the message is on its way to whoever hears the bus by then: so many nodes.
+    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<usize>;
 }
 
 /// What a node knows of the others. Alone until it gets a bus.
@@ -41,6 +42,7 @@ pub(crate) struct Cluster {
 struct Table {
     /// By uid.
     peers: BTreeMap<String, Peer>,
+    orders: Orders,
     surveys: HashMap<u64, Survey>,
     last_survey: u64,
     /// When all were told of this node last; `None` before the first time.
@@ -54,6 +56,7 @@ struct Table {
 struct Peer {
     state: NodeState,
     heard_at: Instant,
+    obeyed: Window,
 }
 
 /// Channels of all nodes, being collected.
@@ -108,20 +111,42 @@ impl Cluster {
         self.refused.load(Relaxed)
     }
 
-    /// Tells every other node to do something; at once where there is no bus.
+    /// Tells every other node to do something; at once where there is no bus. A node that does not hear it, because its
+    /// connection is just made anew, is told again for a while.
     ///
     /// # Errors
-    /// 100 when the bus did not take it, and nobody heard of it.
+    /// 100 when the bus did not take it, and nobody heard of it; or when some node that is there did not hear it.
     pub(crate) fn order(&self, order: Order) -> Answer<(), ErrorCode> {
-        self.send(None, order).map_err(|_: BrokerError| ErrorCode::INTERNAL)
+        let Some(bus) = self.bus.get() else { return Answer::now(Ok(())) };
+        let (promise, answer) = Answer::later();
+        let mut table = self.table.lock();
+        let number = table.orders.next();
+        let message = Message { from: self.uid.clone(), order: Some(order), number }.encoded();
+        table.orders.begin(number, message.clone(), promise);
+        drop(table);
+        self.give(bus.as_ref(), number, message);
+        answer
     }
 
-    fn send(&self, to: Option<&str>, order: Order) -> Answer<()> {
+    /// Gives an order, for the first time or again.
+    fn give(&self, bus: &dyn Bus, number: u64, message: Bytes) {
+        let table = Arc::clone(&self.table);
+        bus.send(None, message).then(move |reached| {
+            let mut table = table.lock();
+            let others = table.peers.len();
+            let settled = table.orders.reached(number, reached, others);
+            drop(table);
+            settled.into_iter().for_each(Settled::keep);
+        });
+    }
+
+    fn send(&self, to: Option<&str>, order: Order) -> Answer<usize> {
         match self.bus.get() {
             Some(bus) => {
-                bus.send(to, Message { from: self.uid.clone(), order: Some(order) }.encoded())
+                let message = Message { from: self.uid.clone(), order: Some(order), number: 0 };
+                bus.send(to, message.encoded())
             }
-            None => Answer::now(Ok(())),
+            None => Answer::now(Ok(0)),
         }
     }
 
@@ -133,7 +158,7 @@ impl Cluster {
         drop(table);
         let table = Arc::clone(&self.table);
         self.tell_state(None, state).then(move |told| match told {
-            Ok(()) => table.lock().is_untold = false,
+            Ok(_) => table.lock().is_untold = false,
             Err(_) => table.lock().cut_at = Some(now),
         });
     }
@@ -143,10 +168,10 @@ impl Cluster {
         &self,
         to: Option<&str>,
         state: impl FnOnce() -> NodeState,
-    ) -> Answer<()> {
+    ) -> Answer<usize> {
         match self.bus.get() {
             Some(_) => self.send(to, Order::State(state())),
-            None => Answer::now(Ok(())),
+            None => Answer::now(Ok(0)),
         }
     }
 
@@ -157,7 +182,7 @@ impl Cluster {
 
     /// Takes a message of another node.
     pub(crate) fn hear(&self, message: &[u8], now: Instant) -> Task {
-        let Some(Message { from, order: Some(order) }) = Message::decoded(message) else {
+        let Some(Message { from, order: Some(order), number }) = Message::decoded(message) else {
             self.refused.fetch_add(1, Relaxed);
             return Task::Refuse;
         };
@@ -167,8 +192,13 @@ impl Cluster {
         let mut table = self.table.lock();
         match order {
             Order::State(state) => {
-                let is_new = table.peers.insert(from.clone(), Peer { state, heard_at: now });
-                if is_new.is_none() { Task::Greet(from) } else { Task::Nothing }
+                let Some(peer) = table.peers.get_mut(&from) else {
+                    let peer = Peer { state, heard_at: now, obeyed: Window::default() };
+                    table.peers.insert(from.clone(), peer);
+                    return Task::Greet(from);
+                };
+                (peer.state, peer.heard_at) = (state, now);
+                Task::Nothing
             }
             Order::Leaving(_) => {
                 table.peers.remove(&from);
@@ -186,7 +216,11 @@ impl Cluster {
                 done.into_iter().for_each(Survey::end);
                 Task::Nothing
             }
-            order => Task::Obey(order),
+            order => {
+                let peer = table.peers.get_mut(&from).filter(|_| number > 0);
+                let is_new = peer.is_none_or(|peer| peer.obeyed.is_new(number));
+                if is_new { Task::Obey(order) } else { Task::Nothing }
+            }
         }
     }
 
@@ -224,7 +258,7 @@ impl Cluster {
         self.send(None, Order::Survey(question)).then(move |asked| {
             let done = table.lock().asked(number, asked.is_ok());
             match (done, asked) {
-                (Some(survey), Ok(())) => survey.end(),
+                (Some(survey), Ok(_)) => survey.end(),
                 (Some(survey), Err(_)) => survey.fail(),
                 (None, _) => {}
             }
@@ -232,16 +266,23 @@ impl Cluster {
         answer
     }
 
-    /// Forgets nodes that were silent for too long, ends surveys that took too long, and says whether it is time to tell
-    /// again how this node is.
+    /// Forgets nodes that were silent for too long, ends surveys that took too long, gives orders again that did not reach
+    /// all, and says whether it is time to tell again how this node is.
     pub(crate) fn tick(&self, now: Instant) -> bool {
         let mut table = self.table.lock();
         let mut failed = table.forget_silent(now);
         failed.extend(table.take_surveys(|survey| survey.until <= now));
         let is_old = |told_at| now.saturating_duration_since(told_at) >= STATE_INTERVAL;
         let is_due = table.told_at.is_some_and(is_old);
+        let Table { orders, peers, .. } = &mut *table;
+        let (again, over) =
+            orders.due(now, |since| peers.values().filter(|peer| peer.heard_at >= since).count());
         drop(table);
         failed.into_iter().for_each(Survey::fail);
+        over.into_iter().for_each(Settled::keep);
+        if let Some(bus) = self.bus.get() {
+            again.into_iter().for_each(|(number, order)| self.give(bus.as_ref(), number, order));
+        }
         is_due
     }
 

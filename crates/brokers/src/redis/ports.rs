@@ -15,7 +15,7 @@ use fanwire_node::{Answer, Bus, Change, Position, PresenceStats, PublishOptions,
 use super::error::Failure;
 use super::members::Place;
 use super::store::Spot;
-use super::wire::Command;
+use super::wire::{Command, number};
 use super::{Redis, members, stream};
 
 impl Broker for Redis {
@@ -129,11 +129,16 @@ impl Presence for Redis {
 
 /// All nodes speak through the first Redis, or the first Cluster.
 impl Bus for Redis {
-    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<()> {
+    /// PUBLISH and SPUBLISH tell to how many connections they send. Each node has one for this name, in a Cluster to the master
+    /// of its slot, which is the one that is asked.
+    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<usize> {
         let name = self.keys.of_node(to);
         let command = Command::of(&[self.keys.publish().as_bytes(), name.as_bytes(), &message]);
         let (done, answer) = later();
-        self.stores[0].line(Spot::of_nodes(&name)).send(command, |reply| done(reply.map(drop)));
+        let heard = |reply| number(reply).and_then(|count| count.try_into().ok());
+        self.stores[0].line(Spot::of_nodes(&name)).send(command, move |reply| {
+            done(reply.and_then(|reply| heard(reply).ok_or(Failure::Refused)));
+        });
         answer
     }
 }

@@ -78,9 +78,9 @@ fn nodes_speak_and_members_are_seen() {
     let (sender, words) = std::sync::mpsc::channel();
     let hears = other.redis.hear_nodes("two", move |word| sender.send(word.to_vec()).is_ok());
     runtime().block_on(hears);
-    one.redis.send(None, "all".into()).wait().expect("the Cluster is there");
+    assert_eq!(one.redis.send(None, "all".into()).wait(), Ok(1), "so many hear it");
     assert_eq!(words.recv().expect("a word"), b"all");
-    one.redis.send(Some("two"), "you".into()).wait().expect("the Cluster is there");
+    assert_eq!(one.redis.send(Some("two"), "you".into()).wait(), Ok(1));
     assert_eq!(words.recv().expect("a word"), b"you");
     let member = ClientInfo { client: "c".into(), ..Default::default() };
     let (now, ttl) = (Instant::now(), Duration::from_secs(60));

@@ -448,10 +448,9 @@ fn nodes_hear_what_is_said_to_all_and_to_them() {
         (node, words)
     });
     let [(one, first), (_, second)] = &nodes;
-    for (to, word) in
-        [(None, "all"), (Some("two"), "you"), (Some("three"), "nobody"), (None, "end")]
-    {
-        assert_eq!(one.redis.send(to, word.into()).wait(), Ok(()));
+    let words = [(None, "all", 2), (Some("two"), "you", 1), (Some("three"), "nobody", 0)];
+    for (to, word, ears) in words.into_iter().chain([(None, "end", 2)]) {
+        assert_eq!(one.redis.send(to, word.into()).wait(), Ok(ears), "{word}");
     }
     let heard = |words: &std::sync::mpsc::Receiver<Vec<u8>>| {
         let words = words.iter().map(|word| String::from_utf8(word).expect("a word"));

@@ -20,6 +20,9 @@ pub(crate) struct Message {
     pub(crate) from: String,
     #[prost(oneof = "Order", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
     pub(crate) order: Option<Order>,
+    /// Of what is given again when it did not reach every node, counted by its sender from 1; 0 for the rest.
+    #[prost(uint64, tag = "10")]
+    pub(crate) number: u64,
 }
 
 /// What it says.

@@ -3,12 +3,13 @@
 //! Uses: a bus that records. Never: threads, clocks.
 //! Change here: tests of `cluster.rs`; nodes with sessions are tested in `tests/it/cluster.rs`.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use fanwire_protocol::StreamPosition;
 use proptest::prelude::*;
 
 use super::*;
+use crate::broker::BrokerError;
 use crate::notice::{Renewal, ServerSubscription, Target};
 use crate::token::Overrides;
 
@@ -16,15 +17,17 @@ use crate::token::Overrides;
 struct Wire {
     sent: Mutex<Vec<(Option<String>, Bytes)>>,
     is_cut: AtomicBool,
+    /// Nodes that hear it.
+    ears: AtomicUsize,
 }
 
 impl Bus for Wire {
-    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<()> {
+    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<usize> {
         if self.is_cut.load(Relaxed) {
             return Answer::now(Err(BrokerError::Unavailable));
         }
         self.sent.lock().push((to.map(str::to_owned), message));
-        Answer::now(Ok(()))
+        Answer::now(Ok(self.ears.load(Relaxed)))
     }
 }
 
@@ -264,6 +267,57 @@ fn orders_arrive_as_they_were_given() {
 }
 
 #[test]
+fn an_order_that_a_node_missed_is_given_again_and_obeyed_once_by_each() {
+    let ((a, wire), (b, _), (c, _), now) = (node("a"), node("b"), node("c"), Instant::now());
+    for (one, other) in [(&a, "b"), (&a, "c"), (&b, "a"), (&c, "a")] {
+        introduce(one, other, now);
+    }
+    wire.ears.store(2, Relaxed); // c hears nothing
+    let answer = a.order(Order::unsubscribe(&Target::default(), None));
+    let answer = answer.ready().expect_err("c did not hear it");
+    let (_, first) = wire.take().remove(0);
+    assert!(matches!(b.hear(&first, now), Task::Obey(_)));
+    wire.ears.store(3, Relaxed);
+    a.tick(now + Duration::from_secs(1));
+    let (to, again) = wire.take().remove(0);
+    assert_eq!(to, None);
+    assert_eq!(b.hear(&again, now), Task::Nothing, "it has it");
+    assert!(matches!(c.hear(&again, now), Task::Obey(_)));
+    assert_eq!(answer.wait(), Ok(()));
+    a.tick(now + Duration::from_secs(2));
+    assert_eq!(wire.take(), []);
+}
+
+#[test]
+fn an_order_fails_that_a_living_node_never_heard_and_does_without_one_that_died() {
+    for (is_alive, expect) in [(true, Err(ErrorCode::INTERNAL)), (false, Ok(()))] {
+        let ((a, wire), now) = (node("a"), Instant::now());
+        introduce(&a, "b", now);
+        wire.ears.store(1, Relaxed);
+        let mut answer = a.order(Order::unsubscribe(&Target::default(), None));
+        for second in 1..=7 {
+            let now = now + Duration::from_secs(second);
+            answer = answer.ready().expect_err("it is given again");
+            if is_alive && second == 4 {
+                introduce(&a, "b", now);
+            }
+            a.tick(now);
+        }
+        assert_eq!(answer.ready().expect("in bounded time"), expect, "alive: {is_alive}");
+    }
+}
+
+#[test]
+fn an_order_that_was_given_fails_when_the_bus_is_cut() {
+    let ((a, wire), now) = (node("a"), Instant::now());
+    introduce(&a, "b", now);
+    let answer = a.order(Order::unsubscribe(&Target::default(), None));
+    wire.is_cut.store(true, Relaxed);
+    a.tick(now);
+    assert_eq!(answer.wait(), Err(ErrorCode::INTERNAL));
+}
+
+#[test]
 fn another_version_and_an_unknown_order_are_counted_and_ignored() {
     let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
     a.leave();
@@ -271,7 +325,7 @@ fn another_version_and_an_unknown_order_are_counted_and_ignored() {
     let mut newer = message.to_vec();
     newer[0] += 1;
     assert_eq!(b.hear(&newer, now), Task::Refuse);
-    let unknown = Message { from: "a".into(), order: None }.encoded();
+    let unknown = Message { from: "a".into(), order: None, number: 0 }.encoded();
     assert_eq!(b.hear(&unknown, now), Task::Refuse);
     assert_eq!(b.hear(&[], now), Task::Refuse);
     assert_eq!(b.refused(), 3);

@@ -33,18 +33,19 @@ impl Ether {
 }
 
 impl Bus for Ether {
-    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<()> {
+    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<usize> {
         if self.is_cut.load(Relaxed) {
             return Answer::now(Err(BrokerError::Unavailable));
         }
         let nodes = self.nodes.lock().expect("one thread").clone();
-        let now = std::time::Instant::now();
+        let (now, mut heard) = (std::time::Instant::now(), 0);
         for node in nodes.iter().filter_map(Weak::upgrade) {
             if to.is_none_or(|uid| node.nodes(now)[0].uid == uid) {
                 node.hear(&message, now);
+                heard += 1;
             }
         }
-        Answer::now(Ok(()))
+        Answer::now(Ok(heard))
     }
 }
 

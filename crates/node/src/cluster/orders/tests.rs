@@ -1,0 +1,125 @@
+//! Tests of orders that reach too few: how often they are given, what becomes of them, who obeys them.
+//! In: numbers, counts, times → out: what is given again, answers.
+//! Uses: values only. Never: a bus.
+//! Change here: tests of `orders.rs`; nodes that hear each other are tested in `cluster/tests.rs`.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::answer::Answer;
+
+/// Orders, of which one was given.
+fn one() -> (Orders, Answer<(), ErrorCode>) {
+    let mut orders = Orders::default();
+    let (promise, answer) = Answer::later();
+    let number = orders.next();
+    orders.begin(number, Bytes::from_static(b"order"), promise);
+    (orders, answer)
+}
+
+fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+#[test]
+fn an_order_is_done_when_it_reached_all() {
+    for (count, others, is_done) in [(0, 0, true), (2, 1, true), (3, 1, true), (1, 1, false)] {
+        let (mut orders, answer) = one();
+        let settled = orders.reached(1, Ok(count), others);
+        assert_eq!(settled.is_some(), is_done, "{count} of {others}");
+        settled.into_iter().for_each(Settled::keep);
+        assert_eq!(answer.ready().is_ok(), is_done);
+    }
+}
+
+#[test]
+fn an_order_that_nobody_took_has_failed() {
+    let (mut orders, answer) = one();
+    orders.reached(1, Err(BrokerError::Unavailable), 0).expect("at once").keep();
+    assert_eq!(answer.wait(), Err(ErrorCode::INTERNAL));
+}
+
+#[test]
+fn an_order_is_given_again_until_it_reaches_all() {
+    let ((mut orders, answer), now) = (one(), Instant::now());
+    let again = |orders: &mut Orders, at| {
+        let (again, over) = orders.due(now + seconds(at), |_| 1);
+        assert!(over.is_empty());
+        again.len()
+    };
+    assert_eq!(again(&mut orders, 0), 0, "what became of the first try is not known yet");
+    for second in 1..4 {
+        assert!(orders.reached(1, Ok(1), 1).is_none());
+        assert_eq!(again(&mut orders, second), 1);
+        assert_eq!(again(&mut orders, second), 0, "once");
+    }
+    orders.reached(1, Ok(2), 1).expect("all").keep();
+    assert_eq!(answer.wait(), Ok(()));
+    assert_eq!(again(&mut orders, 5), 0);
+}
+
+#[test]
+fn at_last_those_count_that_said_something() {
+    for (spoken, expect) in [(0, Ok(())), (1, Err(ErrorCode::INTERNAL))] {
+        let ((mut orders, answer), now) = (one(), Instant::now());
+        assert!(orders.reached(1, Ok(1), 1).is_none());
+        assert_eq!(orders.due(now, |_| 1).0, [(1, Bytes::from_static(b"order"))]);
+        assert!(orders.reached(1, Ok(1), 1).is_none());
+        let (again, over) = orders.due(now + ORDER_TIME, |since| {
+            assert_eq!(since, now);
+            spoken
+        });
+        assert!(again.is_empty());
+        over.into_iter().for_each(Settled::keep);
+        assert_eq!(answer.ready().expect("over"), expect, "{spoken}");
+    }
+}
+
+#[test]
+fn orders_that_wait_are_bounded() {
+    let mut orders = Orders::default();
+    let mut answers: Vec<_> = (0..=ORDERS_MAX)
+        .map(|_| {
+            let (promise, answer) = Answer::later();
+            let number = orders.next();
+            orders.begin(number, Bytes::new(), promise);
+            orders.reached(number, Ok(1), 1).into_iter().for_each(Settled::keep);
+            answer
+        })
+        .collect();
+    assert_eq!(answers.pop().map(Answer::wait), Some(Err(ErrorCode::INTERNAL)));
+    assert!(answers.into_iter().all(|answer| answer.ready().is_err()), "the others wait");
+}
+
+#[test]
+fn an_order_given_again_is_new_to_who_did_not_hear_it() {
+    let mut window = Window::default();
+    let mut heard = |number, expect| assert_eq!(window.is_new(number), expect, "{number}");
+    let last = ORDERS_MAX as u64;
+    heard(3, true);
+    heard(3, false);
+    heard(2, true);
+    heard(2, false);
+    heard(last + 2, true);
+    heard(3, false);
+    heard(2, false);
+    heard(4, true);
+    heard(3 * last, true);
+    heard(last + 2, false);
+    heard(2 * last + 2, true);
+}
+
+proptest! {
+    #[test]
+    fn nobody_obeys_twice(numbers in prop::collection::vec(1..3 * ORDERS_MAX as u64, 0..200)) {
+        let (mut window, mut obeyed) = (Window::default(), std::collections::BTreeSet::new());
+        for number in numbers {
+            let is_recent = obeyed.last().is_none_or(|last| number + (ORDERS_MAX as u64) > *last);
+            let is_new = window.is_new(number);
+            prop_assert_eq!(is_new, is_recent && !obeyed.contains(&number));
+            if is_new {
+                obeyed.insert(number);
+            }
+        }
+    }
+}
