@@ -19,7 +19,7 @@ pub struct Health {
     place: String,
     connections: AtomicUsize,
     up: AtomicUsize,
-    trouble: Mutex<Option<RedisError>>,
+    trouble: Mutex<Trouble>,
     lost: AtomicU64,
     foreign: AtomicU64,
     refused: AtomicU64,
@@ -27,6 +27,31 @@ pub struct Health {
     merged: AtomicU64,
     seldom: Seldom,
 }
+
+/// What keeps connections from being up.
+#[derive(Debug, Default)]
+struct Trouble {
+    latest: Option<RedisError>,
+    /// Said in the log since all was well. Several addresses that are away are in trouble by turns, at every try.
+    said: Vec<RedisError>,
+}
+
+impl Trouble {
+    /// Whether this has not been said yet.
+    fn is_new(&mut self, error: RedisError) -> bool {
+        let is_new = !self.said.contains(&error);
+        if is_new {
+            // The oldest may be said again, before memory grows.
+            self.said.drain(..(self.said.len() + 1).saturating_sub(SAID_MAX));
+            self.said.push(error.clone());
+        }
+        self.latest = Some(error);
+        is_new
+    }
+}
+
+/// More than a Cluster has masters, each with a few ways to fail.
+const SAID_MAX: usize = 256;
 
 impl Health {
     /// Of an engine at these addresses.
@@ -42,7 +67,7 @@ impl Health {
 
     /// What keeps a connection from being up; `None` when all are.
     pub fn trouble(&self) -> Option<RedisError> {
-        if self.is_well() { None } else { self.trouble.lock().clone() }
+        if self.is_well() { None } else { self.trouble.lock().latest.clone() }
     }
 
     /// Connections that were up and ended.
@@ -91,7 +116,7 @@ impl Health {
     }
 
     fn is_relieved(&self) {
-        if self.is_well() && self.trouble.lock().take().is_some() {
+        if self.is_well() && std::mem::take(&mut *self.trouble.lock()).latest.is_some() {
             tracing::info!("all connections to Redis are up again");
         }
     }
@@ -101,12 +126,10 @@ impl Health {
         self.lost.fetch_add(1, Relaxed);
     }
 
-    /// Something keeps a connection from being up. Said once, until it is something else or all is well again.
+    /// Something keeps a connection from being up. Said once, until all is well again.
     pub(crate) fn is_troubled(&self, error: RedisError) {
-        let mut trouble = self.trouble.lock();
-        if trouble.as_ref() != Some(&error) {
+        if self.trouble.lock().is_new(error.clone()) {
             tracing::warn!("{error}; trying again");
-            *trouble = Some(error);
         }
     }
 

@@ -32,3 +32,25 @@ fn what_is_skipped_is_counted() {
     health.heard_foreign_word(b"counted by the node");
     assert_eq!((health.foreign_count(), health.refused_count()), (2, 0));
 }
+
+#[test]
+fn addresses_that_are_away_by_turns_are_said_once_each_until_all_is_well() {
+    let away = |port| {
+        let address = Address { port, ..Address::default() };
+        RedisError::unreachable(&address, "Connection refused")
+    };
+    let mut trouble = Trouble::default();
+    let said: Vec<bool> = [1, 2, 1, 2, 1].map(|port| trouble.is_new(away(port))).into();
+    assert_eq!(said, [true, true, false, false, false]);
+    assert_eq!(trouble.latest, Some(away(1)), "the last one that was tried");
+    for port in 0..2_000 {
+        trouble.is_new(away(port));
+    }
+    assert_eq!(trouble.said.len(), SAID_MAX);
+
+    let health = Health::default();
+    health.counts_on();
+    health.is_troubled(away(1));
+    health.came_up();
+    assert!(health.trouble.lock().said.is_empty(), "said again when it happens again");
+}
