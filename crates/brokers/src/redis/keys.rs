@@ -13,8 +13,8 @@ pub(crate) struct Keys {
     prefix: String,
     /// Messages go to the master of a slot only, as in a Cluster.
     is_sharded: bool,
-    /// What comes before the channel in names of PUB/SUB.
-    feed: String,
+    /// What comes before the channel in names of each kind.
+    heads: [String; Kind::ALL.len()],
 }
 
 /// What a name stands for.
@@ -42,8 +42,8 @@ pub(crate) enum Kind {
 
 impl Keys {
     pub(crate) fn new(prefix: &str, is_sharded: bool) -> Self {
-        let feed = format!("{prefix}.{}.{OPEN}", Kind::Feed.word());
-        Self { prefix: prefix.to_owned(), is_sharded, feed }
+        let heads = Kind::ALL.map(|kind| format!("{prefix}.{}.{OPEN}", kind.word()));
+        Self { prefix: prefix.to_owned(), is_sharded, heads }
     }
 
     /// The command that sends a message to whoever hears a name.
@@ -61,7 +61,12 @@ impl Keys {
 
     /// The name of something of a channel.
     pub(crate) fn of(&self, kind: Kind, channel: &str) -> String {
-        [&self.prefix, ".", kind.word(), ".", OPEN, channel, CLOSE].concat()
+        let head = &self.heads[kind as usize];
+        let mut name = String::with_capacity(head.len() + channel.len() + CLOSE.len());
+        for part in [head, channel, CLOSE] {
+            name.push_str(part);
+        }
+        name
     }
 
     /// The name of an idempotency result.
@@ -86,12 +91,26 @@ impl Keys {
 
     /// The channel whose PUB/SUB has this name, if it is one of ours.
     pub(crate) fn channel_of_feed<'a>(&self, name: &'a [u8]) -> Option<&'a str> {
-        let inner = name.strip_prefix(self.feed.as_bytes())?.strip_suffix(CLOSE.as_bytes())?;
+        let inner = name.strip_prefix(self.heads[Kind::Feed as usize].as_bytes())?;
+        let inner = inner.strip_suffix(CLOSE.as_bytes())?;
         str::from_utf8(inner).ok()
     }
 }
 
 impl Kind {
+    /// In their order.
+    const ALL: [Self; 9] = [
+        Self::Feed,
+        Self::Stream,
+        Self::Meta,
+        Self::Result,
+        Self::Ends,
+        Self::Members,
+        Self::Users,
+        Self::Clients,
+        Self::Tallies,
+    ];
+
     const fn word(self) -> &'static str {
         match self {
             Self::Feed => "feed",

@@ -60,12 +60,13 @@ pub(crate) enum Foreign {
 impl Record {
     /// Of a publication that has no place yet. Copies no payload.
     pub(crate) fn of_publication(
-        publication: Publication,
+        mut publication: Publication,
         excluded: Option<ClientId>,
         delta: bool,
     ) -> Self {
-        let publication =
-            Publication { offset: 0, epoch: String::new(), prev_data: Bytes::new(), ..publication };
+        publication.offset = 0;
+        publication.epoch.clear();
+        publication.prev_data.clear();
         let excluded = excluded.map(|client| Bytes::copy_from_slice(&client.to_bytes()));
         Self {
             publication: Some(publication),

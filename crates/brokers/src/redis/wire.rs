@@ -11,13 +11,15 @@ use super::record::Written;
 /// A command being written.
 pub(crate) struct Command {
     cmd: Cmd,
+    /// About how long it is on the wire.
+    length: usize,
     is_write: bool,
 }
 
 impl Command {
     /// Begins a command of `count` arguments, its name included, with room for `bytes` of them.
     pub(crate) fn new(count: usize, bytes: usize) -> Self {
-        Self { cmd: Cmd::with_capacity(count, bytes), is_write: false }
+        Self { cmd: Cmd::with_capacity(count, bytes), length: 0, is_write: false }
     }
 
     /// A command whose arguments are there already.
@@ -41,18 +43,22 @@ impl Command {
 
     /// The next argument.
     pub(crate) fn text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
-        self.cmd.write_arg(text.as_ref());
+        let text = text.as_ref();
+        self.length += FRAME_BYTES + text.len();
+        self.cmd.write_arg(text);
         self
     }
 
     /// The next argument: a number.
     pub(crate) fn number(&mut self, number: u64) -> &mut Self {
+        self.length += FRAME_BYTES + number.checked_ilog10().map_or(1, |tens| tens as usize + 1);
         number.write_redis_args(&mut self.cmd);
         self
     }
 
     /// The next argument, of `length` bytes, written in place.
     pub(crate) fn message(&mut self, length: usize, message: &impl Written) -> &mut Self {
+        self.length += FRAME_BYTES + length;
         let mut place = self.cmd.bufmut_for_next_arg(length);
         message.put(&mut place);
         drop(place);
@@ -61,15 +67,7 @@ impl Command {
 
     /// About how long it is on the wire.
     pub(crate) fn length(&self) -> usize {
-        self.cmd.args_iter().map(|_| FRAME_BYTES).sum::<usize>() + self.argument_bytes()
-    }
-
-    fn argument_bytes(&self) -> usize {
-        let length = |argument| match argument {
-            redis::Arg::Simple(text) => <[u8]>::len(text),
-            _ => 0,
-        };
-        self.cmd.args_iter().map(length).sum()
+        self.length
     }
 
     pub(crate) fn into_cmd(self) -> Cmd {
