@@ -3,12 +3,13 @@
 //! Uses: the encoders of `fanwire_protocol`, promises. Never: threads; who does errands is up to the shell (`outbox.rs`).
 //! Change here: which answers are large, and what they say.
 
+use std::iter;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use fanwire_protocol::{
-    ClientInfo, Encoding, ErrorCode, HistoryResult, PresenceResult, Publication, Reply,
-    SubscribeResult, encode_reply,
+    ClientInfo, ConnectResult, Encoding, ErrorCode, HistoryResult, PresenceResult, Publication,
+    Push, Reply, Subscribe, SubscribeResult, encode_reply,
 };
 
 use crate::answer::Promise;
@@ -37,13 +38,17 @@ pub(crate) enum Found {
     Stretch(Stretch),
     /// Of a channel that it enters; with deltas or without.
     Missed(Box<SubscribeResult>, bool),
+    /// Of the channels that it enters as it connects.
+    Welcome(Box<ConnectResult>),
+    /// Of a channel that it enters by order of the server.
+    Ordered(Arc<str>, Box<SubscribeResult>),
 }
 
 /// What an errand comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Encoded {
-    /// A whole reply as it is sent; `None` when there is none in JSON.
-    pub(crate) message: Option<Bytes>,
+    /// A whole reply as it is sent, and what follows it; `None` when something of that is nothing in JSON.
+    pub(crate) messages: Option<Vec<Bytes>>,
     /// What its deltas saved.
     pub(crate) saved: Saved,
 }
@@ -60,10 +65,14 @@ impl Errand {
     /// Does it: takes milliseconds for thousands of members.
     pub fn run(self) {
         let Self { mut found, id, encoding, promise } = self;
-        let (saved, mut message) = (found.shape(encoding), Vec::new());
-        let is_encoded = encode_reply(encoding, &Reply { id, ..found.reply() }, &mut message);
-        let message = is_encoded.is_ok().then(|| message.into());
-        promise.keep(Ok(Encoded { message, saved }));
+        let saved = found.shape(encoding);
+        let (reply, behind) = found.replies();
+        let encoded = |reply| {
+            let mut message = Vec::new();
+            encode_reply(encoding, &reply, &mut message).ok().map(|()| message.into())
+        };
+        let messages = iter::once(Reply { id, ..reply }).chain(behind).map(encoded).collect();
+        promise.keep(Ok(Encoded { messages, saved }));
     }
 }
 
@@ -72,8 +81,13 @@ impl Found {
     pub(crate) fn is_large(&self) -> bool {
         let count = match self {
             Self::Members(members) => members.len(),
-            Self::Stretch(Stretch { publications, .. }) => return are_large(publications),
-            Self::Missed(result, _) => return are_large(&result.publications),
+            Self::Stretch(Stretch { publications, .. }) => return are_large([publications]),
+            Self::Missed(result, _) | Self::Ordered(_, result) => {
+                return are_large([&result.publications]);
+            }
+            Self::Welcome(result) => {
+                return are_large(result.subs.values().map(|result| &result.publications));
+            }
         };
         // A large crowd is not looked at: that alone takes its time.
         count > ENTRIES_MAX || self.payload_bytes() + count * ENTRY_BYTES > BYTES_MAX
@@ -94,13 +108,18 @@ impl Found {
                 members.iter().map(|info| info.conn_info.len() + info.chan_info.len()).sum()
             }
             Self::Stretch(stretch) => payload_bytes(&stretch.publications),
-            Self::Missed(result, _) => payload_bytes(&result.publications),
+            Self::Missed(result, _) | Self::Ordered(_, result) => {
+                payload_bytes(&result.publications)
+            }
+            Self::Welcome(result) => {
+                result.subs.values().map(|result| payload_bytes(&result.publications)).sum()
+            }
         }
     }
 
-    /// The reply, without the id of its command.
-    pub(crate) fn reply(self) -> Reply {
-        match self {
+    /// The reply, without the id of its command, and the pushes that follow it.
+    pub(crate) fn replies(self) -> (Reply, Vec<Reply>) {
+        let reply = match self {
             Self::Members(members) => {
                 let named = |info: &Arc<ClientInfo>| (info.client.clone(), info.as_ref().clone());
                 let presence = members.iter().map(named).collect();
@@ -112,14 +131,36 @@ impl Found {
                 Reply { history: Some(history), ..Reply::default() }
             }
             Self::Missed(result, _) => Reply { subscribe: Some(*result), ..Reply::default() },
-        }
+            Self::Welcome(result) => Reply { connect: Some(*result), ..Reply::default() },
+            Self::Ordered(channel, result) => return pushes(&channel, *result),
+        };
+        (reply, Vec::new())
     }
 }
 
-/// As [`Found::is_large`], of publications.
-pub(crate) fn are_large(publications: &[Publication]) -> bool {
-    let count = publications.len();
-    count > ENTRIES_MAX || payload_bytes(publications) + count * ENTRY_BYTES > BYTES_MAX
+/// The push of a subscription that the server made, and those of what was missed.
+fn pushes(channel: &str, result: SubscribeResult) -> (Reply, Vec<Reply>) {
+    let SubscribeResult { recoverable, epoch, offset, positioned, publications, data, .. } = result;
+    let push = |push: Push| Reply {
+        push: Some(Push { channel: channel.to_owned(), ..push }),
+        ..Reply::default()
+    };
+    let missed = |publication| push(Push { r#pub: Some(publication), ..Push::default() });
+    let subscribe = Subscribe { recoverable, epoch, offset, positioned, data };
+    let subscribe = push(Push { subscribe: Some(subscribe), ..Push::default() });
+    (subscribe, publications.into_iter().map(missed).collect())
+}
+
+/// As [`Found::is_large`], of publications of some channels.
+pub(crate) fn are_large<'a>(channels: impl IntoIterator<Item = &'a Vec<Publication>>) -> bool {
+    let (mut count, mut bytes) = (0, 0);
+    channels.into_iter().any(|publications| {
+        count += publications.len();
+        count > ENTRIES_MAX || {
+            bytes += payload_bytes(publications);
+            bytes + count * ENTRY_BYTES > BYTES_MAX
+        }
+    })
 }
 
 fn payload_bytes(publications: &[Publication]) -> usize {

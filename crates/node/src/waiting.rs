@@ -109,7 +109,7 @@ impl Arrival {
                 Ok(Outcome::Reply(_)) | Err(_) => 0,
             },
             Part::Encoded(encoded) => {
-                encoded.iter().filter_map(|one| one.message.as_ref()).map(Bytes::len).sum()
+                encoded.iter().flat_map(|one| &one.messages).flatten().map(Bytes::len).sum()
             }
             Part::Stretch(_, stretch) => stretch.as_ref().map_or(0, Stretch::payload_bytes),
             Part::Key | Part::Turn | Part::Presence(..) => 0,

@@ -14,10 +14,11 @@ use fanwire_protocol::{
 use uuid::Builder;
 
 use super::credentials::{self, Credentials, Grants};
-use super::enter::{self, Entrance, Entry, Tracking, Visibility, Wish};
+use super::enter::{self, Entrance, Entry, Finished, Progress, Tracking, Visibility, Wish};
 use super::lifetime::Lifetime;
-use super::{Begun, Done, Refusal, Step, Then, Turn};
+use super::{Begun, Refusal, Step, Then, Turn};
 use crate::channel::{SubscribeDecision, Who};
+use crate::errand::{Encoded, Found};
 use crate::session::{NO_EXPIRY, Terms};
 use crate::token::ChannelGrant;
 
@@ -34,27 +35,42 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: ConnectRequest) -> Begun {
         entries.push(begin(turn, &channel, grant, requested, number));
     }
     let then = Then::Connect { lifetime, grants_hash };
-    Ok(Step::Enter(Box::new(Entrance { entries, then })))
+    Ok(Step::Enter(Box::new(Entrance::new(entries, then))))
 }
 
 /// Every answer is there: the session is connected and in all its channels, or in none.
 pub(super) fn finish(
     turn: &mut Turn<'_>,
     entries: Vec<Entry>,
+    encoded: Option<Result<Encoded, ErrorCode>>,
     (lifetime, grants_hash): (Lifetime, u64),
-) -> Done {
+) -> Result<Finished, Refusal> {
     let user = Arc::clone(&turn.session().user);
     let Some(user) = turn.node.enter(&user) else {
         enter::abandon(turn, entries);
         return Err(Disconnect::CONNECTION_LIMIT.into());
     };
     let names: Vec<_> = entries.iter().map(|entry| entry.channel.as_ref().to_owned()).collect();
-    let results = enter::all(turn, entries).inspect_err(|_| turn.node.exit(&user))?;
+    let welcome = |turn: &Turn<'_>, results: Vec<_>| {
+        result(turn, lifetime, names.into_iter().zip(results).collect())
+    };
+    let finished =
+        match enter::all(turn, entries, encoded).inspect_err(|_| turn.node.exit(&user))? {
+            Progress::Entered(results) => {
+                let connect = Some(welcome(turn, results));
+                Finished::Reply(Reply { connect, ..Reply::default() })
+            }
+            Progress::Large(results, entries) => {
+                turn.node.exit(&user); // it comes again with the reply
+                let found = Found::Welcome(Box::new(welcome(turn, results)));
+                return Ok(Finished::Large(found, entries));
+            }
+            Progress::Told(messages) => Finished::Told(messages),
+        };
     admit(turn, user, lifetime, grants_hash);
     turn.roster.schedule(turn.node, turn.key.index);
     supersede_others(turn);
-    let subs = names.into_iter().zip(results).collect();
-    Ok(Reply { connect: Some(result(turn, lifetime, subs)), ..Reply::default() })
+    Ok(finished)
 }
 
 /// The channels of the token and the user's personal one, which must be possible, and the requested ones (`connect.subs`)

@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fanwire_protocol::{Disconnect, ErrorCode, SubscribeRequest, SubscribeResult};
+use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
 use super::{Refusal, Then, Turn};
 use crate::broadcast::Broadcast;
 use crate::broker::{Position, Query, Stretch};
 use crate::channel::{has_presence_access, may_read_history};
 use crate::delta;
-use crate::errand::{self, Encoded};
+use crate::errand::{self, Encoded, Found};
 use crate::hub::{CatchUp, Mark};
 use crate::options::{Namespace, RecoveryMode};
 use crate::recovery::{self, Claim};
@@ -29,7 +29,18 @@ use crate::waiting::Part;
 pub(crate) struct Entrance {
     pub(crate) entries: Vec<Entry>,
     /// Which command it is.
-    pub(super) then: Then,
+    then: Then,
+    telling: Telling,
+}
+
+/// Who encodes what a session is told of the channels it enters.
+#[derive(Debug)]
+enum Telling {
+    /// Its shard, in the turn in which it enters.
+    Here,
+    /// Somebody else, because it is large: no channel is entered before that has come.
+    Elsewhere,
+    Encoded(Result<Encoded, ErrorCode>),
 }
 
 /// One channel on the way in.
@@ -47,7 +58,7 @@ pub(crate) struct Entry {
     data: Bytes,
     stretch: Option<Result<Stretch, ErrorCode>>,
     appeared: Option<Result<(), ErrorCode>>,
-    /// Both were there, and what they say is being encoded elsewhere.
+    /// Both were there, and what they say is encoded elsewhere.
     large: Option<Large>,
     /// From where on the session is owed what the channel's room holds.
     pub(crate) held_from: u64,
@@ -59,18 +70,29 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 struct Large {
     top: Position,
+    /// What became of its recovery, if it wants one.
+    recovered: Option<bool>,
     /// Publications that it recovers.
     missed: usize,
-    reply: Option<Result<Encoded, ErrorCode>>,
 }
 
-/// How far a session is that enters one channel.
+/// How far a session is that enters channels. Results are in the order of its entries.
 pub(super) enum Progress {
-    Entered(SubscribeResult),
-    /// This is to be encoded elsewhere, and the entry to wait for it.
-    Large(SubscribeResult, Box<Entry>),
-    /// Entered, and this tells it so.
-    Told(Bytes),
+    Entered(Vec<SubscribeResult>),
+    /// This is to be encoded elsewhere, and the entries to wait for it.
+    Large(Vec<SubscribeResult>, Vec<Entry>),
+    /// Entered, and these tell it so.
+    Told(Vec<Bytes>),
+}
+
+/// What a command that enters channels comes to when their answers are all there.
+#[expect(clippy::large_enum_variant, reason = "most are replies, and one is not boxed on its way")]
+pub(super) enum Finished {
+    Reply(Reply),
+    /// What it is told is large, and to be encoded elsewhere.
+    Large(Found, Vec<Entry>),
+    /// It was, and this is it.
+    Told(Vec<Bytes>),
 }
 
 /// What is known of a subscription before it is made.
@@ -251,9 +273,31 @@ impl OwnClaim {
 }
 
 impl Entrance {
+    pub(super) fn new(entries: Vec<Entry>, then: Then) -> Self {
+        Self { entries, then, telling: Telling::Here }
+    }
+
+    /// One that waits for its reply.
+    pub(super) fn untold(entries: Vec<Entry>, then: Then) -> Self {
+        Self { entries, then, telling: Telling::Elsewhere }
+    }
+
+    /// Its entries, which command it is, and the reply, if that was encoded elsewhere.
+    pub(super) fn into_parts(self) -> (Vec<Entry>, Then, Option<Result<Encoded, ErrorCode>>) {
+        let encoded = match self.telling {
+            Telling::Encoded(encoded) => Some(encoded),
+            Telling::Here | Telling::Elsewhere => None,
+        };
+        (self.entries, self.then, encoded)
+    }
+
     /// Whether every answer has come.
     pub(crate) fn is_complete(&self) -> bool {
-        self.entries.iter().all(Entry::is_complete)
+        match self.telling {
+            Telling::Here => self.entries.iter().all(Entry::is_complete),
+            Telling::Elsewhere => false,
+            Telling::Encoded(_) => true,
+        }
     }
 
     /// Whether it is the first one of its session.
@@ -266,12 +310,7 @@ impl Entrance {
         match part {
             Part::Stretch(number, result) => self.entries[number].stretch = Some(result),
             Part::Presence(number, result) => self.entries[number].appeared = Some(result),
-            Part::Encoded(result) => {
-                let [Entry { large: Some(large), .. }] = &mut self.entries[..] else {
-                    unreachable!("one entry handed its reply out");
-                };
-                large.reply = Some(result);
-            }
+            Part::Encoded(result) => self.telling = Telling::Encoded(result),
             Part::Outcome(_) | Part::Key | Part::Turn => {
                 unreachable!("an entrance waits for none of these")
             }
@@ -281,14 +320,19 @@ impl Entrance {
 
 impl Entry {
     fn is_complete(&self) -> bool {
-        match &self.large {
-            Some(large) => large.reply.is_some(),
-            None => self.stretch.is_some() && self.appeared.is_some(),
-        }
+        self.stretch.is_some() && self.appeared.is_some()
     }
 
     pub(super) fn gets_deltas(&self) -> bool {
         self.delta.is_some()
+    }
+
+    /// What it says is encoded elsewhere; it is entered behind that.
+    fn put_off(mut self, top: Position, mut result: SubscribeResult) -> (SubscribeResult, Self) {
+        result.delta = self.gets_deltas();
+        let (recovered, missed) = (outcome(&result), result.publications.len());
+        self.large = Some(Large { top, recovered, missed });
+        (result, self)
     }
 
     /// Whatever the answers say, this is not to be entered.
@@ -342,72 +386,65 @@ impl Entry {
     }
 }
 
-/// Enters all channels, of which every answer is there: what each says to its new subscriber, in their order.
+/// Enters all channels, of which every answer is there. When what they say to their new subscriber is large, none is entered
+/// before that is `encoded`, and what is published meanwhile is held as behind a slow broker.
 ///
 /// # Errors
-/// 100 when broker or presence failed; 112 when only a recovered subscription was wanted. None is entered then.
+/// 100 when broker or presence failed, or nobody encoded; 112 when only a recovered subscription was wanted; the disconnect of
+/// who cannot be told in its encoding. None is entered then.
 pub(super) fn all(
     turn: &mut Turn<'_>,
     mut entries: Vec<Entry>,
-) -> Result<Vec<SubscribeResult>, ErrorCode> {
+    encoded: Option<Result<Encoded, ErrorCode>>,
+) -> Result<Progress, Refusal> {
+    if let Some(encoded) = encoded {
+        return told(turn, entries, encoded).map(Progress::Told);
+    }
     let judged: Result<Vec<_>, _> = entries.iter_mut().map(Entry::judge).collect();
-    match judged {
-        Ok(judged) => {
-            let seats = entries.into_iter().zip(judged);
-            Ok(seats.map(|(entry, (top, result))| tell(turn, entry, top, result)).collect())
-        }
-        Err(error) => {
-            abandon(turn, entries);
-            Err(error)
-        }
-    }
-}
-
-/// As [`all`] for one channel, whose result may be large: then it is not entered before that is encoded, and what is
-/// published meanwhile is held as behind a slow broker.
-///
-/// # Errors
-/// As [`all`]; the disconnect of who cannot be told in its encoding.
-pub(super) fn one(turn: &mut Turn<'_>, mut entry: Entry) -> Result<Progress, Refusal> {
-    if let Some(large) = entry.large.take() {
-        return told(turn, entry, large).map(Progress::Told);
-    }
-    let (top, mut result) = match entry.judge() {
+    let judged = match judged {
         Ok(judged) => judged,
         Err(error) => {
-            abandon(turn, vec![entry]);
+            abandon(turn, entries);
             return Err(error.into());
         }
     };
-    if !errand::are_large(&result.publications) {
-        return Ok(Progress::Entered(tell(turn, entry, top, result)));
+    let is_large = errand::are_large(judged.iter().map(|(_, result)| &result.publications));
+    let seats = entries.into_iter().zip(judged);
+    if !is_large {
+        let entered = seats.map(|(entry, (top, result))| tell(turn, entry, top, result));
+        return Ok(Progress::Entered(entered.collect()));
     }
-    result.delta = entry.gets_deltas();
-    entry.large = Some(Large { top, missed: result.publications.len(), reply: None });
-    Ok(Progress::Large(result, Box::new(entry)))
+    let (results, entries) = seats.map(|(entry, (top, result))| entry.put_off(top, result)).unzip();
+    Ok(Progress::Large(results, entries))
 }
 
-/// The large reply is there: the channel is entered with it, or left.
-fn told(turn: &mut Turn<'_>, mut entry: Entry, large: Large) -> Result<Bytes, Refusal> {
+/// The large reply is there: the channels are entered with it, or left.
+fn told(
+    turn: &mut Turn<'_>,
+    mut entries: Vec<Entry>,
+    encoded: Result<Encoded, ErrorCode>,
+) -> Result<Vec<Bytes>, Refusal> {
     // Something fails an entry for which more was published meanwhile than is held.
-    let failed = entry.stretch.take().and_then(Result::err);
-    let reply = failed.map_or(large.reply.expect(COMPLETE), Err);
-    let message = match reply {
-        Ok(Encoded { message: Some(message), saved }) => {
+    let failed = entries.iter_mut().find_map(|entry| entry.stretch.take().and_then(Result::err));
+    let messages = match failed.map_or(encoded, Err) {
+        Ok(Encoded { messages: Some(messages), saved }) => {
             turn.roster.counters().count_deltas(saved);
-            Ok(message)
+            Ok(messages)
         }
-        Ok(Encoded { message: None, .. }) => Err(Disconnect::INAPPROPRIATE_PROTOCOL.into()),
+        Ok(Encoded { messages: None, .. }) => Err(Disconnect::INAPPROPRIATE_PROTOCOL.into()),
         Err(error) => Err(error.into()),
     };
-    match message {
-        Ok(message) => {
-            sit_down(turn, entry, large.top, large.missed);
-            count(turn, Some(true), large.missed);
-            Ok(message)
+    match messages {
+        Ok(messages) => {
+            for mut entry in entries {
+                let Large { top, recovered, missed } = entry.large.take().expect(COMPLETE);
+                sit_down(turn, entry, top, missed);
+                count(turn, recovered, missed);
+            }
+            Ok(messages)
         }
         Err(refusal) => {
-            abandon(turn, vec![entry]);
+            abandon(turn, entries);
             Err(refusal)
         }
     }
@@ -427,8 +464,13 @@ fn tell(
     }
     let missed = result.publications.len();
     sit_down(turn, entry, top, missed);
-    count(turn, result.was_recovering.then_some(result.recovered), missed);
+    count(turn, outcome(&result), missed);
     result
+}
+
+/// What became of a recovery, if one was wanted.
+fn outcome(result: &SubscribeResult) -> Option<bool> {
+    result.was_recovering.then_some(result.recovered)
 }
 
 /// Takes a seat in a channel: what is published from now on is delivered, after what was held meanwhile, which is left to

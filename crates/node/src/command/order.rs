@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use fanwire_protocol::{Disconnect, ErrorCode, Push, Refresh, Reply, Subscribe, SubscribeResult};
+use fanwire_protocol::{Disconnect, ErrorCode, Refresh, SubscribeResult};
 
-use super::enter::{self, Entrance, Entry, Tracking, Visibility, Wish};
+use super::enter::{self, Entrance, Entry, Finished, Progress, Tracking, Visibility, Wish};
 use super::lifetime::Lifetime;
-use super::{Step, Then, Turn};
+use super::{Refusal, Step, Then, Turn};
+use crate::errand::{Encoded, Found};
 use crate::notice::{Renewal, ServerSubscription, SubscribeOrder};
 use crate::options::RecoveryMode;
 use crate::recovery::Claim;
@@ -32,7 +33,7 @@ pub(super) fn begin(
     }
     Ok(entry(turn, subscription).ok().map(|(entry, lifetime)| {
         let then = Then::Order(lifetime, Arc::clone(order));
-        Step::Enter(Box::new(Entrance { entries: vec![entry], then }))
+        Step::Enter(Box::new(Entrance::new(vec![entry], then)))
     }))
 }
 
@@ -61,26 +62,34 @@ fn entry(turn: &mut Turn<'_>, order: &ServerSubscription) -> Result<(Entry, Life
 pub(super) fn finish(
     turn: &mut Turn<'_>,
     entries: Vec<Entry>,
+    encoded: Option<Result<Encoded, ErrorCode>>,
     lifetime: Lifetime,
     order: &SubscribeOrder,
-) -> Option<Reply> {
+) -> Result<Option<Finished>, Refusal> {
     let channel = Arc::clone(&order.subscription().channel);
-    let entered = enter::all(turn, entries).inspect_err(|error| order.failed(*error));
-    let result = entered.ok()?.pop().expect(ONE);
+    let ordered = |mut results: Vec<SubscribeResult>| {
+        Found::Ordered(channel, Box::new(results.pop().expect(ONE)))
+    };
+    let finished = match enter::all(turn, entries, encoded) {
+        Ok(Progress::Entered(results)) => {
+            let (subscribe, missed) = ordered(results).replies();
+            turn.backlog.pushes.extend(missed);
+            Finished::Reply(subscribe)
+        }
+        Ok(Progress::Large(results, entries)) => {
+            return Ok(Some(Finished::Large(ordered(results), entries)));
+        }
+        Ok(Progress::Told(messages)) => Finished::Told(messages),
+        Err(Refusal::Error(error)) => {
+            order.failed(error);
+            return Ok(None);
+        }
+        Err(refusal) => return Err(refusal),
+    };
     if lifetime.expires() {
         turn.roster.schedule(turn.node, turn.key.index);
     }
-    let SubscribeResult { recoverable, epoch, offset, positioned, publications, data, .. } = result;
-    let push = |push: Push| Reply {
-        push: Some(Push { channel: channel.to_string(), ..push }),
-        ..Reply::default()
-    };
-    let missed = publications.into_iter();
-    turn.backlog.pushes.extend(
-        missed.map(|publication| push(Push { r#pub: Some(publication), ..Push::default() })),
-    );
-    let subscribe = Subscribe { recoverable, epoch, offset, positioned, data };
-    Some(push(Push { subscribe: Some(subscribe), ..Push::default() }))
+    Ok(Some(finished))
 }
 
 /// Another lifetime, and perhaps another `conn_info`.

@@ -6,11 +6,11 @@
 use bytes::Bytes;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
-use super::enter::{self, Entrance, Entry, Progress, Tracking, Visibility, Wish};
+use super::enter::{self, Entrance, Entry, Finished, Progress, Tracking, Visibility, Wish};
 use super::lifetime::Lifetime;
 use super::{Begun, Refusal, Step, Then, Turn, credentials, named};
 use crate::channel::SubscribeDecision;
-use crate::errand::Found;
+use crate::errand::{Encoded, Found};
 use crate::filter::Filter;
 use crate::limits::InNamespace;
 use crate::options::{Namespace, SubscriptionType};
@@ -45,37 +45,32 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
         data: permit.data,
     };
     let entries = vec![enter::begin(turn, namespace, wish, 0)];
-    Ok(Step::Enter(Box::new(Entrance { entries, then: Then::Subscribe(lifetime) })))
-}
-
-/// What a subscribe comes to whose answers are all there.
-#[expect(clippy::large_enum_variant, reason = "most are replies, and one is not boxed on its way")]
-pub(super) enum Finished {
-    Reply(Reply),
-    /// The reply is large, and to be encoded elsewhere.
-    Large(Found, Box<Entry>),
-    /// It was, and this is it.
-    Told(Bytes),
+    Ok(Step::Enter(Box::new(Entrance::new(entries, Then::Subscribe(lifetime)))))
 }
 
 /// Every answer is there: the subscription is made, or it is not.
 pub(super) fn finish(
     turn: &mut Turn<'_>,
-    entry: Entry,
+    entries: Vec<Entry>,
+    encoded: Option<Result<Encoded, ErrorCode>>,
     lifetime: Lifetime,
 ) -> Result<Finished, Refusal> {
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl(turn));
-    let with_lifetime = |result| SubscribeResult { expires, ttl, ..result };
-    let finished = match enter::one(turn, entry)? {
-        Progress::Entered(result) => {
-            let subscribe = Some(with_lifetime(result));
+    let with_lifetime = |mut results: Vec<SubscribeResult>| {
+        let result = results.pop().expect("one channel is entered");
+        SubscribeResult { expires, ttl, ..result }
+    };
+    let finished = match enter::all(turn, entries, encoded)? {
+        Progress::Entered(results) => {
+            let subscribe = Some(with_lifetime(results));
             Finished::Reply(Reply { subscribe, ..Reply::default() })
         }
-        Progress::Large(result, entry) => {
-            let found = Found::Missed(Box::new(with_lifetime(result)), entry.gets_deltas());
-            return Ok(Finished::Large(found, entry));
+        Progress::Large(results, entries) => {
+            let result = with_lifetime(results);
+            let has_deltas = result.delta;
+            return Ok(Finished::Large(Found::Missed(Box::new(result), has_deltas), entries));
         }
-        Progress::Told(message) => Finished::Told(message),
+        Progress::Told(messages) => Finished::Told(messages),
     };
     if expires {
         turn.roster.schedule(turn.node, turn.key.index);

@@ -9,9 +9,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use fanwire_protocol::{Command, DecodeError, Disconnect, ErrorCode, Reply, Request};
 
-use super::enter::{Entrance, Entry};
+use super::enter::{Entrance, Finished};
 use super::lifetime::Lifetime;
-use super::subscribe::Finished;
 use super::{
     connect, credentials, history, order, presence, presence_stats, publish, refresh, rpc, send,
     sub_refresh, subscribe, unsubscribe,
@@ -47,8 +46,8 @@ pub(crate) struct Turn<'a> {
 /// its subscriptions, and what takes too long for a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    /// The reply itself, if it was encoded elsewhere.
-    pub(crate) message: Option<Bytes>,
+    /// The reply itself and what follows it, if they were encoded elsewhere.
+    pub(crate) messages: Vec<Bytes>,
     /// The reply is to be encoded elsewhere.
     pub(crate) errand: Option<Errand>,
     /// Pushes of this connection alone, before the others.
@@ -202,20 +201,33 @@ impl Turn<'_> {
         id: u32,
         entrance: Entrance,
     ) -> Result<Option<Reply>, Disconnect> {
-        let Entrance { mut entries, then } = entrance;
-        let done = match then {
-            Then::Subscribe(lifetime) => {
-                let entry = entries.pop().expect("one channel is entered");
-                return self.subscribed(id, entry, lifetime);
-            }
+        let (entries, then, encoded) = entrance.into_parts();
+        let finished = match &then {
+            Then::Subscribe(lifetime) => subscribe::finish(self, entries, encoded, *lifetime),
             Then::Connect { lifetime, grants_hash } => {
-                connect::finish(self, entries, (lifetime, grants_hash))
+                connect::finish(self, entries, encoded, (*lifetime, *grants_hash))
             }
             Then::Order(lifetime, order) => {
-                return Ok(order::finish(self, entries, lifetime, &order));
+                match order::finish(self, entries, encoded, *lifetime, order) {
+                    Ok(Some(finished)) => Ok(finished),
+                    Ok(None) => return Ok(None),
+                    Err(refusal) => Err(refusal),
+                }
             }
         };
-        self.reply(id, done)
+        match finished {
+            Ok(Finished::Reply(reply)) => self.reply(id, Ok(reply)),
+            Ok(Finished::Told(messages)) => {
+                self.backlog.messages = messages;
+                Ok(None)
+            }
+            Ok(Finished::Large(found, entries)) => {
+                let entrance = Box::new(Entrance::untold(entries, then));
+                self.hand_out(id, found, Work::Enter(entrance));
+                Ok(None)
+            }
+            Err(refusal) => self.reply(id, Err(refusal)),
+        }
     }
 
     /// What a command waited for has come.
@@ -229,7 +241,7 @@ impl Turn<'_> {
                 self.hand_out(id, found, Work::Reply);
                 Ok(None)
             }
-            Ok(Outcome::Found(found)) => self.reply(id, Ok(found.reply())),
+            Ok(Outcome::Found(found)) => self.reply(id, Ok(found.replies().0)),
             Ok(Outcome::Reply(reply)) => self.reply(id, Ok(reply)),
             Err(code) => self.reply(id, Err(code.into())),
         }
@@ -251,35 +263,12 @@ impl Turn<'_> {
         id: u32,
         encoded: Result<Encoded, ErrorCode>,
     ) -> Result<Option<Reply>, Disconnect> {
-        match encoded.map(|encoded| encoded.message) {
-            Ok(Some(message)) => self.backlog.message = Some(message),
+        match encoded.map(|encoded| encoded.messages) {
+            Ok(Some(messages)) => self.backlog.messages = messages,
             Ok(None) => return Err(Disconnect::INAPPROPRIATE_PROTOCOL),
             Err(code) => return self.reply(id, Err(code.into())),
         }
         Ok(None)
-    }
-
-    /// The only channel of a `subscribe` is entered, or its large reply is made first.
-    fn subscribed(
-        &mut self,
-        id: u32,
-        entry: Entry,
-        lifetime: Lifetime,
-    ) -> Result<Option<Reply>, Disconnect> {
-        match subscribe::finish(self, entry, lifetime) {
-            Ok(Finished::Reply(reply)) => self.reply(id, Ok(reply)),
-            Ok(Finished::Told(message)) => {
-                self.backlog.message = Some(message);
-                Ok(None)
-            }
-            Ok(Finished::Large(found, entry)) => {
-                let then = Then::Subscribe(lifetime);
-                let entrance = Box::new(Entrance { entries: vec![*entry], then });
-                self.hand_out(id, found, Work::Enter(entrance));
-                Ok(None)
-            }
-            Err(refusal) => self.reply(id, Err(refusal)),
-        }
     }
 
     /// What the client hears of its command.

@@ -29,8 +29,21 @@ fn missed(count: usize, data: &str) -> Found {
     Found::Missed(Box::new(SubscribeResult { publications, ..Default::default() }), false)
 }
 
-fn message(answer: Answer<Encoded, ErrorCode>) -> Result<Option<Bytes>, ErrorCode> {
-    answer.wait().map(|encoded| encoded.message)
+/// To both channels of one who connects.
+fn welcome(count: usize, data: &str) -> Found {
+    let publications = publications(count, data);
+    let result = SubscribeResult { publications, ..Default::default() };
+    let subs = ["a", "b"].map(|channel| (channel.to_owned(), result.clone())).into();
+    Found::Welcome(Box::new(ConnectResult { subs, ..ConnectResult::default() }))
+}
+
+fn ordered(count: usize, data: &str) -> Found {
+    let publications = publications(count, data);
+    Found::Ordered("a".into(), Box::new(SubscribeResult { publications, ..Default::default() }))
+}
+
+fn messages(answer: Answer<Encoded, ErrorCode>) -> Result<Option<Vec<Bytes>>, ErrorCode> {
+    answer.wait().map(|encoded| encoded.messages)
 }
 
 #[test]
@@ -41,7 +54,13 @@ fn many_or_heavy_answers_are_large() {
     {
         assert!(!small.is_large(), "{small:?}");
     }
+    for small in [welcome(128, ""), welcome(3, &heavy), ordered(256, ""), ordered(6, &heavy)] {
+        assert!(!small.is_large(), "{small:?}");
+    }
     for large in [crowd(257, ""), crowd(7, &heavy), history(257, ""), missed(7, &heavy)] {
+        assert!(large.is_large());
+    }
+    for large in [welcome(129, ""), welcome(4, &heavy), ordered(257, ""), ordered(7, &heavy)] {
         assert!(large.is_large());
     }
 }
@@ -49,13 +68,24 @@ fn many_or_heavy_answers_are_large() {
 #[test]
 fn an_errand_makes_the_bytes_that_a_small_answer_would_be() {
     for encoding in [Encoding::Json, Encoding::Protobuf] {
-        for found in [crowd(3, "1"), history(3, "1"), missed(3, "1")] {
+        for (found, count) in [
+            (crowd(3, "1"), 1),
+            (history(3, "1"), 1),
+            (missed(3, "1"), 1),
+            (welcome(3, "1"), 1),
+            (ordered(3, "1"), 4),
+        ] {
+            let (reply, behind) = found.clone().replies();
             let mut expected = Vec::new();
-            let reply = Reply { id: 7, ..found.clone().reply() };
-            encode_reply(encoding, &reply, &mut expected).expect("JSON inside");
+            for reply in iter::once(Reply { id: 7, ..reply }).chain(behind) {
+                let mut message = Vec::new();
+                encode_reply(encoding, &reply, &mut message).expect("JSON inside");
+                expected.push(Bytes::from(message));
+            }
+            assert_eq!(expected.len(), count);
             let (promise, answer) = Answer::later();
             Errand::new(found, (7, encoding), promise).run();
-            assert_eq!(message(answer), Ok(Some(expected.into())));
+            assert_eq!(messages(answer), Ok(Some(expected)));
         }
     }
 }
@@ -64,12 +94,12 @@ fn an_errand_makes_the_bytes_that_a_small_answer_would_be() {
 fn what_is_no_json_cannot_be_told_in_json() {
     let (promise, answer) = Answer::later();
     Errand::new(crowd(1, "boom"), (7, Encoding::Json), promise).run();
-    assert_eq!(message(answer), Ok(None));
+    assert_eq!(messages(answer), Ok(None));
 }
 
 #[test]
 fn an_errand_that_nobody_does_is_an_error() {
     let (promise, answer) = Answer::later();
     drop(Errand::new(crowd(1, ""), (7, Encoding::Json), promise));
-    assert_eq!(message(answer), Err(ErrorCode::INTERNAL));
+    assert_eq!(messages(answer), Err(ErrorCode::INTERNAL));
 }

@@ -59,8 +59,8 @@ impl Hub {
             Ok(reply) => reply.iter().for_each(|reply| self.send(key, reply, out)),
             Err(disconnect) => return self.disconnect(key, &disconnect, out),
         }
-        if let Some(message) = &backlog.message {
-            out.send(key, message);
+        if !backlog.messages.is_empty() {
+            backlog.messages.iter().for_each(|message| out.send(key, message));
             self.roster.recovered(key.index, |place, channel| out.recovered(key, place, channel));
         }
         backlog.errand.into_iter().for_each(|errand| out.hand_out(errand));

@@ -36,8 +36,8 @@ fn an_answer_weighs_what_it_holds() {
     let stretch = Stretch { publications: publications(), ..Stretch::default() };
     check(&found(Found::Stretch(stretch)), 30_000);
     check(&found(Found::Members(vec![member().into(), member().into()])), 20_000);
-    let message = Some(vec![b'1'; 10_000].into());
-    check(&arrival(Part::Encoded(Ok(Encoded { message, ..Encoded::default() }))), 10_000);
+    let messages = Some(vec![vec![b'1'; 10_000].into(); 2]);
+    check(&arrival(Part::Encoded(Ok(Encoded { messages, ..Encoded::default() }))), 20_000);
     let stretch = Stretch { publications: publications(), ..Stretch::default() };
     check(&arrival(Part::Stretch(0, Ok(stretch))), 30_000);
 }

@@ -4,8 +4,8 @@
 //! Change here: promises about large answers. What is large is tested in `src/errand/tests.rs`.
 
 use fanwire_node::protocol::Disconnect;
-use fanwire_node::{Options, PublishOptions, Target};
-use fanwire_protocol::Publication;
+use fanwire_node::{Options, PublishOptions, ServerSubscription, Target};
+use fanwire_protocol::{Publication, StreamPosition};
 use serde_json::Value;
 
 use crate::history::with_history;
@@ -192,6 +192,112 @@ fn who_goes_or_fails_while_a_recovery_is_encoded_has_entered_nothing() {
     assert_eq!(world.heard("ada"), None);
     world.say("ada", r#"{"id":5,"subscribe":{"channel":"crowd"}}"#);
     assert_eq!(json(world.heard("ada"))["subscribe"]["offset"], MANY + 1);
+}
+
+/// A world in which as much was published in each of two channels as is large together, and their epochs.
+fn two_channels() -> (World, Vec<Value>) {
+    let mut world = World::new(recovering());
+    world.connected("bob", hello(""));
+    let epochs = ["a", "b"].map(|channel| {
+        world.say("bob", &format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#));
+        let epoch = json(world.heard("bob"))["subscribe"]["epoch"].clone();
+        for _ in 0..MANY / 2 {
+            publish(&mut world, channel, "1");
+            assert!(world.heard("bob").is_some());
+        }
+        epoch
+    });
+    (world, epochs.into())
+}
+
+/// Ada connects and wants all that she missed of two channels.
+fn returning_ada(encoding: &str) -> World {
+    let (mut world, epochs) = two_channels();
+    world.open("ada", hello(encoding));
+    let sub = |epoch: &Value| format!(r#"{{"recover":true,"epoch":{epoch}}}"#);
+    let subs = format!(r#"{{"a":{},"b":{}}}"#, sub(&epochs[0]), sub(&epochs[1]));
+    world.say(
+        "ada",
+        &format!("{{\"id\":1,\"connect\":{{\"subs\":{subs}}}}}\n{{\"id\":2,\"rpc\":{{}}}}"),
+    );
+    assert_eq!((world.heard("ada"), world.errands.len()), (None, 1));
+    world
+}
+
+#[test]
+fn a_large_welcome_is_encoded_elsewhere_and_what_is_published_meanwhile_follows_it() {
+    for encoding in ["json", "protobuf"] {
+        let mut world = returning_ada(encoding);
+        assert_eq!(world.node.counts().connections, 1, "bob");
+        publish(&mut world, "b", "2");
+        assert_eq!(world.heard("ada"), None, "her reply comes first");
+        world.do_errands();
+        let reply = json(world.heard("ada"));
+        assert_eq!(reply["id"], 1);
+        for channel in ["a", "b"] {
+            let sub = &reply["connect"]["subs"][channel];
+            assert_eq!(sub["publications"].as_array().map(Vec::len), Some(MANY / 2), "{channel}");
+            assert_eq!(sub["recovered"], true);
+        }
+        let told = json(world.heard("ada"));
+        assert_eq!(
+            (&told["push"]["channel"], &told["push"]["pub"]["data"]),
+            (&"b".into(), &2.into())
+        );
+        assert_eq!(json(world.heard("ada"))["id"], 2);
+        publish(&mut world, "a", "3");
+        assert_eq!(json(world.heard("ada"))["push"]["pub"]["offset"], MANY / 2 + 1);
+        assert_eq!((world.node.counts().connections, world.node.counts().subscriptions), (2, 4));
+    }
+}
+
+#[test]
+fn who_goes_or_fails_while_a_welcome_is_encoded_has_connected_to_nothing() {
+    let mut world = returning_ada("json");
+    world.close("ada");
+    world.do_errands();
+    assert_eq!((world.node.counts().connections, world.node.counts().subscriptions), (1, 2), "bob");
+
+    let mut world = returning_ada("json");
+    world.errands.clear();
+    world.settle();
+    assert_eq!(json(world.heard("ada"))["error"]["code"], 100);
+    assert_eq!(
+        world.heard("ada").as_deref(),
+        Some("x 3501 bad request"),
+        "nothing may follow that"
+    );
+    publish(&mut world, "a", "2");
+    assert_eq!(world.heard("ada"), None);
+    assert_eq!((world.node.counts().connections, world.node.counts().subscriptions), (1, 2), "bob");
+}
+
+#[test]
+fn what_an_order_recovers_that_is_large_is_encoded_elsewhere() {
+    for encoding in ["json", "protobuf"] {
+        let mut world = World::new(recovering());
+        world.connected("ada", hello(encoding));
+        for _ in 0..MANY {
+            publish(&mut world, "crowd", "1");
+        }
+        let subscription = ServerSubscription {
+            channel: "crowd".into(),
+            recover_since: Some(StreamPosition::default()),
+            ..ServerSubscription::default()
+        };
+        let ordered = world.node.subscribe(Target::default(), subscription, world.now);
+        world.settle();
+        assert_eq!((world.heard("ada"), world.errands.len()), (None, 1));
+        let ordered = ordered.ready().expect_err("she is not subscribed yet");
+        publish(&mut world, "crowd", "2");
+        world.do_errands();
+        assert_eq!(ordered.wait(), Ok(()));
+        assert_eq!(json(world.heard("ada"))["push"]["subscribe"]["recoverable"], true);
+        for offset in 1..=MANY + 1 {
+            assert_eq!(json(world.heard("ada"))["push"]["pub"]["offset"], offset);
+        }
+        assert_eq!(world.heard("ada"), None);
+    }
 }
 
 /// More members, and publications, than are encoded in a turn.
