@@ -77,6 +77,11 @@ const STEPS: &[Step] = &[
         what: "a newer Go centrifuge-go, with deltas, where Go is new enough",
         run: steps::go_sdk_next,
     },
+    Step {
+        name: "oracle",
+        what: "the same commands to the centrifuge Go library, where Go is new enough",
+        run: steps::oracle,
+    },
     Step { name: "browser", what: "the demo page in Chromium", run: steps::browser },
     Step {
         name: "interop",

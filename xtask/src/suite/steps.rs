@@ -92,6 +92,17 @@ pub(super) fn go_sdk_next(house: &House) -> Result<Tally> {
     Ok(Tally::of_go(&watch(test.env("FANWIRE", server(house)?))?))
 }
 
+/// Another implementation of the protocol beside ours, which needs a newer Go than Debian 12 has.
+pub(super) fn oracle(house: &House) -> Result<Tally> {
+    let modules = std::fs::read_to_string(interop(house).join("go/oracle/go.mod"))?;
+    if let Some(reason) = machine::go_too_old(&modules)? {
+        return Ok(Tally::left_out(reason));
+    }
+    let mut test = go(house, "go/oracle", "test")?;
+    test.args(["-count=1", "-v", "./..."]).env("FANWIRE", server(house)?);
+    Ok(Tally::of_go(&watch(&mut test)?))
+}
+
 /// The Go that is there, with the modules of go.sum and no others.
 fn go(house: &House, folder: &str, verb: &str) -> Result<Command> {
     let mut go = Command::new(machine::go()?);

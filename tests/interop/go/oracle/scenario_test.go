@@ -1,0 +1,354 @@
+// Plays one scenario to both servers and compares after every line.
+// In: lines such as `A {"id":1,"connect":{}}` -> out: nothing, or a failure that shows what each side said.
+// May use the connections and both servers' API; waits for replies to commands of its own behind those of the line.
+// What lines there are is decided here, and explained in scenarios/README.md; what is played stands in scenarios/.
+
+package oracle
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// scenario is a name and lines, read from a file or made at random.
+type scenario struct {
+	name  string
+	only  encoding
+	steps []step
+}
+
+// step is one line and, where a difference is meant, what each side says.
+type step struct {
+	line             string
+	differs          bool
+	fanwire, library []string
+	because          string
+}
+
+// stage has both servers.
+type stage struct {
+	fanwire *fanwire
+	library *library
+}
+
+// side is one server with the connections that a scenario opened to it.
+type side struct {
+	name    string
+	server  server
+	names   names
+	clients map[string]*client
+	called  []string
+	// hearsPings is for scenarios that are about them.
+	hearsPings bool
+}
+
+type client struct {
+	*connection
+	// seen counts what lines before this one have taken note of.
+	seen      int
+	connected bool
+	fences    int
+	touched   bool
+}
+
+// play gives every scenario channels and users of its own: @ stands for a text that no other has.
+func (stage *stage) play(t *testing.T, scenario scenario, encoding encoding, tag string) {
+	sides := [2]*side{
+		{name: "fanwire", server: stage.fanwire},
+		{name: "library", server: stage.library},
+	}
+	for _, side := range sides {
+		side.names.called, side.clients = map[string]string{}, map[string]*client{}
+	}
+	for at, step := range scenario.steps {
+		line := strings.ReplaceAll(step.line, "@", tag)
+		expected := [2][]string{tagged(step.fanwire, tag), tagged(step.library, tag)}
+		for _, side := range sides {
+			if err := side.act(t, line, encoding); err != nil {
+				t.Fatalf("%s, %s: line %d, %s: %v", scenario.name, side.name, at+1, line, err)
+			}
+		}
+		said, same := settle(sides, step.differs, expected)
+		if !same {
+			t.Fatalf("%s: line %d\n  %s\n%s", scenario.name, at+1, strings.Join(lines(scenario.steps[:at+1]), "\n  "),
+				shown(sides, said, step.differs, expected))
+		}
+		for _, side := range sides {
+			side.note()
+		}
+	}
+}
+
+func tagged(lines []string, tag string) []string {
+	replaced := make([]string, len(lines))
+	for at, line := range lines {
+		replaced[at] = strings.ReplaceAll(line, "@", tag)
+	}
+	return replaced
+}
+
+func lines(steps []step) (lines []string) {
+	for _, step := range steps {
+		lines = append(lines, step.line)
+	}
+	return lines
+}
+
+func shown(sides [2]*side, said [2][]string, differs bool, expected [2][]string) string {
+	text := &strings.Builder{}
+	for at, side := range sides {
+		fmt.Fprintf(text, "%s:\n  %s\n", side.name, strings.Join(said[at], "\n  "))
+		if differs {
+			fmt.Fprintf(text, "expected of %s:\n  %s\n", side.name, strings.Join(expected[at], "\n  "))
+		}
+	}
+	return text.String()
+}
+
+// settle asks both sides what they said until that is as it should be, or for as long as a test waits.
+func settle(sides [2]*side, differs bool, expected [2][]string) (said [2][]string, same bool) {
+	for started := time.Now(); ; {
+		for at, side := range sides {
+			side.fence()
+			said[at] = side.said()
+		}
+		if differs {
+			same = slices.Equal(said[0], expected[0]) && slices.Equal(said[1], expected[1])
+		} else {
+			same = slices.Equal(said[0], said[1])
+		}
+		if same || time.Since(started) > settling {
+			return said, same
+		}
+		for _, side := range sides {
+			for _, client := range side.clients {
+				client.wait(10 * time.Millisecond)
+			}
+		}
+	}
+}
+
+// settling is how long what one side says may take longer than what the other says.
+const settling = 3 * time.Second
+
+// act does what a line says at one server.
+func (side *side) act(t *testing.T, line string, encoding encoding) error {
+	side.called = nil
+	name, rest, _ := strings.Cut(side.names.given(line), " ")
+	rest, err := withTokens(rest)
+	if err != nil {
+		return err
+	}
+	if name == "api" {
+		method, params, _ := strings.Cut(rest, " ")
+		answer, err := side.server.call(method, json.RawMessage(params))
+		if err != nil {
+			return err
+		}
+		tree, err := parsed(answer)
+		side.called = append(side.called, "api "+side.names.told("api", tree))
+		return err
+	}
+	verb, text, _ := strings.Cut(rest, " ")
+	if one := side.clients[name]; one == nil || verb == "open" || verb == "connect" && one.hasEnded() {
+		query := ""
+		if verb == "open" {
+			query = text
+		}
+		side.clients[name] = &client{connection: open(t, side.server, encoding, query)}
+	}
+	client := side.clients[name]
+	client.touched = verb != "open" && verb != "hears"
+	switch verb {
+	case "open":
+		return nil
+	case "connect":
+		return client.send([]string{`{"id":1,"connect":` + text + `}`})
+	case "close":
+		return client.socket.Close()
+	case "text":
+		bytes, err := strconv.Unquote(text)
+		if err != nil {
+			return err
+		}
+		return client.sendRaw([]byte(bytes))
+	case "hex":
+		bytes, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
+		if err != nil {
+			return err
+		}
+		return client.sendRaw(bytes)
+	case "hears":
+		return client.hears(text)
+	default:
+		return client.send(strings.Split(rest, " && "))
+	}
+}
+
+func (client *client) hasEnded() bool {
+	_, ended := client.sofar(client.seen)
+	return ended
+}
+
+// hears waits until so many things were heard since the line before.
+func (client *client) hears(text string) error {
+	count, err := strconv.Atoi(text)
+	for started := time.Now(); err == nil; {
+		heard, ended := client.sofar(client.seen)
+		if len(heard) >= count || ended {
+			return nil
+		}
+		if time.Since(started) > patience {
+			err = fmt.Errorf("only %d were heard: %v", len(heard), heard)
+		}
+		client.wait(time.Second)
+	}
+	return err
+}
+
+// fence waits for the replies to commands behind the line: what it caused has been heard before them.
+func (side *side) fence() {
+	for _, name := range slices.Sorted(maps.Keys(side.clients)) {
+		client := side.clients[name]
+		heard, ended := client.sofar(client.seen)
+		if ended {
+			continue
+		}
+		client.connected = client.connected || slices.ContainsFunc(heard, isConnected)
+		if !client.connected {
+			if client.touched {
+				_ = client.hears("1")
+			}
+			heard, ended = client.sofar(client.seen)
+			client.connected = slices.ContainsFunc(heard, isConnected)
+			if ended || !client.connected {
+				continue
+			}
+		}
+		client.fences++
+		id := fenceIDs + client.fences
+		if client.send([]string{fmt.Sprintf(`{"id":%d,"rpc":{"method":"fence"}}`, id)}) != nil {
+			// It is being closed: what is left is how.
+			for started := time.Now(); !client.hasEnded() && time.Since(started) < patience; {
+				client.wait(time.Second)
+			}
+			continue
+		}
+		for started := time.Now(); !client.hasEnded() && time.Since(started) < patience; {
+			if heard, _ := client.sofar(client.seen); slices.ContainsFunc(heard, func(one any) bool { return idOf(one) == id }) {
+				break
+			}
+			client.wait(time.Second)
+		}
+	}
+}
+
+// fenceIDs are greater than those of any scenario.
+const fenceIDs = 1_000_000_000
+
+func idOf(heard any) int {
+	reply, _ := heard.(map[string]any)
+	number, _ := reply["id"].(json.Number)
+	id, _ := strconv.Atoi(string(number))
+	return id
+}
+
+func isConnected(heard any) bool {
+	reply, _ := heard.(map[string]any)
+	return reply["connect"] != nil
+}
+
+// said is what was heard since the line before, by client and in its order, but for two things. Pings come when they like
+// (the scenarios with clocks of their own hear them), and so may a publication before or after the reply to the publish
+// command that it came from: the library hands it to subscribers first, Fanwire to their shards, and with several nodes
+// neither knows. Such replies stand behind all else here.
+func (side *side) said() []string {
+	said := slices.Clone(side.called)
+	for _, name := range slices.Sorted(maps.Keys(side.clients)) {
+		var published []string
+		client := side.clients[name]
+		heard, _ := client.sofar(client.seen)
+		for _, one := range heard {
+			if idOf(one) > fenceIDs || isPing(one) && !side.hearsPings {
+				continue
+			}
+			text := name + " " + side.names.told(name, one)
+			if reply, _ := one.(map[string]any); reply["publish"] != nil {
+				published = append(published, text)
+			} else {
+				said = append(said, text)
+			}
+		}
+		said = append(said, published...)
+	}
+	return said
+}
+
+func isPing(heard any) bool {
+	reply, is := heard.(map[string]any)
+	return is && len(reply) == 0
+}
+
+// note makes what was heard belong to this line and not to the next one.
+func (side *side) note() {
+	for _, client := range side.clients {
+		heard, _ := client.sofar(client.seen)
+		client.seen += len(heard)
+		client.touched = false
+	}
+}
+
+// withTokens makes tokens of claims: $token{"sub":"42","exp":"+100"} with exp in seconds from now.
+func withTokens(text string) (string, error) {
+	const mark = "$token"
+	for {
+		before, after, found := strings.Cut(text, mark)
+		if !found {
+			return text, nil
+		}
+		end := closing(after)
+		if end < 0 {
+			return "", fmt.Errorf("no claims stand behind %s: %s", mark, after)
+		}
+		claims := keys{}
+		if err := json.Unmarshal([]byte(after[:end]), &claims); err != nil {
+			return "", err
+		}
+		if exp, ok := claims["exp"].(string); ok {
+			seconds, err := strconv.Atoi(exp)
+			if err != nil {
+				return "", err
+			}
+			claims["exp"] = time.Now().Unix() + int64(seconds)
+		}
+		payload, err := json.Marshal(claims)
+		if err != nil {
+			return "", err
+		}
+		text = before + makeToken(string(payload)) + after[end:]
+	}
+}
+
+// closing is the index behind the brace that closes the first one.
+func closing(text string) int {
+	depth := 0
+	for at, character := range text {
+		switch character {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		}
+		if depth == 0 {
+			return at + 1
+		}
+	}
+	return -1
+}
