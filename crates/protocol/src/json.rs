@@ -135,12 +135,13 @@ where
     Ok(entries.map(|(key, value)| (key, or_default(value))).collect())
 }
 
-/// A payload: raw JSON in place.
+/// A payload: raw JSON in place. A `null` is the payload `null`, which clients may publish as anything else; only what is not
+/// there is empty.
 pub(crate) mod raw {
     use super::*;
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Bytes, D::Error> {
-        let text = Option::<&RawValue>::deserialize(input)?.map_or("", RawValue::get);
+        let text = <&RawValue>::deserialize(input)?.get();
         Ok(Bytes::copy_from_slice(text.as_bytes()))
     }
 

@@ -160,7 +160,8 @@ fn begin(
         tracking: Tracking::of(turn, namespace, grant.overrides, None),
         delta: None, // not applied to what the server subscribes (server API §3 subscribe)
         visibility: Visibility::of(turn, namespace, grant.overrides, None),
-        claim: requested.and_then(enter::claim),
+        claim: requested.map(enter::claim),
+        recovers: requested.is_some_and(|request| request.recover),
         only_recovered: false,
         mode: namespace.force_recovery_mode,
         data: grant.data,

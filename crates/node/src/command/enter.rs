@@ -54,6 +54,8 @@ pub(crate) struct Entry {
     visibility: Visibility,
     mode: RecoveryMode,
     claim: Option<OwnClaim>,
+    /// What the result says of it, which is more than `claim` where nothing can be recovered.
+    was_recovering: bool,
     /// Of the application, for the result.
     data: Bytes,
     stretch: Option<Result<Stretch, ErrorCode>>,
@@ -104,8 +106,10 @@ pub(super) struct Wish<'a> {
     /// It gets deltas, to begin with like this.
     pub(super) delta: Option<Mark>,
     pub(super) visibility: Visibility,
-    /// The position the client wants to go on from.
+    /// The position the client names.
     pub(super) claim: Option<Claim<'a>>,
+    /// It wants to go on from there.
+    pub(super) recovers: bool,
     /// The client rather has error 112 than a subscription with a gap.
     pub(super) only_recovered: bool,
     /// What it is given if it recovers.
@@ -198,10 +202,9 @@ impl Visibility {
     }
 }
 
-/// The claim of a request, if it wants to recover.
-pub(super) fn claim(request: &SubscribeRequest) -> Option<Claim<'_>> {
-    let SubscribeRequest { recover, offset, epoch, .. } = request;
-    recover.then_some(Claim { offset: *offset, epoch })
+/// The position that a request names, whether it wants to recover or not.
+pub(super) fn claim(request: &SubscribeRequest) -> Claim<'_> {
+    Claim { offset: request.offset, epoch: &request.epoch }
 }
 
 /// Begins to enter a channel: first the registry, so that everything published from now on is on its way to this shard;
@@ -215,6 +218,7 @@ pub(super) fn begin(
     let channel = turn.node.join(wish.channel, turn.roster.shard());
     let mode = wish.mode;
     let claim = effective_claim(&wish, namespace);
+    let was_recovering = wish.recovers || claim.is_some();
     let limit = turn.node.options().client.recovery_max_publication_limit;
     let query = wish.tracking.positioned.then(|| {
         let is_filtered = wish.terms.as_ref().is_some_and(|terms| terms.filter.is_some());
@@ -243,6 +247,7 @@ pub(super) fn begin(
         visibility,
         mode,
         claim,
+        was_recovering,
         data,
         stretch,
         appeared,
@@ -252,18 +257,16 @@ pub(super) fn begin(
     }
 }
 
-/// The claim of the client, or the one that the namespace makes for it.
+/// The claim of the client, or the one that the namespace makes for it. Only a stream can be refused for what is missing: a
+/// cache that holds nothing yet would be refused for ever.
 fn effective_claim(wish: &Wish<'_>, namespace: &Namespace) -> Option<OwnClaim> {
-    if !wish.tracking.recoverable {
+    let is_automatic = namespace.auto_cache_recover && wish.mode == RecoveryMode::Cache;
+    if !wish.tracking.recoverable || !wish.recovers && !is_automatic {
         return None;
     }
-    if let Some(Claim { offset, epoch }) = wish.claim {
-        let (epoch, only_recovered) = (epoch.to_owned(), wish.only_recovered);
-        return Some(OwnClaim { offset, epoch, only_recovered });
-    }
-    let is_automatic = namespace.auto_cache_recover && wish.mode == RecoveryMode::Cache;
-    let (epoch, only_recovered) = (String::new(), false);
-    is_automatic.then_some(OwnClaim { offset: 0, epoch, only_recovered })
+    let Claim { offset, epoch } = wish.claim.unwrap_or(Claim { offset: 0, epoch: "" });
+    let only_recovered = wish.only_recovered && wish.mode == RecoveryMode::Stream;
+    Some(OwnClaim { offset, epoch: epoch.to_owned(), only_recovered })
 }
 
 impl OwnClaim {
@@ -327,10 +330,15 @@ impl Entry {
         self.delta.is_some()
     }
 
+    /// What became of its recovery, if there could be one.
+    fn outcome(&self, result: &SubscribeResult) -> Option<bool> {
+        self.claim.as_ref().map(|_| result.recovered)
+    }
+
     /// What it says is encoded elsewhere; it is entered behind that.
     fn put_off(mut self, top: Position, mut result: SubscribeResult) -> (SubscribeResult, Self) {
         result.delta = self.gets_deltas();
-        let (recovered, missed) = (outcome(&result), result.publications.len());
+        let (recovered, missed) = (self.outcome(&result), result.publications.len());
         self.large = Some(Large { top, recovered, missed });
         (result, self)
     }
@@ -354,9 +362,10 @@ impl Entry {
         self.appeared.take().expect(COMPLETE)?;
         let read = self.stretch.take().expect(COMPLETE)?;
         let Tracking { positioned, recoverable } = self.tracking;
-        let data = std::mem::take(&mut self.data);
+        let (data, was_recovering) = (std::mem::take(&mut self.data), self.was_recovering);
         if !positioned {
-            return Ok((Position::default(), SubscribeResult { data, ..Default::default() }));
+            let result = SubscribeResult { data, was_recovering, ..Default::default() };
+            return Ok((Position::default(), result));
         }
         let top = read.top;
         let claim = self.claim.as_ref();
@@ -376,7 +385,7 @@ impl Entry {
             recoverable,
             offset,
             epoch: top.epoch.to_string(),
-            was_recovering: claim.is_some(),
+            was_recovering,
             recovered: missed.is_some(),
             publications: missed.unwrap_or_default(),
             data,
@@ -462,15 +471,10 @@ fn tell(
         let saved = delta::shape_missed(turn.session().encoding, &mut result.publications);
         turn.roster.counters().count_deltas(saved);
     }
-    let missed = result.publications.len();
+    let (missed, recovered) = (result.publications.len(), entry.outcome(&result));
     sit_down(turn, entry, top, missed);
-    count(turn, outcome(&result), missed);
+    count(turn, recovered, missed);
     result
-}
-
-/// What became of a recovery, if one was wanted.
-fn outcome(result: &SubscribeResult) -> Option<bool> {
-    result.was_recovering.then_some(result.recovered)
 }
 
 /// Takes a seat in a channel: what is published from now on is delivered, after what was held meanwhile, which is left to

@@ -50,6 +50,7 @@ fn entry(turn: &mut Turn<'_>, order: &ServerSubscription) -> Result<(Entry, Life
         delta: None, // not applied to what the server subscribes (server API §3 subscribe)
         visibility: Visibility::of(turn, namespace, order.overrides, None),
         claim: since.map(|since| Claim { offset: since.offset, epoch: &since.epoch }),
+        recovers: since.is_some(),
         only_recovered: false,
         mode: RecoveryMode::Stream,
         data: order.data.clone(),

@@ -16,7 +16,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Begun {
     named(&request.channel)?;
     let namespace = turn.node.rules().resolve(&request.channel)?;
     turn.limit_in(InNamespace::Publish, &request.channel, namespace)?;
-    if request.r#type != STREAM || namespace.subscription_type != SubscriptionType::Stream {
+    if request.r#type == MAP || namespace.subscription_type != SubscriptionType::Stream {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map channels (protocol §27)
     }
     check_data(namespace.publication_data_format, &request.data)?;
@@ -34,5 +34,5 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Begun {
     Step::of(accepted, |_| Reply { publish: Some(PublishResult {}), ..Reply::default() }.into())
 }
 
-/// `type` of an ordinary channel.
-const STREAM: i32 = 0;
+/// `type` of a publication into a map; all others are ordinary ones.
+const MAP: i32 = 1;

@@ -15,11 +15,11 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
     if request.r#type != 0 {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // shared poll channels (protocol §28)
     }
-    if request.token.is_empty() {
-        return Err(ErrorCode::BAD_REQUEST.into());
-    }
     if turn.session().subscriptions[place].server_side {
         return Err(Disconnect::BAD_REQUEST.into()); // the server keeps these alive, not the client
+    }
+    if request.token.is_empty() {
+        return Err(ErrorCode::BAD_REQUEST.into());
     }
     let refusals = (Disconnect::SUBSCRIPTION_EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
     let named = (request.channel.as_str(), request.token.as_str());

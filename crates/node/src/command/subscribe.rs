@@ -1,4 +1,4 @@
-//! The `subscribe` command (protocol §8): checks in the order of its table, then a place in the lists.
+//! The `subscribe` command (protocol §8): checks in the order of the reference implementation, then a place in the lists.
 //! In: a SubscribeRequest → out: a SubscribeResult, an error, or a disconnect.
 //! Uses: channel rules, subscription tokens, `enter`. Never: history; what a subscriber missed is looked for in `enter`.
 //! Change here: order and answers of the checks. Permission rules themselves live in `channel/permission.rs`.
@@ -19,18 +19,17 @@ use crate::token::{Overrides, SubscriptionClaims};
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     check_request(turn, &request)?;
-    let filter = request.tf.as_ref().map(Filter::new).transpose()?.map(Box::new);
-    let namespace = turn.node.rules().resolve(&request.channel);
-    if filter.is_some() && !namespace.is_ok_and(|namespace| namespace.allow_tags_filter) {
-        return Err(ErrorCode::BAD_REQUEST.into()); // in an unknown namespace, too
-    }
-    let namespace = namespace?;
+    let namespace = turn.node.rules().resolve(&request.channel)?;
     turn.limit_in(InNamespace::Subscribe, &request.channel, namespace)?;
     if request.r#type != STREAM || namespace.subscription_type != SubscriptionType::Stream {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map and shared poll channels (protocol §27, §28)
     }
     let permit = permit(turn, &request, namespace)?;
     let lifetime = Lifetime::of(turn, permit.expire_at)?;
+    if request.tf.is_some() && !namespace.allow_tags_filter {
+        return Err(ErrorCode::BAD_REQUEST.into());
+    }
+    let filter = request.tf.as_ref().map(Filter::new).transpose()?.map(Box::new);
     let tracking = Tracking::of(turn, namespace, permit.overrides, Some(&request));
     let wish = Wish {
         channel: &request.channel,
@@ -39,7 +38,8 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
         tracking,
         delta: enter::deltas(namespace, tracking, &request),
         visibility: Visibility::of(turn, namespace, permit.overrides, Some(&request)),
-        claim: enter::claim(&request),
+        claim: Some(enter::claim(&request)),
+        recovers: request.recover,
         only_recovered: request.flag & ONLY_RECOVERED != 0,
         mode: namespace.force_recovery_mode,
         data: permit.data,
@@ -81,17 +81,20 @@ pub(super) fn finish(
 /// The checks that need no rules of the namespace.
 fn check_request(turn: &Turn<'_>, request: &SubscribeRequest) -> Result<(), Refusal> {
     named(&request.channel)?;
-    if !turn.node.rules().fits(&request.channel) {
+    if !(STREAM..=TYPE_MAX).contains(&request.r#type) {
         return Err(ErrorCode::BAD_REQUEST.into());
     }
-    if turn.session().subscriptions.len() >= turn.node.options().client.channel_limit {
-        return Err(ErrorCode::LIMIT_EXCEEDED.into());
+    if !matches!(request.delta.as_str(), "" | Namespace::FOSSIL) {
+        return Err(Disconnect::BAD_REQUEST.into());
+    }
+    if !turn.node.rules().fits(&request.channel) {
+        return Err(ErrorCode::BAD_REQUEST.into());
     }
     if turn.place_of(&request.channel).is_some() {
         return Err(ErrorCode::ALREADY_SUBSCRIBED.into());
     }
-    if !matches!(request.delta.as_str(), "" | Namespace::FOSSIL) {
-        return Err(Disconnect::BAD_REQUEST.into());
+    if turn.session().subscriptions.len() >= turn.node.options().client.channel_limit {
+        return Err(ErrorCode::LIMIT_EXCEEDED.into());
     }
     Ok(())
 }
@@ -127,3 +130,5 @@ fn permit(
 const ONLY_RECOVERED: i64 = 2;
 /// `type` of an ordinary subscription.
 const STREAM: i32 = 0;
+/// `type` of a shared poll subscription, the last one there is.
+const TYPE_MAX: i32 = 4;

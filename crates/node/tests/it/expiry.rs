@@ -263,13 +263,15 @@ fn failed_sub_refreshes_have_their_codes() {
 
 #[test]
 fn a_subscription_of_the_server_cannot_be_refreshed_by_the_client() {
-    World::new(guarded(|_| {})).play(&format!(
-        r#"ada opens
-           ada > {}
-           ada < {{"id":1,"connect":{{"client":"ada","version":"test","subs":{{"a":{{}}}},"ping":25,"pong":true}}}}
-           ada > {}
-           ada x 3501 bad request"#,
-        connect(r#"{"sub":"42","channels":["a"]}"#),
-        sub_refresh(r#"{"sub":"42","channel":"a"}"#),
-    ));
+    let without_token = r#"{"id":5,"sub_refresh":{"channel":"a"}}"#.to_owned();
+    for refresh in [sub_refresh(r#"{"sub":"42","channel":"a"}"#), without_token] {
+        World::new(guarded(|_| {})).play(&format!(
+            r#"ada opens
+               ada > {}
+               ada < {{"id":1,"connect":{{"client":"ada","version":"test","subs":{{"a":{{}}}},"ping":25,"pong":true}}}}
+               ada > {refresh}
+               ada x 3501 bad request"#,
+            connect(r#"{"sub":"42","channels":["a"]}"#),
+        ));
+    }
 }

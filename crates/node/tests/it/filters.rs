@@ -85,7 +85,7 @@ fn a_filter_that_may_not_be_or_is_wrong_is_107() {
     world.connected("ada", hello("json"));
     world.play(&format!(
         r#"ada > {{"id":2,"subscribe":{{"channel":"x:a","tf":{ABOUT_ART}}}}}
-           {bad_request}"#
+           ada < {{"id":2,"error":{{"code":102,"message":"unknown channel"}}}}"#
     ));
 }
 

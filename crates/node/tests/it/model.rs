@@ -101,12 +101,13 @@ impl Model {
             Step::Subscribe { who, channel } => {
                 if self.in_order(who, true) {
                     let channels = &mut self.connection(who).channels;
-                    let answer = if channels.len() == CHANNEL_LIMIT {
-                        "error 106"
-                    } else if channels.insert(channel) {
-                        "subscribed"
-                    } else {
+                    let answer = if channels.contains(&channel) {
                         "error 105"
+                    } else if channels.len() == CHANNEL_LIMIT {
+                        "error 106"
+                    } else {
+                        channels.insert(channel);
+                        "subscribed"
                     };
                     self.hears(who, answer);
                 }

@@ -187,7 +187,7 @@ fn a_subscription_that_is_only_positioned_does_not_recover() {
         |open| open.force_positioning = true,
         false,
         r#","recover":true,"recoverable":true,"offset":0"#,
-        r#"{"epoch":"E1","offset":1,"positioned":true}"#,
+        r#"{"epoch":"E1","offset":1,"positioned":true,"was_recovering":true}"#,
     );
 }
 
@@ -262,6 +262,10 @@ fn a_cache_brings_the_newest_publication_only() {
         api > news 1
         ada > {"id":2,"subscribe":{"channel":"news"}}
         ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","publications":[{"data":1,"offset":1}],"recovered":true,"positioned":true,"was_recovering":true}}
+        ada > {"id":3,"unsubscribe":{"channel":"news"}}
+        ada < {"id":3,"unsubscribe":{}}
+        ada > {"id":4,"subscribe":{"channel":"news","offset":1,"epoch":"E1"}}
+        ada < {"id":4,"subscribe":{"recoverable":true,"epoch":"E1","recovered":true,"offset":1,"positioned":true,"was_recovering":true}}
     "#,
     );
 }

@@ -26,7 +26,7 @@ fn requested_channels_become_subscriptions_of_the_server() {
     check(
         r#"{"a":{},"b":{"recover":true,"epoch":"x","offset":3}}"#,
         r#"
-        ada < {"id":1,"connect":{"client":"ada","version":"test","subs":{"a":{},"b":{}},"ping":25,"pong":true}}
+        ada < {"id":1,"connect":{"client":"ada","version":"test","subs":{"a":{},"b":{"was_recovering":true}},"ping":25,"pong":true}}
         api > b 1
         ada < {"push":{"channel":"b","pub":{"data":1}}}
         ada > {"id":2,"subscribe":{"channel":"a"}}

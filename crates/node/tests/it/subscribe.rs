@@ -3,9 +3,10 @@
 //! Uses: `world`, `script`. Never: tokens (see `tokens.rs`).
 //! Change here: tests of the subscribe and unsubscribe commands.
 
-use fanwire_node::options::Namespace;
+use fanwire_node::options::{Namespace, RecoveryMode};
 use fanwire_node::{Options, Target};
 
+use crate::history::with_history;
 use crate::script::{hello, play_in_both};
 use crate::world::{Record, World, options};
 
@@ -140,7 +141,7 @@ fn an_unknown_delta_is_3501_and_fossil_is_not_used_where_it_is_not_allowed() {
 }
 
 #[test]
-fn checks_come_in_the_order_of_the_table() {
+fn checks_come_in_the_order_of_the_reference() {
     let long = "a".repeat(256);
     let tf = r#""tf":{"key":"k","cmp":"ex"}"#;
     let error = |code, message: &str| {
@@ -149,23 +150,34 @@ fn checks_come_in_the_order_of_the_table() {
     let (bad, limit) = (error(107, "bad request"), error(106, "limit exceeded"));
     let (again, unknown) = (error(105, "already subscribed"), error(102, "unknown channel"));
     let subscribe = |rest: &str| format!("ada > {{\"id\":3,\"subscribe\":{{{rest}}}}}");
+    let denied = error(103, "permission denied");
     let script = [
         subscribe(r#""channel":"a""#),
         r#"ada < {"id":3,"subscribe":{}}"#.to_owned(),
-        subscribe(&format!(r#""channel":"a","delta":"other",{tf}"#)),
-        again,
+        subscribe(&format!(r#""channel":"a",{tf}"#)),
+        again.clone(),
         subscribe(&format!(r#""channel":"x:a",{tf}"#)),
-        bad.clone(),
+        unknown.clone(),
         subscribe(r#""channel":"x:ä""#),
         unknown,
+        subscribe(&format!(r#""channel":"$a",{tf}"#)),
+        denied,
         subscribe(r#""channel":"ä","type":1"#),
+        bad.clone(),
+        subscribe(r#""channel":"b","type":5"#),
+        bad.clone(),
+        subscribe(r#""channel":"a","type":-1"#),
         bad.clone(),
         subscribe(r#""channel":"b""#),
         r#"ada < {"id":3,"subscribe":{}}"#.to_owned(),
         subscribe(&format!(r#""channel":"{long}""#)),
         bad,
-        subscribe(r#""channel":"a","delta":"other""#),
+        subscribe(r#""channel":"a""#),
+        again,
+        subscribe(r#""channel":"c""#),
         limit,
+        subscribe(r#""channel":"a","delta":"other""#),
+        "ada x 3501 bad request".to_owned(),
     ];
     check(&options(|options| options.client.channel_limit = 2), &script.join("\n"));
 }
@@ -204,13 +216,29 @@ fn a_user_limited_channel_is_for_its_users_only() {
     world.play("ada > {\"id\":2,\"subscribe\":{\"channel\":\"dialog#42,43\"}}\n ada < {\"id\":2,\"subscribe\":{}}");
 }
 
+/// With 112 a client asks its application for a new position, which an empty cache would refuse again.
+#[test]
+fn an_empty_cache_is_never_112() {
+    let options = with_history(|open| {
+        open.force_recovery = true;
+        open.force_recovery_mode = RecoveryMode::Cache;
+    });
+    check(
+        &options,
+        r#"
+        ada > {"id":2,"subscribe":{"channel":"a","recover":true,"flag":2}}
+        ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","positioned":true,"was_recovering":true}}
+    "#,
+    );
+}
+
 #[test]
 fn recovery_wishes_are_harmless_where_there_is_no_history() {
     check(
         &options(|_| {}),
         r#"
         ada > {"id":2,"subscribe":{"channel":"a","recover":true,"epoch":"x","offset":7,"positioned":true,"recoverable":true,"join_leave":true,"flag":3}}
-        ada < {"id":2,"subscribe":{}}
+        ada < {"id":2,"subscribe":{"was_recovering":true}}
     "#,
     );
 }

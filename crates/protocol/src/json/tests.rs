@@ -10,13 +10,15 @@ use crate::message::{
 };
 
 #[test]
-fn null_is_absent_for_every_kind_of_field() {
-    let text = br#"{"token":null,"data":null,"subs":null,"headers":null,"flag":null}"#;
+fn null_is_absent_for_every_kind_of_field_but_payloads() {
+    let text = br#"{"token":null,"subs":null,"headers":null,"flag":null}"#;
     assert_eq!(read(text), Ok(ConnectRequest::default()));
     let text = br#"{"recover":null,"offset":null,"tf":null,"type":null}"#;
     assert_eq!(read(text), Ok(SubscribeRequest::default()));
     let text = br#"{"vals":null,"nodes":null}"#;
     assert_eq!(read(text), Ok(FilterNode::default()));
+    let request: PublishRequest = read(br#"{"channel":"c","data":null}"#).expect("a request");
+    assert_eq!(request.data, "null");
 }
 
 #[test]

@@ -262,12 +262,13 @@ impl Model {
         let settings = self.settings;
         let stream = self.alive();
         let missed = claim.and_then(|(offset, epoch)| recover(settings, stream, offset, epoch));
-        if missed.is_none() && claim.is_some() && ask.claim.is_some() && ask.only_recovered {
+        if missed.is_none() && claim.is_some() && ask.only_recovered && !settings.cache {
             return self.clients[who].heard.push("error 112".into());
         }
         let (epoch, top) = (stream.epoch, stream.top);
         let offset = if missed.is_some() { claim.map_or(top, |claim| claim.0) } else { top };
-        let (recovering, recovered) = (claim.is_some(), missed.is_some());
+        let recovering = ask.claim.is_some() || claim.is_some();
+        let recovered = missed.is_some();
         let missed = missed.unwrap_or_default();
         let client = &mut self.clients[who];
         client.subscription = Some(Subscription { position: Some((epoch, top)) });
