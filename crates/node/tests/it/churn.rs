@@ -97,6 +97,8 @@ impl Crowd {
                 break;
             }
         }
+        // The last one to come back may still wait for a large reply.
+        self.drain();
         for index in 0..CLIENTS {
             if !self.clients[index].subscribed {
                 self.change(index);
