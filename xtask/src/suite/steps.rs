@@ -99,7 +99,8 @@ pub(super) fn oracle(house: &House) -> Result<Tally> {
         return Ok(Tally::left_out(reason));
     }
     let mut test = go(house, "go/oracle", "test")?;
-    test.args(["-count=1", "-v", "./..."]).env("FANWIRE", server(house)?);
+    // They wait more than they work.
+    test.args(["-count=1", "-parallel=8", "-v", "./..."]).env("FANWIRE", server(house)?);
     Ok(Tally::of_go(&watch(&mut test)?))
 }
 

@@ -99,11 +99,10 @@ func (connection *connection) note(commands []string) {
 }
 
 func (connection *connection) sendRaw(frame []byte) error {
-	kind := websocket.BinaryMessage
 	if connection.encoding == inJSON {
-		kind = websocket.TextMessage
+		return connection.socket.WriteMessage(websocket.TextMessage, frame)
 	}
-	return connection.socket.WriteMessage(kind, frame)
+	return connection.socket.WriteMessage(websocket.BinaryMessage, frame)
 }
 
 func (connection *connection) listen() {
@@ -126,7 +125,7 @@ func (connection *connection) listen() {
 // ending is the code and reason of a close frame, or that there was none.
 func ending(err error) string {
 	var closed *websocket.CloseError
-	if errors.As(err, &closed) {
+	if errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure {
 		return strings.TrimSpace(fmt.Sprintf("%d %s", closed.Code, closed.Text))
 	}
 	return "without a close frame"
@@ -183,7 +182,7 @@ func (connection *connection) replies(kind int, frame []byte) (replies []any, er
 }
 
 func (connection *connection) protobufReplies(frame []byte) (replies []any, err error) {
-	decoder, length := protocol.NewProtobufReplyDecoder(frame), 0
+	decoder, length, optional := protocol.NewProtobufReplyDecoder(frame), 0, 0
 	for {
 		reply, err := decoder.Decode()
 		if errors.Is(err, io.EOF) {
@@ -196,6 +195,8 @@ func (connection *connection) protobufReplies(frame []byte) (replies []any, err 
 		if err != nil {
 			return replies, err
 		}
+		// The library writes the value of a map's entry when it is empty, too; readers of Protobuf take either.
+		optional += 2 * emptyTags(reply)
 		length += len(binary.AppendUvarint(nil, uint64(len(again)))) + len(again)
 		tree, err := connection.tree(reply)
 		if err != nil {
@@ -203,33 +204,48 @@ func (connection *connection) protobufReplies(frame []byte) (replies []any, err 
 		}
 		replies = append(replies, tree)
 	}
-	if length != len(frame) {
+	if length != len(frame) && length-optional != len(frame) {
 		return replies, fmt.Errorf("%d bytes where the library has %d", len(frame), length)
 	}
 	return replies, nil
 }
 
-// tree is the JSON of a reply whose deltas were applied; data that is not JSON becomes a string.
-func (connection *connection) tree(reply *protocol.Reply) (any, error) {
-	var payloads [][]byte
-	hide := func(publications ...*protocol.Publication) {
-		for _, publication := range publications {
-			if len(publication.Data) > 0 {
-				payloads = append(payloads, publication.Data)
-				publication.Data = []byte("0")
+func emptyTags(reply *protocol.Reply) (count int) {
+	for _, publication := range publicationsOf(reply) {
+		for _, value := range publication.Tags {
+			if value == "" {
+				count++
 			}
 		}
 	}
-	if reply.Push != nil && reply.Push.Pub != nil {
-		hide(reply.Push.Pub)
+	return count
+}
+
+// publicationsOf are those of a reply in the order of its JSON.
+func publicationsOf(reply *protocol.Reply) (publications []*protocol.Publication) {
+	if publication := reply.GetPush().GetPub(); publication != nil {
+		publications = append(publications, publication)
 	}
-	if reply.Connect != nil {
-		for _, channel := range slices.Sorted(maps.Keys(reply.Connect.Subs)) {
-			hide(reply.Connect.Subs[channel].Publications...)
+	subs := reply.GetConnect().GetSubs()
+	for _, channel := range slices.Sorted(maps.Keys(subs)) {
+		publications = append(publications, subs[channel].Publications...)
+	}
+	publications = append(publications, reply.GetSubscribe().GetPublications()...)
+	return append(publications, reply.GetHistory().GetPublications()...)
+}
+
+// tree is the JSON of a reply whose deltas were applied; data that is not JSON becomes a string.
+func (connection *connection) tree(reply *protocol.Reply) (any, error) {
+	var payloads [][]byte
+	for _, publication := range publicationsOf(reply) {
+		if len(publication.Data) > 0 {
+			payloads = append(payloads, publication.Data)
+			publication.Data = []byte("0")
 		}
 	}
-	hide(reply.GetSubscribe().GetPublications()...)
-	hide(reply.GetHistory().GetPublications()...)
+	if reply.History != nil && reply.History.Publications == nil {
+		reply.History.Publications = []*protocol.Publication{} // which are one in Protobuf
+	}
 	text, err := protocol.NewJSONReplyEncoder().Encode(reply)
 	if err != nil {
 		return nil, err

@@ -182,13 +182,17 @@ var methods = map[string]func(*library, *order) (keys, error){
 			return nil, err
 		}
 		options := rules.subscribeOptions(order.User, centrifuge.SubscribeEvent{})
-		return keys{}, library.node.Subscribe(order.User, order.Channel,
+		err = library.node.Subscribe(order.User, order.Channel,
 			centrifuge.WithSubscribeClient(order.Client), centrifuge.WithSubscribeData(order.Data),
 			centrifuge.WithChannelInfo(order.Info), centrifuge.WithExpireAt(order.ExpireAt),
 			centrifuge.WithEmitPresence(options.EmitPresence), centrifuge.WithEmitJoinLeave(options.EmitJoinLeave),
 			centrifuge.WithPushJoinLeave(options.PushJoinLeave), centrifuge.WithPositioning(options.EnablePositioning),
 			centrifuge.WithRecovery(options.EnableRecovery), centrifuge.WithRecoverSince(order.RecoverSince),
 		)
+		if errors.Is(err, centrifuge.ErrorAlreadySubscribed) {
+			err = nil // as Centrifugo has it
+		}
+		return keys{}, err
 	},
 	"unsubscribe": func(library *library, order *order) (keys, error) {
 		return keys{}, library.node.Unsubscribe(order.User, order.Channel, centrifuge.WithUnsubscribeClient(order.Client))

@@ -10,8 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gorilla/websocket"
 )
 
 func TestScenarios(t *testing.T) {
@@ -23,6 +26,38 @@ func TestScenarios(t *testing.T) {
 	}
 	for _, file := range files {
 		stage.playFile(t, file)
+	}
+}
+
+// TestHurriedScenarios has clocks that a test can wait for, and hears of every ping.
+func TestHurriedScenarios(t *testing.T) {
+	stage := newStage(t, hurried)
+	stage.hearsPings = true
+	stage.playFile(t, "scenarios/hurried/clocks.txt")
+}
+
+// TestHandshakes offers subprotocols; which one is chosen, and whether the answer names it, is the same.
+func TestHandshakes(t *testing.T) {
+	stage := newStage(t, common)
+	const asJSON, asProtobuf = "centrifuge-json", "centrifuge-protobuf"
+	offers := [][]string{
+		nil, {asJSON}, {asProtobuf}, {"other"}, {"other", asProtobuf}, {asProtobuf, asJSON}, {asJSON, asProtobuf},
+		{"Centrifuge-JSON"},
+	}
+	for _, offer := range offers {
+		for _, query := range []string{"", "?format=protobuf", "?format=json", "?cf_protocol=protobuf"} {
+			chosen := [2]string{}
+			for at, server := range []server{stage.fanwire, stage.library} {
+				dialer := websocket.Dialer{Subprotocols: offer, HandshakeTimeout: patience}
+				socket, answer, err := dialer.Dial(server.websocket()+query, nil)
+				must(t, err)
+				chosen[at] = fmt.Sprint(answer.StatusCode, answer.Header.Values("Sec-WebSocket-Protocol"))
+				must(t, socket.Close())
+			}
+			if chosen[0] != chosen[1] {
+				t.Errorf("%v%s: fanwire %s, library %s", offer, query, chosen[0], chosen[1])
+			}
+		}
 	}
 }
 
@@ -40,6 +75,7 @@ func (stage *stage) playFile(t *testing.T, file string) {
 			}
 			name := fmt.Sprintf("%s/%s/%s", part, strings.ReplaceAll(scenario.name, " ", "_"), encoding)
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				stage.play(t, scenario, encoding, fmt.Sprintf("%s%d%c", part[:2], at, encoding[0]))
 			})
 		}
@@ -48,6 +84,9 @@ func (stage *stage) playFile(t *testing.T, file string) {
 
 // heading is `== what is played`, with the encoding behind it when it is for one.
 var heading = regexp.MustCompile(`^== (.*?)(?: \((json|protobuf)\))?$`)
+
+// hearing is what the line before it is to lead to.
+var hearing = regexp.MustCompile(`^(\w+) hears (\d+)$`)
 
 func readScenarios(t *testing.T, file string) (scenarios []scenario) {
 	t.Helper()
@@ -66,6 +105,13 @@ func readScenarios(t *testing.T, file string) (scenarios []scenario) {
 			wrong("a line before the first heading")
 		}
 		current := &scenarios[len(scenarios)-1]
+		if found := hearing.FindStringSubmatch(line); found != nil && len(current.steps) > 0 {
+			step := &current.steps[len(current.steps)-1]
+			count, err := strconv.Atoi(found[2])
+			must(t, err)
+			step.hears = append(step.hears, hears{found[1], count})
+			continue
+		}
 		if line[0] != '!' {
 			current.steps = append(current.steps, step{line: line})
 			continue

@@ -50,11 +50,12 @@ func (rules *namespace) hasHistory() bool { return rules.HistorySize > 0 && rule
 // subscribeOptions are those of a subscription whose client wishes `event`.
 func (rules *namespace) subscribeOptions(user string, event centrifuge.SubscribeEvent) centrifuge.SubscribeOptions {
 	options := centrifuge.SubscribeOptions{
-		EmitPresence:      rules.Presence,
-		EmitJoinLeave:     rules.JoinLeave,
-		PushJoinLeave:     rules.JoinLeave && (rules.ForcePushJoinLeave || event.JoinLeave && rules.presenceFor(user, true)),
-		EnablePositioning: rules.ForcePositioning || event.Positioned && (rules.AllowPositioning || rules.historyFor(user, true)),
-		EnableRecovery:    rules.ForceRecovery || event.Recoverable && (rules.AllowRecovery || rules.historyFor(user, true)),
+		EmitPresence:  rules.Presence,
+		EmitJoinLeave: rules.JoinLeave,
+		PushJoinLeave: rules.JoinLeave && (rules.ForcePushJoinLeave || event.JoinLeave && rules.presenceFor(user, true)),
+		// A wish for what cannot be is not granted: without history nothing can be recovered.
+		EnablePositioning: rules.hasHistory() && (rules.ForcePositioning || event.Positioned && (rules.AllowPositioning || rules.historyFor(user, true))),
+		EnableRecovery:    rules.hasHistory() && (rules.ForceRecovery || event.Recoverable && (rules.AllowRecovery || rules.historyFor(user, true))),
 		AutoCacheRecover:  rules.AutoCacheRecover,
 		AllowTagsFilter:   rules.AllowTagsFilter,
 	}
@@ -74,11 +75,14 @@ func (settings *settings) subscribe(user string, event centrifuge.SubscribeEvent
 	if err != nil {
 		return refused, err
 	}
+	if event.Type != centrifuge.SubscriptionTypeStream {
+		return refused, centrifuge.ErrorNotAvailable
+	}
 	if event.Token == "" {
 		if event.Channel[0] == '$' || !permits(user, false, rules.SubscribeForClient, false, rules.SubscribeForAnonymous) {
 			return refused, centrifuge.ErrorPermissionDenied
 		}
-		return centrifuge.SubscribeReply{Options: rules.subscribeOptions(user, event)}, nil
+		return centrifuge.SubscribeReply{Options: rules.subscribeOptions(user, event), ClientSideRefresh: true}, nil
 	}
 	claims, valid := readToken(event.Token)
 	if !valid {
@@ -146,12 +150,18 @@ func (settings *settings) connect(event centrifuge.ConnectEvent) (centrifuge.Con
 		return reply, nil
 	}
 	user := reply.Credentials.UserID
+	grant := func(rules *namespace, channel string) {
+		options := rules.subscribeOptions(user, centrifuge.SubscribeEvent{})
+		// No SDK asks for deltas or filters of what the server subscribes it to.
+		options.AllowedDeltaTypes, options.AllowTagsFilter = nil, false
+		reply.Subscriptions[channel] = options
+	}
 	for _, channel := range granted {
 		rules, err := settings.rules(channel)
 		if err != nil {
 			return reply, err
 		}
-		reply.Subscriptions[channel] = rules.subscribeOptions(user, centrifuge.SubscribeEvent{})
+		grant(rules, channel)
 	}
 	for _, channel := range event.Channels {
 		if _, granted := reply.Subscriptions[channel]; granted {
@@ -162,7 +172,7 @@ func (settings *settings) connect(event centrifuge.ConnectEvent) (centrifuge.Con
 			return reply, centrifuge.DisconnectBadRequest
 		}
 		if channel[0] != '$' && permits(user, false, rules.SubscribeForClient, false, rules.SubscribeForAnonymous) {
-			reply.Subscriptions[channel] = rules.subscribeOptions(user, centrifuge.SubscribeEvent{})
+			grant(rules, channel)
 		}
 	}
 	return reply, nil

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
 )
 
 // scenario is a name and lines, read from a file or made at random.
@@ -27,15 +29,24 @@ type scenario struct {
 // step is one line and, where a difference is meant, what each side says.
 type step struct {
 	line             string
+	hears            []hears
 	differs          bool
 	fanwire, library []string
 	because          string
+}
+
+// hears is how much a client hears of a line at least, for what comes by itself.
+type hears struct {
+	client string
+	count  int
 }
 
 // stage has both servers.
 type stage struct {
 	fanwire *fanwire
 	library *library
+	// hearsPings is for scenarios that are about them.
+	hearsPings bool
 }
 
 // side is one server with the connections that a scenario opened to it.
@@ -45,7 +56,8 @@ type side struct {
 	names   names
 	clients map[string]*client
 	called  []string
-	// hearsPings is for scenarios that are about them.
+	// commands is how many there were in the frame of this line.
+	commands   int
 	hearsPings bool
 }
 
@@ -61,8 +73,8 @@ type client struct {
 // play gives every scenario channels and users of its own: @ stands for a text that no other has.
 func (stage *stage) play(t *testing.T, scenario scenario, encoding encoding, tag string) {
 	sides := [2]*side{
-		{name: "fanwire", server: stage.fanwire},
-		{name: "library", server: stage.library},
+		{name: "fanwire", server: stage.fanwire, hearsPings: stage.hearsPings},
+		{name: "library", server: stage.library, hearsPings: stage.hearsPings},
 	}
 	for _, side := range sides {
 		side.names.called, side.clients = map[string]string{}, map[string]*client{}
@@ -73,6 +85,13 @@ func (stage *stage) play(t *testing.T, scenario scenario, encoding encoding, tag
 		for _, side := range sides {
 			if err := side.act(t, line, encoding); err != nil {
 				t.Fatalf("%s, %s: line %d, %s: %v", scenario.name, side.name, at+1, line, err)
+			}
+		}
+		for _, side := range sides {
+			for _, wanted := range step.hears {
+				if err := side.clients[wanted.client].hears(wanted.count); err != nil {
+					t.Fatalf("%s, %s: line %d, %s: %v", scenario.name, side.name, at+1, line, err)
+				}
 			}
 		}
 		said, same := settle(sides, step.differs, expected)
@@ -140,7 +159,7 @@ const settling = 3 * time.Second
 
 // act does what a line says at one server.
 func (side *side) act(t *testing.T, line string, encoding encoding) error {
-	side.called = nil
+	side.called, side.commands = nil, 1+strings.Count(line, " && ")
 	name, rest, _ := strings.Cut(side.names.given(line), " ")
 	rest, err := withTokens(rest)
 	if err != nil {
@@ -165,7 +184,7 @@ func (side *side) act(t *testing.T, line string, encoding encoding) error {
 		side.clients[name] = &client{connection: open(t, side.server, encoding, query)}
 	}
 	client := side.clients[name]
-	client.touched = verb != "open" && verb != "hears"
+	client.touched = verb != "open"
 	switch verb {
 	case "open":
 		return nil
@@ -180,16 +199,28 @@ func (side *side) act(t *testing.T, line string, encoding encoding) error {
 		}
 		return client.sendRaw([]byte(bytes))
 	case "hex":
-		bytes, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
+		return client.sendRaw(unhexed(t, text))
+	case "text-frame":
+		return client.socket.WriteMessage(websocket.TextMessage, unhexed(t, text))
+	case "binary-frame":
+		return client.socket.WriteMessage(websocket.BinaryMessage, []byte(text))
+	case "padded":
+		length, command, _ := strings.Cut(text, " ")
+		size, err := strconv.Atoi(length)
 		if err != nil {
 			return err
 		}
-		return client.sendRaw(bytes)
-	case "hears":
-		return client.hears(text)
+		return client.sendRaw([]byte(command + strings.Repeat(" ", size-len(command))))
 	default:
 		return client.send(strings.Split(rest, " && "))
 	}
+}
+
+func unhexed(t *testing.T, text string) []byte {
+	t.Helper()
+	bytes, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
+	must(t, err)
+	return bytes
 }
 
 func (client *client) hasEnded() bool {
@@ -198,19 +229,17 @@ func (client *client) hasEnded() bool {
 }
 
 // hears waits until so many things were heard since the line before.
-func (client *client) hears(text string) error {
-	count, err := strconv.Atoi(text)
-	for started := time.Now(); err == nil; {
+func (client *client) hears(count int) error {
+	for started := time.Now(); ; {
 		heard, ended := client.sofar(client.seen)
 		if len(heard) >= count || ended {
 			return nil
 		}
 		if time.Since(started) > patience {
-			err = fmt.Errorf("only %d were heard: %v", len(heard), heard)
+			return fmt.Errorf("only %d were heard: %v", len(heard), heard)
 		}
 		client.wait(time.Second)
 	}
-	return err
 }
 
 // fence waits for the replies to commands behind the line: what it caused has been heard before them.
@@ -224,7 +253,7 @@ func (side *side) fence() {
 		client.connected = client.connected || slices.ContainsFunc(heard, isConnected)
 		if !client.connected {
 			if client.touched {
-				_ = client.hears("1")
+				_ = client.hears(1)
 			}
 			heard, ended = client.sofar(client.seen)
 			client.connected = slices.ContainsFunc(heard, isConnected)
@@ -266,13 +295,13 @@ func isConnected(heard any) bool {
 }
 
 // said is what was heard since the line before, by client and in its order, but for two things. Pings come when they like
-// (the scenarios with clocks of their own hear them), and so may a publication before or after the reply to the publish
-// command that it came from: the library hands it to subscribers first, Fanwire to their shards, and with several nodes
-// neither knows. Such replies stand behind all else here.
+// (the scenarios with clocks of their own hear them). And what a command causes is pushed by the library before the command
+// is answered or the next one of its frame is, and by Fanwire when the frame is done; with several nodes neither knows. So
+// replies to publish commands stand behind all else here, and pushes behind the replies to several commands.
 func (side *side) said() []string {
 	said := slices.Clone(side.called)
 	for _, name := range slices.Sorted(maps.Keys(side.clients)) {
-		var published []string
+		var replies, pushes, published []string
 		client := side.clients[name]
 		heard, _ := client.sofar(client.seen)
 		for _, one := range heard {
@@ -280,13 +309,17 @@ func (side *side) said() []string {
 				continue
 			}
 			text := name + " " + side.names.told(name, one)
-			if reply, _ := one.(map[string]any); reply["publish"] != nil {
+			reply, _ := one.(map[string]any)
+			switch {
+			case reply["publish"] != nil:
 				published = append(published, text)
-			} else {
-				said = append(said, text)
+			case reply["push"] != nil && side.commands > 1:
+				pushes = append(pushes, text)
+			default:
+				replies = append(replies, text)
 			}
 		}
-		said = append(said, published...)
+		said = append(said, slices.Concat(replies, pushes, published)...)
 	}
 	return said
 }

@@ -208,7 +208,7 @@ func (below keys) parsed(t *testing.T) (text []byte, parsed settings) {
 // namespace is the rules for a channel, nil when there are none.
 func (settings *settings) namespace(channel string) *namespace {
 	name, _, found := strings.Cut(strings.TrimPrefix(channel, "$"), ":")
-	if !found {
+	if !found || name == "" {
 		return &settings.Channel.WithoutNamespace
 	}
 	all := settings.Channel.Namespaces

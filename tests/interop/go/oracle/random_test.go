@@ -1,0 +1,225 @@
+// Random lives of three clients and a few channels, played to both servers.
+// In: a seed -> out: the lines of a scenario, which a failure prints so that they can be kept as one.
+// May use the standard library only; leaves out what is known to differ, which the scenarios hold.
+// What clients do at random, and how often, is changed here; what is compared is decided elsewhere.
+
+package oracle
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	randomLives  = 100
+	linesOfALife = 30
+)
+
+func TestRandomLives(t *testing.T) {
+	stage := newStage(t, common)
+	first := uint64(1)
+	if chosen, err := strconv.ParseUint(os.Getenv("ORACLE_SEED"), 10, 64); err == nil {
+		first = chosen
+	}
+	for seed := first; seed < first+randomLives; seed++ {
+		for _, encoding := range []encoding{inJSON, inProtobuf} {
+			t.Run(fmt.Sprintf("seed_%d/%s", seed, encoding), func(t *testing.T) {
+				t.Parallel()
+				scenario := scenario{name: fmt.Sprint("seed ", seed), steps: life(seed)}
+				stage.play(t, scenario, encoding, fmt.Sprintf("r%d%c", seed, encoding[0]))
+			})
+		}
+	}
+}
+
+// fate makes lines, and knows as much as it needs to leave out what differs.
+type fate struct {
+	*rand.Rand
+	steps   []step
+	clients map[string]*doings
+	// tops are the offsets of the newest publications.
+	tops map[string]int
+	id   int
+}
+
+type doings struct {
+	connected bool
+	channels  []string
+}
+
+var (
+	clientNames  = []string{"A", "B", "C"}
+	channelNames = []string{"plain:@", "wished:@", "recovered:@", "small:@", "cached:@", "told:@", "delta:@", "tagged:@"}
+	connects     = map[string]string{
+		"A": `{}`,
+		"B": `{"token":"$token{"sub":"u@","info":{"name":"b"}}"}`,
+		"C": `{"token":"$token{"sub":"u@"}"}`,
+	}
+)
+
+func life(seed uint64) []step {
+	fate := &fate{
+		Rand: rand.New(rand.NewPCG(seed, 0)), clients: map[string]*doings{}, tops: map[string]int{}, id: 1,
+	}
+	for _, name := range clientNames {
+		fate.clients[name] = &doings{}
+	}
+	// The first publication of a stream differs where deltas are.
+	for _, channel := range []string{"delta:@", "tagged:@"} {
+		fate.line(`api publish {"channel":"%s","data":0}`, channel)
+		fate.tops[channel]++
+	}
+	for len(fate.steps) < linesOfALife {
+		fate.step()
+	}
+	return fate.steps
+}
+
+func (fate *fate) line(format string, values ...any) {
+	fate.steps = append(fate.steps, step{line: fmt.Sprintf(format, values...)})
+}
+
+func (fate *fate) in(count int) bool { return fate.IntN(count) == 0 }
+
+func (fate *fate) step() {
+	name := clientNames[fate.IntN(len(clientNames))]
+	client := fate.clients[name]
+	switch {
+	case fate.in(4):
+		fate.publishByAPI(fate.channel())
+	case !client.connected:
+		fate.line("%s connect %s", name, connects[name])
+		client.connected = true
+	case fate.in(25):
+		fate.leaveAll(name)
+		fate.line("%s close", name)
+		client.connected = false
+	case fate.in(25):
+		fate.leaveAll("B")
+		fate.leaveAll("C")
+		fate.line(`api disconnect {"user":"u@"}`)
+		fate.clients["B"].connected, fate.clients["C"].connected = false, false
+	case fate.in(20):
+		channel := fate.channel()
+		fate.line(`api unsubscribe {"user":"u@","channel":"%s"}`, channel)
+		for _, name := range []string{"B", "C"} {
+			fate.clients[name].left(channel)
+		}
+	case fate.in(40):
+		fate.line(`api history_remove {"channel":"recovered:@"}`)
+	default:
+		commands := []string{fate.command(client, 8)}
+		for fate.in(4) {
+			// Where what one of them causes stands among the replies to the others differs: they only read.
+			commands = append(commands, fate.command(client, 3))
+		}
+		fate.line("%s %s", name, strings.Join(commands, " && "))
+	}
+}
+
+func (client *doings) left(channel string) {
+	client.channels = slices.DeleteFunc(client.channels, func(one string) bool { return one == channel })
+}
+
+// leaveAll comes before a client goes: when others see that is not the same on both sides.
+func (fate *fate) leaveAll(name string) {
+	client := fate.clients[name]
+	if !client.connected {
+		return
+	}
+	for _, channel := range client.channels {
+		fate.id++
+		fate.line(`%s {"id":%d,"unsubscribe":{"channel":"%s"}}`, name, fate.id, channel)
+	}
+	client.channels = nil
+}
+
+func (fate *fate) channel() string { return channelNames[fate.IntN(len(channelNames))] }
+
+func (fate *fate) data() string {
+	return fmt.Sprintf(`{"text":"%s","n":%d}`, strings.Repeat("long enough for a delta ", 4), fate.IntN(100))
+}
+
+func (fate *fate) publishByAPI(channel string) {
+	options := ""
+	if fate.in(2) {
+		options = fmt.Sprintf(`,"tags":{"kind":"%c"}`, 'a'+fate.IntN(3))
+	}
+	if fate.in(8) && channel != "delta:@" {
+		options += `,"skip_history":true`
+	} else {
+		fate.tops[channel]++
+	}
+	fate.line(`api publish {"channel":"%s","data":%s%s}`, channel, fate.data(), options)
+}
+
+// command is one of the first so many kinds, of which three read.
+func (fate *fate) command(client *doings, kinds int) string {
+	fate.id++
+	channel := fate.channel()
+	what := ""
+	switch fate.IntN(kinds) {
+	case 0:
+		what = fmt.Sprintf(`"history":{"channel":"%s"%s}`, channel, fate.page(channel))
+	case 1:
+		what = fmt.Sprintf(`"presence":{"channel":"%s"}`, channel)
+	case 2:
+		what = fmt.Sprintf(`"presence_stats":{"channel":"%s"}`, channel)
+	case 3, 4, 5:
+		if slices.Contains(client.channels, channel) && !fate.in(6) {
+			client.left(channel)
+			what = fmt.Sprintf(`"unsubscribe":{"channel":"%s"}`, channel)
+			break
+		}
+		client.left(channel)
+		client.channels = append(client.channels, channel)
+		what = fmt.Sprintf(`"subscribe":{"channel":"%s"%s}`, channel, fate.wishes(channel))
+	default:
+		fate.tops[channel]++
+		what = fmt.Sprintf(`"publish":{"channel":"%s","data":%s}`, channel, fate.data())
+	}
+	return fmt.Sprintf(`{"id":%d,%s}`, fate.id, what)
+}
+
+func (fate *fate) wishes(channel string) (wishes string) {
+	for _, wish := range []string{`"positioned":true`, `"recoverable":true`, `"join_leave":true`, `"delta":"fossil"`, `"flag":2`} {
+		if fate.in(3) {
+			wishes += "," + wish
+		}
+	}
+	if fate.in(2) {
+		wishes += fmt.Sprintf(`,"recover":true,%s`, fate.position(channel))
+	}
+	if channel == "tagged:@" && fate.in(2) || fate.in(40) {
+		wishes += fmt.Sprintf(`,"tf":{"key":"kind","cmp":"eq","val":"%c"}`, 'a'+fate.IntN(3))
+	}
+	return wishes
+}
+
+func (fate *fate) position(channel string) string {
+	offset := fate.tops[channel] - fate.IntN(7)
+	if fate.in(8) {
+		offset = fate.tops[channel] + 1
+	}
+	epochs := []string{"", "", fmt.Sprintf("<epoch %d>", fate.IntN(4)+1), "other"}
+	return fmt.Sprintf(`"offset":%d,"epoch":"%s"`, max(offset, 0), epochs[fate.IntN(len(epochs))])
+}
+
+func (fate *fate) page(channel string) (page string) {
+	if !fate.in(4) {
+		page = fmt.Sprintf(`,"limit":%d`, fate.IntN(8)-1)
+	}
+	reverse := fate.in(2)
+	if reverse {
+		page += `,"reverse":true`
+	}
+	if fate.in(2) {
+		page += fmt.Sprintf(`,"since":{%s}`, fate.position(channel))
+	}
+	return page
+}
