@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	randomLives  = 100
+	randomLives  = 200
 	linesOfALife = 30
 )
 
@@ -56,9 +56,9 @@ var (
 	clientNames  = []string{"A", "B", "C"}
 	channelNames = []string{"plain:@", "wished:@", "recovered:@", "small:@", "cached:@", "told:@", "delta:@", "tagged:@"}
 	connects     = map[string]string{
-		"A": `{}`,
-		"B": `{"token":"$token{"sub":"u@","info":{"name":"b"}}"}`,
-		"C": `{"token":"$token{"sub":"u@"}"}`,
+		"A": ``,
+		"B": `"token":"$token{"sub":"u@","info":{"name":"b"}}",`,
+		"C": `"token":"$token{"sub":"u@"}",`,
 	}
 )
 
@@ -93,23 +93,13 @@ func (fate *fate) step() {
 	case fate.in(4):
 		fate.publishByAPI(fate.channel())
 	case !client.connected:
-		fate.line("%s connect %s", name, connects[name])
-		client.connected = true
+		fate.connect(name, client)
 	case fate.in(25):
 		fate.leaveAll(name)
 		fate.line("%s close", name)
 		client.connected = false
-	case fate.in(25):
-		fate.leaveAll("B")
-		fate.leaveAll("C")
-		fate.line(`api disconnect {"user":"u@"}`)
-		fate.clients["B"].connected, fate.clients["C"].connected = false, false
-	case fate.in(20):
-		channel := fate.channel()
-		fate.line(`api unsubscribe {"user":"u@","channel":"%s"}`, channel)
-		for _, name := range []string{"B", "C"} {
-			fate.clients[name].left(channel)
-		}
+	case fate.in(12):
+		fate.order()
 	case fate.in(40):
 		fate.line(`api history_remove {"channel":"recovered:@"}`)
 	default:
@@ -119,6 +109,46 @@ func (fate *fate) step() {
 			commands = append(commands, fate.command(client, 3))
 		}
 		fate.line("%s %s", name, strings.Join(commands, " && "))
+	}
+}
+
+// order is one of the server API for one client: the library serves several at once, in any order.
+func (fate *fate) order() {
+	name, channel := []string{"B", "C"}[fate.IntN(2)], fate.channel()
+	client := fate.clients[name]
+	switch fate.IntN(4) {
+	case 0:
+		fate.leaveAll(name)
+		fate.line(`api disconnect {"user":"u@","client":"<%s>"}`, name)
+		client.connected = false
+	case 1:
+		fate.line(`api unsubscribe {"user":"u@","client":"<%s>","channel":"%s"}`, name, channel)
+		client.left(channel)
+	default:
+		fate.line(`api subscribe {"user":"u@","client":"<%s>","channel":"%s"}`, name, channel)
+		client.entered(channel)
+	}
+}
+
+// connect asks for a channel now and then, which becomes a subscription of the server.
+func (fate *fate) connect(name string, client *doings) {
+	client.connected = true
+	wish := ""
+	if fate.in(3) {
+		channel := fate.channel()
+		client.entered(channel)
+		if fate.in(2) {
+			wish = `"recover":true,` + fate.position(channel)
+		}
+		wish = fmt.Sprintf(`"%s":{%s}`, channel, wish)
+	}
+	fate.line(`%s connect {%s"subs":{%s}}`, name, connects[name], wish)
+}
+
+func (client *doings) entered(channel string) {
+	client.left(channel)
+	if client.connected {
+		client.channels = append(client.channels, channel)
 	}
 }
 
@@ -176,8 +206,7 @@ func (fate *fate) command(client *doings, kinds int) string {
 			what = fmt.Sprintf(`"unsubscribe":{"channel":"%s"}`, channel)
 			break
 		}
-		client.left(channel)
-		client.channels = append(client.channels, channel)
+		client.entered(channel)
 		what = fmt.Sprintf(`"subscribe":{"channel":"%s"%s}`, channel, fate.wishes(channel))
 	default:
 		fate.tops[channel]++

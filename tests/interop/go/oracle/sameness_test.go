@@ -17,12 +17,14 @@ import (
 // names are those of one side: what it made up itself, by what the scenario calls it.
 type names struct {
 	called map[string]string
+	// words are the newest that have a name.
+	words  map[string]string
 	epochs int
 }
 
 // given is a scenario's text with this side's own words in it: its id for <A>, its epoch for <epoch 1>.
 func (names *names) given(text string) string {
-	for word, name := range names.called {
+	for name, word := range names.words {
 		text = strings.ReplaceAll(text, name, word)
 	}
 	return text
@@ -47,8 +49,15 @@ func (names *names) learnClient(client string, heard any) {
 	reply, _ := heard.(map[string]any)
 	result, _ := reply["connect"].(map[string]any)
 	if id, ok := result["client"].(string); ok && id != "" {
-		names.called[id] = "<" + client + ">"
+		names.call(id, "<"+client+">")
 	}
+}
+
+func (names *names) call(word, name string) {
+	if names.called == nil {
+		names.called, names.words = map[string]string{}, map[string]string{}
+	}
+	names.called[word], names.words[name] = name, word
 }
 
 func (names *names) renamed(key string, value any) any {
@@ -68,7 +77,7 @@ func (names *names) renamed(key string, value any) any {
 	case string:
 		if _, known := names.called[value]; key == "epoch" && value != "" && !known {
 			names.epochs++
-			names.called[value] = fmt.Sprintf("<epoch %d>", names.epochs)
+			names.call(value, fmt.Sprintf("<epoch %d>", names.epochs))
 		}
 		if key == "version" && value != "" {
 			return "<version>"

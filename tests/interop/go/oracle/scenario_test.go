@@ -77,7 +77,7 @@ func (stage *stage) play(t *testing.T, scenario scenario, encoding encoding, tag
 		{name: "library", server: stage.library, hearsPings: stage.hearsPings},
 	}
 	for _, side := range sides {
-		side.names.called, side.clients = map[string]string{}, map[string]*client{}
+		side.clients = map[string]*client{}
 	}
 	for at, step := range scenario.steps {
 		line := strings.ReplaceAll(step.line, "@", tag)
