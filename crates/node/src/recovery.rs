@@ -70,7 +70,8 @@ fn recover_stream(
     Some(publications)
 }
 
-/// The newest publication, with a filter the newest one that matches, unless it is known already.
+/// The newest publication, with a filter the newest one that matches, unless it is known already. When none of those that are
+/// kept matches, an older one may have, unless all of them came after the claim.
 fn recover_cache(
     claim: Claim<'_>,
     read: Stretch,
@@ -84,9 +85,16 @@ fn recover_cache(
     if !is_there && !is_complete {
         return None;
     }
+    let is_seamless = has_epoch
+        && publications
+            .last()
+            .is_some_and(|oldest| oldest.offset <= claim.offset.saturating_add(1));
     let knows = |offset| has_epoch && (offset..=top.offset).contains(&claim.offset);
     let is_wanted = |one: &Publication| filter.is_none_or(|filter| filter.matches(&one.tags));
     let newest = publications.into_iter().find(is_wanted);
+    if newest.is_none() && !is_there && !is_seamless {
+        return None;
+    }
     Some(newest.into_iter().filter(|newest| !knows(newest.offset)).collect())
 }
 

@@ -155,6 +155,15 @@ fn a_cache_gives_the_newest_publication_that_matches() {
         check_filtered(cache, (offset, "epochone"), 300, &[7], Some(&[])); // known
     }
     check_filtered(cache, (10, "epochone"), 300, &[7], Some(&[7]));
-    check_filtered(cache, (0, "_"), 300, &[1], Some(&[]));
-    check_filtered(cache, (0, "_"), 2, &[7], Some(&[]));
+}
+
+#[test]
+fn a_cache_without_a_match_recovers_only_who_has_seen_what_is_older() {
+    let cache = RecoveryMode::Cache;
+    check_filtered(cache, (0, "_"), 300, &[1], None);
+    check_filtered(cache, (0, "_"), 2, &[7], None);
+    check_filtered(cache, (9, "epochone"), 300, &[1], Some(&[]));
+    check_filtered(cache, (7, "epochone"), 2, &[1], Some(&[]));
+    check_filtered(cache, (6, "epochone"), 2, &[1], None);
+    check_filtered(cache, (7, "epochtwo"), 2, &[1], None);
 }
