@@ -54,7 +54,7 @@ type doings struct {
 
 var (
 	clientNames  = []string{"A", "B", "C"}
-	channelNames = []string{"plain:@", "wished:@", "recovered:@", "small:@", "cached:@", "told:@", "delta:@", "tagged:@"}
+	channelNames = []string{"plain:@", "wished:@", "recovered:@", "small:@", "cached:@", "auto:@", "told:@", "delta:@", "newest:@", "tagged:@"}
 	connects     = map[string]string{
 		"A": ``,
 		"B": `"token":"$token{"sub":"u@","info":{"name":"b"}}",`,
@@ -70,7 +70,7 @@ func life(seed uint64) []step {
 		fate.clients[name] = &doings{}
 	}
 	// The first publication of a stream differs where deltas are.
-	for _, channel := range []string{"delta:@", "tagged:@"} {
+	for _, channel := range []string{"delta:@", "newest:@", "tagged:@"} {
 		fate.line(`api publish {"channel":"%s","data":0}`, channel)
 		fate.tops[channel]++
 	}
@@ -180,7 +180,7 @@ func (fate *fate) publishByAPI(channel string) {
 	if fate.in(2) {
 		options = fmt.Sprintf(`,"tags":{"kind":"%c"}`, 'a'+fate.IntN(3))
 	}
-	if fate.in(8) && channel != "delta:@" {
+	if fate.in(8) && channel != "delta:@" && channel != "newest:@" {
 		options += `,"skip_history":true`
 	} else {
 		fate.tops[channel]++

@@ -181,6 +181,9 @@ var common = keys{
 				"force_recovery": true, "allow_tags_filter": true,
 				"allowed_delta_types": []string{"fossil"}, "delta_publish": true,
 			})),
+			named("chosen", stored.with(keys{
+				"force_recovery": true, "force_recovery_mode": "cache", "allow_tags_filter": true,
+			})),
 			named("json", everyone.with(keys{"publication_data_format": "json"})),
 			named("object", everyone.with(keys{"publication_data_format": "json_object"})),
 			named("binary", everyone.with(keys{"publication_data_format": "binary"})),
