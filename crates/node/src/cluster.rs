@@ -49,7 +49,9 @@ struct Table {
     told_at: Option<Instant>,
     /// They have not got it, as far as is known: then their silence may be the fault of the bus.
     is_untold: bool,
-    /// When they were told last and did not get it.
+    /// This node has not heard that itself: then their silence may be its own fault.
+    is_deaf: bool,
+    /// When they were told last and did not get it, or this node did not hear what it had told before.
     cut_at: Option<Instant>,
 }
 
@@ -154,7 +156,10 @@ impl Cluster {
     /// due.
     pub(crate) fn introduce(&self, now: Instant, state: impl FnOnce() -> NodeState) {
         let mut table = self.table.lock();
-        (table.told_at, table.is_untold) = (Some(now), true);
+        if table.told_at.is_some() && table.is_deaf {
+            table.cut_at = Some(now);
+        }
+        (table.told_at, table.is_untold, table.is_deaf) = (Some(now), true, true);
         drop(table);
         let table = Arc::clone(&self.table);
         self.tell_state(None, state).then(move |told| match told {
@@ -186,10 +191,11 @@ impl Cluster {
             self.refused.fetch_add(1, Relaxed);
             return Task::Refuse;
         };
+        let mut table = self.table.lock();
         if from == self.uid {
+            table.is_deaf &= !matches!(order, Order::State(_));
             return Task::Nothing;
         }
-        let mut table = self.table.lock();
         match order {
             Order::State(state) => {
                 let Some(peer) = table.peers.get_mut(&from) else {
@@ -324,7 +330,8 @@ impl Table {
     }
 
     /// Returns the surveys that wait for a node which is forgotten: what it had is not known. While this node cannot make
-    /// itself heard nobody counts as silent, and afterwards everybody has as long as ever to say something.
+    /// itself heard, or does not hear itself, nobody counts as silent, and afterwards everybody has as long as ever to say
+    /// something.
     fn forget_silent(&mut self, now: Instant) -> Vec<Survey> {
         if self.is_untold {
             return Vec::new();

@@ -230,6 +230,29 @@ fn nobody_counts_as_silent_while_this_node_cannot_make_itself_heard() {
 }
 
 #[test]
+fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
+    let ((a, wire), start) = (node("a"), Instant::now());
+    introduce(&a, "b", start);
+    let mut now = start;
+    let mut until_silence = |hears: bool| {
+        let since = now;
+        while now < since + 3 * SILENCE_MAX && !a.peers().is_empty() {
+            a.introduce(now, NodeState::default);
+            let (_, state) = wire.take().remove(0);
+            if hears {
+                a.hear(&state, now);
+            }
+            now += STATE_INTERVAL;
+            a.tick(now);
+        }
+        now - since
+    };
+    assert_eq!(until_silence(false), 3 * SILENCE_MAX, "it is deaf");
+    let time = until_silence(true);
+    assert!((SILENCE_MAX..SILENCE_MAX + 2 * STATE_INTERVAL).contains(&time), "{time:?}");
+}
+
+#[test]
 fn surveys_are_bounded() {
     let ((a, _), now) = (node("a"), Instant::now());
     introduce(&a, "b", now);
