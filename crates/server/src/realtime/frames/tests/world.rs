@@ -223,10 +223,15 @@ impl World {
                 client.expected.push(Some(message.expect("JSON").to_vec()));
             }
         }
-        for notice in std::mem::take(&mut *self.letters.0.lock()) {
-            self.realtime.notice(notice, now, &mut self.out);
-        }
+        self.serve_letters();
         self.flush();
+    }
+
+    /// What is published, and answers that are made beside the shard because they are large.
+    fn serve_letters(&mut self) {
+        for notice in std::mem::take(&mut *self.letters.0.lock()) {
+            self.realtime.notice(notice, Instant::now(), &mut self.out);
+        }
     }
 
     /// As to a client that had to wait for its subscription while this was published: one after another, in one turn.
@@ -338,6 +343,7 @@ impl World {
             Encoding::Protobuf => Message::Binary(protobuf),
         };
         self.realtime.receive(key, message, Instant::now(), &mut self.out);
+        self.serve_letters();
         self.clients[client].expected.push(None);
         self.flush();
     }
