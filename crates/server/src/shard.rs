@@ -37,7 +37,7 @@ pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
 use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, Letter, Permit, Stop};
-pub use outlet::Outlet;
+pub use outlet::{Leave, Outlet};
 pub use queue::Frame;
 pub use window::Quotation;
 

@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 
 use crate::{
     compression::{Contexts, Dispatch, Form, Kind, Lane},
-    shard::{Compression, Dialect, Frame, Opcode, Outlet},
+    shard::{Compression, Dialect, Frame, Leave, Opcode, Outlet},
 };
 
 /// A shard's frames of one broadcast; empty between broadcasts.
@@ -243,7 +243,8 @@ impl Frames {
         made.deliveries += 1;
         match publication {
             Some(publication) => {
-                out.push_publication(connection, place, &made.frame, message, publication)
+                let to = (connection, place);
+                out.push_publication(to, &made.frame, message, publication, Leave::Early)
             }
             None => out.push(connection, &made.frame, message),
         }
@@ -286,8 +287,9 @@ impl Frames {
         };
         self.last = Some((reference, encoding, at));
         let made = &mut self.made[at];
+        let leave = if made.deliveries == 0 { Leave::Late } else { Leave::Early };
         made.deliveries += 1;
-        out.push_publication(connection, place, &made.frame, message, publication);
+        out.push_publication((connection, place), &made.frame, message, publication, leave);
     }
 
     fn find_or_make(

@@ -11,10 +11,10 @@ use std::{
 use super::*;
 
 #[test]
-fn behind_the_last_letter_a_message_leaves_at_once() {
+fn behind_the_last_letter_a_publication_leaves_at_once() {
     let (mut out, key, mut peer) = connected();
     out.is_last = true;
-    out.send(key, b"one");
+    publish(&mut out, key, b"one");
     assert!(!out.is_busy_for_test(), "nothing waits");
     assert_eq!(read(&mut peer), [0x81, 3, b'o', b'n', b'e']);
     out.flush();
@@ -25,9 +25,9 @@ fn behind_the_last_letter_a_message_leaves_at_once() {
 #[test]
 fn what_waited_leaves_first_and_with_the_last_one() {
     let (mut out, key, mut peer) = connected();
-    out.send(key, b"one");
+    publish(&mut out, key, b"one");
     out.is_last = true;
-    out.send(key, b"two");
+    publish(&mut out, key, b"two");
     assert_eq!(read(&mut peer), b"", "more than one goes out together");
     out.flush();
     assert_eq!(read(&mut peer), [0x81, 3, b'o', b'n', b'e', 0x81, 3, b't', b'w', b'o']);
@@ -39,10 +39,10 @@ fn what_the_socket_does_not_take_waits_and_nothing_overtakes_it() {
     let (mut out, key, mut peer) = connected();
     out.is_last = true;
     let large = vec![b'x'; 16 << 20];
-    out.send(key, &large);
+    publish(&mut out, key, &large);
     assert!(out.is_busy_for_test(), "no socket holds so much");
     out.settings.queue_bytes_max = usize::MAX;
-    out.send(key, b"two");
+    publish(&mut out, key, b"two");
     let mut heard = Vec::new();
     while out.is_busy_for_test() {
         heard.extend(read(&mut peer));
@@ -60,11 +60,26 @@ fn a_peer_that_is_gone_is_noticed_while_it_is_written_to() {
     out.is_last = true;
     drop(peer);
     // The first write meets a socket that has not heard of it yet; its answer comes before the second one.
-    out.send(key, b"one");
+    publish(&mut out, key, b"one");
     while out.is_open(key) {
-        out.send(key, b"two");
+        publish(&mut out, key, b"two");
     }
     assert_eq!(out.fallen, [key]);
+}
+
+#[test]
+fn what_is_meant_for_one_connection_leaves_at_the_end_of_the_turn() {
+    let (mut out, key, mut peer) = connected();
+    out.is_last = true;
+    out.send(key, b"one");
+    assert_eq!(read(&mut peer), b"");
+    out.flush();
+    assert_eq!(read(&mut peer), [0x81, 3, b'o', b'n', b'e']);
+}
+
+fn publish(out: &mut Outlet, key: Key, message: &[u8]) {
+    let frame = Frame::from(out.framer().frame(Opcode::Text, false, message));
+    out.push(key.index, &frame, message);
 }
 
 fn connected() -> (Outlet, Key, TcpStream) {
