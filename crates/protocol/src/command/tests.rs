@@ -149,10 +149,10 @@ fn deep_nesting_ends_in_an_error_or_passes_unread() {
 }
 
 #[test]
-fn unknown_fields_are_ignored_and_null_is_absent() {
+fn unknown_fields_are_ignored_and_null_is_absent_but_as_a_payload() {
     let line = br#"{"id":4,"new":[{}],"connect":null,"rpc":{"method":"m","data":null,"x":1}}"#;
     let (id, request) = one(Encoding::Json, line).into_request();
-    let rpc = RpcRequest { method: "m".into(), ..RpcRequest::default() };
+    let rpc = RpcRequest { method: "m".into(), data: "null".into() };
     assert_eq!((id, request), (4, Request::Rpc(rpc)));
     assert_eq!(ids(Encoding::Protobuf, &[5, 8, 4, 0x92, 0x03, 0]), [Ok(4)]);
 }
