@@ -58,9 +58,12 @@ pub struct Fanout {
     /// length before each (u32, little-endian), to subscribers that speak Protobuf.
     #[arg(long, value_name = "FILE")]
     corpus: Option<PathBuf>,
-    /// Measured seconds of each contender in each round, which they take by turns of a tenth of a second.
+    /// Measured seconds of each contender in each round.
     #[arg(long, default_value_t = 4.0)]
     seconds: f64,
+    /// Seconds after which it is the other contender's turn.
+    #[arg(long, default_value_t = 0.1)]
+    turn: f64,
     /// Rounds; each starts both contenders anew.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -119,6 +122,7 @@ impl Fanout {
             subscribers: self.subscribers,
             outstanding: self.outstanding,
             seconds: self.seconds,
+            turns: ((self.seconds / self.turn).ceil().min(TURNS_MAX) as u32).max(1),
             server_core: self.setup.server_core,
             generator_core: self.setup.generator_core,
         };
@@ -213,13 +217,14 @@ impl fmt::Display for Fanout {
         };
         write!(
             f,
-            "fanout: {} subscribers of {} of {} channels, {data}, {} outstanding, {} rounds of {} s; server on core {}, generator on core {}",
+            "fanout: {} subscribers of {} of {} channels, {data}, {} outstanding, {} rounds of {} s by turns of {}; server on core {}, generator on core {}",
             grouped(self.subscribers as f64),
             self.channels,
             self.of.unwrap_or(self.channels),
             self.outstanding,
             self.rounds,
             self.seconds,
+            self.turn,
             self.setup.server_core,
             self.setup.generator_core,
         )
@@ -283,6 +288,7 @@ pub fn made_up_payloads(bytes: usize) -> Vec<String> {
         .collect()
 }
 
+const TURNS_MAX: f64 = 10_000.0;
 const INSTEAD: &str = ": say --compare-compression, --compare-engines or --against";
 const HEADER: &str = "round  contender            deliveries/CPU-s  µs/delivery  B/delivery   p50 ms   p99 ms  publications  others %";
 const LETTERS: &[u8; 32] = b"etaoin shrdlu etaoin shrdlu 0123";

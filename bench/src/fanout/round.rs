@@ -30,6 +30,8 @@ pub struct Round<'a> {
     pub subscribers: usize,
     pub outstanding: usize,
     pub seconds: f64,
+    /// So many stretches are these seconds.
+    pub turns: u32,
     pub server_core: usize,
     /// A Redis runs there, too: what it takes is not the server's.
     pub generator_core: usize,
@@ -69,9 +71,8 @@ impl Round<'_> {
         for contender in contenders {
             runs.push(self.start(contender).with_context(|| contender.to_string())?);
         }
-        let turns = (self.seconds / TURN.as_secs_f64()).ceil().max(1.0);
-        let turn = Duration::from_secs_f64(self.seconds / turns);
-        for _ in 0..turns as usize {
+        let turn = Duration::from_secs_f64(self.seconds) / self.turns;
+        for _ in 0..self.turns {
             for run in &mut runs {
                 let log_tail = |run: &Run<'_>| format!("server log:\n{}", run.target.log_tail());
                 run.measure(turn).map_err(|error| error.context(log_tail(run)))?;
@@ -235,8 +236,6 @@ impl Run<'_> {
     }
 }
 
-/// Long beside a publication to 1,000 subscribers, some 4 ms; short beside what others do on a machine.
-const TURN: Duration = Duration::from_millis(100);
 /// For what is no subscriber.
 const DESCRIPTORS_SPARE: u64 = 100;
 const WARM_UP: Duration = Duration::from_millis(500);
