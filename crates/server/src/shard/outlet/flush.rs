@@ -1,4 +1,4 @@
-//! Writing: one system call per dirty connection at the end of a turn, and patience with sockets that do not take it.
+//! Writing: one system call per dirty connection at the end of a turn or behind its last letter, and patience with sockets.
 //! In: queues with frames → out: bytes on sockets; connections that are done or stuck are dropped.
 //! Uses sockets and the outlet's timers; never makes a frame and never calls the application.
 //! Changed here: when bytes leave. What they are is decided before they are queued.
