@@ -1,5 +1,5 @@
 //! The outgoing half of a shard: every frame that leaves passes here (RFC 6455 §5, RFC 7692 §7.2.1).
-//! In: messages, shared frames and closes from the application → out: bytes on sockets, one `writev` per dirty connection.
+//! In: messages, shared frames and closes from the application → out: bytes on sockets, one write per dirty connection.
 //! Uses the slab of connections, the queues and the compressor; never reads a socket and never calls the application.
 //! Changed here: what is queued, and the limit. Ends live in `closes`, writing in `flush`, the turn in `shard::turn`.
 
