@@ -40,6 +40,62 @@ fn the_estimate_is_no_more_than_a_few_bytes_above_a_dynamic_block() {
 }
 
 #[test]
+fn counts_of_neighbours_that_hardly_differ_become_equal() {
+    let mut counts = [3, 1, 4, 1, 5, 0, 2, 60, 61, 3, 2, 1, 0, 0, 0, 0, 0, 0, 7, 0, 6, 0];
+    smooth(&mut counts);
+    let expected = [2, 2, 2, 2, 2, 2, 2, 60, 61, 3, 2, 1, 0, 0, 0, 0, 0, 0, 7, 0, 6, 0];
+    assert_eq!(counts, expected, "others, rows of zeros and what is behind the last one stay");
+    let mut none = [0; 30];
+    smooth(&mut none);
+    assert_eq!(none, [0; 30]);
+}
+
+#[test]
+fn every_symbol_keeps_its_code_when_counts_become_equal() {
+    let mut random = 7u32;
+    for _ in 0..1_000 {
+        let counts: [u32; 286] = std::array::from_fn(|_| {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (random >> 29).saturating_sub(3) * (random >> 20 & 15)
+        });
+        let mut smoothed = counts;
+        smooth(&mut smoothed);
+        assert!(counts.iter().zip(&smoothed).all(|(count, smooth)| *count == 0 || *smooth > 0));
+        let last = |counts: &[u32]| counts.iter().rposition(|count| *count > 0);
+        assert_eq!(last(&counts), last(&smoothed));
+    }
+}
+
+#[test]
+fn noise_with_a_few_frequent_bytes_gets_codes_that_take_few_bits_to_describe() {
+    let noise = (0..700u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8);
+    let tokens: Vec<_> =
+        noise.flat_map(|byte| [Token::literal(byte), Token::literal(0x1a)]).collect();
+    let Plan::Dynamic(dynamic) = plan(&tokens, 1_400) else { panic!("made to measure") };
+    assert!(dynamic.header.cost() < 300, "{} bits for 257 symbols", dynamic.header.cost());
+}
+
+#[test]
+fn codes_do_for_another_parse_only_if_everything_in_it_has_one() {
+    let literals = (0..400u32).map(|at| Token::literal((at * at % 23) as u8));
+    let copy = |length, source, offset| Token::copy_from(length, source, 2_000, offset);
+    let copies = [copy(9, 0, 1_000), copy(20, 1, 590), Token::copy(4, 300)];
+    let tokens: Vec<_> = literals.clone().chain(copies).collect();
+    let least = [1_000, 2_100];
+    let plan = Plan::for_gaps_from(&least, &tokens, 10_000);
+    let fits = |more: Token| {
+        let tokens: Vec<_> = literals.clone().chain([more]).collect();
+        plan.has_codes_for(&tokens, &least[..1])
+    };
+    assert!(plan.has_codes_for(&tokens, &least));
+    assert!(fits(Token::literal(4)) && !fits(Token::literal(200)), "literals");
+    assert!(fits(copy(20, 0, 1_000)) && !fits(copy(200, 0, 1_000)), "lengths");
+    assert!(fits(copy(9, 0, 0)) && !fits(copy(9, 0, 2_900)), "gaps, and any wider ones");
+    assert!(fits(Token::copy(9, 290)) && !fits(Token::copy(9, 3)), "distances");
+    assert!(!Plan::Fixed.has_codes_for(&tokens, &least), "nothing was made to measure");
+}
+
+#[test]
 fn codes_for_gaps_cover_every_distance_that_a_wider_gap_leads_to() {
     let literals = (0..400u32).map(|at| Token::literal((at * at % 23) as u8));
     let copies = [(5, 0, 300, 900), (9, 1, 310, 0), (20, 1, 600, 590)];

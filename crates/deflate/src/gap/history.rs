@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::publication::{RUN_DEPTHS, Rung};
 use super::{DEPTH_MAX, Depth, Parse, Publication, Quote};
+use crate::block::Plan;
 use crate::level::Effort;
 use crate::matcher::Parser;
 use crate::token::Token;
@@ -89,7 +90,7 @@ impl History {
             Depth::Run(_) => self.parse_run(place, publication.depth(depth)),
             Depth::Quoted => self.parse_quoted(place, &publication.quoted),
             Depth::Newest | Depth::Half | Depth::Most | Depth::Several => {
-                self.parse_several(place, publication.depth(depth), &[]).map(|(parse, ..)| parse)
+                self.parse_several(place, publication.depth(depth), None).map(|(parse, ..)| parse)
             }
         }
     }
@@ -98,16 +99,16 @@ impl History {
     /// [`parse`](Self::parse) does at each; says how many these are.
     ///
     /// Those with a gap for each publication have most in common: a deeper one is parsed first, and
-    /// the next takes over what it can.
+    /// the next takes over what it can, of tokens and of codes.
     pub fn parse_all(&self, publication: &Publication, wants: impl Fn(Depth) -> bool) -> usize {
         let Some(place) = self.place(publication) else { return 0 };
-        let mut known = Vec::new();
+        let mut deeper = None;
         let is_wanted = |depth: &Depth| wants(*depth) && publication.offers(*depth);
         for depth in Depth::SCATTERED.into_iter().filter(is_wanted) {
             publication.parse(depth, || {
                 let count = publication.depth(depth);
-                let (parse, _, tokens) = self.parse_several(place, count, &known)?;
-                known = tokens;
+                let (parse, _, found) = self.parse_several(place, count, deeper.take())?;
+                deeper = Some(found);
                 Some(parse)
             });
         }
@@ -223,13 +224,13 @@ impl History {
     }
 
     /// Against the `count` publications before it wherever they are, with the smallest gaps that a
-    /// peer can have, newest first, and its tokens. `known`: those against more publications, if any.
+    /// peer can have, newest first, and what it found. `deeper`: what one against more found, if any.
     pub(super) fn parse_several(
         &self,
         place: Place,
         count: usize,
-        known: &[Token],
-    ) -> Option<(Parse, [u32; DEPTH_MAX], Vec<Token>)> {
+        deeper: Option<Found>,
+    ) -> Option<(Parse, [u32; DEPTH_MAX], Found)> {
         let mut sources = [0; DEPTH_MAX];
         let mut gaps = [0; DEPTH_MAX];
         let slots = sources.iter_mut().zip(&mut gaps);
@@ -238,13 +239,21 @@ impl History {
         }
         let sources = &sources[..count];
         let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
-        let mut tokens = Vec::with_capacity(known.len().max((place.end - place.start) / 2));
-        match known {
-            [] => parser.parse(place.end, self.previous_bytes(place), &mut tokens),
-            _ => parser.parse_like(known, place.end, &mut tokens),
+        let (message, least) = (self.message(place), &gaps[..count]);
+        let (mut tokens, mut known_plan) = (Vec::new(), None);
+        if let Some(Found { tokens: known, plan }) = deeper {
+            tokens.reserve(known.len());
+            parser.parse_like(&known, place.end, &mut tokens);
+            // Who has fewer sources within reach has them farther away than codes of these tokens' own
+            // would be made for: the deeper ones' codes take no more bytes, and a third less time.
+            known_plan = Some(plan).filter(|plan| plan.has_codes_for(&tokens, least));
+        } else {
+            tokens.reserve(message.len() / 2);
+            parser.parse(place.end, self.previous_bytes(place), &mut tokens);
         }
-        let parse = Parse::for_any_gaps(&tokens, self.message(place), &gaps[..count]);
-        Some((parse, gaps, tokens))
+        let plan = known_plan.unwrap_or_else(|| Plan::for_gaps_from(least, &tokens, message.len()));
+        let parse = Parse::for_any_gaps(&plan, &tokens, message);
+        Some((parse, gaps, Found { tokens, plan }))
     }
 
     /// Against the part of the publication before it that peers have in a quote. Their gaps are
@@ -257,7 +266,9 @@ impl History {
         let mut tokens = Vec::with_capacity((place.end - place.start) / 2);
         let delta = self.previous_bytes(place);
         parser.with_sources_to(end).parse(place.end, delta, &mut tokens);
-        Some(Parse::for_any_gaps(&tokens, self.message(place), &[(end - start) as u32]))
+        let message = self.message(place);
+        let plan = Plan::for_gaps_from(&[(end - start) as u32], &tokens, message.len());
+        Some(Parse::for_any_gaps(&plan, &tokens, message))
     }
 
     /// How many publications before this one begin at most `bytes` bytes before it.
@@ -338,6 +349,12 @@ impl History {
     pub(super) fn room(&self, publication: &Publication) -> usize {
         self.bytes_max.min(WINDOW_BYTES - publication.bytes())
     }
+}
+
+/// What a parse leaves to one against fewer publications.
+pub(super) struct Found {
+    tokens: Vec<Token>,
+    plan: Plan,
 }
 
 /// A publication in the window.

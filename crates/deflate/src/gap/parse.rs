@@ -52,12 +52,11 @@ impl Parse {
         Self::payload(&plan, tokens, message)
     }
 
-    /// For tokens that name their sources; `gaps` are the smallest that a peer can have.
-    pub(super) fn for_any_gaps(tokens: &[Token], message: &[u8], gaps: &[u32]) -> Self {
-        let plan = Plan::for_gaps_from(gaps, tokens, message.len());
+    /// For tokens that name their sources, by a plan for all gaps that a peer can have.
+    pub(super) fn for_any_gaps(plan: &Plan, tokens: &[Token], message: &[u8]) -> Self {
         match plan.codes() {
-            Some(codes) => Self(Form::Steps(Steps::new(&plan, codes, tokens).into())),
-            None => Self::payload(&plan, tokens, message),
+            Some(codes) => Self(Form::Steps(Steps::new(plan, codes, tokens).into())),
+            None => Self::payload(plan, tokens, message),
         }
     }
 

@@ -55,11 +55,11 @@ impl History {
             is_full: self.is_full(),
             bytes_max: self.bytes_max(),
         };
-        let mut known = Vec::new();
+        let mut deeper = None;
         for (at, depth) in DEPTHS[..trial.depths].iter().enumerate().rev() {
-            let (parse, gaps, tokens) = self.parse_several(place, *depth, &known)?;
+            let (parse, gaps, found) = self.parse_several(place, *depth, deeper.take())?;
             trial.several[at] = bytes(parse, &gaps[..*depth]);
-            known = tokens;
+            deeper = Some(found);
         }
         if held > 0 {
             trial.run = bytes(self.parse_run(place, held)?, &[]);
