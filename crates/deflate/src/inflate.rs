@@ -18,13 +18,16 @@ pub struct Inflater {
     inflate: Inflate,
     /// The last block had BFINAL=1 and `inflate` takes no more until it is restarted.
     ended: bool,
-    final_blocks: u32,
+    final_blocks: u64,
+    /// Of the message, before the restarted stream.
+    bytes_in: u64,
 }
 
 impl Inflater {
     /// A decoder ready for its first message.
     pub fn new() -> Self {
-        Self { inflate: Inflate::new(false, WINDOW_BITS), ended: false, final_blocks: 0 }
+        let inflate = Inflate::new(false, WINDOW_BITS);
+        Self { inflate, ended: false, final_blocks: 0, bytes_in: 0 }
     }
 
     /// Starts a message; whatever was left of the one before is forgotten. Allocates nothing.
@@ -33,6 +36,7 @@ impl Inflater {
         self.inflate.reset(false);
         self.ended = false;
         self.final_blocks = 0;
+        self.bytes_in = 0;
     }
 
     /// Appends the plaintext of the next `piece` to `out`, which holds nothing but this message.
@@ -83,7 +87,8 @@ impl Inflater {
     /// Goes on behind a block with BFINAL=1 (RFC 7692 §7.2.3.4), keeping the window.
     fn restart(&mut self, out: &[u8]) -> Result<(), InflateError> {
         self.final_blocks += 1;
-        if self.final_blocks > FINAL_BLOCKS_MAX {
+        self.bytes_in += self.inflate.total_in();
+        if self.final_blocks > FINAL_BLOCKS_FREE + self.bytes_in / FINAL_BLOCK_BYTES {
             return Err(InflateError::Corrupt);
         }
         self.inflate.reset(false);
@@ -181,9 +186,10 @@ const TAIL_AND_PROBE: [u8; 9] = {
     [a, b, c, d, 0x01, a, b, c, d]
 };
 
-/// Blocks with BFINAL=1 that one message may hold. Each costs a restart with a 32 KiB window for
-/// two bytes of input, and real senders make one per message or per flush.
-const FINAL_BLOCKS_MAX: u32 = 1024;
+/// Blocks with BFINAL=1 that one message may hold, and one more for so many bytes. Each costs a restart with a window of up
+/// to 32 KiB, some µs, for two bytes of input, and real senders make one per message or per flush.
+const FINAL_BLOCKS_FREE: u64 = 16;
+const FINAL_BLOCK_BYTES: u64 = 256;
 
 /// Output is made room for in steps of four times the input within these bounds.
 const ROOM_BYTES_MIN: usize = 256;

@@ -135,7 +135,7 @@ fn output_that_waits_for_room_is_not_lost() {
 #[test]
 fn final_blocks_are_counted_anew_in_each_message() {
     let mut inflater = Inflater::new();
-    for _ in 0..=FINAL_BLOCKS_MAX {
+    for _ in 0..=FINAL_BLOCKS_FREE {
         inflater.reset();
         inflater.push(&hex("03 00 00"), &mut Vec::new(), 0).expect("valid");
         inflater.finish(&mut Vec::new(), 0).expect("complete");
@@ -144,9 +144,16 @@ fn final_blocks_are_counted_anew_in_each_message() {
 
 #[test]
 fn endless_final_blocks_are_corrupt() {
-    let payload = |blocks: u32| hex("03 00").repeat(blocks as usize);
-    assert_eq!(inflate(&payload(FINAL_BLOCKS_MAX), 10), Ok(Vec::new()));
-    assert_eq!(inflate(&payload(FINAL_BLOCKS_MAX + 2), 10), Err(InflateError::Corrupt));
+    let payload = |blocks: u64| hex("03 00").repeat(blocks as usize);
+    assert_eq!(inflate(&payload(FINAL_BLOCKS_FREE + 1), 10), Ok(Vec::new()));
+    assert_eq!(inflate(&payload(FINAL_BLOCKS_FREE + 2), 10), Err(InflateError::Corrupt));
+}
+
+#[test]
+fn final_blocks_of_some_size_are_not_limited() {
+    let piece: Vec<u8> = (0..=255).collect();
+    let stored = [&[0x01, 0x00, 0x01, 0xFF, 0xFE], &piece[..]].concat();
+    assert_eq!(inflate(&stored.repeat(500), 500 * 256), Ok(piece.repeat(500)));
 }
 
 fn check(payload: &str, expect: Result<&[u8], InflateError>) {
