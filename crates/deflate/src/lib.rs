@@ -2,6 +2,23 @@
 //! Plaintext → compressed payload without its flush tail; compressed pieces → bounded plaintext.
 //! Encodes by itself and inflates with zlib-rs; never IO, clocks, or anything of WebSocket framing.
 //! Change here: what the crate shows. Encoding is `standalone`, `dedicated` and `gap`, decoding `inflate`.
+//!
+//! A message there and back:
+//!
+//! ```
+//! use fanwire_deflate::{Compressor, Inflater};
+//!
+//! let message = br#"{"home":1,"away":0}{"home":1,"away":1}{"home":2,"away":1}"#;
+//! let mut payload = Vec::new();
+//! Compressor::new(6).standalone(message, &mut payload);
+//! assert!(payload.len() < message.len());
+//!
+//! let (mut inflater, mut plain) = (Inflater::new(), Vec::new());
+//! inflater.push(&payload, &mut plain, 64 << 10)?;
+//! inflater.finish(&mut plain, 64 << 10)?;
+//! assert_eq!(plain, message);
+//! # Ok::<(), fanwire_deflate::InflateError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod bits;

@@ -43,8 +43,8 @@ impl fmt::Display for DecodeError {
         match self {
             Self::EmptyFrame => f.write_str("the message is empty"),
             Self::BlankLine => f.write_str("a line of the message is blank"),
-            Self::JsonSyntax { column } => write!(f, "no JSON at byte {column} of a line"),
-            Self::JsonType { column } => write!(f, "wrong JSON type at byte {column} of a line"),
+            Self::JsonSyntax { column } => write!(f, "invalid JSON at byte {column} of the line"),
+            Self::JsonType { column } => write!(f, "wrong JSON type at byte {column} of the line"),
             Self::BrokenLength => f.write_str("the length before a command is no varint"),
             Self::LengthOverrun { length, left } => {
                 write!(f, "a command of {length} bytes is announced, {left} follow")

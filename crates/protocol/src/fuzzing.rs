@@ -54,7 +54,7 @@ pub fn payload(data: &[u8]) {
     assert_eq!(is_json_object(data), is_object, "an object starts with a brace");
 }
 
-/// A publication in Protobuf: the hand-written push is the generated one.
+/// A publication in Protobuf: the hand-written push is that of prost.
 pub fn publication(bytes: &[u8]) {
     if let Ok(publication) = Publication::decode(bytes) {
         let channel = publication.key.clone();
@@ -70,7 +70,7 @@ pub fn publication_push(channel: &str, publication: &Publication) {
     let mut expect = Vec::new();
     encode_reply(Encoding::Protobuf, &reply, &mut expect).expect("Protobuf takes any payload");
     let message = encode_publication(Encoding::Protobuf, channel, publication);
-    assert_eq!(message.as_deref(), Some(&*expect), "not the generated Protobuf");
+    assert_eq!(message.as_deref(), Some(&*expect), "not the Protobuf of prost");
 
     let expect = derived(&reply);
     let message = encode_publication(Encoding::Json, channel, publication);

@@ -1,12 +1,12 @@
 //! The JSON rules of fields (client protocol §3): what serde's derive does not know by itself.
-//! In: a JSON text → a message; a message → a JSON text. Attribute functions for each kind of field in `generated`.
+//! In: a JSON text → a message; a message → a JSON text. Attribute functions for each kind of field in `message`.
 //! Uses serde_json to read and `writer` to write; never knows a message by name.
 //! Rules for field kinds change here; which field is of which kind is said in `message`.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -15,12 +15,58 @@ use writer::{Exact, Length, Writer};
 
 pub(crate) mod writer;
 
-/// Reads one message from a whole JSON text.
-pub(crate) fn read<'de, T: Deserialize<'de>>(text: &'de [u8]) -> Result<T, DecodeError> {
-    let mut input = serde_json::Deserializer::from_slice(text);
+/// Reads one message from a whole JSON text, which is UTF-8 (RFC 8259 §8.1), in what is skipped, too.
+///
+/// Half a surrogate pair in a string is U+FFFD, as in Go: what an SDK was given cut in the middle of a character makes a command
+/// fail, and not the connection.
+pub(crate) fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, DecodeError> {
+    let text = std::str::from_utf8(text)
+        .map_err(|error| DecodeError::JsonSyntax { column: error.valid_up_to() + 1 })?;
+    // serde_json refuses such halves everywhere but in payloads; few texts have one.
+    read_whole(text).or_else(|error| match without_halves(text) {
+        Some(whole) => Ok(read_whole(&whole)?),
+        None => Err(error.into()),
+    })
+}
+
+fn read_whole<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+    let mut input = serde_json::Deserializer::from_str(text);
     let value = T::deserialize(ObjectOnly(&mut input))?;
     input.end()?;
     Ok(value)
+}
+
+/// A JSON text with `\ufffd` for each escape of half a surrogate pair; `None` when it has none. A text that is no JSON may
+/// become another one that is none.
+pub fn without_halves(text: &str) -> Option<String> {
+    let mut whole = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        whole.push_str(before);
+        let length = match (unit(escape), escape.get(6..).and_then(unit)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                whole.push_str(r"\ufffd");
+                rest = &escape[6..];
+                continue;
+            }
+            // The character behind a backslash may be another one.
+            _ => 1 + escape[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        whole.push_str(&escape[..length]);
+        rest = &escape[length..];
+    }
+    whole.push_str(rest);
+    (whole != text).then_some(whole)
+}
+
+/// The number of an escape such as `\ud83d` at the start of a text.
+fn unit(text: &str) -> Option<u16> {
+    let digits = text.strip_prefix(r"\u")?.get(..4)?;
+    // It would take a sign.
+    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(())?;
+    u16::from_str_radix(digits, 16).ok()
 }
 
 /// Appends a message, or nothing when a payload in it is not JSON.

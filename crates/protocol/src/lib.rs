@@ -2,6 +2,24 @@
 //! In: one WebSocket message of bytes → [`Command`]s. Out: [`Reply`]s and pushes → bytes, as JSON or Protobuf.
 //! Uses prost, serde and bytes; never a socket, a clock, a session or the WebSocket frame around its bytes.
 //! Wire shapes change in `proto/client.proto`, codes in `codes`; what a command does lives in the node.
+//!
+//! A command of a client, and what it is answered:
+//!
+//! ```
+//! use fanwire_protocol::{Commands, Encoding, ErrorCode, Reply, Request, encode_reply};
+//!
+//! let message = br#"{"id":7,"subscribe":{"channel":"news"}}"#;
+//! for command in Commands::new(Encoding::Json, message) {
+//!     let (id, request) = command?.into_request();
+//!     assert!(matches!(request, Request::Subscribe(subscribe) if subscribe.channel == "news"));
+//!
+//!     let error = Some(ErrorCode::PERMISSION_DENIED.into());
+//!     let mut reply = Vec::new();
+//!     encode_reply(Encoding::Json, &Reply { id, error, ..Reply::default() }, &mut reply)?;
+//!     assert_eq!(reply, br#"{"id":7,"error":{"code":103,"message":"permission denied"}}"#);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub use codes::{Disconnect, ErrorCode, UnsubscribeCode};
@@ -9,11 +27,11 @@ pub use command::{Commands, Request};
 pub use encoding::{Encoding, MESSAGES_PER_FRAME_MAX, join, ping};
 pub use error::{DecodeError, NotJson};
 pub use escape::json_string;
+pub use json::without_halves;
 pub use message::*;
 pub use publication::{encode_publication, has_json};
 pub use reply::{
-    encode_disconnect_push, encode_join_push, encode_leave_push, encode_message_push,
-    encode_refresh_push, encode_reply, encode_subscribe_push, encode_unsubscribe_push,
+    encode_join_push, encode_leave_push, encode_refresh_push, encode_reply, encode_unsubscribe_push,
 };
 pub use scan::{is_json, is_json_object};
 pub use span::publication_in_push;
@@ -27,7 +45,6 @@ pub mod fossil;
 #[doc(hidden)]
 pub mod fuzzing;
 mod json;
-#[path = "generated.rs"]
 pub mod message;
 pub mod protobuf;
 mod publication;

@@ -1,6 +1,6 @@
 //! A publication in Protobuf, written field by field (client protocol §4, `proto/client.proto`).
-//! In: a publication. Out: its length, and then its bytes into whatever takes bytes: those of the generated code.
-//! Uses nothing but bytes; never allocates. The generated code measures a message once per level around it; this, once.
+//! In: a publication. Out: its length, and then its bytes into whatever takes bytes: those of prost.
+//! Uses nothing but bytes; never allocates. Code of prost measures a message once per level around it; this, once.
 //! A field of a publication that is to be sent or stored changes here too; tests compare it with prost's bytes.
 
 use bytes::BufMut;

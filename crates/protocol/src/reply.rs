@@ -3,16 +3,12 @@
 //! Uses prost and `json`; never joins messages (`encoding::join`) and never frames them.
 //! A new push kind starts here; the broadcast of a publication, the hot path, lives in `publication`.
 
-use bytes::Bytes;
 use prost::Message as _;
 
 use crate::encoding::Encoding;
 use crate::error::NotJson;
 use crate::json;
-use crate::message::{
-    ClientInfo, ConnectResult, Disconnect, Join, Leave, Message, Push, Refresh, Reply, Subscribe,
-    Unsubscribe,
-};
+use crate::message::{ClientInfo, ConnectResult, Join, Leave, Push, Refresh, Reply, Unsubscribe};
 use crate::protobuf::{
     field_length, number_length, put_head, put_number, put_text, put_varint, text_length,
 };
@@ -86,12 +82,6 @@ pub fn encode_unsubscribe_push(
     encode_push(encoding, push, out).expect("no payload inside");
 }
 
-/// Appends a push: the connection ends. Only for transports without close codes.
-pub fn encode_disconnect_push(encoding: Encoding, code: u32, reason: &str, out: &mut Vec<u8>) {
-    let disconnect = Some(Disconnect { code, reason: reason.to_owned(), reconnect: false });
-    encode_push(encoding, Push { disconnect, ..Push::default() }, out).expect("no payload inside");
-}
-
 /// Appends a push: the connection now expires in `ttl` seconds, or never.
 pub fn encode_refresh_push(encoding: Encoding, refresh: Refresh, out: &mut Vec<u8>) {
     let push = Push { refresh: Some(refresh), ..Push::default() };
@@ -124,32 +114,6 @@ pub fn encode_leave_push(
 ) -> Result<(), NotJson> {
     let leave = Some(Leave { info: Some(info) });
     encode_push(encoding, Push { channel: channel.to_owned(), leave, ..Push::default() }, out)
-}
-
-/// Appends a push: the server subscribed the connection to the channel.
-///
-/// # Errors
-/// [`NotJson`] as in [`encode_reply`].
-pub fn encode_subscribe_push(
-    encoding: Encoding,
-    channel: &str,
-    subscribe: Subscribe,
-    out: &mut Vec<u8>,
-) -> Result<(), NotJson> {
-    let subscribe = Some(subscribe);
-    encode_push(encoding, Push { channel: channel.to_owned(), subscribe, ..Push::default() }, out)
-}
-
-/// Appends a push: a payload for the application, outside of any channel.
-///
-/// # Errors
-/// [`NotJson`] as in [`encode_reply`].
-pub fn encode_message_push(
-    encoding: Encoding,
-    data: Bytes,
-    out: &mut Vec<u8>,
-) -> Result<(), NotJson> {
-    encode_push(encoding, Push { message: Some(Message { data }), ..Push::default() }, out)
 }
 
 fn encode_push(encoding: Encoding, push: Push, out: &mut Vec<u8>) -> Result<(), NotJson> {

@@ -1,7 +1,7 @@
 //! Where a publication stands in the message that pushes it (client protocol §4).
 //! In: an encoding and the bytes of a push. Out: the range of the publication, the same bytes as in a subscribe result.
 //! Uses the shape that `publication` writes; never decodes a publication, never searches a payload.
-//! The shape of a push changes in `publication`; who wants to know where its publication is asks here.
+//! The shape of a push changes in `publication`; where its publication is, is found here.
 
 use std::ops::Range;
 

@@ -55,6 +55,46 @@ fn a_payload_of_any_json_is_kept_as_text() {
 }
 
 #[test]
+fn half_a_surrogate_pair_is_a_replacement_character() {
+    let checks = [
+        (r#""\ud800""#, "\u{fffd}"),
+        (r#""\udc00\ud800""#, "\u{fffd}\u{fffd}"),
+        (r#""\ud83d\ud83d\ude80""#, "\u{fffd}🚀"),
+        (r#""a\uD83Dz\\ud800\n\uDE80""#, "a\u{fffd}z\\ud800\n\u{fffd}"),
+        (r#""ä\ud800🚀""#, "ä\u{fffd}🚀"),
+    ];
+    for (text, expected) in checks {
+        let request: PublishRequest =
+            read(format!(r#"{{"channel":{text}}}"#).as_bytes()).expect("a request");
+        assert_eq!(request.channel, expected, "{text}");
+        let connect: ConnectRequest =
+            read(format!(r#"{{{text}:1,"headers":{{{text}:{text}}}}}"#).as_bytes())
+                .expect("a request");
+        assert_eq!(connect.headers[expected], expected, "{text}");
+    }
+    let payload: PublishRequest = read(br#"{"data":"\ud800"}"#).expect("a request");
+    assert_eq!(payload.data, r#""\ud800""#, "a payload is not touched");
+}
+
+#[test]
+fn a_broken_escape_is_an_error_beside_half_a_surrogate_pair_too() {
+    for text in
+        [r"\ud80", r"\ud800\", r"\ud800\x", r"\ud800\u12", r"\u+800", r"\ud800\u+123", "\\ud800\t"]
+    {
+        let read = read::<PublishRequest>(format!(r#"{{"channel":"{text}"}}"#).as_bytes());
+        assert!(matches!(read, Err(DecodeError::JsonSyntax { .. })), "{text}: {read:?}");
+    }
+}
+
+#[test]
+fn a_text_is_utf_8_in_what_is_skipped_too() {
+    for text in [&b"{\"what\":\"\xff\"}"[..], b"{\"\xff\":1}", b"{\"a\":\"\xed\xa0\x80\"}"] {
+        let read = read::<PublishRequest>(text);
+        assert!(matches!(read, Err(DecodeError::JsonSyntax { .. })), "{text:?}: {read:?}");
+    }
+}
+
+#[test]
 fn newlines_inside_a_payload_are_removed_and_escaped_ones_stay() {
     let data = Bytes::from_static(b"\n{\r\n\"a\":\n\"\\n\"\n}\n");
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests of `protobuf`: the bytes of the generated code, and as many as were announced.
+//! Tests of `protobuf`: the bytes of prost, and as many as were announced.
 //! In: numbers and publications at the edges. Out: bytes.
 //! Uses prost as the oracle.
 //! Random publications run in `tests/it/any_bytes.rs`, inside their pushes.

@@ -1,4 +1,4 @@
-//! Tests of `publication`: the hand-written push against the example and against the generated code.
+//! Tests of `publication`: the hand-written push against the example and against prost.
 //! In: publications. Out: exact bytes, exact allocation, or `None`.
 //! Uses `fuzzing::publication_push` as the comparison, and counts allocations.
 //! Random publications run in `tests/it/any_bytes.rs`.

@@ -1,12 +1,14 @@
 //! Tests of `reply`: the examples of the protocol, byte for byte, in both encodings.
 //! In: replies and pushes. Out: what stands on the wire.
-//! Uses the public face only.
+//! Uses the face of the room.
 //! Every field of every message is covered in `tests/it`; publications in `publication`.
+
+use bytes::Bytes;
 
 use super::*;
 use crate::message::{
-    Dictionary, Error, HistoryResult, PresenceResult, PresenceStatsResult, Publication,
-    SubscribeResult, UnsubscribeResult,
+    Dictionary, Error, HistoryResult, Message, PresenceResult, PresenceStatsResult, Publication,
+    Subscribe, SubscribeResult, UnsubscribeResult,
 };
 use crate::{ErrorCode, UnsubscribeCode};
 
@@ -125,13 +127,15 @@ fn pushes_name_their_channel_code_and_reason() {
     let mut out = Vec::new();
     encode_unsubscribe_push(Encoding::Json, "c", code.code, code.reason, &mut out);
     crate::join(Encoding::Json, &mut out);
-    encode_disconnect_push(Encoding::Json, 3501, "bad request", &mut out);
-    crate::join(Encoding::Json, &mut out);
     encode_refresh_push(Encoding::Json, Refresh { expires: true, ttl: 60 }, &mut out);
     let expect = r#"{"push":{"channel":"c","unsubscribe":{"code":2000,"reason":"server unsubscribe"}}}
-{"push":{"disconnect":{"code":3501,"reason":"bad request"}}}
 {"push":{"refresh":{"expires":true,"ttl":60}}}"#;
     assert_eq!(String::from_utf8(out).as_deref(), Ok(expect));
+}
+
+fn message(data: &[u8]) -> Push {
+    let message = Some(Message { data: Bytes::copy_from_slice(data) });
+    Push { message, ..Push::default() }
 }
 
 #[test]
@@ -147,10 +151,11 @@ fn pushes_of_presence_and_subscriptions_carry_their_payloads() {
     crate::join(Encoding::Json, &mut out);
     encode_leave_push(Encoding::Json, "c", info(), &mut out).expect("JSON inside");
     crate::join(Encoding::Json, &mut out);
-    let subscribe = Subscribe { data: Bytes::from_static(b"5"), ..Subscribe::default() };
-    encode_subscribe_push(Encoding::Json, "c", subscribe, &mut out).expect("JSON inside");
+    let subscribe = Some(Subscribe { data: Bytes::from_static(b"5"), ..Subscribe::default() });
+    let subscribed = Push { channel: "c".to_owned(), subscribe, ..Push::default() };
+    encode_push(Encoding::Json, subscribed, &mut out).expect("JSON inside");
     crate::join(Encoding::Json, &mut out);
-    encode_message_push(Encoding::Json, Bytes::from_static(b"[]"), &mut out).expect("JSON inside");
+    encode_push(Encoding::Json, message(b"[]"), &mut out).expect("JSON inside");
     let expect = r#"{"push":{"channel":"c","join":{"info":{"user":"u","client":"id","conn_info":{"a": 1}}}}}
 {"push":{"channel":"c","leave":{"info":{"user":"u","client":"id","conn_info":{"a": 1}}}}}
 {"push":{"channel":"c","subscribe":{"data":5}}}
@@ -162,12 +167,10 @@ fn pushes_of_presence_and_subscriptions_carry_their_payloads() {
 fn a_payload_that_is_no_json_leaves_the_buffer_as_it_was() {
     let mut out = b"before".to_vec();
     for data in [&b"{"[..], b"\xff", b"\"\xff\"", b"1 2", b"\n"] {
-        let data = Bytes::copy_from_slice(data);
-        assert_eq!(encode_message_push(Encoding::Json, data, &mut out), Err(NotJson));
+        assert_eq!(encode_push(Encoding::Json, message(data), &mut out), Err(NotJson));
         assert_eq!(out, b"before");
     }
-    let data = Bytes::from_static(b"{");
-    assert_eq!(encode_message_push(Encoding::Protobuf, data, &mut out), Ok(()));
+    assert_eq!(encode_push(Encoding::Protobuf, message(b"{"), &mut out), Ok(()));
     assert_eq!(out, b"before\x07\x22\x05\x42\x03\x0a\x01{");
 }
 

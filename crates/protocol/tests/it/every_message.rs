@@ -1,7 +1,7 @@
 //! Every message with random fields, written by hand from the schema and compared with the crate's encodings.
 //! In: seeds. Out: the same message as Protobuf bytes and as a JSON value, both made here from `proto/client.proto`.
 //! Uses `schema`, prost's decoder and serde_json values; a failing seed is printed by proptest.
-//! Rules of JSON fields are repeated here on purpose: this is the oracle of `src/json.rs` and `src/generated.rs`.
+//! Rules of JSON fields are repeated here on purpose: this is the oracle of `src/json.rs` and `src/message.rs`.
 
 use fanwire_protocol as protocol;
 use fanwire_protocol::fuzzing::json_text;

@@ -1,4 +1,4 @@
-//! `src/generated.rs` says what `proto/client.proto` says: no field is missing, renamed or renumbered.
+//! `src/message.rs` says what `proto/client.proto` says: no field is missing, renamed or renumbered.
 //! In: both files as text. Out: one list of lines each, compared.
 //! Uses `schema` for the one and the attributes of prost for the other.
 //! What the fields look like on the wire is tested in `every_message`.
@@ -26,7 +26,7 @@ fn rust_name(message: &str) -> String {
 fn struct_fields() -> Vec<String> {
     let mut fields = Vec::new();
     let (mut message, mut attribute) = ("", String::new());
-    for line in include_str!("../../src/generated.rs").lines().map(str::trim) {
+    for line in include_str!("../../src/message.rs").lines().map(str::trim) {
         if let Some(rest) = line.strip_prefix("pub struct ") {
             message = rest.split(' ').next().expect("a name");
         } else if let Some(rest) = line.strip_prefix("#[prost(") {

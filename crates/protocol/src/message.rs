@@ -1,7 +1,7 @@
-//! The messages of the client protocol (client protocol v2, `centrifugal.centrifuge.protocol`), a table.
+//! The messages of the client protocol, kept by hand; a test compares them with `proto/client.proto` (`tests/it/proto_file.rs`).
 //! In: nothing. Out: plain structs which prost reads and writes as Protobuf, serde_json reads and `json` writes as JSON.
-//! Uses prost, serde and the rules in `json`; holds no logic. Made by prost-build 0.14 from `proto/client.proto`
-//! (`btree_map(["."])`, `bytes(["."])`, a `#[serde]` line per field); `tests/it/proto_file.rs` compares the two.
+//! Uses prost, serde and the rules in `json`; holds no logic.
+//! A field is added here and in the `.proto` file, in the form of prost-build (`btree_map`, `bytes`), with a `#[serde]` line.
 
 use std::collections::BTreeMap;
 
