@@ -9,19 +9,41 @@
 pub fn encode(opcode: Opcode, rsv1: bool, payload: &[u8], out: &mut Vec<u8>) {
     debug_assert!(!opcode.is_control() || payload.len() <= CONTROL_BYTES_MAX);
     out.reserve(HEADER_BYTES_MAX + payload.len());
-    out.push(FIN | if rsv1 { RSV1 } else { 0 } | opcode as u8);
-    match payload.len() {
-        len @ 0..=125 => out.push(len as u8),
+    let (header, header_bytes) = header(opcode, rsv1, payload.len());
+    out.extend_from_slice(&header[..header_bytes]);
+    out.extend_from_slice(payload);
+}
+
+/// Makes a frame of a payload that is in `out` already, from `payload_at` on, with [`HEADER_BYTES_MAX`] bytes of no meaning
+/// or more before it; the others as in [`encode`]. Says where the frame begins.
+pub fn encode_before(opcode: Opcode, rsv1: bool, payload_at: usize, out: &mut [u8]) -> usize {
+    let (header, header_bytes) = header(opcode, rsv1, out.len() - payload_at);
+    let start = payload_at - header_bytes;
+    out[start..payload_at].copy_from_slice(&header[..header_bytes]);
+    start
+}
+
+/// The header of a payload of so many bytes, and its length.
+#[inline]
+fn header(opcode: Opcode, rsv1: bool, payload_bytes: usize) -> ([u8; HEADER_BYTES_MAX], usize) {
+    let mut header = [0; HEADER_BYTES_MAX];
+    header[0] = FIN | if rsv1 { RSV1 } else { 0 } | opcode as u8;
+    match payload_bytes {
+        len @ 0..=125 => {
+            header[1] = len as u8;
+            (header, 2)
+        }
         len @ 126..=0xffff => {
-            out.push(LENGTH_16);
-            out.extend_from_slice(&(len as u16).to_be_bytes());
+            header[1] = LENGTH_16;
+            header[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+            (header, 4)
         }
         len => {
-            out.push(LENGTH_64);
-            out.extend_from_slice(&(len as u64).to_be_bytes());
+            header[1] = LENGTH_64;
+            header[2..].copy_from_slice(&(len as u64).to_be_bytes());
+            (header, HEADER_BYTES_MAX)
         }
     }
-    out.extend_from_slice(payload);
 }
 
 /// Appends a close frame (RFC 6455 §5.5.1); `reason` is cut at 123 bytes, on a character boundary.

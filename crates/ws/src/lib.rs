@@ -2,6 +2,35 @@
 //! Handshake headers → accept, subprotocol, extension; bytes → messages; messages → frames.
 //! Uses `deflate`; never sockets, clocks, an HTTP library, or anything of the client protocol.
 //! Change here: what the crate shows. Reading is `reader`, writing `frame`, offers `extension`.
+//!
+//! A handshake, a message of the client and one of the server:
+//!
+//! ```
+//! use fanwire_ws::{Event, Input, Limits, Opcode, Pool, Reader, frame, handshake};
+//!
+//! let request = handshake::Request {
+//!     method: "GET",
+//!     http_1_1_or_newer: true,
+//!     upgrade: Some("websocket"),
+//!     connection: Some("Upgrade"),
+//!     key: Some("dGhlIHNhbXBsZSBub25jZQ=="),
+//!     version: Some("13"),
+//! };
+//! assert_eq!(handshake::check(&request)?, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+//!
+//! // What came from the socket: "Hello" in one masked text frame (RFC 6455 §5.7).
+//! let mut bytes = *b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58";
+//! let (mut reader, mut pool) = (Reader::new(false), Pool::new());
+//! let mut input = Input::new(&mut bytes);
+//! while let Some(event) = reader.receive(&mut input, &mut pool, &Limits::default())? {
+//!     assert_eq!(event, Event::Text("Hello"));
+//! }
+//!
+//! let mut answer = Vec::new();
+//! frame::encode(Opcode::Text, false, b"Hello", &mut answer);
+//! assert_eq!(answer, b"\x81\x05Hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod extension;

@@ -37,6 +37,21 @@ fn a_frame_is_appended_in_at_most_one_allocation() {
 }
 
 #[test]
+fn a_payload_that_is_in_place_gets_the_same_header_before_it() {
+    for bytes in [0, 125, 126, 65_535, 65_536] {
+        let payload: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
+        for rsv1 in [false, true] {
+            let mut expected = Vec::new();
+            encode(Opcode::Binary, rsv1, &payload, &mut expected);
+            let mut out = [&[7; 3 + HEADER_BYTES_MAX][..], &payload].concat();
+            let start = encode_before(Opcode::Binary, rsv1, 3 + HEADER_BYTES_MAX, &mut out);
+            assert_eq!(out[start..], expected);
+            assert!(out[..start].iter().all(|byte| *byte == 7), "nothing else is touched");
+        }
+    }
+}
+
+#[test]
 fn a_close_frame_carries_code_and_reason() {
     check_close(1000, "bye", "88 05 03 e8 62 79 65");
     check_close(3001, "", "88 02 0b b9");
