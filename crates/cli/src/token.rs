@@ -70,7 +70,7 @@ fn options(arguments: &Token) -> Result<TokenOptions> {
     let own = client.subscription_token.filter(|_| arguments.channel.is_some());
     let mut options = own.unwrap_or(client.token);
     if let Some(secret) = &arguments.secret {
-        options.hmac_secret_key.clone_from(secret);
+        options.hmac_secret_key = secret.clone().into();
     }
     if options.hmac_secret_key.is_empty() {
         bail!(

@@ -8,6 +8,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use fanwire_protocol::{ClientInfo, Encoding, encode_join_push, encode_leave_push};
 
+use crate::session::ClientId;
+
 /// What a client did to a channel (protocol §19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -34,6 +36,11 @@ impl Announcement {
 
     pub(crate) fn channel(&self) -> &str {
         &self.channel
+    }
+
+    /// Who left; `None` for a join.
+    pub(crate) fn leaver(&self) -> Option<ClientId> {
+        (self.change == Change::Leave).then(|| ClientId::parse(&self.info.client)).flatten()
     }
 
     /// Memory of payloads that it keeps alive, in bytes; each encoding that is made has them once more.

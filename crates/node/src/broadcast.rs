@@ -145,12 +145,12 @@ impl Broadcast {
         self.deltas().patch(self)
     }
 
-    /// Whether the patch can be applied by who was sent the publication before it in the stream.
+    /// Whether the patch is against the publication before it in the stream.
     pub(crate) fn follows_stream(&self) -> bool {
         matches!(self.delta, Delta::Against(_))
     }
 
-    /// Whether the patch can be applied by who was sent `latest`. Where the stream names no base, the first who asks does.
+    /// Whether the patch is against `latest`. Where the stream names no base, the first call does.
     pub(crate) fn follows(&self, latest: &Bytes) -> bool {
         let base = match &self.delta {
             Delta::Off => return false,

@@ -1,4 +1,4 @@
-//! The broker port: what the node needs from the part that orders, stores and distributes publications (design §6).
+//! The broker port: what the node needs from the part that orders, stores and distributes publications (step 5 of the route).
 //! In: `publish`, `history`, `subscribe` … of channels → out: publications handed to `Deliver`, in one order per channel.
 //! Uses: protocol values. Never: sessions, sockets, clocks (time is a parameter).
 //! Change here: the promises of every broker. The memory broker lives in `broker/memory.rs`, the common tests in

@@ -180,7 +180,7 @@ impl Cluster {
         }
     }
 
-    /// Tells the others that this node goes. Who does not hear it notices its silence.
+    /// Tells the others that this node goes. One that does not hear it notices the silence.
     pub(crate) fn leave(&self) {
         drop(self.send(None, Order::Leaving(message::Leaving {})));
     }

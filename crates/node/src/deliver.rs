@@ -1,4 +1,4 @@
-//! The one door through which publications of every broker reach the shards (design §3, between step 5 and 6).
+//! The one door through which publications of every broker reach the shards: between steps 5 and 6 of the route.
 //! In: publications in broker order, on any thread → out: one `Arc<Broadcast>` in the inbox of each shard that listens.
 //! Uses: `registry`, inboxes. Never: encodes; who gets a broadcast inside a shard is the hub's business.
 //! Change here: the way from broker to shards. Order is promised by the broker and only kept here.

@@ -101,7 +101,7 @@ pub fn token(bytes: &[u8]) {
 }
 
 fn verifier(skip_signature: bool) -> Verifier {
-    let options = TokenOptions { hmac_secret_key: "secret".to_owned(), ..TokenOptions::default() };
+    let options = TokenOptions { hmac_secret_key: "secret".into(), ..TokenOptions::default() };
     Verifier::new(&options, "client.token", skip_signature).expect("good options")
 }
 

@@ -1,4 +1,4 @@
-//! The hub of one shard: its sessions and what happens to them (design §3, steps 4 and 6). Single-threaded and pure.
+//! The hub of one shard: its sessions and what happens to them (steps 4 and 6 of the route). Single-threaded and pure.
 //! In: opened connections, whole WebSocket messages, notices, the time → out: effects in an `Outbox`.
 //! Uses: `roster` for state, `command` for what clients ask. Never: sockets, clocks, locks of its own.
 //! Change here: the face a shard sees. What a notice does: `hub/notices.rs`, `hub/orders.rs`; what time does: `hub/timers.rs`.

@@ -2,6 +2,69 @@
 //! In: decoded WebSocket messages, API calls and `now` → out: replies, broadcasts and disconnects through `Outbox` and `Inbox`.
 //! Uses: `fanwire-protocol`. Never: sockets, `ws`, `deflate`, HTTP, a clock of its own (one anchor, see `Node::new`).
 //! Change here: the list of rooms. Start at `hub.rs` for one shard, `node.rs` for all of them.
+//!
+//! A node with one shard. Its shell owns the inbox, calls the hub and does what the hub says:
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//! use std::time::Instant;
+//!
+//! use fanwire_node::protocol::{Disconnect, Encoding, Publication};
+//! use fanwire_node::{
+//!     Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, PublishOptions,
+//!     Shape,
+//! };
+//!
+//! #[derive(Default)]
+//! struct Letters(Mutex<Vec<Notice>>);
+//!
+//! impl Inbox for Letters {
+//!     fn push(&self, notice: Notice) {
+//!         self.0.lock().unwrap().push(notice); // and wake the shard
+//!     }
+//! }
+//!
+//! /// Keeps what would be written to the one connection.
+//! #[derive(Default)]
+//! struct Written(Vec<String>);
+//!
+//! impl Outbox for Written {
+//!     fn send(&mut self, _: ConnectionKey, message: &[u8]) {
+//!         self.0.push(String::from_utf8_lossy(message).into_owned());
+//!     }
+//!
+//!     fn deliver(&mut self, _: u32, _: u32, broadcast: &Arc<Broadcast>, shape: Shape) {
+//!         let message = broadcast.shaped(shape, Encoding::Json).expect("it has that form");
+//!         self.0.push(String::from_utf8_lossy(message).into_owned());
+//!     }
+//!
+//!     fn ping(&mut self, _: ConnectionKey) {}
+//!
+//!     fn disconnect(&mut self, _: ConnectionKey, _: &Disconnect) {}
+//! }
+//!
+//! let mut options = Options::default();
+//! options.client.insecure = true; // everybody may do everything
+//! let node = Node::new(options)?;
+//! let (letters, now) = (Arc::new(Letters::default()), Instant::now());
+//! let shard = node.attach(letters.clone());
+//! let (mut hub, mut written) = (Hub::new(node.clone(), shard), Written::default());
+//!
+//! let key = ConnectionKey { index: 0, generation: 0 };
+//! let (encoding, frame_ping, user) = (Encoding::Json, false, None);
+//! hub.open(key, Hello { encoding, frame_ping, transport: "websocket", user }, now);
+//! hub.receive(key, br#"{"id":1,"connect":{}}"#, now, &mut written);
+//! hub.receive(key, br#"{"id":2,"subscribe":{"channel":"news"}}"#, now, &mut written);
+//! assert_eq!(written.0[1], r#"{"id":2,"subscribe":{}}"#);
+//!
+//! let publication = Publication { data: "[1]".into(), ..Publication::default() };
+//! node.publish("news", publication, PublishOptions::default(), now).wait()?;
+//! for notice in std::mem::take(&mut *letters.0.lock().unwrap()) {
+//!     hub.notice(notice, now, &mut written);
+//! }
+//! assert_eq!(written.0[2], r#"{"push":{"channel":"news","pub":{"data":[1]}}}"#);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod broker;
@@ -33,6 +96,7 @@ mod outbox;
 mod recovery;
 mod registry;
 mod roster;
+mod seldom;
 mod session;
 mod waiting;
 mod wheel;
@@ -56,5 +120,6 @@ pub use notice::{Inbox, Notice, Renewal, ServerSubscription, ShardId, SubscribeO
 pub use options::{Options, OptionsError};
 pub use outbox::Outbox;
 pub use presence::PresenceStats;
+pub use seldom::{Cases, Seldom};
 pub use session::{ClientId, ConnectionKey, Hello};
 pub use waiting::Arrival;

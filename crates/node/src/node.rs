@@ -30,8 +30,7 @@ pub use verbs::{Counts, Page};
 
 /// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time comes with the calls.
 ///
-/// Lock order, outermost first: a stripe of the memory broker, then the door's inbox list or a stripe of the registry,
-/// then the inbox of a shard. A stripe of the presence in memory is never held together with another lock.
+/// Which locks are taken, and which of them while another is held: the table in ARCHITECTURE.md.
 pub struct Node {
     options: Options,
     channels: Channels,

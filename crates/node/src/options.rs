@@ -7,6 +7,7 @@ pub(crate) mod check;
 mod choice;
 mod error;
 mod namespace;
+mod secret;
 mod token;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use std::time::Duration;
 pub use choice::{CompressionPolicy, DataFormat, RecoveryMode, SubscriptionType};
 pub use error::OptionsError;
 pub use namespace::Namespace;
+pub use secret::Secret;
 pub use token::TokenOptions;
 
 /// Everything a [`Node`](crate) is told at start. Field names are the Centrifugo v6 key names.

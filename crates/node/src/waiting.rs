@@ -1,7 +1,8 @@
-//! Who waits on a shard for an answer of broker, presence or a provider of keys (design §3): what came meanwhile is kept, in order.
+//! Sessions of a shard that wait for an answer of broker, presence or a provider of keys: what came meanwhile, in order.
 //! In: commands that cannot be answered yet, later frames and orders of their sessions, broadcasts of channels that are
-//! being entered → out: the same, when the answers are there. Uses: values only. Never: sends; with the memory broker
-//! nobody waits but for its turn, after many commands at once. Change here: what is kept for whom. Who resumes lives in `hub/resume.rs`.
+//! being entered → out: the same, when the answers are there.
+//! Uses: values only. Never: sends. With the memory broker a session waits for its turn only, after many commands at once.
+//! Change here: what is kept for whom. Who resumes lives in `hub/resume.rs`.
 
 mod room;
 

@@ -6,6 +6,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use fanwire_node::options::Secret;
+
 mod apply;
 mod catalog;
 pub mod document;
@@ -116,7 +118,7 @@ pub struct EngineRedisOptions {
     /// What the Sentinels call it; of several, with commas between, each channel belongs to one.
     pub sentinel_master_name: String,
     pub sentinel_user: String,
-    pub sentinel_password: String,
+    pub sentinel_password: Secret,
     pub sentinel_client_name: String,
     /// To the Sentinels.
     pub sentinel_tls: TlsOptions,
@@ -125,7 +127,7 @@ pub struct EngineRedisOptions {
     /// "" = as the address says.
     pub user: String,
     /// "" = as the address says.
-    pub password: String,
+    pub password: Secret,
     /// 0 = as the address says.
     pub db: u32,
     pub prefix: String,
@@ -175,7 +177,7 @@ pub struct TlsOptions {
     /// Certificate to show; "" = none.
     pub cert_pem: String,
     /// Its private key.
-    pub key_pem: String,
+    pub key_pem: Secret,
     /// Name the server's certificate must have; "" = that of the address.
     pub server_name: String,
     /// Believe any certificate.

@@ -44,11 +44,12 @@ impl Engine {
             return Ok((Self::Memory, Node::new(options).map_err(EngineError::Options)?));
         }
         let redis = options_of_redis(config)?;
-        match Redis::check(&redis).await {
-            Err(error) if error.is_permanent() => return Err(EngineError::Redis(error)),
-            Err(error) => tracing::warn!("{error}; starting without it, and trying again"),
-            Ok(()) => {}
+        if let Err(error) = Redis::check(&redis).await
+            && error.is_permanent()
+        {
+            return Err(EngineError::Redis(error));
         }
+        // One that is away is told of by its connections, which try again.
         let redis = Arc::new(Redis::start(&redis, &Handle::current()));
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let unix_ms = unix.as_millis().try_into().unwrap_or(u64::MAX);

@@ -6,8 +6,9 @@
 mod get;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use fanwire_node::Seldom;
 use fanwire_node::token::{Fetch, KeySource};
 use tokio::runtime::Handle;
 
@@ -17,9 +18,10 @@ use get::Site;
 
 /// Fetches with one section of TLS options, on the runtime it was made in.
 #[derive(Debug)]
-pub struct Fetcher {
+pub(crate) struct Fetcher {
     site: Arc<Site>,
     runtime: Handle,
+    told: Arc<Seldom>,
 }
 
 impl Fetcher {
@@ -27,15 +29,15 @@ impl Fetcher {
     ///
     /// # Errors
     /// A PEM that cannot be read, or no authority to believe.
-    pub fn new(options: &TlsOptions) -> Result<Self, TlsError> {
+    pub(crate) fn new(options: &TlsOptions) -> Result<Self, TlsError> {
         let site = Arc::new(Site::new(options, ATTEMPT_TIMEOUT)?);
-        Ok(Self { site, runtime: Handle::current() })
+        Ok(Self { site, runtime: Handle::current(), told: Arc::default() })
     }
 }
 
 impl KeySource for Fetcher {
     fn fetch(&self, fetch: Fetch) {
-        let site = Arc::clone(&self.site);
+        let (site, told) = (Arc::clone(&self.site), Arc::clone(&self.told));
         self.runtime.spawn(async move {
             let url = fetch.url().to_owned();
             match site.get_within(&url, ATTEMPTS).await {
@@ -43,7 +45,12 @@ impl KeySource for Fetcher {
                     tracing::debug!(%url, bytes = body.len(), "fetched keys of tokens");
                     fetch.done(body);
                 }
-                Err(error) => tracing::warn!(%url, %error, "cannot fetch keys of tokens"),
+                Err(error) => {
+                    // A fetch is tried every 5 s while clients need it.
+                    if let Some(cases) = told.happens(&url, Instant::now()) {
+                        tracing::warn!(%url, %error, "cannot fetch keys of tokens: clients whose key is not known yet get error 100; check jwks_public_endpoint, and that it answers{cases}");
+                    }
+                }
             }
         });
     }

@@ -109,8 +109,9 @@ impl Dialer {
         &self.address
     }
 
-    /// A connection on which `first` was answered well, too; who asks for fields loads scripts by it. Sets the clock by the time of the Redis. `pushed` gets what
-    /// the Redis sends by itself, and the end of the connection; it must not block.
+    /// A connection on which `first` was answered well, too; where the dialer asks for fields, `first` has to load the scripts.
+    /// Sets the clock by the time of the Redis. `pushed` gets what the Redis sends by itself, and the end of the connection; it
+    /// must not block.
     ///
     /// # Errors
     /// A [`RedisError`] with the address, after twice the two timeouts at the latest, three times with Sentinels.

@@ -37,6 +37,8 @@ pub enum RedisError {
     Refused { address: Address, reply: String },
     /// A certificate is not believed, or one side does not speak TLS.
     Tls { address: Address, why: String },
+    /// The connection fell silent or broke off where it does when one side speaks TLS and the other does not.
+    TlsDoubt { address: Address, why: String },
     /// A Redis, where a Sentinel is expected.
     NotSentinel { address: Address },
     /// A Sentinel that has not heard of the master.
@@ -47,7 +49,7 @@ impl RedisError {
     /// Whether trying again is of no use until somebody changes the configuration or the Redis.
     pub fn is_permanent(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Refused { .. } => false,
+            Self::Unreachable { .. } | Self::Refused { .. } | Self::TlsDoubt { .. } => false,
             Self::Address { .. } | Self::Denied { .. } | Self::NotRedis { .. } => true,
             Self::TooOld { .. } | Self::TooOldForCluster { .. } | Self::Tls { .. } => true,
             Self::NotSentinel { .. } | Self::NotCluster { .. } | Self::Master { .. } => true,
@@ -92,6 +94,10 @@ impl RedisError {
 
     pub(crate) fn unreachable(address: &Address, why: impl ToString) -> Self {
         Self::Unreachable { address: address.clone(), why: why.to_string() }
+    }
+
+    pub(crate) fn doubt(address: &Address, why: impl ToString) -> Self {
+        Self::TlsDoubt { address: address.clone(), why: why.to_string() }
     }
 
     pub(crate) fn late(address: &Address, what: &str, after: Duration) -> Self {
@@ -154,6 +160,7 @@ impl fmt::Display for RedisError {
                     "{what} at {address} and this server do not agree on TLS ({why}): check that this port speaks TLS, and {key}tls"
                 )
             }
+            Self::TlsDoubt { address, why } => write_doubt(address, why, out),
             Self::NotSentinel { address } => write!(
                 out,
                 "what listens at {address} is a Redis and no Sentinel: name Sentinels in engine.redis.sentinel_address, or this one in engine.redis.address"
@@ -189,6 +196,21 @@ fn write_role(address: &Address, role: &str, out: &mut fmt::Formatter<'_>) -> fm
             "Redis at {address} runs in {role} mode, which is not supported here: name a standalone Redis in engine.redis.address"
         ),
     }
+}
+
+/// It may speak TLS where we do not, or not where we do.
+fn write_doubt(address: &Address, why: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (what, key) = party(address);
+    if address.is_tls {
+        return write!(
+            out,
+            "{what} at {address} did not answer the TLS handshake ({why}): if it speaks no TLS at this port, take {key}tls.enabled, or rediss:// in its address, back; if it does, see whether it is overloaded"
+        );
+    }
+    write!(
+        out,
+        "{what} at {address} closed the connection at the greeting ({why}): if it speaks TLS at this port, set {key}tls.enabled, or write rediss:// in its address; if not, see its own log"
+    )
 }
 
 /// It has no such database.

@@ -52,7 +52,7 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// Whether nothing was lost since, as far as is known by now. Who asks in time is told later of what is noticed later.
+    /// Whether nothing was lost since, as far as is known by now. A subscriber that asked in time is told later of what is noticed later.
     pub(crate) fn is_sure(&self) -> bool {
         self.losses.load(Relaxed) == self.before
     }

@@ -1,4 +1,4 @@
-//! Reads that many want at once: who asks while one is on its way shares the next, which is sent when that one is back.
+//! Reads that many want at once: all that ask while one is on its way share the next, which is sent when that one is back.
 //! In: reads, what each is sent with, who wants the answer → out: one at a time of each read, its answer for all who share it.
 //! Uses a lock for a look at a map. Never: answers anybody with what was sent before the question.
 //! Change here: who shares a read. What can be read, and how it is sent, is in `reads.rs`.
@@ -33,7 +33,7 @@ pub(crate) trait Read: Clone + Eq + Hash + Send + 'static {
 /// A read that was sent may have been done before somebody else asks. Its answer would lack what was published in
 /// between, which was delivered before a subscriber that asks now was there to hear it: a hole that nobody tells of. So
 /// nobody shares a read that was sent, or waits to be sent behind other commands: the answer of each shows the Redis as it was
-/// when the question came, or later, and after all that the same thread had sent before. Who is alone waits for nobody,
+/// when the question came, or later, and after all that the same thread had sent before. A single reader waits for nobody,
 /// and however many ask, there are two: the one on its way, and the next.
 pub(crate) struct Flights<R: Read> {
     shared: Arc<Shared<R>>,

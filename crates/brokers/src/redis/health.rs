@@ -6,9 +6,10 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
+use fanwire_node::Seldom;
 use parking_lot::Mutex;
 
-use super::complaint::{self, Seldom};
+use super::complaint;
 use super::error::RedisError;
 use super::options::Address;
 
@@ -139,7 +140,7 @@ impl Health {
         if let Some(cases) = self.seldom.happens("stored", Instant::now()) {
             let (key, place) = (String::from_utf8_lossy(key), &self.place);
             tracing::warn!(
-                "skipped a record in {key} of Redis at {place}, which is none of this version of Fanwire: delete the key, or give whatever else writes there another prefix (engine.redis.prefix){cases}"
+                "skipped a record in {key} of Redis at {place}, which this version of Fanwire did not write: delete the key, or give whatever else writes there another prefix (engine.redis.prefix){cases}"
             );
         }
     }
@@ -159,7 +160,7 @@ impl Health {
         if let Some(cases) = self.seldom.happens(kind, Instant::now()) {
             let (name, place) = (String::from_utf8_lossy(name), &self.place);
             tracing::warn!(
-                "skipped a message published to {name} of Redis at {place}, which is none of this version of Fanwire: give whatever else publishes there another prefix (engine.redis.prefix){cases}"
+                "skipped a message published to {name} of Redis at {place}, which this version of Fanwire did not send: give whatever else publishes there another prefix (engine.redis.prefix){cases}"
             );
         }
     }

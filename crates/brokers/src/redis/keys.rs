@@ -69,9 +69,10 @@ impl Keys {
         name
     }
 
-    /// The name of an idempotency result.
+    /// The name of an idempotency result. It tells how long the channel is, because a channel and a key may hold the marks
+    /// between them, too.
     pub(crate) fn of_result(&self, channel: &str, key: &str) -> String {
-        [&self.of(Kind::Result, channel), ".", key].concat()
+        format!("{}.{}.{key}", self.of(Kind::Result, channel), channel.len())
     }
 
     /// The name under which nodes speak to one of them, or to all.

@@ -92,7 +92,7 @@ impl Reads {
     }
 }
 
-/// Stored publications of a channel. Who comes back from another place asks for another page, which is another read.
+/// Stored publications of a channel. A subscriber that comes back from another place asks for another page, which is another read.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Page {
     channel: Box<str>,

@@ -4,6 +4,7 @@
 //! Change here: how a connection begins. What is asked of a Redis lives in `dial.rs`, of a Sentinel in `sentinel.rs`.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +78,8 @@ pub(crate) async fn open(
     }
     let tls = tls.expect("whoever makes an address speak TLS says how");
     let secure = timeout(limits.connect, tls.connect(address, socket)).await;
-    let secure = secure.map_err(|_| RedisError::late(address, "the TLS handshake", limits.connect));
+    let late = |_| RedisError::doubt(address, format_args!("within {:?}", limits.connect));
+    let secure = secure.map_err(late);
     greet(address, secure??, limits, pushed, left).await
 }
 
@@ -94,7 +96,10 @@ impl Tls {
         let name = if self.server_name.is_empty() { &address.host } else { &self.server_name };
         let name = ServerName::try_from(name.clone()).map_err(|error| wrong(&error))?;
         let connector = TlsConnector::from(Arc::clone(&self.config));
-        connector.connect(name, socket).await.map_err(|error| wrong(&error))
+        connector.connect(name, socket).await.map_err(|error| match error.kind() {
+            ErrorKind::InvalidData => wrong(&error),
+            _ => RedisError::doubt(address, error),
+        })
     }
 }
 
@@ -120,10 +125,7 @@ async fn greet(
     let greeted = timeout(limits.io, greeted).await;
     let greeted = greeted.map_err(|_| RedisError::late(address, "the greeting", limits.io))?;
     let (commands, driver) = greeted.map_err(|error| match error.is_connection_dropped() {
-        true if !address.is_tls => RedisError::unreachable(
-            address,
-            format_args!("it closed the connection at the greeting; does it expect TLS? {error}"),
-        ),
+        true if !address.is_tls => RedisError::doubt(address, error),
         _ => RedisError::of(address, &error, limits.io),
     })?;
     let task = tokio::spawn(async move {

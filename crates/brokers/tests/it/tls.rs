@@ -68,7 +68,7 @@ fn publications_go_over_tls() {
 
 #[test]
 fn who_is_not_believed_is_named_with_the_remedy() {
-    let (server, address) = start();
+    let (_server, address) = start();
     let stranger = complaint(&options(address.clone(), tls(None, "")));
     let other_name = complaint(&options(address.clone(), tls(Some(CA), "redis.example.com")));
     for error in [&stranger, &other_name] {
@@ -77,11 +77,21 @@ fn who_is_not_believed_is_named_with_the_remedy() {
     }
     assert!(stranger.to_string().contains("UnknownIssuer"), "{stranger}");
     assert!(other_name.to_string().contains("redis.example.com"), "{other_name}");
+}
+
+/// A start goes on then: a Redis that is overloaded or just starts looks the same.
+#[test]
+fn tls_on_one_side_only_is_named_with_the_remedy() {
+    let (server, address) = start();
+    let check = |address: Address, tls, remedy: &str| {
+        let error = complaint(&options(address, tls));
+        assert!(matches!(error, RedisError::TlsDoubt { .. }) && !error.is_permanent(), "{error:?}");
+        let said = error.to_string();
+        assert!(said.contains(remedy) && said.contains("engine.redis.tls.enabled"), "{said}");
+    };
     let plain = Address { is_tls: true, ..server.address() };
-    let said = complaint(&options(plain, tls(Some(CA), ""))).to_string();
-    assert!(said.contains("TLS"), "{said}");
-    let said = complaint(&options(Address { is_tls: false, ..address }, None)).to_string();
-    assert!(said.contains("expects TLS") || said.contains("does it expect TLS"), "{said}");
+    check(plain, tls(Some(CA), ""), "if it speaks no TLS at this port");
+    check(Address { is_tls: false, ..address }, None, "if it speaks TLS at this port");
 }
 
 /// Masters are named by each other, and calls are sent on to them, at their ports with TLS.

@@ -24,7 +24,7 @@ fn arguments(rest: &[&str]) -> CheckToken {
 }
 
 fn client(secret: &str) -> ClientOptions {
-    let token = TokenOptions { hmac_secret_key: secret.to_owned(), ..TokenOptions::default() };
+    let token = TokenOptions { hmac_secret_key: secret.into(), ..TokenOptions::default() };
     ClientOptions { token, ..ClientOptions::default() }
 }
 

@@ -22,7 +22,7 @@ fn arguments(rest: &[&str]) -> Token {
 
 fn options() -> TokenOptions {
     TokenOptions {
-        hmac_secret_key: "secret".to_owned(),
+        hmac_secret_key: "secret".into(),
         audience: "fanwire".to_owned(),
         ..TokenOptions::default()
     }

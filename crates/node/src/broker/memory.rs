@@ -1,7 +1,7 @@
 //! The broker of a node that stands alone: order by a lock per channel stripe; streams and results in memory.
 //! In: `publish` and `history` on any thread → out: publications at the door, in one order per channel; stored ones.
 //! Uses: striped locks. Never: clocks (time is a parameter).
-//! Change here: what holds one lock together. A channel's stream lives in `memory/stream.rs`, who is forgotten first in
+//! Change here: what holds one lock together. A channel's stream lives in `memory/stream.rs`, what is forgotten first in
 //! `memory/streams.rs`, idempotency in `memory/results.rs`; the promises stand in `broker.rs`.
 
 mod results;

@@ -1,6 +1,6 @@
 //! Where a publication stands: the offset in its channel's stream, and the epoch of that stream (protocol §9).
 //! In: offsets, random letters, texts of clients → out: 16 bytes that are copied, compared and written out as text.
-//! Uses: rand, for new epochs. Never: streams; who counts lives in the brokers.
+//! Uses: rand, for new epochs. Never: streams; offsets are counted in the brokers.
 //! Change here: the shape of a position.
 
 use std::fmt;

@@ -25,7 +25,7 @@ impl Channels {
             namespace_boundary: one_char(NAMESPACE_BOUNDARY, &options.namespace_boundary)?,
             user_boundary: one_char(USER_BOUNDARY, &options.user_boundary)?,
             user_separator: one_char(USER_SEPARATOR, &options.user_separator)?,
-            without_namespace: rules(0, &options.without_namespace, options)?,
+            without_namespace: rules(0, WITHOUT_NAMESPACE, &options.without_namespace, options)?,
             namespaces: namespaces(options)?,
         })
     }
@@ -40,7 +40,7 @@ impl Channels {
         let characters = characters(options).into_iter();
         found.extend(characters.filter_map(|(key, value)| one_char(key, value).err()));
         let (rest, count) = (&options.without_namespace, options.namespaces.len());
-        found.extend(mistakes_of(rest, options, "channel.without_namespace"));
+        found.extend(mistakes_of(rest, options, WITHOUT_NAMESPACE));
         if count > NAMESPACES_MAX {
             let expected = format!("at most {NAMESPACES_MAX} namespaces");
             found.push(OptionsError::value("channel.namespaces", count, expected));
@@ -62,6 +62,7 @@ impl Channels {
 /// Ids of namespaces are numbers of two bytes, and 0 stands for none.
 const NAMESPACES_MAX: usize = u16::MAX as usize;
 
+const WITHOUT_NAMESPACE: &str = "channel.without_namespace";
 const PRIVATE_PREFIX: &str = "channel.private_prefix";
 const NAMESPACE_BOUNDARY: &str = "channel.namespace_boundary";
 const USER_BOUNDARY: &str = "channel.user_boundary";
@@ -70,7 +71,9 @@ const USER_SEPARATOR: &str = "channel.user_separator";
 fn namespaces(options: &ChannelOptions) -> Result<HashMap<String, Rules>, OptionsError> {
     let numbered = options.namespaces.iter().enumerate();
     let named = numbered.map(|(index, namespace)| {
-        Ok((namespace.name.clone(), rules(index + 1, namespace, options)?))
+        let name = namespace.name.clone();
+        let prefix_key = key_of(index, &name);
+        Ok((name, rules(index + 1, &prefix_key, namespace, options)?))
     });
     named.collect()
 }
@@ -84,15 +87,15 @@ fn key_of(index: usize, name: &str) -> String {
 }
 
 /// One namespace with its pattern compiled and what the whole section says filled in; `number` is at most
-/// [`NAMESPACES_MAX`].
+/// [`NAMESPACES_MAX`], `prefix_key` what its keys begin with.
 fn rules(
     number: usize,
+    prefix_key: &str,
     namespace: &Namespace,
     section: &ChannelOptions,
 ) -> Result<Rules, OptionsError> {
     let namespace = completed(namespace, section);
-    let prefix_key = key_of(number, &namespace.name);
-    let channel_regex = compile(&prefix_key, "channel_regex", &namespace.channel_regex)?;
+    let channel_regex = compile(prefix_key, "channel_regex", &namespace.channel_regex)?;
     let id = NamespaceId(u16::try_from(number).unwrap_or(u16::MAX));
     Ok(Rules { id, namespace, channel_regex })
 }

@@ -1,4 +1,4 @@
-//! Who a connection is (configuration reference §7): token, trusted header, anonymous or insecure, in this order.
+//! Who a connection is (protocol §7): token, trusted header, anonymous or insecure, in this order.
 //! In: the token of `connect` or `refresh` → out: credentials, or the error or disconnect of the failure mapping. Likewise
 //! for the tokens of subscriptions.
 //! Uses: `token::Verifier`. Never: changes a session.

@@ -1,5 +1,5 @@
 //! How often a session may ask: the rates of its commands, of publishes and subscribes in a namespace, and of refusals.
-//! In: a command that is about to be done → out: go on, error 111, or the disconnect of who goes on regardless.
+//! In: a command that is about to be done → out: go on, error 111, or the disconnect of a client that goes on regardless.
 //! Uses: options, `crate::limits`. Never: knows what a command does.
 //! Change here: what counts against which rate. How buckets fill lives in `limits/bucket.rs`.
 
@@ -53,7 +53,7 @@ impl Turn<'_> {
         Err(ErrorCode::TOO_MANY_REQUESTS.into())
     }
 
-    /// A rate refused something. Who goes on regardless is disconnected, with a code after which SDKs do not return.
+    /// A rate refused something. A client that goes on regardless is disconnected, with a code after which SDKs do not return.
     pub(super) fn refused(&mut self) -> Result<(), Disconnect> {
         let rate = self.node.options().client.refusal_rate;
         let (index, now) = (self.key.index, self.node.clock().nanos(self.now));

@@ -16,7 +16,10 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: RefreshRequest) -> Done {
     let renewed = credentials::renewed(turn, &request.token)?;
     let lifetime = Lifetime::of(turn, renewed.expire_at)?;
     let session = turn.session_mut();
-    session.info = renewed.info;
+    // A token without info says nothing of it: what there is stays, as in Centrifugo.
+    if !renewed.info.is_empty() {
+        session.info = renewed.info;
+    }
     session.expire_at = lifetime.expire_at.unwrap_or(NO_EXPIRY);
     turn.roster.schedule(turn.node, turn.key.index);
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl(turn));

@@ -1,4 +1,4 @@
-//! The `subscribe` command (protocol §8): checks in the order of the reference implementation, then a place in the lists.
+//! The `subscribe` command (protocol §8): checks in the order of Centrifugo, then a place in the lists.
 //! In: a SubscribeRequest → out: a SubscribeResult, an error, or a disconnect.
 //! Uses: channel rules, subscription tokens, `enter`. Never: history; what a subscriber missed is looked for in `enter`.
 //! Change here: order and answers of the checks. Permission rules themselves live in `channel/permission.rs`.

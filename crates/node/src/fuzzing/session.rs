@@ -174,7 +174,7 @@ fn options(settings: u8) -> Options {
     let mut options = Options::default();
     options.client.allow_anonymous_connect_without_token = true;
     options.client.insecure_skip_token_signature_verify = true;
-    options.client.token.hmac_secret_key = "secret".to_owned();
+    options.client.token.hmac_secret_key = "secret".into();
     let has = |bit: u8| settings >> bit & 1 == 1;
     let open = Namespace {
         allow_subscribe_for_client: true,

@@ -1,4 +1,4 @@
-//! How a hub obeys notices of channels: who gets a broadcast (design §3, step 6), who hears of a join.
+//! How a hub obeys notices of channels: who gets a broadcast (step 6 of the route), who hears of a join.
 //! In: broadcasts, announcements → out: deliveries, join and leave pushes, disconnects.
 //! Uses: `roster` lists. Never: encodes a broadcast, beyond asking whether its JSON form exists.
 //! Change here: the delivery loop. What the server API orders lives in `hub/orders.rs`.
@@ -9,6 +9,7 @@ use std::time::Instant;
 use fanwire_protocol::{Disconnect, Encoding};
 
 use super::Hub;
+use super::subscribers::Subscriber;
 use super::watch::Step;
 use crate::announcement::Announcement;
 use crate::broadcast::{Broadcast, Shape};
@@ -156,16 +157,18 @@ impl Hub {
     }
 
     /// Tells those who want to hear of it that a client came or went. Where nobody does, nothing is encoded and no list
-    /// is walked.
+    /// is walked. Who left and came back before its leave was here does not hear of that: it is there.
     pub(super) fn announce(&mut self, announcement: &Announcement, out: &mut impl Outbox) {
         let subscribers = self.roster.subscribers();
         let Some(index) = subscribers.find(announcement.channel()) else { return };
-        let audience = subscribers.audience(index);
-        if audience.hearers == 0 {
+        if subscribers.audience(index).hearers == 0 {
             return;
         }
+        let leaver = announcement.leaver().and_then(|client| self.roster.index_of(client));
+        let audience = self.roster.subscribers().audience(index);
         let mut refused = Vec::new();
-        for subscriber in audience.list.iter().filter(|subscriber| subscriber.hears()) {
+        let others = |one: &&Subscriber| one.hears() && leaver != Some(one.connection);
+        for subscriber in audience.list.iter().filter(others) {
             let session = self.roster.at(subscriber.connection).expect("subscribers have sessions");
             let key =
                 ConnectionKey { index: subscriber.connection, generation: session.generation };

@@ -98,8 +98,8 @@ impl Hub {
         self.roster.recovered(key.index, told);
     }
 
-    /// Whether a session has to wait; then `what` is put off, or, where that is too much, the session is ended: who comes
-    /// back finds the server of one mind with itself.
+    /// Whether a session has to wait; then `what` is put off, or, where that is too much, the session is ended: a client
+    /// that comes back finds a server that agrees with it.
     pub(crate) fn put_off(
         &mut self,
         key: ConnectionKey,

@@ -1,4 +1,4 @@
-//! Who gets a publication inside one shard: for each channel a dense list of connections (design §3, step 6).
+//! Who gets a publication inside one shard: for each channel a dense list of connections (step 6 of the route).
 //! In: joins and leaves of sessions → out: the list of a channel in one lookup, walked once per broadcast.
 //! Uses: a slab of channels and a hash table of their indices. Never: sessions, sockets, other shards.
 //! Change here: the shape of subscriber lists. The back references from sessions are kept by `roster.rs`.

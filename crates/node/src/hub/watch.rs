@@ -1,5 +1,5 @@
 //! What the positioned subscribers of one channel have seen (protocol §10), kept once for all of them on a shard.
-//! In: joins with a position, publications with theirs, the stream's top now and then → out: who gets it, who missed some.
+//! In: joins with a position, publications with theirs, the stream's top now and then → out: which subscribers get it, which missed some.
 //! Uses: positions only. Never: sessions, lists, brokers.
 //! Change here: when a subscriber has lost its place. What becomes of it lives in `hub/notices.rs` and `hub/checks.rs`.
 
@@ -144,7 +144,7 @@ impl Watch {
         position.epoch != top.epoch || position.offset < top.offset
     }
 
-    /// Whether a subscriber is in another epoch. Who knows of no stream yet is in none.
+    /// Whether a subscriber is in another epoch. One that knows of no stream yet is in none.
     pub(crate) fn is_elsewhere(&self, connection: u32, top: Position) -> bool {
         let position = self.position_of(connection);
         position.epoch != Epoch::NONE && position.epoch != top.epoch
@@ -156,8 +156,8 @@ impl Watch {
         position.epoch == top.epoch && position.offset > top.offset
     }
 
-    /// The top that was read from the stream came through the inbox; who missed something before it is about to be told so.
-    /// False when somebody knows more than that top.
+    /// The top that was read from the stream came through the inbox; subscribers that missed something before it are about
+    /// to be told so. False when somebody knows more than that top.
     pub(crate) fn confirm(&mut self, top: Position, now: Moment) -> bool {
         if self.position.epoch != top.epoch || self.position.offset < top.offset {
             self.position = top;

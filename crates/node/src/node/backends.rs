@@ -1,6 +1,6 @@
 //! What sessions ask of broker, presence and registry, after they have checked that they may.
 //! In: channels that may be used, values, `now` → out: answers, now or later; errors as clients hear them.
-//! Uses: the ports, the registry, the door. Never: rules; who asks has looked at them.
+//! Uses: the ports, the registry, the door. Never: rules; the caller has looked at them.
 //! Change here: how the ports are asked. What they promise is said in `broker.rs` and `presence.rs`.
 
 use std::sync::Arc;

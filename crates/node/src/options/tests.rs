@@ -155,8 +155,8 @@ fn presence_must_be_renewed_before_it_ends() {
 #[test]
 fn debug_output_hides_secrets() {
     let token = TokenOptions {
-        hmac_secret_key: "first secret".to_owned(),
-        hmac_previous_secret_key: "second secret".to_owned(),
+        hmac_secret_key: "first secret".into(),
+        hmac_previous_secret_key: "second secret".into(),
         ..TokenOptions::default()
     };
     let shown = format!("{token:?}");

@@ -29,7 +29,7 @@ pub(super) const P521_PRIVATE: &str = include_str!("../../tests/keys/p521.privat
 
 /// Only `hmac_secret_key` is set.
 pub(super) fn hmac_options() -> TokenOptions {
-    TokenOptions { hmac_secret_key: SECRET.to_owned(), ..TokenOptions::default() }
+    TokenOptions { hmac_secret_key: SECRET.into(), ..TokenOptions::default() }
 }
 
 pub(super) fn verifier(options: &TokenOptions) -> Verifier {

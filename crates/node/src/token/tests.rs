@@ -160,8 +160,8 @@ fn without_a_key_every_token_is_disabled() {
 fn previous_secret_is_believed_until_its_last_second() {
     let rotated = |valid_until| {
         verifier(&TokenOptions {
-            hmac_secret_key: "the new secret".to_owned(),
-            hmac_previous_secret_key: SECRET.to_owned(),
+            hmac_secret_key: "the new secret".into(),
+            hmac_previous_secret_key: SECRET.into(),
             hmac_previous_secret_key_valid_until: valid_until,
             ..TokenOptions::default()
         })
@@ -175,7 +175,7 @@ fn previous_secret_is_believed_until_its_last_second() {
     }
     check_fault(&rotated(NOW - 1), &hs256(ADA), Fault::Signature);
     let only_previous = TokenOptions {
-        hmac_previous_secret_key: SECRET.to_owned(),
+        hmac_previous_secret_key: SECRET.into(),
         hmac_previous_secret_key_valid_until: NOW - 1,
         ..TokenOptions::default()
     };

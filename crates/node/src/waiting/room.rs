@@ -14,7 +14,7 @@ use crate::broadcast::Broadcast;
 /// not, and is told of a state that has them.
 ///
 /// Kept as long as somebody is on the way in. In a channel that somebody is always entering that is for ever, so a room
-/// keeps the latest only: who has waited for too long is refused, and those who came after it are not.
+/// keeps the latest only: sessions that have waited for too long are refused, later ones are not.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     waiters: u32,
@@ -58,9 +58,9 @@ impl Room {
     }
 }
 
-/// Publications of one channel that a shard keeps for those who are entering it; who is owed one more gets error 100.
+/// Publications of one channel that a shard keeps for sessions that are entering it; one that is owed more gets error 100.
 pub(super) const HELD_MAX: usize = 4096;
-/// Their payloads in bytes; who is owed more gets error 100, too.
+/// Their payloads in bytes; beyond them it is error 100, too.
 pub(super) const HELD_BYTES_MAX: usize = 16 << 20;
 
 #[cfg(test)]

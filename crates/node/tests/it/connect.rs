@@ -1,4 +1,4 @@
-//! Connecting without tokens (protocol §7, configuration reference §7): who gets in, and what the result says.
+//! Connecting without tokens (protocol §7): who gets in, and what the result says.
 //! In: dialogues → out: each outcome of the tables, seen by a peer.
 //! Uses: `world`, `script`. Never: tokens (see `tokens.rs`), server-side channels (see `server_side.rs`).
 //! Change here: tests of the connect command itself.

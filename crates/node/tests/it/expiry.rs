@@ -173,6 +173,28 @@ fn a_refreshed_info_is_what_others_see() {
 }
 
 #[test]
+fn a_refresh_without_info_leaves_what_there_is() {
+    let options = guarded(|options| {
+        options.channel.without_namespace.allow_publish_for_client = true;
+    });
+    play_in_both(
+        &options,
+        &format!(
+            r#"ada opens
+               ada > {}
+               ada < {{"id":1,"connect":{{"client":"ada","version":"test","subs":{{"a":{{}}}},"ping":25,"pong":true}}}}
+               ada > {}
+               ada < {{"id":5,"refresh":{{}}}}
+               ada > {{"id":6,"publish":{{"channel":"a","data":1}}}}
+               ada < {{"id":6,"publish":{{}}}}
+               ada < {{"push":{{"channel":"a","pub":{{"data":1,"info":{{"user":"42","client":"ada","conn_info":"old"}}}}}}}}"#,
+            connect(r#"{"sub":"42","info":"old","channels":["a"]}"#),
+            refresh(r#"{"sub":"42","channels":["a"]}"#),
+        ),
+    );
+}
+
+#[test]
 fn failed_refreshes_have_their_codes() {
     check("ada > {\"id\":5,\"refresh\":{}}\n ada x 3501 bad request");
     check("ada > {\"id\":5,\"refresh\":{\"token\":\"x\"}}\n ada x 3500 invalid token");

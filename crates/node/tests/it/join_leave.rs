@@ -112,6 +112,30 @@ fn subscriptions_of_the_server_join_under_their_name_after_the_connect_reply() {
 }
 
 #[test]
+fn who_comes_back_at_once_does_not_hear_of_its_own_leave() {
+    check(
+        &with_joins(|open| open.force_push_join_leave = true),
+        r#"
+        ada > {"id":2,"subscribe":{"channel":"room"}}
+        ada < {"id":2,"subscribe":{}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"ada"}}}}
+        eve opens
+        eve > {"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"room"}}
+        eve < {"id":1,"connect":{"client":"eve","version":"test","ping":25,"pong":true}}
+        eve < {"id":2,"subscribe":{}}
+        eve < {"push":{"channel":"room","join":{"info":{"user":"","client":"eve"}}}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"eve"}}}}
+        ada > {"id":3,"unsubscribe":{"channel":"room"}}\n{"id":4,"subscribe":{"channel":"room"}}
+        ada < {"id":3,"unsubscribe":{}}
+        ada < {"id":4,"subscribe":{}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"ada"}}}}
+        eve < {"push":{"channel":"room","leave":{"info":{"user":"","client":"ada"}}}}
+        eve < {"push":{"channel":"room","join":{"info":{"user":"","client":"ada"}}}}
+    "#,
+    );
+}
+
+#[test]
 fn an_unsubscribe_by_the_server_is_a_leave_too() {
     let mut world = World::new(with_joins(|_| {}));
     world.connected("ada", hello("as 42"));

@@ -209,11 +209,12 @@ Flags win over the environment, the environment over the file, the file over the
   `FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY`. `CENTRIFUGO_` is read as well; of two that mean the same key
   Fanwire's wins. Lists are separated by spaces, lists of sections are JSON. The file `.env` of the working
   directory is read, too: lines of `NAME=value`, and a variable of the process wins.
-- **Durations** are texts such as `300ms`, `25s` or `1m30s`.
+- **Durations** are texts such as `300ms`, `25s` or `1m30s`. Numbers, `true` and `false` may stand in quotes, too.
 - **Unknown keys** are warned about and ignored; wrong types and values stop the start.
 
 Without a file, and when nothing sets a key of `client`, `channel` or `engine` or another address than
-loopback, and no variable looks like a mistyped key, Fanwire runs in **development mode**. It then changes these defaults:
+loopback, and no variable looks like a mistyped key, Fanwire runs in **development mode**. It then answers under no other
+name than `localhost` and addresses (a foreign page whose name leads here could do anything), and changes these defaults:
 
 ";
 

@@ -85,7 +85,7 @@ impl EngineRedisOptions {
             address.user = self.user.clone();
         }
         if !self.password.is_empty() {
-            address.password = self.password.clone();
+            address.password = self.password.to_string();
         }
         if self.db != 0 {
             address.db = self.db;
@@ -99,7 +99,7 @@ impl EngineRedisOptions {
                     sentinel.user = self.sentinel_user.clone();
                 }
                 if !self.sentinel_password.is_empty() {
-                    sentinel.password = self.sentinel_password.clone();
+                    sentinel.password = self.sentinel_password.to_string();
                 }
                 sentinel.is_tls |= self.sentinel_tls.enabled;
             }

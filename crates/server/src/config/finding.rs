@@ -145,7 +145,14 @@ impl fmt::Display for Severity {
 }
 
 /// Values may be whole documents; a line of a report shows their beginning.
+/// Without what stands between `//` and `@`, where addresses have passwords.
 fn shortened(value: String) -> String {
+    let value = match (value.find("//"), value.rfind('@')) {
+        (Some(start), Some(end)) if start < end => {
+            format!("{}//…{}", &value[..start], &value[end..])
+        }
+        _ => value,
+    };
     match value.char_indices().nth(VALUE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &value[..end]),
         None => value,

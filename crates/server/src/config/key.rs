@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use fanwire_node::options::Secret;
 use serde_json::Value as Json;
 
 use super::duration;
@@ -98,7 +99,7 @@ pub enum Misfit {
 }
 
 impl Kind {
-    /// Reads a value from a file.
+    /// Reads a value from a file. Switches and numbers may stand in quotes, as with Centrifugo.
     ///
     /// # Errors
     /// `Misfit` with what would be right.
@@ -106,6 +107,7 @@ impl Kind {
         match (self, json) {
             (Kind::Switch, Json::Bool(on)) => Ok(Value::Switch(*on)),
             (Kind::Integer { min, max }, Json::Number(number)) => self.integer(number, *min, *max),
+            (Kind::Switch | Kind::Integer { .. }, Json::String(text)) => self.read_text(text),
             (Kind::Duration { .. }, Json::String(text)) => self.duration(text),
             (Kind::Text | Kind::Secret, Json::String(text)) => Ok(Value::Text(text.clone())),
             (Kind::Choice(choices), Json::String(text)) => {
@@ -137,11 +139,11 @@ impl Kind {
             Kind::Switch => match text {
                 "true" | "TRUE" | "True" | "t" | "T" | "1" => Json::Bool(true),
                 "false" | "FALSE" | "False" | "f" | "F" | "0" => Json::Bool(false),
-                _ => return Err(Misfit::Type(self.to_string())),
+                _ => return Err(self.unreadable(text)),
             },
             Kind::Integer { .. } => match text.trim().parse::<serde_json::Number>() {
                 Ok(number) => Json::Number(number),
-                Err(_) => return Err(Misfit::Type(self.to_string())),
+                Err(_) => return Err(self.unreadable(text)),
             },
             Kind::List => text.split_whitespace().map(|item| Json::String(item.into())).collect(),
             Kind::Block | Kind::Objects => match (self, text) {
@@ -176,7 +178,7 @@ impl Kind {
         match duration::parse(text) {
             Ok(length) if (*min..=*max).contains(&length) => Ok(Value::Duration(length)),
             Ok(_) | Err(duration::NotADuration::Negative) => Err(self.out_of_range()),
-            Err(duration::NotADuration::Malformed) => Err(Misfit::Type(self.to_string())),
+            Err(duration::NotADuration::Malformed) => Err(self.unreadable(text)),
         }
     }
 
@@ -199,11 +201,21 @@ impl Kind {
     fn wrong_type(&self, json: &Json) -> Misfit {
         let hint = match (self, json) {
             (Kind::Duration { .. }, Json::Number(_)) => "; a plain number has no unit",
-            (Kind::Integer { .. } | Kind::Switch, Json::String(_)) => "; written without quotes",
             (Kind::Text | Kind::Secret | Kind::Choice(_), Json::Number(_) | Json::Bool(_)) => {
                 "; written in quotes"
             }
             _ => "",
+        };
+        Misfit::Type(format!("{self}{hint}"))
+    }
+
+    /// The expectation, with a word for quotes that nobody took off on the way, as with `docker run --env-file`.
+    fn unreadable(&self, text: &str) -> Misfit {
+        let is_quoted = |quote| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
+        let hint = if is_quoted('"') || is_quoted('\'') {
+            "; the quotes are part of the value"
+        } else {
+            ""
         };
         Misfit::Type(format!("{self}{hint}"))
     }
@@ -262,6 +274,12 @@ macro_rules! land {
             }
         }
     )*};
+}
+
+impl Land for Secret {
+    fn land(value: Value) -> Self {
+        String::land(value).into()
+    }
 }
 
 macro_rules! land_integer {

@@ -70,7 +70,7 @@ type Found = Option<Remark>;
 fn somebody_can_connect(config: &Config) -> Found {
     let client = &config.node.client;
     let keys = [
-        &client.token.hmac_secret_key,
+        &*client.token.hmac_secret_key,
         &client.token.rsa_public_key,
         &client.token.ecdsa_public_key,
         &client.token.jwks_public_endpoint,

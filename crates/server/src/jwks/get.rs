@@ -111,7 +111,7 @@ fn request(uri: &Uri) -> Result<Request<Body>, GetError> {
 impl fmt::Display for GetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Address => f.write_str("this is no address"),
+            Self::Address => f.write_str("not a valid URL"),
             Self::Timeout => f.write_str("no answer in time"),
             Self::Status(status) => write!(f, "the answer is {status}, expected 200"),
             Self::Body(error) => write!(f, "the document did not come whole: {error}"),

@@ -46,7 +46,8 @@ fn different_kinds_have_different_names() {
     let keys = Keys::new("fanwire", false);
     let mut names: Vec<_> = KINDS.iter().map(|kind| keys.of(*kind, "news")).collect();
     assert_eq!(names[1], "fanwire.stream.{:news}");
-    assert_eq!(keys.of_result("news", "k"), "fanwire.result.{:news}.k");
+    assert_eq!(keys.of_result("news", "k"), "fanwire.result.{:news}.4.k");
+    assert_ne!(keys.of_result("a}.1.x", "y"), keys.of_result("a", "x}.6.y"));
     names.sort();
     names.dedup();
     assert_eq!(names.len(), KINDS.len());

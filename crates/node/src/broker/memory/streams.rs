@@ -91,7 +91,8 @@ impl Streams {
     /// forgotten. Where too many are used, the next one; the one that was used last only if it is alone. Returns the bytes
     /// freed; `None` when there is no stream.
     ///
-    /// Each use is paid for with one look at most, so that many looks are rare.
+    /// Each use is paid for with one look at most, so that many looks are rare; where there were many more streams once, places
+    /// that are free now are looked at, too.
     pub(super) fn evict(&mut self) -> Option<usize> {
         if self.slab.is_empty() {
             return None;

@@ -21,7 +21,7 @@ const FRESH_SECONDS: u64 = 3600;
 /// After so long a key is not used before another look; only a look that fails leaves it in use.
 const STALE_SECONDS: u64 = 2 * FRESH_SECONDS;
 
-/// A document is fetched at most this often, whatever tokens ask for: who holds no key may still name one.
+/// A document is fetched at most this often, whatever tokens ask for: anybody may name a key without holding it.
 const PAUSE_SECONDS: u64 = 5;
 
 /// How long a `kid` that a document did not have is refused without another look.

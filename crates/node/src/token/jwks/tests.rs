@@ -142,7 +142,7 @@ fn what_is_wrong_is_told_apart_from_what_is_not_known() {
 
 #[test]
 fn a_public_key_is_no_secret_of_hmac() {
-    let options = TokenOptions { hmac_secret_key: SECRET.to_owned(), ..options() };
+    let options = TokenOptions { hmac_secret_key: SECRET.into(), ..options() };
     let (verifier, site) = with_site(&options, [(URL, set(&[rsa_jwk("k", "")]))]);
     let hs256 = |secret: &[u8]| {
         let key = EncodingKey::from_secret(secret);

@@ -195,7 +195,7 @@ impl Client {
         result.publications.iter().for_each(|publication| self.take(publication, published));
     }
 
-    /// What an SDK does with a publication (SDK behaviour §4).
+    /// What an SDK does with a publication (protocol §11).
     fn take(&mut self, publication: &Publication, published: &[Vec<u8>]) {
         assert!(self.subscribed, "after unsubscribing nothing is heard");
         let mut data = publication.data.to_vec();

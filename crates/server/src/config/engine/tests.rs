@@ -19,7 +19,7 @@ fn an_address_says_everything_or_leaves_it_to_the_keys() {
     assert_eq!((options.addresses[0].user.as_str(), options.addresses[0].db), ("ada", 3));
     assert_eq!(options.addresses[1].port, 6379);
 
-    let (user, password) = ("bob".to_owned(), "other".to_owned());
+    let (user, password) = ("bob".to_owned(), "other".into());
     let keyed = EngineRedisOptions { user, password, db: 7, ..whole };
     for address in keyed.options().expect("good addresses").addresses {
         assert_eq!((address.user.as_str(), address.password.as_str()), ("bob", "other"));
@@ -64,9 +64,9 @@ fn sentinels_stand_in_for_addresses() {
             sentinel_address: items,
             sentinel_master_name: names.to_owned(),
             sentinel_user: "watcher".to_owned(),
-            sentinel_password: "other secret".to_owned(),
+            sentinel_password: "other secret".into(),
             sentinel_client_name: "fanwire".to_owned(),
-            password: "secret".to_owned(),
+            password: "secret".into(),
             ..settings(&["redis://not-used"])
         };
         let options = settings.options().expect("good addresses");

@@ -45,10 +45,40 @@ fn a_plain_number_is_no_duration_and_hears_why() {
 }
 
 #[test]
+fn switches_and_numbers_may_stand_in_quotes() {
+    check(Kind::Switch, json!("true"), Ok(Value::Switch(true)));
+    check(Kind::Switch, json!("F"), Ok(Value::Switch(false)));
+    check(COUNT, json!("5"), Ok(Value::Integer(5)));
+}
+
+#[test]
+fn what_stands_in_quotes_is_judged_as_without_them() {
+    let count = "a whole number from 1 to 10";
+    for text in ["yes", "on", "no", "2", "", " true"] {
+        check(Kind::Switch, json!(text), wrong_type("true or false"));
+    }
+    for text in ["", "five", "0x5", "5s", "1_0", "5 5", "+5"] {
+        check(COUNT, json!(text), wrong_type(count));
+    }
+    check(COUNT, json!("1.5"), wrong_type(count));
+    check(COUNT, json!("11"), out_of_range(count));
+    check(COUNT, json!("-1"), out_of_range(count));
+}
+
+#[test]
+fn quotes_within_a_text_are_named() {
+    let quoted =
+        |expected: &str| wrong_type(&format!("{expected}; the quotes are part of the value"));
+    assert_eq!(COUNT.read_text("\"5\""), quoted("a whole number from 1 to 10"));
+    assert_eq!(Kind::Switch.read_text("'true'"), quoted("true or false"));
+    let delay = "a duration such as \"300ms\", \"25s\" or \"1m30s\", from 1s to 1h";
+    assert_eq!(DELAY.read_text("\"25s\""), quoted(delay));
+    assert_eq!(DELAY.read_text("\""), wrong_type(delay));
+}
+
+#[test]
 fn other_types_hear_what_would_be_right() {
-    check(Kind::Switch, json!("true"), wrong_type("true or false; written without quotes"));
     check(Kind::Switch, json!(1), wrong_type("true or false"));
-    check(COUNT, json!("5"), wrong_type("a whole number from 1 to 10; written without quotes"));
     check(COUNT, json!(1.5), wrong_type("a whole number from 1 to 10"));
     check(Kind::Text, json!(5), wrong_type("a text; written in quotes"));
     check(Kind::List, json!(["a", 1]), wrong_type("a list of texts"));

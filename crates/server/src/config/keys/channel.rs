@@ -62,7 +62,7 @@ rows! { NAMESPACE: Namespace;
     "allow_history_for_anonymous", SWITCH, "false" => [allow_history_for_anonymous],
         "Extends the history permissions to the empty user.";
     "presence", SWITCH, "false" => [presence],
-        "Subscribers are present in the channel, and those who may can see them.";
+        "Keeps who is subscribed to a channel, for clients that may see it.";
     "join_leave", SWITCH, "false" => [join_leave],
         "Joins and leaves are announced to the subscribers that ask for them and may see presence.";
     "force_push_join_leave", SWITCH, "false" => [force_push_join_leave],
@@ -88,7 +88,7 @@ rows! { NAMESPACE: Namespace;
     "allowed_delta_types", LIST, "" => [allowed_delta_types],
         "Kinds of deltas that subscribers may ask for; only fossil is known.";
     "delta_publish", SWITCH, "false" => [delta_publish],
-        "Every publication may reach those subscribers as a delta; without it, those published with delta.";
+        "Every publication may reach those subscribers as a delta; without it, only those published with delta.";
     "keep_latest_publication", SWITCH, "false" => [keep_latest_publication],
         "Deltas for subscribers without positions too, so that channels need no history for them.";
     "history_size", COUNT, "0" => [history_size],
@@ -106,7 +106,7 @@ rows! { NAMESPACE: Namespace;
     "subscription_type", SUBSCRIPTION_TYPE, "" => (|namespace, value| namespace.subscription_type = subscription_type(value)),
         "Only stream (or empty) is served; with map, map_clients, map_users or shared_poll clients get 108 for subscribe and publish, and publish of the API 107.";
     "compression", COMPRESSION, "" => (|namespace, value| namespace.compression = compression(value)),
-        "Fanwire only: context compresses publications against earlier ones of their channel, standalone each by itself, off not at all; empty is context, except standalone where clients may publish that may not read.";
+        "Fanwire only: context compresses publications against earlier ones of their channel, standalone each by itself, off not at all; empty is context, except standalone where clients that may not read may publish.";
     "publication_data_format", DATA_FORMAT, "" => (|namespace, value| namespace.publication_data_format = data_format(value)),
         "What publications must hold: json, json_object or binary (anything); empty as channel.publication_data_format.";
 }

@@ -64,7 +64,7 @@ rows! { CLIENT: Config;
     "client.disallow_anonymous_connection_tokens", SWITCH, "false" => [node.client.disallow_anonymous_connection_tokens],
         "Refuses tokens with an empty user.";
     "client.user_id_http_header", TEXT, "" => [client.user_id_http_header],
-        "Header in which a trusted proxy passes the user id; such connections need no token.";
+        "Header in which a trusted proxy, which must replace what clients send, passes the user id; such connections need no token.";
     "client.subscribe_to_user_personal_channel.enabled", SWITCH, "false" => [node.client.subscribe_to_user_personal_channel.enabled],
         "Subscribes every connection of a user to the channel of that user, such as `#42`.";
     "client.subscribe_to_user_personal_channel.personal_channel_namespace", TEXT, "" => [node.client.subscribe_to_user_personal_channel.personal_channel_namespace],
@@ -80,7 +80,7 @@ rows! { CLIENT: Config;
     "client.token.hmac_previous_secret_key", SECRET, "" => [node.client.token.hmac_previous_secret_key],
         "Secret before the last change, accepted as well.";
     "client.token.hmac_previous_secret_key_valid_until", integer(0, u64::MAX), "0" => [node.client.token.hmac_previous_secret_key_valid_until],
-        "Unix time in seconds from which the previous secret is no longer accepted; 0 for never.";
+        "Unix second after which the previous secret is refused; 0 for never.";
     "client.token.rsa_public_key", TEXT, "" => [node.client.token.rsa_public_key],
         "Public key in PEM of tokens with RS256, RS384 or RS512.";
     "client.token.ecdsa_public_key", TEXT, "" => [node.client.token.ecdsa_public_key],
@@ -116,7 +116,7 @@ rows! { CLIENT: Config;
     "client.subscription_token.hmac_previous_secret_key", SECRET, "" => (|config, value| subscription(config).hmac_previous_secret_key = Land::land(value)),
         "Secret of subscription tokens before the last change, accepted as well.";
     "client.subscription_token.hmac_previous_secret_key_valid_until", integer(0, u64::MAX), "0" => (|config, value| subscription(config).hmac_previous_secret_key_valid_until = Land::land(value)),
-        "Unix time in seconds from which that previous secret is no longer accepted; 0 for never.";
+        "Unix second after which that previous secret is refused; 0 for never.";
     "client.subscription_token.rsa_public_key", TEXT, "" => (|config, value| subscription(config).rsa_public_key = Land::land(value)),
         "Public key in PEM of subscription tokens with RS256, RS384 or RS512.";
     "client.subscription_token.ecdsa_public_key", TEXT, "" => (|config, value| subscription(config).ecdsa_public_key = Land::land(value)),

@@ -158,7 +158,7 @@ async fn what_is_no_address_is_not_asked() {
     let site = site(&TlsOptions::default(), HOUR);
     for url in ["", "/keys", "http://", "a b"] {
         let error = site.get_within(url, 1).await.expect_err("no address");
-        assert_eq!(error.to_string(), "this is no address", "{url}");
+        assert_eq!(error.to_string(), "not a valid URL", "{url}");
     }
 }
 
@@ -212,11 +212,11 @@ fn pem_that_cannot_be_read_names_its_key() {
             TlsOptions { server_ca_pem: KEY.to_owned(), ..TlsOptions::default() },
             "server_ca_pem: there is no certificate",
         ),
-        (TlsOptions { cert_pem: CERTIFICATE.to_owned(), ..TlsOptions::default() }, "key_pem: "),
+        (TlsOptions { cert_pem: CERTIFICATE.into(), ..TlsOptions::default() }, "key_pem: "),
         (
             TlsOptions {
                 cert_pem: CERTIFICATE.to_owned(),
-                key_pem: CA.to_owned(),
+                key_pem: CA.into(),
                 ..TlsOptions::default()
             },
             "key_pem: ",
@@ -230,7 +230,7 @@ fn pem_that_cannot_be_read_names_its_key() {
     let good = TlsOptions {
         enabled: true,
         cert_pem: CERTIFICATE.to_owned(),
-        key_pem: KEY.to_owned(),
+        key_pem: KEY.into(),
         ..TlsOptions::default()
     };
     assert!(Site::new(&good, HOUR).is_ok());

@@ -1,0 +1,31 @@
+//! Texts of the configuration that nobody is to read in a log.
+//! In: a key or password → out: the same text for whoever uses it, and "[hidden]" for whoever prints it.
+//! Uses nothing. Never: compared in constant time; whoever checks what a peer gave does that.
+//! Change here: how a secret is shown.
+
+use std::fmt;
+use std::ops::Deref;
+
+/// A key or password; "" = not set.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl<T: Into<String>> From<T> for Secret {
+    fn from(text: T) -> Self {
+        Self(text.into())
+    }
+}
+
+impl Deref for Secret {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(if self.is_empty() { "\"\"" } else { "[hidden]" })
+    }
+}
