@@ -32,18 +32,21 @@ impl ApiError {
     pub const BAD_REQUEST: Self = row(107, "bad request", 400);
     /// The feature is switched off or not built.
     pub const NOT_AVAILABLE: Self = row(108, "not available", 400);
+    /// So much of this is under way that it is not begun; a repeat may succeed.
+    pub const TOO_MANY_REQUESTS: Self = row(111, "too many requests", 429);
     /// The stream began anew since the given epoch.
     pub const UNRECOVERABLE_POSITION: Self = row(112, "unrecoverable position", 416);
     /// The state changed meanwhile.
     pub const CONFLICT: Self = row(113, "conflict", 409);
 
     /// All rows, in order of their codes.
-    pub const TABLE: [Self; 7] = [
+    pub const TABLE: [Self; 8] = [
         Self::INTERNAL,
         Self::UNKNOWN_CHANNEL,
         Self::NOT_FOUND,
         Self::BAD_REQUEST,
         Self::NOT_AVAILABLE,
+        Self::TOO_MANY_REQUESTS,
         Self::UNRECOVERABLE_POSITION,
         Self::CONFLICT,
     ];

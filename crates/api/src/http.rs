@@ -1,25 +1,30 @@
 //! The HTTP face of the server API: one POST path per method.
 //! In: HTTP requests with JSON bodies. Out: JSON replies, or plain text when the door refuses (`door`).
-//! Uses axum's bodies and answers, and `Api`; never the node itself, never layers of a router: each costs a call some µs.
-//! What a method does is changed in `method/NAME.rs`; keys in `door`, shapes in `reply`, the old path in `legacy`.
+//! Uses `Api` and the types of `http`; never the node itself, never a router: one costs a call as much as publishing.
+//! What a method does is changed in `method/NAME.rs`; keys in `door`, shapes in `reply`, words in `fault`, the old path in `legacy`.
 
 mod door;
+mod fault;
 mod legacy;
 mod reply;
 
 use std::sync::Arc;
 
-use axum::BoxError;
-use axum::body::{Bytes, HttpBody};
-use axum::response::{IntoResponse, Response};
-use http::Request;
+use axum::body::HttpBody;
+use bytes::Bytes;
+use fanwire_node::protocol::without_halves;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Request, Response};
 
-use crate::{Api, Command, ErrorMode, Method};
+use crate::{Api, Command, Method};
 use door::Refusal;
+use reply::Reply;
 
 /// The API over HTTP.
 pub struct Face {
     api: Arc<Api>,
+    prefix: String,
 }
 
 /// What a path of the API asks for.
@@ -31,45 +36,82 @@ pub enum Place {
     Legacy,
 }
 
+/// A request that was read and let in.
+pub struct Asked {
+    place: Place,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
 impl Face {
     /// The face of `api`, below the prefix of its options.
     pub fn new(api: Arc<Api>) -> Self {
-        Self { api }
+        let prefix = bare_prefix(&api.options.handler_prefix);
+        Self { api, prefix }
     }
 
-    /// All paths, as axum writes them, for methods POST of a router; the rest gets 405 and 404 there.
-    pub fn paths(&self) -> impl Iterator<Item = (String, Place)> {
-        let prefix = path_prefix(&self.api.options.handler_prefix);
-        let root = if prefix.is_empty() { "/".to_owned() } else { prefix.clone() };
-        let path = move |method: Method| format!("{prefix}/{}", method.name());
-        let methods = Method::ALL.map(|method| (path(method), Place::Method(method)));
-        methods.into_iter().chain([(root, Place::Legacy)])
+    /// All paths.
+    pub fn paths(&self) -> impl Iterator<Item = String> {
+        let root = if self.prefix.is_empty() { "/" } else { &self.prefix };
+        let methods = Method::ALL.map(|method| format!("{}/{}", self.prefix, method.name()));
+        methods.into_iter().chain([root.to_owned()])
     }
 
-    /// Answers what was asked at a place.
-    pub async fn answer<B>(&self, place: Place, request: Request<B>) -> Response
+    /// What a path asks for, if it is one of them. Only POST does.
+    pub fn place(&self, path: &str) -> Option<Place> {
+        let rest = path.strip_prefix(self.prefix.as_str())?;
+        match rest.strip_prefix('/') {
+            None => rest.is_empty().then_some(Place::Legacy),
+            Some("") if self.prefix.is_empty() => Some(Place::Legacy),
+            Some(name) => Method::of_name(name).map(Place::Method),
+        }
+    }
+
+    /// Reads what a request asks at a place.
+    ///
+    /// # Errors
+    /// The answer to one that is not let in, or whose body cannot be had.
+    pub async fn read<B>(&self, place: Place, request: Request<B>) -> Result<Asked, Response<Bytes>>
     where
         B: HttpBody<Data = Bytes>,
-        B::Error: Into<BoxError>,
     {
-        let mode = reply::error_mode(self.api.options.error_mode, request.headers());
-        let answer = match door::receive(&self.api, request).await {
-            Ok(body) => self.run(place, &body, mode).await,
-            Err(refusal) => Err(refusal),
-        };
-        answer.unwrap_or_else(|refusal| {
-            refusal.record(self.api.counters());
-            refusal.into_response()
-        })
+        let (Parts { headers, uri, .. }, body) = request.into_parts();
+        match door::receive(&self.api, (&headers, &uri), body).await {
+            Ok(body) => Ok(Asked { place, headers, body }),
+            Err(refusal) => Err(self.refused(refusal)),
+        }
     }
 
-    async fn run(&self, place: Place, body: &Bytes, mode: ErrorMode) -> Result<Response, Refusal> {
+    /// Does what was asked, and answers.
+    pub async fn answer(&self, Asked { place, mut headers, body }: Asked) -> Response<Bytes> {
+        let answer = self.run(place, &body, &headers).await;
+        match answer {
+            Ok(Reply { status, json }) => {
+                // The map has room already, and after this answer hyper reads the next request's headers into it.
+                headers.clear();
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                let mut response = Response::new(Bytes::from(json));
+                (*response.status_mut(), *response.headers_mut()) = (status, headers);
+                response
+            }
+            Err(refusal) => self.refused(refusal),
+        }
+    }
+
+    fn refused(&self, refusal: Refusal) -> Response<Bytes> {
+        refusal.record(self.api.counters());
+        refusal.response()
+    }
+
+    async fn run(&self, place: Place, body: &Bytes, headers: &HeaderMap) -> Result<Reply, Refusal> {
         // JSON is UTF-8 (RFC 8259 §8.1), also in the parts of a body that nobody reads.
-        let text = str::from_utf8(body).map_err(|_| Refusal::Malformed)?;
+        let text = str::from_utf8(body)
+            .map_err(|error| Refusal::Malformed(format!("the body is not UTF-8: {error}")))?;
         match place {
             Place::Method(method) => {
-                let outcome = self.api.run(decode(method, text)?).await;
-                Ok(reply::response(outcome, mode))
+                let wrong = |error| Refusal::Malformed(fault::told(text, &error));
+                let outcome = self.api.run(decode(method, text).map_err(wrong)?).await;
+                Ok(reply::reply(outcome, self.api.options.error_mode, headers))
             }
             Place::Legacy => legacy::run(&self.api, text).await,
         }
@@ -77,18 +119,18 @@ impl Face {
 }
 
 /// The command in a body; an empty one will do for methods that need nothing.
-fn decode(method: Method, body: &str) -> Result<Command, Refusal> {
-    use serde::de::DeserializeSeed as _;
+fn decode(method: Method, body: &str) -> Result<Command, serde_json::Error> {
+    use serde::de::{DeserializeSeed as _, Error as _};
 
     let body = if body.is_empty() && method.takes_empty_body() { "{}" } else { body };
-    let mut json = serde_json::Deserializer::from_str(body);
-    let command = method.deserialize(&mut json).and_then(|command| json.end().map(|()| command));
-    command.ok().flatten().ok_or(Refusal::Malformed)
-}
-
-/// The configured prefix as axum writes paths: braces doubled.
-fn path_prefix(configured: &str) -> String {
-    bare_prefix(configured).replace('{', "{{").replace('}', "}}")
+    let read = |body: &str| {
+        let mut json = serde_json::Deserializer::from_str(body);
+        let command = method.deserialize(&mut json)?;
+        json.end()?;
+        command.ok_or_else(|| serde_json::Error::custom("null is no JSON object"))
+    };
+    // A text that a backend cut in the middle of a character is half a surrogate pair, which serde_json refuses in strings.
+    read(body).or_else(|error| without_halves(body).map_or(Err(error), |body| read(&body)))
 }
 
 /// The configured prefix with one slash in front and none behind; "" when there is none.

@@ -210,11 +210,17 @@ pub(crate) const CLIENT_ID: &str = "^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-f
 
 /// What is answered in plain text: by `http::door`, and, 408, by the server around it.
 const DOOR: [(u16, &str); 5] = [
-    (400, "The body is not JSON or not all there, or a field has a wrong type."),
+    (
+        400,
+        "The body is not JSON or not all there, or a field has a wrong type; the text says which, and where.",
+    ),
     (401, "No key, or a wrong one."),
-    (408, "The request did not come in time."),
+    (408, "The body did not come within 30 s; nothing was done."),
     (413, "The body is longer than http_api.max_request_body_size."),
-    (503, "The server is shutting down."),
+    (
+        503,
+        "The server is shutting down, or 30 s behind with what was published before; nothing was done.",
+    ),
 ];
 
 const DONE: &str = "The result, or, unless in transport mode, what was wrong.";

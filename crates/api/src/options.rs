@@ -1,7 +1,9 @@
 //! What the operator sets about the server API: key, error mode, paths and limits.
 //! In: values of the configuration section `http_api`. Out: plain data, read by `Api` and its faces.
-//! Uses nothing; never reads files or the environment.
+//! Uses `Secret` of the node; never reads files or the environment.
 //! Change a setting's default here; its key, documentation and parsing live in the server's configuration.
+
+use fanwire_node::options::Secret;
 
 /// How much of a request body is read by default, in bytes.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -10,7 +12,7 @@ pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiOptions {
     /// The secret that backends send. While it is empty every request gets 401, never access.
-    pub key: String,
+    pub key: Secret,
     /// Answers everybody without a key. For networks where something else guards the door.
     pub insecure: bool,
     /// Where application errors go, unless a request chooses by header.
@@ -24,7 +26,7 @@ pub struct ApiOptions {
 impl Default for ApiOptions {
     fn default() -> Self {
         Self {
-            key: String::new(),
+            key: Secret::default(),
             insecure: false,
             error_mode: ErrorMode::Body,
             handler_prefix: "/api".to_owned(),

@@ -4,6 +4,7 @@
 //! A command is one file beside this one; its options are in `arguments`.
 #![forbid(unsafe_code)]
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -42,7 +43,8 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fanwire: {error:#}");
+            // A stderr that cannot be written to is no reason to panic.
+            let _ = writeln!(std::io::stderr(), "fanwire: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -16,7 +16,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Serve;
 use crate::{check, environment, logs};
+use pid_file::PidFile;
 
+mod pid_file;
 #[cfg(test)]
 mod tests;
 
@@ -45,8 +47,10 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
 
 async fn serve(config: Config, generated: bool) -> Result<()> {
     let mut signals = Signals::listen().context("signals cannot be listened to")?;
+    // Whatever else stops a start is to be known before clients come.
+    let mut file = PidFile::open(&config.pid_file)?;
     let server = Server::start(config.clone()).await?;
-    let _file = PidFile::write(&config.pid_file)?;
+    file.as_mut().map_or(Ok(()), PidFile::write)?;
     // A stdout that nobody reads is no reason to end.
     let greeting = greeting(&config, server.address(), server.api_address(), generated);
     let _ = std::io::stdout().write_all(greeting.as_bytes());
@@ -56,30 +60,6 @@ async fn serve(config: Config, generated: bool) -> Result<()> {
     tokio::select! {
         () = server.shutdown() => Ok(()),
         () = signals.next() => Err(anyhow!("ended by a second signal, before all clients were told")),
-    }
-}
-
-/// The file with the process id, for as long as this value lives.
-struct PidFile<'a>(&'a str);
-
-impl<'a> PidFile<'a> {
-    fn write(path: &'a str) -> Result<Self> {
-        if !path.is_empty() {
-            std::fs::write(path, format!("{}\n", std::process::id())).with_context(|| {
-                format!(
-                    "pid_file = {path:?} cannot be written: name a file in a folder of this user"
-                )
-            })?;
-        }
-        Ok(Self(path))
-    }
-}
-
-impl Drop for PidFile<'_> {
-    fn drop(&mut self) {
-        if !self.0.is_empty() {
-            let _ = std::fs::remove_file(self.0);
-        }
     }
 }
 
@@ -137,7 +117,8 @@ fn greeting(
         lines.push(format!("  server API http://{host}{}", api.api.handler_prefix));
     }
     if generated {
-        lines.push(format!("  API key    {} (random, until http_api.key is set)", api.api.key));
+        let key = &*api.api.key;
+        lines.push(format!("  API key    {key} (random, until http_api.key is set)"));
     }
     if !api.disabled && (generated || api.api.insecure) {
         lines.push(format!("\nPublish to the channel `demo`:\n\n  {}", curl(config, api_address)));
@@ -150,7 +131,7 @@ fn generate_key(config: &mut Config) -> bool {
     let options = &mut config.http_api;
     let needed = !options.disabled && !options.api.insecure && options.api.key.is_empty();
     if needed {
-        options.api.key = Alphanumeric.sample_string(&mut rand::rng(), KEY_CHARS);
+        options.api.key = Alphanumeric.sample_string(&mut rand::rng(), KEY_CHARS).into();
     }
     needed
 }

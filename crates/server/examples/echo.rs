@@ -12,8 +12,9 @@ use axum::{Router, extract::Request, routing::any};
 use fanwire::{
     echo::Echo,
     http::{
+        admission::Admission,
         listener,
-        rate::Rate,
+        site::Site,
         upgrade::{Endpoint, Welcome},
     },
     shard::{Settings, Shards},
@@ -43,9 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         compression_dedicated: std::env::args().any(|argument| argument == "--dedicated"),
         distrust: settings.distrust.clone(),
         subprotocols: &[],
-        allowed_origins: None,
-        connection_limit: 0,
-        rate: Rate::new(0, Instant::now()),
+        admission: Admission::open(Instant::now()),
     });
     let router = Router::new().fallback_service(any(move |request: Request| {
         let endpoint = endpoint.clone();
@@ -54,6 +53,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = listener::bind(address)?;
     println!("echo on ws://{}", listener.local_addr()?);
     let (_stop, stopped) = tokio::sync::watch::channel(false);
-    listener::serve(listener, router, stopped).await;
+    listener::serve(listener, Site { desk: None, router, only_here: false }, stopped).await;
     Ok(())
 }

@@ -10,10 +10,7 @@ mod policies;
 mod quote;
 mod sweep;
 
-use std::{
-    hash::BuildHasher,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::{hash::BuildHasher, sync::Arc};
 
 use fanwire_deflate::gap::Quote;
 use fanwire_node::{Broadcast, Prepare, Prepared, options::CompressionPolicy};
@@ -24,9 +21,9 @@ use parking_lot::Mutex;
 use crate::budget::Budget;
 use channel::Channel;
 pub(crate) use channel::Lane;
-pub use counters::{Kind, NamespaceCounters};
+pub(crate) use counters::{Kind, NamespaceCounters};
 pub(crate) use dispatch::{Dispatch, Form};
-pub use policies::Policies;
+pub(crate) use policies::Policies;
 
 /// What decides how publications are compressed, for the whole node.
 #[derive(Debug)]
@@ -44,7 +41,7 @@ pub struct ContextSettings {
 
 /// At 0.5 to 1 µs each, so many distinct frames are still cheaper than the writes they go into
 /// (`fanwire-bench fanout --channels 5 --of 25`).
-pub const GAPS_MAX: usize = 4096;
+pub(crate) const GAPS_MAX: usize = 4096;
 
 /// Channels that have or want a history, by name.
 type Stripe = HashMap<Arc<str>, Arc<Channel>>;
@@ -56,8 +53,8 @@ pub struct Contexts {
     stripes: Box<[Mutex<Stripe>]>,
     /// By namespace.
     counters: Box<[NamespaceCounters]>,
-    /// A sweep is under way.
-    is_swept: AtomicBool,
+    /// Held by the sweep that is under way.
+    sweeping: Mutex<()>,
 }
 
 impl Contexts {
@@ -68,7 +65,7 @@ impl Contexts {
             settings,
             hasher: DefaultHashBuilder::default(),
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
-            is_swept: AtomicBool::new(false),
+            sweeping: Mutex::default(),
         }
     }
 

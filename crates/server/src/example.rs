@@ -10,7 +10,7 @@ use crate::config::Config;
 /// A line that publishes to the channel `demo` through the server API, with the key that is configured.
 pub fn curl(config: &Config, address: SocketAddr) -> String {
     let api = &config.http_api.api;
-    let key = if api.insecure { String::new() } else { format!("-H 'X-API-Key: {}' ", api.key) };
+    let key = if api.insecure { String::new() } else { format!("-H 'X-API-Key: {}' ", &*api.key) };
     format!("curl {key}-d '{PUBLISH}' http://{}{}/publish", reachable(address), api.handler_prefix)
 }
 

@@ -13,19 +13,20 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod budget;
-pub mod compression;
+mod budget;
+mod compression;
 pub mod config;
+mod descriptors;
 pub mod echo;
-pub mod engine;
+mod engine;
 pub mod example;
 pub mod http;
-pub mod jwks;
-pub mod metrics;
-pub mod realtime;
+mod jwks;
+mod metrics;
+mod realtime;
 mod server;
 pub mod shard;
-pub mod tls;
+mod tls;
 
 pub use fanwire_api as api;
 pub use fanwire_brokers as brokers;

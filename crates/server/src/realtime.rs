@@ -14,7 +14,7 @@ use fanwire_node::{
 };
 use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
 
-pub use self::clerk::Clerk;
+pub(crate) use self::clerk::Clerk;
 use self::frames::Frames;
 use crate::{
     compression::{Contexts, Dispatch},
@@ -30,10 +30,10 @@ pub struct Realtime {
 }
 
 /// The shards of a Fanwire server.
-pub type Shards = shard::Shards<Realtime>;
+pub(crate) type Shards = shard::Shards<Realtime>;
 
 /// The letterbox of a shard, as `node` sees it.
-pub struct ShardInbox(pub shard::Inbox<Notice, Hello>);
+pub(crate) struct ShardInbox(pub shard::Inbox<Notice, Hello>);
 
 impl Inbox for ShardInbox {
     fn push(&self, notice: Notice) {

@@ -21,9 +21,10 @@ use crate::{
     budget::Budget,
     compression::{ContextSettings, Contexts, GAPS_MAX, Policies},
     config::{Config, TlsOptions},
+    descriptors,
     engine::{Engine, EngineError},
     example,
-    http::{listener, rate::Rate, routes, upgrade::Endpoint},
+    http::{admission::Admission, listener, rate::Rate, routes, upgrade::Endpoint},
     jwks::Fetcher,
     metrics::{Metrics, Sources},
     realtime::{Clerk, Realtime, ShardInbox, Shards},
@@ -32,6 +33,9 @@ use crate::{
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
+///
+/// It starts threads of its own, raises the process's soft limit of descriptors to the hard one, and aborts the process when a
+/// shard panics, whose clients would hang for ever.
 pub struct Server {
     addresses: Addresses,
     node: Arc<Node>,
@@ -67,7 +71,7 @@ impl Server {
     /// # Errors
     /// See [`StartError`]; nothing is left running.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        raise_descriptor_limit();
+        let descriptors = descriptors::raise();
         let (public, internal) = bind(&config).await?;
         let addresses = Addresses::of(&config, &public, internal.as_ref());
         let fetchers = fetchers(&config)?;
@@ -96,15 +100,14 @@ impl Server {
             tokio::spawn(tick(node.clone(), metrics.clone())),
         ];
         let parts = routes::Parts {
-            endpoint: endpoint(&config, shards.clone(), distrust),
+            endpoint: endpoint(&config, shards.clone(), distrust, descriptors),
             api: api.clone(),
             metrics,
             engine,
             demo_curl: demo_curl(&config, addresses.api),
         };
         let (stop, stopped) = watch::channel(false);
-        let http =
-            tokio::spawn(serve((public, internal), routes::routers(&config, parts), stopped));
+        let http = tokio::spawn(serve((public, internal), routes::sites(&config, parts), stopped));
         let shutdown_timeout = config.shutdown_timeout;
         Ok(Self { addresses, node, shards, api, http, chores, stop, shutdown_timeout })
     }
@@ -131,7 +134,7 @@ impl Server {
     }
 
     /// Stops accepting, closes every connection with 3001, spread over the time so that clients do not come back as one
-    /// wave, and returns when all is done, or after `shutdown.timeout` at the latest.
+    /// wave, and returns when all is done, or shortly after `shutdown.timeout`.
     pub async fn shutdown(self) {
         self.api.close();
         self.node.leave_cluster();
@@ -205,7 +208,7 @@ fn fetchers(config: &Config) -> Result<Option<[Arc<Fetcher>; 2]>, StartError> {
 /// The line on the demo page. Anybody may read that page, so it names the key in development mode only.
 fn demo_curl(config: &Config, address: SocketAddr) -> String {
     let line = example::curl(config, address);
-    match config.http_api.api.key.as_str() {
+    match &*config.http_api.api.key {
         key if config.development || key.is_empty() => line,
         key => line.replace(key, "<http_api.key>"),
     }
@@ -274,7 +277,13 @@ fn settings(config: &Config, memory: &Arc<Budget>, distrust: Arc<Distrust>) -> s
     }
 }
 
-fn endpoint(config: &Config, shards: Arc<Shards>, distrust: Arc<Distrust>) -> Endpoint<Realtime> {
+fn endpoint(
+    config: &Config,
+    shards: Arc<Shards>,
+    distrust: Arc<Distrust>,
+    descriptors: usize,
+) -> Endpoint<Realtime> {
+    let (client, now) = (&config.client, Instant::now());
     Endpoint {
         shards,
         compression: extension::Settings { enabled: config.websocket.compression },
@@ -282,9 +291,13 @@ fn endpoint(config: &Config, shards: Arc<Shards>, distrust: Arc<Distrust>) -> En
         compression_dedicated: config.websocket.compression_dedicated.enabled,
         distrust,
         subprotocols: routes::SUBPROTOCOLS,
-        allowed_origins: Some(config.client.allowed_origins.clone()),
-        connection_limit: config.client.connection_limit,
-        rate: Rate::new(config.client.connection_rate_limit, Instant::now()),
+        admission: Admission {
+            allowed_origins: Some(client.allowed_origins.clone()),
+            connection_limit: client.connection_limit,
+            descriptor_limit: descriptors::for_clients(descriptors),
+            rate: Rate::new(client.connection_rate_limit, now),
+            ..Admission::open(now)
+        },
     }
 }
 
@@ -345,25 +358,15 @@ async fn resolve(key: &'static str, value: &str, port: u16) -> Result<SocketAddr
 
 async fn serve(
     (public, internal): (Bound, Option<Bound>),
-    routers: routes::Routers,
+    sites: routes::Sites,
     stopped: watch::Receiver<bool>,
 ) {
-    let clients = listener::serve(public.listener, routers.public, stopped.clone());
-    match internal.zip(routers.internal) {
+    let clients = listener::serve(public.listener, sites.public, stopped.clone());
+    match internal.zip(sites.internal) {
         None => clients.await,
-        Some((Bound { listener, .. }, router)) => {
-            tokio::join!(clients, listener::serve(listener, router, stopped));
+        Some((Bound { listener, .. }, site)) => {
+            tokio::join!(clients, listener::serve(listener, site, stopped));
         }
-    }
-}
-
-/// Every connection is a descriptor, so the soft limit is of no use to a server.
-fn raise_descriptor_limit() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "cannot raise the limit of open files");
     }
 }
 

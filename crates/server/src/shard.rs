@@ -1,4 +1,4 @@
-//! Shards: one thread per core, each owning its sockets, its poller and its half of an application (design: data plane).
+//! Shards: one thread per core, each owning its sockets, its poller and its half of an application.
 //! In: sockets whose handshake is done, notices from any thread → out: the application's messages on the wire.
 //! Uses `ws` and `deflate`; knows nothing of channels, sessions or the client protocol.
 //! Changed here: how shards are started, chosen and stopped. One turn of a shard lives in `turn`, writing in `outlet`.
@@ -37,8 +37,8 @@ pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
 use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, Letter, Permit, Stop};
-pub use outlet::{Leave, Outlet};
-pub use queue::Frame;
+pub use outlet::Outlet;
+pub use queue::{Brief, Frame};
 pub use window::Quotation;
 
 /// What all shards of a server have in common.
@@ -124,8 +124,14 @@ impl<A: Application> Shards<A> {
             let (settings, make) = (settings.clone(), make.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("shard-{number}"))
-                .spawn(move || run(make(number), &settings, counters, poll, inboxes))?;
-            shards.threads.get_mut().push(thread);
+                .spawn(move || run(make(number), &settings, counters, poll, inboxes));
+            match thread {
+                Ok(thread) => shards.threads.get_mut().push(thread),
+                Err(error) => {
+                    shards.stop(Stop::default());
+                    return Err(error);
+                }
+            }
         }
         Ok(Arc::new(shards))
     }

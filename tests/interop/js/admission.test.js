@@ -38,9 +38,11 @@ test('a trusted gateway names the user in client.user_id_http_header', async (t)
   const server = await served(t, { client: { user_id_http_header: 'X-User-Id' } });
   const named = await raw(t, server, { headers: { 'X-User-Id': '42' } });
   assert.ok((await named.connect()).connect);
-  const unnamed = await raw(t, server);
-  unnamed.send({ id: 1, connect: {} });
-  assert.equal((await unnamed.closed()).code, 3501);
+  for (const headers of [{}, { 'X-User-Id': '' }, { 'X-User-Id': ['41', '42'] }]) {
+    const unnamed = await raw(t, server, { headers });
+    unnamed.send({ id: 1, connect: {} });
+    assert.equal((await unnamed.closed()).code, 3501, JSON.stringify(headers));
+  }
 });
 
 test('anonymous users come in where allowed, but not with a token where that is disallowed', async (t) => {

@@ -4,50 +4,82 @@
 //! Keys are changed in the configuration (`http_api`); errors of methods live in `ApiError`.
 
 use std::hint::black_box;
+use std::pin::pin;
 
-use axum::BoxError;
-use axum::body::{Bytes, HttpBody};
+use axum::body::HttpBody;
 use axum::extract::Query;
-use axum::response::{IntoResponse, Response};
-use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Collected, LengthLimitError, Limited};
+use bytes::{Bytes, BytesMut};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri};
+use http_body_util::BodyExt as _;
 use serde::Deserialize;
 
 use crate::Api;
 use crate::counters::{Counters, RefusalKind};
 
 /// Why a request does not reach a method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Closing,
     Unauthorized,
     TooLarge,
-    /// No JSON of a method's types, or not all of it: the body broke off, or its chunks are none (RFC 9112 §7.1, §8).
-    Malformed,
+    /// No JSON of a method's types, or not all of it: the body broke off, or its chunks are none (RFC 9112 §7.1, §8). With
+    /// what its writer should know.
+    Malformed(String),
 }
 
-/// Checks the key and reads the body, in this order, so that strangers cost no memory. A body that says that it is too long
-/// is not waited for. What came in one piece is not copied.
-pub(super) async fn receive<B>(api: &Api, request: Request<B>) -> Result<Bytes, Refusal>
+/// Checks the key and reads the body, in this order, so that strangers cost no memory.
+pub(super) async fn receive<B>(
+    api: &Api,
+    (headers, uri): (&HeaderMap, &Uri),
+    body: B,
+) -> Result<Bytes, Refusal>
 where
     B: HttpBody<Data = Bytes>,
-    B::Error: Into<BoxError>,
 {
     if api.is_closing() {
         return Err(Refusal::Closing);
     }
-    if !api.options.insecure && !is_authorized(&api.options.key, request.headers(), request.uri()) {
+    if !api.options.insecure && !is_authorized(&api.options.key, headers, uri) {
         return Err(Refusal::Unauthorized);
     }
-    if announced_bytes(request.headers()) > api.options.body_bytes_max as u64 {
+    read(body, api.options.body_bytes_max).await
+}
+
+/// All of a body. One that says that it is too long is not waited for; what comes in one piece is not copied.
+async fn read<B>(body: B, bytes_max: usize) -> Result<Bytes, Refusal>
+where
+    B: HttpBody<Data = Bytes>,
+{
+    if body.size_hint().lower() > bytes_max as u64 {
         return Err(Refusal::TooLarge);
     }
-    let body = Limited::new(request.into_body(), api.options.body_bytes_max).collect().await;
-    body.map(Collected::to_bytes).map_err(|error| match error.is::<LengthLimitError>() {
-        true => Refusal::TooLarge,
-        false => Refusal::Malformed,
-    })
+    let mut body = pin!(body);
+    let mut whole = Bytes::new();
+    // The last piece of a body that said how long it is says that it is the last: asking for another would cost as much.
+    while !body.is_end_stream() {
+        let Some(frame) = body.frame().await else { break };
+        let Ok(piece) =
+            frame.map_err(|_| Refusal::Malformed("the body broke off".to_owned()))?.into_data()
+        else {
+            continue;
+        };
+        if piece.len() > bytes_max - whole.len() {
+            return Err(Refusal::TooLarge);
+        }
+        whole = joined(whole, piece);
+    }
+    Ok(whole)
+}
+
+/// Both, one behind the other. From the second piece on they are in a buffer of their own, which grows.
+fn joined(whole: Bytes, piece: Bytes) -> Bytes {
+    if whole.is_empty() {
+        return piece;
+    }
+    let mut buffer = BytesMut::from(whole);
+    buffer.extend_from_slice(&piece);
+    buffer.freeze()
 }
 
 /// Whether a request shows the key: in `X-API-Key`, else in `Authorization: apikey …`; if that failed, in `?api_key=`.
@@ -65,41 +97,41 @@ fn is_authorized(key: &str, headers: &HeaderMap, uri: &Uri) -> bool {
 }
 
 impl Refusal {
-    pub(super) fn record(self, counters: &Counters) {
+    pub(super) fn record(&self, counters: &Counters) {
         match self {
             Self::Unauthorized => counters.record_refusal(RefusalKind::Unauthorized),
             Self::TooLarge => counters.record_refusal(RefusalKind::TooLarge),
-            Self::Malformed => counters.record_refusal(RefusalKind::Malformed),
+            Self::Malformed(_) => counters.record_refusal(RefusalKind::Malformed),
             Self::Closing => (),
         }
     }
 
-    fn status(self) -> StatusCode {
+    fn status(&self) -> StatusCode {
         match self {
             Self::Closing => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Malformed => StatusCode::BAD_REQUEST,
+            Self::Malformed(_) => StatusCode::BAD_REQUEST,
         }
     }
-}
 
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
+    pub(super) fn response(self) -> Response<Bytes> {
         let status = self.status();
-        let text = status.canonical_reason().expect("every status above has a name");
-        let mut response = (status, text).into_response();
+        let name = status.canonical_reason().expect("every status above has a name");
+        let text = match &self {
+            Self::Malformed(why) => format!("{name}: {why}").into(),
+            _ => Bytes::from_static(name.as_bytes()),
+        };
+        let mut response = Response::new(text);
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         if self == Self::TooLarge {
             // The rest of the body is not read, so no further request can come on this connection (RFC 9110 §15.5.14).
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }
-}
-
-/// `Content-Length`; 0 when the body comes in chunks, which are counted as they come.
-fn announced_bytes(headers: &HeaderMap) -> u64 {
-    text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok()).unwrap_or(0)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {

@@ -3,21 +3,20 @@
 //! Uses the same commands as the method paths; errors always stand in the body.
 //! The numbers of methods are rows of `Method`'s table.
 
-use axum::response::Response;
 use http::StatusCode;
 use serde::de::{Deserializer, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::door::Refusal;
-use super::reply::{Bare, Envelope, ok_json};
-use super::{Api, Command, Method, decode};
+use super::reply::{Bare, Envelope, Reply};
+use super::{Api, Command, Method, decode, fault};
 use crate::json::{Object, or_default};
 use crate::{ApiError, Outcome};
 
 /// Runs all commands of the body, once all of it was understood.
-pub(super) async fn run(api: &Api, body: &str) -> Result<Response, Refusal> {
-    Ok(ok_json(StatusCode::OK, run_all(api, commands(body)?).await))
+pub(super) async fn run(api: &Api, body: &str) -> Result<Reply, Refusal> {
+    Ok(Reply { status: StatusCode::OK, json: run_all(api, commands(body)?).await })
 }
 
 fn commands(body: &str) -> Result<Vec<LegacyCommand>, Refusal> {
@@ -25,7 +24,8 @@ fn commands(body: &str) -> Result<Vec<LegacyCommand>, Refusal> {
     let commands: Result<Vec<_>, _> = stream.map(|read| read.map(|object| object.0)).collect();
     match commands {
         Ok(commands) if !commands.is_empty() => Ok(commands),
-        _ => Err(Refusal::Malformed),
+        Ok(_) => Err(Refusal::Malformed("there is no command in the body".to_owned())),
+        Err(error) => Err(Refusal::Malformed(fault::told(body, &error))),
     }
 }
 

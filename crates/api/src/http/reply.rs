@@ -1,30 +1,37 @@
 //! The shapes of HTTP answers: result, error in the body, error in the status.
-//! In: the outcome of a command and the error mode of the request. Out: the response.
+//! In: the outcome of a command and the error mode of the request. Out: a status and the JSON below it.
 //! Uses serde_json for writing; knows no method.
 //! Statuses of errors are rows of `ApiError`; plain-text refusals live in `door`.
 
-use axum::body::Body;
-use axum::response::Response;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Serialize;
 
 use crate::{ApiError, ErrorMode, Outcome};
 
 /// The mode of one request: its header may ask for transport mode, everything else leaves the configured one.
-pub(super) fn error_mode(configured: ErrorMode, headers: &HeaderMap) -> ErrorMode {
+fn error_mode(configured: ErrorMode, headers: &HeaderMap) -> ErrorMode {
     match headers.get(&X_ERROR_MODE) {
         Some(value) if value == "transport" => ErrorMode::Transport,
         _ => configured,
     }
 }
 
-/// The answer to a command that was run.
-pub(super) fn response(outcome: Result<Outcome, ApiError>, mode: ErrorMode) -> Response {
+/// What is answered to a request that reached its method.
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) json: Vec<u8>,
+}
+
+/// The answer to a command that was run, for a request with these headers.
+pub(super) fn reply(
+    outcome: Result<Outcome, ApiError>,
+    configured: ErrorMode,
+    headers: &HeaderMap,
+) -> Reply {
     match outcome {
         Ok(Outcome::Batch(reply)) => json(StatusCode::OK, &reply),
         Ok(outcome) => json(StatusCode::OK, &Envelope::Result(Bare(&outcome))),
-        Err(error) => match mode {
+        Err(error) => match error_mode(configured, headers) {
             ErrorMode::Body => json(StatusCode::OK, &Envelope::Error(error)),
             ErrorMode::Transport => json(transport_status(error), &error),
         },
@@ -48,16 +55,9 @@ pub(super) enum Envelope<'a> {
     Error(ApiError),
 }
 
-fn json(status: StatusCode, value: &impl Serialize) -> Response {
-    let body = serde_json::to_vec(value).expect("replies have string keys and no failing values");
-    ok_json(status, body)
-}
-
-pub(super) fn ok_json(status: StatusCode, body: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+fn json(status: StatusCode, value: &impl Serialize) -> Reply {
+    let json = serde_json::to_vec(value).expect("replies have string keys and no failing values");
+    Reply { status, json }
 }
 
 fn transport_status(error: ApiError) -> StatusCode {

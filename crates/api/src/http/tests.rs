@@ -1,20 +1,46 @@
-//! Tests of path prefixes and of empty bodies.
+//! Tests of paths and of empty bodies.
 //! In: configured text, methods. Out: asserted paths and answers.
 //! Uses the room's private parts; never a request.
 //! Whole requests are in `tests/it`.
 
 use super::*;
 
+fn face(prefix: &str) -> Face {
+    let node = fanwire_node::Node::new(fanwire_node::options::Options::default());
+    let options = crate::ApiOptions { handler_prefix: prefix.to_owned(), ..Default::default() };
+    Face::new(Arc::new(Api::new(node.expect("the defaults are valid"), options)))
+}
+
 #[test]
-fn prefixes_become_paths_that_axum_takes() {
-    let check = |configured, path| assert_eq!(path_prefix(configured), path, "{configured:?}");
+fn prefixes_begin_with_a_slash_and_do_not_end_with_one() {
+    let check = |configured, path| assert_eq!(bare_prefix(configured), path, "{configured:?}");
     check("/api", "/api");
     check("api", "/api");
     check("/api/", "/api");
     check("/v1/api", "/v1/api");
     check("/", "");
     check("", "");
-    check("/{x}", "/{{x}}");
+    check("/{x}", "/{x}");
+}
+
+#[test]
+fn every_path_has_its_place_and_no_other_path_has_one() {
+    for prefix in ["/api", "api/", "/v1/api", "/", ""] {
+        let face = face(prefix);
+        let all = Method::ALL.into_iter().map(Place::Method).chain([Place::Legacy]);
+        for (path, place) in face.paths().zip(all) {
+            assert_eq!(face.place(&path), Some(place), "{prefix:?}");
+            for other in ["x", "/", "/x"] {
+                assert_eq!(face.place(&format!("{path}{other}")), None, "{prefix:?}");
+                assert_eq!(face.place(&format!("{other}{path}")), None, "{prefix:?}");
+            }
+        }
+        assert_eq!(face.place(&format!("{}/Publish", face.prefix)), None, "{prefix:?}");
+        assert_eq!(face.place("/other"), None, "{prefix:?}");
+    }
+    assert_eq!(face("/api").place("/"), None);
+    assert_eq!(face("/api").place("/publish"), None);
+    assert_eq!(face("/api").place(""), None);
 }
 
 #[test]
@@ -22,5 +48,23 @@ fn only_methods_without_fields_take_an_empty_body() {
     for method in Method::ALL {
         let taken = decode(method, "").is_ok();
         assert_eq!(taken, matches!(method, Method::Info | Method::Channels), "{method:?}");
+    }
+}
+
+#[test]
+fn half_a_surrogate_pair_is_a_replacement_character() {
+    let body =
+        r#"{"channel":"c","data":1,"tags":{"name":"Zo\ud83d","\ude80":"🚀"},"what":"\ud83d"}"#;
+    let Ok(Command::Publish(request)) = decode(Method::Publish, body) else {
+        panic!("a publish command");
+    };
+    let tags = [("name", "Zo\u{fffd}"), ("\u{fffd}", "🚀")];
+    let found: Vec<_> =
+        request.tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    assert_eq!(found, tags);
+    for broken in
+        [r#"{"channel":"\ud83"}"#, r#"{"channel":"\ud83d"#, r#"{"channel":"\ud83d","data"}"#]
+    {
+        assert!(decode(Method::Publish, broken).is_err(), "{broken}");
     }
 }

@@ -103,7 +103,7 @@ impl Api {
                 exclude_client: client_id(&request.exclude_client)?,
             };
             // All leave before the first is awaited, so that a broker far away is asked for all of them together.
-            let begun = Spread::new(&self.node, &request.channels, &publication, &options, now);
+            let begun = Spread::new(&self.node, &request.channels, publication, options, now);
             let begun = begun.await;
             let mut responses = Vec::with_capacity(begun.len());
             for published in begun {

@@ -27,7 +27,7 @@ pub struct InfoResult {
 pub struct NodeInfo {
     /// Random, made at the start of the process.
     pub uid: String,
-    /// As configured, or made of host and port.
+    /// As configured; `fanwire` by default.
     pub name: String,
     /// Of the server.
     pub version: String,

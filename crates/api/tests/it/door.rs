@@ -9,12 +9,14 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
 use fanwire_api::{ApiOptions, RefusalCounts};
-use hyper::body::Frame;
+use hyper::body::{Frame, SizeHint};
 
 use crate::room::{Room, ok, plain, request};
 
-/// A body whose bytes are still under way, for ever.
-struct NeverComes;
+/// A body whose bytes are still under way, for ever; it has said how many they are, as hyper's do.
+struct NeverComes {
+    length: u64,
+}
 
 impl HttpBody for NeverComes {
     type Data = Bytes;
@@ -26,12 +28,16 @@ impl HttpBody for NeverComes {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         Poll::Pending
     }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.length)
+    }
 }
 
 const CHANNELS: &str = r#"{"result":{"channels":{}}}"#;
 
 fn with_key(key: &str) -> Room {
-    Room::with(ApiOptions { key: key.to_owned(), ..ApiOptions::default() })
+    Room::with(ApiOptions { key: key.into(), ..ApiOptions::default() })
 }
 
 async fn check(room: &Room, headers: &[(&str, &str)], query: &str, is_let_in: bool) {
@@ -143,17 +149,34 @@ async fn bodies_over_the_limit_get_413_and_those_at_the_limit_pass() {
 async fn a_body_that_says_it_is_too_long_gets_413_without_being_waited_for() {
     let options = ApiOptions { insecure: true, body_bytes_max: 1000, ..ApiOptions::default() };
     let room = Room::with(options);
-    let announce = |length: &str| {
-        let request = request("/api/publish").header("Content-Length", length);
-        request.body(Body::new(NeverComes)).expect("valid")
-    };
-    for length in ["1001", "17179869184", "18446744073709551615"] {
+    let announce =
+        |length| request("/api/publish").body(Body::new(NeverComes { length })).expect("valid");
+    for length in [1001, 17_179_869_184, u64::MAX] {
         let answer = room.send(announce(length)).await;
         assert_eq!(answer, plain(413, "Payload Too Large"), "{length}");
     }
     assert_eq!(room.api.counters().refusals().too_large, 3);
-    let strangers = Room::new().send(announce("1001")).await;
+    let strangers = Room::new().send(announce(1001)).await;
     assert_eq!(strangers, plain(401, "Unauthorized"));
+}
+
+#[tokio::test]
+async fn a_body_may_come_in_pieces_which_are_one_in_the_end() {
+    let options = ApiOptions { insecure: true, body_bytes_max: 1000, ..ApiOptions::default() };
+    let room = Room::with(options);
+    let text = format!(r#"{{"channel":"kept:a","data":"{}"}}"#, "x".repeat(900));
+    for size in [1, 7, 400, 1000] {
+        let pieces: Vec<_> = text.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
+        let pieces = pieces.into_iter().map(Ok::<_, Infallible>);
+        let body = Body::from_stream(futures_util::stream::iter(pieces));
+        let answer = room.post("/api/publish", body).await;
+        assert!(answer.body.starts_with(r#"{"result":{"offset":"#), "{answer:?}");
+    }
+    for size in [1, 7, 400] {
+        let pieces = vec![Ok::<_, Infallible>("x".repeat(size)); 1000 / size + 1];
+        let body = Body::from_stream(futures_util::stream::iter(pieces));
+        assert_eq!(room.post("/api/publish", body).await, plain(413, "Payload Too Large"));
+    }
 }
 
 #[tokio::test]
@@ -161,7 +184,7 @@ async fn a_body_that_breaks_off_is_malformed() {
     let room = Room::new();
     let parts = [Ok("{}"), Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof))];
     let body = Body::from_stream(futures_util::stream::iter(parts));
-    assert_eq!(room.post("/api/channels", body).await, plain(400, "Bad Request"));
+    assert_eq!(room.post("/api/channels", body).await.fault(), "the body broke off");
     assert_eq!(room.api.counters().refusals().malformed, 1);
 }
 

@@ -43,9 +43,20 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
+impl Answer {
+    /// A refusal of what nobody can read, with what is wrong with it; panics on any other answer.
+    pub(crate) fn fault(&self) -> &str {
+        let is_plain = self.content_type == "text/plain; charset=utf-8";
+        assert!(self.status == StatusCode::BAD_REQUEST && is_plain, "{self:?}");
+        let fault = self.body.strip_prefix("Bad Request: ").expect("what its writer should know");
+        assert!(!fault.is_empty() && fault.len() < 400, "{self:?}");
+        fault
+    }
+}
+
 impl Room {
     pub(crate) fn new() -> Self {
-        Self::with(ApiOptions { key: KEY.to_owned(), ..ApiOptions::default() })
+        Self::with(ApiOptions { key: KEY.into(), ..ApiOptions::default() })
     }
 
     pub(crate) fn with(options: ApiOptions) -> Self {
@@ -59,9 +70,16 @@ impl Room {
         let shard = Shard { hub: Hub::new(Arc::clone(&node), shard), heard: Heard::default() };
         let api = Arc::new(Api::new(node, options));
         let face = Arc::new(Face::new(Arc::clone(&api)));
-        let router = face.paths().fold(Router::new(), |router, (path, place)| {
+        let router = face.paths().fold(Router::new(), |router, path| {
+            let place = face.place(&path).expect("the face knows its paths");
             let face = Arc::clone(&face);
-            let answer = async move |request: Request<Body>| face.answer(place, request).await;
+            let answer = async move |request: Request<Body>| {
+                let answer = match face.read(place, request).await {
+                    Ok(asked) => face.answer(asked).await,
+                    Err(refused) => refused,
+                };
+                answer.map(Body::from)
+            };
             router.route(&path, post(answer))
         });
         Self { api, router, shard: Mutex::new(shard), letters }

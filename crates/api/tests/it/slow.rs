@@ -99,7 +99,7 @@ impl Call {
         let node = Node::with_broker(node_options(), Instant::now(), 0, |door| {
             Arc::new(Slow { inner: MemoryBroker::new(door, 1 << 20), held: slow })
         });
-        let options = ApiOptions { key: KEY.to_owned(), ..ApiOptions::default() };
+        let options = ApiOptions { key: KEY.into(), ..ApiOptions::default() };
         let node = node.expect("the options are valid");
         let reply = tokio::spawn(async move { Room::around(node, options).post(path, body).await });
         Self { held, reply }

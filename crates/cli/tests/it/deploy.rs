@@ -65,6 +65,11 @@ fn the_balancer_knows_every_node_and_asks_where_health_answers() {
     .expect("it starts");
     assert!(config.health.enabled);
     assert!(balancer.contains(&format!("option httpchk GET {}", config.health.handler_prefix)));
+    let told_apart = "http-request set-header X-Forwarded-For %[src]";
+    assert!(
+        balancer.lines().any(|line| line.trim() == told_apart),
+        "clients behind it are several"
+    );
     let maxconn = balancer.lines().find_map(|line| line.trim().strip_prefix("maxconn "));
     let maxconn: u64 = maxconn.expect("a limit").parse().expect("a number");
     let descriptors = compose["services"]["balancer"]["ulimits"]["nofile"]["soft"].as_u64();

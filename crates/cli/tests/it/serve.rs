@@ -3,6 +3,7 @@
 //! Uses loopback sockets and `kill`. Never: fixed ports, waiting by the clock.
 //! What happens at start and stop is tested here; the server's behaviour in its own crate.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -11,10 +12,13 @@ use super::{fanwire, file, run};
 
 /// Starts on a port the system chooses and reads the greeting up to its last line, the command that publishes.
 fn start(flags: &[&str]) -> (Child, Vec<String>) {
+    start_with(flags, Stdio::null())
+}
+
+fn start_with(flags: &[&str], stderr: Stdio) -> (Child, Vec<String>) {
     let mut command = fanwire();
     command.args(["--http_server.port=0", "--shards=1", "--shutdown.timeout=1s"]).args(flags);
-    let mut child =
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary runs");
+    let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().expect("the binary runs");
     let out = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
     let mut lines = Vec::new();
     for line in out.lines() {
@@ -51,14 +55,14 @@ fn without_configuration_it_serves_the_demo_takes_a_publication_and_stops_on_sig
         .and_then(|rest| rest.split_whitespace().next())
         .expect("a key was made");
 
-    let page = request(address, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let page = request(address, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
 
     let body = r#"{"channel":"demo","data":{}}"#;
     let answer = request(
         address,
         &format!(
-            "POST /api/publish HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nConnection: close\r\n\
+            "POST /api/publish HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nConnection: close\r\n\
              Content-Length: {}\r\n\r\n{body}",
             body.len()
         ),
@@ -77,12 +81,80 @@ fn a_pid_file_is_there_while_the_server_runs() {
     assert!(!std::path::Path::new(&path).exists());
 }
 
+/// The port is taken, which would be told first had the server tried to listen.
 #[test]
-fn a_pid_file_that_cannot_be_written_is_named() {
+fn a_pid_file_that_cannot_be_written_is_named_before_anything_listens() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("an address").port().to_string();
     let path = format!("{}/nowhere/fanwire.pid", env!("CARGO_TARGET_TMPDIR"));
-    let (code, _, error) = run(&["--http_server.port=0", "--pid_file", &path]);
+    let (code, _, error) = run(&["--http_server.port", &port, "--pid_file", &path]);
     assert_eq!(code, 1);
     assert!(error.contains("pid_file") && error.contains(&path), "{error}");
+}
+
+#[test]
+fn a_start_that_fails_leaves_the_pid_file_of_another_server_as_it_is() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    let path = file("other.pid", "1\n");
+    assert_eq!(run(&["--http_server.port", &port, "--pid_file", &path]).0, 1);
+    assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "1\n");
+}
+
+#[test]
+fn a_redis_that_is_away_at_the_start_is_told_once() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = taken.local_addr().expect("an address").to_string();
+    drop(taken);
+    let mut command = fanwire();
+    command.args(["--http_server.port=0", "--shards=1", "--shutdown.timeout=1s"]);
+    command.args(["--engine.type=redis", "--engine.redis.address", &address]);
+    let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary runs");
+    let log = BufReader::new(child.stderr.take().expect("stderr is a pipe"));
+    let mut lines = log.lines().map(|line| line.expect("a line of text"));
+    let mut found = Vec::new();
+    // Both the first complaint and the last step of the start are there before it is told to stop.
+    while !(found.iter().any(|line: &String| line.contains(&address))
+        && found.iter().any(|line| line.contains("listening")))
+    {
+        found.push(lines.next().expect("the server runs"));
+    }
+    assert_eq!(stop(child), Some(0));
+    found.extend(lines);
+    let told = found.iter().filter(|line| line.contains("cannot be reached")).count();
+    assert_eq!(told, 1, "{found:#?}");
+}
+
+/// As when the disk is full, or whoever collects the log is gone.
+#[test]
+fn a_log_that_cannot_be_written_ends_nothing() {
+    let full = || File::options().write(true).open("/dev/full").expect("Linux has it");
+    let (reader, closed) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    for stderr in [Stdio::from(full()), Stdio::from(closed)] {
+        let (child, lines) = start_with(&["--log.level=debug"], stderr);
+        let address = lines[0].rsplit(' ').next().expect("the address ends the line");
+        let page = request(address, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
+        assert_eq!(stop(child), Some(0));
+    }
+    let port = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let taken = port.local_addr().expect("an address").port().to_string();
+    let mut command = fanwire();
+    command.args(["--http_server.port", &taken]).stderr(full());
+    assert_eq!(command.status().expect("the binary runs").code(), Some(1));
+}
+
+#[test]
+fn lines_that_the_log_file_does_not_take_go_to_stderr() {
+    let (mut child, _) = start_with(&["--log.file=/dev/full"], Stdio::piped());
+    let mut log = child.stderr.take().expect("stderr is a pipe");
+    assert_eq!(stop(child), Some(0));
+    let mut lines = String::new();
+    log.read_to_string(&mut lines).expect("text");
+    assert!(lines.lines().all(|line| line.starts_with('{')), "{lines}");
+    assert!(lines.contains("listening") && lines.contains("stopping"), "{lines}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The shell's part of one broadcast: frames that all shards share, and the publication's place in its channel's history.
 //! In: a broadcast just accepted → out: for each form a frame, made once by whoever needs it first; parses likewise.
-//! Uses write-once cells; a shard takes no lock but for a parse that nobody has made yet.
+//! Uses write-once cells, and the lock of a history for a parse that nobody has made yet (ARCHITECTURE.md, Locks).
 //! Changed here: what shards share of a broadcast. Frames for one shard's connections are made in `realtime::frames`.
 
 use std::sync::{Arc, OnceLock};

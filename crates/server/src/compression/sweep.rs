@@ -6,7 +6,7 @@
 use std::{
     cmp::{Ordering, Reverse},
     collections::BinaryHeap,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::Arc,
 };
 
 use fanwire_protocol::Encoding;
@@ -20,9 +20,7 @@ impl Contexts {
     /// To be called every [`SWEEP_INTERVAL`](Self::SWEEP_INTERVAL). `has_listeners` says whether anybody on this node
     /// listens to a channel.
     pub fn sweep(&self, has_listeners: impl Fn(&str) -> bool) {
-        if self.is_swept.swap(true, Relaxed) {
-            return;
-        }
+        let Some(_sweeping) = self.sweeping.try_lock() else { return };
         let (mut held, mut wishes) = (BinaryHeap::new(), Vec::new());
         for stripe in &self.stripes {
             let pair =
@@ -42,7 +40,6 @@ impl Contexts {
             });
         }
         self.make_room(wishes, held);
-        self.is_swept.store(false, Relaxed);
     }
 
     /// Shortens histories, the least useful first, until there is room for all wishes that are worth twice as much: after

@@ -1,29 +1,31 @@
 //! Accepting connections and speaking HTTP/1.1 on them (RFC 9112), with a limit on everything a slow peer could hold.
-//! In: a bound listener and a router → out: served requests, until told to stop.
-//! Uses hyper; never looks into a request but for what `host` asks of every one.
+//! In: a bound listener and a site → out: served requests, until told to stop.
+//! Uses hyper; never looks into a request.
 //! Changed here: limits before the handshake. Limits after it live in `shard`.
 
 use std::{
     convert::Infallible,
+    future::{Future, poll_fn},
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    pin::pin,
     sync::Arc,
-    time::Duration,
+    task::Poll,
+    time::{Duration, Instant},
 };
 
-use axum::{Router, body::Body, extract::ConnectInfo, response::IntoResponse};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use fanwire_node::Seldom;
+use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use rustix::io::Errno;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
 };
-use tower::util::ServiceExt;
 
 use super::{
-    host,
     patient::{Answering, Patience, Patient},
+    site::Site,
 };
 
 /// Binds an address with a long accept queue, so that a wave of reconnects is not refused.
@@ -47,11 +49,12 @@ pub fn any_address() -> IpAddr {
 }
 
 /// Accepts until `stop` says true, then waits for connections in the middle of a request: they finish it.
-pub async fn serve(listener: TcpListener, router: Router, stop: watch::Receiver<bool>) {
+pub async fn serve(listener: TcpListener, site: Site, stop: watch::Receiver<bool>) {
+    let site = Arc::new(site);
     let places = Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX));
     let mut told = stop.clone();
     tokio::select! {
-        () = accept(&listener, &router, &places, &stop) => {}
+        () = accept(&listener, &site, &places, &stop) => {}
         () = told_to(&mut told) => {}
     }
     drop(listener);
@@ -61,29 +64,30 @@ pub async fn serve(listener: TcpListener, router: Router, stop: watch::Receiver<
 
 async fn accept(
     listener: &TcpListener,
-    router: &Router,
+    site: &Arc<Site>,
     places: &Arc<Semaphore>,
     stop: &watch::Receiver<bool>,
 ) {
-    let mut is_failing = false;
+    let told = Seldom::default();
     loop {
         let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((socket, peer)) => {
-                is_failing = false;
                 // Else the end of a long answer may wait until the peer has acknowledged what was sent before.
                 let _ = socket.set_nodelay(true);
-                let (router, stop) = (router.clone(), stop.clone());
+                let (site, stop) = (site.clone(), stop.clone());
                 let patience = patience(places.available_permits());
                 tokio::spawn(async move {
-                    speak(socket, peer, router, stop, patience).await;
+                    speak(socket, peer, site, stop, patience).await;
                     drop(place);
                 });
             }
+            // Its peer gave up in the backlog: nothing that a pause would mend.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
                 // Out of descriptors, most likely: wait until some are closed instead of spinning.
-                if !std::mem::replace(&mut is_failing, true) {
-                    tracing::warn!(%error, "{}", refusal(&error));
+                if let Some(cases) = told.happens("accept", Instant::now()) {
+                    tracing::warn!(%error, "{}{cases}", refusal(&error));
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
@@ -108,34 +112,46 @@ fn refusal(error: &io::Error) -> &'static str {
 async fn speak(
     socket: TcpStream,
     peer: SocketAddr,
-    router: Router,
+    site: Arc<Site>,
     mut stop: watch::Receiver<bool>,
     patience: Patience,
 ) {
     let is_answering = Arc::default();
     let socket = Patient::new(socket, patience, Arc::clone(&is_answering));
-    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+    let service = service_fn(move |request: Request<Incoming>| {
         let answering = Answering::begin(&is_answering);
-        request.extensions_mut().insert(ConnectInfo(peer));
-        let answer = host::check(request.version(), request.headers())
-            .map(|()| router.clone().oneshot(request.map(Body::new)));
+        let site = site.clone();
         async move {
-            let answer = match answer {
-                Ok(answer) => answer.await.unwrap_or_else(|never| match never {}),
-                Err(refusal) => refusal.into_response(),
-            };
+            let answer = site.answer(request, peer).await;
             drop(answering);
             Ok::<_, Infallible>(answer)
         }
     });
     let connection = http1::Builder::new()
         .max_buf_size(HEADER_BYTES_MAX)
+        // Who has said all it wants to say, and says so, gets its answer. And hyper, which would look for that while a request
+        // is answered, does not take another buffer to read into each time.
+        .half_close(true)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
     tokio::pin!(connection);
-    let result = tokio::select! {
-        result = connection.as_mut() => result,
-        () = told_to(&mut stop) => {
+    let look = stop.clone();
+    let mut told = pin!(told_to(&mut stop));
+    let mut is_listening = false;
+    let spoken = poll_fn(|context| {
+        if let Poll::Ready(result) = connection.as_mut().poll(context) {
+            return Poll::Ready(Some(result));
+        }
+        // It wakes this task, always the same, by itself once it was asked: until then a look costs less.
+        if is_listening && look.has_changed().is_ok_and(|changed| !changed) {
+            return Poll::Pending;
+        }
+        is_listening = true;
+        told.as_mut().poll(context).map(|()| None)
+    });
+    let result = match spoken.await {
+        Some(result) => result,
+        None => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -186,16 +202,4 @@ const FINISH_TIME: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn peers_get_less_time_while_places_are_scarce() {
-        let ample = Patience { head: HEAD_TIMEOUT, idle: IDLE_TIMEOUT, write: WRITE_TIMEOUT };
-        let scarce = Patience { head: TIMEOUT_SCARCE, idle: TIMEOUT_SCARCE, ..ample };
-        assert_eq!(patience(HTTP_CONNECTIONS_MAX), ample);
-        assert_eq!(patience(HTTP_CONNECTIONS_MAX / 2), ample);
-        assert_eq!(patience(HTTP_CONNECTIONS_MAX / 2 - 1), scarce);
-        assert_eq!(patience(0), scarce);
-    }
-}
+mod tests;

@@ -64,6 +64,8 @@ enum Stage {
     Answered,
     /// And has said nothing since.
     Idle(Instant),
+    /// It has begun a request, and nothing was waited for since: mostly all of the head came with the first byte.
+    Begun,
     /// It has begun a request, or ought to: by then all of its head must be there.
     Head(Instant),
 }
@@ -81,14 +83,14 @@ impl<S> Patient<S> {
 
     /// Until when the peer may say nothing more.
     fn deadline(&mut self) -> Instant {
-        match self.stage {
-            Stage::Idle(deadline) | Stage::Head(deadline) => deadline,
-            Stage::Answered => {
-                let deadline = Instant::now() + self.patience.idle;
-                self.stage = Stage::Idle(deadline);
-                deadline
-            }
-        }
+        let now = Instant::now;
+        let (deadline, stage): (_, fn(Instant) -> Stage) = match self.stage {
+            Stage::Idle(deadline) | Stage::Head(deadline) => return deadline,
+            Stage::Answered => (now() + self.patience.idle, Stage::Idle),
+            Stage::Begun => (now() + self.patience.head, Stage::Head),
+        };
+        self.stage = stage(deadline);
+        deadline
     }
 
     /// Looks whether the peer, which said nothing new, has been silent for too long.
@@ -159,7 +161,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
             return self.watch_silence(context);
         }
         if !matches!(self.stage, Stage::Head(_)) {
-            self.stage = Stage::Head(Instant::now() + self.patience.head);
+            self.stage = Stage::Begun;
         }
         result
     }

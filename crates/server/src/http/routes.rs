@@ -1,9 +1,9 @@
 //! What is served where: the real-time endpoint, the API, and the operator's pages.
-//! In: the configuration and the parts of a running server → out: one router, or one for clients and one for the others.
+//! In: the configuration and the parts of a running server → out: one site, or one for clients and one for the others.
 //! Uses axum; never contains behaviour of an endpoint beyond a few lines.
 //! Changed here: paths, and who sits behind them. The handshake lives in `upgrade`, API methods in `api`.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     Json, Router,
@@ -11,28 +11,23 @@ use axum::{
     extract::{Query, Request, State},
     http::{StatusCode, header},
     response::{Html, IntoResponse, Response},
-    routing::{any, get, post},
+    routing::{any, get},
 };
-use fanwire_api::{
-    Api,
-    http::{Face, Place},
-};
+use fanwire_api::{Api, http::Face};
 use fanwire_node::Hello;
 use fanwire_protocol::Encoding;
 use serde::Serialize;
 
-use super::upgrade::{Endpoint, Welcome};
-use crate::{
-    config::Config,
-    engine::Engine,
-    metrics::Metrics,
-    realtime::{Realtime, Shards},
-    shard::INBOX_BYTES_MAX,
+use super::{
+    desk::Desk,
+    site::Site,
+    upgrade::{Endpoint, Welcome},
 };
+use crate::{config::Config, engine::Engine, metrics::Metrics, realtime::Realtime};
 
-/// Subprotocols in the words of the client protocol (§1).
-pub const SUBPROTOCOLS: &[&str] = &[PROTOBUF, "centrifuge-json"];
-const PROTOBUF: &str = "centrifuge-protobuf";
+/// Subprotocols by their names (client protocol §1).
+pub const SUBPROTOCOLS: &[&str] = &[PROTOBUF, Encoding::Json.subprotocol()];
+const PROTOBUF: &str = Encoding::Protobuf.subprotocol();
 
 /// The parts that requests reach.
 pub struct Parts {
@@ -45,24 +40,43 @@ pub struct Parts {
 }
 
 /// What is served, by who may reach it.
-pub struct Routers {
+pub struct Sites {
     /// For clients.
-    pub public: Router,
+    pub public: Site,
     /// For backends and operators, where they have a listener of their own (`http_server.internal_port`).
-    pub internal: Option<Router>,
+    pub internal: Option<Site>,
 }
 
-pub fn routers(config: &Config, parts: Parts) -> Routers {
-    let api = api(config, &parts);
+pub fn sites(config: &Config, parts: Parts) -> Sites {
+    let api = (!config.http_api.disabled).then(|| desk(&parts));
     let pages = pages(config, &parts);
     let public = clients(config, parts);
+    let site = |router, desk| Site { only_here: config.development, ..with_api(router, desk) };
     match config.http_server.is_split() {
-        false => Routers { public: public.merge(api).merge(pages), internal: None },
+        false => Sites { public: site(public.merge(pages), api), internal: None },
         true if config.http_api.external => {
-            Routers { public: public.merge(api), internal: Some(pages) }
+            Sites { public: site(public, api), internal: Some(site(pages, None)) }
         }
-        true => Routers { public, internal: Some(api.merge(pages)) },
+        true => Sites { public: site(public, None), internal: Some(site(pages, api)) },
     }
+}
+
+fn desk(parts: &Parts) -> Desk {
+    Desk { face: Face::new(parts.api.clone()), shards: parts.endpoint.shards.clone() }
+}
+
+/// A site with the API, if there is one. Its paths are routes, too: so none is anything else's, and other methods get 405.
+fn with_api(router: Router, desk: Option<Desk>) -> Site {
+    let paths = desk.iter().flat_map(|desk| desk.face.paths());
+    let router = paths.fold(router, |router, path| {
+        // Braces are doubled where they mean themselves.
+        router.route(&path.replace('{', "{{").replace('}', "}}"), any(only_post))
+    });
+    Site { desk: desk.map(Arc::new), router, only_here: false }
+}
+
+async fn only_post() -> impl IntoResponse {
+    (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")])
 }
 
 fn clients(config: &Config, parts: Parts) -> Router {
@@ -77,19 +91,6 @@ fn clients(config: &Config, parts: Parts) -> Router {
     }
     if config.demo.enabled {
         router = router.merge(demo(config, parts.metrics, &parts.demo_curl));
-    }
-    router
-}
-
-fn api(config: &Config, parts: &Parts) -> Router {
-    let mut router = Router::new();
-    if config.http_api.disabled {
-        return router;
-    }
-    let face = Arc::new(Face::new(parts.api.clone()));
-    for (path, place) in face.paths() {
-        let (face, shards) = (face.clone(), parts.endpoint.shards.clone());
-        router = router.route(&path, post(move |request| patiently(face, shards, place, request)));
     }
     router
 }
@@ -149,11 +150,14 @@ async fn websocket(State(realtime): State<Arc<RealtimeEndpoint>>, request: Reque
     })
 }
 
+/// Whom the trusted header names: nobody if it is empty, or comes twice, because then a client may have written one of them.
 fn user_of(request: &Request<Body>, header: &str) -> Option<String> {
     if header.is_empty() {
         return None;
     }
-    request.headers().get(header)?.to_str().ok().map(str::to_owned)
+    let mut values = request.headers().get_all(header).iter();
+    let (value, None) = (values.next()?, values.next()) else { return None };
+    value.to_str().ok().filter(|user| !user.is_empty()).map(str::to_owned)
 }
 
 /// 200 and nothing, or 503 and why: then calls fail that need the engine.
@@ -203,32 +207,3 @@ async fn demo_stats(State(metrics): State<Arc<Metrics>>) -> Json<DemoStats> {
         connections: metrics.connections(),
     })
 }
-
-/// Back-pressure: a publisher that is faster than the shards waits here instead of filling their inboxes. And an end to
-/// requests whose body does not come, so that a slow peer holds a task for a bounded time only. A layer of the router would
-/// cost each call as much as all that is done for it in memory.
-async fn patiently(
-    face: Arc<Face>,
-    shards: Arc<Shards>,
-    place: Place,
-    request: Request,
-) -> Response {
-    let answer = async {
-        while shards.backlog_bytes() > INBOX_BYTES_MAX {
-            tokio::time::sleep(BACKLOG_PAUSE).await;
-        }
-        face.answer(place, request).await
-    };
-    match tokio::time::timeout(REQUEST_TIMEOUT, answer).await {
-        Ok(response) => response,
-        Err(_) => {
-            (StatusCode::REQUEST_TIMEOUT, "the request did not come in time\n").into_response()
-        }
-    }
-}
-
-/// Read timeout of a whole API request (Centrifugo: 30 s).
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A shard drains its whole inbox in a few milliseconds.
-const BACKLOG_PAUSE: Duration = Duration::from_millis(1);

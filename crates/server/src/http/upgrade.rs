@@ -1,7 +1,7 @@
 //! From an HTTP request to a WebSocket on a shard (RFC 6455 §4.2, RFC 7692 §7).
 //! In: a request on an endpoint → out: 101 and a socket for a shard, or a plain HTTP error that says what was wrong.
-//! Uses `ws` for the rules and hyper for the switch; never decides who may connect beyond origin and limits.
-//! Changed here: the checks before the 101. What the connection then does lives in the shard's application.
+//! Uses `ws` for the rules and hyper for the switch; never decides who may connect.
+//! Changed here: the checks of a handshake; who may come in lives in `admission`. What the connection then does lives in the shard's application.
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
@@ -18,7 +18,7 @@ use fanwire_ws::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use super::{origin, patient::Patient, rate::Rate};
+use super::{admission::Admission, patient::Patient};
 use crate::shard::{self, Application, Arrival, Distrust, Peer, Permit, Shards};
 
 /// One WebSocket endpoint in front of the shards of an application.
@@ -33,11 +33,8 @@ pub struct Endpoint<A: Application> {
     pub distrust: Arc<Distrust>,
     /// Subprotocols this endpoint speaks.
     pub subprotocols: &'static [&'static str],
-    /// Patterns of allowed origins; `None` checks nothing.
-    pub allowed_origins: Option<Vec<String>>,
-    /// 0 = no limit.
-    pub connection_limit: usize,
-    pub rate: Rate,
+    /// Who may come in.
+    pub admission: Admission,
 }
 
 /// What an application says to a request that may become its connection.
@@ -57,9 +54,16 @@ impl<A: Application> Endpoint<A> {
             Ok(accept) => accept,
             Err(error) => return refuse_handshake(&error),
         };
-        let permit = match self.admit(request.headers()) {
+        let permit = |max| self.shards.permit(max);
+        let permit = match self.admission.admit(request.headers(), Instant::now(), permit) {
             Ok(permit) => permit,
-            Err((status, text)) => return refuse(status, text),
+            Err((status, text)) => {
+                let mut refusal = refuse(status, text);
+                // It would keep a place and a descriptor, which may be what is short.
+                let close = header::HeaderValue::from_static("close");
+                refusal.headers_mut().insert(header::CONNECTION, close);
+                return refusal;
+            }
         };
         let offers = values(request.headers(), header::SEC_WEBSOCKET_PROTOCOL);
         let subprotocol = handshake::choose_subprotocol(offers, self.subprotocols);
@@ -78,25 +82,6 @@ impl<A: Application> Endpoint<A> {
             }
         });
         switch(&accept, subprotocol, agreement)
-    }
-
-    fn admit(&self, headers: &HeaderMap) -> Result<Permit, (StatusCode, &'static str)> {
-        let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
-        if let Some(patterns) = &self.allowed_origins
-            && !origin::is_allowed(origin, patterns)
-        {
-            let text =
-                "this Origin is not allowed: the server's client.allowed_origins must list it";
-            return Err((StatusCode::FORBIDDEN, text));
-        }
-        if !self.rate.allows(Instant::now()) {
-            return Err((
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many new connections at the moment, try again",
-            ));
-        }
-        let full = (StatusCode::SERVICE_UNAVAILABLE, "this node has as many connections as it may");
-        self.shards.permit(self.connection_limit).ok_or(full)
     }
 
     fn negotiate(&self, headers: &HeaderMap) -> Option<Agreement> {

@@ -5,6 +5,7 @@
 
 use std::{
     io,
+    panic::{self, AssertUnwindSafe},
     sync::mpsc::{SendError, Sender, channel},
     thread,
 };
@@ -27,7 +28,7 @@ impl Clerk {
         let (errands, work) = channel::<Errand>();
         thread::Builder::new()
             .name("clerk".to_owned())
-            .spawn(move || work.into_iter().for_each(Errand::run))?;
+            .spawn(move || work.into_iter().for_each(run))?;
         Ok(Self(Some(errands)))
     }
 
@@ -39,5 +40,12 @@ impl Clerk {
         if let Err(errand) = left {
             errand.run(); // without a clerk it takes the shard's time, as small answers do
         }
+    }
+}
+
+/// One that panics answers its session with error 100 as it falls, and the next one is done.
+fn run(errand: Errand) {
+    if panic::catch_unwind(AssertUnwindSafe(|| errand.run())).is_err() {
+        tracing::error!("an errand panicked: a bug, its message is on stderr");
     }
 }

@@ -3,20 +3,23 @@
 //! Uses what `compression` prepared, `deflate::gap` to emit and the outlet; never compresses the same thing twice.
 //! Changed here: which frame a connection gets. What is known of its window lives in `shard`, histories in `compression`.
 
+mod context;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use fanwire_deflate::gap::{Depth, Publication, Reference};
+use fanwire_deflate::gap::{Depth, Publication};
 use fanwire_node::{Broadcast, Shape, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
-use hashbrown::HashMap;
+use fanwire_ws::frame;
 
+use self::context::{InContext, Waiting};
 use crate::{
-    compression::{Contexts, Dispatch, Form, Kind, Lane},
-    shard::{Compression, Dialect, Frame, Leave, Opcode, Outlet},
+    compression::{Contexts, Dispatch, Form, Kind},
+    shard::{Compression, Dialect, Frame, Opcode, Outlet},
 };
 
 /// A shard's frames of one broadcast; empty between broadcasts.
@@ -27,20 +30,15 @@ pub(super) struct Frames {
     policy: CompressionPolicy,
     /// Frames that refer to nothing, by form: copied once per shard out of the slots that all shards share, so that
     /// handing one to a connection touches no memory of another core.
-    shared: [Option<Made>; Form::COUNT],
+    shared: [Option<(Frame, Made)>; Form::COUNT],
     /// What the peer that was sent the plain publication last reads, and the index of the shared frame that all such get.
     alike: Option<(Dialect, usize)>,
-    /// Frames in context, one for each distinct reference.
-    made: Vec<Made>,
-    /// Where they are, by reference and encoding; the last one is looked at first.
-    places: HashMap<(Reference, Encoding), usize>,
-    last: Option<(Reference, Encoding, usize)>,
+    dedicated: Dedicated,
+    in_context: InContext,
     /// Context was wanted and there was none.
     missed: [bool; 2],
-    dedicated: Dedicated,
-    /// What frames that refer to nothing took, and one of [`TIMED`] of those in context.
+    /// What frames took to make.
     spent: Duration,
-    timed: Duration,
 }
 
 /// What went through compressors of single connections.
@@ -51,9 +49,9 @@ struct Dedicated {
     frame_bytes: u64,
 }
 
-/// A frame and what became of it.
+/// What a frame is, and what became of it.
 struct Made {
-    frame: Frame,
+    frame_bytes: usize,
     kind: Kind,
     /// Of a frame in context: its depth and encoding.
     depth: Option<(Depth, Encoding)>,
@@ -80,13 +78,10 @@ impl Frames {
             policy: CompressionPolicy::Off,
             shared: Default::default(),
             alike: None,
-            made: Vec::new(),
-            places: HashMap::new(),
-            last: None,
-            missed: [false; 2],
             dedicated: Dedicated::default(),
+            in_context: InContext::default(),
+            missed: [false; 2],
             spent: Duration::ZERO,
-            timed: Duration::ZERO,
         }
     }
 
@@ -106,13 +101,22 @@ impl Frames {
         self.begin(broadcast);
         for (connection, place) in receivers {
             if let Some((dialect, form)) = self.alike
-                && let Some(made) = &mut self.shared[form]
-                && out.push_alike(connection, dialect, &made.frame, made.message_bytes)
+                && let Some((frame, made)) = &mut self.shared[form]
+                && out.push_alike(connection, dialect, frame, made.message_bytes)
             {
                 made.deliveries += 1;
+            } else if self.policy == CompressionPolicy::Context
+                && let Some(Dialect { is_binary, compression }) = out.dialect(connection)
+                && matches!(compression, Compression::Context { .. })
+            {
+                let receiver = Waiting::new((connection, place), compression);
+                self.deliver_soon(receiver, encoding(is_binary), broadcast, out);
             } else {
                 self.deliver(connection, place, (broadcast, Shape::Plain), out);
             }
+        }
+        for encoding in Encoding::ALL {
+            self.deliver_waiting(encoding, broadcast, out);
         }
     }
 
@@ -126,7 +130,7 @@ impl Frames {
     ) {
         self.begin(broadcast);
         let Some(Dialect { is_binary, compression }) = out.dialect(connection) else { return };
-        let encoding = if is_binary { Encoding::Protobuf } else { Encoding::Json };
+        let encoding = encoding(is_binary);
         let message =
             broadcast.shaped(shape, encoding).expect("the hub delivers in forms that exist");
         let delivery =
@@ -145,10 +149,10 @@ impl Frames {
             // so a history of patches would cost parses and memory for little; and a client that gets patches has few
             // publications of its channel in its window, so those in full would seldom find theirs (docs/compression.md has
             // figures). Frames that stand alone only move the counter of the window.
-            (Compression::Context { window_bits }, CompressionPolicy::Context)
-                if shape == Shape::Plain =>
-            {
-                self.deliver_in_context(&delivery, window_bits, out);
+            (Compression::Context { .. }, CompressionPolicy::Context) if shape == Shape::Plain => {
+                let receiver = Waiting::new((connection, place), compression);
+                self.deliver_soon(receiver, encoding, broadcast, out);
+                self.deliver_waiting(encoding, broadcast, out);
             }
             (_, _) => self.deliver_alone(&delivery, true, None, out),
         }
@@ -170,12 +174,9 @@ impl Frames {
         let Dedicated { deliveries, message_bytes, frame_bytes } =
             std::mem::take(&mut self.dedicated);
         counters.delivered(Kind::Dedicated, deliveries, message_bytes, frame_bytes);
-        let emits = self.made.len();
-        if emits > 0 {
-            counters.emits.add(emits as u64);
-            self.spent += self.timed * emits as u32 / emits.div_ceil(TIMED) as u32;
-            self.timed = Duration::ZERO;
-        }
+        let (emits, spent) = self.in_context.emits();
+        self.spent += spent;
+        counters.emits.add(u64::from(emits));
         if !self.spent.is_zero() {
             counters.spent(std::mem::take(&mut self.spent));
         }
@@ -185,8 +186,6 @@ impl Frames {
             dispatch.delivered(&depths);
         }
         self.alike = None;
-        self.places.clear();
-        self.last = None;
     }
 
     /// Tells histories that are not there what they would have been good for, about: who did not agree to context gets
@@ -196,7 +195,7 @@ impl Frames {
         for (encoding, _) in Encoding::ALL.into_iter().zip(missed).filter(|(_, missed)| *missed) {
             let form = Form { encoding, shape: Shape::Plain, compressed: true };
             if let Some(lane) = dispatch_of(broadcast).lane(encoding)
-                && let Some(made) = &self.shared[form.index()]
+                && let Some((_, made)) = &self.shared[form.index()]
             {
                 lane.missed(made.deliveries);
             }
@@ -209,12 +208,12 @@ impl Frames {
         let counters = self.contexts.counters_of(broadcast);
         let mut kinds = [(0, 0, 0); Kind::COUNT];
         let mut depths = [[0; Depth::COUNT]; 2];
-        let shared = self.shared.iter_mut().filter_map(Option::take);
-        for made in self.made.drain(..).chain(shared) {
+        let shared = self.shared.iter_mut().filter_map(Option::take).map(|(_, made)| made);
+        for made in self.in_context.drain().chain(shared) {
             let (deliveries, message_bytes, frame_bytes) = &mut kinds[made.kind.index()];
             *deliveries += made.deliveries;
             *message_bytes += made.deliveries * made.message_bytes as u64;
-            *frame_bytes += made.deliveries * made.frame.len() as u64;
+            *frame_bytes += made.deliveries * made.frame_bytes as u64;
             if let Some((depth, encoding)) = made.depth {
                 depths[encoding.index()][depth.index()] += made.deliveries;
             }
@@ -239,14 +238,14 @@ impl Frames {
         if self.shared[form.index()].is_none() {
             self.share(form, delivery, out);
         }
-        let Some(made) = &mut self.shared[form.index()] else { return };
+        let Some((frame, made)) = &mut self.shared[form.index()] else { return };
         made.deliveries += 1;
         match publication {
             Some(publication) => {
                 let to = (connection, place);
-                out.push_publication(to, &made.frame, message, publication, Leave::Early)
+                out.push_publication(to, frame, message, publication)
             }
-            None => out.push(connection, &made.frame, message),
+            None => out.push(connection, frame, message),
         }
         if publication.is_none() && shape == Shape::Plain {
             let is_binary = encoding == Encoding::Protobuf;
@@ -264,68 +263,10 @@ impl Frames {
             self.spent += started.elapsed();
             frame
         });
-        let made = Made::new(Frame::from(&frame[..]), None, delivery.message.len());
-        self.shared[form.index()] = Some(made);
-    }
-
-    fn deliver_in_context(&mut self, delivery: &Delivery<'_>, window_bits: u8, out: &mut Outlet) {
-        let Delivery { connection, place, encoding, broadcast, message, .. } = *delivery;
-        let Some((publication, lane)) = dispatch_of(broadcast).publication(encoding) else {
-            self.miss(delivery, out);
-            return self.deliver_alone(delivery, true, None, out);
-        };
-        let reference = out.reference(connection, place, publication, window_bits);
-        let at = match self.last {
-            Some((last, of, at)) if last == reference && of == encoding => at,
-            _ => {
-                match self.find_or_make(reference, delivery, (publication, lane), out) {
-                    Some(at) => at,
-                    // The history has gone on: nothing can be parsed against it any more.
-                    None => return self.deliver_alone(delivery, true, Some(publication), out),
-                }
-            }
-        };
-        self.last = Some((reference, encoding, at));
-        let made = &mut self.made[at];
-        let leave = if made.deliveries == 0 { Leave::Late } else { Leave::Early };
-        made.deliveries += 1;
-        out.push_publication((connection, place), &made.frame, message, publication, leave);
-    }
-
-    fn find_or_make(
-        &mut self,
-        reference: Reference,
-        delivery: &Delivery<'_>,
-        (publication, lane): (&Publication, &Lane),
-        out: &mut Outlet,
-    ) -> Option<usize> {
-        let encoding = delivery.encoding;
-        if let Some(at) = self.places.get(&(reference, encoding)) {
-            return Some(*at);
-        }
-        let counters = self.contexts.counters_of(delivery.broadcast);
-        let is_crowded =
-            self.made.len() >= self.contexts.gaps_max() && reference.depth() != Depth::Alone;
-        if is_crowded && !matches!(reference.depth(), Depth::AloneWithin(_)) {
-            counters.gaps_refused.add(1);
-            let source = (publication, lane);
-            return self.find_or_make(Reference::ALONE, delivery, source, out);
-        }
-        let parse = lane.parse(publication, reference.depth(), counters)?;
-        let started = self.made.len().is_multiple_of(TIMED).then(Instant::now);
-        let frame = out.framer().compressed(opcode(encoding), |payload| {
-            parse.emit(reference.gaps(), payload);
-        });
-        self.made.push(Made::new(
-            Frame::from(frame),
-            Some((&reference, encoding)),
-            delivery.message.len(),
-        ));
-        if let Some(started) = started {
-            self.timed += started.elapsed();
-        }
-        self.places.insert((reference, encoding), self.made.len() - 1);
-        Some(self.made.len() - 1)
+        let kind = if frame::is_compressed(frame) { Kind::Standalone } else { Kind::Raw };
+        let (frame_bytes, message_bytes) = (frame.len(), delivery.message.len());
+        let made = Made { frame_bytes, kind, depth: None, message_bytes, deliveries: 0 };
+        self.shared[form.index()] = Some((Frame::from(&frame[..]), made));
     }
 
     /// Takes note, once, that the channel should have a history.
@@ -343,23 +284,12 @@ impl Frames {
     }
 }
 
-impl Made {
-    fn new(frame: Frame, reference: Option<(&Reference, Encoding)>, message_bytes: usize) -> Self {
-        let depth = reference.map(|(reference, encoding)| (reference.depth(), encoding));
-        let gaps = reference.map_or(0, |(reference, _)| reference.gaps().len());
-        let kind = match depth.map(|(depth, _)| depth) {
-            None if !fanwire_ws::frame::is_compressed(&frame) => Kind::Raw,
-            None | Some(Depth::Alone | Depth::AloneWithin(_)) => Kind::Standalone,
-            Some(Depth::Several | Depth::Most | Depth::Half) if gaps > 1 => Kind::Several(gaps),
-            Some(Depth::Run(rung)) => Kind::Run(usize::from(rung)),
-            Some(_) => Kind::Newest,
-        };
-        Self { frame, kind, depth, message_bytes, deliveries: 0 }
-    }
-}
-
 fn dispatch_of(broadcast: &Broadcast) -> &Dispatch {
     broadcast.prepared().expect("every broadcast is prepared")
+}
+
+fn encoding(is_binary: bool) -> Encoding {
+    if is_binary { Encoding::Protobuf } else { Encoding::Json }
 }
 
 fn opcode(encoding: Encoding) -> Opcode {
@@ -368,10 +298,6 @@ fn opcode(encoding: Encoding) -> Opcode {
         Encoding::Protobuf => Opcode::Binary,
     }
 }
-
-/// Of so many frames in context of a broadcast the first is timed, and stands for the others: to look at the clock twice
-/// takes a sixth as long as to make one.
-const TIMED: usize = 16;
 
 #[cfg(test)]
 mod tests;

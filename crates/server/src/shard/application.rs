@@ -50,7 +50,7 @@ pub trait Application: 'static {
     fn advance(&mut self, now: Instant, out: &mut Outlet);
     /// When `advance` wants to be called next.
     fn next_deadline(&self) -> Option<Instant>;
-    /// The connection is gone or going: forget it. Called once or more per opened key, also after the application's own `close`.
+    /// The connection is gone or going: forget it. Called exactly once per opened key, whoever ended it.
     fn close(&mut self, key: Key, now: Instant);
     /// The code and reason that tell clients of a shutdown (Fanwire: 3001).
     fn shutdown_close(&self) -> (u16, &'static str);

@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fanwire_node::Seldom;
 use fanwire_ws::Compression;
 use parking_lot::Mutex;
 
@@ -19,7 +20,10 @@ pub struct Peer(u32);
 
 /// The peers that failed lately.
 #[derive(Debug, Default)]
-pub struct Distrust(Mutex<VecDeque<(Instant, Peer)>>);
+pub struct Distrust {
+    peers: Mutex<VecDeque<(Instant, Peer)>>,
+    told: Seldom,
+}
 
 impl Peer {
     pub fn of(shown: &impl Hash) -> Self {
@@ -34,7 +38,7 @@ impl Distrust {
         if compression == compression.without_context() {
             return;
         }
-        let mut peers = self.0.lock();
+        let mut peers = self.peers.lock();
         let is_known = peers.iter().any(|(_, other)| *other == peer);
         peers.retain(|(since, other)| {
             *other != peer && now.saturating_duration_since(*since) < MEMORY
@@ -43,14 +47,16 @@ impl Distrust {
             peers.pop_front();
         }
         peers.push_back((now, peer));
-        if !is_known {
-            tracing::warn!("a client failed to decode: for an hour it gets no compression context");
+        if !is_known && let Some(cases) = self.told.happens("decode", now) {
+            tracing::warn!(
+                "a client closed with 1002 or 1007, as one does that fails to decode: for an hour its like get no compression context{cases}"
+            );
         }
     }
 
     /// Whether `peer` failed in the last hour.
     pub fn knows(&self, peer: Peer, now: Instant) -> bool {
-        self.0
+        self.peers
             .lock()
             .iter()
             .any(|(since, other)| *other == peer && now.saturating_duration_since(*since) < MEMORY)

@@ -52,13 +52,6 @@ impl Framer {
         &self.frame
     }
 
-    /// The frame of a payload that `emit` appends to a buffer, valid until the next call.
-    pub fn compressed(&mut self, opcode: Opcode, emit: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
-        self.clear();
-        emit(&mut self.compressed);
-        self.header(opcode)
-    }
-
     /// The frame of `message` in the context of `dedicated`, which from then on holds the message, whatever its size.
     pub(super) fn dedicated(
         &mut self,

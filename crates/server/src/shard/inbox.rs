@@ -45,8 +45,8 @@ pub enum Letter<N, H> {
 /// A letter with its weight in bytes.
 pub(super) type Weighed<N, H> = (Letter<N, H>, usize);
 
-/// How a shard is to end.
-#[derive(Clone, Copy, Debug)]
+/// How a shard is to end. By default at once.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Stop {
     /// Closes are spread evenly over at most this time.
     pub spread: Duration,

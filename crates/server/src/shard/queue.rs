@@ -1,14 +1,48 @@
-//! The frames one connection still has to write, in order (design: outbox at rest is data).
+//! The frames one connection still has to write, in order; at rest they take no buffer.
 //! In: whole frames, shared inside the shard → out: slices for one `writev`, and the count of bytes that left.
 //! Uses the standard library only; never touches a socket, never drops a frame it has begun to write.
 //! Changed here: how waiting frames are held. When a connection is flushed or given up is decided in `shard::turn`.
 
-use std::{collections::VecDeque, io::IoSlice, rc::Rc};
+use std::{cell::OnceCell, collections::VecDeque, io::IoSlice, rc::Rc};
 
 use smallvec::SmallVec;
 
 /// A frame ready for the wire. Shared by all connections of one shard, so counting references costs no atomic operation.
 pub type Frame = Rc<[u8]>;
+
+/// One whole frame on its way to connections.
+pub trait Whole {
+    fn bytes(&self) -> &[u8];
+    /// To be held by a queue.
+    fn shared(&self) -> Frame;
+}
+
+impl Whole for Frame {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+
+    fn shared(&self) -> Frame {
+        self.clone()
+    }
+}
+
+/// A frame in memory that is used again soon: most are written and never held by a queue.
+pub struct Brief<'a> {
+    pub bytes: &'a [u8],
+    /// The copy that queues share, made for the first one.
+    pub copy: &'a OnceCell<Frame>,
+}
+
+impl Whole for Brief<'_> {
+    fn bytes(&self) -> &[u8] {
+        self.bytes
+    }
+
+    fn shared(&self) -> Frame {
+        self.copy.get_or_init(|| self.bytes.into()).clone()
+    }
+}
 
 /// Waiting frames, oldest first. Empty it holds no heap block: the usual single frame sits inline,
 /// further ones go to a list that is taken from the shard's [`Lists`] and given back when drained.

@@ -51,8 +51,8 @@ impl Stopping {
         is_late || self.keys.is_empty() && out.connections.is_empty()
     }
 
-    pub(super) fn next_deadline(&self) -> Instant {
-        Instant::now() + TICK
+    pub(super) fn next_deadline(&self, now: Instant) -> Instant {
+        now + TICK
     }
 }
 

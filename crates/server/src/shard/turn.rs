@@ -159,7 +159,7 @@ impl<A: Application> Turn<A> {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let stopping = self.stopping.as_ref().map(Stopping::next_deadline);
+        let stopping = self.stopping.as_ref().map(|stopping| stopping.next_deadline(self.out.now));
         [self.application.next_deadline(), self.out.next_deadline(), stopping]
             .into_iter()
             .flatten()
@@ -249,6 +249,7 @@ impl<A: Application> Turn<A> {
         self.out.counters.opened.add(1);
         self.application.open(key, arrival.hello, self.out.now, &mut self.out);
         let mut early = arrival.early;
+        self.out.counters.of(arrival.is_binary).wire_bytes_in.add(early.len() as u64);
         self.feed(key, &mut early, &mut Share::default());
         // What came before the registration raises no event of its own.
         self.read(key.index, false);

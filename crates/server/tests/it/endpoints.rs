@@ -98,6 +98,29 @@ async fn what_is_not_switched_on_is_not_there() {
     server.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_of_the_api_are_exact_and_take_post_alone() {
+    for (prefix, path) in [("/api", "/api/channels"), ("/v1/{x}/", "/v1/{x}/channels")] {
+        let server = start(|config| config.http_api.api.handler_prefix = prefix.to_owned()).await;
+        let rest = "Host: a\r\nX-API-Key: key\r\nContent-Length: 2\r\n\r\n{}";
+        for (method, suffix, status) in [
+            ("POST", "", "200"),
+            ("POST", "?a=b", "200"),
+            ("POST", "/", "404"),
+            ("POST", "x", "404"),
+            ("PUT", "", "405"),
+            ("OPTIONS", "", "405"),
+        ] {
+            let request = format!("{method} {path}{suffix} HTTP/1.1\r\n{rest}");
+            let client = Client::request(server.address(), &request).await;
+            assert_eq!(&client.response[9..12], status, "{request}");
+            let allows = client.response.contains("allow: POST\r\n");
+            assert_eq!(allows, status == "405", "{}", client.response);
+        }
+        server.shutdown().await;
+    }
+}
+
 /// RFC 9112 §3.2.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_request_names_one_host_wherever_it_goes() {
@@ -126,6 +149,27 @@ async fn every_request_names_one_host_wherever_it_goes() {
     for (hosts, status) in [("", "200"), ("Host: a\r\nHost: a\r\n", "400")] {
         let client = Client::request(server.address(), &format!("{old}{hosts}\r\n")).await;
         assert_eq!(&client.response[9..12], status, "{hosts}");
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_development_mode_a_foreign_name_is_misdirected_wherever_it_knocks() {
+    let server = start(|config| {
+        (config.development, config.demo.enabled) = (true, true);
+        config.http_server.internal_address = "127.0.0.2".to_owned();
+    })
+    .await;
+    for address in [server.address(), server.internal_address()] {
+        for (host, expect) in
+            [("localhost:8000", "405"), ("127.0.0.1", "405"), ("evil.example", "421")]
+        {
+            let path = if address == server.address() { "/" } else { "/api/info" };
+            let request =
+                format!("PUT {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            let client = Client::request(address, &request).await;
+            assert_eq!(&client.response[9..12], expect, "{address} {host}");
+        }
     }
     server.shutdown().await;
 }

@@ -117,6 +117,7 @@ async fn above_the_connection_limit_the_answer_is_503_until_one_leaves() {
         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
     let refused = Client::request(server.address(), request).await;
     assert!(refused.response.starts_with("HTTP/1.1 503 "), "{}", refused.response);
+    assert!(refused.response.contains("connection: close\r\n"), "{}", refused.response);
     first.frame(0x88, &[0x03, 0xe8]).await;
     assert_eq!(first.next().await.expect("the echo of the close").payload, [0x03, 0xe8]);
     assert_eq!(first.next().await, None);

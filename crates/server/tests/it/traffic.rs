@@ -3,6 +3,8 @@
 //! Uses the test client.
 //! Changed here: expectations over sockets. Rules of sessions have their own tests in `node`.
 
+use std::path::Path;
+
 use crate::client::{Client, fetch, inflate, publish, start};
 
 #[tokio::test]
@@ -124,4 +126,33 @@ async fn metrics_and_health_tell_what_happened() {
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line} is missing in\n{metrics}");
     }
+}
+
+#[tokio::test]
+async fn every_metric_is_explained_in_the_documentation() {
+    let server = start(|config| config.prometheus.enabled = true).await;
+    let metrics = fetch(server.address(), "/metrics").await;
+    let pages = ["operation.md", "compression.md", "redis.md"].map(|page| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+        std::fs::read_to_string(path).expect("a page of the documentation")
+    });
+    // Names stand between backticks; what `…` begins ends as a metric does.
+    let names: Vec<&str> = pages.iter().flat_map(|page| page.split(['`', '{'])).map(bare).collect();
+    let families =
+        metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let families: Vec<&str> = families.map(bare).collect();
+    assert!(families.len() > 40, "{metrics}");
+    for family in families {
+        let is_meant = |name: &&str| match name.strip_prefix('…') {
+            Some(end) => !end.is_empty() && family.ends_with(end),
+            None => *name == family,
+        };
+        assert!(names.iter().any(is_meant), "{family} stands in no page");
+    }
+}
+
+/// A metric as the pages name it, without what all begin with and what counters end with.
+fn bare(name: &str) -> &str {
+    let name = name.strip_prefix("fanwire_").unwrap_or(name);
+    name.strip_suffix("_total").unwrap_or(name)
 }

@@ -4,6 +4,7 @@
 //! Change here: how many are begun at once. What their answers become lives in `broadcast`.
 
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::slice;
 use std::task::{Context, Poll};
@@ -18,8 +19,8 @@ use fanwire_node::{Answer, Node, Position, PublishOptions};
 pub(super) struct Spread<'a> {
     node: &'a Node,
     channels: slice::Iter<'a, String>,
-    publication: &'a Publication,
-    options: &'a PublishOptions,
+    publication: Publication,
+    options: PublishOptions,
     now: Instant,
     begun: Vec<Begun>,
     /// Channels that are begun at one poll.
@@ -33,8 +34,8 @@ impl<'a> Spread<'a> {
     pub(super) fn new(
         node: &'a Node,
         channels: &'a [String],
-        publication: &'a Publication,
-        options: &'a PublishOptions,
+        publication: Publication,
+        options: PublishOptions,
         now: Instant,
     ) -> Self {
         let begun = Vec::with_capacity(channels.len());
@@ -48,7 +49,10 @@ impl<'a> Spread<'a> {
         if channel.is_empty() {
             return Some(Answer::now(Err(ErrorCode::BAD_REQUEST)));
         }
-        let (publication, options) = (self.publication.clone(), self.options.clone());
+        let (publication, options) = match self.channels.len() {
+            0 => (mem::take(&mut self.publication), mem::take(&mut self.options)),
+            _ => (self.publication.clone(), self.options.clone()),
+        };
         Some(self.node.publish(channel, publication, options, self.now))
     }
 }
@@ -59,12 +63,12 @@ impl Future for Spread<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Vec<Begun>> {
         for _ in 0..self.part {
             let Some(begun) = self.next() else {
-                return Poll::Ready(std::mem::take(&mut self.begun));
+                return Poll::Ready(mem::take(&mut self.begun));
             };
             self.begun.push(begun);
         }
         if self.channels.len() == 0 {
-            return Poll::Ready(std::mem::take(&mut self.begun));
+            return Poll::Ready(mem::take(&mut self.begun));
         }
         context.waker().wake_by_ref();
         Poll::Pending

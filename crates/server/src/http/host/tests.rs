@@ -3,6 +3,8 @@
 //! Uses header maps; answers over sockets are tested in `tests/it/endpoints.rs`.
 //! Changed here: expectations of `host`.
 
+use proptest::prelude::*;
+
 use super::*;
 
 #[track_caller]
@@ -11,7 +13,7 @@ fn check(version: Version, hosts: &[&str], expect: Result<(), HostError>) {
     for host in hosts {
         headers.append(HOST, HeaderValue::from_str(host).expect("a header value"));
     }
-    assert_eq!(super::check(version, &headers), expect, "{version:?} {hosts:?}");
+    assert_eq!(super::check(version, &headers, false), expect, "{version:?} {hosts:?}");
 }
 
 #[test]
@@ -33,5 +35,32 @@ fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
     }
     for host in ["a b", "a, b", "user@a", "a/b", "[::1", "a:1:2", "http://a"] {
         check(Version::HTTP_11, &[host], Err(HostError::Malformed));
+    }
+}
+
+#[test]
+fn where_only_this_machine_is_meant_addresses_and_localhost_will_do_and_other_names_will_not() {
+    let check = |host: &'static str| {
+        let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
+        super::check(Version::HTTP_11, &headers, true)
+    };
+    for host in
+        ["", "127.0.0.1:8000", "[::1]", "10.0.0.7", "localhost:80", "LOCALHOST", "app.localhost"]
+    {
+        assert_eq!(check(host), Ok(()), "{host}");
+    }
+    for host in ["evil.example", "localhost.evil.example", "notlocalhost", "127.0.0.1.evil.example"]
+    {
+        assert_eq!(check(host), Err(HostError::Elsewhere), "{host}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_taken_after_one_look_would_be_taken_after_a_thorough_one(
+        host in "[A-Za-z0-9.:-]{0,12}|[ -~]{0,8}"
+    ) {
+        let bytes = host.as_bytes();
+        prop_assert!(!is_plain(bytes) || bytes.is_empty() || Authority::try_from(bytes).is_ok());
     }
 }

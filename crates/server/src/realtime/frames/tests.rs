@@ -239,6 +239,21 @@ fn publications_that_are_delivered_in_one_turn_are_told_apart() {
     }
 }
 
+#[test]
+fn a_connection_that_is_listed_twice_gets_the_second_frame_for_the_window_behind_the_first() {
+    let mut world = World::new(1 << 20, GAPS_MAX);
+    for at in 0..100 {
+        let (is_binary, channels) = (at % 3 == 0, vec![true]);
+        let compression = CONTEXT;
+        world.open(&Plan { with_deltas: false, is_binary, compression, channels });
+    }
+    for seed in 0..4 {
+        world.publish("c0", seed, 30);
+        world.publish_twice("c0");
+    }
+    world.check();
+}
+
 fn plan() -> impl Strategy<Value = Plan> {
     let compression = (0..5, 9..=15u8).prop_map(|(kind, window_bits)| match kind {
         0 => Compression::Raw,

@@ -97,7 +97,7 @@ impl Outlet {
 /// What peers say whose inflater did not understand a frame (RFC 6455 §7.4.1).
 const DECODE_FAILURES: [u16; 2] = [1002, 1007];
 
-/// How long a close frame of ours waits for the peer's (client-protocol: at most 5 s).
+/// How long a close frame of ours waits for the peer's (protocol §5.9).
 pub(super) const LINGER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::{Outlet, closes::LINGER};
 use crate::shard::{
     application::Key,
     connection::{Connection, Phase},
-    queue::{Frame, Lists},
+    queue::{Lists, Whole},
 };
 
 impl Outlet {
@@ -86,15 +86,16 @@ impl Outlet {
 
     /// Writes a frame to a connection that has nothing else to write; what the socket does not take is queued.
     #[inline]
-    pub(super) fn write_through(&mut self, index: u32, frame: &Frame) {
+    pub(super) fn write_through(&mut self, index: u32, frame: &impl Whole) {
         let connection = &mut self.connections[index as usize];
-        let sent = send(&connection.socket, frame);
-        if sent == Ok(frame.len()) {
-            self.counters.of(connection.is_binary).wire_bytes_out.add(frame.len() as u64);
+        let bytes = frame.bytes();
+        let sent = send(&connection.socket, bytes);
+        if sent == Ok(bytes.len()) {
+            self.counters.of(connection.is_binary).wire_bytes_out.add(bytes.len() as u64);
             self.counters.writes.add(1);
             return;
         }
-        connection.queue.push(frame.clone(), &mut self.lists);
+        connection.queue.push(frame.shared(), &mut self.lists);
         connection.queue.advance(sent.unwrap_or(0), &mut self.lists);
         self.flush_one(index);
     }

@@ -44,7 +44,7 @@ impl World {
         let options = PublishOptions::default();
         let mut published = Vec::new();
         {
-            let spread = Spread::new(&self.node, &self.channels, &publication, &options, self.now);
+            let spread = Spread::new(&self.node, &self.channels, publication, options, self.now);
             let mut spread = pin!(spread);
             let mut context = Context::from_waker(Waker::noop());
             for _ in 0..polls {

@@ -229,9 +229,12 @@ impl World {
 
     /// What is published, and answers that are made beside the shard because they are large.
     fn serve_letters(&mut self) {
-        for notice in std::mem::take(&mut *self.letters.0.lock()) {
-            self.realtime.notice(notice, Instant::now(), &mut self.out);
+        let letters = std::mem::take(&mut *self.letters.0.lock());
+        for (at, notice) in (1..).zip(&letters) {
+            self.out.serve_last_for_test(at == letters.len());
+            self.realtime.notice(notice.clone(), Instant::now(), &mut self.out);
         }
+        self.out.serve_last_for_test(false);
     }
 
     /// As to a client that had to wait for its subscription while this was published: one after another, in one turn.
@@ -258,6 +261,20 @@ impl World {
                 client.expected.push(Some(message));
             }
             let receivers = self.clients.iter().map(|client| (client.key.index, 0));
+            self.realtime.frames.deliver_to_all(receivers, broadcast, &mut self.out);
+        }
+        self.realtime.frames.finish();
+        self.flush();
+    }
+
+    /// To each client twice, next to each other in one list.
+    pub(super) fn publish_twice(&mut self, channel: &str) {
+        for broadcast in &self.accept(channel, 1) {
+            for client in &mut self.clients {
+                let message = broadcast.message(client.encoding).expect("JSON").to_vec();
+                client.expected.extend([Some(message.clone()), Some(message)]);
+            }
+            let receivers = self.clients.iter().flat_map(|client| [(client.key.index, 0); 2]);
             self.realtime.frames.deliver_to_all(receivers, broadcast, &mut self.out);
         }
         self.realtime.frames.finish();

@@ -1,0 +1,73 @@
+//! The file with the process id (`pid_file`).
+//! In: a path → out: a file that holds the id while the server runs, or why it cannot.
+//! Uses the file system. Never: reads what a file says, or takes one away that it has not written.
+//! When it is opened and written is changed in `serve`.
+
+use std::fs::{File, OpenOptions, remove_file};
+use std::io::{ErrorKind, Seek as _, Write as _};
+use std::process;
+
+use anyhow::{Context as _, Result};
+
+/// The file, which is gone with this value once it was written.
+pub(super) struct PidFile<'a> {
+    path: &'a str,
+    file: File,
+    is_ours: bool,
+}
+
+impl<'a> PidFile<'a> {
+    /// Opens the file at a path; `None` without one. A file that is not there yet is written at once, so that a full disk
+    /// shows. One that is there, perhaps of a server that still runs, is left as it is.
+    ///
+    /// # Errors
+    /// It cannot be opened or written; names the key and the remedy.
+    pub(super) fn open(path: &'a str) -> Result<Option<Self>> {
+        if path.is_empty() {
+            return Ok(None);
+        }
+        let (file, is_new) = match File::create_new(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                (OpenOptions::new().write(true).open(path), false)
+            }
+            made => (made, true),
+        };
+        let file = file.with_context(|| cannot_be_written(path))?;
+        let mut opened = Self { path, file, is_ours: is_new };
+        if is_new {
+            opened.write()?;
+        }
+        Ok(Some(opened))
+    }
+
+    /// Puts the id in it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(super) fn write(&mut self) -> Result<()> {
+        let text = format!("{}\n", process::id());
+        // A device is none of ours, whoever names one.
+        self.is_ours = self.file.metadata().is_ok_and(|found| found.is_file());
+        let written = self.file.rewind().and_then(|()| self.file.write_all(text.as_bytes()));
+        written
+            .and_then(|()| self.file.set_len(text.len() as u64))
+            .with_context(|| cannot_be_written(self.path))
+    }
+}
+
+impl Drop for PidFile<'_> {
+    fn drop(&mut self) {
+        if self.is_ours {
+            let _ = remove_file(self.path);
+        }
+    }
+}
+
+fn cannot_be_written(path: &str) -> String {
+    format!(
+        "pid_file = {path:?} cannot be written: name a file in a folder of this user, on a disk that is not full"
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Tests of the file with the process id.
+//! In: paths in a folder of the test → out: what stands there, and when.
+//! Uses the file system of the machine. Never: servers.
+//! A way in which a file can be unusable is a row here.
+
+use std::fs::{create_dir, create_dir_all, read_to_string, remove_dir_all, write};
+use std::path::PathBuf;
+
+use super::PidFile;
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("fanwire-{name}-{}", std::process::id()));
+        create_dir_all(&path).expect("the system has a folder for such files");
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).into_os_string().into_string().expect("a path in UTF-8")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = remove_dir_all(&self.0);
+    }
+}
+
+fn own_id() -> Option<String> {
+    Some(format!("{}\n", std::process::id()))
+}
+
+#[test]
+fn a_new_file_holds_the_id_until_the_end() {
+    let folder = Folder::new("pid-new");
+    let path = folder.path("pid");
+    let mut file = PidFile::open(&path).expect("a folder of ours").expect("a path");
+    assert_eq!(read_to_string(&path).ok(), own_id());
+    file.write().expect("it was opened");
+    assert_eq!(read_to_string(&path).ok(), own_id());
+    drop(file);
+    assert_eq!(read_to_string(&path).ok(), None);
+}
+
+#[test]
+fn a_file_that_is_there_is_kept_by_a_start_that_fails() {
+    let folder = Folder::new("pid-kept");
+    let path = folder.path("pid");
+    let other = "1234567890 of a server that runs\n";
+    write(&path, other).expect("a folder of ours");
+    drop(PidFile::open(&path).expect("a file of ours"));
+    assert_eq!(read_to_string(&path).ok().as_deref(), Some(other));
+}
+
+#[test]
+fn a_file_that_is_there_is_written_anew_by_a_start_that_succeeds() {
+    let folder = Folder::new("pid-anew");
+    let path = folder.path("pid");
+    write(&path, "1234567890 of a server that crashed\n").expect("a folder of ours");
+    let mut file = PidFile::open(&path).expect("a file of ours").expect("a path");
+    file.write().expect("it was opened");
+    assert_eq!(read_to_string(&path).ok(), own_id());
+    drop(file);
+    assert_eq!(read_to_string(&path).ok(), None);
+}
+
+#[test]
+fn a_place_that_takes_no_file_is_named_with_the_remedy() {
+    let folder = Folder::new("pid-wrong");
+    create_dir(folder.path("folder")).expect("a folder of ours");
+    for name in ["folder", "nowhere/pid"] {
+        let path = folder.path(name);
+        let error = PidFile::open(&path).err().expect("no place for a file");
+        let text = format!("{error:#}");
+        assert!(
+            text.starts_with(&format!("pid_file = {path:?} cannot be written: name a")),
+            "{text}"
+        );
+    }
+}
+
+/// A device that is always full, and stays.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_named() {
+    let mut file = PidFile::open("/dev/full").expect("it can be opened").expect("a path");
+    let error = file.write().expect_err("nothing fits");
+    assert!(!file.is_ours && format!("{error:#}").contains("No space left"), "{error:#}");
+}
+
+#[test]
+fn no_path_is_no_file() {
+    assert!(PidFile::open("").is_ok_and(|file| file.is_none()));
+}

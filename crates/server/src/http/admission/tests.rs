@@ -1,0 +1,48 @@
+//! Tests of who is let in.
+//! In: limits, headers, numbers of connections → out: a permit, or a status.
+//! Uses moments made by hand and a permit that counts. Never: sockets.
+//! What the answers look like on the wire is tested in `tests/it/handshake.rs`.
+
+use super::*;
+
+fn admit(admission: &Admission, origin: Option<&str>, connections: usize) -> Result<(), u16> {
+    let mut headers = HeaderMap::new();
+    if let Some(origin) = origin {
+        headers.insert(header::ORIGIN, origin.parse().expect("a header"));
+    }
+    let permit = |max| (max == 0 || connections < max).then_some(());
+    admission.admit(&headers, Instant::now(), permit).map_err(|(status, _)| status.as_u16())
+}
+
+#[test]
+fn without_limits_everybody_comes_in() {
+    let open = Admission::open(Instant::now());
+    assert_eq!(admit(&open, Some("https://a.example"), usize::MAX), Ok(()));
+}
+
+#[test]
+fn the_smaller_of_both_limits_holds_and_says_which_it_is() {
+    let check = |connection_limit, descriptor_limit, max, why| {
+        let open = Admission::open(Instant::now());
+        let admission = Admission { connection_limit, descriptor_limit, ..open };
+        assert_eq!(admission.limit(), (max, why));
+        assert_eq!(admit(&admission, None, max - 1), Ok(()));
+        assert_eq!(admit(&admission, None, max), Err(503));
+    };
+    check(10, 0, 10, FULL);
+    check(10, 20, 10, FULL);
+    check(20, 20, 20, FULL);
+    check(20, 10, 10, OUT_OF_DESCRIPTORS);
+    check(0, 10, 10, OUT_OF_DESCRIPTORS);
+}
+
+#[test]
+fn a_page_that_is_not_listed_is_refused_before_anything_is_counted() {
+    let now = Instant::now();
+    let allowed_origins = Some(vec!["https://a.example".to_owned()]);
+    let rate = Rate::new(1, now);
+    let admission = Admission { allowed_origins, rate, ..Admission::open(now) };
+    assert_eq!(admit(&admission, Some("https://b.example"), 0), Err(403));
+    assert_eq!(admit(&admission, Some("https://a.example"), 0), Ok(()));
+    assert_eq!(admit(&admission, None, 0), Err(503), "the second one in a second");
+}

@@ -1,0 +1,57 @@
+//! What one listener serves: the server API first, which a router would cost as much as publishing, then everything else.
+//! In: requests → out: answers.
+//! Uses the desk of the API and a router of axum; never knows a path itself.
+//! Changed here: who gets a request. Paths live in `routes`, limits of connections in `listener`.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::ConnectInfo,
+    http::{Request, Response},
+    response::IntoResponse,
+};
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use tower::util::ServiceExt;
+
+use super::{desk::Desk, host};
+
+/// What is served where connections come in.
+pub struct Site {
+    /// The server API, where it is served to these.
+    pub desk: Option<Arc<Desk>>,
+    pub router: Router,
+    /// Under no other name than those of this machine.
+    pub only_here: bool,
+}
+
+/// An answer of the API, which is there, or one of a page.
+pub(super) type Content = Either<Full<Bytes>, Body>;
+
+impl Site {
+    /// Answers a request of `peer`.
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Response<Content> {
+        if let Err(refusal) = host::check(request.version(), request.headers(), self.only_here) {
+            return refusal.into_response().map(Either::Right);
+        }
+        if let Some(desk) = &self.desk
+            && let Some(place) = desk.place(&request)
+        {
+            return desk.answer(place, request).await.map(|json| Either::Left(Full::new(json)));
+        }
+        // In a box, for calls of the API would have to carry its size around, too.
+        Box::pin(self.route(request, peer)).await.map(Either::Right)
+    }
+
+    async fn route(&self, mut request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let answer = self.router.clone().oneshot(request.map(Body::new)).await;
+        answer.unwrap_or_else(|never| match never {})
+    }
+}
