@@ -46,20 +46,27 @@ type connection struct {
 	asked map[string]string
 }
 
-func open(t *testing.T, server server, encoding encoding, query string) *connection {
+func open(t *testing.T, address string, encoding encoding, query string) *connection {
+	t.Helper()
+	opened := openDeaf(t, address, encoding, query)
+	go opened.listen()
+	return opened
+}
+
+// openDeaf opens a connection from which nothing is read.
+func openDeaf(t *testing.T, address string, encoding encoding, query string) *connection {
 	t.Helper()
 	dialer := websocket.Dialer{HandshakeTimeout: patience}
 	if query == "" {
 		dialer.Subprotocols = []string{"centrifuge-" + string(encoding)}
 	}
-	socket, _, err := dialer.Dial(server.websocket()+query, nil)
+	socket, _, err := dialer.Dial(address+query, nil)
 	must(t, err)
 	opened := &connection{
 		encoding: encoding, socket: socket, bases: map[string][]byte{}, arrived: make(chan struct{}, 1),
 		asked: map[string]string{},
 	}
 	t.Cleanup(func() { _ = socket.Close() })
-	go opened.listen()
 	return opened
 }
 

@@ -28,15 +28,22 @@ const patience = 20 * time.Second
 
 // server is one of the two that are compared.
 type server interface {
-	// websocket is the address of the WebSocket endpoint.
-	websocket() string
+	// websocket is the address of the WebSocket endpoint for a client.
+	websocket(client string) string
 	// call does what the method of the server API does and answers in its form: {"result":{}} or {"error":{}}.
 	call(method string, params json.RawMessage) (json.RawMessage, error)
+	// stop ends it as a supervisor does; what was stopped is not stopped again when its test ends.
+	stop()
 }
 
-type fanwire struct{ host string }
+type fanwire struct {
+	host  string
+	ended func()
+}
 
-func (server *fanwire) websocket() string {
+func (server *fanwire) stop() { server.ended() }
+
+func (server *fanwire) websocket(string) string {
 	return "ws://" + server.host + "/connection/websocket"
 }
 
@@ -78,8 +85,9 @@ func startFanwire(t *testing.T, configuration []byte) *fanwire {
 	must(t, program.Start())
 	must(t, input.Close())
 	lines := readLines(output)
-	t.Cleanup(func() { stop(t, program, lines) })
-	return &fanwire{host: lines.host(t)}
+	ended := sync.OnceFunc(func() { stop(t, program, lines) })
+	t.Cleanup(ended)
+	return &fanwire{host: lines.host(t), ended: ended}
 }
 
 func programPath() string {

@@ -7,6 +7,7 @@ require (
 	github.com/centrifugal/fdelta v0.0.3
 	github.com/centrifugal/protocol v0.23.1
 	github.com/gorilla/websocket v1.5.3
+	google.golang.org/protobuf v1.36.12
 )
 
 require (
@@ -23,5 +24,4 @@ require (
 	github.com/redis/rueidis v1.0.79 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
 )

@@ -36,6 +36,10 @@ func TestHurriedScenarios(t *testing.T) {
 	stage.playFile(t, "scenarios/hurried/clocks.txt")
 }
 
+func TestStrictScenarios(t *testing.T) {
+	newStage(t, strict).playFile(t, "scenarios/strict/admission.txt")
+}
+
 // TestHandshakes offers subprotocols; which one is chosen, and whether the answer names it, is the same.
 func TestHandshakes(t *testing.T) {
 	stage := newStage(t, common)
@@ -49,7 +53,7 @@ func TestHandshakes(t *testing.T) {
 			chosen := [2]string{}
 			for at, server := range []server{stage.fanwire, stage.library} {
 				dialer := websocket.Dialer{Subprotocols: offer, HandshakeTimeout: patience}
-				socket, answer, err := dialer.Dial(server.websocket()+query, nil)
+				socket, answer, err := dialer.Dial(server.websocket("")+query, nil)
 				must(t, err)
 				chosen[at] = fmt.Sprint(answer.StatusCode, answer.Header.Values("Sec-WebSocket-Protocol"))
 				must(t, socket.Close())

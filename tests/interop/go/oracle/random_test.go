@@ -8,9 +8,7 @@ package oracle
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -20,18 +18,15 @@ const (
 	linesOfALife = 30
 )
 
-func TestRandomLives(t *testing.T) {
-	stage := newStage(t, common)
-	first := uint64(1)
-	if chosen, err := strconv.ParseUint(os.Getenv("ORACLE_SEED"), 10, 64); err == nil {
-		first = chosen
-	}
+func TestRandomLives(t *testing.T) { newStage(t, common).playLives(t, "r", firstSeed()) }
+
+func (stage *stage) playLives(t *testing.T, tag string, first uint64) {
 	for seed := first; seed < first+randomLives; seed++ {
 		for _, encoding := range []encoding{inJSON, inProtobuf} {
 			t.Run(fmt.Sprintf("seed_%d/%s", seed, encoding), func(t *testing.T) {
 				t.Parallel()
 				scenario := scenario{name: fmt.Sprint("seed ", seed), steps: life(seed)}
-				stage.play(t, scenario, encoding, fmt.Sprintf("r%d%c", seed, encoding[0]))
+				stage.play(t, scenario, encoding, fmt.Sprintf("%s%d%c", tag, seed, encoding[0]))
 			})
 		}
 	}

@@ -136,8 +136,11 @@ func (settings *settings) connect(event centrifuge.ConnectEvent) (centrifuge.Con
 		if !valid {
 			return reply, centrifuge.DisconnectInvalidToken
 		}
-		if isOver(claims.Exp) {
+		if isOver(claims.Exp) || claims.Nbf > time.Now().Unix() {
 			return reply, centrifuge.ErrorTokenExpired
+		}
+		if claims.Sub == "" && settings.Client.NoAnonymousTokens {
+			return reply, centrifuge.DisconnectPermissionDenied
 		}
 		reply.Credentials = &centrifuge.Credentials{UserID: claims.Sub, ExpireAt: claims.Exp, Info: claims.Info}
 		granted = claims.Channels

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // names are those of one side: what it made up itself, by what the scenario calls it.
@@ -87,6 +88,9 @@ func (names *names) renamed(key string, value any) any {
 		if seconds, err := value.Int64(); key == "ttl" && err == nil {
 			// A second may have begun meanwhile: 100 and 99 are both "at most 100".
 			return fmt.Sprintf("<at most %d s>", (seconds+9)/10*10)
+		}
+		if at, err := value.Int64(); key == "time" && err == nil && time.Since(time.UnixMilli(at)).Abs() < patience {
+			return "<now>"
 		}
 		return value
 	}

@@ -43,10 +43,14 @@ type hears struct {
 
 // stage has both servers.
 type stage struct {
-	fanwire *fanwire
+	fanwire server
 	library *library
 	// hearsPings is for scenarios that are about them.
 	hearsPings bool
+	// isSpread is where a publication and a reply come from different threads or nodes, and neither waits for the other.
+	isSpread bool
+	// nodes are those with Redis, through which what one does reaches others, and itself, in a while.
+	nodes []*fanwire
 }
 
 // side is one server with the connections that a scenario opened to it.
@@ -57,8 +61,9 @@ type side struct {
 	clients map[string]*client
 	called  []string
 	// commands is how many there were in the frame of this line.
-	commands   int
-	hearsPings bool
+	commands             int
+	hearsPings, isSpread bool
+	witnesses            []*witness
 }
 
 type client struct {
@@ -73,11 +78,14 @@ type client struct {
 // play gives every scenario channels and users of its own: @ stands for a text that no other has.
 func (stage *stage) play(t *testing.T, scenario scenario, encoding encoding, tag string) {
 	sides := [2]*side{
-		{name: "fanwire", server: stage.fanwire, hearsPings: stage.hearsPings},
-		{name: "library", server: stage.library, hearsPings: stage.hearsPings},
+		{name: "fanwire", server: stage.fanwire, hearsPings: stage.hearsPings, isSpread: stage.isSpread},
+		{name: "library", server: stage.library, hearsPings: stage.hearsPings, isSpread: stage.isSpread},
 	}
 	for _, side := range sides {
 		side.clients = map[string]*client{}
+	}
+	for _, node := range stage.nodes {
+		sides[0].witnesses = append(sides[0].witnesses, newWitness(t, node))
 	}
 	for at, step := range scenario.steps {
 		line := strings.ReplaceAll(step.line, "@", tag)
@@ -94,7 +102,7 @@ func (stage *stage) play(t *testing.T, scenario scenario, encoding encoding, tag
 				}
 			}
 		}
-		said, same := settle(sides, step.differs, expected)
+		said, same := settle(t, sides, step.differs, expected)
 		if !same {
 			t.Fatalf("%s: line %d\n  %s\n%s", scenario.name, at+1, strings.Join(lines(scenario.steps[:at+1]), "\n  "),
 				shown(sides, said, step.differs, expected))
@@ -132,10 +140,10 @@ func shown(sides [2]*side, said [2][]string, differs bool, expected [2][]string)
 }
 
 // settle asks both sides what they said until that is as it should be, or for as long as a test waits.
-func settle(sides [2]*side, differs bool, expected [2][]string) (said [2][]string, same bool) {
+func settle(t *testing.T, sides [2]*side, differs bool, expected [2][]string) (said [2][]string, same bool) {
 	for started := time.Now(); ; {
 		for at, side := range sides {
-			side.fence()
+			side.fence(t)
 			said[at] = side.said()
 		}
 		if differs {
@@ -181,7 +189,7 @@ func (side *side) act(t *testing.T, line string, encoding encoding) error {
 		if verb == "open" {
 			query = text
 		}
-		side.clients[name] = &client{connection: open(t, side.server, encoding, query)}
+		side.clients[name] = &client{connection: open(t, side.server.websocket(name), encoding, query)}
 	}
 	client := side.clients[name]
 	client.touched = verb != "open"
@@ -198,6 +206,12 @@ func (side *side) act(t *testing.T, line string, encoding encoding) error {
 			return err
 		}
 		return client.sendRaw([]byte(bytes))
+	case "bytes":
+		bytes, err := strconv.Unquote(text)
+		if err != nil {
+			return err
+		}
+		return client.socket.WriteMessage(websocket.BinaryMessage, []byte(bytes))
 	case "hex":
 		return client.sendRaw(unhexed(t, text))
 	case "text-frame":
@@ -242,8 +256,21 @@ func (client *client) hears(count int) error {
 	}
 }
 
-// fence waits for the replies to commands behind the line: what it caused has been heard before them.
-func (side *side) fence() {
+// fence waits until what the line caused has been heard.
+func (side *side) fence(t *testing.T) {
+	side.answered()
+	for _, one := range side.witnesses {
+		for _, other := range side.witnesses {
+			other.awaits(t, one.node)
+		}
+	}
+	if len(side.witnesses) > 0 {
+		side.answered()
+	}
+}
+
+// answered waits for the replies to commands behind the line: what was on its way to a client has come before them.
+func (side *side) answered() {
 	for _, name := range slices.Sorted(maps.Keys(side.clients)) {
 		client := side.clients[name]
 		heard, ended := client.sofar(client.seen)
@@ -297,11 +324,13 @@ func isConnected(heard any) bool {
 // said is what was heard since the line before, by client and in its order, but for two things. Pings come when they like
 // (the scenarios with clocks of their own hear them). And what a command causes is pushed by the library before the command
 // is answered or the next one of its frame is, and by Fanwire when the frame is done; with several nodes neither knows. So
-// replies to publish commands stand behind all else here, and pushes behind the replies to several commands.
+// replies to publish commands stand behind all else here, and pushes behind the replies to several commands. Where the server
+// is spread over threads or nodes, pushes stand behind all replies, those of each channel together.
 func (side *side) said() []string {
 	said := slices.Clone(side.called)
 	for _, name := range slices.Sorted(maps.Keys(side.clients)) {
-		var replies, pushes, published []string
+		var replies, published, ending []string
+		pushes := map[string][]string{}
 		client := side.clients[name]
 		heard, _ := client.sofar(client.seen)
 		for _, one := range heard {
@@ -309,17 +338,26 @@ func (side *side) said() []string {
 				continue
 			}
 			text := name + " " + side.names.told(name, one)
-			reply, _ := one.(map[string]any)
+			reply, isReply := one.(map[string]any)
+			push, isPush := reply["push"].(map[string]any)
 			switch {
+			case !isReply:
+				ending = append(ending, text)
 			case reply["publish"] != nil:
 				published = append(published, text)
-			case reply["push"] != nil && side.commands > 1:
-				pushes = append(pushes, text)
+			case isPush && side.isSpread:
+				channel := fmt.Sprint(push["channel"])
+				pushes[channel] = append(pushes[channel], text)
+			case isPush && side.commands > 1:
+				pushes[""] = append(pushes[""], text)
 			default:
 				replies = append(replies, text)
 			}
 		}
-		said = append(said, slices.Concat(replies, pushes, published)...)
+		for _, channel := range slices.Sorted(maps.Keys(pushes)) {
+			replies = append(replies, pushes[channel]...)
+		}
+		said = append(said, slices.Concat(replies, published, ending)...)
 	}
 	return said
 }
@@ -338,35 +376,46 @@ func (side *side) note() {
 	}
 }
 
-// withTokens makes tokens of claims: $token{"sub":"42","exp":"+100"} with exp in seconds from now.
+// withTokens makes tokens of claims: $token{"sub":"42","exp":"+100"} with exp in seconds from now, and $payload{…} as it stands.
 func withTokens(text string) (string, error) {
-	const mark = "$token"
+	const mark, plain = "$token", "$payload"
 	for {
 		before, after, found := strings.Cut(text, mark)
+		made := timed
+		if !found {
+			before, after, found = strings.Cut(text, plain)
+			made = func(claims string) (string, error) { return claims, nil }
+		}
 		if !found {
 			return text, nil
 		}
 		end := closing(after)
 		if end < 0 {
-			return "", fmt.Errorf("no claims stand behind %s: %s", mark, after)
+			return "", fmt.Errorf("no claims stand behind a mark: %s", after)
 		}
-		claims := keys{}
-		if err := json.Unmarshal([]byte(after[:end]), &claims); err != nil {
-			return "", err
-		}
-		if exp, ok := claims["exp"].(string); ok {
-			seconds, err := strconv.Atoi(exp)
-			if err != nil {
-				return "", err
-			}
-			claims["exp"] = time.Now().Unix() + int64(seconds)
-		}
-		payload, err := json.Marshal(claims)
+		payload, err := made(after[:end])
 		if err != nil {
 			return "", err
 		}
-		text = before + makeToken(string(payload)) + after[end:]
+		text = before + makeToken(payload) + after[end:]
 	}
+}
+
+// timed are claims whose exp is a time from now.
+func timed(text string) (string, error) {
+	claims := keys{}
+	if err := json.Unmarshal([]byte(text), &claims); err != nil {
+		return "", err
+	}
+	if exp, ok := claims["exp"].(string); ok {
+		seconds, err := strconv.Atoi(exp)
+		if err != nil {
+			return "", err
+		}
+		claims["exp"] = time.Now().Unix() + int64(seconds)
+	}
+	payload, err := json.Marshal(claims)
+	return string(payload), err
 }
 
 // closing is the index behind the brace that closes the first one.

@@ -22,6 +22,7 @@ const (
 type settings struct {
 	Client struct {
 		Anonymous          bool     `json:"allow_anonymous_connect_without_token"`
+		NoAnonymousTokens  bool     `json:"disallow_anonymous_connection_tokens"`
 		ChannelLimit       int      `json:"channel_limit"`
 		HistoryMax         int      `json:"history_max_publication_limit"`
 		RecoveryMax        int      `json:"recovery_max_publication_limit"`
@@ -33,6 +34,7 @@ type settings struct {
 		PresenceInterval   duration `json:"presence_update_interval"`
 		IncludeServerTime  bool     `json:"connect_include_server_time"`
 		UserConnectionsMax int      `json:"user_connection_limit"`
+		QueueMax           int      `json:"queue_max_size"`
 	} `json:"client"`
 	Channel struct {
 		MaxLength        int         `json:"max_length"`
@@ -124,12 +126,13 @@ var common = keys{
 		"channel_limit":                         6,
 		"history_max_publication_limit":         5,
 		"recovery_max_publication_limit":        5,
-		"ping_interval":                         "25s",
-		"pong_timeout":                          "8s",
-		"stale_close_delay":                     "10s",
-		"expired_close_delay":                   "25s",
-		"expired_sub_close_delay":               "25s",
-		"presence_update_interval":              "27s",
+		// Clocks are not to run out on a machine that has other things to do; those of `hurried` are waited for.
+		"ping_interval":            "250s",
+		"pong_timeout":             "100s",
+		"stale_close_delay":        "100s",
+		"expired_close_delay":      "25s",
+		"expired_sub_close_delay":  "25s",
+		"presence_update_interval": "27s",
 	},
 	"channel": keys{
 		"max_length":        40,
@@ -154,6 +157,10 @@ var common = keys{
 			named("recovered", stored.with(keys{"force_recovery": true})),
 			named("positioned", stored.with(keys{"force_positioning": true})),
 			named("wished", stored.with(keys{"allow_recovery": true, "allow_positioning": true})),
+			named("brief", stored.with(keys{"force_recovery": true, "history_ttl": "1s"})),
+			named("freshest", stored.with(keys{
+				"force_recovery": true, "force_recovery_mode": "cache", "history_ttl": "1s",
+			})),
 			named("small", stored.with(keys{"force_recovery": true, "history_size": 2})),
 			named("cached", stored.with(keys{"force_recovery": true, "force_recovery_mode": "cache"})),
 			named("auto", stored.with(keys{
@@ -196,6 +203,12 @@ var hurried = common.with(keys{"client": keys{
 	"ping_interval": "2s", "pong_timeout": "1s", "stale_close_delay": "1s",
 	"expired_close_delay": "1s", "expired_sub_close_delay": "1s", "presence_update_interval": "1s",
 	"user_connection_limit": 2,
+}})
+
+// strict lets in who has a user id, and tells what time it is.
+var strict = common.with(keys{"client": keys{
+	"allow_anonymous_connect_without_token": false, "disallow_anonymous_connection_tokens": true,
+	"connect_include_server_time": true,
 }})
 
 func named(name string, options keys) keys { return options.with(keys{"name": name}) }

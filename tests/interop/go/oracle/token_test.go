@@ -16,6 +16,7 @@ import (
 type claims struct {
 	Sub      string                     `json:"sub"`
 	Exp      int64                      `json:"exp"`
+	Nbf      int64                      `json:"nbf"`
 	Info     json.RawMessage            `json:"info"`
 	Channel  string                     `json:"channel"`
 	Channels []string                   `json:"channels"`
