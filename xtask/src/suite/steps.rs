@@ -98,6 +98,7 @@ pub(super) fn oracle(house: &House) -> Result<Tally> {
     if let Some(reason) = machine::go_too_old(&modules)? {
         return Ok(Tally::left_out(reason));
     }
+    println!("{}", machine::redis()?.display());
     let mut test = go(house, "go/oracle", "test")?;
     // They wait more than they work.
     test.args(["-count=1", "-parallel=8", "-v", "./..."]).env("FANWIRE", server(house)?);

@@ -1,7 +1,7 @@
 //! Room cards: every Rust file opens with at least four `//!` lines.
 //! In: the Rust files → out: a finding per file without its card.
 //! May look at the first lines only; never judges what a card says.
-//! How many lines a card has is changed here; generated files are left out by name in `tidy`.
+//! How many lines a card has is changed here; long tables are left out by name in `tidy`.
 
 use super::{Finding, Source};
 
