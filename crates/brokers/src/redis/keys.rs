@@ -26,8 +26,6 @@ pub(crate) enum Kind {
     Stream,
     /// Hash: epoch, top offset, version and its epoch.
     Meta,
-    /// String: the position that an idempotency key got.
-    Result,
     /// Sorted set: client ids by the millisecond at which they are gone.
     Ends,
     /// Hash: client id to member.
@@ -69,10 +67,10 @@ impl Keys {
         name
     }
 
-    /// The name of an idempotency result. It tells how long the channel is, because a channel and a key may hold the marks
-    /// between them, too.
+    /// The name of a string, the position that an idempotency key got. It begins with the length of the channel, because a
+    /// channel and a key may hold the marks between them, too.
     pub(crate) fn of_result(&self, channel: &str, key: &str) -> String {
-        format!("{}.{}.{key}", self.of(Kind::Result, channel), channel.len())
+        format!("{}.result.{}.{OPEN}{channel}{CLOSE}.{key}", self.prefix, channel.len())
     }
 
     /// The name under which nodes speak to one of them, or to all.
@@ -100,11 +98,10 @@ impl Keys {
 
 impl Kind {
     /// In their order.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 8] = [
         Self::Feed,
         Self::Stream,
         Self::Meta,
-        Self::Result,
         Self::Ends,
         Self::Members,
         Self::Users,
@@ -117,7 +114,6 @@ impl Kind {
             Self::Feed => "feed",
             Self::Stream => "stream",
             Self::Meta => "meta",
-            Self::Result => "result",
             Self::Ends => "presence.ends",
             Self::Members => "presence.members",
             Self::Users => "presence.users",
