@@ -10,6 +10,7 @@ pub mod listener;
 pub mod origin;
 mod patient;
 pub mod rate;
+pub mod refusals;
 pub mod routes;
 pub mod site;
 pub mod upgrade;

@@ -22,6 +22,7 @@ use self::page::{Labels, Page, Readings, Scraped};
 use crate::{
     compression::Contexts,
     engine::Engine,
+    http::refusals::Refusals,
     realtime::Shards,
     shard::counters::{Histogram, ShardCounters, Traffic},
 };
@@ -49,6 +50,7 @@ pub struct Sources {
     pub contexts: Arc<Contexts>,
     pub api: Arc<Api>,
     pub engine: Engine,
+    pub refusals: Arc<Refusals>,
 }
 
 impl Metrics {
@@ -143,6 +145,9 @@ impl Scrape {
         for (name, help, value) in gauges {
             page.gauge(name, help, value)?;
         }
+        let refused = self.0.refusals.counts();
+        let refused = refused.map(|(cause, count)| ([("cause", cause.name().to_owned())], count));
+        page.counters("transport_handshakes_refused", "Handshakes refused, by cause", refused)?;
         let keys = self.0.node.key_counters();
         let help = "Documents of a JWKS endpoint asked for";
         page.counters("token_key_fetches", help, [([], keys.fetches)])?;

@@ -24,7 +24,9 @@ use crate::{
     descriptors,
     engine::{Engine, EngineError},
     example,
-    http::{admission::Admission, listener, rate::Rate, routes, upgrade::Endpoint},
+    http::{
+        admission::Admission, listener, rate::Rate, refusals::Refusals, routes, upgrade::Endpoint,
+    },
     jwks::Fetcher,
     metrics::{Metrics, Sources},
     realtime::{Clerk, Realtime, ShardInbox, Shards},
@@ -85,6 +87,7 @@ impl Server {
         let shards = start_shards(&config, &node, &contexts, &distrust, &hubs)
             .map_err(StartError::Shards)?;
         let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
+        let refusals = Arc::<Refusals>::default();
         let sources = Sources {
             node: node.clone(),
             shards: shards.clone(),
@@ -92,6 +95,7 @@ impl Server {
             contexts: contexts.clone(),
             api: api.clone(),
             engine: engine.clone(),
+            refusals: refusals.clone(),
         };
         let metrics = Arc::new(Metrics::new(sources));
         let chores = [
@@ -100,7 +104,7 @@ impl Server {
             tokio::spawn(tick(node.clone(), metrics.clone())),
         ];
         let parts = routes::Parts {
-            endpoint: endpoint(&config, shards.clone(), distrust, descriptors),
+            endpoint: endpoint(&config, shards.clone(), distrust, (descriptors, refusals)),
             api: api.clone(),
             metrics,
             engine,
@@ -281,7 +285,7 @@ fn endpoint(
     config: &Config,
     shards: Arc<Shards>,
     distrust: Arc<Distrust>,
-    descriptors: usize,
+    (descriptors, refusals): (usize, Arc<Refusals>),
 ) -> Endpoint<Realtime> {
     let (client, now) = (&config.client, Instant::now());
     Endpoint {
@@ -296,6 +300,7 @@ fn endpoint(
             connection_limit: client.connection_limit,
             descriptor_limit: descriptors::for_clients(descriptors),
             rate: Rate::new(client.connection_rate_limit, now),
+            refusals,
             ..Admission::open(now)
         },
     }

@@ -135,7 +135,8 @@ fn a_log_that_cannot_be_written_ends_nothing() {
     for stderr in [Stdio::from(full()), Stdio::from(closed)] {
         let (child, lines) = start_with(&["--log.level=debug"], stderr);
         let address = lines[0].rsplit(' ').next().expect("the address ends the line");
-        let page = request(address, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let page =
+            request(address, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         assert!(page.starts_with("HTTP/1.1 200 OK"), "{page}");
         assert_eq!(stop(child), Some(0));
     }

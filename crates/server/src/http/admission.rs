@@ -3,12 +3,16 @@
 //! Uses `origin`, `rate` and permits of the shards; never decides who may do what once connected.
 //! Changed here: the checks, and what the log says of refusals: operators see those of a limit, and seldom.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use axum::http::{HeaderMap, StatusCode, header};
 use fanwire_node::Seldom;
 
-use super::{origin, rate::Rate};
+use super::{
+    origin,
+    rate::Rate,
+    refusals::{Cause, Refusals},
+};
 
 /// The limits of an endpoint, and what was said of them.
 pub struct Admission {
@@ -19,6 +23,8 @@ pub struct Admission {
     /// Connections for which there are descriptors; 0 = no limit.
     pub descriptor_limit: usize,
     pub rate: Rate,
+    /// How many were refused.
+    pub refusals: Arc<Refusals>,
     /// What the log said of refusals.
     pub(crate) told: Seldom,
 }
@@ -34,6 +40,7 @@ impl Admission {
             connection_limit: 0,
             descriptor_limit: 0,
             rate: Rate::new(0, now),
+            refusals: Arc::default(),
             told: Seldom::default(),
         }
     }
@@ -49,41 +56,44 @@ impl Admission {
         if let Some(patterns) = &self.allowed_origins
             && !origin::is_allowed(origin, patterns)
         {
-            self.tell_origin(origin.unwrap_or_default(), now);
+            self.refuse_origin(origin.unwrap_or_default(), now);
             return Err((StatusCode::FORBIDDEN, WRONG_ORIGIN));
         }
         if !self.rate.allows(now) {
-            self.tell("too many at once", now, TOO_MANY_AT_ONCE);
+            self.refuse(Cause::Rate, now, TOO_MANY_AT_ONCE);
             return Err((
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many new connections at the moment, try again",
             ));
         }
-        let (max, why) = self.limit();
+        let (max, cause) = self.limit();
         permit(max).ok_or_else(|| {
-            self.tell("full", now, why);
+            let is_limit = cause == Cause::Limit;
+            self.refuse(cause, now, if is_limit { FULL } else { OUT_OF_DESCRIPTORS });
             (StatusCode::SERVICE_UNAVAILABLE, "this node has as many connections as it may")
         })
     }
 
-    /// How many connections there may be (0 = any number), and what an operator has to know of that.
-    fn limit(&self) -> (usize, &'static str) {
+    /// How many connections there may be (0 = any number), and why there may be no more.
+    fn limit(&self) -> (usize, Cause) {
         match (self.connection_limit, self.descriptor_limit) {
-            (0, max) => (max, OUT_OF_DESCRIPTORS),
-            (limit, max) if 0 < max && max < limit => (max, OUT_OF_DESCRIPTORS),
-            (limit, _) => (limit, FULL),
+            (0, max) => (max, Cause::Descriptors),
+            (limit, max) if 0 < max && max < limit => (max, Cause::Descriptors),
+            (limit, _) => (limit, Cause::Limit),
         }
     }
 
-    fn tell(&self, kind: &str, now: Instant, what: &str) {
-        if let Some(cases) = self.told.happens(kind, now) {
+    fn refuse(&self, cause: Cause, now: Instant, what: &str) {
+        self.refusals.count(cause);
+        if let Some(cases) = self.told.happens(cause.name(), now) {
             tracing::warn!("refusing clients with 503: {what}{cases}");
         }
     }
 
     /// Mostly somebody else's page, sometimes the operator's own.
-    fn tell_origin(&self, origin: &str, now: Instant) {
-        if let Some(cases) = self.told.happens("origin", now) {
+    fn refuse_origin(&self, origin: &str, now: Instant) {
+        self.refusals.count(Cause::Origin);
+        if let Some(cases) = self.told.happens(Cause::Origin.name(), now) {
             let origin: String = origin.chars().take(ORIGIN_CHARS_MAX).collect();
             tracing::info!(
                 "refusing pages of {origin:?} with 403: client.allowed_origins does not list them{cases}"

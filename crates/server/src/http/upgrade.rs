@@ -18,7 +18,7 @@ use fanwire_ws::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use super::{admission::Admission, patient::Patient};
+use super::{admission::Admission, patient::Patient, refusals::Cause};
 use crate::shard::{self, Application, Arrival, Distrust, Peer, Permit, Shards};
 
 /// One WebSocket endpoint in front of the shards of an application.
@@ -52,7 +52,10 @@ impl<A: Application> Endpoint<A> {
     ) -> Response<Body> {
         let accept = match check(&request) {
             Ok(accept) => accept,
-            Err(error) => return refuse_handshake(&error),
+            Err(error) => {
+                self.admission.refusals.count(Cause::Malformed);
+                return refuse_handshake(&error);
+            }
         };
         let permit = |max| self.shards.permit(max);
         let permit = match self.admission.admit(request.headers(), Instant::now(), permit) {

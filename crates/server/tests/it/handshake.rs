@@ -3,7 +3,7 @@
 //! Uses the test client; never the insides.
 //! Changed here: expectations of the handshake over a socket. The rules have their own tests in `ws`.
 
-use crate::client::{Client, start};
+use crate::client::{Client, fetch, start};
 
 const COMPRESSION: &str =
     "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
@@ -32,7 +32,7 @@ async fn a_plain_request_to_the_endpoint_is_a_client_error() {
 
 #[tokio::test]
 async fn headers_that_must_come_once_come_once() {
-    let server = start(|_| {}).await;
+    let server = start(|config| config.prometheus.enabled = true).await;
     const KEY: &str = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     const VERSION: &str = "Sec-WebSocket-Version: 13\r\n";
     let cases = [
@@ -49,6 +49,10 @@ async fn headers_that_must_come_once_come_once() {
         let client = Client::request(server.address(), &request).await;
         assert!(client.response.starts_with(&format!("HTTP/1.1 {status} ")), "{request}");
     }
+    // Those without one host are no requests, and never come to the endpoint.
+    let refused = "fanwire_transport_handshakes_refused_total{cause=\"malformed\"} 2\n";
+    let metrics = fetch(server.address(), "/metrics").await;
+    assert!(metrics.contains(refused), "{metrics}");
 }
 
 #[tokio::test]

@@ -29,11 +29,11 @@ fn the_smaller_of_both_limits_holds_and_says_which_it_is() {
         assert_eq!(admit(&admission, None, max - 1), Ok(()));
         assert_eq!(admit(&admission, None, max), Err(503));
     };
-    check(10, 0, 10, FULL);
-    check(10, 20, 10, FULL);
-    check(20, 20, 20, FULL);
-    check(20, 10, 10, OUT_OF_DESCRIPTORS);
-    check(0, 10, 10, OUT_OF_DESCRIPTORS);
+    check(10, 0, 10, Cause::Limit);
+    check(10, 20, 10, Cause::Limit);
+    check(20, 20, 20, Cause::Limit);
+    check(20, 10, 10, Cause::Descriptors);
+    check(0, 10, 10, Cause::Descriptors);
 }
 
 #[test]
@@ -45,4 +45,6 @@ fn a_page_that_is_not_listed_is_refused_before_anything_is_counted() {
     assert_eq!(admit(&admission, Some("https://b.example"), 0), Err(403));
     assert_eq!(admit(&admission, Some("https://a.example"), 0), Ok(()));
     assert_eq!(admit(&admission, None, 0), Err(503), "the second one in a second");
+    let counts: Vec<_> = admission.refusals.counts().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(counts, [(Cause::Origin, 1), (Cause::Rate, 1)]);
 }
