@@ -43,7 +43,7 @@ use turn::{Begun, Done, Refusal, Step, Then};
 /// a command has to wait, the rest waits behind it (`waiting.rs`), and the shell is asked to read no further. So it is after
 /// [`COMMANDS_AT_ONCE`]: the rest waits for the other letters of the shard. `keep` makes of a part of `frame` what is kept.
 ///
-/// Returns how many commands were done.
+/// Returns how many commands were done; one with a large reply counts as several.
 pub(crate) fn receive<'a>(
     hub: &mut Hub,
     key: ConnectionKey,
@@ -59,17 +59,16 @@ pub(crate) fn receive<'a>(
     }
     let (mut commands, mut done) = (Commands::new(encoding, frame), 0);
     while let Some(command) = commands.next() {
-        done += 1;
         let (node, roster) = hub.parts();
         let mut turn = Turn::new(node, roster, key, now);
         let outcome = turn.take(command);
         let backlog = turn.backlog;
-        hub.conclude(key, outcome, backlog, out);
+        done += 1 + hub.conclude(key, outcome, backlog, out);
         let (_, roster) = hub.parts();
         if roster.session(key).is_none_or(|session| session.phase == Phase::Refused) {
             return done;
         }
-        if done == COMMANDS_AT_ONCE && !commands.rest().is_empty() && !roster.waiting().waits(key) {
+        if done >= COMMANDS_AT_ONCE && !commands.rest().is_empty() && !roster.waiting().waits(key) {
             await_turn(hub, key);
         }
         let (_, roster) = hub.parts();
@@ -133,8 +132,10 @@ fn named(channel: &str) -> Result<(), Refusal> {
     if channel.is_empty() { Err(Disconnect::BAD_REQUEST.into()) } else { Ok(()) }
 }
 
-/// Commands of one connection that are done without a look at what else the shard has to do: some 0.2 ms of small ones.
+/// Small commands of one connection that are done without a look at what else the shard has to do, in some 0.2 ms.
 pub(crate) const COMMANDS_AT_ONCE: usize = 128;
+/// So much of a reply is encoded and compressed in about the time of a small command.
+pub(crate) const COMMAND_BYTES: usize = 512;
 
 /// The id of what no command asked for.
 const NO_COMMAND: u32 = 0;

@@ -9,6 +9,8 @@ use bytes::Bytes;
 use fanwire_protocol::fossil::Differ;
 use fanwire_protocol::{Encoding, Publication, is_json, json_string};
 
+use crate::errand;
+
 /// What the delta of a publication can be made against.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Delta {
@@ -39,7 +41,7 @@ pub(crate) struct Saved {
     pub(crate) bytes: u64,
 }
 
-/// Makes the patches of one publication, or of one recovery.
+/// Makes the patches of one publication.
 pub(crate) fn differ() -> Differ {
     Differ::within(EFFORT_BYTES)
 }
@@ -77,7 +79,9 @@ pub(crate) fn with_data(
 /// others as deltas where that pays.
 pub(crate) fn shape_missed(encoding: Encoding, publications: &mut [Publication]) -> Saved {
     let mut saved = Saved::default();
-    let (mut budget, mut differ) = (MISSED_BYTES_MAX, differ());
+    let bytes = errand::payload_bytes(publications);
+    let effort = EFFORT_BYTES.min(bytes.saturating_mul(MISSED_EFFORT));
+    let (mut budget, mut differ) = (MISSED_BYTES_MAX, Differ::within(effort));
     let mut previous: Option<Bytes> = None;
     for publication in publications {
         let whole = publication.data.clone();
@@ -105,6 +109,8 @@ pub(crate) const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 /// Bytes compared in search of patches, at one to two nanoseconds each. Payloads of the corpora need at most two for each
 /// of theirs; those that were made to be slow could keep a shard busy for seconds.
 const EFFORT_BYTES: usize = 1 << 22;
+/// The same for each byte of what a subscriber missed, which is shaped while other commands wait for their turn.
+const MISSED_EFFORT: usize = 16;
 /// Payloads of one recovery that are looked at for patches; what comes after them is sent in full.
 const MISSED_BYTES_MAX: usize = 1 << 20;
 /// A patch may be so much longer than its target.

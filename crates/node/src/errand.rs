@@ -4,7 +4,7 @@
 //! Change here: which answers are large, and what they say.
 
 use std::iter;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use fanwire_protocol::{
@@ -27,6 +27,8 @@ pub struct Errand {
     id: u32,
     encoding: Encoding,
     promise: Promise<Encoded, ErrorCode>,
+    /// Gone when its session does not wait any more.
+    wish: Weak<()>,
 }
 
 /// What was found for a client.
@@ -58,13 +60,22 @@ impl Errand {
         found: Found,
         (id, encoding): (u32, Encoding),
         promise: Promise<Encoded, ErrorCode>,
+        wish: Weak<()>,
     ) -> Self {
-        Self { found, id, encoding, promise }
+        Self { found, id, encoding, promise, wish }
     }
 
-    /// Does it: takes milliseconds for thousands of members.
+    /// Memory that it takes until it is done, in bytes, beside payloads, which it shares.
+    pub fn bytes(&self) -> usize {
+        self.found.bytes()
+    }
+
+    /// Does it, which takes milliseconds for thousands of members; or nothing, when nobody waits for it any more.
     pub fn run(self) {
-        let Self { mut found, id, encoding, promise } = self;
+        let Self { mut found, id, encoding, promise, wish } = self;
+        if wish.strong_count() == 0 {
+            return;
+        }
         let saved = found.shape(encoding);
         let (reply, behind) = found.replies();
         let encoded = |reply| {
@@ -91,6 +102,18 @@ impl Found {
         };
         // A large crowd is not looked at: that alone takes its time.
         count > ENTRIES_MAX || self.payload_bytes() + count * ENTRY_BYTES > BYTES_MAX
+    }
+
+    fn bytes(&self) -> usize {
+        let publications = match self {
+            Self::Members(members) => return size_of_val(&members[..]),
+            Self::Stretch(stretch) => stretch.publications.len(),
+            Self::Missed(result, _) | Self::Ordered(_, result) => result.publications.len(),
+            Self::Welcome(result) => {
+                result.subs.values().map(|result| result.publications.len()).sum()
+            }
+        };
+        publications * size_of::<Publication>()
     }
 
     /// Makes the deltas of what was missed, where there are to be some.
@@ -163,11 +186,11 @@ pub(crate) fn are_large<'a>(channels: impl IntoIterator<Item = &'a Vec<Publicati
     })
 }
 
-fn payload_bytes(publications: &[Publication]) -> usize {
+pub(crate) fn payload_bytes(publications: &[Publication]) -> usize {
     publications.iter().map(|publication| publication.data.len()).sum()
 }
 
-/// So many members are encoded in some 0.2 ms, as much as other commands may take at once.
+/// So many members are encoded in some 0.2 ms, as much as all commands may take at once.
 const ENTRIES_MAX: usize = 256;
 /// What an entry costs beside its payload, as bytes of that.
 const ENTRY_BYTES: usize = 256;

@@ -152,9 +152,14 @@ impl Hub {
         (&self.node, &mut self.roster)
     }
 
-    /// Writes one reply. A payload that is not JSON ends a JSON session with 3506.
-    pub(crate) fn send(&mut self, key: ConnectionKey, reply: &Reply, out: &mut impl Outbox) {
-        let Some(session) = self.roster.session(key) else { return };
+    /// Writes one reply, and says how many bytes that are. A payload that is not JSON ends a JSON session with 3506.
+    pub(crate) fn send(
+        &mut self,
+        key: ConnectionKey,
+        reply: &Reply,
+        out: &mut impl Outbox,
+    ) -> usize {
+        let Some(session) = self.roster.session(key) else { return 0 };
         self.scratch.clear();
         match encode_reply(session.encoding, reply, &mut self.scratch) {
             Ok(()) => {
@@ -166,7 +171,10 @@ impl Hub {
             }
             Err(_) => self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out),
         }
+        let bytes = self.scratch.len();
+        self.scratch.clear();
         self.scratch.shrink_to(SCRATCH_BYTES_MAX);
+        bytes
     }
 
     /// Forgets the session and tells the shell to close. Nothing happens when it is gone already.

@@ -7,7 +7,7 @@
 mod room;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use fanwire_protocol::{ErrorCode, Request, UnsubscribeCode};
@@ -42,6 +42,8 @@ pub(crate) struct Parked {
     /// Of the command.
     pub(crate) id: u32,
     pub(crate) work: Work,
+    /// There as long as it waits for something that is made for it alone.
+    wish: Option<Arc<()>>,
     put_off: VecDeque<PutOff>,
     /// What that weighs.
     put_off_bytes: usize,
@@ -137,8 +139,14 @@ impl Waiting {
         let (put_off, put_off_bytes) =
             old.map(|old| (old.put_off, old.put_off_bytes)).unwrap_or_default();
         let generation = key.generation;
-        let parked = Parked { generation, ticket, id, work, put_off, put_off_bytes };
+        let parked = Parked { generation, ticket, id, work, wish: None, put_off, put_off_bytes };
         self.parked.insert(key.index, parked);
+    }
+
+    /// What is gone when the session, which waits, does not wait any more.
+    pub(crate) fn wish(&mut self, key: ConnectionKey) -> Weak<()> {
+        let parked = self.parked.get_mut(&key.index);
+        parked.map_or_else(Weak::new, |parked| Arc::downgrade(parked.wish.get_or_insert_default()))
     }
 
     /// Whether the session has to wait for anything; then `what` is kept until it has not.

@@ -468,6 +468,7 @@ fn tell(
 ) -> SubscribeResult {
     if entry.gets_deltas() {
         result.delta = true;
+        turn.backlog.compared += errand::payload_bytes(&result.publications);
         let saved = delta::shape_missed(turn.session().encoding, &mut result.publications);
         turn.roster.counters().count_deltas(saved);
     }

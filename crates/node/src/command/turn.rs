@@ -57,6 +57,8 @@ pub(crate) struct Backlog {
     pub(crate) lost: Vec<usize>,
     /// From where to where a subscription moved.
     pub(crate) moved: Option<(u32, u32)>,
+    /// Bytes of payloads that were looked at for patches.
+    pub(crate) compared: usize,
 }
 
 impl Backlog {
@@ -253,8 +255,9 @@ impl Turn<'_> {
         let encoding = self.session().encoding;
         let early = self.soon(answer, Part::Encoded);
         debug_assert!(early.is_none(), "nobody has begun yet");
-        self.backlog.errand = Some(Errand::new(found, (id, encoding), promise));
         self.park(id, work);
+        let wish = self.roster.waiting_mut().wish(self.key);
+        self.backlog.errand = Some(Errand::new(found, (id, encoding), promise, wish));
     }
 
     /// An encoded reply has come back.

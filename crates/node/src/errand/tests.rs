@@ -84,7 +84,8 @@ fn an_errand_makes_the_bytes_that_a_small_answer_would_be() {
             }
             assert_eq!(expected.len(), count);
             let (promise, answer) = Answer::later();
-            Errand::new(found, (7, encoding), promise).run();
+            let wish = Arc::default();
+            Errand::new(found, (7, encoding), promise, Arc::downgrade(&wish)).run();
             assert_eq!(messages(answer), Ok(Some(expected)));
         }
     }
@@ -93,13 +94,22 @@ fn an_errand_makes_the_bytes_that_a_small_answer_would_be() {
 #[test]
 fn what_is_no_json_cannot_be_told_in_json() {
     let (promise, answer) = Answer::later();
-    Errand::new(crowd(1, "boom"), (7, Encoding::Json), promise).run();
+    let wish = Arc::default();
+    Errand::new(crowd(1, "boom"), (7, Encoding::Json), promise, Arc::downgrade(&wish)).run();
     assert_eq!(messages(answer), Ok(None));
 }
 
 #[test]
 fn an_errand_that_nobody_does_is_an_error() {
     let (promise, answer) = Answer::later();
-    drop(Errand::new(crowd(1, ""), (7, Encoding::Json), promise));
+    let wish = Arc::default();
+    drop(Errand::new(crowd(1, ""), (7, Encoding::Json), promise, Arc::downgrade(&wish)));
+    assert_eq!(messages(answer), Err(ErrorCode::INTERNAL));
+}
+
+#[test]
+fn what_nobody_waits_for_is_not_done() {
+    let (promise, answer) = Answer::later();
+    Errand::new(crowd(1, ""), (7, Encoding::Json), promise, Weak::new()).run();
     assert_eq!(messages(answer), Err(ErrorCode::INTERNAL));
 }

@@ -3,12 +3,14 @@
 //! Uses: `waiting`, the commands. Never: broker or presence themselves.
 //! Change here: what follows a wait. What is kept during one lives in `waiting.rs`.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use fanwire_protocol::{Disconnect, Reply};
 
 use super::Hub;
-use crate::broadcast::Shape;
+use crate::broadcast::{Broadcast, Shape};
 use crate::command::{self, Backlog, Turn};
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
@@ -40,35 +42,57 @@ impl Hub {
             _ => unreachable!("only an entrance waits for streams and presence"),
         };
         let backlog = turn.backlog;
-        self.conclude(key, outcome, backlog, out);
-        self.resume(key, now, out);
+        let weight = self.conclude(key, outcome, backlog, out);
+        self.resume(key, weight, now, out);
     }
 
     /// What a command came to: its reply or the end, and behind the reply what was published meanwhile.
+    ///
+    /// Returns how many small commands more would have taken as long.
     pub(crate) fn conclude(
         &mut self,
         key: ConnectionKey,
         outcome: Result<Option<Reply>, Disconnect>,
         backlog: Backlog,
         out: &mut impl Outbox,
-    ) {
+    ) -> usize {
+        let mut bytes = backlog.compared;
         if let Some((from, to)) = backlog.moved {
             out.moved(key.index, from, to);
         }
         match outcome {
-            Ok(reply) => reply.iter().for_each(|reply| self.send(key, reply, out)),
-            Err(disconnect) => return self.disconnect(key, &disconnect, out),
+            Ok(reply) => bytes += reply.map_or(0, |reply| self.send(key, &reply, out)),
+            Err(disconnect) => {
+                self.disconnect(key, &disconnect, out);
+                return 0;
+            }
         }
         if !backlog.messages.is_empty() {
+            bytes += backlog.messages.iter().map(Bytes::len).sum::<usize>();
             backlog.messages.iter().for_each(|message| out.send(key, message));
             self.roster.recovered(key.index, |place, channel| out.recovered(key, place, channel));
         }
         backlog.errand.into_iter().for_each(|errand| out.hand_out(errand));
         if !backlog.pushes.is_empty() {
-            self.replay(key, &backlog.pushes, out);
+            bytes += self.replay(key, &backlog.pushes, out);
         }
-        for (place, broadcast) in backlog.deliveries {
-            let Some(session) = self.roster.session(key) else { return };
+        let more = bytes / command::COMMAND_BYTES + backlog.deliveries.len();
+        if self.deliver_held(key, backlog.deliveries, out) {
+            let lost: Vec<_> = backlog.lost.into_iter().rev().map(|place| (key, place)).collect();
+            self.end_lost(&lost, out);
+        }
+        more
+    }
+
+    /// Delivers what was published while the session entered channels. Whether it goes on.
+    fn deliver_held(
+        &mut self,
+        key: ConnectionKey,
+        deliveries: Vec<(usize, Arc<Broadcast>)>,
+        out: &mut impl Outbox,
+    ) -> bool {
+        for (place, broadcast) in deliveries {
+            let Some(session) = self.roster.session(key) else { return false };
             if broadcast.excluded() == Some(session.client_id()) {
                 self.roster.skip(key.index, place);
                 continue;
@@ -81,21 +105,22 @@ impl Hub {
             let encoding = session.encoding;
             let shape = self.roster.catch_up(key.index, place, &broadcast);
             if !broadcast.exists_for(encoding, shape) {
-                return self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
+                self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
+                return false;
             }
             self.counters().deliveries.add(1);
             self.count_patches(&broadcast, u64::from(shape == Shape::Patch));
             out.deliver(key.index, place as u32, &broadcast, shape);
         }
-        let lost: Vec<_> = backlog.lost.into_iter().rev().map(|place| (key, place)).collect();
-        self.end_lost(&lost, out);
+        true
     }
 
-    /// Sends what a subscription of the server had missed, and says so to the shell.
-    fn replay(&mut self, key: ConnectionKey, pushes: &[Reply], out: &mut impl Outbox) {
-        pushes.iter().for_each(|push| self.send(key, push, out));
+    /// Sends what a subscription of the server had missed, and says so to the shell. Returns how many bytes that are.
+    fn replay(&mut self, key: ConnectionKey, pushes: &[Reply], out: &mut impl Outbox) -> usize {
+        let bytes = pushes.iter().map(|push| self.send(key, push, out)).sum();
         let told = |place, channel: &str| out.recovered(key, place, channel);
         self.roster.recovered(key.index, told);
+        bytes
     }
 
     /// Whether a session has to wait; then `what` is put off, or, where that is too much, the session is ended: a client
@@ -112,9 +137,9 @@ impl Hub {
         })
     }
 
-    /// Does what was put off until the session waits again, nothing is left, or others are to have their turn.
-    fn resume(&mut self, key: ConnectionKey, now: Instant, out: &mut impl Outbox) {
-        let mut done = 0;
+    /// Does what was put off until the session waits again, nothing is left, or others are to have their turn, because so
+    /// much was done.
+    fn resume(&mut self, key: ConnectionKey, mut done: usize, now: Instant, out: &mut impl Outbox) {
         while let Some(next) = self.roster.waiting_mut().next_put_off(key) {
             done += self.do_put_off(key, next, now, out);
             if done >= command::COMMANDS_AT_ONCE

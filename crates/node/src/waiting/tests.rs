@@ -74,6 +74,23 @@ fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
 }
 
 #[test]
+fn what_is_made_for_a_session_is_wished_for_until_it_is_gone_or_has_it() {
+    let mut waiting = Waiting::default();
+    let ticket = waiting.ticket();
+    waiting.park(ADA, ticket, 2, Work::Reply);
+    let wish = waiting.wish(ADA);
+    assert!(wish.upgrade().is_some());
+    assert!(waiting.forget(ADA).is_none());
+    assert!(wish.upgrade().is_none(), "it is gone");
+
+    waiting.park(ADA, ticket, 2, Work::Reply);
+    let wish = waiting.wish(ADA);
+    assert!(waiting.take_work(ADA).is_some());
+    assert_eq!(next(&mut waiting), None);
+    assert!(wish.upgrade().is_none(), "it has it");
+}
+
+#[test]
 fn what_is_put_off_is_limited_and_what_was_done_counts_no_more() {
     let mut waiting = Waiting::default();
     let half = || PutOff::Frame(vec![b' '; PUT_OFF_BYTES_MAX / 2 - PUT_OFF_BYTES].into());

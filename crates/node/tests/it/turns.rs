@@ -9,6 +9,7 @@ use fanwire_node::protocol::Disconnect;
 use fanwire_node::{PublishOptions, Target};
 use fanwire_protocol::Publication;
 
+use crate::presence::with_presence;
 use crate::script::hello;
 use crate::world::{World, options};
 
@@ -69,6 +70,32 @@ fn a_message_of_many_commands_lets_others_have_their_turns_and_is_done_in_order(
         world.say("ada", &many(1002..1003));
         assert_eq!(replies(&mut world, "ada", &mut next), 1);
     }
+}
+
+#[test]
+fn commands_with_large_replies_take_turns_sooner() {
+    let mut world = World::with_shards(with_presence(|_| {}), 1);
+    world.connected("ada", hello("json"));
+    for number in 0..100 {
+        let name = format!("c{number}");
+        world.connected(&name, hello("json"));
+        world.say(&name, r#"{"id":2,"subscribe":{"channel":"room"}}"#);
+    }
+    let commands = (2..130).map(|id| format!(r#"{{"id":{id},"presence":{{"channel":"room"}}}}"#));
+    world.say_unsettled("ada", &commands.collect::<Vec<_>>().join("\n"));
+    let mut turns = Vec::new();
+    loop {
+        let replies: Vec<_> = std::iter::from_fn(|| world.heard("ada")).collect();
+        let bytes: usize = replies.iter().map(String::len).sum();
+        assert!(bytes <= (AT_ONCE as usize + 1) * 512, "{bytes} bytes in one turn");
+        turns.push(replies.len());
+        if world.shards[0].mailbox.is_empty() {
+            break;
+        }
+        world.settle();
+    }
+    assert_eq!(turns.iter().sum::<usize>(), 128, "{turns:?}");
+    assert!(turns.len() > 10, "{turns:?}");
 }
 
 #[test]
