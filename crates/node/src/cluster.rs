@@ -7,7 +7,7 @@ mod message;
 mod orders;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,7 @@ pub(crate) struct Cluster {
     bus: OnceLock<Arc<dyn Bus>>,
     table: Arc<Mutex<Table>>,
     refused: AtomicU64,
+    has_left: AtomicBool,
 }
 
 #[derive(Default)]
@@ -97,7 +98,13 @@ pub(crate) enum Task {
 
 impl Cluster {
     pub(crate) fn new(uid: String) -> Self {
-        Self { uid, bus: OnceLock::new(), table: Arc::default(), refused: AtomicU64::new(0) }
+        Self {
+            uid,
+            bus: OnceLock::new(),
+            table: Arc::default(),
+            refused: AtomicU64::new(0),
+            has_left: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn uid(&self) -> &str {
@@ -168,20 +175,27 @@ impl Cluster {
         });
     }
 
-    /// Tells how this node is, to one that does not know it or to everybody.
+    /// Tells how this node is, to one that does not know it or to everybody; nobody any more once it has left.
     pub(crate) fn tell_state(
         &self,
         to: Option<&str>,
         state: impl FnOnce() -> NodeState,
     ) -> Answer<usize> {
-        match self.bus.get() {
-            Some(_) => self.send(to, Order::State(state())),
-            None => Answer::now(Ok(0)),
+        if self.bus.get().is_none() {
+            return Answer::now(Ok(0));
+        }
+        let state = Order::State(state());
+        // Asked last: another thread may let it leave while this one counts.
+        match self.has_left.load(Relaxed) {
+            true => Answer::now(Ok(0)),
+            false => self.send(to, state),
         }
     }
 
-    /// Tells the others that this node goes. One that does not hear it notices the silence.
+    /// Tells the others that this node goes. One that does not hear it notices the silence. It hears them until it ends:
+    /// whom it answered then, as one that is new, would wait for it.
     pub(crate) fn leave(&self) {
+        self.has_left.store(true, Relaxed);
         drop(self.send(None, Order::Leaving(message::Leaving {})));
     }
 

@@ -90,6 +90,31 @@ fn a_node_that_leaves_is_gone_at_once() {
 }
 
 #[test]
+fn a_node_that_has_left_tells_nobody_that_it_is_there() {
+    let ((b, wire), now) = (node("b"), Instant::now());
+    b.introduce(now, || state("b"));
+    drop(b.tell_state(Some("a"), || state("b")));
+    assert_eq!(wire.take().len(), 2);
+    b.leave();
+    assert_eq!(wire.take().len(), 1, "that it goes");
+    assert_eq!(introduce(&b, "c", now), Task::Greet("c".into()), "a node that is new");
+    drop(b.tell_state(Some("c"), || state("b")));
+    b.introduce(now, || state("b"));
+    assert_eq!(wire.take(), []);
+}
+
+#[test]
+fn a_node_that_leaves_while_it_counts_keeps_that_to_itself() {
+    let (b, wire) = node("b");
+    let leaving = || {
+        b.leave();
+        state("b")
+    };
+    drop(b.tell_state(None, leaving));
+    assert_eq!(wire.take().len(), 1, "that it goes");
+}
+
+#[test]
 fn the_state_is_told_every_three_seconds() {
     let ((a, wire), now) = (node("a"), Instant::now());
     assert!(!a.tick(now), "not before it hears the others");
