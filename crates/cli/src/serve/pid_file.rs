@@ -4,7 +4,7 @@
 //! When it is opened and written is changed in `serve`.
 
 use std::fs::{File, OpenOptions, remove_file};
-use std::io::{ErrorKind, Seek as _, Write as _};
+use std::io::{self, ErrorKind, Seek as _, Write as _};
 use std::process;
 
 use anyhow::{Context as _, Result};
@@ -45,13 +45,19 @@ impl<'a> PidFile<'a> {
     /// # Errors
     /// As [`open`](Self::open).
     pub(super) fn write(&mut self) -> Result<()> {
-        let text = format!("{}\n", process::id());
-        // A device is none of ours, whoever names one.
+        // A device is none of ours, whoever names one, and has no length.
         self.is_ours = self.file.metadata().is_ok_and(|found| found.is_file());
-        let written = self.file.rewind().and_then(|()| self.file.write_all(text.as_bytes()));
-        written
-            .and_then(|()| self.file.set_len(text.len() as u64))
-            .with_context(|| cannot_be_written(self.path))
+        let written = match self.is_ours {
+            true => self.write_anew(),
+            false => self.file.write_all(text().as_bytes()),
+        };
+        written.with_context(|| cannot_be_written(self.path))
+    }
+
+    fn write_anew(&mut self) -> io::Result<()> {
+        self.file.rewind()?;
+        self.file.write_all(text().as_bytes())?;
+        self.file.set_len(text().len() as u64)
     }
 }
 
@@ -61,6 +67,10 @@ impl Drop for PidFile<'_> {
             let _ = remove_file(self.path);
         }
     }
+}
+
+fn text() -> String {
+    format!("{}\n", process::id())
 }
 
 fn cannot_be_written(path: &str) -> String {

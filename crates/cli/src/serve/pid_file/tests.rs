@@ -82,6 +82,15 @@ fn a_place_that_takes_no_file_is_named_with_the_remedy() {
     }
 }
 
+/// A device that takes everything, and stays.
+#[test]
+#[cfg(unix)]
+fn a_device_is_written_to() {
+    let mut file = PidFile::open("/dev/null").expect("it can be opened").expect("a path");
+    file.write().expect("it takes everything");
+    assert!(!file.is_ours);
+}
+
 /// A device that is always full, and stays.
 #[test]
 #[cfg(target_os = "linux")]
