@@ -1,10 +1,11 @@
 //! The file with the process id (`pid_file`).
 //! In: a path → out: a file that holds the id while the server runs, or why it cannot.
-//! Uses the file system. Never: reads what a file says, or takes one away that it has not written.
+//! Uses the file system. Never: takes a file away that it has not written, or that another process has written since.
 //! When it is opened and written is changed in `serve`.
 
-use std::fs::{File, OpenOptions, remove_file};
+use std::fs::{File, OpenOptions, read, remove_file};
 use std::io::{self, ErrorKind, Seek as _, Write as _};
+use std::path::Path;
 use std::process;
 
 use anyhow::{Context as _, Result};
@@ -55,15 +56,25 @@ impl<'a> PidFile<'a> {
     }
 
     fn write_anew(&mut self) -> io::Result<()> {
+        // The server that it was of has ended since it was opened, and taken it away.
+        if !Path::new(self.path).exists() {
+            self.file = File::create(self.path)?;
+        }
         self.file.rewind()?;
         self.file.write_all(text().as_bytes())?;
         self.file.set_len(text().len() as u64)
+    }
+
+    /// Holds it what this process wrote, or as much of it as a full disk took? The next server may have begun while this
+    /// one told its clients to go.
+    fn is_still_ours(&self) -> bool {
+        self.is_ours && read(self.path).is_ok_and(|found| text().as_bytes().starts_with(&found))
     }
 }
 
 impl Drop for PidFile<'_> {
     fn drop(&mut self) {
-        if self.is_ours {
+        if self.is_still_ours() {
             let _ = remove_file(self.path);
         }
     }

@@ -3,7 +3,7 @@
 //! Uses the file system of the machine. Never: servers.
 //! A way in which a file can be unusable is a row here.
 
-use std::fs::{create_dir, create_dir_all, read_to_string, remove_dir_all, write};
+use std::fs::{create_dir, create_dir_all, read_to_string, remove_dir_all, remove_file, write};
 use std::path::PathBuf;
 
 use super::PidFile;
@@ -65,6 +65,28 @@ fn a_file_that_is_there_is_written_anew_by_a_start_that_succeeds() {
     assert_eq!(read_to_string(&path).ok(), own_id());
     drop(file);
     assert_eq!(read_to_string(&path).ok(), None);
+}
+
+#[test]
+fn a_file_that_the_next_server_has_written_is_kept() {
+    let folder = Folder::new("pid-next");
+    let path = folder.path("pid");
+    let file = PidFile::open(&path).expect("a folder of ours");
+    let next = "1234567890\n";
+    write(&path, next).expect("a folder of ours");
+    drop(file);
+    assert_eq!(read_to_string(&path).ok().as_deref(), Some(next));
+}
+
+#[test]
+fn a_file_that_the_last_server_takes_away_meanwhile_is_written_again() {
+    let folder = Folder::new("pid-last");
+    let path = folder.path("pid");
+    write(&path, "1234567890\n").expect("a folder of ours");
+    let mut file = PidFile::open(&path).expect("a file of ours").expect("a path");
+    remove_file(&path).expect("a folder of ours");
+    file.write().expect("a folder of ours");
+    assert_eq!(read_to_string(&path).ok(), own_id());
 }
 
 #[test]
