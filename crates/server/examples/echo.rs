@@ -53,6 +53,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = listener::bind(address)?;
     println!("echo on ws://{}", listener.local_addr()?);
     let (_stop, stopped) = tokio::sync::watch::channel(false);
-    listener::serve(listener, Site { desk: None, router, only_here: false }, stopped).await;
+    let site = Site { desk: None, router, only_here: false };
+    listener::serve(listener, site, listener::HTTP_CONNECTIONS_MAX, stopped).await;
     Ok(())
 }

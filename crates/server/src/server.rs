@@ -111,7 +111,12 @@ impl Server {
             demo_curl: demo_curl(&config, addresses.api),
         };
         let (stop, stopped) = watch::channel(false);
-        let http = tokio::spawn(serve((public, internal), routes::sites(&config, parts), stopped));
+        let http = tokio::spawn(serve(
+            (public, internal),
+            routes::sites(&config, parts),
+            descriptors,
+            stopped,
+        ));
         let shutdown_timeout = config.shutdown_timeout;
         Ok(Self { addresses, node, shards, api, http, chores, stop, shutdown_timeout })
     }
@@ -364,13 +369,16 @@ async fn resolve(key: &'static str, value: &str, port: u16) -> Result<SocketAddr
 async fn serve(
     (public, internal): (Bound, Option<Bound>),
     sites: routes::Sites,
+    descriptors: usize,
     stopped: watch::Receiver<bool>,
 ) {
-    let clients = listener::serve(public.listener, sites.public, stopped.clone());
-    match internal.zip(sites.internal) {
+    let internal = internal.zip(sites.internal);
+    let places = descriptors::for_http(descriptors, 1 + usize::from(internal.is_some()));
+    let clients = listener::serve(public.listener, sites.public, places, stopped.clone());
+    match internal {
         None => clients.await,
         Some((Bound { listener, .. }, site)) => {
-            tokio::join!(clients, listener::serve(listener, site, stopped));
+            tokio::join!(clients, listener::serve(listener, site, places, stopped));
         }
     }
 }

@@ -48,35 +48,59 @@ pub fn any_address() -> IpAddr {
     if has_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
-/// Accepts until `stop` says true, then waits for connections in the middle of a request: they finish it.
-pub async fn serve(listener: TcpListener, site: Site, stop: watch::Receiver<bool>) {
+/// Accepts until `stop` says true, then waits for connections in the middle of a request: they finish it. There are 10,000
+/// at once, or `places` if that is less.
+pub async fn serve(listener: TcpListener, site: Site, places: usize, stop: watch::Receiver<bool>) {
+    let places = Places::new(places.min(HTTP_CONNECTIONS_MAX));
     let site = Arc::new(site);
-    let places = Arc::new(Semaphore::new(HTTP_CONNECTIONS_MAX));
     let mut told = stop.clone();
     tokio::select! {
         () = accept(&listener, &site, &places, &stop) => {}
         () = told_to(&mut told) => {}
     }
     drop(listener);
-    let all = u32::try_from(HTTP_CONNECTIONS_MAX).expect("a small number");
-    let _everybody_left = tokio::time::timeout(FINISH_TIME, places.acquire_many(all)).await;
+    let all = u32::try_from(places.all).expect("a small number");
+    let _everybody_left = tokio::time::timeout(FINISH_TIME, places.free.acquire_many(all)).await;
+}
+
+/// For connections that speak HTTP.
+struct Places {
+    all: usize,
+    free: Arc<Semaphore>,
+}
+
+impl Places {
+    fn new(all: usize) -> Self {
+        Self { all, free: Arc::new(Semaphore::new(all)) }
+    }
+
+    /// How long a new connection may take. While places are scarce peers get less time, so that many slow or silent ones
+    /// ("slow loris") keep others out for a short while only.
+    fn patience(&self) -> Patience {
+        let (head, idle) = match self.free.available_permits() < self.all / 2 {
+            true => (TIMEOUT_SCARCE, TIMEOUT_SCARCE),
+            false => (HEAD_TIMEOUT, IDLE_TIMEOUT),
+        };
+        Patience { head, idle, write: WRITE_TIMEOUT }
+    }
 }
 
 async fn accept(
     listener: &TcpListener,
     site: &Arc<Site>,
-    places: &Arc<Semaphore>,
+    places: &Places,
     stop: &watch::Receiver<bool>,
 ) {
     let told = Seldom::default();
     loop {
-        let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let place =
+            places.free.clone().acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((socket, peer)) => {
                 // Else the end of a long answer may wait until the peer has acknowledged what was sent before.
                 let _ = socket.set_nodelay(true);
                 let (site, stop) = (site.clone(), stop.clone());
-                let patience = patience(places.available_permits());
+                let patience = places.patience();
                 tokio::spawn(async move {
                     speak(socket, peer, site, stop, patience).await;
                     drop(place);
@@ -161,16 +185,6 @@ async fn speak(
     }
 }
 
-/// How long a new connection may take. While places are scarce peers get less time, so that many slow or silent ones
-/// ("slow loris") keep others out for a short while only.
-fn patience(places_free: usize) -> Patience {
-    let (head, idle) = match places_free < HTTP_CONNECTIONS_MAX / 2 {
-        true => (TIMEOUT_SCARCE, TIMEOUT_SCARCE),
-        false => (HEAD_TIMEOUT, IDLE_TIMEOUT),
-    };
-    Patience { head, idle, write: WRITE_TIMEOUT }
-}
-
 /// Returns when `stop` says true, or nobody is left who could say it.
 async fn told_to(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
@@ -179,7 +193,7 @@ async fn told_to(stop: &mut watch::Receiver<bool>) {
 const BACKLOG: i32 = 4096;
 
 /// Connections that speak HTTP at the same time; established WebSockets do not count. Further ones wait in the backlog.
-const HTTP_CONNECTIONS_MAX: usize = 10_000;
+pub const HTTP_CONNECTIONS_MAX: usize = 10_000;
 
 /// A whole request head must have come by then (Centrifugo: 10 s).
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);

@@ -17,10 +17,16 @@ use super::*;
 fn peers_get_less_time_while_places_are_scarce() {
     let ample = Patience { head: HEAD_TIMEOUT, idle: IDLE_TIMEOUT, write: WRITE_TIMEOUT };
     let scarce = Patience { head: TIMEOUT_SCARCE, idle: TIMEOUT_SCARCE, ..ample };
-    assert_eq!(patience(HTTP_CONNECTIONS_MAX), ample);
-    assert_eq!(patience(HTTP_CONNECTIONS_MAX / 2), ample);
-    assert_eq!(patience(HTTP_CONNECTIONS_MAX / 2 - 1), scarce);
-    assert_eq!(patience(0), scarce);
+    let check = |all, free, expected| {
+        let places = Places { all, free: Arc::new(Semaphore::new(free)) };
+        assert_eq!(places.patience(), expected, "{free} of {all}");
+    };
+    for all in [HTTP_CONNECTIONS_MAX, 100] {
+        check(all, all, ample);
+        check(all, all / 2, ample);
+        check(all, all / 2 - 1, scarce);
+        check(all, 0, scarce);
+    }
 }
 
 /// Both ends of a connection.
@@ -42,7 +48,7 @@ async fn spoken(said: &[u8], then: impl FnOnce(&net::TcpStream)) -> (u64, String
         Site { desk: None, router: Router::new().route("/", get("hello")), only_here: false };
     let (_stop, stopped) = watch::channel(false);
     let start = Instant::now();
-    speak(ours, peer, Arc::new(site), stopped, patience(HTTP_CONNECTIONS_MAX)).await;
+    speak(ours, peer, Arc::new(site), stopped, Places::new(1).patience()).await;
     let mut answers = String::new();
     theirs.read_to_string(&mut answers).expect("our end is closed");
     (start.elapsed().as_secs(), answers)
@@ -55,6 +61,34 @@ async fn a_head_that_does_not_come_or_end_keeps_its_place_for_ten_seconds() {
     for said in [&b""[..], b"P", b"POST /api/publish HTTP/1.1\r\nHost: a\r\nX-API-Key: "] {
         assert_eq!(spoken(said, |_| {}).await, (10, String::new()), "{said:?}");
     }
+}
+
+/// The seconds after which the second of two peers is answered, of which the first says nothing.
+async fn answered(places: usize) -> String {
+    let listener = bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let [_silent, mut second] =
+        [(); 2].map(|()| net::TcpStream::connect(address).expect("somebody listens"));
+    second.write_all(REQUEST).expect("room in the socket");
+    let start = Instant::now();
+    let seconds = move || async move { start.elapsed().as_secs().to_string() };
+    let router = Router::new().route("/", get(seconds));
+    let (stop, stopped) = watch::channel(false);
+    let site = Site { desk: None, router, only_here: false };
+    let stopping = async {
+        sleep(IDLE_TIMEOUT).await;
+        stop.send(true).expect("somebody listens");
+    };
+    tokio::join!(serve(listener, site, places, stopped), stopping);
+    let mut answer = String::new();
+    second.read_to_string(&mut answer).expect("our end is closed");
+    answer.rsplit("\r\n").next().expect("a body").to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_finds_no_place_waits_for_one() {
+    assert_eq!(answered(2).await, "0");
+    assert_eq!(answered(1).await, "10");
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,7 +116,7 @@ async fn a_peer_that_is_idle_when_the_server_stops_is_not_waited_for() {
         Site { desk: None, router: Router::new().route("/", get("hello")), only_here: false };
     let (stop, stopped) = watch::channel(false);
     let start = Instant::now();
-    let speaking = speak(ours, peer, Arc::new(site), stopped, patience(HTTP_CONNECTIONS_MAX));
+    let speaking = speak(ours, peer, Arc::new(site), stopped, Places::new(1).patience());
     let stopping = async {
         sleep(IDLE_TIMEOUT / 2).await;
         stop.send(true).expect("somebody listens");
