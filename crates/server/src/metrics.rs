@@ -212,6 +212,8 @@ impl Scrape {
             let sum = self.0.shards.counters().iter().map(|counters| read(counters)).sum();
             page.counters(name, help, [([], sum)])?;
         }
+        let help = "Bytes that wait for the shard with most; publishers wait above 32 MiB";
+        page.gauge("shard_backlog_bytes", help, self.0.shards.backlog_bytes())?;
         self.publish_latency(page)
     }
 

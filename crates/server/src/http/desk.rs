@@ -1,14 +1,14 @@
 //! The server API at a listener: requests that go past the router, with a limit on their time and back-pressure.
 //! In: POST requests below the API's prefix → out: answers in one piece.
 //! Uses the API's face; never looks into a request beyond its method and path.
-//! Changed here: how long a request may take, and when it waits. What is answered lives in `api`.
+//! Changed here: how long a request may take, when it waits, and that the log says so. What is answered lives in `api`.
 
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::Arc,
     task::Poll,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -16,6 +16,7 @@ use axum::{
     http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE},
 };
 use fanwire_api::http::{Face, Place};
+use fanwire_node::Seldom;
 use tokio::time::{sleep, timeout};
 
 use crate::{realtime::Shards, shard::INBOX_BYTES_MAX};
@@ -24,6 +25,8 @@ use crate::{realtime::Shards, shard::INBOX_BYTES_MAX};
 pub struct Desk {
     pub face: Face,
     pub shards: Arc<Shards>,
+    /// What the log said of requests that were refused.
+    pub(super) told: Seldom,
 }
 
 impl Desk {
@@ -41,7 +44,7 @@ impl Desk {
         B: HttpBody<Data = Bytes>,
     {
         if in_time(pin!(self.room())).await.is_none() {
-            return said(StatusCode::SERVICE_UNAVAILABLE, BUSY);
+            return busy(&self.told, Instant::now());
         }
         let read = in_time(pin!(self.face.read(place, request))).await;
         match read {
@@ -65,6 +68,18 @@ async fn in_time<F: Future>(mut coming: Pin<&mut F>) -> Option<F::Output> {
         Poll::Ready(come) => Some(come),
         Poll::Pending => timeout(REQUEST_TIMEOUT, coming).await.ok(),
     }
+}
+
+/// The shards did not catch up. Operators hear of it, as publishers do.
+fn busy(told: &Seldom, now: Instant) -> Response<Bytes> {
+    if let Some(cases) = told.happens("busy", now) {
+        tracing::warn!(
+            "refusing API requests with 503: a shard was more than {} MiB behind for {} s{cases}",
+            INBOX_BYTES_MAX >> 20,
+            REQUEST_TIMEOUT.as_secs()
+        );
+    }
+    said(StatusCode::SERVICE_UNAVAILABLE, BUSY)
 }
 
 fn said(status: StatusCode, words: &'static str) -> Response<Bytes> {

@@ -14,7 +14,7 @@ use axum::{
     routing::{any, get},
 };
 use fanwire_api::{Api, http::Face};
-use fanwire_node::Hello;
+use fanwire_node::{Hello, Seldom};
 use fanwire_protocol::Encoding;
 use serde::Serialize;
 
@@ -62,7 +62,11 @@ pub fn sites(config: &Config, parts: Parts) -> Sites {
 }
 
 fn desk(parts: &Parts) -> Desk {
-    Desk { face: Face::new(parts.api.clone()), shards: parts.endpoint.shards.clone() }
+    Desk {
+        face: Face::new(parts.api.clone()),
+        shards: parts.endpoint.shards.clone(),
+        told: Seldom::default(),
+    }
 }
 
 /// A site with the API, if there is one. Its paths are routes, too: so none is anything else's, and other methods get 405.

@@ -111,6 +111,7 @@ async fn metrics_and_health_tell_what_happened() {
     })
     .await;
     let address = server.address();
+    assert!(fetch(address, "/metrics").await.contains("\nfanwire_shard_backlog_bytes 0\n"));
     let mut client = Client::subscribed(address, "", "news").await;
     publish(address, "news", "1").await;
     client.next_text().await;
