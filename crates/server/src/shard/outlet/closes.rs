@@ -21,9 +21,10 @@ impl Outlet {
 
     /// As [`Outlet::close`] for a peer that does not keep up: whole frames still queued are dropped first.
     pub fn close_slow(&mut self, key: Key, code: u16, reason: &str) {
-        if let Some(connection) = any(&mut self.connections, key) {
-            connection.queue.drop_unwritten(&mut self.lists);
-        }
+        // Else it would lose the close frame that waits.
+        let is_open = |connection: &&mut Connection| connection.phase == Phase::Open;
+        let Some(connection) = any(&mut self.connections, key).filter(is_open) else { return };
+        connection.queue.drop_unwritten(&mut self.lists);
         self.say_goodbye(key, code, reason, Phase::Closing);
     }
 
