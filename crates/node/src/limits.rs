@@ -1,7 +1,7 @@
 //! How often each connection may do something: token buckets for its commands, publishes and subscribes.
 //! In: who does what in which namespace, rates, `now` → out: allowed or not.
-//! Uses: options and times. Never: sessions, replies; what a refusal means to a client is decided in `command.rs`.
-//! Change here: what is remembered per connection. Which commands count is decided in `command.rs`.
+//! Uses: options and times. Never: sessions, replies; what a refusal means to a client is decided in `command/rates.rs`.
+//! Change here: what is remembered per connection. Which commands count is decided in `command/rates.rs`.
 
 mod bucket;
 

@@ -1,4 +1,4 @@
-//! Which connection of a shard a client id names: asked once per publication that leaves a client out (`exclude_publisher`).
+//! Which connection of a shard a client id names: asked for a publication that leaves one out, and for a leave.
 //! In: clients that come and go → out: the index of one, in one look.
 //! Uses: a hash table of indices, which is there only where somebody asks. Never: sessions; who calls has them.
 //! Change here: how clients are found. What becomes of the one that is found lives in `hub/notices.rs`.
@@ -9,7 +9,8 @@ use crate::session::{ClientId, Session};
 
 /// The connected clients of one shard by their ids, which are random and so their own hashes.
 ///
-/// Empty until the first question: where nobody is ever left out a connection costs nothing, elsewhere 5 to 10 bytes.
+/// Empty until the first question: where no publication leaves anybody out and nobody hears of leaves, a connection costs
+/// nothing, elsewhere 5 to 10 bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Clients(Option<HashTable<u32>>);
 

@@ -1,7 +1,7 @@
 //! The origin check of real-time endpoints, as Centrifugo does it (`client.allowed_origins`).
 //! In: the `Origin` header and the configured patterns → out: allowed or not.
 //! Uses nothing; never looks at other headers.
-//! Changed here: what a pattern means. Where the check applies lives in `upgrade`.
+//! Changed here: what a pattern means. Where the check applies lives in `admission`.
 
 /// Is a request with this `Origin` allowed? Without the header always; otherwise one pattern must match the whole
 /// origin, letter case aside. `*` in a pattern stands for any run of characters; no patterns allow no origin.

@@ -1,7 +1,7 @@
 //! The limit on new connections per second (`client.connection_rate_limit`).
 //! In: the time of a handshake → out: may it go on?
 //! Uses a token bucket behind a small lock; never waits.
-//! Changed here: the bucket. Where it applies lives in `upgrade`.
+//! Changed here: the bucket. Where it applies lives in `admission`.
 
 use std::time::Instant;
 
