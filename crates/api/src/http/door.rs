@@ -9,7 +9,7 @@ use std::pin::pin;
 use axum::body::HttpBody;
 use axum::extract::Query;
 use bytes::{Bytes, BytesMut};
-use http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri};
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
@@ -126,6 +126,10 @@ impl Refusal {
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        if self == Self::Unauthorized {
+            // The scheme of `authorization_key`; every 401 must name one (RFC 9110 §11.6.1).
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("apikey"));
+        }
         if self == Self::TooLarge {
             // The rest of the body is not read, so no further request can come on this connection (RFC 9110 §15.5.14).
             headers.insert(CONNECTION, HeaderValue::from_static("close"));

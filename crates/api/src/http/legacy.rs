@@ -12,7 +12,7 @@ use super::door::Refusal;
 use super::reply::{Bare, Envelope, Reply};
 use super::{Api, Command, Method, decode, fault};
 use crate::json::{Object, or_default};
-use crate::{ApiError, Outcome};
+use crate::{ApiError, BATCH_COMMANDS_MAX, Outcome};
 
 /// Runs all commands of the body, once all of it was understood.
 pub(super) async fn run(api: &Api, body: &str) -> Result<Reply, Refusal> {
@@ -21,11 +21,19 @@ pub(super) async fn run(api: &Api, body: &str) -> Result<Reply, Refusal> {
 
 fn commands(body: &str) -> Result<Vec<LegacyCommand>, Refusal> {
     let stream = serde_json::Deserializer::from_str(body).into_iter::<Object<LegacyCommand>>();
-    let commands: Result<Vec<_>, _> = stream.map(|read| read.map(|object| object.0)).collect();
-    match commands {
-        Ok(commands) if !commands.is_empty() => Ok(commands),
-        Ok(_) => Err(Refusal::Malformed("there is no command in the body".to_owned())),
-        Err(error) => Err(Refusal::Malformed(fault::told(body, &error))),
+    let mut commands = Vec::new();
+    for read in stream {
+        if commands.len() == BATCH_COMMANDS_MAX {
+            let why = format!("there are more than {BATCH_COMMANDS_MAX} commands in the body");
+            return Err(Refusal::Malformed(why));
+        }
+        let Object(command) =
+            read.map_err(|error| Refusal::Malformed(fault::told(body, &error)))?;
+        commands.push(command);
+    }
+    match commands.is_empty() {
+        true => Err(Refusal::Malformed("there is no command in the body".to_owned())),
+        false => Ok(commands),
     }
 }
 
@@ -67,7 +75,11 @@ impl LegacyCommand {
     /// 104 for an unknown method, 107 for bad parameters.
     fn decoded(&self) -> Result<Command, ApiError> {
         let method = self.method.ok_or(ApiError::NOT_FOUND)?;
-        let params = self.params.as_ref().map_or("", |raw| raw.get());
+        let params = match self.params.as_ref().map_or("", |raw| raw.get()) {
+            // An empty map of PHP, which its libraries send where there are no parameters.
+            "[]" if method.takes_empty_body() => "",
+            params => params,
+        };
         decode(method, params).map_err(|_| ApiError::BAD_REQUEST)
     }
 }

@@ -3,6 +3,8 @@
 //! Uses the test bench only.
 //! What the methods themselves answer is in `replies`.
 
+use fanwire_api::BATCH_COMMANDS_MAX;
+
 use crate::room::{Room, ok};
 
 async fn check(body: &str, expect: &str) {
@@ -26,6 +28,10 @@ async fn methods_are_named_in_any_case_or_numbered() {
         (r#"{"method":12,"params":{"user":"42"}}"#, empty),
         (r#"{"method":"channels"}"#, r#"{"result":{"channels":{}}}"#),
         (r#"{"method":8,"params":{}}"#, r#"{"result":{"channels":{}}}"#),
+        // What PHP makes of an empty map.
+        (r#"{"method":"channels","params":[]}"#, r#"{"result":{"channels":{}}}"#),
+        (r#"{"method":"channels","params":["a"]}"#, bad_request),
+        (r#"{"method":"presence","params":[]}"#, bad_request),
         (r#"{"method":"presence","params":{"channel":"a"}}"#, not_available),
         (r#"{"method":11,"params":{}}"#, r#"{"error":{"code":107,"message":"bad request"}}"#),
         (r#"{"method":39,"params":{"channel":"a"}}"#, bad_request),
@@ -61,6 +67,21 @@ async fn several_commands_are_answered_line_by_line() {
          {\"id\":3,\"result\":{\"channels\":{}}}",
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_body_of_too_many_commands_gets_400_and_runs_nothing() {
+    let mut room = Room::new();
+    room.subscriber(0, "42", &["a"]);
+    let publish = r#"{"method":"publish","params":{"channel":"a","data":1}}"#;
+    let over = format!("{publish}{}", "{}".repeat(BATCH_COMMANDS_MAX));
+    let answer = room.post("/api", over).await;
+    assert_eq!(answer.fault(), "there are more than 10000 commands in the body");
+    assert!(room.heard_by(0).is_empty());
+    let most = format!("{publish}{}", "{}".repeat(BATCH_COMMANDS_MAX - 1));
+    let answer = room.post("/api", most).await;
+    assert_eq!((answer.status.as_u16(), answer.body.lines().count()), (200, BATCH_COMMANDS_MAX));
+    assert_eq!(room.heard_by(0).len(), 1);
 }
 
 #[tokio::test]

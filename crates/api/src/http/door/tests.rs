@@ -28,3 +28,12 @@ fn authorization_holds_a_key_behind_the_scheme_apikey() {
     check("Bearer k", None);
     check("", None);
 }
+
+#[test]
+fn whoever_shows_no_key_is_told_the_scheme_of_one() {
+    let scheme = |refusal: Refusal| refusal.response().headers().get(WWW_AUTHENTICATE).cloned();
+    assert_eq!(scheme(Refusal::Unauthorized), Some(HeaderValue::from_static("apikey")));
+    for refusal in [Refusal::Closing, Refusal::TooLarge, Refusal::Malformed(String::new())] {
+        assert_eq!(scheme(refusal), None);
+    }
+}
