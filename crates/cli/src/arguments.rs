@@ -6,8 +6,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand, ValueEnum};
-use fanwire::config::{Entry, Format, Kind, entries};
+use clap::error::{ContextKind, ErrorKind};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+};
+use fanwire::config::{Entry, Format, Kind, entries, renamed};
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +26,27 @@ pub(crate) struct Arguments {
     pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) serve: Serve,
+}
+
+impl Arguments {
+    /// Those of this process, which a usage error ends.
+    pub(crate) fn of_process() -> Self {
+        Self::try_parse().unwrap_or_else(|error| told(error).exit())
+    }
+}
+
+/// The error, in other words where a flag is one of Centrifugo before v6: clap would name the one that looks like it.
+fn told(error: clap::Error) -> clap::Error {
+    let flag = (error.kind() == ErrorKind::UnknownArgument)
+        .then(|| error.get(ContextKind::InvalidArg).map(ToString::to_string));
+    let flag = flag.flatten().unwrap_or_default();
+    match flag.strip_prefix("--").and_then(renamed) {
+        Some(now) => Arguments::command().error(
+            ErrorKind::UnknownArgument,
+            format!("unexpected argument '{flag}' found: since Centrifugo v6 it is --{now}"),
+        ),
+        None => error,
+    }
 }
 
 #[derive(Debug, Subcommand)]

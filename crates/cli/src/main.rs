@@ -7,8 +7,6 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use arguments::{Arguments, Command};
 
 mod arguments;
@@ -27,7 +25,7 @@ mod tune;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::of_process();
     let command = arguments.command.unwrap_or(Command::Serve(arguments.serve));
     let done = match command {
         Command::Serve(serve) => serve::run(&serve),

@@ -19,6 +19,7 @@ mod finding;
 mod key;
 mod keys;
 mod nearest;
+mod renamed;
 mod rules;
 mod settings;
 
@@ -29,6 +30,7 @@ pub use catalog::{Entry, Section, entries, find, sections};
 pub use file::{FileError, Format};
 pub use finding::{Finding, Problem, Severity, Source};
 pub use key::{Key, Kind, Misfit, Support, Value, Weight};
+pub use renamed::renamed;
 
 /// Everything a server is told at start. `Config::default()` is what an empty file gives.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,8 @@ fn check_config_lists_warnings_and_succeeds() {
         out,
         format!(
             "warning: {path}: client.insecur is not a known key, did you mean client.insecure?\n\
-             warning: {path}: sse.enabled is not supported yet. Server-Sent Events transport.\n\
+             warning: {path}: sse.enabled is not supported yet. Server-Sent Events; whoever asks for them \
+             gets 404, SDKs must be told to use WebSocket.\n\
              {path}: the server would start, with 2 warnings\n"
         )
     );
@@ -84,6 +85,41 @@ fn serve_refuses_a_wrong_configuration_with_all_findings() {
 #[test]
 fn a_usage_error_has_a_code_of_its_own() {
     assert_eq!(run(&["serve", "--no.such.key=1"]).0, 2);
+}
+
+#[test]
+fn a_flag_from_before_centrifugo_v6_is_named_with_what_it_is_called_now() {
+    for (flag, now) in [
+        ("--client_insecure", "--client.insecure"),
+        ("--admin=true", "--admin.enabled"),
+        ("--port=8000", "--http_server.port"),
+        ("--redis_address=redis:6379", "--engine.redis.address"),
+    ] {
+        let (code, out, error) = run(&[flag]);
+        assert_eq!((code, out.as_str()), (2, ""), "{flag}");
+        let told = format!("found: since Centrifugo v6 it is {now}\n");
+        assert!(error.contains(&told), "{flag}: {error}");
+    }
+}
+
+#[test]
+fn a_file_from_before_centrifugo_v6_is_recognised_and_stops_the_start() {
+    let path =
+        file("old.json", r#"{"token_hmac_secret_key": "s", "namespaces": [], "admin": true}"#);
+    let (code, out, _) = run(&["check-config", &path]);
+    assert_eq!(code, 1);
+    let lines: Vec<&str> =
+        out.lines().map(|line| line.split(": ").last().unwrap_or(line)).collect();
+    assert_eq!(
+        lines,
+        [
+            "3 keys are of Centrifugo before v6, which had no sections, and are not obeyed; \
+             https://centrifugal.dev/docs/getting-started/migration_v6 converts files and variables",
+            "admin is true, expected a section of keys, such as admin.enabled",
+            "namespaces is not a known key, did you mean channel.namespaces?",
+            "token_hmac_secret_key is not a known key, did you mean client.token.hmac_secret_key?",
+        ]
+    );
 }
 
 #[test]

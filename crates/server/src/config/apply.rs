@@ -6,11 +6,11 @@
 use fanwire_node::options::{Namespace, SubscriptionType};
 use serde_json::Value as Json;
 
-use super::Config;
 use super::finding::{Finding, Severity};
-use super::key::{Key, Misfit, Row, Support, Value, Weight};
+use super::key::{Key, Kind, Misfit, Row, Support, Value, Weight};
 use super::keys::{self, WITHOUT_NAMESPACE};
 use super::settings::{NamespaceSettings, Raw, Setting, Settings, Values};
+use super::{Config, catalog};
 
 pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) -> Config {
     let mut config = Config::blank();
@@ -76,7 +76,10 @@ impl Place<'_> {
         for Row { key, set } in table {
             let read = self.setting(key).map(|setting| (setting, read(key, setting)));
             let value = match read {
-                Some((_, Ok(value))) => value,
+                Some((setting, Ok(value))) => {
+                    findings.extend(self.placeholder(key, setting, &value));
+                    value
+                }
                 Some((setting, Err(misfit))) => {
                     let written = setting.raw.to_string();
                     let name = self.name(key);
@@ -95,6 +98,18 @@ impl Place<'_> {
         }
     }
 
+    /// A secret that was to be put in by somebody, and was not: whoever has seen the file knows it.
+    fn placeholder(&self, key: &Key, setting: &Setting, value: &Value) -> Option<Finding> {
+        let (Kind::Secret, Value::Text(text)) = (&key.kind, value) else { return None };
+        text.strip_prefix("${")?.strip_suffix('}')?;
+        let name = self.name(key);
+        let reason = format!(
+            "{name} is {text:?} as it stands there, as variables are not put in; set FANWIRE_{} instead",
+            catalog::variable(&name)
+        );
+        Some(Finding::rejected(Severity::Warning, setting.source.clone(), &name, reason))
+    }
+
     /// Finds the keys that were set and are not obeyed.
     fn judge(&self, table: &[Key], findings: &mut Vec<Finding>) {
         for key in table {
@@ -102,7 +117,7 @@ impl Place<'_> {
             let Support::NotYet(weight) = key.support else { continue };
             let name = self.name(key);
             match read(key, setting) {
-                Ok(value) if asks_for_nothing(key, &value) => {}
+                Ok(value) if asks_for_nothing(key, &value, weight) => {}
                 Ok(_) => findings.push(Finding::not_yet(&setting.source, &name, key.doc, weight)),
                 Err(_) if weight == Weight::Refused => {
                     findings.push(Finding::not_yet(&setting.source, &name, key.doc, weight));
@@ -128,9 +143,11 @@ fn default(key: &Key) -> Value {
     key.kind.read_text(key.default).expect("every row's default fits its kind")
 }
 
-/// The default, or a section that is empty or says `enabled: false`.
-fn asks_for_nothing(key: &Key, value: &Value) -> bool {
+/// The default, or a section that is empty or says `enabled: false`. Those that would stop the start are off by default.
+fn asks_for_nothing(key: &Key, value: &Value, weight: Weight) -> bool {
     let Value::Tree(Json::Object(section)) = value else { return *value == default(key) };
-    let switch = section.get("enabled");
-    section.is_empty() || switch.is_some_and(|on| *on == Json::Bool(false) || on == "false")
+    match section.get("enabled") {
+        Some(switch) => Kind::Switch.read(switch) == Ok(Value::Switch(false)),
+        None => section.is_empty() || weight == Weight::Refused,
+    }
 }

@@ -7,6 +7,7 @@ use super::catalog::{self, entries, namespace_keys};
 use super::key::Kind;
 use super::keys::NAMESPACES;
 use super::nearest::nearest;
+use super::renamed::renamed;
 use super::settings::NamespaceSettings;
 
 #[cfg(test)]
@@ -59,6 +60,12 @@ pub(crate) fn target(rest: &str, namespaces: &[NamespaceSettings]) -> Target {
     if let Some(target) = namespace_target(rest, namespaces).or_else(|| block_target(rest)) {
         return target;
     }
+    let old = renamed(&rest.to_ascii_lowercase()).map(catalog::variable);
+    if rest != PORT
+        && let Some(variable) = old
+    {
+        return Target::Unknown(Some(format!("{FANWIRE}{variable}")));
+    }
     if is_of_others(rest) {
         return Target::Nothing;
     }
@@ -106,6 +113,9 @@ fn is_of_others(rest: &str) -> bool {
     let framed = format!("_{rest}_");
     rest.starts_with("VAR_") || framed.contains("_PORT_") || framed.contains("_SERVICE_")
 }
+
+/// Centrifugo's own before v6, and Kubernetes' for a service of that name.
+const PORT: &str = "PORT";
 
 const FANWIRE: &str = "FANWIRE_";
 const PREFIXES: [&str; 2] = [FANWIRE, "CENTRIFUGO_"];

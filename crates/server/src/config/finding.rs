@@ -53,6 +53,8 @@ pub enum Problem {
     OutOfRange { value: String, expected: String },
     /// A value that only the node can judge, or that contradicts another key.
     Rejected { reason: String },
+    /// A file with this many keys of Centrifugo before v6.
+    Outdated { count: usize },
     /// A key of Centrifugo that Fanwire does not obey yet.
     NotYet { doc: &'static str, weight: Weight },
 }
@@ -115,6 +117,11 @@ impl fmt::Display for Finding {
                 write!(f, "{key}{is} expected {expected}")
             }
             Problem::Rejected { reason } => f.write_str(reason),
+            Problem::Outdated { count } => write!(
+                f,
+                "{count} keys are of Centrifugo before v6, which had no sections, and are not obeyed; \
+                 {CONVERTER} converts files and variables"
+            ),
             Problem::NotYet { doc, weight: Weight::Refused } => {
                 write!(f, "{key} is not supported yet and cannot be left out. {doc}")
             }
@@ -158,5 +165,7 @@ fn shortened(value: String) -> String {
         None => value,
     }
 }
+
+const CONVERTER: &str = "https://centrifugal.dev/docs/getting-started/migration_v6";
 
 const VALUE_CHARS_MAX: usize = 60;

@@ -69,7 +69,7 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A URL path with a leading slash, of characters that mean nothing to a router (RFC 3986 §2.3).
     Path,
-    /// A list of texts; space separated in the environment.
+    /// A list of texts; space separated in the environment, or JSON.
     List,
     /// A section or map whose inside is not checked here.
     Block,
@@ -145,7 +145,10 @@ impl Kind {
                 Ok(number) => Json::Number(number),
                 Err(_) => return Err(self.unreadable(text)),
             },
-            Kind::List => text.split_whitespace().map(|item| Json::String(item.into())).collect(),
+            Kind::List => match serde_json::from_str(text) {
+                Ok(items @ Json::Array(_)) => items,
+                _ => text.split_whitespace().map(|item| Json::String(item.into())).collect(),
+            },
             Kind::Block | Kind::Objects => match (self, text) {
                 (Kind::Block, "") => Json::Object(serde_json::Map::new()),
                 (Kind::Objects, "") => Json::Array(Vec::new()),

@@ -28,7 +28,7 @@ pub(crate) fn nearest<'a>(
 }
 
 /// The shortest candidate that ends in this with dots for some of its `_`: how keys were called when they had no sections.
-fn flat<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn flat<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let end = format!("_{name}");
     let is_same = |candidate: &&str| candidate.replace('.', "_").ends_with(&end);
     let mut same: Vec<&str> = candidates.filter(is_same).collect();

@@ -6,9 +6,10 @@
 use fanwire_node::options::OptionsError;
 
 use super::Config;
-use super::finding::{Finding, Severity};
+use super::finding::{Finding, Problem, Severity};
 use super::settings::Settings;
 
+mod origins;
 mod paths;
 mod redis;
 
@@ -16,6 +17,9 @@ mod redis;
 mod tests;
 
 pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Finding>) {
+    if findings.iter().any(is_of_another_time) {
+        return;
+    }
     let broken: Vec<String> = broken(findings).map(str::to_owned).collect();
     let is_client_broken = broken.iter().any(|key| key.starts_with("client."));
     let mistakes = config.node.mistakes().into_iter().map(|mistake| {
@@ -27,6 +31,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         somebody_can_connect(config).into_iter().filter(|_| !is_client_broken).collect(),
         open_to_others(config).into_iter().collect(),
         open_api(config).into_iter().collect(),
+        origins::are_origins(config),
         redis::addresses(config),
         redis::wait(config).into_iter().collect(),
     ];
@@ -39,6 +44,11 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
     findings.extend(found.map(|(severity, key, reason)| {
         Finding::rejected(severity, settings.source(&key), &key, reason)
     }));
+}
+
+/// Of such a file hardly anything was read, and what is said about defaults would mislead.
+fn is_of_another_time(finding: &Finding) -> bool {
+    finding.severity == Severity::Error && matches!(finding.problem, Problem::Outdated { .. })
 }
 
 /// Keys that have a value of a wrong kind.

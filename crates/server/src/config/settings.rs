@@ -14,6 +14,7 @@ use super::environment::{self, Target};
 use super::finding::{Finding, Problem, Severity, Source};
 use super::keys::NAMESPACES;
 use super::nearest::nearest;
+use super::renamed::{self, renamed, renamed_in_namespace};
 
 /// A value as somebody wrote it.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +67,7 @@ impl Settings {
         tree: Map<String, Json>,
         findings: &mut Vec<Finding>,
     ) {
+        findings.extend(renamed::about(path, &tree));
         self.add_section("", tree, &Source::File(path.to_owned()), findings);
     }
 
@@ -259,7 +261,8 @@ fn namespace(
     let mut values = Values::new();
     for (key, json) in keys {
         if find_namespace_key(&key).is_none() {
-            let near = nearest(&key, namespace_keys().map(|key| key.name)).map(str::to_owned);
+            let near = || nearest(&key, namespace_keys().map(|key| key.name));
+            let near = renamed_in_namespace(&key).or_else(near).map(str::to_owned);
             findings.push(Finding::unknown(source.clone(), format!("{path}.{key}"), near));
         } else if !json.is_null() {
             values.insert(key, Setting { raw: Raw::Json(json), source: source.clone() });
@@ -269,12 +272,16 @@ fn namespace(
 }
 
 fn unknown(source: Source, name: &str) -> Finding {
-    let near = nearest(name, catalog::names()).map(str::to_owned);
+    let near = renamed(name).or_else(|| nearest(name, catalog::names())).map(str::to_owned);
     Finding::unknown(source, name.to_owned(), near)
 }
 
 fn not_a_section(source: &Source, key: String, json: &Json) -> Finding {
-    wrong_type(source, key, json, "a section of keys")
+    let expected = match renamed::switch(&key) {
+        Some(switch) => format!("a section of keys, such as {switch}"),
+        None => "a section of keys".to_owned(),
+    };
+    wrong_type(source, key, json, &expected)
 }
 
 fn not_a_list(source: &Source, key: String, json: &Json) -> Finding {

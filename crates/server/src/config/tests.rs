@@ -252,13 +252,15 @@ channel:
             "error: fanwire.yaml: broker.enabled is not supported yet and cannot be left out. \
              Brokers apart from the engine; several servers would not hear each other.",
             "error: fanwire.yaml: channel.namespaces[asked].subscribe_proxy_enabled is not supported \
-             yet and cannot be left out. Asks the backend at subscribe; its decision would be skipped.",
+             yet and cannot be left out. Asks the backend at subscribe; its decision would be skipped, \
+             let it sign subscription tokens.",
             "warning: fanwire.yaml: broker.redis is not supported yet. Settings of the Redis broker.",
-            "warning: fanwire.yaml: sse.enabled is not supported yet. Server-Sent Events transport.",
+            "warning: fanwire.yaml: sse.enabled is not supported yet. Server-Sent Events; \
+             whoever asks for them gets 404, SDKs must be told to use WebSocket.",
             "warning: fanwire.yaml: channel.without_namespace.sub_refresh_proxy_enabled is not \
-             supported yet. Asks the backend before a subscription expires.",
+             supported yet. Asks the backend before a subscription expires; clients must bring a new token.",
             "warning: fanwire.yaml: channel.namespaces[chat].sub_refresh_proxy_enabled is not \
-             supported yet. Asks the backend before a subscription expires.",
+             supported yet. Asks the backend before a subscription expires; clients must bring a new token.",
             "note: fanwire.yaml: http_server.tls.cert_pem is not supported yet. Certificate of the server.",
             "note: fanwire.yaml: client.concurrency is not supported yet. \
              Commands of one connection at a time; Fanwire answers them in order.",
@@ -326,8 +328,14 @@ fn what_would_be_unsafe_to_skip_is_refused_in_any_type() {
         let found = lines(load_text(Format::Yaml, text));
         assert!(found[0].contains("is not supported yet and cannot be left out"), "{found:?}");
     }
-    let off = "{http_server: {tls_autocert: {enabled: false}}, broker: {type: redis}}";
-    assert!(load_text(Format::Yaml, off).is_ok());
+    for off in [
+        "{http_server: {tls_autocert: {enabled: false}}, broker: {type: redis}}",
+        "{http_server: {internal_tls: {enabled: 'f'}}}",
+        // As with Centrifugo, what is not switched on is off, whatever else is said of it.
+        "{client: {insecure: true, proxy: {connect: {endpoint: 'http://x'}}}}",
+    ] {
+        assert!(load_text(Format::Yaml, off).is_ok(), "{off}");
+    }
 }
 
 #[test]

@@ -63,6 +63,11 @@ fn mistyped_variables_hear_the_nearest_one() {
     check("HTTP_SERVER_PORTT", meant("FANWIRE_HTTP_SERVER_PORT"));
     check("NOTHING_LIKE_IT", Target::Unknown(None));
     check("CHANNEL_NAMESPACES_OTHER_PRESENCE", Target::Unknown(None));
+    check("API_KEY", meant("FANWIRE_HTTP_API_KEY"));
+    check("ADMIN", meant("FANWIRE_ADMIN_ENABLED"));
+    check("NAMESPACES", meant("FANWIRE_CHANNEL_NAMESPACES"));
+    check("INTERNAL_PORT", meant("FANWIRE_HTTP_SERVER_INTERNAL_PORT"));
+    check("PROXY_CONNECT_ENDPOINT", meant("FANWIRE_CLIENT_PROXY_CONNECT"));
 }
 
 #[test]

@@ -115,6 +115,8 @@ fn texts_of_the_environment_become_values_of_the_key() {
     check(DELAY, "25s", Value::Duration(Duration::from_secs(25)));
     check(Kind::List, "  a  b ", Value::List(vec!["a".into(), "b".into()]));
     check(Kind::List, "", Value::List(vec![]));
+    check(Kind::List, r#"["a", "b c"]"#, Value::List(vec!["a".into(), "b c".into()]));
+    check(Kind::List, "[::1]:6379 7", Value::List(vec!["[::1]:6379".into(), "7".into()]));
     check(Kind::Objects, r#"[{"name":"x"}]"#, Value::Tree(json!([{"name": "x"}])));
 }
 

@@ -164,3 +164,44 @@ fn what_a_wrong_value_would_be_compared_with_is_not_judged() {
     }
     assert_eq!(errors.len(), 4, "{errors:#?}");
 }
+
+#[test]
+fn a_pattern_that_is_the_origin_of_no_page_is_warned_about() {
+    let warned = |patterns: &str| {
+        let found = found(&[("client.insecure", "true"), ("client.allowed_origins", patterns)]);
+        found.iter().filter(|line| line.contains("the origin of no page")).count()
+    };
+    for good in [
+        "*",
+        "null NULL",
+        "https://example.com http://[::1]:* https://*.example.com *.example.com",
+        "tauri://localhost chrome-extension://* file://",
+        r#"["https://example.com"]"#,
+    ] {
+        assert_eq!(warned(good), 0, "{good}");
+    }
+    for wrong in [
+        "https://example.com/",
+        "https://example.com/chat",
+        "https://example.com,https://example.org",
+        "example.com",
+        "localhost:3000",
+        "'*'",
+    ] {
+        assert_eq!(warned(wrong), 1, "{wrong}");
+    }
+}
+
+#[test]
+fn a_secret_that_was_to_be_put_in_and_was_not_is_warned_about() {
+    let secret = ("client.token.hmac_secret_key", "${TOKEN_SECRET}");
+    assert_eq!(
+        found(&[secret]),
+        ["warning: flag --client.token.hmac_secret_key: client.token.hmac_secret_key is \
+          \"${TOKEN_SECRET}\" as it stands there, as variables are not put in; set \
+          FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY instead"]
+    );
+    for fine in ["${", "$ecret", "a${b}", "s"] {
+        assert_eq!(found(&[("client.token.hmac_secret_key", fine)]).len(), 0, "{fine}");
+    }
+}

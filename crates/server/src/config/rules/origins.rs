@@ -1,0 +1,28 @@
+//! Patterns of `client.allowed_origins` that no page has: a slash too many shuts clients out, and nothing else tells why.
+//! In: a filled `Config` → out: a remark for each such pattern.
+//! Uses text only. Never: judges an origin.
+//! What an origin looks like is said here (RFC 6454 §6.2); which of them match, in `http::origin`.
+
+use super::{Config, Remark, Severity};
+
+pub(super) fn are_origins(config: &Config) -> Vec<Remark> {
+    let patterns = config.client.allowed_origins.iter();
+    let remark = |pattern: &String| {
+        let reason = format!(
+            "client.allowed_origins has {pattern:?}, which is the origin of no page: expected a scheme, :// and a host, \
+             perhaps with a port, and nothing behind; several are a list, with spaces between them in a variable"
+        );
+        (Severity::Warning, "client.allowed_origins", reason)
+    };
+    patterns.filter(|pattern| !is_possible(pattern)).map(remark).collect()
+}
+
+/// Whether some origin may match: `scheme://host:port`, or `null`.
+fn is_possible(pattern: &str) -> bool {
+    let (scheme, host) = match pattern.split_once("://") {
+        Some((scheme, host)) => (scheme, host),
+        None if pattern.contains('*') => ("", pattern),
+        None => return pattern.eq_ignore_ascii_case("null"),
+    };
+    !format!("{scheme}{host}").contains(['/', ',', ';', '"', '\'', ' '])
+}
