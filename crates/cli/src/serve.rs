@@ -29,8 +29,8 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
     logs::start(&config.log)?;
     log(&findings);
     if arguments.config.is_none() && Path::new(UNREAD).is_file() {
-        tracing::info!(
-            "no --config was given; {UNREAD}, which is in this folder, is not read by itself"
+        tracing::warn!(
+            "no --config was given, so {UNREAD} of this folder is not read; --config {UNREAD} reads it"
         );
     }
     let generated = generate_key(&mut config);
