@@ -42,7 +42,7 @@ pub(crate) enum Target {
 pub(crate) fn variables(environment: impl Iterator<Item = (String, String)>) -> Vec<Variable> {
     let ours = |(name, value): (String, String)| {
         let rest = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?.to_owned();
-        Some(Variable { name, rest, value })
+        (!is_announced(&rest, &value)).then_some(Variable { name, rest, value })
     };
     let mut variables: Vec<Variable> = environment.filter_map(ours).collect();
     let list = catalog::variable(NAMESPACES);
@@ -61,9 +61,7 @@ pub(crate) fn target(rest: &str, namespaces: &[NamespaceSettings]) -> Target {
         return target;
     }
     let old = renamed(&rest.to_ascii_lowercase()).map(catalog::variable);
-    if rest != PORT
-        && let Some(variable) = old
-    {
+    if let Some(variable) = old {
         return Target::Unknown(Some(format!("{FANWIRE}{variable}")));
     }
     if is_of_others(rest) {
@@ -108,14 +106,16 @@ fn block_target(rest: &str) -> Option<Target> {
     inside.next()
 }
 
-/// `VAR_*` are values for interpolation; Kubernetes announces every service by `NAME_PORT…` and `NAME_SERVICE_…`.
+/// Whether Kubernetes says where a service listens: one called `centrifugo-internal` is `CENTRIFUGO_INTERNAL_PORT=tcp://…`.
+fn is_announced(rest: &str, value: &str) -> bool {
+    rest.ends_with("PORT") && ["tcp://", "udp://", "sctp://"].iter().any(|at| value.starts_with(at))
+}
+
+/// `VAR_*` are values for interpolation; Kubernetes announces every service by `NAME_PORT_…` and `NAME_SERVICE_…`, too.
 fn is_of_others(rest: &str) -> bool {
     let framed = format!("_{rest}_");
     rest.starts_with("VAR_") || framed.contains("_PORT_") || framed.contains("_SERVICE_")
 }
-
-/// Centrifugo's own before v6, and Kubernetes' for a service of that name.
-const PORT: &str = "PORT";
 
 const FANWIRE: &str = "FANWIRE_";
 const PREFIXES: [&str; 2] = [FANWIRE, "CENTRIFUGO_"];

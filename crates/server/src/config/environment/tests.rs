@@ -50,10 +50,24 @@ fn variables_below_a_block_belong_to_it() {
 #[test]
 fn what_others_put_there_is_left_alone() {
     check("VAR_SECRET", Target::Nothing);
-    check("PORT", Target::Nothing);
     check("PORT_8000_TCP_ADDR", Target::Nothing);
     check("SERVICE_HOST", Target::Nothing);
     check("API_SERVICE_PORT", Target::Nothing);
+}
+
+#[test]
+fn services_that_kubernetes_announces_are_no_variables_of_ours() {
+    for (name, value, is_ours) in [
+        ("CENTRIFUGO_PORT", "tcp://10.0.0.1:8000", false),
+        ("CENTRIFUGO_INTERNAL_PORT", "tcp://10.0.0.1:9000", false),
+        ("CENTRIFUGO_GRPC_API_PORT", "udp://10.0.0.1:10000", false),
+        ("CENTRIFUGO_PORT", "8000", true),
+        ("FANWIRE_HTTP_SERVER_PORT", "x", true),
+        ("FANWIRE_ENGINE_REDIS_ADDRESS", "tcp://redis:6379", true),
+    ] {
+        let found = variables([(name.to_owned(), value.to_owned())].into_iter());
+        assert_eq!(found.len(), usize::from(is_ours), "{name}={value}");
+    }
 }
 
 #[test]
@@ -66,6 +80,7 @@ fn mistyped_variables_hear_the_nearest_one() {
     check("API_KEY", meant("FANWIRE_HTTP_API_KEY"));
     check("ADMIN", meant("FANWIRE_ADMIN_ENABLED"));
     check("NAMESPACES", meant("FANWIRE_CHANNEL_NAMESPACES"));
+    check("PORT", meant("FANWIRE_HTTP_SERVER_PORT"));
     check("INTERNAL_PORT", meant("FANWIRE_HTTP_SERVER_INTERNAL_PORT"));
     check("PROXY_CONNECT_ENDPOINT", meant("FANWIRE_CLIENT_PROXY_CONNECT"));
 }
