@@ -91,6 +91,22 @@ fn json_in_a_variable_replaces_the_list_of_namespaces() {
 }
 
 #[test]
+fn names_of_consumers_and_proxies_in_variables_are_what_is_not_there() {
+    let environment =
+        &[("CENTRIFUGO_CONSUMERS", "pg kafka"), ("CENTRIFUGO_PROXIES_PAY_ENDPOINT", "http://pay")];
+    let found = lines(run(Some(json!({"client": {"insecure": true}})), environment, &[]));
+    assert_eq!(
+        found[..2],
+        [
+            "warning: environment CENTRIFUGO_PROXIES_PAY_ENDPOINT: proxies is not supported yet. \
+             Named event proxies; the backend is not asked.",
+            "warning: environment CENTRIFUGO_CONSUMERS: consumers is not supported yet. \
+             Consumers of message queues; nothing is consumed.",
+        ]
+    );
+}
+
+#[test]
 fn findings_name_the_variable_and_the_flag() {
     let environment =
         &[("CENTRIFUGO_CLIENT_PING_INTERVAL", "25"), ("FANWIRE_CLIENT_INSECUR", "true")];
