@@ -1,0 +1,80 @@
+//! Publications with a gap each before them: bytes and time by how many are referred to.
+//! In: corpora → out: a table.
+//! Uses the gap coder and the yardsticks. Never: real traffic of other channels, see `interleaved`.
+//! Change here what is timed of a publication in context.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use fanwire_deflate::gap::{Counter, Depth, History, Parse, Reach, Reference};
+
+use crate::yardstick::{Total, best, micros, stock, total, zlib};
+
+pub(crate) fn print(name: &str, messages: &[Vec<u8>]) {
+    [1, 4, 8].map(|depth| row(name, messages, depth));
+}
+
+fn row(name: &str, messages: &[Vec<u8>], depth: usize) {
+    let primed = depth.min(PRIMED_MAX);
+    let mut parts = [Duration::MAX; 3];
+    let mut ours = || {
+        let mut now = [Duration::ZERO; 3];
+        let result = emit_scattered(messages, depth, &mut now);
+        parts.iter_mut().zip(now).for_each(|(least, now)| *least = now.min(*least));
+        result
+    };
+    let mut theirs = zlib(messages, |deflate, at| {
+        deflate.reset();
+        let before = messages[at.saturating_sub(primed)..at].concat();
+        if !before.is_empty() {
+            deflate.set_dictionary(&before).expect("at the start");
+        }
+    });
+    let (ours, theirs) = best(&mut ours, &mut theirs);
+    let count = messages.len() as f64;
+    let stock = stock(messages, Some(primed));
+    let [hash, parse, emit] = parts.map(|part| micros(part) / count);
+    let all = hash + parse + emit;
+    println!(
+        "| {name} | {depth} | {:.1} | {:.1} | {:.3} | {hash:.2} | {parse:.2} | {emit:.2} | {all:.2} | {:.2} | {:.2} | {:.2} |",
+        ours.bytes / count,
+        stock / count,
+        ours.bytes / stock,
+        micros(theirs.time) / count,
+        all / (micros(theirs.time) / count),
+        micros(parts[2]) / ours.bytes * 1024.0,
+    );
+}
+
+/// A client of five channels: between two publications comes what the other four bring.
+fn emit_scattered(messages: &[Vec<u8>], depth: usize, parts: &mut [Duration; 3]) -> Total {
+    let mut history = History::new(1 << 15, depth, 6);
+    let (mut reach, mut counter) = (Reach::default(), Counter::default());
+    let mut out = Vec::new();
+    let mut random = 1u64;
+    total(messages, |message| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        counter.advance(1 + (random >> 33) as usize % 4_000);
+        let start = Instant::now();
+        let publication = history.publish(message).expect("a usual length");
+        let hashed = Instant::now();
+        let reference = reach.reference(&publication, counter, 15);
+        let parse: Parse = history.parse(&publication, reference.depth()).expect("the newest one");
+        let parsed = Instant::now();
+        for _ in 0..EMITS {
+            out.clear();
+            parse.emit(black_box(reference.gaps()), &mut out);
+        }
+        let ends = [hashed - start, parsed - hashed, parsed.elapsed() / EMITS];
+        reach.queued(&publication, &mut counter);
+        parts.iter_mut().zip(ends).for_each(|(sum, part)| *sum += part);
+        debug_assert!(reference == Reference::ALONE || reference.depth() != Depth::Alone);
+        out.len()
+    })
+}
+
+/// Messages that the yardstick is primed with at most.
+const PRIMED_MAX: usize = 4;
+
+/// More than one, so that the time of the clock itself does not count.
+const EMITS: u32 = 8;
