@@ -11,7 +11,9 @@ use fanwire_deflate::gap::{Counter, Depth, History, Parse, Reach, Reference};
 use crate::yardstick::{Total, best, micros, stock, total, zlib};
 
 pub(crate) fn print(name: &str, messages: &[Vec<u8>]) {
-    [1, 4, 8].map(|depth| row(name, messages, depth));
+    for depth in [1, 4, 8] {
+        row(name, messages, depth);
+    }
 }
 
 fn row(name: &str, messages: &[Vec<u8>], depth: usize) {

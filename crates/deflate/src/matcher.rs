@@ -46,6 +46,11 @@ impl<'a> Parser<'a> {
         Self { distance_max: DISTANCE_MAX.min(1 << window_bits), ..self }
     }
 
+    /// The same with copies of at most so many bytes back.
+    pub(crate) fn no_farther_than(self, distance_max: usize) -> Self {
+        Self { distance_max: distance_max.min(self.distance_max), ..self }
+    }
+
     /// The same with copies of `length_min` bytes or more only, and never of less than four.
     pub(crate) fn of_at_least(self, length_min: usize) -> Self {
         Self { length_min: length_min.max(HASHED_BYTES), ..self }
@@ -87,7 +92,10 @@ impl<'a> Parser<'a> {
         for &token in known {
             let is_next = at == known_to;
             known_to += token.bytes();
-            if is_next && token.source().is_none_or(|source| source < self.sources.len()) {
+            let is_within =
+                || token.is_literal() || token.distance(&gaps) as usize <= self.distance_max;
+            let is_here = token.source().is_none_or(|source| source < self.sources.len());
+            if is_next && is_here && is_within() {
                 tokens.push(token);
                 followed = if token.is_literal() { followed } else { Some(token) };
                 at = known_to;

@@ -89,8 +89,10 @@ impl History {
             Depth::AloneWithin(window_bits) => Some(self.parse_alone(place, window_bits)),
             Depth::Run(_) => self.parse_run(place, publication.depth(depth)),
             Depth::Quoted => self.parse_quoted(place, &publication.quoted),
-            Depth::Newest | Depth::Half | Depth::Most | Depth::Several => {
-                self.parse_several(place, publication.depth(depth), None).map(|(parse, ..)| parse)
+            Depth::Far | Depth::Newest | Depth::Half | Depth::Most | Depth::Several => {
+                let count = publication.depth(depth);
+                let sources = (count, publication.shift_max(depth));
+                self.parse_several(place, sources, None).map(|(parse, ..)| parse)
             }
         }
     }
@@ -107,7 +109,8 @@ impl History {
         for depth in Depth::SCATTERED.into_iter().filter(is_wanted) {
             publication.parse(depth, || {
                 let count = publication.depth(depth);
-                let (parse, _, found) = self.parse_several(place, count, deeper.take())?;
+                let shift = publication.shift_max(depth);
+                let (parse, _, found) = self.parse_several(place, (count, shift), deeper.take())?;
                 deeper = Some(found);
                 Some(parse)
             });
@@ -224,11 +227,12 @@ impl History {
     }
 
     /// Against the `count` publications before it wherever they are, with the smallest gaps that a
-    /// peer can have, newest first, and what it found. `deeper`: what one against more found, if any.
+    /// peer can have, newest first, and what it found. No copy begins more than `shift` bytes farther back than its
+    /// publication's gap. `deeper`: what a parse against more found, if any.
     pub(super) fn parse_several(
         &self,
         place: Place,
-        count: usize,
+        (count, shift): (usize, usize),
         deeper: Option<Found>,
     ) -> Option<(Parse, [u32; DEPTH_MAX], Found)> {
         let mut sources = [0; DEPTH_MAX];
@@ -238,8 +242,9 @@ impl History {
             (*source, *gap) = (start, (place.start - start) as u32);
         }
         let sources = &sources[..count];
-        let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
         let (message, least) = (self.message(place), &gaps[..count]);
+        let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
+        let parser = parser.no_farther_than(least[count - 1] as usize + shift);
         let (mut tokens, mut known_plan) = (Vec::new(), None);
         if let Some(Found { tokens: known, plan }) = deeper {
             tokens.reserve(known.len());

@@ -43,6 +43,9 @@ pub enum Depth {
     AloneWithin(u8),
     /// The newest one, wherever it is in the window.
     Newest,
+    /// The same of a large message, but each copy comes from about its own place in that one, which may
+    /// therefore be at the very end of the window.
+    Far,
     /// As many as the history gives to peers with several channels.
     Several,
     /// Three quarters as many, three at least, for those that have no more in their window.
@@ -57,10 +60,11 @@ pub enum Depth {
 
 impl Depth {
     /// How many there are.
-    pub const COUNT: usize = 6 + RUNGS + WINDOWS;
+    pub const COUNT: usize = 7 + RUNGS + WINDOWS;
 
     /// Those with a gap for each publication, deepest first.
-    pub(super) const SCATTERED: [Self; 4] = [Self::Several, Self::Most, Self::Half, Self::Newest];
+    pub(super) const SCATTERED: [Self; 5] =
+        [Self::Several, Self::Most, Self::Half, Self::Newest, Self::Far];
 
     /// All of them, in the order of their indices.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -70,7 +74,7 @@ impl Depth {
             .into_iter()
             .chain(rungs)
             .chain(windows)
-            .chain([Self::Quoted])
+            .chain([Self::Quoted, Self::Far])
     }
 
     /// Dense index below [`COUNT`](Self::COUNT).
@@ -84,6 +88,7 @@ impl Depth {
             Self::Run(rung) => 5 + usize::from(rung),
             Self::AloneWithin(window_bits) => 5 + RUNGS + usize::from(window_bits - 8),
             Self::Quoted => 5 + RUNGS + WINDOWS,
+            Self::Far => 6 + RUNGS + WINDOWS,
         }
     }
 }
@@ -118,11 +123,17 @@ impl Publication {
         }
     }
 
+    /// How many bytes farther back a copy begins at most than what it copies lies before the message.
+    pub(super) fn shift_max(&self, depth: Depth) -> usize {
+        if depth == Depth::Far { self.bytes() / FAR_SHARE } else { self.bytes() }
+    }
+
     /// The number of earlier publications at this depth.
     pub fn depth(&self, depth: Depth) -> usize {
         match depth {
             Depth::Alone | Depth::AloneWithin(_) => 0,
             Depth::Newest => 1,
+            Depth::Far => usize::from(self.depth > 0 && self.bytes() >= LARGE_BYTES),
             Depth::Quoted => usize::from(!self.quoted.is_empty()),
             Depth::Several => usize::from(self.depth),
             Depth::Most if self.depth >= 4 => usize::from(self.depth / 4 * 3),
@@ -135,6 +146,12 @@ impl Publication {
 
 /// Publications that a frame for peers with several channels may refer to, each with its own gap.
 pub const DEPTH_MAX: usize = 8;
+
+/// With smaller ones a window ends hardly any later.
+const LARGE_BYTES: usize = 1 << 10;
+
+/// States that change slowly take no more bytes with a shift of an eighth (example `encoder`).
+const FAR_SHARE: usize = 8;
 
 /// Window bits from 8 to 14.
 const WINDOWS: usize = 7;

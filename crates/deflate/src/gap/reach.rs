@@ -98,7 +98,7 @@ impl Reach {
         if self.run == 0 {
             return Self::quotation(publication, gap, room);
         }
-        let scattered = self.scattered(publication, gap, room);
+        let scattered = self.scattered(publication, gap, 1 << window_bits);
         if gap != u64::from(publication.previous_bytes) {
             return scattered;
         }
@@ -154,13 +154,16 @@ impl Reach {
         reference
     }
 
-    /// The deepest reference with a gap for each publication.
-    fn scattered(&self, publication: &Publication, gap: u64, room: u64) -> Reference {
+    /// The deepest reference with a gap for each publication, within a window of so many bytes.
+    fn scattered(&self, publication: &Publication, gap: u64, window: u64) -> Reference {
         let known = 1 + self.behind.iter().take_while(|behind| **behind > 0).count();
         let gaps = |at: usize| if at == 0 { gap } else { gap + u64::from(self.behind[at - 1]) };
         for depth in Depth::SCATTERED {
             let count = publication.depth(depth).min(usize::from(publication.depth));
-            if count == 0 || count > known || gaps(count - 1) > room {
+            if count == 0 || count > known {
+                continue;
+            }
+            if gaps(count - 1) + publication.shift_max(depth) as u64 > window {
                 continue;
             }
             let mut reference = Reference { depth, count: count as u8, ..Reference::ALONE };

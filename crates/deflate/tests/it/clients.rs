@@ -46,6 +46,27 @@ fn one_channel_of_slowly_changing_state_costs_a_tenth_in_context() {
 }
 
 #[test]
+fn a_large_publication_is_referred_to_until_it_leaves_the_window() {
+    let messages = [state(1, 40), state(2, 40)];
+    let bytes = messages[1].len();
+    let received = |gap: usize| {
+        let mut house = House::new(&[(15, vec![true])], 32_768, 4, 6, 0);
+        house.publish(0, messages[0].clone());
+        house.reply(0, &vec![b'x'; gap - messages[0].len()]);
+        house.clients[0].received = 0;
+        house.publish(0, messages[1].clone());
+        house.clients[0].received
+    };
+    let (whole, last) = (32_768 - bytes, 32_768 - bytes / 8);
+    for near in [whole, whole + 1, whole.midpoint(last), last] {
+        assert!(received(near) < 150, "{} B at {near}", received(near));
+    }
+    for far in [last + 1, 32_768] {
+        assert!(received(far) > 200, "{} B at {far}", received(far));
+    }
+}
+
+#[test]
 fn the_first_publication_after_a_quote_costs_little_more_than_the_next_one() {
     let mut house = House::new(&[(15, vec![true]), (15, vec![])], 32_768, 4, 6, 0);
     let mut sizes = [0; 4];

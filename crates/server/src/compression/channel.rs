@@ -100,7 +100,7 @@ impl Lane {
         self.asked.fetch_or(1 << depth.index(), Relaxed);
         self.deliveries.fetch_add(deliveries, Relaxed);
         match depth {
-            Depth::Newest | Depth::Half => self.fewer.fetch_add(deliveries, Relaxed),
+            Depth::Far | Depth::Newest | Depth::Half => self.fewer.fetch_add(deliveries, Relaxed),
             Depth::Several | Depth::Most => self.several.fetch_add(deliveries, Relaxed),
             _ => 0,
         };

@@ -42,6 +42,16 @@ fn a_window_that_does_not_hold_all_is_used_for_most_or_half_of_them() {
 }
 
 #[test]
+fn a_large_publication_at_the_end_of_the_window_is_referred_to_from_about_its_own_place() {
+    let other = |bytes| move |at| if at == 1 { bytes } else { 0 };
+    check(&[2_000; 2], other(32_768 - 4_000), 15, &["a", "g1"]);
+    check(&[2_000; 2], other(32_768 - 3_999), 15, &["a", "f"]);
+    check(&[2_000; 2], other(32_768 - 2_250), 15, &["a", "f"]);
+    check(&[2_000; 2], other(32_768 - 2_249), 15, &["a", "a"]);
+    check(&[1_000; 2], other(32_768 - 1_999), 15, &["a", "a"]);
+}
+
+#[test]
 fn much_other_traffic_ends_the_context() {
     check(&[100; 3], |_| 33_000, 15, &["a", "a", "a"]);
 }
@@ -116,6 +126,7 @@ fn check(sizes: &[usize], other: impl Fn(usize) -> usize, window_bits: u8, expec
         let reference = reach.reference(&publication, counter, window_bits);
         let kind = match reference.depth() {
             Depth::Alone | Depth::AloneWithin(_) => "a".to_owned(),
+            Depth::Far => "f".to_owned(),
             Depth::Newest | Depth::Half | Depth::Most | Depth::Several => {
                 format!("g{}", reference.gaps().len())
             }
