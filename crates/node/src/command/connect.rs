@@ -82,6 +82,7 @@ fn server_side_channels(
     requested: &BTreeMap<String, SubscribeRequest>,
 ) -> Result<Grants, Refusal> {
     let rules = turn.node.rules();
+    channels.remove(""); // of a token: Centrifugo passes it over
     if let Some(channel) = personal_channel(turn, user) {
         channels.entry(channel).or_default();
     }

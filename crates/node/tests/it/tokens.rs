@@ -199,6 +199,17 @@ fn channels_of_a_token_become_subscriptions_with_or_without_permission() {
 }
 
 #[test]
+fn a_channel_of_a_token_without_a_name_is_passed_over() {
+    for claim in [r#""channels":["","a"]"#, r#""subs":{"":{},"a":{}}"#] {
+        check_connect(
+            &guarded(|options| options.client.channel_limit = 1),
+            &connect(&format!(r#"{{"sub":"42",{claim}}}"#)),
+            r#"ada < {"id":1,"connect":{"client":"ada","version":"test","subs":{"a":{}},"ping":25,"pong":true}}"#,
+        );
+    }
+}
+
+#[test]
 fn a_channel_of_a_token_brings_its_data_and_info() {
     let command = connect(
         r#"{"sub":"42","subs":{"a":{"data":{"welcome":true},"info":{"role":"owner"}}},"channels":["ignored"]}"#,
