@@ -79,8 +79,8 @@ func crowdOf(seed uint64) []step {
 		// A token with info has an end: without one the library takes no info of a refresh.
 		members: map[string]*member{"A": {}, "B": {token: `"sub":"u@","exp":"+1000","info":{"n":"b"}`}, "C": {token: `"sub":"u@"`}},
 	}
-	crowd.members["D"] = &member{token: `"sub":"v@","exp":"+1000","channels":["` + owned + `"]`}
-	crowd.members["E"] = &member{token: `"sub":"v@","channels":["` + owned + `"]`}
+	crowd.members["J"] = &member{token: `"sub":"v@","exp":"+1000","channels":["` + owned + `"]`}
+	crowd.members["P"] = &member{token: `"sub":"v@","channels":["` + owned + `"]`}
 	for at, channel := range append(slices.Clone(streams), owned) {
 		crowd.line(`api publish {"channel":"%s","data":0}`, channel)
 		crowd.tops[channel]++

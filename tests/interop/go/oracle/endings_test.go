@@ -57,7 +57,8 @@ func TestSlowClients(t *testing.T) {
 	for _, encoding := range []encoding{inJSON, inProtobuf} {
 		t.Run(string(encoding), func(t *testing.T) {
 			t.Parallel()
-			fanwire, library := slowEnding(t, stage.fanwire, encoding), slowEnding(t, stage.library, encoding)
+			fanwire := slowEnding(t, stage.fanwire, encoding, isPublishedTo)
+			library := slowEnding(t, stage.library, encoding, isPublishedTo)
 			if fanwire != library {
 				t.Errorf("fanwire %s, library %s", fanwire, library)
 			}
@@ -65,11 +66,27 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-func slowEnding(t *testing.T, server server, encoding encoding) string {
+// TestSlowAskers has clients that ask for more than they read.
+func TestSlowAskers(t *testing.T) {
+	stage := newStage(t, common.with(keys{"client": keys{"queue_max_size": 100_000}}))
+	for _, encoding := range []encoding{inJSON, inProtobuf} {
+		t.Run(string(encoding), func(t *testing.T) {
+			t.Parallel()
+			fanwire := slowEnding(t, stage.fanwire, encoding, asksAgain)
+			library := slowEnding(t, stage.library, encoding, asksAgain)
+			if fanwire != library {
+				t.Errorf("fanwire %s, library %s", fanwire, library)
+			}
+		})
+	}
+}
+
+// slowEnding is how a connection ends that reads nothing while something is done again and again.
+func slowEnding(t *testing.T, server server, encoding encoding, act func(*testing.T, server, *connection, string)) string {
 	t.Helper()
-	channel := "present:" + string(encoding)
+	channel := "users:" + string(encoding)
 	connection := openDeaf(t, server.websocket(""), encoding, "")
-	must(t, connection.send([]string{`{"id":1,"connect":{}}`, `{"id":2,"subscribe":{"channel":"` + channel + `"}}`}))
+	must(t, connection.send([]string{`{"id":1,"connect":{"token":"` + makeToken(`{"sub":"42"}`) + `"}}`, `{"id":2,"subscribe":{"channel":"` + channel + `"}}`}))
 	isThere := func() bool {
 		stats, err := server.call("presence_stats", []byte(`{"channel":"`+channel+`"}`))
 		must(t, err)
@@ -85,13 +102,29 @@ func slowEnding(t *testing.T, server server, encoding encoding) string {
 		if time.Since(started) > patience {
 			t.Fatal("the client was not disconnected")
 		}
-		for range 100 { // faster than they can be written
-			_, err := server.call("publish", []byte(`{"channel":"`+channel+`","data":"`+strings.Repeat("a", 50_000)+`"}`))
-			must(t, err)
-		}
+		act(t, server, connection, channel)
 	}
 	go connection.listen()
 	return connection.ending(t)
+}
+
+// isPublishedTo is faster than it can be written.
+func isPublishedTo(t *testing.T, server server, _ *connection, channel string) {
+	t.Helper()
+	for range 100 {
+		_, err := server.call("publish", []byte(`{"channel":"`+channel+`","data":"`+strings.Repeat("a", 50_000)+`"}`))
+		must(t, err)
+	}
+}
+
+func asksAgain(t *testing.T, server server, connection *connection, channel string) {
+	t.Helper()
+	_, err := server.call("publish", []byte(`{"channel":"`+channel+`","data":"`+strings.Repeat("a", 50_000)+`"}`))
+	must(t, err)
+	for id := range 100 {
+		// The last ones meet a connection that has ended.
+		_ = connection.send([]string{fmt.Sprintf(`{"id":%d,"history":{"channel":"%s","limit":-1}}`, id+3, channel)})
+	}
 }
 
 // hears waits until so many things were heard in all.

@@ -33,18 +33,19 @@ func startLibrary(t *testing.T, settings settings) *library {
 	t.Helper()
 	client := settings.Client
 	node, err := centrifuge.New(centrifuge.Config{
-		Version:                        "0",
-		ChannelMaxLength:               settings.Channel.MaxLength,
-		ClientChannelLimit:             client.ChannelLimit,
-		HistoryMaxPublicationLimit:     client.HistoryMax,
-		RecoveryMaxPublicationLimit:    client.RecoveryMax,
-		ClientStaleCloseDelay:          time.Duration(client.StaleCloseDelay),
-		ClientExpiredCloseDelay:        time.Duration(client.ExpiredCloseDelay),
-		ClientExpiredSubCloseDelay:     time.Duration(client.ExpiredSubDelay),
-		ClientPresenceUpdateInterval:   time.Duration(client.PresenceInterval),
-		ClientQueueMaxSize:             client.QueueMax,
-		UserConnectionLimit:            client.UserConnectionsMax,
-		ClientConnectIncludeServerTime: client.IncludeServerTime,
+		Version:                         "0",
+		ChannelMaxLength:                settings.Channel.MaxLength,
+		ClientChannelLimit:              client.ChannelLimit,
+		HistoryMaxPublicationLimit:      client.HistoryMax,
+		RecoveryMaxPublicationLimit:     client.RecoveryMax,
+		ClientStaleCloseDelay:           time.Duration(client.StaleCloseDelay),
+		ClientExpiredCloseDelay:         time.Duration(client.ExpiredCloseDelay),
+		ClientExpiredSubCloseDelay:      time.Duration(client.ExpiredSubDelay),
+		ClientPresenceUpdateInterval:    time.Duration(client.PresenceInterval),
+		ClientQueueMaxSize:              client.QueueMax,
+		ClientChannelPositionCheckDelay: time.Duration(client.PositionDelay),
+		UserConnectionLimit:             client.UserConnectionsMax,
+		ClientConnectIncludeServerTime:  client.IncludeServerTime,
 	})
 	must(t, err)
 	library := &library{settings: settings, node: node}
@@ -88,7 +89,14 @@ func (library *library) serve(client *centrifuge.Client) {
 		done(centrifuge.PublishReply{Result: &result}, err)
 	})
 	client.OnHistory(func(event centrifuge.HistoryEvent, done centrifuge.HistoryCallback) {
-		done(centrifuge.HistoryReply{}, library.looks(client, event.Channel, (*namespace).hasHistory, (*namespace).historyFor))
+		err := library.looks(client, event.Channel, (*namespace).hasHistory, (*namespace).historyFor)
+		if err != nil {
+			done(centrifuge.HistoryReply{}, err)
+			return
+		}
+		lifetime := centrifuge.WithHistoryMetaTTL(time.Duration(settings.namespace(event.Channel).HistoryMetaTTL))
+		result, err := library.node.History(event.Channel, centrifuge.WithHistoryFilter(event.Filter), lifetime)
+		done(centrifuge.HistoryReply{Result: &result}, err)
 	})
 	isPresent := func(rules *namespace) bool { return rules.Presence }
 	client.OnPresence(func(event centrifuge.PresenceEvent, done centrifuge.PresenceCallback) {
@@ -136,7 +144,8 @@ func (library *library) looks(
 func (rules *namespace) publishOptions() []centrifuge.PublishOption {
 	var options []centrifuge.PublishOption
 	if rules.hasHistory() {
-		options = append(options, centrifuge.WithHistory(rules.HistorySize, time.Duration(rules.HistoryTTL)))
+		lifetime := time.Duration(rules.HistoryTTL)
+		options = append(options, centrifuge.WithHistory(rules.HistorySize, lifetime, time.Duration(rules.HistoryMetaTTL)))
 	}
 	return append(options, centrifuge.WithDelta(rules.DeltaPublish))
 }

@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/centrifugal/centrifuge"
 )
@@ -194,6 +195,7 @@ func (library *library) subscribeFor(order *order, rules *namespace) (keys, erro
 		centrifuge.WithEmitPresence(options.EmitPresence), centrifuge.WithEmitJoinLeave(options.EmitJoinLeave),
 		centrifuge.WithPushJoinLeave(options.PushJoinLeave), centrifuge.WithPositioning(options.EnablePositioning),
 		centrifuge.WithRecovery(options.EnableRecovery), centrifuge.WithRecoverSince(order.RecoverSince),
+		centrifuge.WithSubscribeHistoryMetaTTL(options.HistoryMetaTTL),
 	)
 	if errors.Is(err, centrifuge.ErrorAlreadySubscribed) {
 		err = nil // as Centrifugo has it
@@ -207,7 +209,7 @@ func (library *library) historyFor(order *order, rules *namespace) (keys, error)
 	}
 	found, err := library.node.History(order.Channel, centrifuge.WithHistoryFilter(centrifuge.HistoryFilter{
 		Since: order.Since, Limit: order.Limit, Reverse: order.Reverse,
-	}))
+	}), centrifuge.WithHistoryMetaTTL(time.Duration(rules.HistoryMetaTTL)))
 	publications := []keys{}
 	for _, publication := range found.Publications {
 		one := keys{"data": json.RawMessage(publication.Data), "offset": publication.Offset}

@@ -34,6 +34,7 @@ func TestHurriedScenarios(t *testing.T) {
 	stage := newStage(t, hurried)
 	stage.hearsPings = true
 	stage.playFile(t, "scenarios/hurried/clocks.txt")
+	stage.playFile(t, "scenarios/hurried/lifetimes.txt")
 }
 
 func TestStrictScenarios(t *testing.T) {
@@ -80,7 +81,7 @@ func (stage *stage) playFile(t *testing.T, file string) {
 			name := fmt.Sprintf("%s/%s/%s", part, strings.ReplaceAll(scenario.name, " ", "_"), encoding)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				stage.play(t, scenario, encoding, fmt.Sprintf("%s%d%c", part[:2], at, encoding[0]))
+				stage.play(t, scenario, encoding, fmt.Sprintf("%s%d%c", part[:3], at, encoding[0]))
 			})
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 // engineFiles are the scenarios in which an engine is asked.
 var engineFiles = []string{
-	"api", "connecting", "deltas", "filters", "history", "orders", "presence", "publishing", "recovery", "subscribing",
+	"api", "batches", "connecting", "deltas", "filters", "granted", "history", "orders", "presence", "publishing", "recovery", "subscribing",
 }
 
 func TestScenariosWithRedis(t *testing.T) {
@@ -30,8 +30,12 @@ func TestScenariosWithRedis(t *testing.T) {
 	}
 }
 
+func TestHeavyLivesWithRedis(t *testing.T) {
+	newRedisStage(t).playLives(t, "w", heavyLives, 40_000)
+}
+
 func TestRandomLivesWithRedis(t *testing.T) {
-	newRedisStage(t).playLives(t, "x", firstSeed())
+	newRedisStage(t).playLives(t, "x", randomLives, 0)
 }
 
 // pair is two nodes with one Redis: clients are on one of them by their names, and calls of the API by what they say.

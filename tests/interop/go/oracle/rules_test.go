@@ -7,7 +7,9 @@ package oracle
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/centrifugal/centrifuge"
@@ -58,6 +60,7 @@ func (rules *namespace) subscribeOptions(user string, event centrifuge.Subscribe
 		EnableRecovery:    rules.hasHistory() && (rules.ForceRecovery || event.Recoverable && (rules.AllowRecovery || rules.historyFor(user, true))),
 		AutoCacheRecover:  rules.AutoCacheRecover,
 		AllowTagsFilter:   rules.AllowTagsFilter,
+		HistoryMetaTTL:    time.Duration(rules.HistoryMetaTTL),
 	}
 	if rules.RecoveryMode == "cache" {
 		options.RecoveryMode = centrifuge.RecoveryModeCache
@@ -171,10 +174,10 @@ func (settings *settings) connect(event centrifuge.ConnectEvent) (centrifuge.Con
 			continue
 		}
 		rules, err := settings.rules(channel)
-		if err != nil {
+		if errors.Is(err, centrifuge.ErrorUnknownChannel) {
 			return reply, centrifuge.DisconnectBadRequest
 		}
-		if channel[0] != '$' && permits(user, false, rules.SubscribeForClient, false, rules.SubscribeForAnonymous) {
+		if err == nil && !strings.HasPrefix(channel, "$") && permits(user, false, rules.SubscribeForClient, false, rules.SubscribeForAnonymous) {
 			grant(rules, channel)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"slices"
 	"strings"
@@ -83,7 +84,7 @@ func (names *names) renamed(key string, value any) any {
 		if key == "version" && value != "" {
 			return "<version>"
 		}
-		return names.named(value)
+		return shortened(names.named(value))
 	case json.Number:
 		if seconds, err := value.Int64(); key == "ttl" && err == nil {
 			// A second may have begun meanwhile: 100 and 99 are both "at most 100".
@@ -95,6 +96,15 @@ func (names *names) renamed(key string, value any) any {
 		return value
 	}
 	return value
+}
+
+// shortened is a long text without its middle, of which a sum is left.
+func shortened(text string) string {
+	const longest, edge = 1000, 20
+	if len(text) < longest {
+		return text
+	}
+	return fmt.Sprintf("%q … %q: %d bytes, sum %08x", text[:edge], text[len(text)-edge:], len(text), crc32.ChecksumIEEE([]byte(text)))
 }
 
 func (names *names) named(word string) string {

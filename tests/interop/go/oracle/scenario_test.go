@@ -10,9 +10,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +51,8 @@ type stage struct {
 	hearsPings bool
 	// isSpread is where a publication and a reply come from different threads or nodes, and neither waits for the other.
 	isSpread bool
+	// patches are counted of each side where what the one sends as a delta may be longer than the whole as the other makes it.
+	patches *[2]atomic.Int64
 	// nodes are those with Redis, through which what one does reaches others, and itself, in a while.
 	nodes []*fanwire
 }
@@ -63,7 +67,10 @@ type side struct {
 	// commands is how many there were in the frame of this line.
 	commands             int
 	hearsPings, isSpread bool
-	witnesses            []*witness
+	// hasEngine is where channels come one by one, each in its order.
+	hasEngine bool
+	patches   *atomic.Int64
+	witnesses []*witness
 }
 
 type client struct {
@@ -81,8 +88,12 @@ func (stage *stage) play(t *testing.T, scenario scenario, encoding encoding, tag
 		{name: "fanwire", server: stage.fanwire, hearsPings: stage.hearsPings, isSpread: stage.isSpread},
 		{name: "library", server: stage.library, hearsPings: stage.hearsPings, isSpread: stage.isSpread},
 	}
-	for _, side := range sides {
+	for at, side := range sides {
 		side.clients = map[string]*client{}
+		side.hasEngine = len(stage.nodes) > 0
+		if stage.patches != nil {
+			side.patches = &stage.patches[at]
+		}
 	}
 	for _, node := range stage.nodes {
 		sides[0].witnesses = append(sides[0].witnesses, newWitness(t, node))
@@ -169,7 +180,7 @@ const settling = 3 * time.Second
 func (side *side) act(t *testing.T, line string, encoding encoding) error {
 	side.called, side.commands = nil, 1+strings.Count(line, " && ")
 	name, rest, _ := strings.Cut(side.names.given(line), " ")
-	rest, err := withTokens(rest)
+	rest, err := withTokens(withTexts(rest))
 	if err != nil {
 		return err
 	}
@@ -189,7 +200,10 @@ func (side *side) act(t *testing.T, line string, encoding encoding) error {
 		if verb == "open" {
 			query = text
 		}
-		side.clients[name] = &client{connection: open(t, side.server.websocket(name), encoding, query)}
+		opened := openDeaf(t, side.server.websocket(name), spoken(name, encoding), query)
+		opened.patches = side.patches
+		go opened.listen()
+		side.clients[name] = &client{connection: opened}
 	}
 	client := side.clients[name]
 	client.touched = verb != "open"
@@ -218,6 +232,18 @@ func (side *side) act(t *testing.T, line string, encoding encoding) error {
 		return client.socket.WriteMessage(websocket.TextMessage, unhexed(t, text))
 	case "binary-frame":
 		return client.socket.WriteMessage(websocket.BinaryMessage, []byte(text))
+	case "times":
+		count, command, _ := strings.Cut(text, " ")
+		many, err := strconv.Atoi(count)
+		if err != nil {
+			return err
+		}
+		side.commands = many
+		commands := make([]string, many)
+		for at := range commands {
+			commands[at] = strings.ReplaceAll(command, "#", strconv.Itoa(at+2))
+		}
+		return client.send(commands)
 	case "padded":
 		length, command, _ := strings.Cut(text, " ")
 		size, err := strconv.Atoi(length)
@@ -228,6 +254,17 @@ func (side *side) act(t *testing.T, line string, encoding encoding) error {
 	default:
 		return client.send(strings.Split(rest, " && "))
 	}
+}
+
+// spoken is what a client speaks: J JSON, P Protobuf, and all others what the scenario is played in.
+func spoken(name string, played encoding) encoding {
+	switch name {
+	case "J":
+		return inJSON
+	case "P":
+		return inProtobuf
+	}
+	return played
 }
 
 func unhexed(t *testing.T, text string) []byte {
@@ -324,40 +361,41 @@ func isConnected(heard any) bool {
 // said is what was heard since the line before, by client and in its order, but for two things. Pings come when they like
 // (the scenarios with clocks of their own hear them). And what a command causes is pushed by the library before the command
 // is answered or the next one of its frame is, and by Fanwire when the frame is done; with several nodes neither knows. So
-// replies to publish commands stand behind all else here, and pushes behind the replies to several commands. Where the server
-// is spread over threads or nodes, pushes stand behind all replies, those of each channel together.
+// replies to publish commands stand behind all else here, and pushes behind the replies to several commands, with Redis those of
+// each channel together. Where the server is spread over threads or nodes, pushes of each channel stand behind all replies.
 func (side *side) said() []string {
 	said := slices.Clone(side.called)
 	for _, name := range slices.Sorted(maps.Keys(side.clients)) {
-		var replies, published, ending []string
-		pushes := map[string][]string{}
+		var replies, published, ending []any
+		pushes := map[string][]any{}
 		client := side.clients[name]
 		heard, _ := client.sofar(client.seen)
 		for _, one := range heard {
 			if idOf(one) > fenceIDs || isPing(one) && !side.hearsPings {
 				continue
 			}
-			text := name + " " + side.names.told(name, one)
 			reply, isReply := one.(map[string]any)
 			push, isPush := reply["push"].(map[string]any)
 			switch {
 			case !isReply:
-				ending = append(ending, text)
+				ending = append(ending, one)
 			case reply["publish"] != nil:
-				published = append(published, text)
-			case isPush && side.isSpread:
+				published = append(published, one)
+			case isPush && (side.isSpread || side.commands > 1 && side.hasEngine):
 				channel := fmt.Sprint(push["channel"])
-				pushes[channel] = append(pushes[channel], text)
+				pushes[channel] = append(pushes[channel], one)
 			case isPush && side.commands > 1:
-				pushes[""] = append(pushes[""], text)
+				pushes[""] = append(pushes[""], one)
 			default:
-				replies = append(replies, text)
+				replies = append(replies, one)
 			}
 		}
 		for _, channel := range slices.Sorted(maps.Keys(pushes)) {
 			replies = append(replies, pushes[channel]...)
 		}
-		said = append(said, slices.Concat(replies, published, ending)...)
+		for _, one := range slices.Concat(replies, published, ending) {
+			said = append(said, name+" "+side.names.told(name, one))
+		}
 	}
 	return said
 }
@@ -374,6 +412,27 @@ func (side *side) note() {
 		client.seen += len(heard)
 		client.touched = false
 	}
+}
+
+// longText is `$text{5000}`, a text of so many characters.
+var longText = regexp.MustCompile(`\$text\{(\d+)\}`)
+
+// later is `$at{+2}`, the Unix time in so many seconds.
+var later = regexp.MustCompile(`\$at\{([+-]\d+)\}`)
+
+func withTexts(line string) string {
+	line = later.ReplaceAllStringFunc(line, func(mark string) string {
+		seconds, _ := strconv.ParseInt(later.FindStringSubmatch(mark)[1], 10, 64)
+		return strconv.FormatInt(time.Now().Unix()+seconds, 10)
+	})
+	return longText.ReplaceAllStringFunc(line, func(mark string) string {
+		length, _ := strconv.Atoi(longText.FindStringSubmatch(mark)[1])
+		text := &strings.Builder{}
+		for number := 0; text.Len() < length; number++ {
+			fmt.Fprintf(text, "word %d of a text, ", number*number*7919)
+		}
+		return text.String()[:length]
+	})
 }
 
 // withTokens makes tokens of claims: $token{"sub":"42","exp":"+100"} with exp in seconds from now, and $payload{…} as it stands.

@@ -35,6 +35,7 @@ type settings struct {
 		IncludeServerTime  bool     `json:"connect_include_server_time"`
 		UserConnectionsMax int      `json:"user_connection_limit"`
 		QueueMax           int      `json:"queue_max_size"`
+		PositionDelay      duration `json:"channel_position_check_delay"`
 	} `json:"client"`
 	Channel struct {
 		MaxLength        int         `json:"max_length"`
@@ -70,6 +71,7 @@ type namespace struct {
 	DeltaPublish          bool     `json:"delta_publish"`
 	HistorySize           int      `json:"history_size"`
 	HistoryTTL            duration `json:"history_ttl"`
+	HistoryMetaTTL        duration `json:"history_meta_ttl"`
 	AllowTagsFilter       bool     `json:"allow_tags_filter"`
 	PublicationDataFormat string   `json:"publication_data_format"`
 }
@@ -158,6 +160,8 @@ var common = keys{
 			named("positioned", stored.with(keys{"force_positioning": true})),
 			named("wished", stored.with(keys{"allow_recovery": true, "allow_positioning": true})),
 			named("brief", stored.with(keys{"force_recovery": true, "history_ttl": "1s"})),
+			named("lost", stored.with(keys{"force_recovery": true, "history_ttl": "1s", "history_meta_ttl": "2s"})),
+			named("kept", stored.with(keys{"force_recovery": true, "history_ttl": "1s", "history_meta_ttl": "5s"})),
 			named("freshest", stored.with(keys{
 				"force_recovery": true, "force_recovery_mode": "cache", "history_ttl": "1s",
 			})),
@@ -202,7 +206,7 @@ var common = keys{
 var hurried = common.with(keys{"client": keys{
 	"ping_interval": "2s", "pong_timeout": "1s", "stale_close_delay": "1s",
 	"expired_close_delay": "1s", "expired_sub_close_delay": "1s", "presence_update_interval": "1s",
-	"user_connection_limit": 2,
+	"user_connection_limit": 2, "channel_position_check_delay": "1s",
 }})
 
 // strict lets in who has a user id, and tells what time it is.
