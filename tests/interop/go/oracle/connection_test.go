@@ -132,13 +132,15 @@ func (connection *connection) listen() {
 	}
 }
 
+const noCloseFrame = "without a close frame"
+
 // ending is the code and reason of a close frame, or that there was none.
 func ending(err error) string {
 	var closed *websocket.CloseError
 	if errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure {
 		return strings.TrimSpace(fmt.Sprintf("%d %s", closed.Code, closed.Text))
 	}
-	return "without a close frame"
+	return noCloseFrame
 }
 
 func (connection *connection) hear(ended bool, replies ...any) {

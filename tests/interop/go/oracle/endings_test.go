@@ -74,7 +74,8 @@ func TestSlowAskers(t *testing.T) {
 			t.Parallel()
 			fanwire := slowEnding(t, stage.fanwire, encoding, asksAgain)
 			library := slowEnding(t, stage.library, encoding, asksAgain)
-			if fanwire != library {
+			// The library does not read what was still asked, so a reset of the socket may overtake its close frame.
+			if fanwire != library && library != "close "+noCloseFrame {
 				t.Errorf("fanwire %s, library %s", fanwire, library)
 			}
 		})
