@@ -87,14 +87,16 @@ fn server_side_channels(
         channels.entry(channel).or_default();
     }
     for channel in channels.keys() {
-        rules.resolve(channel)?;
+        if !rules.resolve(channel)?.is_of_streams() {
+            return Err(ErrorCode::NOT_AVAILABLE.into()); // as for a subscribe
+        }
     }
     let who = Who { user, insecure: turn.insecure() };
     for channel in requested.keys() {
         let namespace = match rules.resolve(channel) {
-            Ok(namespace) => namespace,
+            Ok(namespace) if namespace.is_of_streams() => namespace,
             Err(ErrorCode::UNKNOWN_CHANNEL) => return Err(Disconnect::BAD_REQUEST.into()),
-            Err(_) => continue,
+            Ok(_) | Err(_) => continue,
         };
         if rules.may_subscribe(who, channel, namespace, false) == SubscribeDecision::Allowed {
             channels.entry(channel.clone()).or_default();

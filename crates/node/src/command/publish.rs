@@ -10,13 +10,12 @@ use super::{Begun, Step, Turn, named};
 use crate::broker::PublishOptions;
 use crate::channel::{check_data, may_publish};
 use crate::limits::InNamespace;
-use crate::options::SubscriptionType;
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Begun {
     named(&request.channel)?;
     let namespace = turn.node.rules().resolve(&request.channel)?;
     turn.limit_in(InNamespace::Publish, &request.channel, namespace)?;
-    if request.r#type == MAP || namespace.subscription_type != SubscriptionType::Stream {
+    if request.r#type == MAP || !namespace.is_of_streams() {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map channels (protocol §27)
     }
     check_data(namespace.publication_data_format, &request.data)?;

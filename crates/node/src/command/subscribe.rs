@@ -13,7 +13,7 @@ use crate::channel::SubscribeDecision;
 use crate::errand::{Encoded, Found};
 use crate::filter::Filter;
 use crate::limits::InNamespace;
-use crate::options::{Namespace, SubscriptionType};
+use crate::options::Namespace;
 use crate::session::Terms;
 use crate::token::{Overrides, SubscriptionClaims};
 
@@ -21,7 +21,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     check_request(turn, &request)?;
     let namespace = turn.node.rules().resolve(&request.channel)?;
     turn.limit_in(InNamespace::Subscribe, &request.channel, namespace)?;
-    if request.r#type != STREAM || namespace.subscription_type != SubscriptionType::Stream {
+    if request.r#type != STREAM || !namespace.is_of_streams() {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map and shared poll channels (protocol §27, §28)
     }
     let permit = permit(turn, &request, namespace)?;

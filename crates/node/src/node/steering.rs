@@ -19,8 +19,8 @@ impl Node {
     /// this node are, so that what is published then reaches them.
     ///
     /// # Errors
-    /// 102 unknown namespace; 107 impossible name or an end in the past; 100 when broker or presence failed for a
-    /// connection of this node, which stays unsubscribed, or when the other nodes could not be told.
+    /// 102 unknown namespace; 107 impossible name, a namespace of maps or shared polls, or an end in the past; 100 when broker
+    /// or presence failed for a connection of this node, which stays unsubscribed, or when the other nodes could not be told.
     pub fn subscribe(
         &self,
         target: Target,
@@ -41,9 +41,9 @@ impl Node {
         subscription: &ServerSubscription,
         now: Instant,
     ) -> Result<(), ErrorCode> {
-        self.channels.resolve(&subscription.channel)?;
+        let namespace = self.channels.resolve(&subscription.channel)?;
         let is_over = |end| end <= self.clock.unix(now);
-        if subscription.expire_at.is_some_and(is_over) {
+        if subscription.expire_at.is_some_and(is_over) || !namespace.is_of_streams() {
             Err(ErrorCode::BAD_REQUEST)
         } else {
             Ok(())

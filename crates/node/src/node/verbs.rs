@@ -19,7 +19,6 @@ use crate::channel::check_data;
 use crate::cluster::Order;
 use crate::glob::Glob;
 use crate::notice::{Notice, Target};
-use crate::options::SubscriptionType;
 use crate::presence::PresenceStats;
 
 /// A page of history, as clients and the server API ask for it (protocol §18).
@@ -63,7 +62,7 @@ impl Node {
     ) -> Answer<Position, ErrorCode> {
         let checked = self.channels.resolve(channel).and_then(|namespace| {
             options.delta |= namespace.delta_publish;
-            if namespace.subscription_type != SubscriptionType::Stream {
+            if !namespace.is_of_streams() {
                 return Err(ErrorCode::BAD_REQUEST); // server API §4
             }
             check_data(namespace.publication_data_format, &publication.data)?;

@@ -94,6 +94,11 @@ impl Namespace {
         self.allowed_delta_types.iter().any(|allowed| allowed == kind)
     }
 
+    /// Whether its channels hold publications, and not maps or shared polls (protocol §27, §28).
+    pub fn is_of_streams(&self) -> bool {
+        self.subscription_type == SubscriptionType::Stream
+    }
+
     /// How long publications are kept. Complete in a namespace from [`crate::channel::Channels::resolve`].
     pub fn retention(&self) -> Retention {
         let (size, ttl) = (self.history_size, self.history_ttl);

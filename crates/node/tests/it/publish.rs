@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use fanwire_node::broker::{Broker, BrokerError, Query, Retention, Stretch};
 use fanwire_node::options::{DataFormat, Namespace, SubscriptionType};
-use fanwire_node::{Answer, Change, Node, Options, Position, PublishOptions};
+use fanwire_node::{
+    Answer, Change, Node, Options, Position, PublishOptions, ServerSubscription, Target,
+};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
 use crate::script::{hello, play_in_both};
@@ -68,9 +70,15 @@ fn channels_of_maps_are_not_taken_for_streams() {
         ada < {"id":2,"error":{"code":108,"message":"not available"}}
         ada > {"id":3,"publish":{"channel":"a","data":1}}
         ada < {"id":3,"error":{"code":108,"message":"not available"}}
+        bob opens
+        bob > {"id":1,"connect":{"subs":{"a":{}}}}
+        bob < {"id":1,"connect":{"client":"bob","version":"test","ping":25,"pong":true}}
     "#,
     );
     let world = World::new(options);
+    let order = ServerSubscription { channel: "a".into(), ..ServerSubscription::default() };
+    let ordered = world.node.subscribe(Target::default(), order, world.now);
+    assert_eq!(ordered.wait(), Err(ErrorCode::BAD_REQUEST));
     let answer = world.node.publish("a", publication(b"1"), PublishOptions::default(), world.now);
     assert_eq!(answer.wait(), Err(ErrorCode::BAD_REQUEST));
 }

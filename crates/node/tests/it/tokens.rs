@@ -4,7 +4,7 @@
 //! Change here: tests of token claims at work. Refresh and expiry live in `expiry.rs`.
 
 use fanwire_node::Options;
-use fanwire_node::options::Namespace;
+use fanwire_node::options::{Namespace, SubscriptionType};
 use jsonwebtoken::{EncodingKey, Header, encode};
 use serde_json::Value;
 
@@ -207,6 +207,17 @@ fn a_channel_of_a_token_without_a_name_is_passed_over() {
             r#"ada < {"id":1,"connect":{"client":"ada","version":"test","subs":{"a":{}},"ping":25,"pong":true}}"#,
         );
     }
+}
+
+#[test]
+fn a_channel_of_a_token_that_holds_no_publications_is_108() {
+    check_connect(
+        &guarded(|options| {
+            options.channel.without_namespace.subscription_type = SubscriptionType::Other;
+        }),
+        &connect(r#"{"sub":"42","channels":["a"]}"#),
+        r#"ada < {"id":1,"error":{"code":108,"message":"not available"}}"#,
+    );
 }
 
 #[test]

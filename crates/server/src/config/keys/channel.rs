@@ -104,7 +104,7 @@ rows! { NAMESPACE: Namespace;
     "channel_regex", TEXT, "" => [channel_regex],
         "Regular expression for the part of the name after the namespace; empty allows ASCII names.";
     "subscription_type", SUBSCRIPTION_TYPE, "" => (|namespace, value| namespace.subscription_type = subscription_type(value)),
-        "Only stream (or empty) is served; with map, map_clients, map_users or shared_poll clients get 108 for subscribe and publish, and publish of the API 107.";
+        "Only stream (or empty) is served; with map, map_clients, map_users or shared_poll clients get 108 for subscribe and publish, and publish and subscribe of the API 107.";
     "compression", COMPRESSION, "" => (|namespace, value| namespace.compression = compression(value)),
         "Fanwire only: context compresses publications against earlier ones of their channel, standalone each by itself, off not at all; empty is context, except standalone where clients that may not read may publish.";
     "publication_data_format", DATA_FORMAT, "" => (|namespace, value| namespace.publication_data_format = data_format(value)),
