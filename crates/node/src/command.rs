@@ -58,23 +58,26 @@ pub(crate) fn receive<'a>(
         return 0;
     }
     let (mut commands, mut done) = (Commands::new(encoding, frame), 0);
+    let mut left = frame;
     while let Some(command) = commands.next() {
+        let own = &left[..left.len() - commands.rest().len()];
+        left = commands.rest();
         let (node, roster) = hub.parts();
         let mut turn = Turn::new(node, roster, key, now);
-        let outcome = turn.take(command);
+        let outcome = turn.take(command, || keep(own));
         let backlog = turn.backlog;
         done += 1 + hub.conclude(key, outcome, backlog, out);
         let (_, roster) = hub.parts();
         if roster.session(key).is_none_or(|session| session.phase == Phase::Refused) {
             return done;
         }
-        if done >= COMMANDS_AT_ONCE && !commands.rest().is_empty() && !roster.waiting().waits(key) {
+        if done >= COMMANDS_AT_ONCE && !left.is_empty() && !roster.waiting().waits(key) {
             await_turn(hub, key);
         }
         let (_, roster) = hub.parts();
         if roster.waiting().waits(key) {
-            if !commands.rest().is_empty() {
-                roster.waiting_mut().put_back(key, PutOff::Frame(keep(commands.rest())));
+            if !left.is_empty() {
+                roster.waiting_mut().put_back(key, PutOff::Rest(keep(left)));
             }
             out.hold(key);
             break;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use fanwire_protocol::{ErrorCode, Request, UnsubscribeCode};
+use fanwire_protocol::{ErrorCode, UnsubscribeCode};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
@@ -54,8 +54,8 @@ pub(crate) struct Parked {
 pub(crate) enum Work {
     /// The reply itself.
     Reply,
-    /// The key of the token in a command, which is begun then.
-    Key(Box<Request>),
+    /// The key of the token in a command, which is begun then: its bytes, because what is made of them may be many times larger.
+    Key(Bytes),
     /// All channels of a subscribe or a connect.
     Enter(Box<Entrance>),
     /// Its turn, after those of others: it has done much at once.
@@ -67,8 +67,10 @@ pub(crate) enum Work {
 /// What was to happen to a session while it waited.
 #[derive(Clone, Debug)]
 pub(crate) enum PutOff {
-    /// Commands of the client, without those before.
+    /// Commands of the client.
     Frame(Bytes),
+    /// What is left of a message behind a command that waits; nothing follows a `connect` that is refused then.
+    Rest(Bytes),
     /// An order of the server API, for one channel or all.
     Unsubscribe(Option<Arc<str>>, UnsubscribeCode),
     /// An order of the server API, too.
@@ -287,7 +289,7 @@ impl PutOff {
     /// Roughly the memory it takes.
     fn bytes(&self) -> usize {
         let own = match self {
-            Self::Frame(frame) => frame.len(),
+            Self::Frame(frame) | Self::Rest(frame) => frame.len(),
             Self::Unsubscribe(channel, _) => channel.as_ref().map_or(0, |channel| channel.len()),
             Self::Subscribe(order) => order.subscription().bytes(),
             Self::Refresh(renewal) => renewal.info.len(),

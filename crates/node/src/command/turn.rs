@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_protocol::{Command, DecodeError, Disconnect, ErrorCode, Reply, Request};
+use fanwire_protocol::{Command, Commands, DecodeError, Disconnect, ErrorCode, Reply, Request};
 
 use super::enter::{Entrance, Finished};
 use super::lifetime::Lifetime;
@@ -143,10 +143,11 @@ impl<'a> Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Takes one command as far as it goes now. `None` when it has no reply, or none yet.
+    /// Takes one command as far as it goes now. `None` when it has no reply, or none yet. `bytes` are its own, to be kept.
     pub(super) fn take(
         &mut self,
         command: Result<Command, DecodeError>,
+        bytes: impl FnOnce() -> Bytes,
     ) -> Result<Option<Reply>, Disconnect> {
         let (id, request) = command.map_err(|_| Disconnect::BAD_REQUEST)?.into_request();
         self.roster.counters().count_command(CommandKind::from(&request));
@@ -161,7 +162,7 @@ impl Turn<'_> {
             Ok(look) => self.look = look,
             Err(later) => {
                 if self.soon(later, |_| Part::Key).is_none() {
-                    self.park(id, Work::Key(Box::new(request)));
+                    self.park(id, Work::Key(bytes()));
                     return Ok(None);
                 }
             }
@@ -169,8 +170,15 @@ impl Turn<'_> {
         self.begin(id, request)
     }
 
-    /// Begins a command that may be begun: the key of its token is here, or will not come.
-    pub(crate) fn begin(&mut self, id: u32, request: Request) -> Result<Option<Reply>, Disconnect> {
+    /// Begins a command, of these bytes, that was taken and may be begun: the key of its token is here, or will not come.
+    pub(crate) fn begin_kept(&mut self, bytes: &[u8]) -> Result<Option<Reply>, Disconnect> {
+        let command = Commands::new(self.session().encoding, bytes).next();
+        let Some(Ok(command)) = command else { return Err(Disconnect::BAD_REQUEST) };
+        let (id, request) = command.into_request();
+        self.begin(id, request)
+    }
+
+    fn begin(&mut self, id: u32, request: Request) -> Result<Option<Reply>, Disconnect> {
         match self.dispatch(request) {
             Ok(step) => self.step(id, step),
             Err(refusal) => self.reply(id, Err(refusal)),

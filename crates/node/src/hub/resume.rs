@@ -13,7 +13,7 @@ use super::Hub;
 use crate::broadcast::{Broadcast, Shape};
 use crate::command::{self, Backlog, Turn};
 use crate::outbox::Outbox;
-use crate::session::ConnectionKey;
+use crate::session::{ConnectionKey, Phase, Session};
 use crate::waiting::{Arrival, Part, PutOff, TooMuch, Work};
 
 impl Hub {
@@ -35,7 +35,7 @@ impl Hub {
         let mut turn = Turn::new(&self.node, &mut self.roster, key, now);
         let outcome = match (work, came) {
             (Work::Enter(entrance), _) => turn.finish(id, *entrance),
-            (Work::Key(request), _) => turn.begin(id, *request),
+            (Work::Key(command), _) => turn.begin_kept(&command),
             (Work::Turn, _) => Ok(None),
             (_, Some(Part::Outcome(outcome))) => turn.arrived(id, *outcome),
             (_, Some(Part::Encoded(message))) => turn.encoded(id, message),
@@ -163,8 +163,10 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) -> usize {
+        let is_refused = |session: &Session| session.phase == Phase::Refused;
         match what {
-            PutOff::Frame(frame) => {
+            PutOff::Rest(_) if self.roster.session(key).is_some_and(is_refused) => {}
+            PutOff::Frame(frame) | PutOff::Rest(frame) => {
                 let keep = |part| frame.slice_ref(part);
                 return command::receive(self, key, &frame, keep, now, out);
             }

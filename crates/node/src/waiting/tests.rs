@@ -16,7 +16,9 @@ fn frame(text: &str) -> PutOff {
 /// The frame that comes next, if one does.
 fn next(waiting: &mut Waiting) -> Option<String> {
     waiting.next_put_off(ADA).map(|next| match next {
-        PutOff::Frame(frame) => String::from_utf8(frame.to_vec()).expect("text"),
+        PutOff::Frame(frame) | PutOff::Rest(frame) => {
+            String::from_utf8(frame.to_vec()).expect("text")
+        }
         other => panic!("{other:?} is no frame"),
     })
 }

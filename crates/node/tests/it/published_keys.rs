@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use allocation_counter::measure;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -171,6 +172,46 @@ fn while_the_endpoint_is_down_clients_are_told_to_come_again() {
     ));
     provider.comes(&["k1"]);
     provider.play(&format!("eve < {}", connected("eve")));
+}
+
+#[test]
+fn what_follows_a_refused_connect_in_its_message_is_dropped() {
+    let expired = |kid| {
+        let token = token(kid, r#"{"sub":"42","exp":1}"#);
+        format!(
+            r#"{{"id":1,"connect":{{"token":"{token}"}}}}\n{{"id":2,"subscribe":{{"channel":"a"}}}}"#
+        )
+    };
+    let mut provider = Provider::new(|_| {});
+    provider.play(&format!("ada opens\n ada > {}\n ada hears nothing", expired("k1")));
+    provider.fails();
+    provider.play(&format!("ada < {{\"id\":1,\"error\":{RETRY}}}\n ada hears nothing\n wait 5s"));
+    provider.play(&format!("bob opens\n bob > {}\n bob hears nothing", expired("k1")));
+    provider.comes(&["k1"]);
+    provider.play(
+        r#"
+        bob < {"id":1,"error":{"code":109,"message":"token expired"}}
+        bob hears nothing
+        bob > {"id":3,"subscribe":{"channel":"a"}}
+        bob x 3501 bad request
+    "#,
+    );
+}
+
+#[test]
+fn a_command_that_waits_takes_the_memory_of_its_bytes() {
+    let mut provider = Provider::new(|_| {});
+    provider.play("ada opens");
+    let nodes = vec!["{}"; 20_000].join(",");
+    let subs = format!(r#"{{"a":{{"tf":{{"nodes":[{nodes}]}}}}}}"#);
+    let token = token("k1", r#"{"sub":"42"}"#);
+    let connect = format!(r#"{{"id":1,"connect":{{"token":"{token}","subs":{subs}}}}}"#);
+    let allocated = measure(|| provider.world.say("ada", &connect));
+    assert!(allocated.bytes_max > 10 * connect.len() as u64, "its values are large");
+    let held = allocated.bytes_current;
+    assert!(held < 2 * connect.len() as i64, "{held} bytes for {}", connect.len());
+    provider.comes(&["k1"]);
+    provider.play(&format!("ada < {}", connected("ada")));
 }
 
 #[test]

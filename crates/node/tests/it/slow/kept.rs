@@ -37,6 +37,28 @@ fn a_channel_that_somebody_is_always_entering_lets_everybody_in() {
 }
 
 #[test]
+fn what_follows_a_connect_in_its_message_is_dropped_with_it() {
+    let mut slow = SlowWorld::new(tracked());
+    slow.world.play(
+        r#"
+        ada opens
+        ada > {"id":1,"connect":{"subs":{"a":{}}}}\n{"id":2,"subscribe":{"channel":"b"}}
+        ada hears nothing
+    "#,
+    );
+    slow.held.lock().expect("one thread").clear(); // which breaks the promises
+    slow.world.settle();
+    slow.world.play(
+        r#"
+        ada < {"id":1,"error":{"code":100,"message":"internal server error","temporary":true}}
+        ada hears nothing
+        ada > {"id":3,"subscribe":{"channel":"b"}}
+        ada x 3501 bad request
+    "#,
+    );
+}
+
+#[test]
 fn who_is_told_more_than_can_be_kept_while_it_waits_is_disconnected() {
     let mut slow = SlowWorld::with(tracked(), &["ada", "bob", "eve"]);
     for name in ["ada", "bob", "eve"] {
