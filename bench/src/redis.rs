@@ -4,9 +4,11 @@
 //! Change here how a Redis is started and what the yardstick is; what is compared with it lives in the scenarios.
 
 use anyhow::{Context, Result, ensure};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::target::command_on;
@@ -19,8 +21,7 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one, on one core or on all, and returns when it accepts connections: the program that `FANWIRE_REDIS_SERVER`
-    /// names, or the one of the machine.
+    /// Starts one, on one core or on all, and returns when it accepts connections.
     ///
     /// # Errors
     /// There is no redis-server, or it ends before it is ready.
@@ -36,8 +37,7 @@ impl RedisServer {
         let port = free_port()?;
         let folder = std::env::temp_dir().join(format!("fanwire-bench-redis-{port}"));
         std::fs::create_dir_all(&folder)?;
-        let chosen = std::env::var_os("FANWIRE_REDIS_SERVER").unwrap_or("redis-server".into());
-        let mut command = command_on(core, chosen.as_ref());
+        let mut command = command_on(core, program(&folder)?.as_ref());
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
         command.arg("--dir").arg(&folder).args(options).stdout(Stdio::piped());
         let mut child = command.spawn().context(PACKAGE)?;
@@ -106,6 +106,22 @@ impl Drop for RedisServer {
     }
 }
 
+/// The program that `FANWIRE_REDIS_SERVER` names, or the one of the machine. Debian's package redis-tools, which brings no
+/// service along, has it under another name: called `redis-server`, as by a link in `folder`, it is one.
+fn program(folder: &Path) -> Result<OsString> {
+    if let Some(chosen) = std::env::var_os("FANWIRE_REDIS_SERVER") {
+        return Ok(chosen);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let find = |name| std::env::split_paths(&path).map(|at| at.join(name)).find(|at| at.is_file());
+    if let Some(server) = find("redis-server") {
+        return Ok(server.into());
+    }
+    let link = folder.join("redis-server");
+    symlink(find("redis-check-rdb").context(PACKAGE)?, &link)?;
+    Ok(link.into())
+}
+
 /// A port that nobody listens at now.
 ///
 /// # Errors
@@ -122,7 +138,7 @@ fn rate(output: &str) -> Result<f64> {
     field.trim_matches('"').parse().with_context(|| format!("no rate in {row}"))
 }
 
-const PACKAGE: &str = "redis-server and redis-benchmark come with the Debian package redis-server";
+const PACKAGE: &str = "redis-server and redis-benchmark come with the Debian package redis-tools";
 
 #[cfg(test)]
 mod tests;
