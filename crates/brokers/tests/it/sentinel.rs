@@ -209,6 +209,30 @@ fn a_master_that_comes_back_with_the_data_of_a_snapshot_is_in_another_reign() {
     }
 }
 
+/// Replicas come and go, and the replication id changes with them; connections keep the one they learnt.
+#[test]
+fn connections_that_know_a_process_by_many_replication_ids_share_an_epoch() {
+    let redis = RedisServer::start(&["--enable-debug-command", "yes"]);
+    let nodes: Vec<Node> = (0..5)
+        .map(|_| {
+            let node = Node::start(&redis.options());
+            node.wait_until_well();
+            assert_eq!(redis.ask("DEBUG CHANGE-REPL-ID"), "+OK\r\n");
+            node
+        })
+        .collect();
+    let turn = || -> Vec<Position> {
+        nodes.iter().map(|node| node.publish("a", "1").expect("it is there")).collect()
+    };
+    let first = turn();
+    let settled = first[first.len() - 1].epoch;
+    for (position, offset) in turn().into_iter().chain(turn()).zip(6..) {
+        assert_eq!(position, Position { offset, epoch: settled });
+    }
+    let tops: Vec<_> = nodes.iter().map(|node| node.read("a").expect("it is there").top).collect();
+    assert_eq!(tops, [Position { offset: 15, epoch: settled }; 5]);
+}
+
 #[test]
 fn a_master_that_freezes_is_left_as_soon_as_the_sentinels_have_another() {
     let group = Group::start(&[]);

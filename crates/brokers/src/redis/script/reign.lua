@@ -18,9 +18,14 @@ local function reigned(stream, meta, fresh)
   end
   if reign == '' or reign == holder then return epoch end
   local before = redis.call('HMGET', meta, 'o', 'q')
-  -- Connections of one process that learnt its replication id before and after it changed take turns with one epoch.
-  if reign == before[2] then return epoch end
-  local same = holder and string.sub(holder, 1, 16) == string.sub(reign, 1, 16) and holder or ''
+  -- Connections of one process that learnt its replication id before and after it changed take turns with one epoch, however
+  -- often it changed: each keeps the one it learnt for as long as it lives.
+  local known = before[2] or ''
+  if string.find(' ' .. known .. ' ', ' ' .. reign .. ' ', 1, true) then return epoch end
+  local same = ''
+  if holder and string.sub(holder, 1, 16) == string.sub(reign, 1, 16) then
+    same = known ~= '' and string.sub(holder .. ' ' .. known, 1, 263) or holder -- at most eight of 32 digits
+  end
   redis.call('HSET', meta, 'e', fresh, 'r', reign, 'q', same, 'p', epoch, 'b', before[1] or '0')
   return fresh
 end
