@@ -357,6 +357,22 @@ fn a_feed_that_is_more_than_a_node_can_take_is_made_again_and_doubted() {
 }
 
 #[test]
+fn a_subscription_that_ends_unasked_is_made_again_over_another_connection() {
+    let server = RedisServer::start(&[]);
+    let proxy = Proxy::to(&server.address());
+    let node = Node::start(&RedisOptions { feed_connections: 1, ..through(&proxy) });
+    node.wait_until_well();
+    proxy.becomes(Network { unsubscribes: true, ..Network::default() });
+    node.redis.subscribe("a");
+    node.wait_until(|health| health.lost_count() >= 1);
+    proxy.heals();
+    node.wait_until_well();
+    node.hear("a");
+    let position = node.publish("a", "1").expect("it is well");
+    assert_eq!(node.event(), ("a".into(), "1".into(), position));
+}
+
+#[test]
 fn a_redis_that_is_away_is_not_stormed() {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());

@@ -36,6 +36,8 @@ pub(crate) struct Network {
     pub(crate) reply_bytes: usize,
     /// Changes or cuts off what comes from the Redis, by chance with this seed.
     pub(crate) spoils: Option<u64>,
+    /// Says after each subscription that it has ended.
+    pub(crate) unsubscribes: bool,
     /// What was connected when it was another number ends.
     pub(crate) resets: u32,
 }
@@ -188,6 +190,9 @@ async fn take(
         if let (Some(seed), Way::FromRedis) = (now.spoils, way) {
             spoil(&mut chunk, chance.get_or_insert_with(|| StdRng::seed_from_u64(seed)));
         }
+        if now.unsubscribes && way == Way::FromRedis {
+            unsubscribe(&mut chunk);
+        }
         if to.send((Instant::now() + now.delay, chunk)).await.is_err() {
             return;
         }
@@ -214,6 +219,16 @@ fn spoil(chunk: &mut Vec<u8>, chance: &mut StdRng) {
     }
     if chance.random_bool(0.3) {
         chunk.truncate(chance.random_range(0..=chunk.len()));
+    }
+}
+
+/// Lets the confirmation of a subscription, which ends with the chunk, be followed by that of its end.
+fn unsubscribe(chunk: &mut Vec<u8>) {
+    let confirmed = b">3\r\n$9\r\nsubscribe\r\n";
+    if let Some(at) = chunk.windows(confirmed.len()).position(|bytes| bytes == confirmed) {
+        let rest = chunk[at + confirmed.len()..].to_vec();
+        chunk.extend_from_slice(b">3\r\n$11\r\nunsubscribe\r\n");
+        chunk.extend(rest);
     }
 }
 

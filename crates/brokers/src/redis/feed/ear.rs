@@ -7,9 +7,11 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures_util::StreamExt as _;
+use futures_util::future::ready;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use redis::{Pipeline, PushInfo, PushKind, RedisResult, Value};
+use tokio::task::unconstrained;
 use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::Shared;
@@ -139,7 +141,11 @@ impl Ear {
                         if push.kind == PushKind::Disconnection {
                             return End::Lost(self.lost("it closed a PUB/SUB connection"));
                         }
-                        if self.shared.take(push) && !asked.is_empty() {
+                        let is_displaced = self.shared.take(push);
+                        if is_displaced && !self.shared.guided.is_guided() {
+                            return End::Lost(self.lost("it ended a subscription by itself"));
+                        }
+                        if is_displaced && !asked.is_empty() {
                             unsure_until = Some(Instant::now() + self.dialer.io_timeout);
                         }
                     }
@@ -153,7 +159,7 @@ impl Ear {
                 () = pushes.overflow.notified() => {
                     return End::Lost(self.lost("it sends more than this node can take"));
                 }
-                _ = probe.tick() => asked.push(ping(connection.clone())),
+                _ = probe.tick() => begin(&mut asked, ping(connection.clone())),
                 () = self.shared.woken.notified() => {}
                 () = sleep_until(next_look.into()) => {}
             }
@@ -213,18 +219,34 @@ impl Ear {
     fn look(&self, connection: &Connection, asked: &mut FuturesUnordered<Asked>) -> Instant {
         let now = Instant::now();
         self.shared.tire();
-        let mut roll = self.shared.roll.lock();
-        while asked.len() < QUESTIONS_MAX && roll.due(now).is_some_and(|due| due <= now) {
+        let mut due = None;
+        while asked.len() < QUESTIONS_MAX {
+            let mut roll = self.shared.roll.lock();
+            due = roll.due(now);
+            if due.is_none_or(|due| due > now) {
+                break;
+            }
             let turn = roll.turn(now, TURN_MAX);
+            drop(roll);
+            due = None;
             for (names, is_wanted) in [(turn.subscribe, true), (turn.unsubscribe, false)] {
                 if !names.is_empty() {
-                    asked.push(self.ask(connection.clone(), names, is_wanted));
+                    begin(asked, self.ask(connection.clone(), names, is_wanted));
                 }
             }
         }
-        let due = if asked.len() < QUESTIONS_MAX { roll.due(now) } else { None };
         let tired_at = now + self.dialer.io_timeout / 4;
         due.map_or(tired_at, |due| due.min(tired_at))
+    }
+}
+
+/// Gives a question to the connection, as is done when it is first looked at. Nothing may delay that: the next one must not
+/// overtake it, nor a name be left after it was asked for again. The queue of the connection is long enough for all of them.
+fn begin(asked: &mut FuturesUnordered<Asked>, question: Asked) {
+    let mut question: Asked = Box::pin(unconstrained(question));
+    match (&mut question).now_or_never() {
+        Some(outcome) => asked.push(Box::pin(ready(outcome))),
+        None => asked.push(question),
     }
 }
 
@@ -255,3 +277,6 @@ const TURN_MAX: usize = 1024;
 const QUESTIONS_MAX: usize = 16;
 /// Pushes taken at once.
 const PUSHES_IN_A_TURN: usize = 256;
+
+#[cfg(test)]
+mod tests;
