@@ -353,10 +353,10 @@ impl Keeper {
         let is_kept = !batch.waits || replies.pop().is_some_and(|count| has(count, wait.replicas));
         let mut unkept = 0;
         let sent = batch.commands.cmd_iter().zip(batch.callers);
-        for ((command, (is_write, caller)), reply) in sent.zip(replies) {
+        for ((command, (bytes, is_write, caller)), reply) in sent.zip(replies) {
             match reply {
                 Value::ServerError(error) => {
-                    let call = Call { command: command.clone(), bytes: 0, is_write, caller };
+                    let call = Call { command: command.clone(), bytes, is_write, caller };
                     self.refused(flow, call, &error)?;
                 }
                 _ if is_write && !is_kept => {

@@ -232,6 +232,32 @@ fn calls_for_a_slot_on_its_way_are_asked_for_there_or_wait_for_it() {
     assert_eq!(offsets, [2], "the first was removed");
 }
 
+/// A move that is left unfinished must not fill the memory with what waits for it.
+#[test]
+fn calls_that_wait_for_a_slot_on_its_way_are_limited_in_bytes() {
+    let cluster = Slots::start(0);
+    let (io_timeout, command_connections) = (Duration::from_secs(60), 1);
+    let node = Node::start(&RedisOptions { io_timeout, command_connections, ..cluster.options() });
+    let (from, slot) = cluster.owner("a");
+    let to = (from + 1) % 3;
+    let mut others = (0..).map(|number| format!("other:{number}"));
+    let other = others.find(|other| cluster.owner(other).0 == from);
+    let other = other.expect("one of many");
+    node.publish_stubbornly("a", "1");
+    cluster.begin_to_migrate(slot, from, to);
+    let payload = vec![b'x'; 512 * 1024];
+    let mut waiting = Vec::new();
+    for _ in 0..12 {
+        for _ in 0..32 {
+            waiting.extend(node.begin_publish("a", payload.clone()).ready().err());
+        }
+        node.publish_stubbornly(&other, "behind them"); // so by now they wait for their slot
+    }
+    cluster.migrate(slot, from, to);
+    let done = waiting.into_iter().filter_map(|answer| answer.wait().ok()).count();
+    assert!((100..=300).contains(&done), "of 512 KiB, {done} could wait");
+}
+
 #[test]
 fn a_master_that_dies_under_load_is_replaced_and_its_channels_are_doubted() {
     let mut cluster = Slots::start(1);

@@ -36,8 +36,8 @@ type Flying = Pin<Box<dyn Future<Output = Batch> + Send>>;
 /// Commands that left together.
 pub(super) struct Batch {
     pub(super) commands: Pipeline,
-    /// And whether they write.
-    pub(super) callers: Vec<(bool, Caller)>,
+    /// And how much they weigh, and whether they write.
+    pub(super) callers: Vec<(usize, bool, Caller)>,
     /// A `WAIT` follows the commands.
     pub(super) waits: bool,
     pub(super) replies: RedisResult<Vec<Value>>,
@@ -74,11 +74,11 @@ impl Flow {
             if caller.way.is_asking {
                 let asking = Call::of(Command::of(&[b"ASKING"]));
                 commands.add_command(asking.command);
-                callers.push((false, asking.caller));
+                callers.push((0, false, asking.caller));
             }
             connection.sign(&mut command);
             commands.add_command(command);
-            callers.push((is_write, caller));
+            callers.push((bytes, is_write, caller));
         }
         if waits {
             let mut command = Command::new(3, 3 * NUMBER_BYTES);
@@ -134,6 +134,8 @@ impl Flow {
             return;
         }
         let again = std::mem::take(&mut self.again);
+        let bytes = again.iter().map(|call| call.bytes).sum();
+        self.shared.held_bytes.fetch_add(bytes, Relaxed); // they gave it back with their first batch
         self.begin(script::loads().map(Call::of).chain(again).collect());
     }
 }
