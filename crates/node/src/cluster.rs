@@ -294,9 +294,9 @@ impl Cluster {
         failed.extend(table.take_surveys(|survey| survey.until <= now));
         let is_old = |told_at| now.saturating_duration_since(told_at) >= STATE_INTERVAL;
         let is_due = table.told_at.is_some_and(is_old);
-        let Table { orders, peers, .. } = &mut *table;
-        let (again, over) =
-            orders.due(now, |since| peers.values().filter(|peer| peer.heard_at >= since).count());
+        let mut orders = std::mem::take(&mut table.orders);
+        let (again, over) = orders.due(now, |since| table.spoken_since(since));
+        table.orders = orders;
         drop(table);
         failed.into_iter().for_each(Survey::fail);
         over.into_iter().for_each(Settled::keep);
@@ -341,6 +341,13 @@ impl Table {
 
     fn take_surveys(&mut self, which: impl Fn(&Survey) -> bool) -> Vec<Survey> {
         self.surveys.extract_if(|_, survey| which(survey)).map(|(_, survey)| survey).collect()
+    }
+
+    /// How many nodes said something since then. All count if this one may not have heard what they said: one that is deaf
+    /// cannot tell who died.
+    fn spoken_since(&self, since: Instant) -> usize {
+        let is_unsure = self.is_untold || self.is_deaf || self.cut_at.is_some_and(|at| at >= since);
+        self.peers.values().filter(|peer| is_unsure || peer.heard_at >= since).count()
     }
 
     /// Returns the surveys that wait for a node which is forgotten: what it had is not known. While this node cannot make

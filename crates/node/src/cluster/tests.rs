@@ -355,6 +355,31 @@ fn an_order_fails_that_a_living_node_never_heard_and_does_without_one_that_died(
     }
 }
 
+/// Who hears nobody cannot tell that a node died from its own deafness, nor can it tell that the node heard the order.
+#[test]
+fn an_order_that_nobody_heard_fails_while_the_node_that_gave_it_is_deaf() {
+    for (deaf_for, introduced_at) in [(8, 0), (8, 2), (5, 1)] {
+        let ((a, wire), start) = (node("a"), Instant::now());
+        introduce(&a, "b", start);
+        let mut answer = a.order(Order::unsubscribe(&Target::default(), None));
+        for second in 1..=7 {
+            let now = start + Duration::from_secs(second);
+            answer = answer.ready().expect_err("it is given again");
+            a.tick(now);
+            wire.take();
+            if second % 3 == introduced_at {
+                a.introduce(now, NodeState::default);
+                let (_, state) = wire.take().remove(0);
+                if second > deaf_for {
+                    a.hear(&state, now);
+                }
+            }
+        }
+        let answer = answer.ready().expect("in bounded time");
+        assert_eq!(answer, Err(ErrorCode::INTERNAL), "{deaf_for} s, {introduced_at}");
+    }
+}
+
 #[test]
 fn an_order_that_was_given_fails_when_the_bus_is_cut() {
     let ((a, wire), now) = (node("a"), Instant::now());
