@@ -70,6 +70,12 @@ impl Redis {
     /// Begins to connect and returns at once; what comes of it is seen by [`health`](Self::health). Connections are made
     /// again for as long as this value lives.
     pub fn start(options: &RedisOptions, runtime: &Handle) -> Self {
+        if let Some(address) = options.set_apart_by_number() {
+            let (db, prefix) = (address.db, &options.prefix);
+            tracing::warn!(
+                "database {db} of the Redis at {address} does not separate installations, because PUB/SUB knows no databases: should another one use this Redis, give each a prefix of its own (engine.redis.prefix is {prefix})"
+            );
+        }
         let seeds = options.clusters.iter().flatten();
         let health = Arc::new(match &options.clusters[..] {
             [] => Health::at(options.addresses.iter()),

@@ -184,3 +184,20 @@ fn senseless_replies_are_errors() {
         }
     });
 }
+
+/// PUB/SUB of Redis knows no databases.
+#[test]
+fn a_prefix_separates_installations_and_the_number_of_a_database_does_not() {
+    let server = RedisServer::start(&[]);
+    let node = |db, prefix: &str| {
+        let addresses = vec![Address { db, ..server.address() }];
+        let prefix = prefix.into();
+        Node::start(&RedisOptions { addresses, prefix, ..RedisOptions::default() })
+    };
+    let listener = node(1, "fanwire");
+    listener.hear("a");
+    node(1, "other").publish_stubbornly("a", "of another prefix");
+    node(2, "fanwire").publish_stubbornly("a", "of another database");
+    assert_eq!(listener.event().1, "of another database");
+    assert_eq!(listener.read("a").expect("it is there").top.offset, 0, "which stores its own");
+}

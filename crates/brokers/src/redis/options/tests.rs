@@ -91,3 +91,12 @@ fn an_address_is_shown_without_credentials() {
     let address = address("::1", 7000, "me", "secret", 3);
     assert_eq!(format!("{address} {address:?}"), "[::1]:7000 Address([::1]:7000/3)");
 }
+
+#[test]
+fn a_number_of_a_database_does_not_set_installations_apart() {
+    for (db, prefix, is_warned) in [(0, "fanwire", false), (1, "fanwire", true), (1, "b", false)] {
+        let addresses = vec![Address::default(), Address { db, ..Address::default() }];
+        let options = RedisOptions { addresses, prefix: prefix.into(), ..RedisOptions::default() };
+        assert_eq!(options.set_apart_by_number().is_some(), is_warned, "{db} {prefix}");
+    }
+}
