@@ -46,6 +46,7 @@ struct Shared {
 pub(crate) type Waiter = Box<dyn FnOnce(Result<Witness, Failure>) + Send>;
 
 /// Whoever looks at something else after a name was heard asks this whether the name was heard all the time.
+#[derive(Clone)]
 pub(crate) struct Witness {
     losses: Arc<AtomicU64>,
     before: u64,
@@ -170,6 +171,7 @@ impl Shared {
         if confirmed.is_displaced {
             self.has_lost();
         }
+        let witness = self.witness(); // from when the name was found: it may be taken away as soon as the roll is let go
         drop(roll);
         if confirmed.is_again {
             self.mouth.doubt(name);
@@ -177,7 +179,7 @@ impl Shared {
         if confirmed.is_displaced {
             self.guided.look_again();
         }
-        confirmed.waiters.into_iter().for_each(|(_, waiter)| waiter(Ok(self.witness())));
+        confirmed.waiters.into_iter().for_each(|(_, waiter)| waiter(Ok(witness.clone())));
         confirmed.is_displaced
     }
 
@@ -226,3 +228,6 @@ impl Shared {
         over.into_iter().for_each(|waiter| waiter(Err(Failure::Unavailable)));
     }
 }
+
+#[cfg(test)]
+mod tests;
