@@ -96,9 +96,8 @@ impl Hub {
     pub fn notice(&mut self, notice: Notice, now: Instant, out: &mut impl Outbox) {
         match notice {
             Notice::Broadcast(broadcast) => self.broadcast(&broadcast, now, out),
-            Notice::Position { channel, top, is_in_order } => {
-                let moment = self.node.clock().moment(now);
-                self.compare_positions(&channel, (top, is_in_order), moment, out);
+            Notice::Position { channel, look } => {
+                self.compare_positions(&channel, look, self.node.clock().moment(now), out);
             }
             Notice::Doubt(channel) => self.doubt(&channel, self.node.clock().moment(now)),
             Notice::Arrival(arrival) => self.arrive(*arrival, now, out),

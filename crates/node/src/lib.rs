@@ -116,7 +116,9 @@ pub use errand::Errand;
 pub use hub::Hub;
 pub use meters::{Meters, Reading, ReadingKind};
 pub use node::{Counts, Node, Page};
-pub use notice::{Inbox, Notice, Renewal, ServerSubscription, ShardId, SubscribeOrder, Target};
+pub use notice::{
+    Inbox, Look, Notice, Renewal, ServerSubscription, ShardId, SubscribeOrder, Target,
+};
 pub use options::{Options, OptionsError};
 pub use outbox::Outbox;
 pub use presence::PresenceStats;

@@ -34,9 +34,8 @@ pub trait Inbox: Send + Sync {
 pub enum Notice {
     /// A publication of a channel that has subscribers on the shard.
     Broadcast(Arc<Broadcast>),
-    /// The top of a channel's stream, for its subscribers to compare. When `is_in_order`, it follows all publications up to
-    /// that top; else some may be on their way.
-    Position { channel: Arc<str>, top: Position, is_in_order: bool },
+    /// The top of a channel's stream, for its subscribers to compare.
+    Position { channel: Arc<str>, look: Look },
     /// Publications of a channel may be missing: its subscribers are to compare their positions soon.
     Doubt(Arc<str>),
     /// A join or leave in a channel that has subscribers on the shard.
@@ -53,6 +52,16 @@ pub enum Notice {
     Supersede { user: Arc<str> },
     /// End the subscriptions of `target` to `channel`, or to all channels when it is `None`.
     Unsubscribe { target: Target, channel: Option<Arc<str>>, code: UnsubscribeCode },
+}
+
+/// What a look at the top of a stream found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    pub top: Position,
+    /// It follows all publications up to the top; else some may be on their way.
+    pub is_in_order: bool,
+    /// Before the look the stream reached further in the same epoch.
+    pub has_lost_end: bool,
 }
 
 impl Notice {

@@ -13,6 +13,7 @@ use super::{Hub, Watch};
 use crate::broadcast::Broadcast;
 use crate::broker::Position;
 use crate::clock::Moment;
+use crate::notice::Look;
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
 
@@ -38,12 +39,9 @@ impl Hub {
             watch.is_doubted = false;
         }
         self.roster.schedule_check(channel, moment.after(delay));
-        let name = self.roster.subscribers().audience(channel).channel.clone();
-        let Some(top) = self.node.tell_position(&name, now) else {
-            return; // the broker is away, or answers later
-        };
-        let lost = self.positioned(channel, |watch, connection| watch.is_beyond(connection, top));
-        self.end_lost(&lost, out);
+        let audience = self.roster.subscribers().audience(channel);
+        let known = audience.watch.as_deref().map_or_else(Position::default, Watch::furthest);
+        self.node.tell_position(&audience.channel, known, now);
     }
 
     /// A publication that was on its way for longer than `client.channel_position_max_time_lag` ends the positioned
@@ -81,27 +79,26 @@ impl Hub {
     pub(super) fn compare_positions(
         &mut self,
         channel: &str,
-        (top, is_in_order): (Position, bool),
+        look: Look,
         now: Moment,
         out: &mut impl Outbox,
     ) {
+        let Look { top, is_in_order, has_lost_end } = look;
         let Some(channel) = self.roster.subscribers().find(channel) else { return };
-        let lost = self.positioned(channel, |watch, connection| watch.has_missed(connection, top));
-        if !is_in_order && !lost.is_empty() {
-            // Nothing that is on its way leads into another epoch.
-            let elsewhere =
-                self.positioned(channel, |watch, connection| watch.is_elsewhere(connection, top));
-            if lost.len() > elsewhere.len()
-                && let Some(watch) = self.watch_mut(channel)
-            {
-                watch.suspicion = Some(top);
-                self.roster.schedule_check(channel, now.after(SUSPICION));
-            }
-            return self.end_lost(&elsewhere, out);
-        }
+        // Nothing that is on its way leads into another epoch, or back.
+        let lost = self.positioned(channel, |watch, connection| {
+            watch.is_elsewhere(connection, top)
+                || is_in_order && watch.lacks(connection, top)
+                || has_lost_end && watch.is_beyond(connection, top)
+        });
+        let lacks = |watch: &Watch, connection| watch.lacks(connection, top);
+        let may_come = !is_in_order && !self.positioned(channel, lacks).is_empty();
         let Some(watch) = self.watch_mut(channel) else { return };
-        if !watch.confirm(top, now) {
-            self.roster.schedule_check(channel, now); // was something published since, or has the stream lost its end?
+        if may_come {
+            watch.suspicion = Some(top);
+            self.roster.schedule_check(channel, now.after(SUSPICION));
+        } else if !watch.confirm(look, now) {
+            self.roster.schedule_check(channel, now); // published since? Else the next look tells.
         }
         self.end_lost(&lost, out);
     }
@@ -112,7 +109,7 @@ impl Hub {
         let Some(top) = self.watch_mut(channel).and_then(|watch| watch.suspicion.take()) else {
             return;
         };
-        let lost = self.positioned(channel, |watch, connection| watch.has_missed(connection, top));
+        let lost = self.positioned(channel, |watch, connection| watch.lacks(connection, top));
         self.end_lost(&lost, out);
     }
 

@@ -10,6 +10,7 @@ use hashbrown::HashMap;
 use crate::broadcast::Broadcast;
 use crate::broker::{Epoch, Position};
 use crate::clock::Moment;
+use crate::notice::Look;
 
 /// One position for everybody, because everybody is told the same in the same order. Only who has just subscribed knows
 /// more than the others for a moment: publications that its subscribe reply covered are still in the shard's inbox.
@@ -112,13 +113,15 @@ impl Watch {
             Step::Known => from,
             Step::Next | Step::Lost => publication,
         };
+        if Step::from_to(self.position, publication) != Step::Known {
+            self.sure_at = now; // else the stream may have lost its end, and comes here for the second time
+        }
         self.position = reached(self.position);
         self.ahead.retain(|_, position| {
             *position = reached(*position);
             *position != self.position
         });
         self.forget_crowd();
-        self.sure_at = now;
     }
 
     /// Positioned subscribers.
@@ -138,10 +141,20 @@ impl Watch {
         }
     }
 
-    /// Whether a subscriber lacks something, now that everything up to `top` has come through the inbox.
-    pub(crate) fn has_missed(&self, connection: u32, top: Position) -> bool {
+    /// How far somebody has seen the stream of the position.
+    pub(crate) fn furthest(&self) -> Position {
+        let ahead = self.ahead.values().filter(|ahead| ahead.epoch == self.position.epoch);
+        let offset = ahead.map(|ahead| ahead.offset).max().unwrap_or(0);
+        Position { offset: offset.max(self.position.offset), ..self.position }
+    }
+
+    /// Whether a subscriber lacks something of the stream up to `top`. One that knows of no stream yet lacks all.
+    pub(crate) fn lacks(&self, connection: u32, top: Position) -> bool {
         let position = self.position_of(connection);
-        position.epoch != top.epoch || position.offset < top.offset
+        match position.epoch == top.epoch {
+            true => position.offset < top.offset,
+            false => position.epoch == Epoch::NONE,
+        }
     }
 
     /// Whether a subscriber is in another epoch. One that knows of no stream yet is in none.
@@ -150,16 +163,18 @@ impl Watch {
         position.epoch != Epoch::NONE && position.epoch != top.epoch
     }
 
-    /// Whether a subscriber knows what the stream, just read, does not: the stream lost its end.
+    /// Whether a subscriber knows what the stream does not, or did not when it was read.
     pub(crate) fn is_beyond(&self, connection: u32, top: Position) -> bool {
         let position = self.position_of(connection);
         position.epoch == top.epoch && position.offset > top.offset
     }
 
-    /// The top that was read from the stream came through the inbox; subscribers that missed something before it are about
-    /// to be told so. False when somebody knows more than that top.
-    pub(crate) fn confirm(&mut self, top: Position, now: Moment) -> bool {
-        if self.position.epoch != top.epoch || self.position.offset < top.offset {
+    /// A look at the stream says what its top is; subscribers that lack something before it, or know what the stream has lost,
+    /// are about to be told so. False when somebody knows more than that top.
+    pub(crate) fn confirm(&mut self, look: Look, now: Moment) -> bool {
+        let top = look.top;
+        let is_behind = self.position.epoch != top.epoch || self.position.offset < top.offset;
+        if is_behind || look.has_lost_end {
             self.position = top;
             self.ahead.retain(|_, position| *position != top);
             self.forget_crowd();

@@ -12,7 +12,7 @@ use super::{Node, Page};
 use crate::announcement::Change;
 use crate::answer::Answer;
 use crate::broker::{BrokerError, Position, PublishOptions, Query, Retention, Stretch};
-use crate::notice::{Notice, ShardId};
+use crate::notice::{Look, Notice, ShardId};
 use crate::presence::PresenceStats;
 
 impl Node {
@@ -131,25 +131,21 @@ impl Node {
             .map(|read| read.map(without_times).map_err(temporary))
     }
 
-    /// Looks at the top of a channel's stream and tells it to every shard that listens: behind the publications up to it
-    /// when the broker answers at once, and then it is returned, too; else when the answer comes. A broker that is away
-    /// tells nobody anything.
-    pub(crate) fn tell_position(&self, channel: &Arc<str>, now: Instant) -> Option<Position> {
-        let retention = self.channels.resolve(channel).ok()?.retention();
+    /// Looks at the top of a channel's stream, which was at `known` before, and tells it to every shard that listens: behind
+    /// the publications up to it when the broker answers at once, else when the answer comes. A broker that is away tells
+    /// nobody anything.
+    pub(crate) fn tell_position(&self, channel: &Arc<str>, known: Position, now: Instant) {
+        let Ok(namespace) = self.channels.resolve(channel) else { return };
         let (door, name) = (Arc::clone(&self.door), Arc::clone(channel));
-        let tell = move |top, is_in_order| {
-            let notice = Notice::Position { channel: Arc::clone(&name), top, is_in_order };
-            door.tell(&name, &notice);
+        let tell = move |top: Position, is_in_order| {
+            let has_lost_end = top.epoch == known.epoch && top.offset < known.offset;
+            let look = Look { top, is_in_order, has_lost_end };
+            door.tell(&name, &Notice::Position { channel: Arc::clone(&name), look });
         };
-        match self.broker.history(channel, Query::TOP, retention, now).ready() {
-            Ok(read) => {
-                let top = read.ok()?.top;
-                tell(top, true);
-                Some(top)
-            }
+        match self.broker.history(channel, Query::TOP, namespace.retention(), now).ready() {
+            Ok(read) => read.into_iter().for_each(|read| tell(read.top, true)),
             Err(later) => {
                 later.then(move |read| read.into_iter().for_each(|read| tell(read.top, false)));
-                None
             }
         }
     }

@@ -293,7 +293,7 @@ fn subscriptions_of_the_server_recover_at_connect() {
 
 /// A door that loses the publications whose data is `"lost"`, knows it when that is `"noticed"`, and brings those that are
 /// `"late"` as if they had been on their way for 3 s.
-struct Lossy(Arc<dyn Deliver>);
+pub(crate) struct Lossy(pub(crate) Arc<dyn Deliver>);
 
 impl Deliver for Lossy {
     fn deliver(

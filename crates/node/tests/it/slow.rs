@@ -4,6 +4,7 @@
 //! Change here: promises about waiting. What holds for every broker is tested in the other rooms.
 
 mod kept;
+mod positions;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

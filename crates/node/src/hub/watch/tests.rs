@@ -19,6 +19,11 @@ fn elsewhere(offset: u64) -> Position {
     Position { offset, epoch: epoch("epochtwo") }
 }
 
+/// What a look finds that goes on from what was known.
+fn look(top: Position) -> Look {
+    Look { top, is_in_order: false, has_lost_end: false }
+}
+
 #[test]
 fn a_step_is_next_known_or_lost() {
     let rows = [
@@ -90,8 +95,8 @@ fn a_top_that_did_not_arrive_was_missed() {
     let mut watch = Watch::new(NOW);
     watch.join(1, at(3));
     watch.join(2, at(5));
-    assert!(watch.has_missed(1, at(5)) && !watch.has_missed(2, at(5)));
-    assert!(watch.confirm(at(5), Moment(7)));
+    assert!(watch.lacks(1, at(5)) && !watch.lacks(2, at(5)));
+    assert!(watch.confirm(look(at(5)), Moment(7)));
     assert_eq!(watch.sure_at, Moment(7));
     watch.leave(1);
     assert!(watch.take_for_all(at(6), NOW), "the others go on");
@@ -101,8 +106,8 @@ fn a_top_that_did_not_arrive_was_missed() {
 fn a_top_that_is_older_than_the_position_confirms_nothing() {
     let mut watch = Watch::new(NOW);
     watch.join(1, at(3));
-    assert!(!watch.has_missed(1, at(2)));
-    assert!(!watch.confirm(at(2), Moment(7)));
+    assert!(!watch.lacks(1, at(2)));
+    assert!(!watch.confirm(look(at(2)), Moment(7)));
     assert_eq!(watch.sure_at, NOW);
     assert!(watch.take_for_all(at(4), NOW));
 }
@@ -111,11 +116,40 @@ fn a_top_that_is_older_than_the_position_confirms_nothing() {
 fn another_stream_and_a_shorter_one_are_noticed() {
     let mut watch = Watch::new(NOW);
     watch.join(1, at(3));
-    assert!(watch.has_missed(1, elsewhere(0)) && watch.has_missed(1, elsewhere(9)));
+    assert!(watch.is_elsewhere(1, elsewhere(0)) && !watch.lacks(1, elsewhere(9)));
     assert!(watch.is_beyond(1, at(2)) && !watch.is_beyond(1, at(3)));
     assert!(!watch.is_beyond(1, elsewhere(2)));
     assert!(watch.is_elsewhere(1, elsewhere(9)) && !watch.is_elsewhere(1, at(9)));
     let mut fresh = Watch::new(NOW);
     fresh.join(1, Position::default());
-    assert!(!fresh.is_elsewhere(1, at(9)), "whoever knows of no stream adopts the first one");
+    assert!(
+        fresh.lacks(1, at(9)) && !fresh.is_elsewhere(1, at(9)),
+        "whoever knows of no stream adopts the first one"
+    );
+}
+
+#[test]
+fn a_stream_that_lost_its_end_is_followed_from_there_by_those_who_are_left() {
+    let mut watch = Watch::new(NOW);
+    watch.join(1, at(9));
+    watch.join(2, at(4));
+    watch.join(3, at(12));
+    assert_eq!(watch.furthest(), at(12));
+    assert!(watch.confirm(Look { has_lost_end: true, ..look(at(4)) }, Moment(7)));
+    for gone in [1, 3] {
+        assert!(!watch.leave(gone));
+    }
+    assert_eq!((watch.furthest(), watch.sure_at), (at(4), Moment(7)));
+    assert!(watch.take_for_all(at(5), Moment(8)));
+}
+
+#[test]
+fn what_is_known_to_all_does_not_say_that_the_position_is_right() {
+    let mut watch = Watch::new(NOW);
+    watch.join(1, at(3));
+    for offset in [2, 3] {
+        assert!(!watch.take_for_all(at(offset), Moment(7)));
+        watch.settle(at(offset), Moment(7));
+    }
+    assert_eq!(watch.sure_at, NOW);
 }

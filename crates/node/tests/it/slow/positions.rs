@@ -1,0 +1,143 @@
+//! Positions that are compared with a stream which answers later: what is a loss, when, and for whom.
+//! In: a door that loses publications or brings them late, answers that a test holds back → out: 2500, or silence.
+//! Uses: the slow world of the room above, the lossy door of `recovery.rs`. Never: threads.
+//! Change here: promises about checks behind a broker like Redis. Checks that are answered at once are in `recovery.rs`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fanwire_node::broker::{Broker, MemoryBroker};
+use fanwire_node::presence::MemoryPresence;
+use fanwire_node::protocol::Publication;
+use fanwire_node::{Deliver, Delta, Epoch, Node};
+
+use super::{Held, Slow, SlowWorld, tracked};
+use crate::recovery::Lossy;
+use crate::script::hello;
+use crate::world::{UNIX, World};
+
+/// A slow world, whose door loses what is `"lost"` and which can be reached past its broker.
+struct Distant {
+    slow: SlowWorld,
+    door: Arc<dyn Deliver>,
+}
+
+impl Distant {
+    /// These peers are connected, one on this shard, the next on the other one.
+    fn with(names: &[&str]) -> Self {
+        let (now, held, mut kept) = (Instant::now(), Held::default(), None);
+        let make = |door: Arc<dyn Deliver>| {
+            let lossy = Lossy(Arc::clone(kept.insert(door)));
+            let inner = MemoryBroker::new(Arc::new(lossy), 1 << 30);
+            Arc::new(Slow { inner, held: Arc::clone(&held) }) as Arc<dyn Broker>
+        };
+        let presence = Arc::new(MemoryPresence::new());
+        let node = Node::with_backends(tracked(), now, UNIX * 1000, make, presence);
+        let world = World::around(node.expect("the options are good"), now, 2);
+        let mut slow = SlowWorld { world, held };
+        names.iter().for_each(|name| slow.world.connected(name, hello("")));
+        Self { slow, door: kept.expect("made") }
+    }
+
+    /// A peer subscribes to `news` and is told this offset.
+    fn subscribe(&mut self, name: &str, offset: u64) {
+        self.slow.world.say(name, r#"{"id":2,"subscribe":{"channel":"news"}}"#);
+        self.slow.answer_all();
+        let offset = if offset > 0 { format!(r#","offset":{offset}"#) } else { String::new() };
+        self.slow.world.play(&format!(
+            r#"{name} < {{"id":2,"subscribe":{{"recoverable":true,"epoch":"E1"{offset},"positioned":true}}}}"#
+        ));
+    }
+
+    /// Publishes, and what asks for it is answered.
+    fn publish(&mut self, data: &str) {
+        self.slow.publish("news", data);
+        self.slow.answer_all();
+    }
+
+    /// A publication comes through the door that the stream does not have, or not any more, or had long ago.
+    fn bring(&mut self, offset: u64) {
+        let epoch = Epoch::parse(&self.slow.world.epochs[0]).expect("a peer was told");
+        let publication = Publication { data: "0".into(), offset, ..Publication::default() };
+        self.door.deliver("news", publication, epoch, Delta::default(), None, self.slow.world.now);
+        self.slow.world.settle();
+    }
+
+    fn wait_ms(&mut self, ms: u64) {
+        self.slow.world.wait(Duration::from_millis(ms));
+    }
+
+    /// How many questions wait for their answers.
+    fn questions(&self) -> usize {
+        self.slow.held.lock().expect("one thread").len()
+    }
+
+    /// Every question is answered soon, for so long.
+    fn wait_with_answers(&mut self, ms: u64) {
+        for _ in 0..ms / 100 {
+            self.wait_ms(100);
+            self.slow.answer_all();
+        }
+    }
+
+    fn play(&mut self, script: &str) {
+        self.slow.world.play(script);
+    }
+}
+
+/// What a peer hears whose position is not right.
+fn lost(name: &str) -> String {
+    format!(
+        r#"{name} < {{"push":{{"channel":"news","unsubscribe":{{"code":2500,"reason":"insufficient state"}}}}}}"#
+    )
+}
+
+#[test]
+fn a_stream_that_lost_its_end_ends_those_who_know_it() {
+    let mut distant = Distant::with(&["ada", "bob", "eve"]);
+    for name in ["ada", "bob"] {
+        distant.subscribe(name, 0);
+    }
+    distant.publish("1");
+    distant.bring(2);
+    distant.play(
+        r#"
+        ada < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        ada < {"push":{"channel":"news","pub":{"data":0,"offset":2}}}
+        bob < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        bob < {"push":{"channel":"news","pub":{"data":0,"offset":2}}}
+    "#,
+    );
+    distant.subscribe("eve", 1);
+    distant.wait_ms(39_000);
+    assert_eq!(distant.questions(), 0);
+    distant.wait_ms(1_050);
+    assert_eq!(distant.questions(), 1);
+    distant.slow.answer_all();
+    distant.play(&[lost("ada"), lost("bob"), "eve hears nothing".into()].join("\n"));
+    distant.wait_ms(39_000);
+    assert_eq!(distant.questions(), 0, "it was settled");
+    distant.wait_with_answers(100_000);
+    distant.publish("2");
+    distant.play(r#"eve < {"push":{"channel":"news","pub":{"data":2,"offset":2}}}"#);
+}
+
+#[test]
+fn an_answer_that_publications_overtook_is_no_loss() {
+    let mut distant = Distant::with(&["ada", "bob"]);
+    for name in ["ada", "bob"] {
+        distant.subscribe(name, 0);
+    }
+    distant.wait_ms(40_050);
+    assert_eq!(distant.questions(), 1);
+    distant.bring(1);
+    distant.slow.answer_all();
+    distant.play(
+        r#"
+        ada < {"push":{"channel":"news","pub":{"data":0,"offset":1,"epoch":"E1"}}}
+        bob < {"push":{"channel":"news","pub":{"data":0,"offset":1,"epoch":"E1"}}}
+    "#,
+    );
+    distant.wait_ms(39_000);
+    assert_eq!(distant.questions(), 0, "nothing is to be asked before it is silent again");
+}
