@@ -409,9 +409,11 @@ impl Roster {
         (!delay.is_zero()).then(|| delay + CHECK_DISTANCE * u32::from(self.shard.0))
     }
 
-    /// When the positions of a channel are to be checked next.
+    /// The positions of a channel are to be checked then, or before, when what is suspected has had its time.
     pub(crate) fn schedule_check(&mut self, channel: u32, at: Moment) {
-        self.checks.set(channel, at);
+        let watch = self.subscribers.audience(channel).watch.as_deref();
+        let until = watch.and_then(|watch| watch.suspicion).map(|suspicion| suspicion.until);
+        self.checks.set(channel, until.map_or(at, |until| at.min(until)));
     }
 
     pub(crate) fn subscribers_mut(&mut self) -> &mut Subscribers {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
-use super::watch::Step;
+use super::watch::{Step, Suspicion};
 use super::{Hub, Watch};
 use crate::broadcast::Broadcast;
 use crate::broker::Position;
@@ -22,26 +22,31 @@ impl Hub {
     /// the top of its stream and writes it to every shard that listens: the letter lies in the inboxes behind all
     /// publications up to that top, so whoever has not got them when it comes never will.
     ///
-    /// The first shard whose check is due does this for the others, whose checks are put off when the letter comes.
+    /// The first shard whose check is due does this for the others, whose checks are put off when the letter comes. The same
+    /// timer ends a suspicion: what was on its way has had its time, and who still lacks it lost its place.
     pub(super) fn check_positions(&mut self, channel: u32, now: Instant, out: &mut impl Outbox) {
         let moment = self.node.clock().moment(now);
         let Some(delay) = self.roster.check_delay(&self.node) else { return };
-        let Some(audience) = self.roster.subscribers().get(channel) else { return };
-        let Some(watch) = audience.watch.as_deref() else { return };
-        if watch.suspicion.is_some() {
-            return self.end_suspicion(channel, moment.after(delay), out);
+        if self.roster.subscribers().get(channel).is_none() {
+            return;
         }
-        let due = if watch.is_doubted { moment } else { watch.sure_at.after(delay) };
-        if moment < due {
-            return self.roster.schedule_check(channel, due);
-        }
-        if let Some(watch) = self.watch_mut(channel) {
+        let Some(watch) = self.watch_mut(channel) else { return };
+        let over = watch.suspicion.take_if(|suspicion| suspicion.until <= moment);
+        let mut due = match over {
+            _ if watch.is_doubted => moment,
+            Some(_) => moment.after(delay),
+            None => watch.sure_at.after(delay),
+        };
+        if due <= moment {
             watch.is_doubted = false;
+            due = moment.after(delay);
+            let known = watch.furthest();
+            let audience = self.roster.subscribers().audience(channel);
+            self.node.tell_position(&audience.channel, known, now);
         }
-        self.roster.schedule_check(channel, moment.after(delay));
-        let audience = self.roster.subscribers().audience(channel);
-        let known = audience.watch.as_deref().map_or_else(Position::default, Watch::furthest);
-        self.node.tell_position(&audience.channel, known, now);
+        self.roster.schedule_check(channel, due);
+        let lost = over.map(|Suspicion { top, .. }| self.lacking(channel, top));
+        self.end_lost(&lost.unwrap_or_default(), out);
     }
 
     /// A publication that was on its way for longer than `client.channel_position_max_time_lag` ends the positioned
@@ -91,30 +96,41 @@ impl Hub {
                 || is_in_order && watch.lacks(connection, top)
                 || has_lost_end && watch.is_beyond(connection, top)
         });
-        let lacks = |watch: &Watch, connection| watch.lacks(connection, top);
-        let may_come = !is_in_order && !self.positioned(channel, lacks).is_empty();
+        let may_come = !is_in_order && !self.lacking(channel, top).is_empty();
         let Some(watch) = self.watch_mut(channel) else { return };
         if may_come {
-            watch.suspicion = Some(top);
-            self.roster.schedule_check(channel, now.after(SUSPICION));
+            self.suspect(channel, top, now);
         } else if !watch.confirm(look, now) {
             self.roster.schedule_check(channel, now); // published since? Else the next look tells.
         }
         self.end_lost(&lost, out);
     }
 
-    /// What was on its way has had its time: who still lacks something lost its place.
-    fn end_suspicion(&mut self, channel: u32, next: Moment, out: &mut impl Outbox) {
-        self.roster.schedule_check(channel, next);
-        let Some(top) = self.watch_mut(channel).and_then(|watch| watch.suspicion.take()) else {
+    /// Some lack what may be on its way. What was suspected before keeps its time, as long as somebody lacks it; then the
+    /// stream is looked at again.
+    fn suspect(&mut self, channel: u32, top: Position, now: Moment) {
+        let watch = self.roster.subscribers().audience(channel).watch.as_deref();
+        let before = watch.and_then(|watch| watch.suspicion);
+        let before = before.filter(|before| !self.lacking(channel, before.top).is_empty());
+        let Some(watch) = self.watch_mut(channel) else { return };
+        if let Some(before) = before {
+            watch.is_doubted |= before.top != top;
             return;
-        };
-        let lost = self.positioned(channel, |watch, connection| watch.lacks(connection, top));
-        self.end_lost(&lost, out);
+        }
+        let until = now.after(SUSPICION);
+        watch.suspicion = Some(Suspicion { top, until });
+        if !watch.is_doubted {
+            self.roster.schedule_check(channel, until); // else it is looked at sooner
+        }
     }
 
     fn watch_mut(&mut self, channel: u32) -> Option<&mut Watch> {
         self.roster.subscribers_mut().audience_mut(channel).watch.as_deref_mut()
+    }
+
+    /// The positioned subscribers of a channel that lack something of the stream up to `top`.
+    fn lacking(&self, channel: u32, top: Position) -> Vec<(ConnectionKey, usize)> {
+        self.positioned(channel, |watch, connection| watch.lacks(connection, top))
     }
 
     /// The positioned subscribers of a channel that `are` so: connection and place of the subscription.

@@ -27,10 +27,17 @@ pub(crate) struct Watch {
     count: u32,
     /// When the position was last known to be right.
     pub(crate) sure_at: Moment,
-    /// A top that some lacked when they were told of it out of order: it may have been on its way.
-    pub(crate) suspicion: Option<Position>,
+    pub(crate) suspicion: Option<Suspicion>,
     /// Publications may be missing, however short ago the position was right.
     pub(crate) is_doubted: bool,
+}
+
+/// A top that some lacked when they were told of it out of order: it may have been on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Suspicion {
+    pub(crate) top: Position,
+    /// When it has had its time: who lacks it then has lost its place.
+    pub(crate) until: Moment,
 }
 
 /// What a publication is to a subscriber.

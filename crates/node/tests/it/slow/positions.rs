@@ -63,6 +63,13 @@ impl Distant {
         self.slow.world.settle();
     }
 
+    /// The way from the broker was interrupted, and a publication was lost on it.
+    fn interrupt(&mut self) {
+        self.publish("\"lost\"");
+        self.door.doubt("news");
+        self.slow.world.settle();
+    }
+
     fn wait_ms(&mut self, ms: u64) {
         self.slow.world.wait(Duration::from_millis(ms));
     }
@@ -140,4 +147,33 @@ fn an_answer_that_publications_overtook_is_no_loss() {
     );
     distant.wait_ms(39_000);
     assert_eq!(distant.questions(), 0, "nothing is to be asked before it is silent again");
+}
+
+#[test]
+fn a_loss_while_another_one_is_suspected_is_noticed_soon_and_shortens_nothing() {
+    let mut distant = Distant::with(&["ada", "bob", "eve"]);
+    distant.subscribe("ada", 0);
+    distant.interrupt();
+    distant.wait_with_answers(2_100);
+    distant.subscribe("eve", 1);
+    distant.interrupt();
+    distant.wait_with_answers(2_700); // 4.8 s after the first answer at most
+    distant.play("ada hears nothing\n eve hears nothing");
+    distant.wait_with_answers(2_500);
+    distant.play(&[&lost("ada"), "eve hears nothing"].join("\n"));
+    distant.wait_with_answers(5_300);
+    distant.play(&lost("eve"));
+}
+
+#[test]
+fn a_loss_after_a_suspicion_that_came_to_nothing_is_noticed_soon() {
+    let mut distant = Distant::with(&["ada"]);
+    distant.subscribe("ada", 0);
+    distant.interrupt();
+    distant.wait_with_answers(2_100);
+    distant.bring(1);
+    distant.play(r#"ada < {"push":{"channel":"news","pub":{"data":0,"offset":1,"epoch":"E1"}}}"#);
+    distant.interrupt();
+    distant.wait_with_answers(7_400);
+    distant.play(&lost("ada"));
 }
