@@ -99,7 +99,10 @@ impl Hub {
             Notice::Position { channel, look } => {
                 self.compare_positions(&channel, look, self.node.clock().moment(now), out);
             }
-            Notice::Doubt(channel) => self.doubt(&channel, self.node.clock().moment(now)),
+            Notice::Doubt(channel) => {
+                self.roster.waiting_mut().doubt(&channel);
+                self.roster.doubt(&channel, self.node.clock().moment(now));
+            }
             Notice::Arrival(arrival) => self.arrive(*arrival, now, out),
             Notice::Announcement(announcement) => self.announce(&announcement, out),
             Notice::Disconnect { target, disconnect } => {

@@ -416,6 +416,16 @@ impl Roster {
         self.checks.set(channel, until.map_or(at, |until| at.min(until)));
     }
 
+    /// Publications of a channel may have been lost on their way here: the positions of its subscribers are checked soon.
+    pub(crate) fn doubt(&mut self, channel: &str, now: Moment) {
+        let Some(channel) = self.subscribers.find(channel) else { return };
+        if let Some(watch) = self.subscribers.audience_mut(channel).watch.as_deref_mut() {
+            watch.is_doubted = true;
+            let soon = DOUBT.mul_f64(rand::random_range(0.0..1.0)); // not all channels at one moment
+            self.schedule_check(channel, now.after(soon));
+        }
+    }
+
     pub(crate) fn subscribers_mut(&mut self) -> &mut Subscribers {
         &mut self.subscribers
     }
@@ -455,6 +465,9 @@ impl Roster {
 
 /// Between the checks of two shards: some ticks of the wheel.
 const CHECK_DISTANCE: Duration = Duration::from_millis(100);
+
+/// The looks at all channels of a broken connection are spread over this time.
+const DOUBT: Duration = Duration::from_secs(2);
 
 const LIVES: &str = "indices in the tables belong to sessions that are here";
 

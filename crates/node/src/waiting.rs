@@ -19,6 +19,7 @@ use crate::command::{Entrance, Outcome};
 use crate::errand::Encoded;
 use crate::notice::{Renewal, SubscribeOrder};
 use crate::session::ConnectionKey;
+pub(crate) use room::Held;
 use room::Room;
 
 /// The waiting sessions of one shard. A session waits for one command at most: its later ones are put off, so that each
@@ -179,6 +180,13 @@ impl Waiting {
         }
     }
 
+    /// Publications of a channel may have been lost: those who are entering it are checked when they are there.
+    pub(crate) fn doubt(&mut self, channel: &str) {
+        if let Some(room) = self.rooms.get_mut(channel) {
+            room.doubt();
+        }
+    }
+
     /// The session that waits for an arrival, if it still does.
     pub(crate) fn awaiting(&mut self, arrival: &Arrival) -> Option<&mut Parked> {
         let parked = self.parked.get_mut(&arrival.key.index)?;
@@ -195,7 +203,7 @@ impl Waiting {
         if let Work::Enter(entrance) = &mut work {
             for entry in &mut entrance.entries {
                 match self.leave_room(&entry.channel, entry.held_from) {
-                    Ok(held) => entry.held.extend(held), // it may have waited before
+                    Ok(held) => entry.held.append(held), // it may have waited before
                     Err(error) => entry.fail(error),
                 }
             }
@@ -255,11 +263,7 @@ impl Waiting {
     ///
     /// # Errors
     /// 100 when that was too much to be kept.
-    fn leave_room(
-        &mut self,
-        channel: &Arc<str>,
-        from: u64,
-    ) -> Result<Vec<Arc<Broadcast>>, ErrorCode> {
+    fn leave_room(&mut self, channel: &Arc<str>, from: u64) -> Result<Held, ErrorCode> {
         let room = self.rooms.get_mut(channel).expect("who waits for a channel is in its room");
         let held = room.leave(from);
         if room.is_empty() {

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
 use super::{Refusal, Then, Turn};
-use crate::broadcast::Broadcast;
 use crate::broker::{Position, Query, Stretch};
 use crate::channel::{has_presence_access, may_read_history};
 use crate::delta;
@@ -21,7 +20,7 @@ use crate::recovery::{self, Claim};
 use crate::roster::Seat;
 use crate::session::Terms;
 use crate::token::Overrides;
-use crate::waiting::Part;
+use crate::waiting::{Held, Part};
 
 /// A session on its way into channels: it is known to the registry, so broker and door serve it already, and it has asked
 /// for everything it has to know. It hears nothing before the last answer is there.
@@ -64,8 +63,8 @@ pub(crate) struct Entry {
     large: Option<Large>,
     /// From where on the session is owed what the channel's room holds.
     pub(crate) held_from: u64,
-    /// What was published while the session waited.
-    pub(crate) held: Vec<Arc<Broadcast>>,
+    /// What was published while the session waited, and whether that is all.
+    pub(crate) held: Held,
 }
 
 /// What an entry that waits for its large reply has to know when it is there.
@@ -237,7 +236,7 @@ pub(super) fn begin(
         false => Some(Ok(())),
     };
     let Wish { server_side, terms, tracking, delta, visibility, data, .. } = wish;
-    let (held_from, held) = (0, Vec::new());
+    let (held_from, held) = (0, Held::default());
     Entry {
         channel,
         server_side,
@@ -482,14 +481,18 @@ fn tell(
 /// the turn. Its join comes through the inbox, so after the reply, which tells so many publications as missed.
 fn sit_down(turn: &mut Turn<'_>, entry: Entry, top: Position, missed: usize) {
     let Entry { channel, server_side, terms, tracking, delta, visibility, held, .. } = entry;
+    let Held { broadcasts, is_doubted } = held;
     let (node, index) = (turn.node, turn.key.index);
     let place = turn.roster.sit_down(index, &channel, Seat { server_side, terms });
     let caught_up = match tracking.positioned {
-        true => CatchUp::from(top, held),
-        false => CatchUp::all(held),
+        true => CatchUp::from(top, broadcasts),
+        false => CatchUp::all(broadcasts),
     };
     if tracking.positioned {
         turn.roster.watch(node, index, place, caught_up.position, turn.now);
+    }
+    if tracking.positioned && is_doubted {
+        turn.roster.doubt(&channel, node.clock().moment(turn.now));
     }
     match delta {
         // What it recovered is the base of the first one.

@@ -70,16 +70,6 @@ impl Hub {
         }
     }
 
-    /// The way here was interrupted. Not all channels look at one moment.
-    pub(super) fn doubt(&mut self, channel: &str, now: Moment) {
-        let Some(channel) = self.roster.subscribers().find(channel) else { return };
-        if let Some(watch) = self.watch_mut(channel) {
-            watch.is_doubted = true;
-            let soon = DOUBT.mul_f64(rand::random_range(0.0..1.0));
-            self.roster.schedule_check(channel, now.after(soon));
-        }
-    }
-
     /// The letter has come.
     pub(super) fn compare_positions(
         &mut self,
@@ -167,9 +157,6 @@ impl Hub {
         }
     }
 }
-
-/// The looks at all channels of a broken connection are spread over this time.
-const DOUBT: Duration = Duration::from_secs(2);
 
 /// How long a publication may be on its way here after the broker told that it exists.
 const SUSPICION: Duration = Duration::from_secs(5);

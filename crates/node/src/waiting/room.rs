@@ -1,5 +1,5 @@
 //! What was published to a channel while somebody was entering it: the latest of it, for all who are on their way.
-//! In: waiters that come and go, broadcasts → out: to each what was published since it came.
+//! In: waiters that come and go, broadcasts, doubts → out: to each what was published since it came, and whether that is all.
 //! Uses: values only. Never: sessions; who waits for what is known in `waiting.rs`.
 //! Change here: how much is kept for those who are entering.
 
@@ -20,8 +20,26 @@ pub(super) struct Room {
     waiters: u32,
     /// How many were kept once and are not any more.
     gone: u64,
-    held: VecDeque<Arc<Broadcast>>,
+    /// In the order in which they came; `None` where something may be missing.
+    held: VecDeque<Option<Arc<Broadcast>>>,
     bytes: usize,
+}
+
+/// What was held for somebody on the way in.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// What was published.
+    pub(crate) broadcasts: Vec<Arc<Broadcast>>,
+    /// Publications may be missing among or behind those.
+    pub(crate) is_doubted: bool,
+}
+
+impl Held {
+    /// What came next.
+    pub(super) fn append(&mut self, next: Self) {
+        self.broadcasts.extend(next.broadcasts);
+        self.is_doubted |= next.is_doubted;
+    }
 }
 
 impl Room {
@@ -34,10 +52,19 @@ impl Room {
     /// Keeps a broadcast.
     pub(super) fn hold(&mut self, broadcast: &Arc<Broadcast>) {
         self.bytes += broadcast.payload_bytes();
-        self.held.push_back(Arc::clone(broadcast));
+        self.keep(Some(Arc::clone(broadcast)));
+    }
+
+    /// Publications may have been lost on their way here.
+    pub(super) fn doubt(&mut self) {
+        self.keep(None);
+    }
+
+    fn keep(&mut self, one: Option<Arc<Broadcast>>) {
+        self.held.push_back(one);
         while self.held.len() > HELD_MAX || self.bytes > HELD_BYTES_MAX {
             let oldest = self.held.pop_front().expect("more than nothing is too much");
-            self.bytes -= oldest.payload_bytes();
+            self.bytes -= oldest.map_or(0, |oldest| oldest.payload_bytes());
             self.gone += 1;
         }
     }
@@ -46,10 +73,12 @@ impl Room {
     ///
     /// # Errors
     /// 100 when that was too much to be kept.
-    pub(super) fn leave(&mut self, from: u64) -> Result<Vec<Arc<Broadcast>>, ErrorCode> {
+    pub(super) fn leave(&mut self, from: u64) -> Result<Held, ErrorCode> {
         self.waiters -= 1;
         let first = from.checked_sub(self.gone).ok_or(ErrorCode::INTERNAL)?;
-        Ok(self.held.range(first as usize..).cloned().collect())
+        let since = self.held.range(first as usize..);
+        let is_doubted = since.clone().any(Option::is_none);
+        Ok(Held { broadcasts: since.flatten().cloned().collect(), is_doubted })
     }
 
     /// Whether nobody is on the way in.

@@ -28,9 +28,9 @@ fn each_is_owed_what_was_held_since_it_came() {
     hold(&mut room, 1, 2);
     let bob = room.enter();
     hold(&mut room, 1, 3);
-    assert_eq!(room.leave(ada).map(|held| held.len()), Ok(5));
+    assert_eq!(room.leave(ada).map(|held| held.broadcasts.len()), Ok(5));
     assert!(!room.is_empty());
-    assert_eq!(room.leave(bob).map(|held| held.len()), Ok(3));
+    assert_eq!(room.leave(bob).map(|held| held.broadcasts.len()), Ok(3));
     assert!(room.is_empty());
 }
 
@@ -42,9 +42,13 @@ fn who_is_owed_too_many_is_refused_and_those_who_came_later_are_not() {
     let bob = room.enter();
     hold(&mut room, 1, HELD_MAX);
     assert_eq!(room.leave(ada).err(), Some(ErrorCode::INTERNAL));
-    assert_eq!(room.leave(bob).map(|held| held.len()), Ok(HELD_MAX));
+    assert_eq!(room.leave(bob).map(|held| held.broadcasts.len()), Ok(HELD_MAX));
     let eve = room.enter();
-    assert_eq!(room.leave(eve).map(|held| held.len()), Ok(0), "and no memory of what was too much");
+    assert_eq!(
+        room.leave(eve).map(|held| held.broadcasts.len()),
+        Ok(0),
+        "and no memory of what was too much"
+    );
 }
 
 #[test]
@@ -56,9 +60,24 @@ fn who_is_owed_too_many_bytes_is_refused_and_they_are_given_back() {
     hold(&mut room, HELD_BYTES_MAX / 2, 1);
     assert_eq!(room.leave(ada).err(), Some(ErrorCode::INTERNAL));
     assert_eq!(room.held.len(), 2);
-    assert_eq!(room.leave(bob).map(|held| held.len()), Ok(1));
+    assert_eq!(room.leave(bob).map(|held| held.broadcasts.len()), Ok(1));
     let eve = room.enter();
     hold(&mut room, HELD_BYTES_MAX + 1, 1);
     assert_eq!((room.held.len(), room.bytes), (0, 0));
     assert_eq!(room.leave(eve).err(), Some(ErrorCode::INTERNAL));
+}
+
+#[test]
+fn a_doubt_is_for_those_who_are_on_the_way_in_when_it_comes() {
+    let mut room = Room::default();
+    let ada = room.enter();
+    hold(&mut room, 1, 1);
+    let bob = room.enter();
+    room.doubt();
+    let eve = room.enter();
+    hold(&mut room, 1, 1);
+    for (from, expect) in [(ada, (2, true)), (bob, (1, true)), (eve, (1, false))] {
+        let held = room.leave(from).expect("it is not too much");
+        assert_eq!((held.broadcasts.len(), held.is_doubted), expect);
+    }
 }

@@ -177,3 +177,17 @@ fn a_loss_after_a_suspicion_that_came_to_nothing_is_noticed_soon() {
     distant.wait_with_answers(7_400);
     distant.play(&lost("ada"));
 }
+
+#[test]
+fn a_loss_while_a_session_is_entering_is_noticed_soon() {
+    let mut distant = Distant::with(&["ada"]);
+    distant.play(r#"ada > {"id":2,"subscribe":{"channel":"news"}}"#);
+    distant.slow.publish("news", "\"lost\"");
+    distant.door.doubt("news");
+    distant.slow.world.settle();
+    distant.slow.answer_all();
+    distant
+        .play(r#"ada < {"id":2,"subscribe":{"recoverable":true,"epoch":"E1","positioned":true}}"#);
+    distant.wait_with_answers(7_400);
+    distant.play(&lost("ada"));
+}
