@@ -83,7 +83,9 @@ impl Application for Realtime {
     }
 
     fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet) -> usize {
-        self.step(out, |hub, out| hub.receive(connection(key), message.bytes(), now, out))
+        let commands =
+            self.step(out, |hub, out| hub.receive(connection(key), message.bytes(), now, out));
+        if PONGS.contains(&message.bytes()) { 0 } else { commands }
     }
 
     fn held(&mut self, key: Key, is_held: bool, now: Instant) {
@@ -239,6 +241,9 @@ impl Outbox for HubOutlet<'_> {
 
 /// A rare large answer does not leave its buffer behind.
 const JOINED_BYTES_KEPT: usize = 64 << 10;
+
+/// Answers to pings, as clients write them in either encoding (protocol §6).
+const PONGS: [&[u8]; 2] = [b"{}", b"\0"];
 
 /// What a notice weighs in an inbox beside its payload, about.
 const NOTICE_BYTES: usize = 256;

@@ -150,7 +150,7 @@ impl<A: Application> Shards<A> {
     }
 
     /// Bytes waiting in the fullest inbox. Publishers wait above [`INBOX_BYTES_MAX`]: those of the API before their
-    /// request is served, clients by not being read.
+    /// request is served, clients that send commands by not being read.
     pub fn backlog_bytes(&self) -> usize {
         inbox::backlog_bytes(&self.inboxes)
     }

@@ -100,6 +100,39 @@ fn a_broadcast_allocates_nothing_per_subscriber() {
     }
 }
 
+/// Who only answers pings is not held when shards are behind.
+#[test]
+fn a_pong_counts_as_no_command() {
+    let node = Node::new(Options::default()).expect("defaults are valid");
+    let contexts = Arc::new(Contexts::new(ContextSettings {
+        policies: Policies::new(&node.options().channel),
+        level: 6,
+        min_bytes: 0,
+        gaps_max: 4,
+        memory: Budget::new(1 << 20),
+    }));
+    let shard = node.attach(Arc::new(Letters::default()));
+    let mut realtime = Realtime::new(node, shard, contexts, Clerk::default());
+    let mut out = Outlet::for_test(settings());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut done = |encoding, message: &[u8]| {
+        let peer = std::net::TcpStream::connect(listener.local_addr().expect("bound"));
+        let (socket, _) = listener.accept().expect("a peer is waiting");
+        let key = out.open_for_test(socket, encoding == Encoding::Protobuf, Compression::Raw);
+        let now = Instant::now();
+        realtime.open(key, Hello { encoding, ..hello() }, now, &mut out);
+        let done = realtime.receive(key, Message::Binary(message), now, &mut out);
+        drop(peer);
+        done
+    };
+    for (encoding, connect, pong) in [
+        (Encoding::Json, &br#"{"id":1,"connect":{}}"#[..], &b"{}"[..]),
+        (Encoding::Protobuf, b"\x04\x08\x01\x22\x00", b"\0"),
+    ] {
+        assert_eq!((done(encoding, connect), done(encoding, pong)), (1, 0), "{encoding:?}");
+    }
+}
+
 fn hello() -> Hello {
     Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user: None }
 }

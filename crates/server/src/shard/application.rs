@@ -39,7 +39,8 @@ pub trait Application: 'static {
 
     fn open(&mut self, key: Key, hello: Self::Hello, now: Instant, out: &mut Outlet);
     /// Returns how many commands it did: each connection gets a share of a turn, of which a message without any takes as much
-    /// as one command.
+    /// as one command; and who had one done while a shard is behind is [held](Self::held). So what nobody can put off, as an
+    /// answer to a ping, is no command.
     fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet) -> usize;
     /// The shard reads nothing more of this connection, because what it sends comes too fast for others; or it reads it again.
     fn held(&mut self, _key: Key, _is_held: bool, _now: Instant) {}

@@ -38,7 +38,7 @@ pub(super) struct Connection {
     pub(super) is_blocked: bool,
     /// In the list of connections to read on with in the next turn.
     pub(super) is_unread: bool,
-    /// It publishes faster than the shards deliver: not read until they have caught up.
+    /// It asked for more while a shard was behind: not read until all have caught up.
     pub(super) is_held: bool,
     /// Its application waits for somebody else: not read until it is released.
     pub(super) is_waiting: bool,

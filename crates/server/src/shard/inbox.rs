@@ -4,7 +4,6 @@
 //! Changed here: what crosses threads. What a letter does lives in `shard::turn`.
 
 use std::{
-    cell::Cell,
     collections::VecDeque,
     net::TcpStream,
     sync::{
@@ -80,7 +79,6 @@ impl<N, H> Inbox<N, H> {
         self.shared.bytes.fetch_add(bytes, Relaxed);
         let was_empty = letters.len() == 1;
         drop(letters);
-        POSTED.set(POSTED.get().wrapping_add(1));
         if was_empty {
             // An eventfd write fails only when its counter is full, and then the shard is awake already.
             let _ = self.shared.waker.wake();
@@ -124,16 +122,6 @@ impl<N, H> Inboxes<N, H> {
 /// Bytes waiting in the fullest of these.
 pub(super) fn backlog_bytes<N, H>(inboxes: &[Inbox<N, H>]) -> usize {
     inboxes.iter().map(Inbox::bytes).max().unwrap_or(0)
-}
-
-/// How many letters this thread has pushed, into whichever box. A shard compares it around a message to learn whether
-/// that message became work for other shards.
-pub(super) fn posted_by_this_thread() -> u64 {
-    POSTED.get()
-}
-
-thread_local! {
-    static POSTED: Cell<u64> = const { Cell::new(0) };
 }
 
 impl<N, H> Clone for Inbox<N, H> {

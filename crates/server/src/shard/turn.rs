@@ -17,7 +17,7 @@ use mio::{Events, Interest, Poll, Token, event::Source};
 use super::{
     application::{Application, Key, Message},
     connection::{Connection, Phase},
-    inbox::{Arrival, Inboxes, Letter, Weighed, posted_by_this_thread},
+    inbox::{Arrival, Inboxes, Letter, Weighed},
     outlet::Outlet,
     stop::Stopping,
 };
@@ -35,7 +35,7 @@ pub(super) struct Turn<A: Application> {
     buffer: Box<[u8]>,
     /// Connections that had more to read than one turn allows; those that wait longest first.
     unread: VecDeque<Key>,
-    /// Connections that publish faster than some shard delivers; read again when it has caught up.
+    /// Connections that asked for more while some shard was behind; read again when it has caught up.
     held: Vec<Key>,
     generation: u32,
     stopping: Option<Stopping>,
@@ -306,18 +306,23 @@ impl<A: Application> Turn<A> {
 
     /// Gives bytes of the peer to its reader and every complete message to the application, as far as its share goes and as
     /// long as the application does not wait; the rest is kept.
+    ///
+    /// Whoever had a command done while some shard is behind is held. What the command becomes for the shards is not asked:
+    /// a broker that is elsewhere hands it out later and on another thread. Who only listens, or answers pings, goes on.
     fn feed(&mut self, key: Key, bytes: &mut [u8], share: &mut Share) {
         let Some(connection) = self.out.connections.get_mut(key.index as usize) else { return };
         if !matches!(connection.phase, Phase::Open | Phase::Closing) {
             return;
         }
         let mut reader = std::mem::take(&mut connection.reader);
-        let posted = posted_by_this_thread();
+        let mut commands = 0;
         let mut input = Input::new(bytes);
         loop {
             match reader.receive(&mut input, &mut self.pool, &self.limits) {
                 Ok(None) => break,
-                Ok(Some(event)) => handle(&mut self.application, &mut self.out, key, event, share),
+                Ok(Some(event)) => {
+                    commands += handle(&mut self.application, &mut self.out, key, event, share);
+                }
                 Err(failure) => {
                     self.out.counters.protocol_failures.add(1);
                     self.out.fail(key, failure.close_code(), &failure.to_string());
@@ -338,7 +343,7 @@ impl<A: Application> Turn<A> {
         }
         if let Some(connection) = self.out.connections.get_mut(key.index as usize) {
             connection.reader = reader;
-            if posted != posted_by_this_thread() && self.inboxes.are_crowded() {
+            if commands > 0 && self.inboxes.are_crowded() {
                 connection.is_held = true;
                 self.held.push(key);
                 self.application.held(key, true, self.out.now);
@@ -348,28 +353,32 @@ impl<A: Application> Turn<A> {
     }
 }
 
+/// How many commands were done.
 fn handle<A: Application>(
     application: &mut A,
     out: &mut Outlet,
     key: Key,
     event: Event<'_>,
     share: &mut Share,
-) {
+) -> usize {
     let message = match event {
         Event::Text(text) => Message::Text(text),
         Event::Binary(bytes) => Message::Binary(bytes),
         control => {
             share.spend(1, 0);
-            return answer(application, out, key, control);
+            answer(application, out, key, control);
+            return 0;
         }
     };
-    if out.is_open(key) {
-        let traffic = out.counters.of(out.dialect(key.index).is_some_and(|peer| peer.is_binary));
-        traffic.messages_in.add(1);
-        traffic.payload_bytes_in.add(message.bytes().len() as u64);
-        let commands = application.receive(key, message, out.now, out);
-        share.spend(commands.max(1), message.bytes().len());
+    if !out.is_open(key) {
+        return 0;
     }
+    let traffic = out.counters.of(out.dialect(key.index).is_some_and(|peer| peer.is_binary));
+    traffic.messages_in.add(1);
+    traffic.payload_bytes_in.add(message.bytes().len() as u64);
+    let commands = application.receive(key, message, out.now, out);
+    share.spend(commands.max(1), message.bytes().len());
+    commands
 }
 
 fn answer<A: Application>(application: &mut A, out: &mut Outlet, key: Key, control: Event<'_>) {

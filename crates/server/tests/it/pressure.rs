@@ -1,4 +1,4 @@
-//! Back-pressure between shards: a client that publishes faster than another shard delivers waits, and nobody else.
+//! Back-pressure between shards: a client that asks for more while another shard is behind waits, and nobody else.
 //! In: two shards, one of them stuck → out: who is read and who is not.
 //! Uses shards with a small application of its own; sockets without a handshake.
 //! Changed here: expectations of `shard::inbox` and `shard::turn`.
@@ -31,8 +31,8 @@ fn a_client_that_publishes_faster_than_another_shard_delivers_is_not_read_until_
     stuck.recv().expect("the second shard serves the letter, slowly");
     publisher.write_all(&ECHO).expect("sent, but not read");
     for _ in 0..3 {
-        bystander.write_all(&ECHO).expect("sent");
-        assert_eq!(answer(&mut bystander), ECHOED, "others are served");
+        bystander.write_all(&PONG).expect("sent");
+        assert_eq!(answer(&mut bystander), PONGED, "others are served");
     }
     publisher.set_nonblocking(true).expect("a socket");
     let error = publisher.read(&mut [0]).expect_err("nothing was answered");
@@ -43,6 +43,35 @@ fn a_client_that_publishes_faster_than_another_shard_delivers_is_not_read_until_
     go_on.send(()).expect("it waits for this");
     assert_eq!(answer(&mut publisher), ECHOED, "the publisher is read again");
     assert_eq!(held.recv_timeout(PATIENCE), Ok(false));
+}
+
+/// As with a broker elsewhere: what was published comes to the shards from another thread.
+#[test]
+fn a_client_is_held_whichever_thread_tells_the_shards_what_it_published() {
+    let (shards, stuck, go_on, held) = shards_of_which_the_second_sticks();
+    let mut publisher = open(&shards);
+    let _on_the_second_shard = open(&shards);
+    let mut listener = open(&shards);
+    shards.inboxes()[1].push(Letter::Notice(()), INBOX_BYTES_MAX + 1);
+    stuck.recv_timeout(PATIENCE).expect("the second shard serves the letter, slowly");
+
+    publisher.write_all(&ECHO).expect("sent");
+    assert_eq!(answer(&mut publisher), ECHOED, "what was read is done");
+    assert_eq!(held.recv_timeout(PATIENCE), Ok(true), "and no more is read");
+    publisher.write_all(&ECHO).expect("sent, but not read");
+    for _ in 0..3 {
+        listener.write_all(&PONG).expect("sent");
+        assert_eq!(answer(&mut listener), PONGED, "who asks for nothing is read on");
+    }
+    publisher.set_nonblocking(true).expect("a socket");
+    let error = publisher.read(&mut [0]).expect_err("nothing was answered");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    publisher.set_nonblocking(false).expect("a socket");
+
+    go_on.send(()).expect("it waits for this");
+    assert_eq!(held.recv_timeout(PATIENCE), Ok(false));
+    assert_eq!(answer(&mut publisher), ECHOED, "the publisher is read again");
+    assert!(held.try_recv().is_err(), "nobody else was held");
 }
 
 #[test]
@@ -92,7 +121,7 @@ fn what_a_shard_took_and_has_not_served_counts_as_waiting() {
     }
 }
 
-/// Echoes texts, but "post" becomes a letter too large for the second shard's inbox.
+/// Echoes texts, of which "pong" is no command, but "post" becomes a letter too large for the second shard's inbox.
 struct Poster {
     inboxes: Arc<OnceLock<Vec<Inbox<(), ()>>>>,
     stuck: Sender<()>,
@@ -120,7 +149,7 @@ impl Application for Poster {
             }
             other => out.send_as(key, false, other),
         }
-        1
+        usize::from(message.bytes() != b"pong")
     }
 
     fn held(&mut self, _key: Key, is_held: bool, _now: Instant) {
@@ -200,3 +229,5 @@ const LONGER_THAN_A_TURN: Duration = Duration::from_millis(25);
 const POST: [u8; 10] = *b"\x81\x84\0\0\0\0post";
 const ECHO: [u8; 10] = *b"\x81\x84\0\0\0\0echo";
 const ECHOED: [u8; 6] = *b"\x81\x04echo";
+const PONG: [u8; 10] = *b"\x81\x84\0\0\0\0pong";
+const PONGED: [u8; 6] = *b"\x81\x04pong";
