@@ -42,6 +42,13 @@ pub trait Deliver: Send + Sync {
     /// Publications of `channel` may have been lost on their way, and from now on none is: who keeps a position has to
     /// compare it with the stream. Nothing to do for a door behind which nobody does.
     fn doubt(&self, _channel: &str) {}
+
+    /// Whether what is delivered waits too long already (back-pressure). A broker whose publications wait somewhere else, in
+    /// a bounded queue, asks this before it brings more; one that publishes on the publisher's thread need not, as
+    /// publishers are made to wait where they come in. Cheap, but not free: once for many deliveries.
+    fn is_congested(&self) -> bool {
+        false
+    }
 }
 
 /// The door of a node.
@@ -138,6 +145,11 @@ impl Deliver for Door {
         if let Some(Listeners { channel, .. }) = self.registry.listeners(channel) {
             self.tell(&channel, &Notice::Doubt(Arc::clone(&channel)));
         }
+    }
+
+    /// One shard that is behind is enough: its broadcasts are those of all, in one order.
+    fn is_congested(&self) -> bool {
+        self.inboxes.read().iter().any(|inbox| inbox.is_congested())
     }
 }
 

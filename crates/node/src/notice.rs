@@ -27,6 +27,11 @@ pub struct ShardId(pub u16);
 pub trait Inbox: Send + Sync {
     /// Appends `notice` and wakes the shard.
     fn push(&self, notice: Notice);
+
+    /// Whether the shard is so far behind that whoever can wait should bring nothing more. `push` refuses nothing.
+    fn is_congested(&self) -> bool {
+        false
+    }
 }
 
 /// One thing a shard is told.

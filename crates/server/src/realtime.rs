@@ -46,6 +46,10 @@ impl Inbox for ShardInbox {
         let bytes = notice.payload_bytes() + prepared + NOTICE_BYTES;
         self.0.push(shard::Letter::Notice(notice), bytes);
     }
+
+    fn is_congested(&self) -> bool {
+        self.0.is_congested()
+    }
 }
 
 impl Realtime {

@@ -150,7 +150,8 @@ impl<A: Application> Shards<A> {
     }
 
     /// Bytes waiting in the fullest inbox. Publishers wait above [`INBOX_BYTES_MAX`]: those of the API before their
-    /// request is served, clients that send commands by not being read.
+    /// request is served, clients that send commands by not being read, and what other nodes published in the queues of
+    /// the broker's connections.
     pub fn backlog_bytes(&self) -> usize {
         inbox::backlog_bytes(&self.inboxes)
     }

@@ -213,10 +213,19 @@ impl Shared {
         Witness { losses: Arc::clone(&self.losses), before: self.losses.load(Relaxed) }
     }
 
-    /// Takes the messages that came before the connection was lost. What it confirmed is void.
+    /// Takes the messages that came before the connection was lost. What it confirmed is void. Once shards are behind, the
+    /// other publications go with it, and only what nodes say is taken: they count an order as heard.
     fn take_what_is_left(&self, pushes: &mut Pushes) {
+        let mut is_congested = false;
+        let is_of_nodes = |push: &PushInfo| match push.data.first() {
+            Some(Value::BulkString(name)) => self.mouth.is_of_nodes(name),
+            _ => false,
+        };
         while let Ok(push) = pushes.queue.try_recv() {
-            if matches!(push.kind, PushKind::Message | PushKind::SMessage) {
+            is_congested |= self.mouth.is_congested();
+            if matches!(push.kind, PushKind::Message | PushKind::SMessage)
+                && (!is_congested || is_of_nodes(&push))
+            {
                 self.take(push);
             }
         }

@@ -39,6 +39,16 @@ impl Mouth {
         assert!(self.listener.set(listener).is_ok(), "an engine has one listener");
     }
 
+    /// Whether whatever is handed on would only wait there.
+    pub(crate) fn is_congested(&self) -> bool {
+        self.door.get().is_some_and(|door| door.is_congested())
+    }
+
+    /// Whether what is published under `name` is a word of a node.
+    pub(crate) fn is_of_nodes(&self, name: &[u8]) -> bool {
+        self.keys.is_of_nodes(name)
+    }
+
     /// Hands on what was published under `name`.
     pub(crate) fn say(&self, name: &[u8], message: Bytes, now: Instant) {
         if let Some(channel) = self.keys.channel_of_feed(name) {

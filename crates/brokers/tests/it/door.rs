@@ -3,6 +3,7 @@
 //! Uses a channel of std. Never: sleeps.
 //! Change here: how tests see what arrives and wait for answers.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ struct Door {
     events: Mutex<Sender<Event>>,
     doubts: Mutex<Sender<String>>,
     gate: Arc<Mutex<()>>,
+    is_congested: Arc<AtomicBool>,
 }
 
 impl Door {
@@ -58,6 +60,10 @@ impl Deliver for Door {
     fn doubt(&self, channel: &str) {
         let _ = self.doubts.lock().expect("no panic inside").send(channel.to_owned());
     }
+
+    fn is_congested(&self) -> bool {
+        self.is_congested.load(Relaxed)
+    }
 }
 
 /// An engine, what came through its door, and the runtime both live on.
@@ -67,6 +73,7 @@ pub(crate) struct Node {
     doubts: Mutex<Receiver<String>>,
     /// Whoever holds it keeps the door shut: nothing more comes through, and what brings it is blocked.
     pub(crate) gate: Arc<Mutex<()>>,
+    is_congested: Arc<AtomicBool>,
     _runtime: Runtime,
 }
 
@@ -75,15 +82,21 @@ impl Node {
         let runtime = runtime();
         let (sender, events) = channel();
         let (doubter, doubts) = channel();
-        let gate = Arc::default();
+        let (gate, is_congested) = <(Arc<_>, Arc<AtomicBool>)>::default();
         let redis = Redis::start(options, runtime.handle());
         redis.deliver_to(Arc::new(Door {
             events: Mutex::new(sender),
             doubts: Mutex::new(doubter),
             gate: Arc::clone(&gate),
+            is_congested: Arc::clone(&is_congested),
         }));
         let (events, doubts) = (Mutex::new(events), Mutex::new(doubts));
-        Self { redis, events, doubts, gate, _runtime: runtime }
+        Self { redis, events, doubts, gate, is_congested, _runtime: runtime }
+    }
+
+    /// From now on whoever asks the door is told that shards are behind, or not.
+    pub(crate) fn congest(&self, is_congested: bool) {
+        self.is_congested.store(is_congested, Relaxed);
     }
 
     /// The next event.

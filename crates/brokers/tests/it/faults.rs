@@ -13,7 +13,7 @@ use fanwire_node::broker::{Broker as _, BrokerError, Query, Retention};
 use fanwire_node::presence::Presence as _;
 use fanwire_node::{Bus as _, Position, PublishOptions};
 
-use crate::door::{Node, retention, runtime};
+use crate::door::{Node, PATIENCE, retention, runtime};
 use crate::server::{RedisServer, free_port};
 
 fn checked(options: &RedisOptions) -> Result<(), RedisError> {
@@ -223,6 +223,52 @@ fn a_lost_feed_is_made_again_and_hears_every_channel() {
     arrived.sort();
     expected.sort();
     assert_eq!(arrived, expected, "each once");
+}
+
+/// What other nodes publish has to wait somewhere: in the queue of the connection, which has bounds.
+#[test]
+fn while_shards_are_behind_nothing_is_delivered_and_beyond_its_bounds_a_feed_is_given_up() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&RedisOptions { feed_connections: 1, ..server.options() });
+    let (sender, words) = std::sync::mpsc::channel();
+    let hears = node.redis.hear_nodes("one", move |word| sender.send(word.to_vec()).is_ok());
+    runtime().block_on(hears);
+    node.hear("a");
+    node.congest(true);
+    node.redis.send(None, "order".into()).wait().expect("it is there");
+    let publish = |data| node.publish_in("a", data, Retention::default()).wait();
+    for _ in 0..80 {
+        publish(vec![b'x'; 1 << 20]).expect("publishers on this node are held by others");
+    }
+    node.wait_until(|health| health.lost_count() == 1);
+    assert!(!node.redis.health().is_well(), "which is reported");
+    assert!(node.events_so_far().len() <= 1, "one at most was waited for before");
+    assert_eq!(words.recv_timeout(PATIENCE), Ok(b"order".to_vec()), "which counted as heard");
+    node.redis.subscribe("b");
+    let heard = node.redis.follow("b", None, retention(), Instant::now());
+    assert_eq!(heard.wait(), Err(BrokerError::Unavailable), "nobody listens meanwhile");
+    assert!(!node.redis.health().is_well());
+
+    node.congest(false);
+    node.doubted("a");
+    node.hear("b");
+    assert_eq!(publish(b"again".to_vec()), Ok(Position::default()));
+    let (_, data, _) = node.event();
+    assert_eq!(data, "again", "the others were dropped, which the doubt has told");
+    assert_eq!(node.redis.health().lost_count(), 1);
+}
+
+#[test]
+fn what_waited_while_shards_were_behind_is_delivered_when_they_have_caught_up() {
+    let server = RedisServer::start(&[]);
+    let node = Node::start(&server.options());
+    node.hear("a");
+    node.congest(true);
+    let published = [(); 300].map(|()| node.publish("a", "x").expect("it is there"));
+    node.congest(false);
+    let arrived = [(); 300].map(|()| node.event().2);
+    assert_eq!(arrived, published, "in order, and none is missing");
+    assert_eq!(node.redis.health().lost_count(), 0);
 }
 
 #[test]

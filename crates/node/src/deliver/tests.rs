@@ -1,4 +1,4 @@
-//! Tests of the door: which inboxes hear of what.
+//! Tests of the door: which inboxes hear of what, and whether there is room in them.
 //! In: publications and orders of the API → out: letters in the inboxes of two shards.
 //! Uses: a registry and inboxes that keep.
 //! Order from many threads is tested in `tests/it/threads.rs`.
@@ -10,12 +10,17 @@ use crate::broadcast::Prepared;
 use crate::broker::Position;
 use crate::channel::NamespaceId;
 
+/// Congested by its first letter.
 #[derive(Default)]
 struct Letters(Mutex<Vec<Notice>>);
 
 impl Inbox for Letters {
     fn push(&self, notice: Notice) {
         self.0.lock().push(notice);
+    }
+
+    fn is_congested(&self) -> bool {
+        !self.0.lock().is_empty()
     }
 }
 
@@ -105,4 +110,15 @@ fn the_first_publication_of_a_stream_carries_its_epoch_and_every_broadcast_its_p
     assert_eq!(first.publication().epoch, epoch.as_str());
     assert_eq!(second.publication().epoch, "");
     assert_eq!(second.position(), Position { offset: 2, epoch });
+}
+
+#[test]
+fn a_door_is_congested_as_long_as_one_of_its_shards_is() {
+    let (registry, door, [_, second]) = door_with_two_shards();
+    registry.join("a", ShardId(1), NamespaceId::default, || ());
+    assert!(!door.is_congested());
+    door.announce("a", Change::Join, ClientInfo::default());
+    assert!(door.is_congested());
+    second.0.lock().clear();
+    assert!(!door.is_congested());
 }

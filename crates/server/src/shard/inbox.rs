@@ -100,6 +100,11 @@ impl<N, H> Inbox<N, H> {
     pub fn bytes(&self) -> usize {
         self.shared.bytes.load(Relaxed)
     }
+
+    /// The shard is behind by more than [`INBOX_BYTES_MAX`].
+    pub fn is_congested(&self) -> bool {
+        self.bytes() > INBOX_BYTES_MAX
+    }
 }
 
 /// All inboxes, as one shard sees them.
@@ -114,8 +119,8 @@ impl<N, H> Inboxes<N, H> {
     }
 
     /// Some shard is behind by more than [`INBOX_BYTES_MAX`].
-    pub(super) fn are_crowded(&self) -> bool {
-        backlog_bytes(&self.all) > INBOX_BYTES_MAX
+    pub(super) fn are_congested(&self) -> bool {
+        self.all.iter().any(Inbox::is_congested)
     }
 }
 

@@ -120,7 +120,7 @@ impl<A: Application> Turn<A> {
     /// Reads connections that were left in an earlier turn, each its share of this one.
     fn read_on(&mut self, until: Instant) {
         let mut again = std::mem::take(&mut self.out.released);
-        if !self.held.is_empty() && !self.inboxes.are_crowded() {
+        if !self.held.is_empty() && !self.inboxes.are_congested() {
             for key in std::mem::take(&mut self.held) {
                 if let Some(connection) = self.out.any(key) {
                     connection.is_held = false;
@@ -343,7 +343,7 @@ impl<A: Application> Turn<A> {
         }
         if let Some(connection) = self.out.connections.get_mut(key.index as usize) {
             connection.reader = reader;
-            if commands > 0 && self.inboxes.are_crowded() {
+            if commands > 0 && self.inboxes.are_congested() {
                 connection.is_held = true;
                 self.held.push(key);
                 self.application.held(key, true, self.out.now);

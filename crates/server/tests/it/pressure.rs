@@ -111,6 +111,7 @@ fn what_a_shard_took_and_has_not_served_counts_as_waiting() {
     go_on.send(()).expect("it waits for this");
     stuck.recv_timeout(PATIENCE).expect("the second one is served, and both were taken");
     assert!(shards.backlog_bytes() >= 2 * INBOX_BYTES_MAX);
+    assert!(shards.inboxes()[1].is_congested() && !shards.inboxes()[0].is_congested());
     go_on.send(()).expect("it waits for this");
     stuck.recv_timeout(PATIENCE).expect("the third one is served");
     go_on.send(()).expect("it waits for this");

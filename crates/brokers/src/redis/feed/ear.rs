@@ -5,7 +5,7 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::ready;
 use futures_util::stream::FuturesUnordered;
@@ -57,7 +57,7 @@ impl Ear {
 
     /// Connects again and again, until nobody needs it any more.
     async fn keep(&mut self) {
-        while !self.is_closed() {
+        while self.catch_up().await {
             let (sender, mut pushes) = Pushes::pair();
             let must_wait = match self.dial(sender).await {
                 Ok(connection) => {
@@ -83,6 +83,15 @@ impl Ear {
                 self.wait().await;
             }
         }
+    }
+
+    /// Waits while shards are behind: whatever a connection brought would only wait, too. Whether the wanting end is there.
+    async fn catch_up(&self) -> bool {
+        while !self.is_closed() && self.shared.mouth.is_congested() {
+            sleep(CONGESTION_PAUSE).await;
+            self.shared.tire();
+        }
+        !self.is_closed()
     }
 
     /// Whether the wanting end is gone.
@@ -134,8 +143,11 @@ impl Ear {
                 self.shared.displace_unconfirmed();
             }
             let next_look = self.look(&connection, &mut asked);
+            // While shards are behind, what comes waits in the queue, which has bounds; and theirs hold.
+            let pause = self.shared.mouth.is_congested().then_some(CONGESTION_PAUSE);
+            let next_turn = pause.map_or(next_look, |pause| next_look.min(Instant::now() + pause));
             tokio::select! {
-                _ = pushes.queue.recv_many(&mut turn, PUSHES_IN_A_TURN) => {
+                _ = pushes.queue.recv_many(&mut turn, PUSHES_IN_A_TURN), if pause.is_none() => {
                     for push in turn.drain(..) {
                         pushes.taken(&push);
                         if push.kind == PushKind::Disconnection {
@@ -161,7 +173,7 @@ impl Ear {
                 }
                 _ = probe.tick() => begin(&mut asked, ping(connection.clone())),
                 () = self.shared.woken.notified() => {}
-                () = sleep_until(next_look.into()) => {}
+                () = sleep_until(next_turn.into()) => {}
             }
         }
     }
@@ -277,6 +289,8 @@ const TURN_MAX: usize = 1024;
 const QUESTIONS_MAX: usize = 16;
 /// Pushes taken at once.
 const PUSHES_IN_A_TURN: usize = 256;
+/// How often to look whether shards have caught up. Nobody tells it: that would cost every letter of an inbox.
+const CONGESTION_PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! What Redis pushed over a connection and nobody took yet.
 //! In: pushes from the task that reads the socket → out: the same, in order, to the task of the feed.
-//! May use: a bounded queue. Never lets the reading task wait: beyond the bounds it says that something was dropped.
+//! May use: a bounded queue, which fills while shards are behind. Never lets the reading task wait: beyond the bounds it says that something was dropped.
 //! Bounds are changed here; what a push means lives in `feed.rs`.
 
 use std::sync::Arc;
