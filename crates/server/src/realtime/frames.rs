@@ -136,10 +136,14 @@ impl Frames {
         let delivery =
             Delivery { connection, place, encoding, shape, compression, broadcast, message };
         match (compression, self.policy) {
-            (Compression::Raw, _) | (_, CompressionPolicy::Off) => {
+            // What stands alone may not meet what the connection's own compressor has seen; nor may the shared frame be sent,
+            // which would enter the peer's window behind that compressor's back.
+            (Compression::Raw, _)
+            | (_, CompressionPolicy::Off)
+            | (Compression::Dedicated { .. }, CompressionPolicy::Standalone) => {
                 self.deliver_alone(&delivery, false, None, out);
             }
-            (Compression::Dedicated { .. }, _) => {
+            (Compression::Dedicated { .. }, CompressionPolicy::Context) => {
                 let frame_bytes = out.send_at(connection, is_binary, message);
                 self.dedicated.deliveries += 1;
                 self.dedicated.message_bytes += message.len() as u64;

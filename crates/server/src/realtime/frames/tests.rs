@@ -220,6 +220,31 @@ fn a_channel_that_is_not_to_be_compressed_goes_out_raw() {
 }
 
 #[test]
+fn a_compressor_of_a_single_connection_never_sees_publications_that_are_to_stand_alone() {
+    let mut world = World::new(1 << 20, GAPS_MAX);
+    let channels = vec![true, false, false, false, false];
+    for is_binary in [false, false, true] {
+        let (with_deltas, channels) = (false, channels.clone());
+        let compression = Compression::Dedicated { window_bits: 15 };
+        world.open(&Plan { with_deltas, is_binary, compression, channels });
+    }
+    for client in 0..3 {
+        world.subscribe(client, "standalone:news");
+    }
+    for seed in 0..10 {
+        world.publish("standalone:news", 7, 30); // the same each time
+        world.publish("c0", seed, 30);
+    }
+    world.check();
+    let [open, _, standalone, ..] = world.contexts.counters() else { panic!("five namespaces") };
+    let sent = |counters: &NamespaceCounters| {
+        [Kind::Raw, Kind::Standalone, Kind::Dedicated].map(|kind| counters.deliveries(kind))
+    };
+    assert_eq!(sent(standalone), [3 * 10, 0, 0], "their sizes tell of nothing else");
+    assert_eq!(sent(open), [0, 0, 3 * 10]);
+}
+
+#[test]
 fn publications_that_are_delivered_in_one_turn_are_told_apart() {
     for verify in [true, false] {
         let mut world = World::verifying(1 << 20, GAPS_MAX, verify);
