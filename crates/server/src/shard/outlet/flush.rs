@@ -66,9 +66,10 @@ impl Outlet {
     pub(super) fn flush_one(&mut self, index: u32) {
         let Some(connection) = self.connections.get_mut(index as usize) else { return };
         connection.is_dirty = false;
-        match write(connection, &mut self.lists) {
-            Ok(written) => {
-                self.counters.of(connection.is_binary).wire_bytes_out.add(written as u64);
+        let (written, result) = write(connection, &mut self.lists);
+        self.counters.of(connection.is_binary).wire_bytes_out.add(written as u64);
+        match result {
+            Ok(()) => {
                 self.counters.writes.add(1);
                 match (connection.queue.is_empty(), connection.phase) {
                     (true, Phase::Open | Phase::Closing) => {}
@@ -89,14 +90,14 @@ impl Outlet {
     pub(super) fn write_through(&mut self, index: u32, frame: &impl Whole) {
         let connection = &mut self.connections[index as usize];
         let bytes = frame.bytes();
-        let sent = send(&connection.socket, bytes);
-        if sent == Ok(bytes.len()) {
-            self.counters.of(connection.is_binary).wire_bytes_out.add(bytes.len() as u64);
+        let sent = send(&connection.socket, bytes).unwrap_or(0);
+        self.counters.of(connection.is_binary).wire_bytes_out.add(sent as u64);
+        if sent == bytes.len() {
             self.counters.writes.add(1);
             return;
         }
         connection.queue.push(frame.shared(), &mut self.lists);
-        connection.queue.advance(sent.unwrap_or(0), &mut self.lists);
+        connection.queue.advance(sent, &mut self.lists);
         self.flush_one(index);
     }
 
@@ -134,8 +135,8 @@ fn send(socket: &TcpStream, bytes: &[u8]) -> rustix::io::Result<usize> {
     rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
 }
 
-/// Writes until the queue is empty or the socket blocks; returns the bytes written.
-fn write(connection: &mut Connection, lists: &mut Lists) -> rustix::io::Result<usize> {
+/// Writes until the queue is empty or the socket blocks. The bytes written, whether or not the socket failed behind them.
+fn write(connection: &mut Connection, lists: &mut Lists) -> (usize, rustix::io::Result<()>) {
     let mut total = 0;
     while !connection.queue.is_empty() {
         let result = match connection.queue.single() {
@@ -143,7 +144,7 @@ fn write(connection: &mut Connection, lists: &mut Lists) -> rustix::io::Result<u
             None => rustix::io::writev(&connection.socket, &connection.queue.slices()),
         };
         match result {
-            Ok(0) => return Err(Errno::PIPE),
+            Ok(0) => return (total, Err(Errno::PIPE)),
             Ok(count) => {
                 total += count;
                 connection.progress = connection.progress.wrapping_add(1);
@@ -151,8 +152,8 @@ fn write(connection: &mut Connection, lists: &mut Lists) -> rustix::io::Result<u
             }
             Err(Errno::AGAIN) => break,
             Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
+            Err(error) => return (total, Err(error)),
         }
     }
-    Ok(total)
+    (total, Ok(()))
 }

@@ -52,6 +52,8 @@ fn what_the_socket_does_not_take_waits_and_nothing_overtakes_it() {
     heard.extend(read(&mut peer));
     assert_eq!(heard.len(), 10 + large.len() + 5);
     assert_eq!(heard[heard.len() - 5..], [0x81, 3, b't', b'w', b'o']);
+    let counted = out.counters.of(false).wire_bytes_out.value();
+    assert_eq!(counted, heard.len() as u64, "what left in part counts, too");
 }
 
 #[test]
