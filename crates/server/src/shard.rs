@@ -22,7 +22,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     thread::JoinHandle,
     time::Duration,
@@ -94,6 +94,7 @@ pub struct Shards<A: Application> {
     threads: parking_lot::Mutex<Vec<JoinHandle<()>>>,
     connections: Arc<AtomicUsize>,
     next: AtomicUsize,
+    is_stopping: AtomicBool,
 }
 
 impl<A: Application> Shards<A> {
@@ -110,6 +111,7 @@ impl<A: Application> Shards<A> {
             threads: parking_lot::Mutex::new(Vec::new()),
             connections: Arc::default(),
             next: AtomicUsize::new(0),
+            is_stopping: AtomicBool::new(false),
         };
         let mut polls = Vec::new();
         for _ in 0..settings.shards.max(1) {
@@ -161,7 +163,12 @@ impl<A: Application> Shards<A> {
         Permit::acquire(&self.connections, max)
     }
 
-    /// Gives a connection to the next shard in turn.
+    /// Whether [`stop`](Self::stop) has begun, so that a new connection would be closed at once.
+    pub fn are_stopping(&self) -> bool {
+        self.is_stopping.load(Relaxed)
+    }
+
+    /// Gives a connection to the next shard in turn. When that has ended, the socket closes.
     pub fn open(&self, arrival: Arrival<A::Hello>) {
         let shard = self.next.fetch_add(1, Relaxed) % self.inboxes.len();
         self.inboxes[shard].push(Letter::Open(Box::new(arrival)), 0);
@@ -169,6 +176,7 @@ impl<A: Application> Shards<A> {
 
     /// Closes every connection as `stop` says and waits for the threads. Blocks.
     pub fn stop(&self, stop: Stop) {
+        self.is_stopping.store(true, Relaxed);
         for inbox in &self.inboxes {
             inbox.push(Letter::Stop(stop), 0);
         }

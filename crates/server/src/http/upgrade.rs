@@ -57,16 +57,13 @@ impl<A: Application> Endpoint<A> {
                 return refuse_handshake(&error);
             }
         };
+        if self.shards.are_stopping() {
+            return refuse_and_close(StatusCode::SERVICE_UNAVAILABLE, STOPPING);
+        }
         let permit = |max| self.shards.permit(max);
         let permit = match self.admission.admit(request.headers(), Instant::now(), permit) {
             Ok(permit) => permit,
-            Err((status, text)) => {
-                let mut refusal = refuse(status, text);
-                // It would keep a place and a descriptor, which may be what is short.
-                let close = header::HeaderValue::from_static("close");
-                refusal.headers_mut().insert(header::CONNECTION, close);
-                return refusal;
-            }
+            Err((status, text)) => return refuse_and_close(status, text),
         };
         let offers = values(request.headers(), header::SEC_WEBSOCKET_PROTOCOL);
         let subprotocol = handshake::choose_subprotocol(offers, self.subprotocols);
@@ -199,6 +196,16 @@ fn refuse_handshake(error: &handshake::HandshakeError) -> Response<Body> {
     }
     response
 }
+
+/// The connection would keep a place and a descriptor, which may be what is short, or the end of the server waiting.
+fn refuse_and_close(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut refusal = refuse(status, text);
+    let close = header::HeaderValue::from_static("close");
+    refusal.headers_mut().insert(header::CONNECTION, close);
+    refusal
+}
+
+const STOPPING: &str = "this node is stopping, connect to another one";
 
 fn refuse(status: StatusCode, text: impl Into<String>) -> Response<Body> {
     let mut text = text.into();

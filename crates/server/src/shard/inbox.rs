@@ -59,7 +59,8 @@ pub struct Inbox<N, H> {
 }
 
 struct Shared<N, H> {
-    letters: Mutex<VecDeque<Weighed<N, H>>>,
+    /// `None` when the shard has ended.
+    letters: Mutex<Option<VecDeque<Weighed<N, H>>>>,
     /// What the letters not yet served weigh, in bytes.
     bytes: AtomicUsize,
     waker: mio::Waker,
@@ -67,17 +68,20 @@ struct Shared<N, H> {
 
 impl<N, H> Inbox<N, H> {
     pub(super) fn new(waker: mio::Waker) -> Self {
-        let shared = Shared { letters: Mutex::default(), bytes: AtomicUsize::new(0), waker };
+        let letters = Mutex::new(Some(VecDeque::new()));
+        let shared = Shared { letters, bytes: AtomicUsize::new(0), waker };
         Self { shared: Arc::new(shared) }
     }
 
     /// Leaves a letter that keeps `bytes` of memory; the shard is woken when the box was empty. Never refuses: publishers
-    /// are made to wait by others, see [`INBOX_BYTES_MAX`].
+    /// are made to wait by others, see [`INBOX_BYTES_MAX`]. For a shard that has ended a letter is dropped, and with an
+    /// arrival its socket closes.
     pub fn push(&self, letter: Letter<N, H>, bytes: usize) {
         let mut letters = self.shared.letters.lock();
-        letters.push_back((letter, bytes));
+        let Some(waiting) = letters.as_mut() else { return };
+        waiting.push_back((letter, bytes));
         self.shared.bytes.fetch_add(bytes, Relaxed);
-        let was_empty = letters.len() == 1;
+        let was_empty = waiting.len() == 1;
         drop(letters);
         if was_empty {
             // An eventfd write fails only when its counter is full, and then the shard is awake already.
@@ -88,7 +92,18 @@ impl<N, H> Inbox<N, H> {
     /// Swaps the full box for the empty `taken`; its storage is used again. What is taken weighs on until it is served.
     pub(super) fn take(&self, taken: &mut VecDeque<Weighed<N, H>>) {
         debug_assert!(taken.is_empty());
-        std::mem::swap(&mut *self.shared.letters.lock(), taken);
+        if let Some(letters) = self.shared.letters.lock().as_mut() {
+            std::mem::swap(letters, taken);
+        }
+    }
+
+    /// Nobody will take letters any more: those that came meanwhile are dropped, as later ones are.
+    pub(super) fn end(&self) {
+        let mut letters = self.shared.letters.lock();
+        let left = letters.take();
+        self.shared.bytes.store(0, Relaxed);
+        drop(letters);
+        drop(left);
     }
 
     /// Letters of so many bytes were served.

@@ -78,6 +78,7 @@ impl<A: Application> Turn<A> {
                 }
             }
         }
+        self.inboxes.own().end();
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use std::{
 
 use fanwire::shard::{
     Application, Arrival, Compression, INBOX_BYTES_MAX, Inbox, Key, Letter, Message, Outlet, Peer,
-    Settings, Shards, prepare,
+    Settings, Shards, Stop, prepare,
 };
 use parking_lot::Mutex;
 
@@ -120,6 +120,19 @@ fn what_a_shard_took_and_has_not_served_counts_as_waiting() {
         assert!(began.elapsed() < PATIENCE, "what was served weighs nothing any more");
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn a_socket_that_comes_when_its_shard_has_ended_is_closed() {
+    let (shards, ..) = shards_of_which_the_second_sticks();
+    assert!(!shards.are_stopping());
+    shards.stop(Stop::default());
+    assert!(shards.are_stopping());
+    let mut late = open(&shards);
+    late.set_read_timeout(Some(PATIENCE)).expect("a valid timeout");
+    assert_eq!(late.read(&mut [0]).expect("an end, and in time"), 0);
+    shards.inboxes()[0].push(Letter::Notice(()), 1);
+    assert_eq!(shards.backlog_bytes(), 0, "nothing waits for a shard that has ended");
 }
 
 /// Echoes texts, of which "pong" is no command, but "post" becomes a letter too large for the second shard's inbox.

@@ -6,7 +6,10 @@
 use std::{net::TcpListener, time::Duration};
 
 use fanwire::{Server, StartError, config::Config};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use crate::client::{Client, start};
 
@@ -39,6 +42,26 @@ async fn a_client_that_never_answers_the_close_does_not_hold_the_server_beyond_i
         None,
         "the shard dropped it, long before the 5 s for a close"
     );
+}
+
+#[tokio::test]
+async fn a_handshake_that_comes_during_a_shutdown_is_sent_elsewhere() {
+    let server = start(|_| {}).await;
+    let address = server.address();
+    let mut late = TcpStream::connect(address).await.expect("it listens");
+    late.write_all(b"GET /connection/websocket HTTP/1.1\r\n").await.expect("sent");
+    let mut stubborn = Client::subscribed(address, "", "a").await; // accepted after the other
+    let shutdown = tokio::spawn(server.shutdown());
+    assert_eq!(stubborn.closed().await, (3001, "shutdown".to_owned()));
+    let rest = b"Host: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+        Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    late.write_all(rest).await.expect("sent");
+    let mut answer = String::new();
+    late.read_to_string(&mut answer).await.expect("an answer and the end");
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
+    stubborn.frame(0x88, &[0x0b, 0xb9]).await;
+    shutdown.await.expect("a clean end");
 }
 
 #[tokio::test]
