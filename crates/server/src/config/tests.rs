@@ -284,7 +284,7 @@ channel:
         &[
             "warning: fanwire.yaml: channel.namespaces[board].subscription_type is not supported yet. \
            Only stream (or empty) is served; with map, map_clients, map_users or shared_poll clients get 108 \
-           for subscribe and publish, and publish of the API 107.",
+           for subscribe and publish, and publish and subscribe of the API 107.",
         ],
     );
     let (config, _) = load_text(Format::Yaml, text).expect("warnings only");

@@ -71,7 +71,7 @@ rows! { SERVER: Config;
     "engine.redis.password", SECRET, "" => [engine.redis.password],
         "Password at Redis; empty means as the address says.";
     "engine.redis.db", integer(0, 65_535), "0" => [engine.redis.db],
-        "Number of the Redis database; 0 means as the address says. PUB/SUB knows no databases: installations that share a Redis need prefixes of their own.";
+        "Number of the Redis database; 0 means as the address says, and PUB/SUB knows none, so that installations which share a Redis need prefixes of their own.";
     "engine.redis.prefix", TEXT, "fanwire" => [engine.redis.prefix],
         "What all names in Redis begin with; Centrifugo's default is centrifugo, and the two cannot share names.";
     "engine.redis.client_name", TEXT, "" => [engine.redis.client_name],
