@@ -3,7 +3,10 @@
 //! Uses tokio's sockets and zlib-rs; never the crate `ws`, so that a mistake there cannot hide here.
 //! Changed here: how a test speaks. What it says lives in the tests.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use fanwire::{Server, config::Config};
 use fanwire_deflate::Inflater;
@@ -201,3 +204,17 @@ pub(crate) async fn fetch(address: SocketAddr, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     Client::request(address, &request).await.text_to_the_end().await
 }
+
+/// The metrics as soon as they are as a test wants them: a client may have a message before its shard has counted it.
+pub(crate) async fn metrics_when(address: SocketAddr, is_wanted: impl Fn(&str) -> bool) -> String {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        let metrics = fetch(address, "/metrics").await;
+        if is_wanted(&metrics) {
+            return metrics;
+        }
+        assert!(Instant::now() < give_up, "{metrics}");
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);

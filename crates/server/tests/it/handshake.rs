@@ -3,7 +3,7 @@
 //! Uses the test client; never the insides.
 //! Changed here: expectations of the handshake over a socket. The rules have their own tests in `ws`.
 
-use crate::client::{Client, fetch, start};
+use crate::client::{Client, metrics_when, start};
 
 const COMPRESSION: &str =
     "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
@@ -51,8 +51,7 @@ async fn headers_that_must_come_once_come_once() {
     }
     // Those without one host are no requests, and never come to the endpoint.
     let refused = "fanwire_transport_handshakes_refused_total{cause=\"malformed\"} 2\n";
-    let metrics = fetch(server.address(), "/metrics").await;
-    assert!(metrics.contains(refused), "{metrics}");
+    metrics_when(server.address(), |metrics| metrics.contains(refused)).await;
 }
 
 #[tokio::test]

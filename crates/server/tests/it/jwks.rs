@@ -15,7 +15,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use crate::client::{Client, fetch, start};
+use crate::client::{Client, metrics_when, start};
 
 fn pair() -> Ed25519KeyPair {
     Ed25519KeyPair::from_seed_unchecked(&[1; 32]).expect("any seed makes a key")
@@ -69,8 +69,8 @@ async fn many_clients_with_a_new_key_connect_after_one_fetch() {
         assert!(reply.starts_with(r#"{"id":1,"connect":{"client":""#), "{reply}");
     }
     assert_eq!(asked.load(SeqCst), 1);
-    let metrics = fetch(server.address(), "/metrics").await;
-    assert!(metrics.contains("fanwire_token_key_fetches_total 1\n"), "{metrics}");
+    let fetched = "fanwire_token_key_fetches_total 1\n";
+    let metrics = metrics_when(server.address(), |metrics| metrics.contains(fetched)).await;
     assert!(metrics.contains("fanwire_token_key_fetch_failures_total 0\n"), "{metrics}");
 
     let mut stranger = Client::open(server.address(), "").await;

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::client::{Client, fetch, inflate, publish, start};
+use crate::client::{Client, fetch, inflate, metrics_when, publish, start};
 
 #[tokio::test]
 async fn commands_of_one_message_are_answered_in_one_message() {
@@ -116,11 +116,8 @@ async fn metrics_and_health_tell_what_happened() {
     publish(address, "news", "1").await;
     client.next_text().await;
     assert_eq!(fetch(address, "/health").await, "{}");
-    // The client may have it before the shard has counted that it was written.
-    let mut metrics = fetch(address, "/metrics").await;
-    while !metrics.contains("fanwire_node_publish_latency_seconds_count 1\n") {
-        metrics = fetch(address, "/metrics").await;
-    }
+    let written = "fanwire_node_publish_latency_seconds_count 1\n";
+    let metrics = metrics_when(address, |metrics| metrics.contains(written)).await;
     for line in [
         "fanwire_node_num_clients 1",
         "fanwire_node_num_subscriptions 1",
