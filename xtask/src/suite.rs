@@ -1,5 +1,5 @@
 //! `cargo xtask test`: every check and every suite, in order, on a machine that has Rust, Node.js, npm and Python 3.
-//! In: names of steps, none meaning all → out: a header and a time per step, a table, and `N passed, N failed`.
+//! In: names of steps, none meaning all → out: a header and a time per step, what failed, a table, and `N passed, N failed`.
 //! May run cargo, npm, pip and apt-get; goes on after a failed step, so that one run shows everything.
 //! The order is the table here; what a step does stands in `steps`, what it needs from the machine in `machine`.
 
@@ -32,8 +32,13 @@ pub(crate) fn main(names: &[&str]) -> Result<bool> {
     Ok(summary(&rows))
 }
 
-/// Prints the rows and their sum; `true` when nothing failed.
+/// Prints why what failed did, the rows and their sum; `true` when nothing failed.
+///
+/// The reasons stand above already; at the end they are found, also where only the end of the output is kept.
 fn summary(rows: &[Row]) -> bool {
+    for row in rows.iter().filter(|row| !row.tally.reasons.is_empty()) {
+        println!("\n=== {}: what failed\n{}", row.name, row.tally.reasons);
+    }
     let total: Tally = rows.iter().map(|row| row.tally.clone()).sum();
     println!("\n=== summary");
     for row in rows {
@@ -103,7 +108,7 @@ fn time(name: &'static str, what: &str, work: impl FnOnce() -> Result<Tally>) ->
     let started = Instant::now();
     let tally = work().unwrap_or_else(|error| {
         println!("error: {error:#}");
-        Tally::counted(0, 1)
+        Tally::of_error(&error)
     });
     let row = Row { name, tally, took: started.elapsed() };
     println!("--- {row}");

@@ -14,13 +14,13 @@ use crate::command::watch;
 use crate::{House, autobahn, tidy};
 
 pub(super) fn fmt(house: &House) -> Result<Tally> {
-    Ok(Tally::check(watch(cargo(house).args(["fmt", "--all", "--check"]))?.success))
+    Ok(Tally::of_program(&watch(cargo(house).args(["fmt", "--all", "--check"]))?))
 }
 
 pub(super) fn clippy(house: &House) -> Result<Tally> {
     let mut clippy = cargo(house);
     clippy.args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]);
-    Ok(Tally::check(watch(&mut clippy)?.success))
+    Ok(Tally::of_program(&watch(&mut clippy)?))
 }
 
 pub(super) fn tidy(_house: &House) -> Result<Tally> {
@@ -38,23 +38,24 @@ pub(super) fn unit(house: &House) -> Result<Tally> {
 /// The same packages as `cargo run --release`, so that neither builds again what the other built; and the example whose
 /// deltas the suites compare, as `unit` builds it.
 pub(super) fn build(house: &House) -> Result<Tally> {
-    let server = watch(cargo(house).args(["build", "--release", "--locked"]))?.success;
-    let example = ["build", "--locked", "-p", "fanwire-protocol", "--example", "deltas"];
-    Ok(Tally::check(watch(cargo(house).args(example))?.success && server))
+    let server = ["build", "--release", "--locked"].as_slice();
+    let example = ["build", "--locked", "-p", "fanwire-protocol", "--example", "deltas"].as_slice();
+    let built = [server, example].map(|words| watch(cargo(house).args(words)));
+    built.into_iter().map(|outcome| Ok(Tally::of_program(&outcome?))).sum()
 }
 
 pub(super) fn npm(house: &House) -> Result<Tally> {
     machine::node()?;
     let mut npm = Command::new("npm");
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    Ok(Tally::check(watch(npm.current_dir(interop(house)))?.success))
+    Ok(Tally::of_program(&watch(npm.current_dir(interop(house)))?))
 }
 
 pub(super) fn pip(house: &House) -> Result<Tally> {
     let mut pip = Command::new(machine::python(&environment(house))?);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
     pip.args(["--require-hashes", "--only-binary", ":all:", "-r"]);
-    Ok(Tally::check(watch(pip.arg(interop(house).join("python/requirements.txt")))?.success))
+    Ok(Tally::of_program(&watch(pip.arg(interop(house).join("python/requirements.txt")))?))
 }
 
 pub(super) fn chromium(_house: &House) -> Result<Tally> {
@@ -71,7 +72,7 @@ pub(super) fn firefox(_house: &House) -> Result<Tally> {
 pub(super) fn go_clients_built(house: &House) -> Result<Tally> {
     let mut build = go(house, "go", "build")?;
     build.arg("-o").arg(go_clients(house).join("")).arg("./...");
-    Ok(Tally::check(watch(&mut build)?.success))
+    Ok(Tally::of_program(&watch(&mut build)?))
 }
 
 /// The Go SDK and API client; `-count=1` because a result of yesterday's server is none.
@@ -165,7 +166,7 @@ pub(super) fn corpus(house: &House) -> Result<Tally> {
 fn bench(house: &House, scenario: &[&str]) -> Result<Tally> {
     let mut bench = cargo(house);
     bench.args(["run", "--release", "--locked", "-p", "fanwire-bench", "--"]).args(scenario);
-    Ok(Tally::check(watch(bench.arg("--server").arg(server(house)?))?.success))
+    Ok(Tally::of_program(&watch(bench.arg("--server").arg(server(house)?))?))
 }
 
 /// Runs the `*.test.js` files of a folder with Node's own test runner; a file that takes longer than its limit has failed.

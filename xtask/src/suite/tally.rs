@@ -1,7 +1,9 @@
 //! How many tests passed and failed, read from what the test runners print.
 //! In: the output of cargo test, node --test, unittest or go test → out: a `Tally`.
 //! May read text only; a runner that failed without naming a failed test counts as one failure.
-//! A new runner is a function here; which runner a step uses is decided in `steps`.
+//! A new runner is a function here and in `reasons`; which runner a step uses is decided in `steps`.
+
+mod reasons;
 
 use crate::command::Outcome;
 
@@ -11,11 +13,13 @@ pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     pub(crate) left_out: Option<String>,
+    /// What the runner said of its failures, to be shown again at the end of a long run.
+    pub(crate) reasons: String,
 }
 
 impl Tally {
     pub(crate) fn counted(passed: usize, failed: usize) -> Self {
-        Self { passed, failed, left_out: None }
+        Self { passed, failed, ..Self::default() }
     }
 
     pub(crate) fn left_out(reason: impl Into<String>) -> Self {
@@ -27,6 +31,16 @@ impl Tally {
         Self::counted(usize::from(holds), usize::from(!holds))
     }
 
+    /// A program that does one thing, or fails to.
+    pub(crate) fn of_program(outcome: &Outcome) -> Self {
+        Self::check(outcome.success).of_outcome(outcome, reasons::of_program)
+    }
+
+    /// Work that could not be done at all.
+    pub(crate) fn of_error(error: &anyhow::Error) -> Self {
+        Self { reasons: format!("error: {error:#}"), ..Self::check(false) }
+    }
+
     /// Sums the `test result:` lines of cargo test.
     pub(crate) fn of_cargo(outcome: &Outcome) -> Self {
         let results = outcome.output.lines().filter(|line| line.starts_with("test result:"));
@@ -34,7 +48,7 @@ impl Tally {
             let before = |word| number_before(line, word).unwrap_or(0);
             Self::counted(before(" passed"), before(" failed"))
         });
-        sum.sum::<Self>().of_status(outcome.success)
+        sum.sum::<Self>().of_outcome(outcome, reasons::of_cargo)
     }
 
     /// Reads the closing lines of node --test: `# pass 3` or `ℹ pass 3`.
@@ -47,7 +61,7 @@ impl Tally {
             })
         };
         let failed = closing("fail ").unwrap_or(0) + closing("cancelled ").unwrap_or(0);
-        Self::counted(closing("pass ").unwrap_or(0), failed).of_status(outcome.success)
+        Self::counted(closing("pass ").unwrap_or(0), failed).of_outcome(outcome, reasons::of_node)
     }
 
     /// Reads `Ran 5 tests in 1.2s` and `FAILED (failures=1, errors=1)` of Python's unittest.
@@ -57,7 +71,7 @@ impl Tally {
         let verdict = line("FAILED (").unwrap_or_default();
         let failed = ["failures=", "errors="].map(|key| number_after(verdict, key).unwrap_or(0));
         let failed: usize = failed.iter().sum();
-        Self::counted(ran.saturating_sub(failed), failed).of_status(outcome.success)
+        Self::counted(ran.saturating_sub(failed), failed).of_outcome(outcome, reasons::of_unittest)
     }
 
     /// Reads the `--- PASS: TestName/part (0.1s)` lines of go test -v; a test that has parts counts as its parts.
@@ -71,20 +85,25 @@ impl Tally {
             |name: &str, of: &str| name.strip_prefix(of).is_some_and(|rest| rest.starts_with('/'));
         let is_whole = |test: &&str| !all.iter().any(|name| is_part(name, test));
         let count = |verdict| named(verdict).filter(is_whole).count();
-        Self::counted(count("--- PASS: "), count("--- FAIL: ")).of_status(outcome.success)
+        Self::counted(count("--- PASS: "), count("--- FAIL: ")).of_outcome(outcome, reasons::of_go)
     }
 
     /// A runner that ended badly, or ran nothing, has failed at least once.
-    fn of_status(self, success: bool) -> Self {
-        let broken = !success || self.passed == 0;
-        Self { failed: self.failed.max(usize::from(broken)), ..self }
+    fn of_outcome(self, outcome: &Outcome, reasons: fn(&str) -> String) -> Self {
+        let is_broken = !outcome.success || self.passed == 0;
+        let failed = self.failed.max(usize::from(is_broken));
+        let reasons = if failed > 0 { reasons(&outcome.output) } else { String::new() };
+        Self { failed, reasons, ..self }
     }
 }
 
 impl std::iter::Sum for Tally {
     fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
-        parts.fold(Self::default(), |sum, part| {
-            Self::counted(sum.passed + part.passed, sum.failed + part.failed)
+        parts.fold(Self::default(), |sum, part| Self {
+            passed: sum.passed + part.passed,
+            failed: sum.failed + part.failed,
+            left_out: None,
+            reasons: sum.reasons + &part.reasons,
         })
     }
 }

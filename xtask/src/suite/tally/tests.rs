@@ -9,32 +9,36 @@ fn outcome(output: &str, success: bool) -> Outcome {
     Outcome { success, output: output.to_owned() }
 }
 
+fn counts(tally: &Tally) -> (usize, usize) {
+    (tally.passed, tally.failed)
+}
+
 #[test]
 fn cargo_results_are_summed_over_binaries() {
     let output = "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured\n\
                   test result: FAILED. 3 passed; 1 failed; 0 ignored\n";
-    assert_eq!(Tally::of_cargo(&outcome(output, false)), Tally::counted(15, 1));
+    assert_eq!(counts(&Tally::of_cargo(&outcome(output, false))), (15, 1));
 }
 
 #[test]
 fn a_build_that_fails_is_one_failure() {
-    assert_eq!(Tally::of_cargo(&outcome("error[E0308]\n", false)), Tally::counted(0, 1));
+    assert_eq!(counts(&Tally::of_cargo(&outcome("error[E0308]\n", false))), (0, 1));
 }
 
 #[test]
 fn node_results_are_read_from_either_reporter() {
     let spec = outcome("✔ a (1ms)\nℹ tests 4\nℹ pass 3\nℹ fail 1\nℹ cancelled 0\n", false);
-    assert_eq!(Tally::of_node(&spec), Tally::counted(3, 1));
+    assert_eq!(counts(&Tally::of_node(&spec)), (3, 1));
     let tap = outcome("ok 1 - a\n# tests 3\n# pass 3\n# fail 0\n", true);
-    assert_eq!(Tally::of_node(&tap), Tally::counted(3, 0));
+    assert_eq!(counts(&Tally::of_node(&tap)), (3, 0));
 }
 
 #[test]
 fn unittest_results_are_read_from_its_verdict() {
     let good = outcome("Ran 7 tests in 0.1s\n\nOK\n", true);
-    assert_eq!(Tally::of_unittest(&good), Tally::counted(7, 0));
+    assert_eq!(counts(&Tally::of_unittest(&good)), (7, 0));
     let bad = outcome("Ran 7 tests in 0.1s\n\nFAILED (failures=1, errors=2)\n", false);
-    assert_eq!(Tally::of_unittest(&bad), Tally::counted(4, 3));
+    assert_eq!(counts(&Tally::of_unittest(&bad)), (4, 3));
 }
 
 #[test]
@@ -42,17 +46,28 @@ fn go_results_are_read_from_the_innermost_tests() {
     let output = "=== RUN   TestA\n--- FAIL: TestA (0.2s)\n    --- PASS: TestA/JSON (0.1s)\n    \
                   a_test.go:7: found 1\n    --- FAIL: TestA/Protobuf (0.1s)\n\
                   --- PASS: TestAB (0.0s)\nFAIL\n";
-    assert_eq!(Tally::of_go(&outcome(output, false)), Tally::counted(2, 1));
-    assert_eq!(Tally::of_go(&outcome("x.go:1: undefined: y\n", false)), Tally::counted(0, 1));
+    assert_eq!(counts(&Tally::of_go(&outcome(output, false))), (2, 1));
+    assert_eq!(counts(&Tally::of_go(&outcome("x.go:1: undefined: y\n", false))), (0, 1));
 }
 
 #[test]
 fn a_suite_that_runs_nothing_has_failed() {
-    assert_eq!(Tally::of_node(&outcome("", true)), Tally::counted(0, 1));
+    assert_eq!(counts(&Tally::of_node(&outcome("", true))), (0, 1));
 }
 
 #[test]
 fn what_is_left_out_counts_nothing() {
     let parts = [Tally::check(true), Tally::left_out("no Python 2.7"), Tally::check(false)];
-    assert_eq!(parts.into_iter().sum::<Tally>(), Tally::counted(1, 1));
+    assert_eq!(counts(&parts.into_iter().sum()), (1, 1));
+}
+
+#[test]
+fn only_what_failed_has_reasons() {
+    let good = outcome("test result: ok. 1 passed; 0 failed\n", true);
+    assert_eq!(Tally::of_cargo(&good).reasons, "");
+    let bad = outcome("error[E0308]\n", false);
+    assert_eq!(Tally::of_cargo(&bad).reasons, "error[E0308]");
+    assert_eq!(Tally::of_program(&bad).reasons, "error[E0308]");
+    let error = anyhow::anyhow!("no such file").context("cannot read go.mod");
+    assert_eq!(Tally::of_error(&error).reasons, "error: cannot read go.mod: no such file");
 }
