@@ -82,18 +82,17 @@ impl Histogram {
     /// The histogram, and apart from it the distances of copies that name their source.
     fn count(tokens: &[Token], gaps: &Gaps) -> (Self, [u32; DISTANCES]) {
         let mut literals = [0; LITERALS];
-        // Copies with a distance, copies with a source, and twice nothing: literals are counted
-        // without a branch, because they alternate with copies as they like, and not all in one
-        // place, which would have to wait for itself.
-        let mut counts = [[0u32; DISTANCES]; 4];
+        // Copies with a distance, and copies with a source.
+        let mut counts = [[0u32; DISTANCES]; 2];
         literals[END_OF_BLOCK] = 1;
         for token in tokens {
             literals[token.entry() as usize & 0x1ff] += 1;
-            let (symbol, _, _) = distance_symbol(token.distance(gaps));
-            let kind = usize::from(token.names_source()) + 2 * usize::from(token.is_literal());
-            counts[kind][symbol % DISTANCES] += 1;
+            if !token.is_literal() {
+                let (symbol, _, _) = distance_symbol(token.distance(gaps));
+                counts[usize::from(token.names_source())][symbol % DISTANCES] += 1;
+            }
         }
-        let [distances, of_sources, ..] = counts;
+        let [distances, of_sources] = counts;
         let (mut fixed, mut extra) = (0, 0);
         for (symbol, (a, b)) in distances.iter().zip(&of_sources).enumerate() {
             fixed += 5 * (a + b);
