@@ -220,7 +220,7 @@ impl Cluster {
         };
         let now = Instant::now();
         for call in calls {
-            let way = Way { is_asking: false, ..call.way() };
+            let way = Way { is_asking: false, hops: 0, ..call.way() };
             let server = self.server(way.slot);
             if way.waits_until.is_some_and(|until| until <= now) || self.is_nowhere(&server) {
                 call.fail();
@@ -279,7 +279,7 @@ impl Drop for Cluster {
     }
 }
 
-/// How often a call is sent elsewhere.
+/// How often a call is sent elsewhere between two looks at the slots. How long it may go on is a matter of time.
 const HOPS_MAX: u8 = 4;
 /// How often nodes may say what is older than what others said before, until it is believed: the Cluster was made anew.
 const OLDER_MAX: u32 = 8;

@@ -21,7 +21,7 @@ fn checked(options: &RedisOptions) -> Result<(), RedisError> {
 }
 
 fn at(address: Address) -> RedisOptions {
-    let (connect_timeout, io_timeout) = (Duration::from_secs(1), Duration::from_millis(300));
+    let (connect_timeout, io_timeout) = (Duration::from_secs(1), Duration::from_secs(1));
     RedisOptions {
         addresses: vec![address],
         connect_timeout,
@@ -84,7 +84,7 @@ fn what_is_no_redis_is_named() {
     });
     let address = Address { port, ..Address::default() };
     assert!(complaint(&address).contains("does not speak the Redis protocol"));
-    assert!(complaint(&address).contains("the greeting took longer than 300ms"));
+    assert!(complaint(&address).contains("the greeting took longer than 1s"));
 }
 
 #[test]
@@ -155,6 +155,7 @@ fn a_crash_under_load_loses_nothing_and_hides_nothing() {
         server.revive();
         publishing.join().expect("every call ended")
     });
+    node.wait_until_well();
     node.hear("a");
     let last = node.publish("a", "the last").expect("it is back");
     while delivered.last().is_none_or(|(_, _, position)| *position != last) {
@@ -282,7 +283,7 @@ fn a_redis_that_does_not_answer_costs_a_bounded_time() {
     node.redis.subscribe("b");
     let heard = node.redis.follow("b", None, retention(), Instant::now());
     assert_eq!(heard.wait(), Err(BrokerError::Unavailable));
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     while node.redis.health().trouble().is_none() {
         assert!(began.elapsed() < Duration::from_secs(20), "its silence is noticed");
         std::thread::yield_now();
@@ -308,7 +309,7 @@ fn a_redis_that_is_busy_with_a_script_is_waited_for() {
     }
     let asked = Instant::now();
     assert_eq!(node.publish("a", "2"), Err(BrokerError::Unavailable));
-    assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
     let _ = server.try_ask(&[b"SCRIPT", b"KILL"]);
     let last = node.publish_stubbornly("a", "3");
     assert_eq!(node.redis.health().lost_count(), 0, "it lives, and says so");

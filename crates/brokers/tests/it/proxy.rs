@@ -36,8 +36,8 @@ pub(crate) struct Network {
     pub(crate) reply_bytes: usize,
     /// Changes or cuts off what comes from the Redis, by chance with this seed.
     pub(crate) spoils: Option<u64>,
-    /// Says after each subscription that it has ended.
-    pub(crate) unsubscribes: bool,
+    /// To so many connections, the first ones, it is said after each subscription that it has ended.
+    pub(crate) unsubscribes: usize,
     /// What was connected when it was another number ends.
     pub(crate) resets: u32,
 }
@@ -126,21 +126,25 @@ async fn accept(
 ) {
     loop {
         let Ok((client, _)) = listener.accept().await else { continue };
-        accepted.fetch_add(1, Relaxed);
+        let number = accepted.fetch_add(1, Relaxed) + 1;
         if !network.borrow().refuses {
-            tokio::spawn(connect(client, redis.load(Relaxed), network.clone()));
+            tokio::spawn(connect((client, number), redis.load(Relaxed), network.clone()));
         }
     }
 }
 
 /// Carries between a client and the Redis until both have ended or the test ends it.
-async fn connect(client: TcpStream, redis: u16, mut network: watch::Receiver<Network>) {
+async fn connect(
+    (client, number): (TcpStream, usize),
+    redis: u16,
+    mut network: watch::Receiver<Network>,
+) {
     let Ok(redis) = dial(redis).await else { return };
     let (from_client, to_client) = client.into_split();
     let (from_redis, to_redis) = redis.into_split();
     let resets = network.borrow().resets;
-    let there = carry(from_client, to_redis, Way::ToRedis, network.clone());
-    let back = carry(from_redis, to_client, Way::FromRedis, network.clone());
+    let there = carry(from_client, to_redis, (Way::ToRedis, number), network.clone());
+    let back = carry(from_redis, to_client, (Way::FromRedis, number), network.clone());
     let both = async { tokio::join!(there, back) };
     tokio::select! {
         _ = both => {}
@@ -158,18 +162,18 @@ async fn dial(redis: u16) -> io::Result<TcpStream> {
 async fn carry(
     from: OwnedReadHalf,
     to: OwnedWriteHalf,
-    way: Way,
+    (way, number): (Way, usize),
     network: watch::Receiver<Network>,
 ) {
     let (sender, chunks) = mpsc::channel(CHUNKS_MAX);
-    tokio::join!(take(from, sender, way, network), give(to, chunks));
+    tokio::join!(take(from, sender, (way, number), network), give(to, chunks));
 }
 
 /// Takes bytes until there are no more. An end that is lost on its way is never seen.
 async fn take(
     mut from: OwnedReadHalf,
     to: mpsc::Sender<(Instant, Vec<u8>)>,
-    way: Way,
+    (way, number): (Way, usize),
     network: watch::Receiver<Network>,
 ) {
     let mut is_lost = false;
@@ -190,7 +194,7 @@ async fn take(
         if let (Some(seed), Way::FromRedis) = (now.spoils, way) {
             spoil(&mut chunk, chance.get_or_insert_with(|| StdRng::seed_from_u64(seed)));
         }
-        if now.unsubscribes && way == Way::FromRedis {
+        if number <= now.unsubscribes && way == Way::FromRedis {
             unsubscribe(&mut chunk);
         }
         if to.send((Instant::now() + now.delay, chunk)).await.is_err() {
@@ -222,13 +226,16 @@ fn spoil(chunk: &mut Vec<u8>, chance: &mut StdRng) {
     }
 }
 
-/// Lets the confirmation of a subscription, which ends with the chunk, be followed by that of its end.
+/// Lets the confirmation of a subscription be followed by that of its end, behind all else in the chunk.
 fn unsubscribe(chunk: &mut Vec<u8>) {
     let confirmed = b">3\r\n$9\r\nsubscribe\r\n";
     if let Some(at) = chunk.windows(confirmed.len()).position(|bytes| bytes == confirmed) {
-        let rest = chunk[at + confirmed.len()..].to_vec();
+        let rest = &chunk[at + confirmed.len()..];
+        // The name with its length, and the number of subscriptions.
+        let mut ends = (0..rest.len()).filter(|end| rest[..*end].ends_with(b"\r\n"));
+        let name_and_count = rest[..ends.nth(2).expect("three lines")].to_vec();
         chunk.extend_from_slice(b">3\r\n$11\r\nunsubscribe\r\n");
-        chunk.extend(rest);
+        chunk.extend(name_and_count);
     }
 }
 

@@ -11,7 +11,7 @@ use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions, Sentinels
 use fanwire_node::Position;
 use fanwire_node::broker::BrokerError;
 
-use crate::door::{Node, runtime};
+use crate::door::{Node, PATIENCE, runtime};
 use crate::server::{RedisServer, free_port};
 
 /// A master, its replicas, and who watches over them.
@@ -215,7 +215,7 @@ fn connections_that_know_a_process_by_many_replication_ids_share_an_epoch() {
     let redis = RedisServer::start(&["--enable-debug-command", "yes"]);
     let nodes: Vec<Node> = (0..5)
         .map(|_| {
-            let node = Node::start(&redis.options());
+            let node = Node::start(&RedisOptions { io_timeout: PATIENCE, ..redis.options() });
             node.wait_until_well();
             assert_eq!(redis.ask("DEBUG CHANGE-REPL-ID"), "+OK\r\n");
             node

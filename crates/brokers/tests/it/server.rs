@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
 
 use fanwire_brokers::redis::{Address, RedisOptions};
 
@@ -183,15 +183,21 @@ fn end_of_reply(bytes: &[u8]) -> Option<usize> {
     }
 }
 
+/// A port that nobody listens at, and that no other test of this process gets. It is none of those that a system gives to
+/// outgoing connections, so that it stays free while a server is away.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    listener.local_addr().expect("it is bound").port()
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let mut next = std::iter::repeat_with(|| FIRST_PORT + NEXT_PORT.fetch_add(1, Relaxed) % PORTS);
+    next.find(is_free).expect("a port is free")
 }
 
 /// The variable that names another program to test with.
 const CHOICE: &str = "FANWIRE_REDIS_SERVER";
 const PROGRAMS: [&str; 2] = ["redis-server", "redis-check-rdb"];
 static NUMBER: AtomicU32 = AtomicU32::new(0);
+static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
+const FIRST_PORT: u16 = 20_000;
+const PORTS: u16 = 12_000;
 /// Somebody else may take a port between our looking and the Redis.
 const TRIES: usize = 5;
 /// What a Redis says when it is ready, and a Sentinel.
