@@ -222,6 +222,10 @@ fn calls_for_a_slot_on_its_way_are_asked_for_there_or_wait_for_it() {
     let publication = Publication { data: "2".into(), ..Publication::default() };
     let options = PublishOptions::default();
     let waiting = node.redis.publish("a", publication, &options, retention(), Instant::now());
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(2) {
+        node.publish_stubbornly("elsewhere", "1"); // a move takes its time: slots are looked at again and again
+    }
     cluster.migrate(slot, from, to);
     let second = waiting.wait().expect("it waited for its slot");
     assert_eq!(second.offset, 2);
