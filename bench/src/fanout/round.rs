@@ -207,6 +207,7 @@ impl Run<'_> {
     fn publish_for(&mut self, stretch: Duration) -> Result<()> {
         let started = Instant::now();
         let mut progress = Progress::default();
+        self.publish(started)?;
         loop {
             let now = Instant::now();
             if now - started < stretch {

@@ -20,11 +20,7 @@ fn pair() -> (RedisServer, RedisServer, Node) {
     let port = master.address().port.to_string();
     let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &port]);
     let wait = Wait { replicas: 1, timeout: Duration::from_secs(1) };
-    let node = Node::start(&RedisOptions {
-        wait,
-        io_timeout: Duration::from_secs(10),
-        ..master.options()
-    });
+    let node = Node::start(&RedisOptions { wait, io_timeout: 3 * PATIENCE, ..master.options() });
     node.publish_stubbornly("a", "the replica is there");
     (master, replica, node)
 }
@@ -47,7 +43,7 @@ fn writes_fail_and_reads_do_not(node: &Node) {
     assert!(node.read("a").is_ok());
     assert_eq!(redis.members("a", now).wait(), Ok(vec![]));
     assert!(redis.stats("a", now).wait().is_ok());
-    assert!(now.elapsed() < Duration::from_secs(8), "{:?}", now.elapsed());
+    assert!(now.elapsed() < PATIENCE, "{:?}", now.elapsed());
     assert!(redis.health().unreplicated_count() >= 5);
     assert_eq!((redis.health().lost_count(), redis.health().refused_count()), (0, 0));
 }
@@ -75,7 +71,7 @@ fn many_writes_wait_for_a_replica_together() {
     let (_master, replica, node) = pair();
     replica.signal("-STOP");
     let began = Instant::now();
-    let answers: Vec<_> = (0..20_000).map(|_| node.begin_publish("a", "unsure")).collect();
+    let answers: Vec<_> = (0..5_000).map(|_| node.begin_publish("a", "unsure")).collect();
     for answer in answers {
         assert_eq!(answer.wait(), Err(BrokerError::Unavailable));
     }

@@ -82,6 +82,7 @@ async fn an_internal_port_that_is_taken_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut config = fanwire::config::Config::default();
     config.http_server.address = "127.0.0.1".to_owned();
+    config.http_server.port = 0;
     config.http_server.internal_port = taken.local_addr().expect("bound").port().to_string();
     let Err(error) = fanwire::Server::start(config).await else { panic!("it started") };
     assert!(error.to_string().starts_with("http_server.internal_port = "), "{error}");

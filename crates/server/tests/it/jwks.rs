@@ -68,15 +68,15 @@ async fn many_clients_with_a_new_key_connect_after_one_fetch() {
         let reply = client.next_text().await;
         assert!(reply.starts_with(r#"{"id":1,"connect":{"client":""#), "{reply}");
     }
-    assert_eq!(asked.load(SeqCst), 1);
-    let fetched = "fanwire_token_key_fetches_total 1\n";
-    let metrics = metrics_when(server.address(), |metrics| metrics.contains(fetched)).await;
-    assert!(metrics.contains("fanwire_token_key_fetch_failures_total 0\n"), "{metrics}");
-
     let mut stranger = Client::open(server.address(), "").await;
     stranger.text(&connect("k2")).await;
     let reply = stranger.next_text().await;
     assert!(reply.contains(r#""error":{"code":100,"#), "within the pause: {reply}");
+
+    assert!((1..=ATTEMPTS).contains(&asked.load(SeqCst)), "for all of them");
+    let fetched = "fanwire_token_key_fetches_total 1\n";
+    let metrics = metrics_when(server.address(), |metrics| metrics.contains(fetched)).await;
+    assert!(metrics.contains("fanwire_token_key_fetch_failures_total 0\n"), "{metrics}");
     server.shutdown().await;
 }
 
@@ -94,7 +94,7 @@ async fn garbage_from_the_provider_is_an_error_that_clients_repeat() {
     let expect =
         r#"{"id":1,"error":{"code":100,"message":"internal server error","temporary":true}}"#;
     assert_eq!(reply, expect);
-    assert_eq!(asked.load(SeqCst), 1);
+    assert!((1..=ATTEMPTS).contains(&asked.load(SeqCst)));
     server.shutdown().await;
 }
 
@@ -109,3 +109,6 @@ async fn a_wrong_tls_option_stops_the_start_and_is_named() {
     let error = fanwire::Server::start(config).await.err().expect("no such file").to_string();
     assert!(error.starts_with("client.token.jwks.tls.server_ca_pem: "), "{error}");
 }
+
+/// How often a fetch asks a provider that is slow to answer.
+const ATTEMPTS: usize = 2;
