@@ -27,7 +27,7 @@ impl<'a> BitWriter<'a> {
     pub(crate) fn put_all(&mut self, patterns: impl Iterator<Item = (u64, u32)>) {
         let (bytes, mut at) = (&mut *self.bytes, self.at);
         let (mut held, mut held_count) = (self.held, self.count);
-        for (bits, count) in patterns {
+        patterns.for_each(|(bits, count)| {
             debug_assert!(count <= BITS_MAX && bits >> count == 0);
             held |= bits << held_count;
             held_count += count;
@@ -35,7 +35,7 @@ impl<'a> BitWriter<'a> {
             at += (held_count >> 3) as usize;
             held >>= held_count & !7;
             held_count &= 7;
-        }
+        });
         (self.at, self.held, self.count) = (at, held, held_count);
     }
 

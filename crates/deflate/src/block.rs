@@ -1,5 +1,5 @@
 //! One block (RFC 1951 §3.2.3): which of its three forms is the shortest, and its bits.
-//! Tokens → a plan (form, codes, exact cost), and tokens with a plan → bits.
+//! Sequences → a plan (form, codes, exact cost), and sequences with a plan → bits.
 //! Pure; never sets BFINAL; allocates only in a planner that has never been used.
 //! Change here: the choice of the form. Code lengths on the wire are `header`, codes `huffman`.
 
@@ -12,7 +12,7 @@ use crate::tables::{
     Code, Codes, DISTANCES, END_OF_BLOCK, LITERALS, STATIC, distance_extra, distance_symbol,
     length_extra,
 };
-use crate::token::{Gaps, SOURCES_MAX, Token};
+use crate::token::{Gaps, SOURCES_MAX, Sequence, runs};
 
 /// How a block is to be written. Stays valid for any gaps if it was made for them.
 #[derive(Clone)]
@@ -48,20 +48,21 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// Counts tokens whose distances are the same for everybody.
-    pub(crate) fn new(tokens: &[Token]) -> Self {
-        Self::count(tokens, &Gaps::NONE).0
+    /// Counts a message whose distances are the same for everybody.
+    pub(crate) fn new(sequences: &[Sequence], message: &[u8]) -> Self {
+        Self::count(sequences, message, &Gaps::NONE).0
     }
 
-    /// Counts `tokens` for connections with different gaps, none below `least`.
+    /// Counts a message for connections with different gaps, none below `least`.
     ///
     /// Other traffic makes gaps wider, so each distance is also counted for gaps two to eight times as
     /// wide, or up to six times between long messages, which the same traffic sets apart less. The code
     /// therefore has a word for every distance that a wider gap can lead to.
-    pub(crate) fn for_gaps_from(tokens: &[Token], least: &[u32]) -> Self {
+    pub(crate) fn for_gaps_from(sequences: &[Sequence], message: &[u8], least: &[u32]) -> Self {
         let mut wider = [0; SOURCES_MAX];
         wider.iter_mut().zip(least).for_each(|(wide, gap)| *wide = (gap * 2).min(GAP_MAX));
-        let (mut histogram, of_sources) = Self::count(tokens, &Gaps::new(&wider[..least.len()]));
+        let gaps = Gaps::new(&wider[..least.len()]);
+        let (mut histogram, of_sources) = Self::count(sequences, message, &gaps);
         let widths =
             if least.first().is_some_and(|gap| *gap >= LONG) { WIDTHS - 1 } else { WIDTHS };
         histogram.gap_count = widths as u32;
@@ -72,22 +73,23 @@ impl Histogram {
             }
         }
         let least = Gaps::new(least);
-        let distances = tokens.iter().filter(|token| token.names_source());
-        if let Some(nearest) = distances.map(|token| token.distance(&least)).min() {
+        let copies = sequences.iter().map(|sequence| sequence.token);
+        let distances = copies.filter(|copy| copy.names_source()).map(|copy| copy.distance(&least));
+        if let Some(nearest) = distances.min() {
             histogram.possible = POSSIBLE & !0 << distance_symbol(nearest).0;
         }
         histogram
     }
 
     /// The histogram, and apart from it the distances of copies that name their source.
-    fn count(tokens: &[Token], gaps: &Gaps) -> (Self, [u32; DISTANCES]) {
+    fn count(sequences: &[Sequence], message: &[u8], gaps: &Gaps) -> (Self, [u32; DISTANCES]) {
         let mut literals = [0; LITERALS];
         // Copies with a distance, and copies with a source.
         let mut counts = [[0u32; DISTANCES]; 2];
-        literals[END_OF_BLOCK] = 1;
-        for token in tokens {
+        for (run, token) in runs(sequences, message) {
+            run.iter().for_each(|byte| literals[usize::from(*byte)] += 1);
             literals[token.entry() as usize & 0x1ff] += 1;
-            if !token.is_literal() {
+            if token.is_copy() {
                 let (symbol, _, _) = distance_symbol(token.distance(gaps));
                 counts[usize::from(token.names_source())][symbol % DISTANCES] += 1;
             }
@@ -143,15 +145,15 @@ impl Plan {
     }
 
     /// The same for connections whose gaps differ, but are never smaller than `least`.
-    pub(crate) fn for_gaps_from(least: &[u32], tokens: &[Token], bytes: usize) -> Self {
-        let copies = tokens.iter().filter(|token| !token.is_literal()).count();
-        let literals = tokens.len() - copies;
+    pub(crate) fn for_gaps_from(least: &[u32], sequences: &[Sequence], message: &[u8]) -> Self {
+        let copies = sequences.len() as u32 - 1;
+        let literals = sequences.iter().map(|sequence| sequence.literals).sum::<u32>();
         // Static codes take up to 9 and up to 8 + 5 + 5 + 13 bits.
-        let is_short = ((literals + 1) * 9 + copies * 31) as u32 <= stored_cost(bytes);
+        let is_short = (literals + 1) * 9 + copies * 31 <= stored_cost(message.len());
         if literals * 4 + copies * 6 < FEW && is_short {
             return Self::Fixed;
         }
-        Self::new(&Histogram::for_gaps_from(tokens, least), bytes)
+        Self::new(&Histogram::for_gaps_from(sequences, message, least), message.len())
     }
 
     /// The plan with the fewest bits among those without codes made for it.
@@ -171,16 +173,23 @@ impl Plan {
 
     /// Whether these are codes made for a block, and one is there for everything in another block of
     /// the same kind and for every distance that wider gaps than `least` can lead to.
-    pub(crate) fn has_codes_for(&self, tokens: &[Token], least: &[u32]) -> bool {
+    pub(crate) fn has_codes_for(
+        &self,
+        sequences: &[Sequence],
+        message: &[u8],
+        least: &[u32],
+    ) -> bool {
         let Self::Dynamic(dynamic) = self else { return false };
         let (codes, least) = (&dynamic.codes, Gaps::new(least));
-        tokens.iter().all(|token| {
+        runs(sequences, message).all(|(literals, token)| {
             let (symbol, _, _) = distance_symbol(token.distance(&least));
             let has_distance = match token.names_source() {
                 true => symbol >= dynamic.farther,
-                false => token.is_literal() || codes.distances[symbol].count() > 0,
+                false => !token.is_copy() || codes.distances[symbol].count() > 0,
             };
-            codes.literals[token.entry() as usize & 0x1ff].count() > 0 && has_distance
+            has_distance
+                && codes.literals[token.entry() as usize & 0x1ff].count() > 0
+                && literals.iter().all(|byte| codes.literals[usize::from(*byte)].count() > 0)
         })
     }
 
@@ -201,18 +210,18 @@ impl Plan {
         }
     }
 
-    /// Writes the block; `plaintext` is what `tokens` stand for.
+    /// Writes the block; `message` is what `sequences` stand for.
     pub(crate) fn write(
         &self,
-        tokens: &[Token],
-        plaintext: &[u8],
+        sequences: &[Sequence],
+        message: &[u8],
         gaps: &Gaps,
         writer: &mut BitWriter<'_>,
     ) {
         self.write_head(writer);
         match self.codes() {
-            Some(codes) => write_tokens(tokens, codes, gaps, writer),
-            None => write_stored(plaintext, writer),
+            Some(codes) => write_sequences(sequences, message, codes, gaps, writer),
+            None => write_stored(message, writer),
         }
     }
 }
@@ -300,23 +309,30 @@ fn stored_cost(bytes: usize) -> u32 {
     (bytes as u32 + 4) * 8 + 7
 }
 
-#[inline]
-fn write_tokens(tokens: &[Token], codes: &Codes, gaps: &Gaps, writer: &mut BitWriter<'_>) {
-    writer.put_all(tokens.iter().map(|token| {
+fn write_sequences(
+    sequences: &[Sequence],
+    message: &[u8],
+    codes: &Codes,
+    gaps: &Gaps,
+    writer: &mut BitWriter<'_>,
+) {
+    writer.put_all(runs(sequences, message).flat_map(|(literals, token)| {
+        let literals = literals.iter().map(|byte| {
+            let code = codes.literals[usize::from(*byte)];
+            (code.bits(), code.count())
+        });
         let entry = token.entry();
         let code = codes.literals[entry as usize & 0x1ff];
         let mut bits = code.bits() | u64::from(entry >> 24) << code.count();
         let mut count = code.count() + (entry >> 16 & 0xff);
-        if !token.is_literal() {
+        if token.is_copy() {
             let (symbol, extra, value) = distance_symbol(token.distance(gaps));
             let code = codes.distances[symbol];
             bits |= code.bits() << count | value << (count + code.count());
             count += code.count() + extra;
         }
-        (bits, count)
+        literals.chain([(bits, count)])
     }));
-    let code = codes.literals[END_OF_BLOCK];
-    writer.put(code.bits(), code.count());
 }
 
 /// The bits that no code can go below, rounded down, and how many symbols occur.
@@ -377,7 +393,7 @@ const POSSIBLE: u32 = (1 << 30) - 1;
 /// Codes made to measure save some four bits per literal and six per copy, and their description
 /// takes more than this many bits when distances are not known. Of 36,000 publications (example
 /// `encoder`) seven of fewer tokens would have been a few bits shorter.
-const FEW: usize = 300;
+const FEW: u32 = 300;
 
 /// Gaps whose distances are counted; each but the first is about 1.4 times as wide as the one before,
 /// because a power of two has two symbols.

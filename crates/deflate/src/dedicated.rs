@@ -7,7 +7,7 @@ use crate::bits::BitWriter;
 use crate::block::{Histogram, room, write_flush};
 use crate::level::Effort;
 use crate::strategy::Strategy;
-use crate::token::{Gaps, Token};
+use crate::token::{Gaps, Sequences};
 use crate::window::Window;
 
 /// A raw DEFLATE encoder whose messages may refer to those before them.
@@ -24,7 +24,7 @@ pub struct Dedicated {
 /// Working memory that any number of compressors take turns with; empty between messages.
 #[derive(Default)]
 pub struct Scratch {
-    tokens: Vec<Token>,
+    sequences: Sequences,
 }
 
 impl Dedicated {
@@ -56,13 +56,13 @@ impl Dedicated {
         out.resize(start + room(message.len(), BLOCK_BYTES), 0);
         let mut writer = BitWriter::new(&mut out[start..]);
         for block in message.chunks(BLOCK_BYTES) {
-            scratch.tokens.clear();
+            scratch.sequences.clear();
             for piece in block.chunks(piece_bytes(self.window_bits)) {
-                self.parse(piece, &mut scratch.tokens);
+                self.parse(piece, &mut scratch.sequences);
             }
-            let histogram = Histogram::new(&scratch.tokens);
-            let plan = self.strategy.plan(&histogram, block.len());
-            plan.write(&scratch.tokens, block, &Gaps::NONE, &mut writer);
+            let sequences = scratch.sequences.end();
+            let plan = self.strategy.plan(&Histogram::new(sequences, block), block.len());
+            plan.write(sequences, block, &Gaps::NONE, &mut writer);
         }
         write_flush(&mut writer);
         let len = writer.finish();
@@ -74,14 +74,14 @@ impl Dedicated {
         size_of::<Self>() + self.window.memory()
     }
 
-    fn parse(&mut self, piece: &[u8], tokens: &mut Vec<Token>) {
+    fn parse(&mut self, piece: &[u8], sequences: &mut Sequences) {
         let window_bytes = 1 << self.window_bits;
         if self.window.len() + piece.len() > window_bytes + piece_bytes(self.window_bits) {
             self.window.slide(self.window.len() - window_bytes);
         }
         let start = self.window.len();
         self.window.append(piece);
-        self.strategy.parse(&self.window, start, self.window_bits, self.effort, tokens);
+        self.strategy.parse(&self.window, start, self.window_bits, self.effort, sequences);
     }
 }
 

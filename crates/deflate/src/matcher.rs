@@ -1,11 +1,11 @@
 //! Parses bytes into literals and copies (RFC 1951 §4): hash chains and lazy matching.
-//! A window, a range of it, and where copies may come from → tokens.
-//! Pure; allocates only where the list of tokens grows.
+//! A window, a range of it, and where copies may come from → sequences.
+//! Pure; allocates only where the list of sequences grows.
 //! Change here: which copy is taken. How hard it looks is `level`, what the chains are is `window`.
 
 use crate::level::Effort;
 use crate::tables::LENGTH_MAX;
-use crate::token::{Gaps, SOURCES_MAX, Token};
+use crate::token::{Gaps, SOURCES_MAX, Sequence, Sequences, Token};
 use crate::window::{HASHED_BYTES, Window};
 
 /// One parse of one range of a window.
@@ -74,63 +74,70 @@ impl<'a> Parser<'a> {
         Self { sources_end: end, ..self }
     }
 
-    /// Appends the tokens of the range from `start` to `end`; `delta` is a guess at how far back
-    /// the same bytes are.
-    pub(crate) fn parse(&self, end: usize, delta: usize, tokens: &mut Vec<Token>) {
-        self.parse_on(self.start, end, end, delta, tokens);
+    /// Adds the range from `start` to `end`; `delta` is a guess at how far back the same bytes are.
+    pub(crate) fn parse(&self, end: usize, delta: usize, sequences: &mut Sequences) {
+        self.parse_on(self.start, end, end, delta, sequences);
     }
 
     /// The same, but what `known`, a parse of the range with more sources, found elsewhere than in
     /// those is taken over: only what they gave is looked for again.
-    pub(crate) fn parse_like(&self, known: &[Token], end: usize, tokens: &mut Vec<Token>) {
+    pub(crate) fn parse_like(&self, known: &[Sequence], end: usize, sequences: &mut Sequences) {
         let mut gaps = [0; SOURCES_MAX - 1];
         let of_sources = self.sources.iter().map(|source| (self.start - source) as u32);
         gaps.iter_mut().zip(of_sources).for_each(|(slot, gap)| *slot = gap);
         let gaps = Gaps::new(&gaps);
         let (mut at, mut known_to) = (self.start, self.start);
-        let mut followed = None;
-        for &token in known {
+        let mut followed = 0;
+        for &Sequence { literals, token } in known {
+            known_to += literals as usize;
+            if at < known_to {
+                sequences.literals(known_to - at);
+                at = known_to;
+            }
+            if !token.is_copy() {
+                break; // the end
+            }
             let is_next = at == known_to;
             known_to += token.bytes();
-            let is_within =
-                || token.is_literal() || token.distance(&gaps) as usize <= self.distance_max;
+            let distance = token.distance(&gaps) as usize;
             let is_here = token.source().is_none_or(|source| source < self.sources.len());
-            if is_next && is_here && is_within() {
-                tokens.push(token);
-                followed = if token.is_literal() { followed } else { Some(token) };
+            if is_next && is_here && distance <= self.distance_max {
+                sequences.copy(token);
+                followed = distance;
                 at = known_to;
             } else if at < known_to {
-                let delta = followed.map_or(0, |copy: Token| copy.distance(&gaps) as usize);
-                at = self.parse_on(at, known_to, end, delta, tokens);
-                followed = None;
+                at = self.parse_on(at, known_to, end, followed, sequences);
+                followed = 0;
             }
         }
     }
 
-    /// Appends tokens from `at` on up to `to` at least, and says how far they go; at most to `end`.
+    /// Adds what is from `at` on up to `to` at least, and says how far it goes; at most to `end`.
     fn parse_on(
         &self,
         at: usize,
         to: usize,
         end: usize,
         delta: usize,
-        tokens: &mut Vec<Token>,
+        sequences: &mut Sequences,
     ) -> usize {
         let (mut at, mut delta) = (at, delta);
         while at < to {
-            let found = if !self.is_known(at) && !self.repeats(at, end, delta) {
-                NOTHING
-            } else {
-                self.longest(at, end, HASHED_BYTES - 1, delta)
-            };
+            let next = self.next(at, to, end, delta);
+            sequences.literals(next - at);
+            at = next;
+            if at == to {
+                break;
+            }
+            let found = self.longest(at, end, HASHED_BYTES - 1, delta);
             if found.length < self.length_min {
-                tokens.push(Token::literal(self.bytes[at]));
+                sequences.literals(1);
                 at += 1;
                 continue;
             }
             let (copy_at, copy) = self.later(at, end, found);
-            tokens.extend(self.bytes[at..copy_at].iter().map(|byte| Token::literal(*byte)));
-            tokens.push(self.token(copy_at, copy));
+            sequences.literals(copy_at - at);
+            sequences.copy(self.token(copy_at, copy));
             at = copy_at + copy.length;
             // Without earlier messages there is no other version of this one to follow.
             delta = if self.floor < self.start { copy.delta } else { 0 };
@@ -144,12 +151,21 @@ impl<'a> Parser<'a> {
         usize::from(self.links[at]) <= at - self.floor
     }
 
-    /// Whether the bytes at `at` are those of `delta` bytes before, as far as it can be seen fast.
+    /// The first place from `at` on, and before `to`, whose next bytes may be found within reach or
+    /// are those of `delta` bytes before; else `to`.
     #[inline]
-    fn repeats(&self, at: usize, end: usize, delta: usize) -> bool {
-        delta > 0
-            && at + HASHED_BYTES <= end
-            && word(self.bytes, at) == word(self.bytes, at - delta)
+    fn next(&self, at: usize, to: usize, end: usize, delta: usize) -> usize {
+        let is_known = |(link, reach): (&u16, usize)| usize::from(*link) <= reach;
+        let links = self.links[at..to].iter().zip(at - self.floor..);
+        let place = if delta == 0 {
+            links.map(is_known).position(|is_known| is_known)
+        } else {
+            let ahead = self.bytes[at..end].array_windows::<HASHED_BYTES>();
+            let behind = self.bytes[at - delta..].array_windows::<HASHED_BYTES>();
+            let repeats = ahead.zip(behind).map(|(ahead, behind)| ahead == behind);
+            links.map(is_known).zip(repeats).position(|(is_known, repeats)| is_known || repeats)
+        };
+        place.map_or(to, |place| at + place)
     }
 
     /// The better of `found` and what begins a little later (lazy matching), with its position.
@@ -183,13 +199,13 @@ impl<'a> Parser<'a> {
     #[inline(always)] // called once per position
     fn longest(&self, at: usize, end: usize, length: usize, delta: usize) -> Match {
         let longest = LENGTH_MAX.min(end - at);
-        let mut best = Match { length, delta: 0 };
         if longest <= length || longest < HASHED_BYTES {
             return NOTHING;
         }
-        let floor = self.floor.max(at.saturating_sub(self.distance_max));
-        if delta > 0 && delta <= at - floor {
-            self.improve(&mut best, at, at - delta, longest);
+        let mut best = Match { length, delta: 0 };
+        let reach = self.distance_max.min(at - self.floor);
+        if delta > 0 && delta <= reach {
+            best = self.better(best, at, delta, longest);
         }
         let nice = self.effort.nice.min(longest);
         if best.length >= ALIGNED && self.sources.len() == 1 {
@@ -197,34 +213,42 @@ impl<'a> Parser<'a> {
         }
         let mut from = at;
         let mut chain = self.effort.chain;
+        let floor = at - reach;
         while best.length < nice && chain > 0 {
             let link = usize::from(self.links[from]);
             if link > from - floor {
                 break;
             }
             from -= link;
-            self.improve(&mut best, at, from, longest);
             chain -= 1;
+            let tail = best.length + 1 - HASHED_BYTES;
+            if word(self.bytes, at + tail) == word(self.bytes, from + tail) {
+                let length = self.length(at, at - from, longest);
+                if length > best.length {
+                    best = Match { length, delta: at - from };
+                }
+            }
         }
         if best.delta == 0 { NOTHING } else { best }
     }
 
-    /// Takes the copy from `from` if it is longer than the best one so far.
+    /// The copy from `delta` bytes back if it is longer than the best one so far, else that.
     #[inline(always)] // two callers, one of which is the innermost loop
-    fn improve(&self, best: &mut Match, at: usize, from: usize, longest: usize) {
+    fn better(&self, best: Match, at: usize, delta: usize, longest: usize) -> Match {
         // The last four bytes of a longer copy differ most often, so they are compared first.
-        let tail = best.length + 1 - HASHED_BYTES;
-        if word(self.bytes, at + tail) == word(self.bytes, from + tail) {
-            self.compare(best, at, from, longest);
+        let tail = at + best.length + 1 - HASHED_BYTES;
+        if word(self.bytes, tail) != word(self.bytes, tail - delta) {
+            return best;
         }
+        let length = self.length(at, delta, longest);
+        if length > best.length { Match { length, delta } } else { best }
     }
 
-    fn compare(&self, best: &mut Match, at: usize, from: usize, longest: usize) {
+    /// How long a copy from `delta` bytes back is, at most `longest`.
+    fn length(&self, at: usize, delta: usize, longest: usize) -> usize {
+        let from = at - delta;
         let limit = if from < self.start { self.limit(from, longest) } else { longest };
-        let length = common(&self.bytes[from..], &self.bytes[at..at + limit]);
-        if length > best.length {
-            *best = Match { length, delta: at - from };
-        }
+        common(&self.bytes[from..], &self.bytes[at..at + limit])
     }
 
     /// How long a copy from `from`, before the range, may be.

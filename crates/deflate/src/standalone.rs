@@ -7,20 +7,21 @@ use crate::bits::BitWriter;
 use crate::block::{Histogram, Plan, room, write_flush};
 use crate::level::Effort;
 use crate::matcher::Parser;
-use crate::token::{Gaps, Token};
+use crate::token::{Gaps, Sequences};
 use crate::window::Window;
 
 /// One reusable raw DEFLATE encoder with a 32 KiB window, at most 400 KB; one serves a whole shard.
 pub struct Compressor {
     window: Window,
-    tokens: Vec<Token>,
+    sequences: Sequences,
     effort: Effort,
 }
 
 impl Compressor {
     /// An encoder of `level` 1 (fastest) to 9 (smallest); other values are brought into that range.
     pub fn new(level: u8) -> Self {
-        Self { window: Window::new(TABLE_BITS), tokens: Vec::new(), effort: Effort::of(level) }
+        let (window, sequences) = (Window::new(TABLE_BITS), Sequences::default());
+        Self { window, sequences, effort: Effort::of(level) }
     }
 
     /// Appends `message` to `out` as the payload of one message (RFC 7692 §7.2.1).
@@ -50,11 +51,12 @@ impl Compressor {
         self.window.slide(self.window.len().saturating_sub(WINDOW_BYTES));
         let start = self.window.len();
         self.window.append(block);
-        self.tokens.clear();
+        self.sequences.clear();
         let parser = Parser::new(&self.window, 0, start, self.effort).within(window_bits);
-        parser.parse(start + block.len(), 0, &mut self.tokens);
-        let plan = Plan::new(&Histogram::new(&self.tokens), block.len());
-        plan.write(&self.tokens, block, &Gaps::NONE, writer);
+        parser.parse(start + block.len(), 0, &mut self.sequences);
+        let sequences = self.sequences.end();
+        let plan = Plan::new(&Histogram::new(sequences, block), block.len());
+        plan.write(sequences, block, &Gaps::NONE, writer);
     }
 }
 

@@ -1,5 +1,5 @@
 //! What the strategies of zlib mean for a compressor of one connection.
-//! A strategy and a range of a window → tokens, for those that do not look for copies by hash.
+//! A strategy and a range of a window → sequences, for those that do not look for copies by hash.
 //! Pure; uses `window` and `token`.
 //! Change here: how a strategy parses. Which codes a block gets is `block`, hash chains are `matcher`.
 
@@ -7,7 +7,7 @@ use crate::block::{Histogram, Plan};
 use crate::level::Effort;
 use crate::matcher::{Parser, common};
 use crate::tables::LENGTH_MAX;
-use crate::token::Token;
+use crate::token::{Sequences, Token};
 use crate::window::Window;
 
 /// How a message is parsed and coded, as the strategies of zlib's `deflateInit2` go.
@@ -37,44 +37,41 @@ impl Strategy {
         Self::NAMES.iter().zip(all).find_map(|(known, one)| (*known == name).then_some(one))
     }
 
-    /// Appends the tokens of the range from `start` to the end of the window, with distances of at
-    /// most `1 << window_bits`.
+    /// Adds the range from `start` to the end of the window, with distances of at most `1 << window_bits`.
     pub(crate) fn parse(
         self,
         window: &Window,
         start: usize,
         window_bits: u8,
         effort: Effort,
-        tokens: &mut Vec<Token>,
+        sequences: &mut Sequences,
     ) {
         match self {
             Self::Default | Self::Filtered | Self::Fixed => {
                 let parser = Parser::new(window, 0, start, effort).within(window_bits);
                 let least = if self == Self::Filtered { FILTERED_LENGTH_MIN } else { 0 };
-                parser.of_at_least(least).parse(window.len(), 0, tokens);
+                parser.of_at_least(least).parse(window.len(), 0, sequences);
             }
-            Self::HuffmanOnly => {
-                tokens.extend(window.bytes()[start..].iter().map(|byte| Token::literal(*byte)));
-            }
-            Self::Rle => parse_runs(window.bytes(), start, tokens),
+            Self::HuffmanOnly => sequences.literals(window.len() - start),
+            Self::Rle => parse_runs(window.bytes(), start, sequences),
         }
     }
 
-    pub(crate) fn plan(self, tokens: &Histogram, bytes: usize) -> Plan {
-        if self == Self::Fixed { Plan::fixed(tokens, bytes) } else { Plan::new(tokens, bytes) }
+    pub(crate) fn plan(self, block: &Histogram, bytes: usize) -> Plan {
+        if self == Self::Fixed { Plan::fixed(block, bytes) } else { Plan::new(block, bytes) }
     }
 }
 
-fn parse_runs(bytes: &[u8], start: usize, tokens: &mut Vec<Token>) {
+fn parse_runs(bytes: &[u8], start: usize, sequences: &mut Sequences) {
     let mut at = start;
     while at < bytes.len() {
         let end = bytes.len().min(at + LENGTH_MAX);
         let run = if at > 0 { common(&bytes[at - 1..], &bytes[at..end]) } else { 0 };
         if run < RUN_LENGTH_MIN {
-            tokens.push(Token::literal(bytes[at]));
+            sequences.literals(1);
             at += 1;
         } else {
-            tokens.push(Token::copy(run, 1));
+            sequences.copy(Token::copy(run, 1));
             at += run;
         }
     }

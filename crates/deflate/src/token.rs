@@ -1,11 +1,11 @@
-//! What the parser makes of a message (RFC 1951 §3.2.5): literals and copies, four bytes each.
-//! A literal, a copy inside the stream, or a copy out of an earlier publication ↔ a number.
-//! Pure; uses nothing but `tables`.
+//! What the parser makes of a message (RFC 1951 §3.2.5): runs of literals, each with a copy behind it.
+//! A copy inside the stream, or out of an earlier publication ↔ a number; sequences of them.
+//! Pure; allocates only where the list of sequences grows; uses nothing but `tables`.
 //! Change here: the form of a token. Finding them is `matcher`, writing them is `block`.
 
-use crate::tables::{LENGTH_MIN, LENGTHS};
+use crate::tables::{END_OF_BLOCK, LENGTH_MIN, LENGTHS};
 
-/// Either a literal byte, or a copy of 3 to 258 bytes.
+/// Either a copy of 3 to 258 bytes, or the end of the block.
 ///
 /// A copy says where from in one of two ways: by its distance, or as place in an earlier
 /// publication of the channel, whose distance from the message (the gap) differs by connection.
@@ -13,9 +13,8 @@ use crate::tables::{LENGTH_MIN, LENGTHS};
 pub(crate) struct Token(u32);
 
 impl Token {
-    pub(crate) const fn literal(byte: u8) -> Self {
-        Self(byte as u32)
-    }
+    /// The end of the block.
+    pub(crate) const END: Self = Self(0);
 
     /// A copy from `distance` (1..=32768) bytes back in what the decoder has put out.
     pub(crate) const fn copy(length: usize, distance: usize) -> Self {
@@ -37,14 +36,8 @@ impl Token {
     }
 
     #[inline]
-    pub(crate) const fn is_literal(self) -> bool {
-        self.0 & COPY == 0
-    }
-
-    /// Of a literal.
-    #[inline]
-    pub(crate) const fn byte(self) -> u8 {
-        self.0 as u8
+    pub(crate) const fn is_copy(self) -> bool {
+        self.0 & COPY != 0
     }
 
     /// Whether this is a copy whose distance depends on the gaps.
@@ -56,7 +49,7 @@ impl Token {
     /// How many bytes it stands for.
     #[inline]
     pub(crate) const fn bytes(self) -> usize {
-        if self.is_literal() { 1 } else { (self.0 >> LENGTH_AT & 0xff) as usize + LENGTH_MIN }
+        if self.is_copy() { (self.0 >> LENGTH_AT & 0xff) as usize + LENGTH_MIN } else { 0 }
     }
 
     /// The publication that a copy names, 0 for the newest.
@@ -67,11 +60,11 @@ impl Token {
             .map(|source| source as usize)
     }
 
-    /// The literal or length symbol and its extra bits, packed as in [`LENGTHS`].
+    /// The symbol and its extra bits, packed as in [`LENGTHS`].
     #[inline]
     pub(crate) fn entry(self) -> u32 {
         let length = LENGTHS[usize::from((self.0 >> LENGTH_AT) as u8)];
-        if self.is_literal() { self.0 } else { length }
+        if self.is_copy() { length } else { END_OF_BLOCK as u32 }
     }
 
     /// A copy of the same place, but of the shortest length.
@@ -91,6 +84,73 @@ impl Token {
         let base = gaps.0[(self.0 >> SOURCE_AT) as usize & (SOURCES_MAX - 1)];
         (self.0 & 0xffff).wrapping_add(base)
     }
+}
+
+/// Some bytes of the message as they are, none or more, and what is behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sequence {
+    pub(crate) literals: u32,
+    pub(crate) token: Token,
+}
+
+/// The sequences of a block, made one after the other.
+#[derive(Default)]
+pub(crate) struct Sequences {
+    list: Vec<Sequence>,
+    /// Behind the last copy.
+    literals: u32,
+}
+
+impl Sequences {
+    /// With the memory for about `count` of them.
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        Self { list: Vec::with_capacity(count), literals: 0 }
+    }
+
+    /// Begins another block in the same memory.
+    pub(crate) fn clear(&mut self) {
+        *self = Self { list: std::mem::take(&mut self.list), literals: 0 };
+        self.list.clear();
+    }
+
+    /// So many bytes are literals.
+    #[inline]
+    pub(crate) fn literals(&mut self, count: usize) {
+        self.literals += count as u32;
+    }
+
+    /// A copy follows.
+    #[inline]
+    pub(crate) fn copy(&mut self, token: Token) {
+        self.list.push(Sequence { literals: self.literals, token });
+        self.literals = 0;
+    }
+
+    /// All of them; the last one ends the block, and no other does.
+    pub(crate) fn end(&mut self) -> &[Sequence] {
+        self.copy(Token::END);
+        &self.list
+    }
+
+    /// The same, to be kept.
+    pub(crate) fn into_list(mut self) -> Vec<Sequence> {
+        self.copy(Token::END);
+        self.list
+    }
+}
+
+/// The literals of each sequence out of `message`, which they all stand for, and what is behind them.
+#[inline(always)] // a loop over each block
+pub(crate) fn runs<'a>(
+    sequences: &'a [Sequence],
+    message: &'a [u8],
+) -> impl Iterator<Item = (&'a [u8], Token)> {
+    let mut rest = message;
+    sequences.iter().map(move |sequence| {
+        let (literals, after) = rest.split_at(sequence.literals as usize);
+        rest = &after[sequence.token.bytes()..];
+        (literals, sequence.token)
+    })
 }
 
 /// How far the start of a message is from the starts of the publications before it.

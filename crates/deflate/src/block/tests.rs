@@ -1,38 +1,37 @@
-//! Tests of `block`: the form that is chosen, by hand-made tokens.
-//! Tokens → form, and bits of its beginning.
+//! Tests of `block`: the form that is chosen, by hand-made sequences.
+//! Sequences → form, and bits of its beginning.
 //! Uses `block` and its neighbours; round trips are in `tests/it`.
 //! Change here: cases of the choice.
 
 use super::*;
+use crate::token::{Sequences, Token};
 
 #[test]
 fn a_short_text_takes_the_static_codes() {
-    let tokens: Vec<_> = b"Hello".iter().map(|byte| Token::literal(*byte)).collect();
-    assert!(matches!(plan(&tokens, 5), Plan::Fixed));
+    assert!(matches!(plan(b"Hello"), Plan::Fixed));
 }
 
 #[test]
 fn bytes_without_pattern_are_stored() {
-    let tokens: Vec<_> = (0..=255).map(Token::literal).collect();
-    assert!(matches!(plan(&tokens, 256), Plan::Stored));
+    let message: Vec<u8> = (0..=255).collect();
+    assert!(matches!(plan(&message), Plan::Stored));
 }
 
 #[test]
 fn few_different_bytes_get_codes_of_their_own() {
-    let tokens: Vec<_> = (0..400u32).map(|at| Token::literal(b"0123"[at as usize % 4])).collect();
-    let Plan::Dynamic(dynamic) = plan(&tokens, 400) else { panic!("a dynamic block is shorter") };
-    let cost = Histogram::new(&tokens).cost(&dynamic.codes);
+    let message = b"0123".repeat(100);
+    let Plan::Dynamic(dynamic) = plan(&message) else { panic!("a dynamic block is shorter") };
+    let cost = literals(&message).cost(&dynamic.codes);
     assert_eq!(cost, 400 * 2 + 100 + 3, "three of four symbols and the end share the last bit");
 }
 
 #[test]
 fn the_estimate_is_no_more_than_a_few_bytes_above_a_dynamic_block() {
     for symbols in 1..=64u32 {
-        let tokens: Vec<_> = (0..1_000u32)
-            .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) % symbols)
-            .map(|symbol| Token::literal(symbol as u8))
+        let message: Vec<u8> = (0..1_000u32)
+            .map(|at| ((at.wrapping_mul(2_654_435_761) >> 24) % symbols) as u8)
             .collect();
-        let histogram = Histogram::new(&tokens);
+        let histogram = literals(&message);
         let dynamic = Dynamic::new(&histogram);
         let cost = histogram.cost(&dynamic.codes) + dynamic.header.cost();
         assert!(histogram.dynamic_cost_likely() <= cost + 25 * 8, "{symbols} symbols");
@@ -69,48 +68,50 @@ fn every_symbol_keeps_its_code_when_counts_become_equal() {
 #[test]
 fn noise_with_a_few_frequent_bytes_gets_codes_that_take_few_bits_to_describe() {
     let noise = (0..700u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8);
-    let tokens: Vec<_> =
-        noise.flat_map(|byte| [Token::literal(byte), Token::literal(0x1a)]).collect();
-    let Plan::Dynamic(dynamic) = plan(&tokens, 1_400) else { panic!("made to measure") };
+    let message: Vec<u8> = noise.flat_map(|byte| [byte, 0x1a]).collect();
+    let Plan::Dynamic(dynamic) = plan(&message) else { panic!("made to measure") };
     assert!(dynamic.header.cost() < 300, "{} bits for 257 symbols", dynamic.header.cost());
 }
 
 #[test]
 fn codes_do_for_another_parse_only_if_everything_in_it_has_one() {
-    let literals = (0..400u32).map(|at| Token::literal((at * at % 23) as u8));
     let copy = |length, source, offset| Token::copy_from(length, source, 2_000, offset);
-    let copies = [copy(9, 0, 1_000), copy(20, 1, 590), Token::copy(4, 300)];
-    let tokens: Vec<_> = literals.clone().chain(copies).collect();
+    let (sequences, message) =
+        block(&[copy(9, 0, 1_000), copy(20, 1, 590), Token::copy(4, 300)], b"");
     let least = [1_000, 2_100];
-    let plan = Plan::for_gaps_from(&least, &tokens, 10_000);
-    let fits = |more: Token| {
-        let tokens: Vec<_> = literals.clone().chain([more]).collect();
-        plan.has_codes_for(&tokens, &least[..1])
+    let plan = Plan::for_gaps_from(&least, &sequences, &message);
+    let fits = |copy: &[Token], literals: &[u8]| {
+        let (sequences, message) = block(copy, literals);
+        plan.has_codes_for(&sequences, &message, &least[..1])
     };
-    assert!(plan.has_codes_for(&tokens, &least));
-    assert!(fits(Token::literal(4)) && !fits(Token::literal(200)), "literals");
-    assert!(fits(copy(20, 0, 1_000)) && !fits(copy(200, 0, 1_000)), "lengths");
-    assert!(fits(copy(9, 0, 0)) && !fits(copy(9, 0, 2_900)), "gaps, and any wider ones");
-    assert!(fits(Token::copy(9, 290)) && !fits(Token::copy(9, 3)), "distances");
-    assert!(!Plan::Fixed.has_codes_for(&tokens, &least), "nothing was made to measure");
+    assert!(plan.has_codes_for(&sequences, &message, &least));
+    assert!(fits(&[], &[4]) && !fits(&[], &[200]), "literals");
+    assert!(fits(&[copy(20, 0, 1_000)], b"") && !fits(&[copy(200, 0, 1_000)], b""), "lengths");
+    assert!(
+        fits(&[copy(9, 0, 0)], b"") && !fits(&[copy(9, 0, 2_900)], b""),
+        "gaps, and wider ones"
+    );
+    assert!(fits(&[Token::copy(9, 290)], b"") && !fits(&[Token::copy(9, 3)], b""), "distances");
+    let does = Plan::Fixed.has_codes_for(&sequences, &message, &least);
+    assert!(!does, "nothing was made to measure");
 }
 
 #[test]
 fn codes_for_gaps_cover_every_distance_that_a_wider_gap_leads_to() {
-    let literals = (0..400u32).map(|at| Token::literal((at * at % 23) as u8));
     let copies = [(5, 0, 300, 900), (9, 1, 310, 0), (20, 1, 600, 590)];
-    let copies = copies.map(|(length, source, position, offset)| {
+    let [a, b, c] = copies.map(|(length, source, position, offset)| {
         Token::copy_from(length, source, position, offset)
     });
-    let tokens: Vec<_> = literals.chain(copies).chain([Token::copy(4, 3)]).collect();
+    let copies = [a, b, c, Token::copy(4, 3)];
+    let (sequences, message) = block(&copies, b"");
     let least = [1_000, 2_100];
-    let plan = Plan::for_gaps_from(&least, &tokens, 10_000);
+    let plan = Plan::for_gaps_from(&least, &sequences, &message);
     let Plan::Dynamic(dynamic) = plan else { panic!("made to measure") };
     for wider in 0..30_000 {
         let gaps = Gaps::new(&least.map(|gap| gap + wider));
-        for token in tokens.iter().filter(|token| !token.is_literal()) {
-            let (symbol, _, _) = distance_symbol(token.distance(&gaps));
-            assert!(dynamic.codes.distances[symbol].count() > 0, "{token:?} and {wider} bytes");
+        for copy in copies {
+            let (symbol, _, _) = distance_symbol(copy.distance(&gaps));
+            assert!(dynamic.codes.distances[symbol].count() > 0, "{copy:?} and {wider} bytes");
         }
     }
     let needless = dynamic.codes.distances[5..17].iter().all(|code| code.count() == 0);
@@ -119,9 +120,9 @@ fn codes_for_gaps_cover_every_distance_that_a_wider_gap_leads_to() {
 
 #[test]
 fn distances_between_long_messages_are_counted_for_fewer_gaps() {
-    let tokens = [Token::copy_from(10, 0, 0, 0), Token::copy(10, 1)];
+    let (sequences, message) = block(&[Token::copy_from(10, 0, 0, 0), Token::copy(10, 1)], b"");
     let counted = |gap| {
-        let histogram = Histogram::for_gaps_from(&tokens, &[gap]);
+        let histogram = Histogram::for_gaps_from(&sequences, &message, &[gap]);
         let of_source = histogram.distances[1..].iter().filter(|count| **count > 0).count();
         (of_source, histogram.distances[0], histogram.gap_count)
     };
@@ -129,6 +130,26 @@ fn distances_between_long_messages_are_counted_for_fewer_gaps() {
     assert_eq!(counted(LONG), (4, 4, 4));
 }
 
-fn plan(tokens: &[Token], bytes: usize) -> Plan {
-    Plan::new(&Histogram::new(tokens), bytes)
+/// Four hundred literals below 23 and more of them, then copies; the message has other bytes there.
+fn block(copies: &[Token], more: &[u8]) -> (Vec<Sequence>, Vec<u8>) {
+    let mut message: Vec<u8> = (0..400u32).map(|at| (at * at % 23) as u8).collect();
+    message.extend(more);
+    let mut sequences = Sequences::default();
+    sequences.literals(message.len());
+    for copy in copies {
+        sequences.copy(*copy);
+        message.extend(vec![0xff; copy.bytes()]);
+    }
+    message.resize(message.len().max(10_000), 0);
+    (sequences.into_list(), message)
+}
+
+fn literals(message: &[u8]) -> Histogram {
+    let mut sequences = Sequences::default();
+    sequences.literals(message.len());
+    Histogram::new(sequences.end(), message)
+}
+
+fn plan(message: &[u8]) -> Plan {
+    Plan::new(&literals(message), message.len())
 }

@@ -12,7 +12,7 @@ use super::{DEPTH_MAX, Depth, Parse, Publication, Quote};
 use crate::block::Plan;
 use crate::level::Effort;
 use crate::matcher::Parser;
-use crate::token::Token;
+use crate::token::{Sequence, Sequences};
 use crate::window::{Window, grow};
 
 /// The plaintexts of a channel's last publications, with the places of equal bytes in them.
@@ -101,7 +101,7 @@ impl History {
     /// [`parse`](Self::parse) does at each; says how many these are.
     ///
     /// Those with a gap for each publication have most in common: a deeper one is parsed first, and
-    /// the next takes over what it can, of tokens and of codes.
+    /// the next takes over what it can, of copies and of codes.
     pub fn parse_all(&self, publication: &Publication, wants: impl Fn(Depth) -> bool) -> usize {
         let Some(place) = self.place(publication) else { return 0 };
         let mut deeper = None;
@@ -245,20 +245,20 @@ impl History {
         let (message, least) = (self.message(place), &gaps[..count]);
         let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
         let parser = parser.no_farther_than(least[count - 1] as usize + shift);
-        let (mut tokens, mut known_plan) = (Vec::new(), None);
-        if let Some(Found { tokens: known, plan }) = deeper {
-            tokens.reserve(known.len());
-            parser.parse_like(&known, place.end, &mut tokens);
-            // Who has fewer sources within reach has them farther away than codes of these tokens' own
+        let (sequences, plan) = if let Some(Found { sequences: known, plan }) = deeper {
+            let mut sequences = Sequences::with_capacity(known.len());
+            parser.parse_like(&known, place.end, &mut sequences);
+            let sequences = sequences.into_list();
+            // Who has fewer sources within reach has them farther away than codes of these copies' own
             // would be made for: the deeper ones' codes take no more bytes, and a third less time.
-            known_plan = Some(plan).filter(|plan| plan.has_codes_for(&tokens, least));
+            let does = plan.has_codes_for(&sequences, message, least);
+            (sequences, does.then_some(plan))
         } else {
-            tokens.reserve(message.len() / 2);
-            parser.parse(place.end, self.previous_bytes(place), &mut tokens);
-        }
-        let plan = known_plan.unwrap_or_else(|| Plan::for_gaps_from(least, &tokens, message.len()));
-        let parse = Parse::for_any_gaps(&plan, &tokens, message);
-        Some((parse, gaps, Found { tokens, plan }))
+            (sequences_of(&parser, place, self.previous_bytes(place)), None)
+        };
+        let plan = plan.unwrap_or_else(|| Plan::for_gaps_from(least, &sequences, message));
+        let parse = Parse::for_any_gaps(&plan, &sequences, message);
+        Some((parse, gaps, Found { sequences, plan }))
     }
 
     /// Against the part of the publication before it that peers have in a quote. Their gaps are
@@ -268,12 +268,11 @@ impl History {
         let [start, end] = [part.start, part.end].map(|at| previous + usize::from(at));
         let sources = &[start];
         let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
-        let mut tokens = Vec::with_capacity((place.end - place.start) / 2);
         let delta = self.previous_bytes(place);
-        parser.with_sources_to(end).parse(place.end, delta, &mut tokens);
+        let sequences = sequences_of(&parser.with_sources_to(end), place, delta);
         let message = self.message(place);
-        let plan = Plan::for_gaps_from(&[(end - start) as u32], &tokens, message.len());
-        Some(Parse::for_any_gaps(&plan, &tokens, message))
+        let plan = Plan::for_gaps_from(&[(end - start) as u32], &sequences, message);
+        Some(Parse::for_any_gaps(&plan, &sequences, message))
     }
 
     /// How many publications before this one begin at most `bytes` bytes before it.
@@ -292,10 +291,7 @@ impl History {
     }
 
     fn exact(&self, parser: Parser<'_>, place: Place, delta: usize) -> Parse {
-        let message = self.message(place);
-        let mut tokens = Vec::with_capacity(message.len() / 2);
-        parser.parse(place.end, delta, &mut tokens);
-        Parse::exact(&tokens, message)
+        Parse::exact(&sequences_of(&parser, place, delta), self.message(place))
     }
 
     /// Where the `count` publications before this one begin in the window, newest first.
@@ -358,7 +354,7 @@ impl History {
 
 /// What a parse leaves to one against fewer publications.
 pub(super) struct Found {
-    tokens: Vec<Token>,
+    sequences: Vec<Sequence>,
     plan: Plan,
 }
 
@@ -369,6 +365,13 @@ pub(super) struct Place {
     index: usize,
     start: usize,
     end: usize,
+}
+
+/// The publication parsed; `delta` is a guess at how far back the same bytes are.
+fn sequences_of(parser: &Parser<'_>, place: Place, delta: usize) -> Vec<Sequence> {
+    let mut sequences = Sequences::with_capacity((place.end - place.start) / 8 + 1);
+    parser.parse(place.end, delta, &mut sequences);
+    sequences.into_list()
 }
 
 /// Bytes that the window of a history holds at most.

@@ -1,21 +1,21 @@
 //! A publication as bits, ready to be put out for any position of its sources.
-//! Tokens → codes, once, and all bits but the distances; then gaps → payload (RFC 7692 §7.2.1).
+//! Sequences → codes, once, and all bits but the distances; then gaps → payload (RFC 7692 §7.2.1).
 //! Immutable; allocates only in the making.
 //! Change here: how little is left to do for each gap. Which codes are chosen is `block`.
 
 use crate::bits::{BITS_MAX, BitWriter, SLACK_BYTES};
 use crate::block::{Histogram, Plan, room, write_flush};
-use crate::tables::{Code, Codes, DISTANCES, END_OF_BLOCK, distance_extra, distance_symbol};
-use crate::token::{Gaps, Token};
+use crate::tables::{Code, Codes, DISTANCES, distance_extra, distance_symbol};
+use crate::token::{Gaps, Sequence, Token, runs};
 
 /// One publication parsed against some of the publications before it.
-pub struct Parse(Form);
+pub struct Parse(Box<Form>);
 
 enum Form {
     /// The same payload for every peer.
     Payload(Box<[u8]>),
     /// All bits are known but those of distances to other publications.
-    Steps(Box<Steps>),
+    Steps(Steps),
 }
 
 struct Steps {
@@ -46,17 +46,17 @@ struct Pattern {
 }
 
 impl Parse {
-    /// For tokens whose distances are the same for every peer.
-    pub(super) fn exact(tokens: &[Token], message: &[u8]) -> Self {
-        let plan = Plan::new(&Histogram::new(tokens), message.len());
-        Self::payload(&plan, tokens, message)
+    /// For copies whose distances are the same for every peer.
+    pub(super) fn exact(sequences: &[Sequence], message: &[u8]) -> Self {
+        let plan = Plan::new(&Histogram::new(sequences, message), message.len());
+        Self::payload(&plan, sequences, message)
     }
 
-    /// For tokens that name their sources, by a plan for all gaps that a peer can have.
-    pub(super) fn for_any_gaps(plan: &Plan, tokens: &[Token], message: &[u8]) -> Self {
+    /// For copies that name their sources, by a plan for all gaps that a peer can have.
+    pub(super) fn for_any_gaps(plan: &Plan, sequences: &[Sequence], message: &[u8]) -> Self {
         match plan.codes() {
-            Some(codes) => Self(Form::Steps(Steps::new(plan, codes, tokens).into())),
-            None => Self::payload(plan, tokens, message),
+            Some(codes) => Self(Form::Steps(Steps::new(plan, codes, sequences, message)).into()),
+            None => Self::payload(plan, sequences, message),
         }
     }
 
@@ -66,30 +66,30 @@ impl Parse {
     /// the message to the start of the message, as the peer's window has them; they do not matter
     /// to a parse that stands alone or refers to a run. Peers with equal gaps may share the bytes.
     pub fn emit(&self, gaps: &[u32], out: &mut Vec<u8>) {
-        match &self.0 {
+        match &*self.0 {
             Form::Payload(payload) => out.extend_from_slice(payload),
             Form::Steps(steps) => append(out, steps.room, |writer| steps.write(gaps, writer)),
         }
     }
 
-    fn payload(plan: &Plan, tokens: &[Token], message: &[u8]) -> Self {
+    fn payload(plan: &Plan, sequences: &[Sequence], message: &[u8]) -> Self {
         let mut payload = Vec::new();
         append(&mut payload, room(message.len(), message.len().max(1)), |writer| {
-            plan.write(tokens, message, &Gaps::NONE, writer);
+            plan.write(sequences, message, &Gaps::NONE, writer);
         });
-        Self(Form::Payload(payload.into()))
+        Self(Form::Payload(payload.into()).into())
     }
 }
 
 impl Steps {
-    fn new(plan: &Plan, codes: &Codes, tokens: &[Token]) -> Self {
-        let mut assembly = Assembly::new(plan, codes, tokens.len());
-        for token in tokens {
-            if token.is_literal() {
-                assembly.literal(*token);
-            } else {
-                assembly.copy(*token);
+    fn new(plan: &Plan, codes: &Codes, sequences: &[Sequence], message: &[u8]) -> Self {
+        let mut assembly = Assembly::new(plan, codes, sequences.len());
+        let mut pending = assembly.head(plan);
+        for (literals, token) in runs(sequences, message) {
+            for byte in literals {
+                pending = assembly.literal(*byte, pending);
             }
+            pending = assembly.token(token, pending);
         }
         assembly.finish()
     }
@@ -132,37 +132,38 @@ struct Assembly<'a> {
     distances: Vec<Token>,
     /// Some of the distances, by hash: where they are in the list; 0 for none.
     recent: [u16; RECENT],
-    /// The bits of the step that is next.
-    bits: u64,
-    count: u32,
     /// With them, a step is at most as much as the writer takes at once.
     distance_bits_max: u32,
     /// Of all steps in the list.
     bits_max: u32,
 }
 
+/// The bits of the step that is next.
+#[derive(Clone, Copy, Default)]
+struct Pending {
+    bits: u64,
+    count: u32,
+}
+
 impl<'a> Assembly<'a> {
-    /// With the bits in front of the first symbol, and room for about `tokens` steps.
-    fn new(plan: &Plan, codes: &'a Codes, tokens: usize) -> Self {
+    /// With room for about `sequences` steps.
+    fn new(plan: &Plan, codes: &'a Codes, sequences: usize) -> Self {
         let used = codes.distances.iter().enumerate().filter(|(_, code)| code.count() > 0);
         let longest = used.map(|(symbol, code)| code.count() + distance_extra(symbol)).max();
         let mut distances = Vec::with_capacity(DISTANCES_LIKELY);
-        distances.push(Token::literal(0));
-        let mut assembly = Self {
+        distances.push(Token::END);
+        Self {
             codes,
-            steps: Vec::with_capacity(tokens / 2 + plan.head_bits() as usize / 32 + 2),
+            steps: Vec::with_capacity(sequences * 3 / 2 + plan.head_bits() as usize / 32 + 2),
             distances,
             recent: [0; RECENT],
-            bits: 0,
-            count: 0,
             distance_bits_max: longest.unwrap_or(0),
             bits_max: 0,
-        };
-        assembly.head(plan);
-        assembly
+        }
     }
 
-    fn head(&mut self, plan: &Plan) {
+    /// The bits in front of the first symbol.
+    fn head(&mut self, plan: &Plan) -> Pending {
         let mut rest = plan.head_bits();
         let room = rest as usize / 8 + 1 + SLACK_BYTES;
         let (mut few, mut many) = ([0; 1 + SLACK_BYTES], Vec::new());
@@ -175,55 +176,59 @@ impl<'a> Assembly<'a> {
         let mut writer = BitWriter::new(head);
         plan.write_head(&mut writer);
         writer.align();
+        let mut pending = Pending::default();
         for bytes in head.as_chunks::<4>().0 {
             let count = rest.min(32);
-            self.put(u32::from_le_bytes(*bytes).into(), count, BITS_MAX);
+            pending = self.put(pending, u32::from_le_bytes(*bytes).into(), count, BITS_MAX);
             rest -= count;
             if rest == 0 {
                 break;
             }
         }
+        pending
     }
 
     #[inline(always)] // once per literal
-    fn literal(&mut self, token: Token) {
-        let code = self.codes.literals[usize::from(token.byte())];
-        self.put(code.bits(), code.count(), BITS_MAX);
+    fn literal(&mut self, byte: u8, pending: Pending) -> Pending {
+        let code = self.codes.literals[usize::from(byte)];
+        self.put(pending, code.bits(), code.count(), BITS_MAX)
     }
 
-    #[inline(always)] // once per copy
-    fn copy(&mut self, token: Token) {
+    #[inline(always)] // once per sequence
+    fn token(&mut self, token: Token, pending: Pending) -> Pending {
         let entry = token.entry();
         let code = self.codes.literals[entry as usize & 0x1ff];
         let bits = code.bits() | u64::from(entry >> 24) << code.count();
         let count = code.count() + (entry >> 16 & 0xff);
         if token.names_source() {
-            self.put(bits, count, BITS_MAX - self.distance_bits_max);
+            let pending = self.put(pending, bits, count, BITS_MAX - self.distance_bits_max);
             let distance = self.index(token.shortest());
-            self.end_step(distance);
-        } else {
+            self.end_step(pending, distance)
+        } else if token.is_copy() {
             let pattern = pattern(token, &Gaps::NONE, &self.codes.distances);
             let bits = bits | u64::from(pattern.bits) << count;
-            self.put(bits, count + pattern.count, BITS_MAX);
+            self.put(pending, bits, count + pattern.count, BITS_MAX)
+        } else {
+            let pending = self.put(pending, bits, count, BITS_MAX);
+            self.end_step(pending, 0)
         }
     }
 
-    /// Adds bits to the next step, which then has at most `most`.
-    #[inline(always)] // once per token
-    fn put(&mut self, bits: u64, count: u32, most: u32) {
-        if self.count + count > most {
-            self.end_step(0);
+    /// The bits of the next step with more behind them, at most `most`; or these alone.
+    #[inline(always)] // once per literal and sequence
+    fn put(&mut self, pending: Pending, bits: u64, count: u32, most: u32) -> Pending {
+        let mut pending = pending;
+        if pending.count + count > most {
+            pending = self.end_step(pending, 0);
         }
-        self.bits |= bits << self.count;
-        self.count += count;
+        Pending { bits: pending.bits | bits << pending.count, count: pending.count + count }
     }
 
     #[inline(always)] // once per step
-    fn end_step(&mut self, distance: u32) {
-        let Self { bits, count, .. } = *self;
+    fn end_step(&mut self, Pending { bits, count }: Pending, distance: u32) -> Pending {
         self.steps.push(Step { bits, count, distance });
         self.bits_max += count + if distance > 0 { self.distance_bits_max } else { 0 };
-        (self.bits, self.count) = (0, 0);
+        Pending::default()
     }
 
     /// Where `distance` is in the list; at the end if it is not remembered.
@@ -236,10 +241,7 @@ impl<'a> Assembly<'a> {
         (*slot).into()
     }
 
-    fn finish(mut self) -> Steps {
-        let end = self.codes.literals[END_OF_BLOCK];
-        self.put(end.bits(), end.count(), BITS_MAX);
-        self.end_step(0);
+    fn finish(self) -> Steps {
         let room = self.bits_max as usize / 8 + 2 + SLACK_BYTES;
         let Self { steps, distances, codes, .. } = self;
         Steps { steps, distances, codes: codes.distances, room }

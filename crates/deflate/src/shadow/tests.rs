@@ -6,7 +6,7 @@
 use super::*;
 use crate::bits::{BitWriter, SLACK_BYTES};
 use crate::block::{Histogram, Plan, write_flush};
-use crate::token::{Gaps, Token};
+use crate::token::{Gaps, Sequences, Token};
 use crate::{Compressor, Dedicated, Scratch};
 
 #[test]
@@ -43,13 +43,13 @@ fn check_distance(window_bits: u8, distance: usize, expect: Result<(), Mismatch>
     Compressor::new(6).standalone_within(window_bits, &message, &mut payload);
     assert_eq!(shadow.check(&payload, &message), Ok(()));
     let copied = &message[message.len() - distance..][..90];
-    let payload = payload_of(&[Token::copy(90, distance)]);
+    let payload = payload_of(copied, 0, Token::copy(90, distance));
     assert_eq!(shadow.check(&payload, copied), expect, "{distance} with {window_bits} bits");
 }
 
 #[test]
 fn a_distance_before_the_first_byte_is_corrupt() {
-    let payload = payload_of(&[Token::literal(b'a'), Token::copy(4, 2)]);
+    let payload = payload_of(b"aaaaa", 1, Token::copy(4, 2));
     assert_eq!(Shadow::new(15).check(&payload, b"aaaaa"), Err(Mismatch::Corrupt { at: 1 }));
 }
 
@@ -106,12 +106,16 @@ fn standalone(message: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// One block of these tokens, which need not make sense.
-fn payload_of(tokens: &[Token]) -> Vec<u8> {
+/// One block of so many literals and a copy, which need not make sense.
+fn payload_of(message: &[u8], literals: usize, copy: Token) -> Vec<u8> {
+    let mut sequences = Sequences::default();
+    sequences.literals(literals);
+    sequences.copy(copy);
+    let sequences = sequences.end();
     let mut payload = vec![0; 100 + SLACK_BYTES];
     let mut writer = BitWriter::new(&mut payload);
-    let plan = Plan::fixed(&Histogram::new(tokens), 10_000);
-    plan.write(tokens, &[], &Gaps::NONE, &mut writer);
+    let plan = Plan::fixed(&Histogram::new(sequences, message), 10_000);
+    plan.write(sequences, message, &Gaps::NONE, &mut writer);
     write_flush(&mut writer);
     let len = writer.finish();
     payload.truncate(len);

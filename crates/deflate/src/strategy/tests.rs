@@ -1,29 +1,32 @@
-//! Tests of `strategy`: which tokens and which blocks a strategy makes.
-//! Messages → tokens and the form of the first block.
+//! Tests of `strategy`: which sequences and which blocks a strategy makes.
+//! Messages → sequences and the form of the first block.
 //! Uses `dedicated` for whole payloads; round trips are in `tests/it`.
 //! Change here: cases of a strategy.
 
 use super::*;
+use crate::token::Sequence;
 use crate::{Dedicated, Scratch};
 
 #[test]
 fn huffman_only_makes_no_copies() {
-    assert_eq!(tokens(Strategy::HuffmanOnly, b"aaaaaaaaaa"), [Token::literal(b'a'); 10]);
+    assert_eq!(parsed(Strategy::HuffmanOnly, b"aaaaaaaaaa"), [end(10)]);
 }
 
 #[test]
 fn rle_makes_copies_of_the_byte_before_only() {
-    let a = Token::literal(b'a');
-    assert_eq!(tokens(Strategy::Rle, b"aaaaaaaaaa"), [a, Token::copy(9, 1)]);
-    assert_eq!(tokens(Strategy::Rle, b"abcdabcdabcd").len(), 12);
-    assert_eq!(tokens(Strategy::Rle, &[b'a'; 260]), [a, Token::copy(258, 1), a]);
+    let run = |length| Sequence { literals: 1, token: Token::copy(length, 1) };
+    assert_eq!(parsed(Strategy::Rle, b"aaaaaaaaaa"), [run(9), end(0)]);
+    assert_eq!(parsed(Strategy::Rle, b"abcdabcdabcd"), [end(12)]);
+    assert_eq!(parsed(Strategy::Rle, &[b'a'; 260]), [run(258), end(1)]);
 }
 
 #[test]
 fn filtered_makes_no_copies_of_less_than_six_bytes() {
-    assert_eq!(tokens(Strategy::Filtered, b"abcde-abcde").len(), 11);
-    assert_eq!(tokens(Strategy::Default, b"abcde-abcde").len(), 7);
-    assert_eq!(tokens(Strategy::Filtered, b"abcdef-abcdef").len(), 8);
+    let copy = |length| Token::copy(length, length + 1);
+    let after = |literals, length| [Sequence { literals, token: copy(length) }, end(0)];
+    assert_eq!(parsed(Strategy::Filtered, b"abcde-abcde"), [end(11)]);
+    assert_eq!(parsed(Strategy::Default, b"abcde-abcde"), after(6, 5));
+    assert_eq!(parsed(Strategy::Filtered, b"abcdef-abcdef"), after(7, 6));
 }
 
 #[test]
@@ -37,12 +40,16 @@ fn fixed_uses_no_codes_of_its_own() {
     assert_eq!(block_type(Strategy::Fixed, &noise), 0, "stored is shorter");
 }
 
-fn tokens(strategy: Strategy, message: &[u8]) -> Vec<Token> {
+fn end(literals: u32) -> Sequence {
+    Sequence { literals, token: Token::END }
+}
+
+fn parsed(strategy: Strategy, message: &[u8]) -> Vec<Sequence> {
     let mut window = Window::new(10);
     window.append(message);
-    let mut tokens = Vec::new();
-    strategy.parse(&window, 0, 15, Effort::of(6), &mut tokens);
-    tokens
+    let mut sequences = Sequences::default();
+    strategy.parse(&window, 0, 15, Effort::of(6), &mut sequences);
+    sequences.into_list()
 }
 
 fn block_type(strategy: Strategy, message: &[u8]) -> u8 {
