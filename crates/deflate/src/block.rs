@@ -171,6 +171,20 @@ impl Plan {
         }
     }
 
+    /// The bits that a distance takes at most.
+    pub(crate) fn distance_bits_max(&self) -> u32 {
+        match self {
+            Self::Stored => 0,
+            Self::Fixed => 5 + distance_extra(29),
+            Self::Dynamic(dynamic) => {
+                let codes = dynamic.codes.distances.iter().enumerate();
+                let used = codes.filter(|(_, code)| code.count() > 0);
+                let bits = used.map(|(symbol, code)| code.count() + distance_extra(symbol));
+                bits.max().unwrap_or(0)
+            }
+        }
+    }
+
     /// Whether these are codes made for a block, and one is there for everything in another block of
     /// the same kind and for every distance that wider gaps than `least` can lead to.
     pub(crate) fn has_codes_for(

@@ -5,7 +5,7 @@
 
 use crate::bits::{BITS_MAX, BitWriter, SLACK_BYTES};
 use crate::block::{Histogram, Plan, room, write_flush};
-use crate::tables::{Code, Codes, DISTANCES, distance_extra, distance_symbol};
+use crate::tables::{Code, Codes, DISTANCES, STATIC, distance_symbol};
 use crate::token::{Gaps, Sequence, Token, runs};
 
 /// One publication parsed against some of the publications before it.
@@ -24,7 +24,8 @@ struct Steps {
     ///
     /// Messages change in few places and are aligned in between, so they are few.
     distances: Vec<Token>,
-    codes: [Code; DISTANCES],
+    /// Of distances, if they were made for the message.
+    codes: Option<Box<[Code; DISTANCES]>>,
     room: usize,
 }
 
@@ -91,7 +92,7 @@ impl Steps {
             }
             pending = assembly.token(token, pending);
         }
-        assembly.finish()
+        assembly.finish(plan)
     }
 
     fn write(&self, gaps: &[u32], writer: &mut BitWriter<'_>) {
@@ -111,8 +112,9 @@ impl Steps {
 
     /// Sets the patterns of all distances but the first one, which is none.
     fn fill(&self, patterns: &mut [Pattern], gaps: &Gaps) {
+        let codes = self.codes.as_deref().unwrap_or(&STATIC.distances);
         for (slot, token) in patterns[1..].iter_mut().zip(&self.distances[1..]) {
-            *slot = pattern(*token, gaps, &self.codes);
+            *slot = pattern(*token, gaps, codes);
         }
     }
 }
@@ -148,8 +150,6 @@ struct Pending {
 impl<'a> Assembly<'a> {
     /// With room for about `sequences` steps.
     fn new(plan: &Plan, codes: &'a Codes, sequences: usize) -> Self {
-        let used = codes.distances.iter().enumerate().filter(|(_, code)| code.count() > 0);
-        let longest = used.map(|(symbol, code)| code.count() + distance_extra(symbol)).max();
         let mut distances = Vec::with_capacity(DISTANCES_LIKELY);
         distances.push(Token::END);
         Self {
@@ -157,7 +157,7 @@ impl<'a> Assembly<'a> {
             steps: Vec::with_capacity(sequences * 3 / 2 + plan.head_bits() as usize / 32 + 2),
             distances,
             recent: [0; RECENT],
-            distance_bits_max: longest.unwrap_or(0),
+            distance_bits_max: plan.distance_bits_max(),
             bits_max: 0,
         }
     }
@@ -241,10 +241,11 @@ impl<'a> Assembly<'a> {
         (*slot).into()
     }
 
-    fn finish(self) -> Steps {
+    fn finish(self, plan: &Plan) -> Steps {
         let room = self.bits_max as usize / 8 + 2 + SLACK_BYTES;
         let Self { steps, distances, codes, .. } = self;
-        Steps { steps, distances, codes: codes.distances, room }
+        let made = matches!(plan, Plan::Dynamic(_));
+        Steps { steps, distances, codes: made.then(|| codes.distances.into()), room }
     }
 }
 
