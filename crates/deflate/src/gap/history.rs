@@ -1,5 +1,5 @@
 //! The last publications of one channel in one encoding, as every peer in context has them.
-//! A plaintext → its place in the stream, hashed once; a publication and a depth → a parse.
+//! A plaintext → its place in the window, hashed once; a publication and a depth → a parse.
 //! Pure; bounded in bytes; reading it needs no exclusive access.
 //! Change here: how much is kept and which depths are offered. Parsing is `matcher`, what a depth
 //! would save is `trial`.
@@ -21,8 +21,6 @@ use crate::window::{Window, grow};
 pub struct History {
     /// Nothing but whole publications.
     window: Window,
-    /// Where the window begins in the stream of all publications.
-    origin: u64,
     /// Where publications begin in the window, oldest first.
     starts: Vec<u16>,
     /// Of the newest publication; see [`Publication`].
@@ -48,7 +46,6 @@ impl History {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
             window: Window::new(table_bits(bytes_max)),
-            origin: 0,
             starts: Vec::new(),
             sequence: NEXT.fetch_add(1, Ordering::Relaxed) << 32,
             quoted: None,
@@ -71,8 +68,7 @@ impl History {
         self.make_room(message.len());
         let start = self.window.len();
         self.sequence += 1;
-        let place = self.origin + start as u64;
-        let mut publication = Publication::new(self.sequence, place, message.len() as u32);
+        let mut publication = Publication::new(self.sequence, message.len() as u32);
         self.offer_depths(&mut publication);
         let quoted = self.quoted.take().filter(|_| !self.starts.is_empty());
         publication.quoted = quoted.unwrap_or_default();
@@ -204,13 +200,10 @@ impl History {
 
     /// Where a publication is; `None` when it is no longer held.
     pub(super) fn place(&self, publication: &Publication) -> Option<Place> {
-        let start = publication.start.checked_sub(self.origin)?;
-        let index = self.starts.binary_search(&u16::try_from(start).ok()?).ok()?;
-        let later = (self.starts.len() - 1 - index) as u64;
-        if publication.sequence + later != self.sequence {
-            return None; // another history's
-        }
-        let start = start as usize;
+        // Of another history's it is not, or it is more than there are.
+        let later = self.sequence.checked_sub(publication.sequence)?;
+        let index = self.starts.len().checked_sub(1 + later as usize)?;
+        let start = usize::from(self.starts[index]);
         Some(Place { index, start, end: start + publication.bytes() })
     }
 
@@ -326,7 +319,6 @@ impl History {
             .max(self.starts.len().saturating_sub(count));
         let cut = self.starts.get(first).map_or(len, |start| usize::from(*start));
         self.window.slide(cut);
-        self.origin += cut as u64;
         self.starts.drain(..first);
         self.starts.iter_mut().for_each(|start| *start -= cut as u16);
     }

@@ -21,8 +21,6 @@ pub struct Publication {
     pub(super) depth: u8,
     /// The part of the publication before that some peers have in a quote; empty without any.
     pub(super) quoted: Range<u16>,
-    /// Where the message begins in the channel's stream.
-    pub(super) start: u64,
     parses: [OnceLock<Option<Parse>>; Depth::COUNT],
 }
 
@@ -94,11 +92,11 @@ impl Depth {
 }
 
 impl Publication {
-    pub(super) fn new(sequence: u64, start: u64, bytes: u32) -> Self {
+    pub(super) fn new(sequence: u64, bytes: u32) -> Self {
         let parses = std::array::from_fn(|_| OnceLock::new());
         let rungs = [Rung::default(); RUNGS];
         let (previous_bytes, depth, quoted) = (0, 0, 0..0);
-        Self { sequence, bytes, previous_bytes, rungs, depth, quoted, start, parses }
+        Self { sequence, bytes, previous_bytes, rungs, depth, quoted, parses }
     }
 
     /// Bytes of plaintext.
