@@ -19,6 +19,10 @@ use crate::world::{Record, Shard, World, options, protobuf};
 
 const CONNECTIONS: u32 = 10_000;
 
+/// What a stripe of users takes more if more than 112 of the connections fall to it: a table of 256
+/// places instead of 128, each with a name, a count and a mark.
+const TABLE_BYTES: i64 = 128 * 25;
+
 /// Heap bytes per connection that is connected as a user of its own and subscribed to one channel.
 fn bytes_per_connection(channel: impl Fn(u32) -> String) -> u64 {
     bytes_per_connection_with(options(|_| {}), channel)
@@ -100,7 +104,9 @@ fn deltas_cost_a_subscriber_that_agreed_a_byte_and_others_nothing() {
         allocated.bytes_current
     };
     let (with, without) = (bytes(true), bytes(false));
-    assert!(with <= without + 2 * i64::from(CONNECTIONS), "{with} bytes, {without} without");
+    // But for the tables of two stripes of users: hashes are seeded by chance.
+    let most = without + 2 * i64::from(CONNECTIONS) + 2 * TABLE_BYTES;
+    assert!(with <= most, "{with} bytes, {without} without");
     assert!(with > without, "they are marked");
 }
 
