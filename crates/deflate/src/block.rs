@@ -406,7 +406,7 @@ const POSSIBLE: u32 = (1 << 30) - 1;
 
 /// Codes made to measure save some four bits per literal and six per copy, and their description
 /// takes more than this many bits when distances are not known. Of 36,000 publications (example
-/// `encoder`) seven of fewer tokens would have been a few bits shorter.
+/// `encoder`) seven below that would have been a few bits shorter.
 const FEW: u32 = 300;
 
 /// Gaps whose distances are counted; each but the first is about 1.4 times as wide as the one before,
