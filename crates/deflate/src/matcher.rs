@@ -263,6 +263,9 @@ impl<'a> Parser<'a> {
     /// The index and the end of the publication that holds `from`, or ended just before it.
     fn source(&self, from: usize) -> (usize, usize) {
         let mut end = self.sources_end;
+        if let [_] = self.sources {
+            return (0, end); // which is what happens most often
+        }
         for (index, &start) in self.sources.iter().enumerate() {
             if from >= start {
                 return (index, end);

@@ -19,7 +19,7 @@ use crate::window::{Window, grow};
 ///
 /// Holds up to half more than `bytes_max`, for shards that are a little behind.
 pub struct History {
-    /// Nothing but whole publications.
+    /// Whole publications, perhaps behind the end of an older one.
     window: Window,
     /// Where publications begin in the window, oldest first.
     starts: Vec<u16>,
@@ -30,6 +30,8 @@ pub struct History {
     bytes_max: usize,
     /// Publications had to go because of the limit.
     is_full: bool,
+    /// Index of the oldest publication that the newest one may refer to.
+    oldest: usize,
     depth: usize,
     effort: Effort,
 }
@@ -51,6 +53,7 @@ impl History {
             quoted: None,
             bytes_max,
             is_full: false,
+            oldest: 0,
             depth: depth.clamp(1, DEPTH_MAX),
             effort: Effort::of(level),
         }
@@ -274,6 +277,18 @@ impl History {
         place.index - self.starts[..place.index].partition_point(|at| usize::from(*at) < from)
     }
 
+    /// The same for one that is about to be appended: found from where it was for the one before it,
+    /// which is a step or two away.
+    fn held_by_next(&mut self, bytes: usize) -> usize {
+        let from = self.window.len().saturating_sub(bytes);
+        let is_before = |start: &&u16| usize::from(**start) < from;
+        let (left, kept) = self.starts.split_at(self.oldest);
+        let back = left.iter().rev().take_while(|start| !is_before(start)).count();
+        let on = kept.iter().take_while(is_before).count();
+        self.oldest = self.oldest + on - back;
+        self.starts.len() - self.oldest
+    }
+
     /// Bytes of the `count` publications before this one, all of which are held.
     pub(super) fn run_bytes(&self, place: Place, count: usize) -> usize {
         place.start - usize::from(self.starts[place.index - count])
@@ -318,17 +333,20 @@ impl History {
             .partition_point(|start| usize::from(*start) + bytes < len)
             .max(self.starts.len().saturating_sub(count));
         let cut = self.starts.get(first).map_or(len, |start| usize::from(*start));
+        let line = cut / LINE_BYTES * LINE_BYTES;
+        let cut = if bytes >= LONG_BYTES && len - line <= bytes { line } else { cut };
         self.window.slide(cut);
         self.starts.drain(..first);
+        self.oldest = self.oldest.saturating_sub(first);
         self.starts.iter_mut().for_each(|start| *start -= cut as u16);
     }
 
     /// Notes which depths there are for a publication that is about to be appended.
-    fn offer_depths(&self, publication: &mut Publication) {
+    fn offer_depths(&mut self, publication: &mut Publication) {
         let bytes_max = self.room(publication);
         let (index, start) = (self.starts.len(), self.window.len());
         let place = Place { index, start, end: start };
-        let held = self.held(place, bytes_max);
+        let held = self.held_by_next(bytes_max);
         let bytes = |depth| if depth == 0 { 0 } else { self.run_bytes(place, depth) as u32 };
         publication.previous_bytes = bytes(held.min(1));
         publication.depth = held.min(self.depth) as u8;
@@ -380,6 +398,13 @@ fn count_max(bytes_max: usize) -> usize {
 fn table_bits(bytes_max: usize) -> u32 {
     bytes_max.ilog2() - 1
 }
+
+/// Of the processor's cache: what moves by whole ones keeps its alignment and moves faster. A tick with
+/// one source takes 1 % less time (example `encoder`).
+const LINE_BYTES: usize = 64;
+
+/// Histories of fewer bytes move from one place in the cache to another, and have none to spare.
+const LONG_BYTES: usize = 8 << 10;
 
 /// What the largest window of a decoder holds (RFC 7692 §7.1.2.1).
 pub(super) const WINDOW_BYTES: usize = 1 << 15;

@@ -4,7 +4,7 @@
 //! Change here: how little is left to do for each gap. Which codes are chosen is `block`.
 
 use crate::bits::{BITS_MAX, BitWriter, SLACK_BYTES};
-use crate::block::{Histogram, Plan, room, write_flush};
+use crate::block::{FIXED_HEAD, Histogram, Plan, room, write_flush};
 use crate::tables::{Code, Codes, DISTANCES, STATIC, distance_symbol};
 use crate::token::{Gaps, Sequence, Token, runs};
 
@@ -165,15 +165,9 @@ impl<'a> Assembly<'a> {
     /// The bits in front of the first symbol.
     fn head(&mut self, plan: &Plan) -> Pending {
         let mut rest = plan.head_bits();
-        let room = rest as usize / 8 + 1 + SLACK_BYTES;
-        let (mut few, mut many) = ([0; 1 + SLACK_BYTES], Vec::new());
-        let head = if room <= few.len() {
-            &mut few[..]
-        } else {
-            many.resize(room, 0);
-            &mut many
-        };
-        let mut writer = BitWriter::new(head);
+        let Plan::Dynamic(_) = plan else { return Pending { bits: FIXED_HEAD, count: rest } };
+        let mut head = vec![0; rest as usize / 8 + 1 + SLACK_BYTES];
+        let mut writer = BitWriter::new(&mut head);
         plan.write_head(&mut writer);
         writer.align();
         let mut pending = Pending::default();
@@ -234,11 +228,14 @@ impl<'a> Assembly<'a> {
     /// Where `distance` is in the list; at the end if it is not remembered.
     fn index(&mut self, distance: Token) -> u32 {
         let slot = &mut self.recent[distance.hash() % RECENT];
-        if self.distances[usize::from(*slot)] != distance {
-            *slot = self.distances.len() as u16;
-            self.distances.push(distance);
-        }
-        (*slot).into()
+        let (known, len) = (usize::from(*slot), self.distances.len());
+        // Without a branch: no processor can foretell which distances are new.
+        let is_new = self.distances[known] != distance;
+        let index = if is_new { len } else { known };
+        self.distances.push(distance);
+        self.distances.truncate(len + usize::from(is_new));
+        *slot = index as u16;
+        index as u32
     }
 
     fn finish(self, plan: &Plan) -> Steps {
