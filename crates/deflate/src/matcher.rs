@@ -195,14 +195,15 @@ impl<'a> Parser<'a> {
             && (found.length > ALIGNED || (found.length >= LIKELY && is_nearest))
     }
 
-    /// The longest copy of more than `length` bytes for the bytes at `at`, the nearest of equals.
+    /// The longest copy of more than `length` bytes, which are three at least, for the bytes at `at`,
+    /// the nearest of equals; or one of `length` bytes if there is none.
     #[inline(always)] // called once per position
     fn longest(&self, at: usize, end: usize, length: usize, delta: usize) -> Match {
         let longest = LENGTH_MAX.min(end - at);
-        if longest <= length || longest < HASHED_BYTES {
-            return NOTHING;
-        }
         let mut best = Match { length, delta: 0 };
+        if longest <= length {
+            return best;
+        }
         let reach = self.distance_max.min(at - self.floor);
         if delta > 0 && delta <= reach {
             best = self.better(best, at, delta, longest);
@@ -229,7 +230,7 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        if best.delta == 0 { NOTHING } else { best }
+        best
     }
 
     /// The copy from `delta` bytes back if it is longer than the best one so far, else that.
@@ -320,7 +321,5 @@ const ALIGNED: usize = 16;
 /// With one source only, a copy of this length is taken without looking later when its nearest
 /// rival is the copy itself: 0.15 % more bytes at most (example `encoder`).
 const LIKELY: usize = 8;
-
-const NOTHING: Match = Match { length: 0, delta: 0 };
 
 const DISTANCE_MAX: usize = 1 << 15;
