@@ -373,10 +373,22 @@ fn entropy(counts: &[u32]) -> (u32, u32) {
 }
 
 /// How often neighbours are of different orders of magnitude, and so get codes of different lengths.
+#[inline(never)] // of few blocks
 fn steps(counts: &[u32]) -> u32 {
-    let magnitudes = counts.iter().map(|count| u32::BITS - count.leading_zeros());
-    let pairs = magnitudes.clone().zip(magnitudes.skip(1));
-    pairs.filter(|(one, next)| one != next).count() as u32
+    let (mut steps, mut last) = (0, 0);
+    for counts in counts.as_chunks::<8>().0 {
+        if *counts == [0; 8] {
+            steps += u32::from(last > 0);
+            last = 0;
+            continue;
+        }
+        for count in counts {
+            let magnitude = u32::BITS - count.leading_zeros();
+            steps += u32::from(magnitude != last);
+            last = magnitude;
+        }
+    }
+    steps
 }
 
 /// The logarithm to base 2, in units of 2⁻⁸, rounded down; 0 for 0.

@@ -43,7 +43,11 @@ fn the_estimate_is_no_more_than_a_few_bytes_above_a_dynamic_block() {
 #[test]
 fn a_step_is_between_counts_of_different_magnitude() {
     assert_eq!(steps(&[0, 0, 3, 2, 1, 4, 7, 0]), 4);
-    assert_eq!(steps(&[2; 30]), 0);
+    let mut counts = [0; 32];
+    assert_eq!(steps(&counts), 0);
+    counts[6..9].fill(5);
+    counts[15] = 1;
+    assert_eq!(steps(&counts), 4, "up and down, across rows of eight too");
 }
 
 #[test]
