@@ -1,7 +1,10 @@
 //! Tests of `history`: what is kept, for how long it can be parsed, and in how much memory.
 //! Publications → memory and parses.
-//! Uses `gap`; what the parses decode to is tested in `tests/it`.
+//! Uses proptest and `gap`; what the parses decode to is tested in `tests/it`.
 //! Change here: cases of limits.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
 
 use super::*;
 use crate::gap::{Counter, Reach};
@@ -30,6 +33,29 @@ fn a_history_that_has_gone_on_parses_no_more() {
         history.publish(&[2; 1_000]).expect("a usual length");
     }
     assert!(history.parse(&first, Depth::Alone).is_none());
+}
+
+proptest! {
+    #[test]
+    fn what_the_next_one_may_refer_to_is_what_a_search_finds(
+        steps in vec((1usize..3_000, 0usize..40), 1..200),
+        shorter in 1usize..100,
+    ) {
+        let mut history = History::new(32_768, 4, 6);
+        for (bytes, kind) in steps {
+            match kind {
+                0 => history.resize(1_024),
+                1 => history.resize(16_384),
+                2 => history.resize(32_768),
+                _ => drop(history.publish(&vec![7; (bytes / shorter).max(1)])),
+            }
+            let end = history.window.len();
+            let next = Place { index: history.starts.len(), start: end, end };
+            for reach in [0, bytes, 32_768 - bytes, 32_768] {
+                prop_assert_eq!(history.held(next, reach), history.held_by_next(reach));
+            }
+        }
+    }
 }
 
 #[test]
