@@ -1,6 +1,6 @@
 //! The one binary, `fanwire`: serves, checks configurations, makes samples, tokens, and tunes compression.
 //! In: the command line, the environment, signals → out: a running server, text on stdout, exit codes 0, 1 and 2.
-//! Uses the library `fanwire`, and for `tune` the pure crates. Never: server behaviour, keys of the configuration.
+//! Uses the library `fanwire`, and `fanwire_tune` for `tune`. Never: server behaviour, keys of the configuration.
 //! A command is one file beside this one; its options are in `arguments`.
 #![forbid(unsafe_code)]
 

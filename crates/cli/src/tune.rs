@@ -1,7 +1,7 @@
 //! `fanwire tune`: measures how a file of typical messages compresses, and says what to configure.
 //! In: files of messages → out: tables and advice on stdout, progress on stderr, perhaps an HTML page.
-//! Uses the rooms below, which never touch a file or a terminal. Never: the server.
-//! This file reads and prints; modes are in `mode`, how each is measured in `codec`, advice in `recommend`.
+//! Uses the crate `tune`, which touches no file and no terminal. Never: the server.
+//! Change here: what is read and printed. What is measured and recommended lives in `crates/tune`.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -9,26 +9,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use fanwire_tune::{Advice, Clock, EXPECTED, Mode, Report, Sample, Scale, Settings};
 
 use crate::arguments::Tune;
 use crate::document;
-use input::{EXPECTED, Sample};
-use measure::{Clock, Report, Settings};
-use mode::Mode;
 use progress::Progress;
-use recommend::{Advice, Scale};
 
-mod codec;
-mod figure;
-mod input;
-mod measure;
-mod mode;
-mod page;
 mod progress;
-mod recommend;
-mod stats;
-mod text;
-mod wire;
 
 pub(crate) fn run(arguments: &Tune) -> Result<()> {
     if let Some(html) = &arguments.html
@@ -48,19 +35,19 @@ pub(crate) fn run(arguments: &Tune) -> Result<()> {
     };
     let origin = Instant::now();
     let now = || origin.elapsed();
-    let depths = if page.is_some() { mode::depths(settings.channels).count() } else { 0 };
-    let steps = samples.len() * (mode::count(settings.channels) + depths);
+    let depths = if page.is_some() { fanwire_tune::depths(settings.channels).count() } else { 0 };
+    let steps = samples.len() * (fanwire_tune::count(settings.channels) + depths);
     let mut progress = Progress::of_stderr(steps);
     let mut findings = Vec::new();
     for sample in &samples {
         let mut step = |mode: Mode| progress.step(&format!("{}: {}", sample.file, mode.title()));
-        let mut report = measure::measure(sample, settings, Clock(&now), &mut step)?;
+        let mut report = fanwire_tune::measure(sample, settings, Clock(&now), &mut step)?;
         if page.is_some() {
-            report.curves = measure::curves(sample, settings, Clock(&now), &mut step)?;
+            report.curves = fanwire_tune::curves(sample, settings, Clock(&now), &mut step)?;
         }
         let advice = Advice::new(&report, scale);
         progress.clear();
-        document::print(&text::report(&report, &advice))?;
+        document::print(&fanwire_tune::report(&report, &advice))?;
         findings.push((report, advice));
     }
     match (&arguments.html, &mut page) {
@@ -76,7 +63,7 @@ fn open_page(path: &Path) -> Result<File> {
 }
 
 fn write_page(path: &Path, file: &mut File, findings: &[(Report, Advice)]) -> Result<()> {
-    let page = page::page(findings);
+    let page = fanwire_tune::page(findings);
     let is_file = file.metadata().is_ok_and(|about| about.is_file());
     let cut = if is_file { file.set_len(0) } else { Ok(()) };
     cut.and_then(|()| file.write_all(page.as_bytes()))
@@ -102,7 +89,7 @@ fn read(path: &Path, messages_max: usize) -> Result<Sample> {
     if bytes.len() as u64 > FILE_BYTES_MAX {
         bail!("{name} has more than {} MiB; a part of it is enough", FILE_BYTES_MAX >> 20);
     }
-    input::read(path, &bytes, messages_max).map_err(|error| anyhow!("{name}{error}"))
+    fanwire_tune::read(path, &bytes, messages_max).map_err(|error| anyhow!("{name}{error}"))
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {

@@ -88,6 +88,7 @@ const HOUSE: &[Room] = &[
     Room { name: "fanwire-deflate", level: 0, may_use: &[] },
     Room { name: "fanwire-protocol", level: 0, may_use: &[] },
     Room { name: "fanwire-ws", level: 1, may_use: &["fanwire-deflate"] },
+    Room { name: "fanwire-tune", level: 1, may_use: &["fanwire-deflate", "fanwire-protocol"] },
     Room { name: "fanwire-node", level: 1, may_use: &["fanwire-protocol"] },
     Room { name: "fanwire-api", level: 2, may_use: &["fanwire-node"] },
     Room { name: "fanwire-brokers", level: 2, may_use: &["fanwire-node"] },
@@ -103,11 +104,7 @@ const HOUSE: &[Room] = &[
             "fanwire-deflate",
         ],
     },
-    Room {
-        name: "fanwire-cli",
-        level: 4,
-        may_use: &["fanwire-server", "fanwire-protocol", "fanwire-deflate"],
-    },
+    Room { name: "fanwire-cli", level: 4, may_use: &["fanwire-server", "fanwire-tune"] },
     Room {
         name: "fanwire-bench",
         level: 5,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use fanwire_deflate::FLUSH_TAIL;
 use zlib_rs::{Inflate, InflateFlush};
 
-use super::measure::{Clock, Settings, Stream};
-use super::mode::Mode;
+use crate::measure::{Clock, Settings, Stream};
+use crate::mode::Mode;
 
 mod context;
 mod dedicated;

@@ -4,8 +4,8 @@
 //! What a terminal must show is a test here.
 
 use super::{report as text_of, wrap};
-use crate::tune::recommend::tests::report;
-use crate::tune::recommend::{Advice, Scale};
+use crate::recommend::tests::report;
+use crate::recommend::{Advice, Scale};
 
 fn text() -> String {
     let report = report(2_000, [800, 780], 60, 60, 90);

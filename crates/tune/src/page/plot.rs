@@ -6,10 +6,10 @@
 use std::fmt::Write as _;
 
 use super::{class, escaped};
-use crate::tune::figure;
-use crate::tune::measure::{Report, Row};
-use crate::tune::mode::{Depth, Group, Mode};
-use crate::tune::text;
+use crate::figure;
+use crate::measure::{Report, Row};
+use crate::mode::{Depth, Group, Mode};
+use crate::text;
 use axis::Axis;
 
 mod axis;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use fanwire_protocol::Encoding;
 
 use super::{Clock, Report, Settings, curves, measure};
-use crate::tune::input::Sample;
-use crate::tune::mode::{Depth, Group, Mode};
+use crate::input::Sample;
+use crate::mode::{Depth, Group, Mode};
 
 fn report(payloads: Vec<Vec<u8>>, encoding: Encoding, channels: usize) -> Report {
     let (file, channel) = ("a.jsonl".to_owned(), "a".to_owned());
@@ -85,7 +85,7 @@ fn every_mode_is_announced_before_it_is_measured() {
     let now = || Duration::ZERO;
     let settings = Settings { level: 1, channels: 5 };
     let report = measure(&sample, settings, Clock(&now), &mut |mode| begun.push(mode));
-    assert_eq!(begun, crate::tune::mode::all(5));
+    assert_eq!(begun, crate::mode::all(5));
     assert!(report.expect("all come back").has_more);
 }
 

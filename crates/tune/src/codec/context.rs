@@ -10,8 +10,8 @@ use fanwire_deflate::Compressor;
 use fanwire_deflate::gap::{Counter, DEPTH_MAX, History, Publication, Reach, Reference};
 
 use super::{Client, Codec, Delivery, Memory};
-use crate::tune::measure::{Clock, Stream};
-use crate::tune::mode::Depth;
+use crate::measure::{Clock, Stream};
+use crate::mode::Depth;
 
 pub(super) struct Context<'a> {
     stream: &'a Stream<'a>,

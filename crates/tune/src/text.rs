@@ -8,16 +8,16 @@ use std::fmt::Write as _;
 use fanwire_deflate::gap::DEPTH_MAX;
 use fanwire_protocol::Encoding;
 
-use super::figure;
-use super::measure::{Micros, Report, Row};
-use super::mode::Group;
-use super::recommend::Advice;
+use crate::figure;
+use crate::measure::{Micros, Report, Row};
+use crate::mode::Group;
+use crate::recommend::Advice;
 
 #[cfg(test)]
 mod tests;
 
 /// Everything there is to say about one file.
-pub(crate) fn report(report: &Report, advice: &Advice) -> String {
+pub fn report(report: &Report, advice: &Advice) -> String {
     let mut out = format!("{}: {}\n\n", report.file, about(report));
     table(report, &mut out);
     let _ = writeln!(out, "\nRecommendation: compression: {}\n", advice.compression.name());
@@ -166,7 +166,7 @@ fn savings(advice: &Advice, out: &mut String) {
 
 /// Raw, standalone and, if it is neither, what is recommended, with bytes per delivery.
 pub(crate) fn months(advice: &Advice) -> Vec<(&'static str, f64)> {
-    use super::recommend::Compression::Context;
+    use crate::recommend::Compression::Context;
     let mut months = vec![("raw", advice.raw), ("standalone", advice.standalone)];
     if advice.compression == Context {
         months.push(("context", advice.chosen));

@@ -14,9 +14,9 @@ mod tests;
 
 /// Messages of one channel, as a backend publishes them.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Sample {
+pub struct Sample {
     /// The name of the file without its folder.
-    pub(crate) file: String,
+    pub file: String,
     /// The same without its ending: the channel.
     pub(crate) channel: String,
     pub(crate) encoding: Encoding,
@@ -28,7 +28,7 @@ pub(crate) struct Sample {
 
 /// What is wrong with a file; its text goes behind the file's name.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum InputError {
+pub enum InputError {
     Empty,
     /// `line` and `column` count from 1.
     NotJson {
@@ -58,7 +58,7 @@ pub(crate) enum InputError {
 ///
 /// # Errors
 /// As `InputError` says.
-pub(crate) fn read(path: &Path, bytes: &[u8], messages_max: usize) -> Result<Sample, InputError> {
+pub fn read(path: &Path, bytes: &[u8], messages_max: usize) -> Result<Sample, InputError> {
     let text =
         |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
     let encoding = encoding(&text(path.extension()), bytes);
@@ -173,7 +173,7 @@ impl fmt::Display for InputError {
 }
 
 /// What a file should hold, for every error.
-pub(crate) const EXPECTED: &str = "a file with two or more messages of one channel: one JSON text \
+pub const EXPECTED: &str = "a file with two or more messages of one channel: one JSON text \
      a line (.jsonl), or binary records, each behind its length in four bytes, little-endian (.bin)";
 
 /// Far above what anybody publishes, so that memory stays within bounds.

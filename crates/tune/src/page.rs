@@ -5,11 +5,11 @@
 
 use std::fmt::Write as _;
 
-use super::figure;
-use super::measure::Report;
-use super::mode::{Group, Mode};
-use super::recommend::Advice;
-use super::text;
+use crate::figure;
+use crate::measure::Report;
+use crate::mode::{Group, Mode};
+use crate::recommend::Advice;
+use crate::text;
 
 mod plot;
 
@@ -17,7 +17,7 @@ mod plot;
 mod tests;
 
 /// The whole page.
-pub(crate) fn page(findings: &[(Report, Advice)]) -> String {
+pub fn page(findings: &[(Report, Advice)]) -> String {
     let names: Vec<String> = findings.iter().map(|(report, _)| escaped(&report.file)).collect();
     let title = names.join(", ");
     let mut out = format!(

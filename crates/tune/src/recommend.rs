@@ -7,19 +7,19 @@ use std::fmt::Write as _;
 
 use fanwire_deflate::gap::History;
 
-use super::figure;
-use super::measure::{Report, Row};
-use super::mode::{Group, Mode};
+use crate::figure;
+use crate::measure::{Report, Row};
+use crate::mode::{Group, Mode};
 
 #[cfg(test)]
-pub(in crate::tune) mod tests;
+pub(crate) mod tests;
 
 /// How much traffic there is, and what it costs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scale {
-    pub(crate) dollars_per_gb: f64,
-    pub(crate) publications_per_second: f64,
-    pub(crate) receivers: u64,
+pub struct Scale {
+    pub dollars_per_gb: f64,
+    pub publications_per_second: f64,
+    pub receivers: u64,
 }
 
 impl Scale {
@@ -52,7 +52,7 @@ impl Compression {
 }
 
 /// What to do, in words and in lines.
-pub(crate) struct Advice {
+pub struct Advice {
     pub(crate) compression: Compression,
     /// The row of the report that `chosen` is from.
     pub(crate) mode: Mode,
@@ -68,7 +68,7 @@ pub(crate) struct Advice {
 }
 
 impl Advice {
-    pub(crate) fn new(report: &Report, scale: Scale) -> Self {
+    pub fn new(report: &Report, scale: Scale) -> Self {
         let figures = Figures::of(report);
         let compression = figures.compression();
         let (mode, chosen) = match compression {

@@ -9,7 +9,7 @@ use fanwire_deflate::gap::DEPTH_MAX;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub enum Mode {
     Raw,
     Standalone {
         level: u8,
@@ -32,7 +32,7 @@ pub(crate) enum Mode {
 
 /// How many earlier publications a frame may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub enum Depth {
     Publications(usize),
     /// As many as a decoder's window holds.
     Window,
@@ -62,7 +62,7 @@ impl Mode {
     }
 
     /// The name of the mode where no heading stands above it.
-    pub(crate) fn title(self) -> String {
+    pub fn title(self) -> String {
         match self.group() {
             Group::Raw => self.to_string(),
             Group::Standalone => format!("standalone, {self}"),
@@ -97,7 +97,7 @@ pub(crate) fn all(channels: usize) -> Vec<Mode> {
 }
 
 /// Every depth from 0 on, with the channels of the clients that it is for.
-pub(crate) fn depths(channels: usize) -> impl Iterator<Item = (Mode, usize)> {
+pub fn depths(channels: usize) -> impl Iterator<Item = (Mode, usize)> {
     let mode = |depth, channels| Mode::Context { depth: Depth::Publications(depth), channels };
     let one = (0..=DEPTHS[DEPTHS.len() - 1]).map(move |depth| (mode(depth, 1), 1));
     let several = (0..=DEPTH_MAX).filter(move |_| channels > 1);
@@ -105,7 +105,7 @@ pub(crate) fn depths(channels: usize) -> impl Iterator<Item = (Mode, usize)> {
 }
 
 /// How many modes that makes.
-pub(crate) fn count(channels: usize) -> usize {
+pub fn count(channels: usize) -> usize {
     all(channels).len()
 }
 

@@ -3,32 +3,30 @@
 //! Uses the passes of the parent. Never: times, which a plot of bytes does not need.
 //! Which depths a curve has is decided in `mode`.
 
-use anyhow::Result;
-
-use super::{Clock, Settings, Stream, pass, sizes};
-use crate::tune::input::Sample;
-use crate::tune::mode::{self, Mode};
-use crate::tune::stats::mean;
-use crate::tune::wire;
+use super::{Clock, MeasureError, Settings, Stream, pass, sizes};
+use crate::input::Sample;
+use crate::mode::{self, Mode};
+use crate::stats::mean;
+use crate::wire;
 
 /// What a deeper look back is worth to one kind of client.
-pub(crate) struct Curve {
+pub struct Curve {
     /// Of each client.
-    pub(crate) channels: usize,
+    pub channels: usize,
     /// Bytes of the average message, envelope and frame header included, at 0, 1, 2 … earlier publications.
-    pub(crate) bytes: Vec<f64>,
+    pub bytes: Vec<f64>,
 }
 
 /// Calls `begin` with each mode before it starts.
 ///
 /// # Errors
 /// As [`measure`](super::measure).
-pub(crate) fn curves(
+pub fn curves(
     sample: &Sample,
     settings: Settings,
     clock: Clock<'_>,
     begin: &mut dyn FnMut(Mode),
-) -> Result<Vec<Curve>> {
+) -> Result<Vec<Curve>, MeasureError> {
     let stream = Stream::new(sample);
     let mut curves: Vec<Curve> = Vec::new();
     for (mode, channels) in mode::depths(settings.channels) {

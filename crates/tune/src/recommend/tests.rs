@@ -6,10 +6,10 @@
 use fanwire_protocol::Encoding;
 
 use super::{Advice, Compression, Scale};
-use crate::tune::codec::Memory;
-use crate::tune::measure::{Micros, Report, Row, Settings};
-use crate::tune::mode::{Depth, Mode};
-use crate::tune::stats::Sizes;
+use crate::codec::Memory;
+use crate::measure::{Micros, Report, Row, Settings};
+use crate::mode::{Depth, Mode};
+use crate::stats::Sizes;
 
 const SCALE: Scale = Scale { dollars_per_gb: 0.1, publications_per_second: 10.0, receivers: 1_000 };
 
@@ -24,13 +24,7 @@ fn row(mode: Mode, sizes: Vec<u32>) -> Row {
 
 /// A report whose frames all have the same size in a mode: raw, standalone at two levels, a
 /// compressor per connection, one channel, several channels.
-pub(in crate::tune) fn report(
-    raw: u32,
-    standalone: [u32; 2],
-    own: u32,
-    one: u32,
-    many: u32,
-) -> Report {
+pub(crate) fn report(raw: u32, standalone: [u32; 2], own: u32, one: u32, many: u32) -> Report {
     let sizes = |size| vec![size; 300];
     let [low, high] = standalone;
     let rows = vec![

@@ -3,38 +3,38 @@
 //! Uses `codec` for what a mode does. Never: reads a clock of its own, prints.
 //! Change here how often and how long is measured.
 
+use std::fmt;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
 use bytes::Bytes;
 use fanwire_deflate::Compressor;
 use fanwire_protocol::Encoding;
 
-use super::codec::{self, Delivery, Memory};
-use super::input::Sample;
-use super::mode::{self, Depth, Mode};
-use super::stats::{Sizes, mean};
-use super::wire;
+use crate::codec::{self, Delivery, Memory};
+use crate::input::Sample;
+use crate::mode::{self, Depth, Mode};
+use crate::stats::{Sizes, mean};
+use crate::wire;
 
 mod curve;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use curve::{Curve, curves};
+pub use curve::{Curve, curves};
 
 /// What the user chose.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// Of dedicated contexts, deltas and gap coding.
-    pub(crate) level: u8,
+    pub level: u8,
     /// Channels per client, where they are interleaved.
-    pub(crate) channels: usize,
+    pub channels: usize,
 }
 
 /// Time since some moment.
 #[derive(Clone, Copy)]
-pub(crate) struct Clock<'a>(pub(crate) &'a dyn Fn() -> Duration);
+pub struct Clock<'a>(pub &'a dyn Fn() -> Duration);
 
 impl Clock<'_> {
     pub(crate) fn now(&self) -> Duration {
@@ -50,7 +50,7 @@ impl Clock<'_> {
 }
 
 /// What was found out about one file.
-pub(crate) struct Report {
+pub struct Report {
     pub(crate) file: String,
     pub(crate) channel: String,
     pub(crate) encoding: Encoding,
@@ -59,7 +59,7 @@ pub(crate) struct Report {
     pub(crate) payloads: Sizes,
     pub(crate) rows: Vec<Row>,
     /// For the page; without one there are none.
-    pub(crate) curves: Vec<Curve>,
+    pub curves: Vec<Curve>,
 }
 
 impl Report {
@@ -125,16 +125,37 @@ impl<'a> Stream<'a> {
     }
 }
 
+/// A frame did not decode to the message it was made of: a bug of the encoder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasureError {
+    pub file: String,
+    /// Of the message in its file, from 1.
+    pub number: usize,
+    pub mode: Mode,
+}
+
+impl fmt::Display for MeasureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self { file, number, .. }, mode) = (self, self.mode.title());
+        write!(
+            f,
+            "{file}: message {number} came back changed ({mode}): a bug of fanwire, please report it"
+        )
+    }
+}
+
+impl std::error::Error for MeasureError {}
+
 /// Measures all modes; calls `begin` with each before it starts.
 ///
 /// # Errors
 /// A frame that does not come back as it was, which is a bug of the encoder.
-pub(crate) fn measure(
+pub fn measure(
     sample: &Sample,
     settings: Settings,
     clock: Clock<'_>,
     begin: &mut dyn FnMut(Mode),
-) -> Result<Report> {
+) -> Result<Report, MeasureError> {
     let stream = Stream::new(sample);
     let mut rows: Vec<Row> = Vec::new();
     for mode in mode::all(settings.channels) {
@@ -169,7 +190,12 @@ fn adds(last: &Row, row: &Row) -> bool {
     }
 }
 
-fn row(mode: Mode, stream: &Stream<'_>, settings: Settings, clock: Clock<'_>) -> Result<Row> {
+fn row(
+    mode: Mode,
+    stream: &Stream<'_>,
+    settings: Settings,
+    clock: Clock<'_>,
+) -> Result<Row, MeasureError> {
     if mode == Mode::Raw {
         let sizes = sizes(stream.pushes.iter().map(|push| wire::frame_bytes(push.len())));
         return Ok(Row { mode, sizes, micros: None, memory: Memory::default(), depth: 0 });
@@ -202,16 +228,12 @@ fn pass(
     stream: &Stream<'_>,
     settings: Settings,
     clock: Clock<'_>,
-) -> Result<(Vec<Delivery>, Memory)> {
+) -> Result<(Vec<Delivery>, Memory), MeasureError> {
     let mut codec = codec::of(mode, stream, settings);
     let mut deliveries = Vec::with_capacity(stream.pushes.len());
     for at in 0..stream.pushes.len() {
         let Some(delivery) = codec.deliver(at, clock) else {
-            let file = &stream.sample.file;
-            let (number, mode) = (at + 1, mode.title());
-            bail!(
-                "{file}: message {number} came back changed ({mode}): a bug of fanwire, please report it"
-            );
+            return Err(MeasureError { file: stream.sample.file.clone(), number: at + 1, mode });
         };
         deliveries.push(delivery);
     }

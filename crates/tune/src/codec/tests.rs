@@ -9,9 +9,9 @@ use fanwire_deflate::gap::{Counter, History, Reach};
 use fanwire_protocol::Encoding;
 
 use super::{Client, Delivery, Memory, of};
-use crate::tune::input::Sample;
-use crate::tune::measure::{Clock, Settings, Stream};
-use crate::tune::mode::{self, Depth, Mode};
+use crate::input::Sample;
+use crate::measure::{Clock, Settings, Stream};
+use crate::mode::{self, Depth, Mode};
 
 fn sample(encoding: Encoding, payloads: Vec<Vec<u8>>) -> Sample {
     let (file, channel) = ("score.jsonl".to_owned(), "score".to_owned());

@@ -6,12 +6,12 @@
 use std::fmt::Write as _;
 
 use super::{Axis, class, mark, svg, tick};
-use crate::tune::figure;
-use crate::tune::measure::{Curve, Report};
-use crate::tune::mode::{Depth, Mode};
+use crate::figure;
+use crate::measure::{Curve, Report};
+use crate::mode::{Depth, Mode};
 
 /// A line for each kind of client, from a frame that stands alone to the deepest.
-pub(in crate::tune::page) fn depth(report: &Report) -> String {
+pub(in crate::page) fn depth(report: &Report) -> String {
     let bytes = report.curves.iter().flat_map(|curve| curve.bytes.iter().copied());
     let up = Axis::new(bytes, BOTTOM, TOP);
     let deepest = report.curves.iter().map(|curve| curve.bytes.len()).max().unwrap_or(1).max(2) - 1;

@@ -10,8 +10,8 @@ use fanwire_deflate::Compressor;
 use fanwire_protocol::fossil::{self, Differ};
 
 use super::{Client, Codec, Delivery, Memory};
-use crate::tune::measure::{Clock, Stream};
-use crate::tune::wire;
+use crate::measure::{Clock, Stream};
+use crate::wire;
 
 pub(super) struct Delta<'a> {
     stream: &'a Stream<'a>,

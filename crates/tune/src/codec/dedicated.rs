@@ -6,7 +6,7 @@
 use fanwire_deflate::{Dedicated, Scratch};
 
 use super::{Client, Codec, Delivery, Memory};
-use crate::tune::measure::{Clock, Stream};
+use crate::measure::{Clock, Stream};
 
 pub(super) struct OwnContext<'a> {
     stream: &'a Stream<'a>,

@@ -4,9 +4,9 @@
 //! What the page must hold is a test here.
 
 use super::{escaped, page};
-use crate::tune::measure::Curve;
-use crate::tune::recommend::tests::report;
-use crate::tune::recommend::{Advice, Scale};
+use crate::measure::Curve;
+use crate::recommend::tests::report;
+use crate::recommend::{Advice, Scale};
 
 fn html(files: usize) -> String {
     let scale = Scale { dollars_per_gb: 0.1, publications_per_second: 10.0, receivers: 1_000 };
