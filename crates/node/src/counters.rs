@@ -3,32 +3,11 @@
 //! Uses: atomics. Never: locks, or labels without bound (channels and users are never counted by name).
 //! Change here: which numbers exist. Their names for Prometheus live in the server.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
+use fanwire_telemetry::Counter;
 
 use crate::delta::Saved;
 use crate::token::{Fault, TokenError};
-
-/// A number with one writer: a relaxed load and store, no locked instruction.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// The present value.
-    pub fn value(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-
-    /// For the thread that owns it: a load and a store are no atomic addition.
-    pub fn add(&self, n: u64) {
-        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
-    }
-
-    pub(crate) fn subtract(&self, n: u64) {
-        self.0.store(self.0.load(Relaxed).wrapping_sub(n), Relaxed);
-    }
-}
 
 /// The numbers of one hub. Gauges go up and down, the rest only up.
 #[derive(Debug, Default)]

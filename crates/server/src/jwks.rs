@@ -8,8 +8,8 @@ mod get;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanwire_node::Seldom;
 use fanwire_node::token::{Fetch, KeySource};
+use fanwire_telemetry::Seldom;
 use tokio::runtime::Handle;
 
 use crate::config::TlsOptions;

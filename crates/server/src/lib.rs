@@ -13,9 +13,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod budget;
-mod compression;
-pub mod config;
 mod descriptors;
 pub mod echo;
 mod engine;
@@ -23,14 +20,14 @@ pub mod example;
 pub mod http;
 mod jwks;
 mod metrics;
-mod realtime;
 mod server;
-pub mod shard;
 mod tls;
 
 pub use fanwire_api as api;
 pub use fanwire_brokers as brokers;
+pub use fanwire_config as config;
 pub use fanwire_node as node;
 pub use fanwire_protocol as protocol;
+pub use fanwire_shard as shard;
 pub use fanwire_ws as ws;
 pub use server::{Server, StartError};

@@ -20,12 +20,11 @@ use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, regis
 
 use self::page::{Labels, Page, Readings, Scraped};
 use crate::{
-    compression::Contexts,
     engine::Engine,
     http::refusals::Refusals,
-    realtime::Shards,
     shard::counters::{Histogram, ShardCounters, Traffic},
 };
+use fanwire_fanout::{Contexts, Shards};
 
 /// Everything a scrape reads.
 pub struct Metrics {

@@ -18,8 +18,6 @@ use fanwire_ws::extension;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{
-    budget::Budget,
-    compression::{ContextSettings, Contexts, GAPS_MAX, Policies},
     config::{Config, TlsOptions},
     descriptors,
     engine::{Engine, EngineError},
@@ -29,9 +27,12 @@ use crate::{
     },
     jwks::Fetcher,
     metrics::{Metrics, Sources},
-    realtime::{Clerk, Realtime, ShardInbox, Shards},
+    shard::Budget,
     shard::{self, Distrust},
     tls::TlsError,
+};
+use fanwire_fanout::{
+    Clerk, ContextSettings, Contexts, GAPS_MAX, Policies, Realtime, ShardInbox, Shards,
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].

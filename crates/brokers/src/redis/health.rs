@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use fanwire_node::Seldom;
+use fanwire_telemetry::Seldom;
 use parking_lot::Mutex;
 
 use super::complaint;

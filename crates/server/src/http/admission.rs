@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Instant};
 
 use axum::http::{HeaderMap, StatusCode, header};
-use fanwire_node::Seldom;
+use fanwire_telemetry::Seldom;
 
 use super::{
     origin,

@@ -16,10 +16,11 @@ use axum::{
     http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE},
 };
 use fanwire_api::http::{Face, Place};
-use fanwire_node::Seldom;
+use fanwire_telemetry::Seldom;
 use tokio::time::{sleep, timeout};
 
-use crate::{realtime::Shards, shard::INBOX_BYTES_MAX};
+use crate::shard::INBOX_BYTES_MAX;
+use fanwire_fanout::Shards;
 
 /// The API, and whom it must not outrun.
 pub struct Desk {

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fanwire_node::Seldom;
+use fanwire_telemetry::Seldom;
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use rustix::io::Errno;

@@ -14,8 +14,9 @@ use axum::{
     routing::{any, get},
 };
 use fanwire_api::{Api, http::Face};
-use fanwire_node::{Hello, Seldom};
+use fanwire_node::Hello;
 use fanwire_protocol::Encoding;
+use fanwire_telemetry::Seldom;
 use serde::Serialize;
 
 use super::{
@@ -23,7 +24,8 @@ use super::{
     site::Site,
     upgrade::{Endpoint, Welcome},
 };
-use crate::{config::Config, engine::Engine, metrics::Metrics, realtime::Realtime};
+use crate::{config::Config, engine::Engine, metrics::Metrics};
+use fanwire_fanout::Realtime;
 
 /// Subprotocols by their names (client protocol §1).
 pub const SUBPROTOCOLS: &[&str] = &[PROTOBUF, Encoding::Json.subprotocol()];

@@ -8,7 +8,7 @@ use std::fmt;
 use fanwire_node::{NamespaceId, Options};
 
 use super::page::{Labels, Page};
-use crate::compression::{Contexts, Kind, NamespaceCounters};
+use fanwire_fanout::{Contexts, Kind, NamespaceCounters};
 
 pub(super) fn write(contexts: &Contexts, options: &Options, page: &mut impl Page) -> fmt::Result {
     let names: Vec<&str> =

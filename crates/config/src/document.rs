@@ -1,0 +1,255 @@
+//! What the table of keys looks like to people: the documentation page and the sample file.
+//! In: the catalog → out: Markdown, JSON, YAML or TOML text.
+//! Uses `catalog`. Never: values of a running server.
+//! Layout is changed here; every name, default and sentence comes from its row.
+
+use std::fmt::Write;
+
+use super::catalog::{Entry, entries, sections};
+use super::duration;
+use super::file::Format;
+use super::key::{Kind, Support, Value, Weight};
+use super::keys::WITHOUT_NAMESPACE;
+use super::settings::DEVELOPMENT;
+
+#[cfg(test)]
+mod tests;
+
+/// A file with every key that works, at its default, and its sentence where the format has comments.
+pub fn sample(format: Format) -> String {
+    let tree = Branch::of(entries().iter().filter(|entry| entry.works()));
+    let mut text = String::new();
+    match format {
+        Format::Json => json(&tree, 0, &mut text),
+        Format::Yaml => yaml(&tree, 0, &mut text),
+        Format::Toml => toml(&tree, "", &mut text),
+    }
+    text.trim_start().to_owned() + if format == Format::Json { "\n" } else { "" }
+}
+
+/// The page `docs/configuration.md`.
+pub fn markdown() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for (name, value) in DEVELOPMENT {
+        let _ = writeln!(page, "- `{name}`: `{value}`");
+    }
+    page.push_str("\n## Keys\n");
+    for section in sections() {
+        let title = if section.name.is_empty() { "on their own" } else { section.name };
+        let _ = writeln!(page, "\n### {title}\n\n{TABLE_HEAD}");
+        for entry in section.entries {
+            let kind = words(&entry.key.kind);
+            let default = default_words(entry);
+            let _ = writeln!(page, "| `{}` | {kind} | {default} | {} |", entry.name, entry.key.doc);
+        }
+    }
+    page.push_str(NAMESPACES);
+    page.push_str(NOT_YET);
+    let known = entries().iter().filter(|entry| !entry.name.starts_with(WITHOUT_NAMESPACE));
+    not_yet_rows(known, &mut page);
+    page.push_str("\nIn a namespace and under `channel.without_namespace`:\n\n");
+    page.push_str(NOT_YET_HEAD);
+    let within = entries().iter().filter(|entry| entry.name.starts_with(WITHOUT_NAMESPACE));
+    not_yet_rows(within, &mut page);
+    page
+}
+
+/// A kind in a few words, with its limits.
+pub fn words(kind: &Kind) -> String {
+    match kind {
+        Kind::Switch => "true or false".to_owned(),
+        Kind::Integer { min, max: u64::MAX } => format!("integer from {min}"),
+        Kind::Integer { min, max } => format!("integer, {min} to {max}"),
+        Kind::Duration { min, max } => {
+            format!("duration, {} to {}", duration::format(*min), duration::format(*max))
+        }
+        Kind::Text => "text".to_owned(),
+        Kind::Secret => "text, secret".to_owned(),
+        Kind::Choice(choices) => {
+            let quoted: Vec<String> = choices.iter().map(|one| format!("`{one:?}`")).collect();
+            quoted.join(", ")
+        }
+        Kind::Path => "path".to_owned(),
+        Kind::PortText => "port or nothing".to_owned(),
+        Kind::List => "list of texts".to_owned(),
+        Kind::Block => "section".to_owned(),
+        Kind::Objects => "list of sections".to_owned(),
+    }
+}
+
+fn default_words(entry: &Entry) -> String {
+    if entry.key.default.is_empty() {
+        "empty".to_owned()
+    } else {
+        format!("`{}`", entry.key.default)
+    }
+}
+
+fn not_yet_rows<'a>(entries: impl Iterator<Item = &'a Entry>, page: &mut String) {
+    for entry in entries {
+        let weight = match entry.key.support {
+            Support::Works => continue,
+            Support::NotYet(Weight::Tuning) => "noted",
+            Support::NotYet(Weight::Feature) => "warning",
+            Support::NotYet(Weight::Refused) => "start refused",
+        };
+        let name = entry.name.strip_prefix(WITHOUT_NAMESPACE).unwrap_or(&entry.name);
+        let name = name.trim_start_matches('.');
+        let _ = writeln!(page, "| `{name}` | {weight} | {} |", entry.key.doc);
+    }
+}
+
+/// Entries as a file nests them: leaves first, then sections, each in the catalog's order.
+#[derive(Default)]
+struct Branch {
+    leaves: Vec<(String, &'static Entry)>,
+    sections: Vec<(String, Branch)>,
+}
+
+impl Branch {
+    fn of(entries: impl Iterator<Item = &'static Entry>) -> Self {
+        let mut root = Branch::default();
+        for entry in entries {
+            let mut parts: Vec<&str> = entry.name.split('.').collect();
+            let leaf = parts.pop().unwrap_or_default().to_owned();
+            let branch = parts.into_iter().fold(&mut root, Branch::section);
+            branch.leaves.push((leaf, entry));
+        }
+        root
+    }
+
+    fn section(&mut self, name: &str) -> &mut Branch {
+        let index = match self.sections.iter().position(|(known, _)| known == name) {
+            Some(index) => index,
+            None => {
+                self.sections.push((name.to_owned(), Branch::default()));
+                self.sections.len() - 1
+            }
+        };
+        &mut self.sections[index].1
+    }
+}
+
+fn json(branch: &Branch, depth: usize, text: &mut String) {
+    let indent = "  ".repeat(depth + 1);
+    let mut members: Vec<String> = Vec::new();
+    for (name, entry) in &branch.leaves {
+        members.push(format!("{indent}{name:?}: {}", literal(entry)));
+    }
+    for (name, section) in &branch.sections {
+        let mut inner = String::new();
+        json(section, depth + 1, &mut inner);
+        members.push(format!("{indent}{name:?}: {inner}"));
+    }
+    let _ = write!(text, "{{\n{}\n{}}}", members.join(",\n"), "  ".repeat(depth));
+}
+
+fn yaml(branch: &Branch, depth: usize, text: &mut String) {
+    let indent = "  ".repeat(depth);
+    for (name, entry) in &branch.leaves {
+        let _ = writeln!(text, "{indent}# {}", entry.key.doc);
+        let _ = writeln!(text, "{indent}{name}: {}", literal(entry));
+    }
+    for (name, section) in &branch.sections {
+        let blank = if depth == 0 { "\n" } else { "" };
+        let _ = writeln!(text, "{blank}{indent}{name}:");
+        yaml(section, depth + 1, text);
+    }
+}
+
+fn toml(branch: &Branch, path: &str, text: &mut String) {
+    for (name, entry) in &branch.leaves {
+        let _ = writeln!(text, "# {}\n{name} = {}", entry.key.doc, literal(entry));
+    }
+    for (name, section) in &branch.sections {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        if !section.leaves.is_empty() {
+            let _ = writeln!(text, "\n[{path}]");
+        }
+        toml(section, &path, text);
+    }
+}
+
+/// The default as a value that all three formats read alike.
+fn literal(entry: &Entry) -> String {
+    let key = entry.key;
+    let value = key.kind.read_text(key.default).expect("every row's default fits its kind");
+    match value {
+        Value::Switch(on) => on.to_string(),
+        Value::Integer(count) => count.to_string(),
+        Value::Duration(length) => format!("{:?}", duration::format(length)),
+        Value::Text(text) => format!("{text:?}"),
+        Value::List(items) => format!("{items:?}"),
+        Value::Tree(tree) => tree.to_string(),
+    }
+}
+
+const TABLE_HEAD: &str = "| key | value | default | meaning |\n|---|---|---|---|";
+
+const NOT_YET_HEAD: &str = "| key | when set | what it is |\n|---|---|---|\n";
+
+const INTRODUCTION: &str = "\
+# Configuration
+
+<!-- Generated by `fanwire config-doc`; a key is changed in crates/config/src/keys/. -->
+
+Fanwire reads the configuration of Centrifugo v6: the same keys, in JSON, YAML or TOML by the file's
+extension.
+
+```
+fanwire --config fanwire.yaml          # start with a file
+fanwire check-config fanwire.yaml      # what is wrong with it, and what is not supported yet
+fanwire sample-config --format yaml    # a file with every key at its default
+```
+
+Flags win over the environment, the environment over the file, the file over the defaults.
+
+- **Flags** have the key's name: `--client.insecure`, `--http_api.key=secret`.
+- **Environment variables** are `FANWIRE_` and the key in capitals with `_` for `.`:
+  `FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY`. `CENTRIFUGO_` is read as well; of two that mean the same key
+  Fanwire's wins. Lists are separated by spaces or JSON, lists of sections are JSON. The file `.env` of the working
+  directory is read, too: lines of `NAME=value`, and a variable of the process wins.
+- **Durations** are texts such as `300ms`, `25s` or `1m30s`. Numbers, `true` and `false` may stand in quotes, too.
+- **Unknown keys** are warned about and ignored; wrong types and values stop the start.
+- **Keys of Centrifugo before v6**, which had no sections (`token_hmac_secret_key`, `admin: true`), are named with what they are
+  called today, and not obeyed. A file that has nothing else stops the start;
+  [Centrifugo's migration page](https://centrifugal.dev/docs/getting-started/migration_v6) converts it, and variables.
+
+Without a file, and when nothing sets a key of `client`, `channel` or `engine` or another address than
+loopback, and no variable looks like a mistyped key, Fanwire runs in **development mode**. It then answers under no other
+name than `localhost` and addresses (a foreign page whose name leads here could do anything), and changes these defaults:
+
+";
+
+const NAMESPACES: &str = "
+### Namespaces
+
+`channel.namespaces` is a list. Every member has a `name` and any of the keys shown above under
+`channel.without_namespace`:
+
+```yaml
+channel:
+  namespaces:
+    - name: chat
+      allow_subscribe_for_client: true
+      allow_publish_for_subscriber: true
+```
+
+In the environment it is either JSON, or names and one variable per key:
+
+```
+FANWIRE_CHANNEL_NAMESPACES=\"chat news\"
+FANWIRE_CHANNEL_NAMESPACES_CHAT_ALLOW_SUBSCRIBE_FOR_CLIENT=true
+```
+";
+
+const NOT_YET: &str = "
+## Not supported yet
+
+Fanwire knows these keys of Centrifugo and does not obey them yet. At their defaults they say nothing.
+Otherwise a tuning knob is noted, a missing feature is warned about, and where going on would be unsafe
+or wrong the start is refused.
+
+| key | when set | what it is |
+|---|---|---|
+";

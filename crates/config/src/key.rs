@@ -1,0 +1,347 @@
+//! What one configuration key is: name, kind, default, one sentence, and where its value lands.
+//! In: text or a JSON value of any source → out: a `Value` inside the key's limits, or what would be right instead.
+//! Uses durations only. Never: files, environment, or the meaning of a particular key.
+//! A new kind of value is added here; the rows live in `keys`, and who overrides whom in `settings`.
+
+use std::fmt;
+use std::time::Duration;
+
+use fanwire_node::options::Secret;
+use serde_json::Value as Json;
+
+use super::duration;
+
+#[cfg(test)]
+mod tests;
+
+/// One key of the configuration, as every face of it needs it: help, sample, check and documentation.
+#[derive(Debug)]
+pub struct Key {
+    /// The dotted name, `client.ping_interval`; keys of a namespace are relative to it.
+    pub name: &'static str,
+    pub kind: Kind,
+    /// The default in the form the environment would carry it.
+    pub default: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+    pub support: Support,
+}
+
+/// Whether Fanwire obeys a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Support {
+    Works,
+    /// Known from Centrifugo and not obeyed yet; the weight says what asking for it means.
+    NotYet(Weight),
+}
+
+/// What it means when somebody sets a key that Fanwire does not obey yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// A tuning knob: the server behaves the same to its users. Noted.
+    Tuning,
+    /// A feature that will be missing. Warned about.
+    Feature,
+    /// Going on without it would be unsafe or wrong. The start is refused.
+    Refused,
+}
+
+/// The shape of a value and its limits.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Switch,
+    /// A whole number, both limits inclusive.
+    Integer {
+        min: u64,
+        max: u64,
+    },
+    /// A text such as `25s`, both limits inclusive.
+    Duration {
+        min: Duration,
+        max: Duration,
+    },
+    Text,
+    /// A port from 1, as Centrifugo writes it: a number, the same as a text, or an empty text for none.
+    PortText,
+    /// A text that is never shown.
+    Secret,
+    /// One of these texts.
+    Choice(&'static [&'static str]),
+    /// A URL path with a leading slash, of characters that mean nothing to a router (RFC 3986 §2.3).
+    Path,
+    /// A list of texts; space separated in the environment, or JSON.
+    List,
+    /// A section or map whose inside is not checked here.
+    Block,
+    /// A list of objects; JSON in the environment.
+    Objects,
+}
+
+/// A value that obeys its key's kind and limits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Switch(bool),
+    Integer(u64),
+    Duration(Duration),
+    Text(String),
+    List(Vec<String>),
+    /// Blocks and lists of objects, as they were written.
+    Tree(Json),
+}
+
+/// Why a value does not fit its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// Another type; the text says what would be right.
+    Type(String),
+    /// The right type, outside the limits; the text says what would be right.
+    Range(String),
+}
+
+impl Kind {
+    /// Reads a value from a file. Switches and numbers may stand in quotes, as with Centrifugo.
+    ///
+    /// # Errors
+    /// `Misfit` with what would be right.
+    pub fn read(&self, json: &Json) -> Result<Value, Misfit> {
+        match (self, json) {
+            (Kind::Switch, Json::Bool(on)) => Ok(Value::Switch(*on)),
+            (Kind::Integer { min, max }, Json::Number(number)) => self.integer(number, *min, *max),
+            (Kind::Switch | Kind::Integer { .. }, Json::String(text)) => self.read_text(text),
+            (Kind::Duration { .. }, Json::String(text)) => self.duration(text),
+            (Kind::Text | Kind::Secret, Json::String(text)) => Ok(Value::Text(text.clone())),
+            (Kind::Choice(choices), Json::String(text)) => {
+                let known = choices.contains(&text.as_str());
+                known.then(|| Value::Text(text.clone())).ok_or_else(|| self.out_of_range())
+            }
+            (Kind::Path, Json::String(text)) => {
+                let right = text.starts_with('/') && text.chars().all(is_path_char);
+                right.then(|| Value::Text(text.clone())).ok_or_else(|| self.out_of_range())
+            }
+            (Kind::PortText, Json::Number(number)) => self.port_text(&number.to_string()),
+            (Kind::PortText, Json::String(text)) => self.port_text(text),
+            (Kind::List, Json::Array(items)) => self.list(items),
+            (Kind::List, Json::String(text)) => self.read_text(text),
+            (Kind::Block, Json::Object(_)) => Ok(Value::Tree(json.clone())),
+            (Kind::Objects, Json::Array(items)) if items.iter().all(Json::is_object) => {
+                Ok(Value::Tree(json.clone()))
+            }
+            _ => Err(self.wrong_type(json)),
+        }
+    }
+
+    /// Reads a value from the environment, a flag, or a default.
+    ///
+    /// # Errors
+    /// `Misfit` with what would be right.
+    pub fn read_text(&self, text: &str) -> Result<Value, Misfit> {
+        let json = match self {
+            Kind::Switch => match text {
+                "true" | "TRUE" | "True" | "t" | "T" | "1" => Json::Bool(true),
+                "false" | "FALSE" | "False" | "f" | "F" | "0" => Json::Bool(false),
+                _ => return Err(self.unreadable(text)),
+            },
+            Kind::Integer { .. } => match text.trim().parse::<serde_json::Number>() {
+                Ok(number) => Json::Number(number),
+                Err(_) => return Err(self.unreadable(text)),
+            },
+            Kind::List => match serde_json::from_str(text) {
+                Ok(items @ Json::Array(_)) => items,
+                _ => text.split_whitespace().map(|item| Json::String(item.into())).collect(),
+            },
+            Kind::Block | Kind::Objects => match (self, text) {
+                (Kind::Block, "") => Json::Object(serde_json::Map::new()),
+                (Kind::Objects, "") => Json::Array(Vec::new()),
+                _ => match serde_json::from_str(text) {
+                    Ok(json) => json,
+                    Err(_) => return Err(Misfit::Type(format!("{self}, as JSON"))),
+                },
+            },
+            _ => Json::String(text.to_owned()),
+        };
+        self.read(&json)
+    }
+
+    /// Whether an empty text in the environment is a value of this kind; for the others it means "not set".
+    pub fn takes_empty_text(&self) -> bool {
+        matches!(self, Kind::Text | Kind::Secret | Kind::List | Kind::PortText)
+            || matches!(self, Kind::Choice(choices) if choices.contains(&""))
+    }
+
+    fn integer(&self, number: &serde_json::Number, min: u64, max: u64) -> Result<Value, Misfit> {
+        match number.as_u64() {
+            Some(count) if (min..=max).contains(&count) => Ok(Value::Integer(count)),
+            None if number.is_f64() => Err(Misfit::Type(self.to_string())),
+            _ => Err(self.out_of_range()),
+        }
+    }
+
+    fn duration(&self, text: &str) -> Result<Value, Misfit> {
+        let Kind::Duration { min, max } = self else { return Err(self.out_of_range()) };
+        match duration::parse(text) {
+            Ok(length) if (*min..=*max).contains(&length) => Ok(Value::Duration(length)),
+            Ok(_) | Err(duration::NotADuration::Negative) => Err(self.out_of_range()),
+            Err(duration::NotADuration::Malformed) => Err(self.unreadable(text)),
+        }
+    }
+
+    fn port_text(&self, text: &str) -> Result<Value, Misfit> {
+        let is_right = text.is_empty() || text.parse::<u16>().is_ok_and(|port| port > 0);
+        is_right.then(|| Value::Text(text.to_owned())).ok_or_else(|| self.out_of_range())
+    }
+
+    fn list(&self, items: &[Json]) -> Result<Value, Misfit> {
+        let texts: Option<Vec<String>> =
+            items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+        texts.map(Value::List).ok_or_else(|| Misfit::Type(self.to_string()))
+    }
+
+    fn out_of_range(&self) -> Misfit {
+        Misfit::Range(self.to_string())
+    }
+
+    /// The expectation, with a word for the mistakes that everybody makes once.
+    fn wrong_type(&self, json: &Json) -> Misfit {
+        let hint = match (self, json) {
+            (Kind::Duration { .. }, Json::Number(_)) => "; a plain number has no unit",
+            (Kind::Text | Kind::Secret | Kind::Choice(_), Json::Number(_) | Json::Bool(_)) => {
+                "; written in quotes"
+            }
+            _ => "",
+        };
+        Misfit::Type(format!("{self}{hint}"))
+    }
+
+    /// The expectation, with a word for quotes that nobody took off on the way, as with `docker run --env-file`.
+    fn unreadable(&self, text: &str) -> Misfit {
+        let is_quoted = |quote| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
+        let hint = if is_quoted('"') || is_quoted('\'') {
+            "; the quotes are part of the value"
+        } else {
+            ""
+        };
+        Misfit::Type(format!("{self}{hint}"))
+    }
+}
+
+fn is_path_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-._~/".contains(c)
+}
+
+/// What would be right, as the end of "expected …".
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Switch => f.write_str("true or false"),
+            Kind::Integer { min, max: u64::MAX } => write!(f, "a whole number, at least {min}"),
+            Kind::Integer { min, max } => write!(f, "a whole number from {min} to {max}"),
+            Kind::Duration { min, max } => write!(
+                f,
+                "a duration such as \"300ms\", \"25s\" or \"1m30s\", from {} to {}",
+                duration::format(*min),
+                duration::format(*max)
+            ),
+            Kind::Text | Kind::Secret => f.write_str("a text"),
+            Kind::Choice(choices) => {
+                let quoted: Vec<String> = choices.iter().map(|one| format!("{one:?}")).collect();
+                write!(f, "one of {}", quoted.join(", "))
+            }
+            Kind::PortText => f.write_str("a port from 1 to 65535, or nothing"),
+            Kind::Path => f.write_str("a path of letters, digits and -._~ that begins with /"),
+            Kind::List => f.write_str("a list of texts"),
+            Kind::Block => f.write_str("a section of keys"),
+            Kind::Objects => f.write_str("a list of sections"),
+        }
+    }
+}
+
+/// A key that Fanwire obeys, with the place its value goes to.
+pub(crate) struct Row<T: 'static> {
+    pub(crate) key: Key,
+    pub(crate) set: fn(&mut T, Value),
+}
+
+/// How a value becomes a field. A row whose kind does not fit its field is a bug of the table.
+pub(crate) trait Land {
+    fn land(value: Value) -> Self;
+}
+
+macro_rules! land {
+    ($($field:ty: $variant:ident),*) => {$(
+        impl Land for $field {
+            fn land(value: Value) -> Self {
+                match value {
+                    Value::$variant(inner) => inner,
+                    other => unreachable!("the row's kind gave {other:?}"),
+                }
+            }
+        }
+    )*};
+}
+
+impl Land for Secret {
+    fn land(value: Value) -> Self {
+        String::land(value).into()
+    }
+}
+
+macro_rules! land_integer {
+    ($($field:ty),*) => {$(
+        impl Land for $field {
+            fn land(value: Value) -> Self {
+                match value {
+                    Value::Integer(count) => {
+                        Self::try_from(count).expect("the row's limits lie inside its field's")
+                    }
+                    other => unreachable!("the row's kind gave {other:?}"),
+                }
+            }
+        }
+    )*};
+}
+
+land!(bool: Switch, u64: Integer, Duration: Duration, String: Text, Vec<String>: List);
+land_integer!(u8, u16, u32, usize);
+
+/// A table of keys that work: `"name", KIND, "default" => [field.path], "One sentence.";`.
+/// Instead of a field path a closure in parentheses may say where the value goes.
+macro_rules! rows {
+    ($table:ident: $target:ty; $($name:literal, $kind:expr, $default:literal => $place:tt, $doc:literal;)*) => {
+        pub(crate) static $table: &[$crate::key::Row<$target>] = &[$(
+            $crate::key::Row {
+                key: $crate::key::Key {
+                    name: $name,
+                    kind: $kind,
+                    default: $default,
+                    doc: $doc,
+                    support: $crate::key::Support::Works,
+                },
+                set: $crate::key::place!($place),
+            },
+        )*];
+    };
+}
+
+macro_rules! place {
+    ([$($field:ident).+]) => {
+        |target, value| target.$($field).+ = $crate::key::Land::land(value)
+    };
+    (($set:expr)) => { $set };
+}
+
+/// A table of Centrifugo's keys that do not work yet: `"name", KIND, "default", Weight, "One sentence.";`.
+macro_rules! not_yet {
+    ($table:ident; $($name:literal, $kind:expr, $default:literal, $weight:ident, $doc:literal;)*) => {
+        pub(crate) static $table: &[$crate::key::Key] = &[$(
+            $crate::key::Key {
+                name: $name,
+                kind: $kind,
+                default: $default,
+                doc: $doc,
+                support: $crate::key::Support::NotYet($crate::key::Weight::$weight),
+            },
+        )*];
+    };
+}
+
+pub(crate) use {not_yet, place, rows};

@@ -1,0 +1,137 @@
+//! Rows of `channel.*` and of one namespace: how names are read, and what clients may do.
+//! In: nothing → out: `CHANNEL`, rows that land in `Config`, and `NAMESPACE`, rows that land in a `Namespace`.
+//! Uses the kinds of `keys`. Never: lists of namespaces as such (`settings`).
+//! Change a default or a sentence here; the effects live in `fanwire_node::channel`.
+
+use fanwire_node::options::{
+    CompressionPolicy, DataFormat, Namespace, RecoveryMode, SubscriptionType,
+};
+
+use super::{
+    COUNT, COUNT_FROM_1, LIFETIME, LIST, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT, integer,
+};
+use crate::Config;
+use crate::key::{Kind, Land, Value, rows};
+
+rows! { CHANNEL: Config;
+    "channel.max_length", COUNT_FROM_1, "255" => [node.channel.max_length],
+        "Longest channel name in bytes.";
+    "channel.private_prefix", TEXT, "$" => [node.channel.private_prefix],
+        "Names that begin with this character need a subscription token; empty switches that off.";
+    "channel.namespace_boundary", TEXT, ":" => [node.channel.namespace_boundary],
+        "Character that ends the namespace in a channel name.";
+    "channel.user_boundary", TEXT, "#" => [node.channel.user_boundary],
+        "Character that starts the list of users in a channel name.";
+    "channel.user_separator", TEXT, "," => [node.channel.user_separator],
+        "Character between the users in a channel name.";
+    "channel.history_meta_ttl", LIFETIME, "720h" => [node.channel.history_meta_ttl],
+        "How long the offset and epoch of a channel are kept after it was last published to or read, where a namespace does not say; 0s for ever.";
+    "channel.history_memory_max", integer(0x10_0000, u64::MAX), "1073741824" => (|config, value| config.node.channel.history_memory_max = usize::try_from(u64::land(value)).unwrap_or(usize::MAX)),
+        "Fanwire only: bytes of memory for the histories of all channels together; beyond it some lose their publications before their time.";
+    "channel.publication_data_format", DATA_FORMAT, "" => (|config, value| config.node.channel.publication_data_format = data_format(value)),
+        "What publications must hold where a namespace does not say: json, json_object or binary (anything).";
+}
+
+rows! { NAMESPACE: Namespace;
+    "name", TEXT, "" => [name],
+        "Name of the namespace: letters, digits, `-`, `_` and `.`, at least two of them.";
+    "allow_subscribe_for_client", SWITCH, "false" => [allow_subscribe_for_client],
+        "Every client with a user id may subscribe.";
+    "allow_subscribe_for_anonymous", SWITCH, "false" => [allow_subscribe_for_anonymous],
+        "Extends allow_subscribe_for_client to the empty user.";
+    "allow_publish_for_client", SWITCH, "false" => [allow_publish_for_client],
+        "Every client with a user id may publish.";
+    "allow_publish_for_subscriber", SWITCH, "false" => [allow_publish_for_subscriber],
+        "Every subscriber of the channel may publish.";
+    "allow_publish_for_anonymous", SWITCH, "false" => [allow_publish_for_anonymous],
+        "Extends the publish permissions to the empty user.";
+    "exclude_publisher", SWITCH, "false" => [exclude_publisher],
+        "Fanwire only: a client that publishes does not get its own publication back, on the connection that published it.";
+    "publish_rate_limit", RATE_LIMIT, "0" => [publish_rate.limit],
+        "Fanwire only: most publishes of one connection in publish_rate_interval, 0 for no limit; further ones get 111.";
+    "publish_rate_interval", RATE_INTERVAL, "1s" => [publish_rate.interval],
+        "Fanwire only: the time in which publish_rate_limit comes back.";
+    "subscribe_rate_limit", RATE_LIMIT, "0" => [subscribe_rate.limit],
+        "Fanwire only: most subscribes of one connection in subscribe_rate_interval, 0 for no limit; further ones get 111 and SDKs try again.";
+    "subscribe_rate_interval", RATE_INTERVAL, "1s" => [subscribe_rate.interval],
+        "Fanwire only: the time in which subscribe_rate_limit comes back.";
+    "allow_history_for_client", SWITCH, "false" => [allow_history_for_client],
+        "Every client with a user id may read history.";
+    "allow_history_for_subscriber", SWITCH, "false" => [allow_history_for_subscriber],
+        "Every subscriber of the channel may read its history.";
+    "allow_history_for_anonymous", SWITCH, "false" => [allow_history_for_anonymous],
+        "Extends the history permissions to the empty user.";
+    "presence", SWITCH, "false" => [presence],
+        "Keeps who is subscribed to a channel, for clients that may see it.";
+    "join_leave", SWITCH, "false" => [join_leave],
+        "Joins and leaves are announced to the subscribers that ask for them and may see presence.";
+    "force_push_join_leave", SWITCH, "false" => [force_push_join_leave],
+        "With join_leave, every subscriber hears of joins and leaves without asking.";
+    "allow_presence_for_client", SWITCH, "false" => [allow_presence_for_client],
+        "Every client with a user id may see who is present.";
+    "allow_presence_for_subscriber", SWITCH, "false" => [allow_presence_for_subscriber],
+        "Every subscriber of the channel may see who is present.";
+    "allow_presence_for_anonymous", SWITCH, "false" => [allow_presence_for_anonymous],
+        "Extends the presence permissions to the empty user.";
+    "force_recovery", SWITCH, "false" => [force_recovery],
+        "Every subscriber can recover missed publications; needs history_size and history_ttl.";
+    "allow_recovery", SWITCH, "false" => [allow_recovery],
+        "Subscribers that ask for it can recover missed publications.";
+    "force_recovery_mode", RECOVERY_MODE, "" => (|namespace, value| namespace.force_recovery_mode = recovery_mode(value)),
+        "What recovery brings: stream (or empty) all that was missed, cache the newest publication.";
+    "auto_cache_recover", SWITCH, "false" => [auto_cache_recover],
+        "In cache mode, recoverable subscribers get the newest publication without asking.";
+    "force_positioning", SWITCH, "false" => [force_positioning],
+        "Every subscriber that misses a publication is told to subscribe again; needs history.";
+    "allow_positioning", SWITCH, "false" => [allow_positioning],
+        "Subscribers that ask for it are told to subscribe again when they miss a publication.";
+    "allowed_delta_types", LIST, "" => [allowed_delta_types],
+        "Kinds of deltas that subscribers may ask for; only fossil is known.";
+    "delta_publish", SWITCH, "false" => [delta_publish],
+        "Every publication may reach those subscribers as a delta; without it, only those published with delta.";
+    "keep_latest_publication", SWITCH, "false" => [keep_latest_publication],
+        "Deltas for subscribers without positions too, so that channels need no history for them.";
+    "history_size", COUNT, "0" => [history_size],
+        "History: how many publications of a channel are kept; 0 for none.";
+    "history_ttl", LIFETIME, "0s" => [history_ttl],
+        "History: how long they are kept after the newest one, in whole seconds; set together with history_size.";
+    "history_meta_ttl", LIFETIME, "0s" => [history_meta_ttl],
+        "How long offset and epoch are kept after the channel was last published to or read; 0s as channel.history_meta_ttl.";
+    "allow_tags_filter", SWITCH, "false" => [allow_tags_filter],
+        "Subscribers may choose publications by their tags, with a filter in the subscribe command.";
+    "allow_user_limited_channels", SWITCH, "false" => [allow_user_limited_channels],
+        "Names such as `dialog#42,43` are only for the users they list.";
+    "channel_regex", TEXT, "" => [channel_regex],
+        "Regular expression for the part of the name after the namespace; empty allows ASCII names.";
+    "subscription_type", SUBSCRIPTION_TYPE, "" => (|namespace, value| namespace.subscription_type = subscription_type(value)),
+        "Only stream (or empty) is served; with map, map_clients, map_users or shared_poll clients get 108 for subscribe and publish, and publish and subscribe of the API 107.";
+    "compression", COMPRESSION, "" => (|namespace, value| namespace.compression = compression(value)),
+        "Fanwire only: context compresses publications against earlier ones of their channel, standalone each by itself, off not at all; empty is context, except standalone where clients that may not read may publish.";
+    "publication_data_format", DATA_FORMAT, "" => (|namespace, value| namespace.publication_data_format = data_format(value)),
+        "What publications must hold: json, json_object or binary (anything); empty as channel.publication_data_format.";
+}
+
+const DATA_FORMAT: Kind = Kind::Choice(&DataFormat::NAMES);
+
+const SUBSCRIPTION_TYPE: Kind = Kind::Choice(&SubscriptionType::NAMES);
+
+const RECOVERY_MODE: Kind = Kind::Choice(&RecoveryMode::NAMES);
+
+const COMPRESSION: Kind = Kind::Choice(&CompressionPolicy::NAMES);
+
+fn compression(value: Value) -> CompressionPolicy {
+    CompressionPolicy::parse(&String::land(value))
+        .expect("the row's choices are the policies' names")
+}
+
+fn subscription_type(value: Value) -> SubscriptionType {
+    SubscriptionType::parse(&String::land(value)).expect("the row's choices are the types' names")
+}
+
+fn recovery_mode(value: Value) -> RecoveryMode {
+    RecoveryMode::parse(&String::land(value)).expect("the row's choices are the modes' names")
+}
+
+fn data_format(value: Value) -> DataFormat {
+    DataFormat::parse(&String::land(value)).expect("the row's choices are the format's names")
+}

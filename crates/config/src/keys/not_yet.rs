@@ -1,0 +1,159 @@
+//! Centrifugo's keys that Fanwire knows and does not obey yet, with what asking for each of them means.
+//! In: nothing → out: `NOT_YET` for the whole file, `NAMESPACE_NOT_YET` for one namespace.
+//! Uses the kinds of `keys`. Never: places in `Config`; a key that gets one moves to the table of its section.
+//! A weight is changed here: `Tuning` is noted, `Feature` is warned about, `Refused` stops the start.
+
+use super::{
+    BLOCK, BYTES, COUNT, COUNT_FROM_1, DELAY, OBJECTS, PORT, SECRET, SWITCH, TEXT, integer,
+};
+use crate::key::{Kind, not_yet};
+
+not_yet! { NOT_YET;
+    "http_server.tls.enabled", SWITCH, "false", Refused, "TLS; put a TLS proxy in front, or the server would speak plain text.";
+    "http_server.tls.cert_pem", TEXT, "", Tuning, "Certificate of the server.";
+    "http_server.tls.key_pem", SECRET, "", Tuning, "Private key of the server.";
+    "http_server.tls.server_ca_pem", TEXT, "", Tuning, "Certificate authority of servers.";
+    "http_server.tls.client_ca_pem", TEXT, "", Feature, "Client certificates; clients are not asked for any.";
+    "http_server.tls.server_name", TEXT, "", Tuning, "Server name to verify.";
+    "http_server.tls.insecure_skip_verify", SWITCH, "false", Tuning, "Skips the verification of peers.";
+    "http_server.tls_autocert", BLOCK, "", Refused, "Automatic certificates; put a TLS proxy in front, or the server would speak plain text.";
+    "http_server.tls_external", SWITCH, "false", Feature, "TLS on the external port only.";
+    "http_server.internal_tls", BLOCK, "", Refused, "TLS on the internal port; put a TLS proxy in front, or it would speak plain text.";
+    "http_server.http3.enabled", SWITCH, "false", Feature, "HTTP/3 on the same port.";
+    "http_server.h2c_external", SWITCH, "false", Feature, "HTTP/2 without TLS.";
+    "engine.redis.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; Redis is a server.";
+    "engine.redis.sentinel_tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; a Sentinel is a server.";
+    "engine.redis.replica_client", BLOCK, "", Tuning, "Reads from replicas; Fanwire reads from the master.";
+    "engine.redis.force_resp2", SWITCH, "false", Tuning, "Version of the Redis protocol.";
+    "engine.redis.history_use_lists", SWITCH, "false", Tuning, "History in lists; Fanwire keeps it in streams.";
+    "engine.redis.presence_ttl", DELAY, "60s", Tuning, "Life of presence in Redis; it is client.presence_ttl.";
+    "engine.redis.presence_user_mapping", SWITCH, "false", Tuning, "Counts users in Redis; Fanwire always does.";
+    "broker.enabled", SWITCH, "false", Refused, "Brokers apart from the engine; several servers would not hear each other.";
+    "broker.type", Kind::Choice(&["memory", "redis", "nats", "redisnats", "postgres"]), "memory", Tuning, "Which broker broker.enabled switches on.";
+    "broker.redis", BLOCK, "", Feature, "Settings of the Redis broker.";
+    "broker.nats", BLOCK, "", Feature, "Settings of the NATS broker.";
+    "broker.redisnats", BLOCK, "", Feature, "Settings of the broker that joins Redis and NATS.";
+    "broker.postgres", BLOCK, "", Feature, "Settings of the PostgreSQL broker.";
+    "presence_manager.enabled", SWITCH, "false", Tuning, "Chooses a place for presence apart from the engine.";
+    "presence_manager.type", Kind::Choice(&["memory", "redis"]), "memory", Tuning, "Where presence is kept; Fanwire keeps it where engine.type says.";
+    "presence_manager.redis", BLOCK, "", Feature, "Settings of presence in Redis.";
+    "map_broker", BLOCK, "", Feature, "Broker of map subscriptions.";
+    "controller", BLOCK, "", Feature, "How several servers find each other.";
+    "shared_poll", BLOCK, "", Feature, "Shared poll subscriptions.";
+    "proxies", OBJECTS, "", Feature, "Named event proxies; the backend is not asked.";
+    "consumers", OBJECTS, "", Feature, "Consumers of message queues; nothing is consumed.";
+
+    "client.concurrency", COUNT, "0", Tuning, "Commands of one connection at a time; Fanwire answers them in order.";
+    "client.token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
+    "client.subscription_token.jwks.tls.client_ca_pem", TEXT, "", Tuning, "Authorities of clients; the JWKS endpoint is a server.";
+    "client.proxy.connect", BLOCK, "", Refused, "Asks the backend at connect; its decision would be skipped, let clients in with tokens.";
+    "client.proxy.refresh", BLOCK, "", Feature, "Asks the backend before a connection expires; clients must bring a new token.";
+    "client.connect_code_to_unidirectional_disconnect", BLOCK, "", Feature, "Other codes for unidirectional clients.";
+
+    "channel.proxy.subscribe", BLOCK, "", Feature, "Backend that is asked at subscribe.";
+    "channel.proxy.publish", BLOCK, "", Feature, "Backend that is asked at publish.";
+    "channel.proxy.sub_refresh", BLOCK, "", Feature, "Backend that is asked before a subscription expires.";
+    "channel.proxy.subscribe_stream", BLOCK, "", Feature, "Backend that streams into subscriptions.";
+    "channel.proxy.map_publish", BLOCK, "", Feature, "Backend that is asked at publish into a map.";
+    "channel.proxy.map_remove", BLOCK, "", Feature, "Backend that is asked at removal from a map.";
+    "channel.proxy.shared_poll_refresh", BLOCK, "", Feature, "Backend that is polled for shared poll subscriptions.";
+    "rpc.proxy", BLOCK, "", Feature, "Backend that answers RPC; clients get error 108.";
+    "rpc.without_namespace", BLOCK, "", Feature, "Proxy of RPC methods without a namespace.";
+    "rpc.namespaces", OBJECTS, "", Feature, "Proxies of RPC methods by namespace.";
+    "rpc.namespace_boundary", TEXT, ":", Tuning, "Character that ends the namespace in the name of an RPC method.";
+
+    "grpc_api.enabled", SWITCH, "false", Feature, "Server API by gRPC; nothing listens for it, backends must call it by HTTP.";
+    "grpc_api.address", TEXT, "", Tuning, "Address of the gRPC server API.";
+    "grpc_api.port", PORT, "10000", Tuning, "Port of the gRPC server API.";
+    "grpc_api.key", SECRET, "", Tuning, "Secret of the gRPC server API.";
+    "grpc_api.tls", BLOCK, "", Tuning, "TLS of the gRPC server API.";
+    "grpc_api.reflection", SWITCH, "false", Tuning, "Service reflection of the gRPC server API.";
+    "grpc_api.max_receive_message_size", COUNT, "0", Tuning, "Longest message of the gRPC server API.";
+    "grpc_api.error_mode", Kind::Choice(&["", "transport"]), "", Tuning, "Error mode of the gRPC server API.";
+
+    "websocket.read_buffer_size", COUNT, "0", Tuning, "Read buffer per connection; Fanwire keeps none.";
+    "websocket.write_buffer_size", COUNT, "0", Tuning, "Write buffer per connection; Fanwire keeps none.";
+    "websocket.use_write_buffer_pool", SWITCH, "false", Tuning, "Shares write buffers; Fanwire always does.";
+    "sse.enabled", SWITCH, "false", Feature, "Server-Sent Events; whoever asks for them gets 404, SDKs must be told to use WebSocket.";
+    "sse.handler_prefix", TEXT, "/connection/sse", Tuning, "Path of the SSE endpoint.";
+    "sse.max_request_body_size", BYTES, "65536", Tuning, "Longest request of the SSE endpoint.";
+    "http_stream.enabled", SWITCH, "false", Feature, "HTTP streaming; whoever asks for it gets 404, SDKs must be told to use WebSocket.";
+    "http_stream.handler_prefix", TEXT, "/connection/http_stream", Tuning, "Path of the HTTP streaming endpoint.";
+    "http_stream.max_request_body_size", BYTES, "65536", Tuning, "Longest request of the HTTP streaming endpoint.";
+    "emulation.handler_prefix", TEXT, "/emulation", Tuning, "Path for commands of SSE and HTTP streaming.";
+    "emulation.max_request_body_size", BYTES, "65536", Tuning, "Longest request of that path.";
+    "webtransport.enabled", SWITCH, "false", Feature, "WebTransport; SDKs must be told to use WebSocket.";
+    "webtransport.handler_prefix", TEXT, "/connection/webtransport", Tuning, "Path of the WebTransport endpoint.";
+    "webtransport.message_size_limit", COUNT_FROM_1, "65536", Tuning, "Longest incoming message of WebTransport.";
+    "uni_websocket.enabled", SWITCH, "false", Feature, "Unidirectional WebSocket; whoever asks for it gets 404.";
+    "uni_websocket.handler_prefix", TEXT, "/connection/uni_websocket", Tuning, "Path of the unidirectional WebSocket endpoint.";
+    "uni_websocket.compression", SWITCH, "false", Tuning, "Compression of unidirectional WebSocket.";
+    "uni_websocket.compression_min_size", COUNT, "0", Tuning, "Shortest compressed message of unidirectional WebSocket.";
+    "uni_websocket.compression_level", integer(1, 9), "1", Tuning, "Compression effort of unidirectional WebSocket.";
+    "uni_websocket.read_buffer_size", COUNT, "0", Tuning, "Read buffer of unidirectional WebSocket.";
+    "uni_websocket.write_buffer_size", COUNT, "0", Tuning, "Write buffer of unidirectional WebSocket.";
+    "uni_websocket.use_write_buffer_pool", SWITCH, "false", Tuning, "Shares write buffers of unidirectional WebSocket.";
+    "uni_websocket.write_timeout", DELAY, "1s", Tuning, "Write timeout of unidirectional WebSocket.";
+    "uni_websocket.message_size_limit", BYTES, "65536", Tuning, "Longest incoming message of unidirectional WebSocket.";
+    "uni_websocket.decompressed_message_size_limit", COUNT, "0", Tuning, "Longest incoming message of unidirectional WebSocket after inflating.";
+    "uni_websocket.disable_closing_handshake", SWITCH, "false", Tuning, "Closes unidirectional WebSocket without a close frame.";
+    "uni_websocket.disable_disconnect_push", SWITCH, "false", Tuning, "Closes unidirectional WebSocket without a disconnect push.";
+    "uni_websocket.join_push_messages", SWITCH, "false", Tuning, "Joins pushes in one frame of unidirectional WebSocket.";
+    "uni_sse.enabled", SWITCH, "false", Feature, "Unidirectional Server-Sent Events; whoever asks for them gets 404.";
+    "uni_sse.handler_prefix", TEXT, "/connection/uni_sse", Tuning, "Path of unidirectional SSE.";
+    "uni_sse.max_request_body_size", BYTES, "65536", Tuning, "Longest request of unidirectional SSE.";
+    "uni_sse.connect_code_to_http_response", BLOCK, "", Tuning, "HTTP answers for connect errors of unidirectional SSE.";
+    "uni_http_stream.enabled", SWITCH, "false", Feature, "Unidirectional HTTP streaming; whoever asks for it gets 404.";
+    "uni_http_stream.handler_prefix", TEXT, "/connection/uni_http_stream", Tuning, "Path of unidirectional HTTP streaming.";
+    "uni_http_stream.max_request_body_size", BYTES, "65536", Tuning, "Longest request of unidirectional HTTP streaming.";
+    "uni_http_stream.connect_code_to_http_response", BLOCK, "", Tuning, "HTTP answers for connect errors of unidirectional HTTP streaming.";
+    "uni_grpc.enabled", SWITCH, "false", Feature, "Unidirectional gRPC; nothing listens for it.";
+    "uni_grpc.address", TEXT, "", Tuning, "Address of unidirectional gRPC.";
+    "uni_grpc.port", PORT, "11000", Tuning, "Port of unidirectional gRPC.";
+    "uni_grpc.max_receive_message_size", COUNT, "0", Tuning, "Longest message of unidirectional gRPC.";
+    "uni_grpc.tls", BLOCK, "", Tuning, "TLS of unidirectional gRPC.";
+    "init.enabled", SWITCH, "false", Feature, "Connection init endpoint; whoever asks for it gets 404.";
+    "init.handler_prefix", TEXT, "/connection/init", Tuning, "Path of the connection init endpoint.";
+
+    "admin.enabled", SWITCH, "false", Feature, "Admin web interface; its paths get 404, and the server API has what it showed.";
+    "admin.handler_prefix", TEXT, "", Tuning, "Path of the admin web interface.";
+    "admin.password", SECRET, "", Tuning, "Password of the admin web interface.";
+    "admin.secret", SECRET, "", Tuning, "Secret of the admin web interface.";
+    "admin.insecure", SWITCH, "false", Tuning, "Admin web interface without a password.";
+    "admin.external", SWITCH, "false", Tuning, "Keeps the admin web interface on the main port.";
+    "admin.web_path", TEXT, "", Tuning, "Folder of another admin web interface.";
+    "admin.web_proxy_address", TEXT, "", Tuning, "Address of another admin web interface.";
+    "prometheus.instrument_http_handlers", SWITCH, "false", Tuning, "Metrics of HTTP requests.";
+    "prometheus.recovered_publications_histogram", SWITCH, "false", Tuning, "Histogram of recovered publications.";
+    "prometheus.native_histograms", SWITCH, "false", Tuning, "Native histograms.";
+    "debug.enabled", SWITCH, "false", Feature, "Profiling endpoints; they get 404.";
+    "debug.handler_prefix", TEXT, "/debug/pprof", Tuning, "Path of the profiling endpoints.";
+    "dev.enabled", SWITCH, "false", Feature, "Centrifugo's page for development; see demo.enabled.";
+    "graphite.enabled", SWITCH, "false", Feature, "Export of metrics to Graphite; they are where prometheus.enabled puts them.";
+    "graphite.host", TEXT, "localhost", Tuning, "Host of Graphite.";
+    "graphite.port", PORT, "2003", Tuning, "Port of Graphite.";
+    "graphite.prefix", TEXT, "centrifugo", Tuning, "Prefix of metrics in Graphite.";
+    "graphite.interval", DELAY, "10s", Tuning, "How often metrics go to Graphite.";
+    "graphite.tags", SWITCH, "false", Tuning, "Tags of metrics in Graphite.";
+    "opentelemetry.enabled", SWITCH, "false", Feature, "Traces by OpenTelemetry.";
+    "opentelemetry.api", SWITCH, "false", Tuning, "Traces of the server API.";
+    "opentelemetry.consuming", SWITCH, "false", Tuning, "Traces of consumers.";
+    "usage_stats.disabled", SWITCH, "false", Tuning, "Switches usage statistics off; Fanwire never sends any.";
+    "enable_unreleased_features", SWITCH, "false", Tuning, "Centrifugo's unreleased features.";
+}
+
+not_yet! { NAMESPACE_NOT_YET;
+    "subscribe_proxy_enabled", SWITCH, "false", Refused, "Asks the backend at subscribe; its decision would be skipped, let it sign subscription tokens.";
+    "subscribe_proxy_name", TEXT, "default", Tuning, "Proxy that is asked at subscribe.";
+    "publish_proxy_enabled", SWITCH, "false", Refused, "Asks the backend at publish; its decision would be skipped, let the backend publish instead of clients.";
+    "publish_proxy_name", TEXT, "default", Tuning, "Proxy that is asked at publish.";
+    "sub_refresh_proxy_enabled", SWITCH, "false", Feature, "Asks the backend before a subscription expires; clients must bring a new token.";
+    "sub_refresh_proxy_name", TEXT, "default", Tuning, "Proxy that is asked before a subscription expires.";
+    "subscribe_stream_proxy_enabled", SWITCH, "false", Refused, "Opens a stream to the backend per subscription; its decision would be skipped.";
+    "subscribe_stream_proxy_name", TEXT, "default", Tuning, "Proxy that opens those streams.";
+    "subscribe_stream_bidirectional", SWITCH, "false", Feature, "Sends publications of clients into those streams.";
+    "map_clients_presence_channel_prefix", TEXT, "", Feature, "Mirrors presence of clients into a map.";
+    "map_users_presence_channel_prefix", TEXT, "", Feature, "Mirrors presence of users into a map.";
+    "map", BLOCK, "", Feature, "Settings of map subscriptions.";
+    "shared_poll", BLOCK, "", Feature, "Settings of shared poll subscriptions.";
+}

@@ -1,0 +1,196 @@
+//! Rows of the server around the node: listening, logs, WebSocket, server API, endpoints, shutdown.
+//! In: nothing → out: `SERVER`, rows that land in `Config`.
+//! Uses the kinds of `keys`. Never: `client.*` and `channel.*`, which have files of their own.
+//! Change a default, a limit or a sentence here; the effect of a value lives where `Config` is read.
+
+use std::time::Duration;
+
+use fanwire_deflate::Strategy;
+
+use super::{
+    BYTES, COUNT, DAY, LIST, PATH, PORT, PORT_TEXT, SECRET, SWITCH, TEXT, duration, integer,
+};
+use crate::key::{Kind, Land, Value, rows};
+use crate::{Config, EngineKind};
+
+rows! { SERVER: Config;
+    "http_server.address", TEXT, "" => [http_server.address],
+        "Address to listen on; empty means all addresses, and without any configuration it is 127.0.0.1.";
+    "http_server.port", PORT, "8000" => [http_server.port],
+        "Port to listen on; 0 lets the system choose one.";
+    "http_server.internal_address", TEXT, "" => [http_server.internal_address],
+        "Address of server API, health, metrics and swagger, where that is not http_server.address.";
+    "http_server.internal_port", PORT_TEXT, "" => [http_server.internal_port],
+        "Port of server API, health, metrics and swagger, where that is not http_server.port.";
+    "log.level", LOG_LEVEL, "info" => [log.level],
+        "Least important log lines that are written.";
+    "log.file", TEXT, "" => [log.file],
+        "File that log lines are appended to; empty means stderr.";
+    "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => (set_engine),
+        "Where publications, history and presence meet: in memory for one server, in Redis for several that act as one.";
+    "engine.redis.address", LIST, "redis://127.0.0.1:6379" => [engine.redis.address],
+        "Redis to use, as host:port, redis://user:password@host:port/db, with rediss:// over TLS, or, of a Cluster, redis+cluster://user:password@host:port?addr=host:port; of several each channel belongs to one.";
+    "engine.redis.cluster_address", LIST, "" => [engine.redis.cluster_address],
+        "Instead of the address: a Redis Cluster by some of its nodes, host:port,host:port; of several Clusters each channel belongs to one.";
+    "engine.redis.sentinel_address", LIST, "" => [engine.redis.sentinel_address],
+        "Sentinels to ask where the master is, each as host:port; then engine.redis.address is not used.";
+    "engine.redis.sentinel_master_name", TEXT, "" => [engine.redis.sentinel_master_name],
+        "What the Sentinels call the master; with several names, and commas between them, each channel belongs to one.";
+    "engine.redis.sentinel_user", TEXT, "" => [engine.redis.sentinel_user],
+        "User at the Sentinels; empty means the default one.";
+    "engine.redis.sentinel_password", SECRET, "" => [engine.redis.sentinel_password],
+        "Password at the Sentinels; that of the Redis is another key.";
+    "engine.redis.sentinel_client_name", TEXT, "" => [engine.redis.sentinel_client_name],
+        "Name of the connections in CLIENT LIST of the Sentinels.";
+    "engine.redis.tls.enabled", SWITCH, "false" => [engine.redis.tls.enabled],
+        "Speaks TLS to Redis, whatever the address says, and obeys the keys below.";
+    "engine.redis.tls.server_ca_pem", TEXT, "" => [engine.redis.tls.server_ca_pem],
+        "Authorities that may have signed its certificate, as PEM, base64 of it, or a file; empty means those of the system.";
+    "engine.redis.tls.cert_pem", TEXT, "" => [engine.redis.tls.cert_pem],
+        "Certificate to show to Redis, as PEM, base64 of it, or a file.";
+    "engine.redis.tls.key_pem", SECRET, "" => [engine.redis.tls.key_pem],
+        "Private key of that certificate, as PEM, base64 of it, or a file.";
+    "engine.redis.tls.server_name", TEXT, "" => [engine.redis.tls.server_name],
+        "Name that its certificate must have; empty means that of the address, which with Sentinels is what they announce.";
+    "engine.redis.tls.insecure_skip_verify", SWITCH, "false" => [engine.redis.tls.insecure_skip_verify],
+        "Development only: believes any certificate.";
+    "engine.redis.sentinel_tls.enabled", SWITCH, "false" => [engine.redis.sentinel_tls.enabled],
+        "Speaks TLS to the Sentinels, whatever the address says, and obeys the keys below.";
+    "engine.redis.sentinel_tls.server_ca_pem", TEXT, "" => [engine.redis.sentinel_tls.server_ca_pem],
+        "Authorities that may have signed its certificate, as PEM, base64 of it, or a file; empty means those of the system.";
+    "engine.redis.sentinel_tls.cert_pem", TEXT, "" => [engine.redis.sentinel_tls.cert_pem],
+        "Certificate to show to the Sentinels, as PEM, base64 of it, or a file.";
+    "engine.redis.sentinel_tls.key_pem", SECRET, "" => [engine.redis.sentinel_tls.key_pem],
+        "Private key of that certificate, as PEM, base64 of it, or a file.";
+    "engine.redis.sentinel_tls.server_name", TEXT, "" => [engine.redis.sentinel_tls.server_name],
+        "Name that its certificate must have; empty means that of the address, which with Sentinels is what they announce.";
+    "engine.redis.sentinel_tls.insecure_skip_verify", SWITCH, "false" => [engine.redis.sentinel_tls.insecure_skip_verify],
+        "Development only: believes any certificate.";
+    "engine.redis.user", TEXT, "" => [engine.redis.user],
+        "User at Redis; empty means as the address says.";
+    "engine.redis.password", SECRET, "" => [engine.redis.password],
+        "Password at Redis; empty means as the address says.";
+    "engine.redis.db", integer(0, 65_535), "0" => [engine.redis.db],
+        "Number of the Redis database; 0 means as the address says, and PUB/SUB knows none, so that installations which share a Redis need prefixes of their own.";
+    "engine.redis.prefix", TEXT, "fanwire" => [engine.redis.prefix],
+        "What all names in Redis begin with; Centrifugo's default is centrifugo, and the two cannot share names.";
+    "engine.redis.client_name", TEXT, "" => [engine.redis.client_name],
+        "Name of the connections in CLIENT LIST of Redis.";
+    "engine.redis.connect_timeout", REDIS_TIME, "1s" => [engine.redis.connect_timeout],
+        "How long opening a connection to Redis may take.";
+    "engine.redis.io_timeout", REDIS_TIME, "4s" => [engine.redis.io_timeout],
+        "How long Redis may owe a reply before its connection is given up and calls fail.";
+    "engine.redis.wait.replicas", integer(0, 100), "0" => [engine.redis.wait_replicas],
+        "Fanwire only: replicas that must have a write before it is answered; 0 asks none.";
+    "engine.redis.wait.timeout", REDIS_TIME, "500ms" => [engine.redis.wait_timeout],
+        "Fanwire only: how long those replicas may take before the write fails; at most a quarter of engine.redis.io_timeout.";
+    "engine.redis.presence_hash_field_ttl", SWITCH, "true" => [engine.redis.presence_hash_field_ttl],
+        "Keeps members in hash fields that end by themselves where Redis has that (7.4 or newer, Valkey 9); Centrifugo's default is false.";
+    "engine.redis.command_connections", integer(1, 64), "2" => [engine.redis.command_connections],
+        "Fanwire only: connections for commands to each Redis.";
+    "engine.redis.feed_connections", integer(1, 64), "2" => [engine.redis.feed_connections],
+        "Fanwire only: connections for PUB/SUB to each Redis.";
+    "node.name", TEXT, "" => (set_node_name),
+        "Name of this server in API answers; empty means `fanwire`.";
+    "node.info_metrics_aggregate_interval", duration(Duration::from_secs(1), DAY), "60s" => [node.info_metrics_aggregate_interval],
+        "How long the API method info gathers the numbers that it shows of each server.";
+    "pid_file", TEXT, "" => [pid_file],
+        "File that holds the process id while the server runs; empty for none.";
+    "shards", integer(0, 1024), "0" => [shards],
+        "Fanwire only: threads that own connections; 0 means one per core.";
+    "shutdown.timeout", duration(Duration::from_secs(1), DAY), "30s" => [shutdown_timeout],
+        "Time in which connections are closed, spread over it, after SIGTERM or SIGINT.";
+    "websocket.disabled", SWITCH, "false" => [websocket.disabled],
+        "Switches the WebSocket endpoint off.";
+    "websocket.handler_prefix", PATH, "/connection/websocket" => [websocket.handler_prefix],
+        "Path of the WebSocket endpoint.";
+    "websocket.compression", SWITCH, "true" => [websocket.compression],
+        "Compresses messages for clients that offer permessage-deflate; Centrifugo's default is false.";
+    "websocket.compression_min_size", COUNT, "128" => [websocket.compression_min_size],
+        "Messages shorter than this many bytes go out uncompressed; Centrifugo's default is 0.";
+    "websocket.compression_level", integer(1, 9), "6" => [websocket.compression_level],
+        "Compression effort, from 1 (fastest) to 9 (smallest); Centrifugo's default is 1.";
+    "websocket.compression_apple", SWITCH, "false" => [websocket.compression_apple],
+        "Fanwire only: compresses for Apple's NSURLSession too, whose implementation has known defects.";
+    "websocket.compression_memory_max", integer(0, 1 << 40), "268435456" => [websocket.compression_memory_max],
+        "Fanwire only: bytes of memory for what publications of channels are compressed against; the channels that save most come first.";
+    "websocket.compression_verify", SWITCH, "false" => [websocket.compression_verify],
+        "Fanwire only: inflates every compressed frame before it is sent and compares; for tests and for tracking down trouble, at about 50 KB and one inflation per connection.";
+    "websocket.compression_dedicated.enabled", SWITCH, "false" => [websocket.compression_dedicated.enabled],
+        "Fanwire only: gives each connection a compressor of its own, for traffic that is not broadcast; its memory is part of websocket.compression_memory_max.";
+    "websocket.compression_dedicated.window_bits", integer(9, 15), "12" => [websocket.compression_dedicated.window_bits],
+        "Window of such a compressor: 2^bits bytes; it takes four times that.";
+    "websocket.compression_dedicated.memory_level", integer(1, 9), "5" => [websocket.compression_dedicated.memory_level],
+        "Table of such a compressor: it takes 2^(level + 9) bytes.";
+    "websocket.compression_dedicated.strategy", STRATEGY, "default" => (|config, value| config.websocket.compression_dedicated.strategy = strategy(value)),
+        "What such a compressor looks for: default, filtered, huffman_only, rle or fixed, as in zlib.";
+    "websocket.message_size_limit", BYTES, "65536" => [websocket.message_size_limit],
+        "Longest incoming message in bytes; a longer one closes the connection with 1009.";
+    "websocket.decompressed_message_size_limit", COUNT, "0" => [websocket.decompressed_message_size_limit],
+        "Longest incoming message in bytes after inflating; 0 means ten times websocket.message_size_limit.";
+    "websocket.fragments_max", integer(1, 0xFFFF_FFFF), "65536" => [websocket.fragments_max],
+        "Fanwire only: most fragments of one incoming message; more close the connection with 1008.";
+    "websocket.write_timeout", duration(Duration::from_millis(1), DAY), "1s" => [websocket.write_timeout],
+        "How long a connection may accept no outgoing bytes before it is closed.";
+    "http_api.disabled", SWITCH, "false" => [http_api.disabled],
+        "Removes the HTTP server API.";
+    "http_api.external", SWITCH, "false" => [http_api.external],
+        "Leaves the server API on http_server.port when http_server.internal_port is another one.";
+    "http_api.handler_prefix", PATH, "/api" => [http_api.api.handler_prefix],
+        "Path in front of the method names of the server API.";
+    "http_api.key", SECRET, "" => [http_api.api.key],
+        "Secret that backends send in X-API-Key; when empty, `serve` makes a random one and prints it.";
+    "http_api.error_mode", Kind::Choice(&["", "transport"]), "" => (set_error_mode),
+        "With `transport`, API errors use HTTP status codes instead of 200 with an error object.";
+    "http_api.insecure", SWITCH, "false" => [http_api.api.insecure],
+        "Answers API requests without a key; only where something else guards the port.";
+    "http_api.max_request_body_size", BYTES, "16777216" => [http_api.api.body_bytes_max],
+        "Fanwire only: longest body of an API request in bytes; a longer one gets 413.";
+    "health.enabled", SWITCH, "false" => [health.enabled],
+        "Switches the health endpoint on.";
+    "health.handler_prefix", PATH, "/health" => [health.handler_prefix],
+        "Path of the health endpoint.";
+    "prometheus.enabled", SWITCH, "false" => [prometheus.enabled],
+        "Switches the metrics endpoint on.";
+    "prometheus.handler_prefix", PATH, "/metrics" => [prometheus.handler_prefix],
+        "Path of the metrics endpoint.";
+    "swagger.enabled", SWITCH, "false" => [swagger.enabled],
+        "Serves the description of the HTTP server API, an OpenAPI 3.1 document in JSON; the file docs/openapi.json is the same.";
+    "swagger.handler_prefix", PATH, "/swagger" => [swagger.handler_prefix],
+        "Path of that document.";
+    "demo.enabled", SWITCH, "false" => [demo.enabled],
+        "Fanwire only: serves the demo page; on in development mode.";
+    "demo.handler_prefix", PATH, "/" => [demo.handler_prefix],
+        "Fanwire only: path of the demo page.";
+}
+
+const STRATEGY: Kind = Kind::Choice(&Strategy::NAMES);
+
+fn strategy(value: Value) -> Strategy {
+    Strategy::named(&String::land(value)).expect("the row's choices are the strategies' names")
+}
+
+const REDIS_TIME: Kind = duration(Duration::from_millis(10), Duration::from_secs(60));
+
+fn set_engine(config: &mut Config, value: Value) {
+    config.engine.kind = match String::land(value).as_str() {
+        "redis" => EngineKind::Redis,
+        _ => EngineKind::Memory,
+    };
+}
+
+const LOG_LEVEL: Kind = Kind::Choice(&["none", "trace", "debug", "info", "warn", "error", "fatal"]);
+
+fn set_node_name(config: &mut Config, value: Value) {
+    let name = String::land(value);
+    if !name.is_empty() {
+        config.node.name = name;
+    }
+}
+
+fn set_error_mode(config: &mut Config, value: Value) {
+    config.http_api.api.error_mode = match String::land(value).as_str() {
+        "transport" => fanwire_api::ErrorMode::Transport,
+        _ => fanwire_api::ErrorMode::Body,
+    };
+}

@@ -1,0 +1,349 @@
+//! The configuration of a server: Centrifugo v6's keys, read from file, environment and flags into one `Config`.
+//! In: a path, environment pairs, flags → out: `Config` and findings, or an error that names file, key, value and remedy.
+//! Uses node and api options. Reads one file; never the process environment, the clock or the network.
+//! A key is a row in `keys`; kinds of values live in `key`, precedence in `settings`, wording in `finding`.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+use std::time::Duration;
+
+use fanwire_node::options::Secret;
+
+mod apply;
+mod catalog;
+pub mod document;
+mod duration;
+mod engine;
+mod environment;
+mod file;
+mod finding;
+mod key;
+mod keys;
+mod nearest;
+mod renamed;
+mod rules;
+mod settings;
+
+#[cfg(test)]
+mod tests;
+
+pub use catalog::{Entry, Section, entries, find, sections};
+pub use file::{FileError, Format};
+pub use finding::{Finding, Problem, Severity, Source};
+pub use key::{Key, Kind, Misfit, Support, Value, Weight};
+pub use renamed::renamed;
+
+/// Everything a server is told at start. `Config::default()` is what an empty file gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    pub http_server: HttpServerOptions,
+    pub log: LogOptions,
+    pub engine: EngineOptions,
+    /// What of `client.*` the sockets' side decides; the rest is in `node`.
+    pub client: ClientShellOptions,
+    pub node: fanwire_node::options::Options,
+    pub websocket: WebsocketOptions,
+    pub http_api: HttpApiOptions,
+    pub health: EndpointOptions,
+    pub prometheus: EndpointOptions,
+    pub swagger: EndpointOptions,
+    pub demo: EndpointOptions,
+    /// How long a graceful shutdown may take.
+    pub shutdown_timeout: Duration,
+    /// Threads that own connections; 0 = one per core.
+    pub shards: usize,
+    /// Where the process id stands while the server runs; "" = nowhere.
+    pub pid_file: String,
+    /// Nobody configured anything: loopback only, no credentials asked.
+    pub development: bool,
+}
+
+/// `http_server.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpServerOptions {
+    /// Address or host name to listen on; "" = all addresses.
+    pub address: String,
+    /// 0 lets the system choose one.
+    pub port: u16,
+    /// Address of the operator's and backends' endpoints; "" = `address`.
+    pub internal_address: String,
+    /// Their port, a number as text; "" = `port`.
+    pub internal_port: String,
+}
+
+impl HttpServerOptions {
+    /// Whether those endpoints have a listener of their own; the same address and port written twice is one listener.
+    pub fn is_split(&self) -> bool {
+        let address = match self.internal_address.as_str() {
+            "" => &self.address,
+            address => address,
+        };
+        let port = self.internal_port.parse().unwrap_or(self.port);
+        (address, port) != (self.address.as_str(), self.port)
+    }
+}
+
+/// `log.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogOptions {
+    /// One of `none`, `trace`, `debug`, `info`, `warn`, `error`, `fatal`.
+    pub level: String,
+    /// Path of a file to append to; "" = stderr.
+    pub file: String,
+}
+
+/// `engine.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineOptions {
+    pub kind: EngineKind,
+    pub redis: EngineRedisOptions,
+}
+
+/// Where publications, history and presence of all nodes meet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineKind {
+    /// In this process: there is one node.
+    #[default]
+    Memory,
+    /// In Redis: nodes with the same one are one server.
+    Redis,
+}
+
+/// `engine.redis.*`
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct EngineRedisOptions {
+    /// `host:port` or `redis://…`; of several each channel belongs to one.
+    pub address: Vec<String>,
+    /// Instead of it: some nodes of a Cluster; of several Clusters each channel belongs to one.
+    pub cluster_address: Vec<String>,
+    /// `host:port`; empty = no Sentinels.
+    pub sentinel_address: Vec<String>,
+    /// What the Sentinels call it; of several, with commas between, each channel belongs to one.
+    pub sentinel_master_name: String,
+    pub sentinel_user: String,
+    pub sentinel_password: Secret,
+    pub sentinel_client_name: String,
+    /// To the Sentinels.
+    pub sentinel_tls: TlsOptions,
+    /// To the Redis.
+    pub tls: TlsOptions,
+    /// "" = as the address says.
+    pub user: String,
+    /// "" = as the address says.
+    pub password: Secret,
+    /// 0 = as the address says.
+    pub db: u32,
+    pub prefix: String,
+    pub client_name: String,
+    pub connect_timeout: Duration,
+    pub io_timeout: Duration,
+    /// Replicas that must have a write; 0 = none.
+    pub wait_replicas: u32,
+    pub wait_timeout: Duration,
+    /// Members are put into hash fields where a Redis has ends of them.
+    pub presence_hash_field_ttl: bool,
+    pub command_connections: usize,
+    pub feed_connections: usize,
+}
+
+/// Without secrets.
+impl std::fmt::Debug for EngineRedisOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EngineRedisOptions").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+/// `client.*`, the part that is decided before a session exists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientShellOptions {
+    /// Patterns with `*`; empty = only requests without an `Origin` header.
+    pub allowed_origins: Vec<String>,
+    /// Connections of this server; 0 = unlimited. More get 503.
+    pub connection_limit: usize,
+    /// New connections per second; 0 = unlimited. More get 503.
+    pub connection_rate_limit: usize,
+    /// Header of a trusted proxy that carries the user id; "" = none.
+    pub user_id_http_header: String,
+    /// To `client.token.jwks_public_endpoint`.
+    pub token_jwks_tls: TlsOptions,
+    /// To `client.subscription_token.jwks_public_endpoint`.
+    pub subscription_token_jwks_tls: TlsOptions,
+}
+
+/// A section `tls` of a connection to somebody else. Each PEM is a text, that text in base64, or the path of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// Obey the rest; else servers are verified with the authorities that the system believes.
+    pub enabled: bool,
+    /// Authorities to believe instead of the system's; "" = those.
+    pub server_ca_pem: String,
+    /// Certificate to show; "" = none.
+    pub cert_pem: String,
+    /// Its private key.
+    pub key_pem: Secret,
+    /// Name the server's certificate must have; "" = that of the address.
+    pub server_name: String,
+    /// Believe any certificate.
+    pub insecure_skip_verify: bool,
+}
+
+/// `websocket.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebsocketOptions {
+    pub disabled: bool,
+    pub handler_prefix: String,
+    /// Answer offers of permessage-deflate.
+    pub compression: bool,
+    /// Bytes; shorter messages go out uncompressed.
+    pub compression_min_size: usize,
+    /// 1 (fastest) to 9 (smallest).
+    pub compression_level: u8,
+    /// Answer offers of Apple's NSURLSession too.
+    pub compression_apple: bool,
+    /// Bytes for the histories of channels, and for compressors of single connections.
+    pub compression_memory_max: usize,
+    /// Inflate every compressed frame before it is sent, and compare.
+    pub compression_verify: bool,
+    pub compression_dedicated: DedicatedOptions,
+    /// Bytes of one incoming message on the wire; longer → close 1009.
+    pub message_size_limit: usize,
+    /// Bytes of one incoming message after inflating; 0 = ten times `message_size_limit`.
+    pub decompressed_message_size_limit: usize,
+    /// Fragments of one incoming message.
+    pub fragments_max: u32,
+    /// How long a write may make no progress before the connection is closed.
+    pub write_timeout: Duration,
+}
+
+/// `websocket.compression_dedicated.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DedicatedOptions {
+    /// A compressor for each connection that allows it, instead of frames shared between connections.
+    pub enabled: bool,
+    /// 9 to 15.
+    pub window_bits: u8,
+    /// 1 to 9.
+    pub memory_level: u8,
+    pub strategy: fanwire_deflate::Strategy,
+}
+
+/// `http_api.*`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpApiOptions {
+    /// Removes the server API altogether.
+    pub disabled: bool,
+    /// Leaves it on the port of clients when there is an internal one.
+    pub external: bool,
+    pub api: fanwire_api::ApiOptions,
+}
+
+/// One HTTP endpoint that can be switched on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointOptions {
+    pub enabled: bool,
+    pub handler_prefix: String,
+}
+
+/// Reads the configuration: flags win over environment, environment over file, file over defaults.
+///
+/// `environment` holds all variables of the process; those that begin with `FANWIRE_` or `CENTRIFUGO_`
+/// are looked at, and of two that mean the same key Fanwire's wins. `flags` are dotted keys with values
+/// written as in the environment. Where nothing decides about access, the result is development mode
+/// (`Config::development`).
+///
+/// # Errors
+/// The file cannot be read or parsed, or at least one finding is an error; then all findings are in it.
+pub fn load(
+    file: Option<&Path>,
+    environment: impl Iterator<Item = (String, String)>,
+    flags: &[(String, String)],
+) -> Result<(Config, Vec<Finding>), ConfigError> {
+    let tree = file.map(|path| file::read(path).map(|tree| (path, tree))).transpose()?;
+    assemble(tree, environment, flags)
+}
+
+/// `load` after the file was read.
+fn assemble(
+    file: Option<(&Path, serde_json::Map<String, serde_json::Value>)>,
+    environment: impl Iterator<Item = (String, String)>,
+    flags: &[(String, String)],
+) -> Result<(Config, Vec<Finding>), ConfigError> {
+    let mut findings = Vec::new();
+    let mut settings = settings::Settings::default();
+    let is_configured = file.is_some();
+    if let Some((path, tree)) = file {
+        settings.add_file(path, tree, &mut findings);
+    }
+    settings.add_environment(environment, &mut findings);
+    settings.add_flags(flags, &mut findings);
+    if !is_configured {
+        settings.assume_development(&findings);
+    }
+    let config = apply::apply(&settings, &mut findings);
+    rules::check(&config, &settings, &mut findings);
+    findings.sort_by_key(|finding| finding.severity);
+    match findings.first() {
+        Some(worst) if worst.severity == Severity::Error => Err(ConfigError::Findings(findings)),
+        _ => Ok((config, findings)),
+    }
+}
+
+/// Why there is no configuration.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read, or is not what its name says.
+    File(FileError),
+    /// All findings, errors first; there is at least one error.
+    Findings(Vec<Finding>),
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ConfigError::File(error) => error.fmt(f),
+            ConfigError::Findings(findings) => {
+                let errors = findings.iter().filter(|found| found.severity == Severity::Error);
+                let lines: Vec<String> = errors.map(Finding::to_string).collect();
+                f.write_str(&lines.join("\n"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl From<FileError> for ConfigError {
+    fn from(error: FileError) -> Self {
+        ConfigError::File(error)
+    }
+}
+
+impl Config {
+    /// Before any row has spoken.
+    fn blank() -> Self {
+        Self {
+            http_server: HttpServerOptions::default(),
+            log: LogOptions::default(),
+            engine: EngineOptions::default(),
+            client: ClientShellOptions::default(),
+            node: fanwire_node::options::Options::default(),
+            websocket: WebsocketOptions::default(),
+            http_api: HttpApiOptions::default(),
+            health: EndpointOptions::default(),
+            prometheus: EndpointOptions::default(),
+            swagger: EndpointOptions::default(),
+            demo: EndpointOptions::default(),
+            shutdown_timeout: Duration::ZERO,
+            shards: 0,
+            pid_file: String::new(),
+            development: false,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        apply::apply(&settings::Settings::default(), &mut Vec::new())
+    }
+}

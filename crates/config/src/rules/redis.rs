@@ -1,0 +1,86 @@
+//! The addresses of Redis: what is no address, and what goes with no other.
+//! In: a filled `Config` → out: a remark for each.
+//! Uses the broker crate's addresses, through `config::engine`. Never: connects.
+//! How an address is written is decided in the broker crate; limits of single keys live in their rows.
+
+use super::{Found, Remark, Severity};
+use crate::{Config, EngineKind, EngineRedisOptions};
+
+pub(super) fn addresses(config: &Config) -> Vec<Remark> {
+    if config.engine.kind != EngineKind::Redis {
+        return Vec::new();
+    }
+    let redis = &config.engine.redis;
+    let key = key_of(redis);
+    if list_of(redis).is_empty() {
+        let reason = format!("{key} is empty, but engine.type is redis; name at least one");
+        return vec![(Severity::Error, key, reason)];
+    }
+    match redis.options() {
+        Err(_) => each(redis, key),
+        Ok(options) if !options.clusters.is_empty() && redis.prefix.contains('{') => {
+            let key = "engine.redis.prefix";
+            let reason = format!(
+                "{key} is {}, but in a Redis Cluster the braces around the channel have to be the first; leave out {{",
+                redis.prefix
+            );
+            vec![(Severity::Error, key, reason)]
+        }
+        Ok(_) => Vec::new(),
+    }
+}
+
+/// What is wrong with each address by itself; when nothing is, what is wrong with all of them.
+fn each(redis: &EngineRedisOptions, key: &'static str) -> Vec<Remark> {
+    let alone = |text: &String| {
+        let mut one = redis.clone();
+        let list = match key {
+            SENTINEL => &mut one.sentinel_address,
+            CLUSTER => &mut one.cluster_address,
+            _ => &mut one.address,
+        };
+        *list = vec![text.clone()];
+        one.options().err()
+    };
+    let mut errors: Vec<String> =
+        list_of(redis).iter().filter_map(alone).map(|error| error.to_string()).collect();
+    if errors.is_empty() {
+        errors.extend(redis.options().err().map(|error| error.to_string()));
+    }
+    errors.into_iter().map(|error| (Severity::Error, key, format!("{key}: {error}"))).collect()
+}
+
+/// The key that says where Redis is.
+fn key_of(redis: &EngineRedisOptions) -> &'static str {
+    match (redis.cluster_address.is_empty(), redis.sentinel_address.is_empty()) {
+        (false, _) => CLUSTER,
+        (true, false) => SENTINEL,
+        (true, true) => ADDRESS,
+    }
+}
+
+fn list_of(redis: &EngineRedisOptions) -> &[String] {
+    match key_of(redis) {
+        CLUSTER => &redis.cluster_address,
+        SENTINEL => &redis.sentinel_address,
+        _ => &redis.address,
+    }
+}
+
+const ADDRESS: &str = "engine.redis.address";
+const CLUSTER: &str = "engine.redis.cluster_address";
+const SENTINEL: &str = "engine.redis.sentinel_address";
+
+/// Two waits may be owed one after the other before a reply, which must come in time.
+pub(super) fn wait(config: &Config) -> Found {
+    let key = "engine.redis.wait.timeout";
+    let redis = &config.engine.redis;
+    let is_used = config.engine.kind == EngineKind::Redis && redis.wait_replicas > 0;
+    (is_used && redis.wait_timeout > redis.io_timeout / 4).then(|| {
+        let reason = format!(
+            "{key} is {:?}, expected at most a quarter of engine.redis.io_timeout ({:?})",
+            redis.wait_timeout, redis.io_timeout
+        );
+        (Severity::Error, key, reason)
+    })
+}

@@ -1,0 +1,162 @@
+//! Compression of the fan-out: what is remembered of each channel so that its publications can refer to earlier ones.
+//! In: broadcasts in the order of their channels → out: each one's shared part, which shards make frames from.
+//! Uses `deflate::gap`, the node's memory budget and one lock per stripe of channels; never a connection.
+//! Changed here: which channels have a history. One channel's is `channel`, memory is shared out in `sweep`.
+
+mod channel;
+mod counters;
+mod dispatch;
+mod policies;
+mod quote;
+mod sweep;
+
+use std::{hash::BuildHasher, sync::Arc};
+
+use fanwire_deflate::gap::Quote;
+use fanwire_node::{Broadcast, Prepare, Prepared, options::CompressionPolicy};
+use fanwire_protocol::Encoding;
+use hashbrown::{DefaultHashBuilder, HashMap};
+use parking_lot::Mutex;
+
+use channel::Channel;
+pub(crate) use channel::Lane;
+pub use counters::{Kind, NamespaceCounters};
+pub(crate) use dispatch::{Dispatch, Form};
+use fanwire_shard::Budget;
+pub use policies::Policies;
+
+/// What decides how publications are compressed, for the whole node.
+#[derive(Debug)]
+pub struct ContextSettings {
+    pub policies: Policies,
+    /// 1–9, as in zlib.
+    pub level: u8,
+    /// Messages below this size go out raw and are in no history.
+    pub min_bytes: usize,
+    /// Distinct frames in context of one broadcast on one shard; further connections get the one that refers to nothing.
+    pub gaps_max: usize,
+    /// What histories take their memory from.
+    pub memory: Arc<Budget>,
+}
+
+/// At 0.5 to 1 µs each, so many distinct frames are still cheaper than the writes they go into
+/// (`fanwire-bench fanout --channels 5 --of 25`).
+pub const GAPS_MAX: usize = 4096;
+
+/// Channels that have or want a history, by name.
+type Stripe = HashMap<Arc<str>, Arc<Channel>>;
+
+/// The histories of a node's channels.
+pub struct Contexts {
+    settings: ContextSettings,
+    hasher: DefaultHashBuilder,
+    stripes: Box<[Mutex<Stripe>]>,
+    /// By namespace.
+    counters: Box<[NamespaceCounters]>,
+    /// Held by the sweep that is under way.
+    sweeping: Mutex<()>,
+}
+
+impl Contexts {
+    pub fn new(settings: ContextSettings) -> Self {
+        let counters = (0..settings.policies.namespaces()).map(|_| NamespaceCounters::default());
+        Self {
+            counters: counters.collect(),
+            settings,
+            hasher: DefaultHashBuilder::default(),
+            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
+            sweeping: Mutex::default(),
+        }
+    }
+
+    /// A subscriber would take `broadcast`'s successors in context: from the next publication on, its channel has a
+    /// history in `encoding`, if there is memory for one.
+    pub(crate) fn want(&self, broadcast: &Broadcast, encoding: Encoding) {
+        let channel = broadcast.channel();
+        let mut stripe = self.stripe(channel).lock();
+        let entry = stripe.entry(Arc::clone(channel)).or_default();
+        entry.lane(encoding).want();
+    }
+
+    /// Where in `reply`, which told a subscriber in context what it had missed of `channel`, the newest publication of the
+    /// channel's history is. The next one may then refer to it.
+    pub(crate) fn quote(
+        &self,
+        channel: &str,
+        encoding: Encoding,
+        reply: &[u8],
+    ) -> Option<(usize, Quote)> {
+        self.find(channel)?.lane(encoding).quote(encoding, reply)
+    }
+
+    /// What is counted of a namespace's publications.
+    pub fn counters(&self) -> &[NamespaceCounters] {
+        &self.counters
+    }
+
+    pub(crate) fn counters_of(&self, broadcast: &Broadcast) -> &NamespaceCounters {
+        &self.counters[usize::from(broadcast.namespace().0)]
+    }
+
+    pub(crate) fn gaps_max(&self) -> usize {
+        self.settings.gaps_max
+    }
+
+    /// Memory that histories and compressors of single connections share.
+    pub fn memory(&self) -> &Arc<Budget> {
+        &self.settings.memory
+    }
+
+    /// Channels that have a history, and channels that want one which is not there, in some encoding: a channel may be
+    /// both. Looks at each channel's state, for the time that takes with the lock of its stripe.
+    pub fn channels(&self) -> (usize, usize) {
+        let (mut having, mut waiting) = (0, 0);
+        for stripe in &self.stripes {
+            for channel in stripe.lock().values() {
+                let lanes = || Encoding::ALL.into_iter().map(|encoding| channel.lane(encoding));
+                having += usize::from(lanes().any(Lane::has_history));
+                waiting += usize::from(lanes().any(Lane::waits));
+            }
+        }
+        (having, waiting)
+    }
+
+    fn find(&self, channel: &str) -> Option<Arc<Channel>> {
+        self.stripe(channel).lock().get(channel).cloned()
+    }
+
+    fn stripe(&self, channel: &str) -> &Mutex<Stripe> {
+        &self.stripes[self.hasher.hash_one(channel) as usize % STRIPES]
+    }
+}
+
+impl Prepare for Contexts {
+    fn prepare(&self, broadcast: &Broadcast) -> Prepared {
+        self.counters_of(broadcast).publications.add(1);
+        let policy = self.settings.policies.of(broadcast);
+        let channel = match policy {
+            CompressionPolicy::Context => self.find(broadcast.channel()),
+            _ => None,
+        };
+        Box::new(match channel {
+            Some(channel) => {
+                let counters = self.counters_of(broadcast);
+                let publications = Encoding::ALL.map(|encoding| {
+                    channel.lane(encoding).publish(
+                        broadcast.message(encoding)?,
+                        &self.settings,
+                        counters,
+                    )
+                });
+                Dispatch::in_context(channel, publications)
+            }
+            None => Dispatch::new(policy),
+        })
+    }
+}
+
+/// Locks; channels of one stripe wait for each other while one of them is looked up.
+const STRIPES: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+//! The last publications of one channel, one history per encoding, and how long it may be.
+//! In: messages in the channel's order, wishes of shards → out: publications, parses made once.
+//! Uses `deflate::gap` and the memory budget; a lock per encoding that the publisher and the first parse of a depth take.
+//! Changed here: when a history begins, grows and rests. Its memory and its end are `share`; who has to give way, `sweep`.
+
+mod share;
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+    time::Instant,
+};
+
+use fanwire_deflate::gap::{DEPTH_MAX, Depth, History, Parse, Publication, Quote, Trial};
+use fanwire_protocol::{Encoding, publication_in_push};
+use parking_lot::Mutex;
+
+pub(super) use self::share::Share;
+use self::share::Wish;
+use super::{ContextSettings, NamespaceCounters, quote};
+use fanwire_shard::Reservation;
+
+/// One channel's histories.
+#[derive(Default)]
+pub(crate) struct Channel([Lane; 2]);
+
+/// The history of one channel in one encoding.
+#[derive(Default)]
+pub(crate) struct Lane {
+    /// Some shard has, or had, a subscriber in context.
+    is_wanted: AtomicBool,
+    /// Depths of which shards made frames since the last publication, a bit each.
+    asked: AtomicU32,
+    /// Deliveries in context since the last sweep, and those that would have been if there had been a history.
+    deliveries: AtomicU64,
+    missed: AtomicU64,
+    /// Of those with other traffic in between, since the last trial: to how many no more than half of the publications
+    /// were in reach that the history offers, and to how many more.
+    fewer: AtomicU64,
+    several: AtomicU64,
+    state: Mutex<State>,
+}
+
+/// What the publisher and a sweep change.
+#[derive(Default)]
+struct State {
+    tracking: Option<Tracking>,
+    /// Something was published since the last sweep.
+    is_busy: bool,
+    /// Sweeps that found it unused, busy ones counted manifold.
+    unused: u32,
+    /// For memory that there was not.
+    wish: Option<Wish>,
+    /// Bytes that context saves per delivery, when the last history was there for long enough to know.
+    saved_bytes: Option<u64>,
+    /// Its memory was given to others: not to be taken again before the next sweep.
+    is_displaced: bool,
+    /// What the last sweep kept for it.
+    granted: Option<Reservation>,
+}
+
+/// A history while there is one.
+struct Tracking {
+    history: History,
+    memory: Reservation,
+    /// Publications until the next trial, and between the last two.
+    trial_in: u32,
+    interval: u32,
+    /// Depths that shards asked for when they last did, and those that they had asked for the time before, too.
+    asked: u32,
+    usual: u32,
+    /// Depth that most subscribers with other traffic in between have in reach.
+    reach: usize,
+    /// Publications left out because the last trial said that nothing is gained.
+    resting: u32,
+    /// The last trials together.
+    trial: Option<Trial>,
+}
+
+impl Channel {
+    pub(crate) fn lane(&self, encoding: Encoding) -> &Lane {
+        &self.0[encoding.index()]
+    }
+}
+
+impl Lane {
+    /// A subscriber in context took part.
+    pub(crate) fn want(&self) {
+        if !self.is_wanted.load(Relaxed) {
+            self.is_wanted.store(true, Relaxed);
+        }
+    }
+
+    /// So many subscribers took part, and the publication was in no history.
+    pub(crate) fn missed(&self, deliveries: u64) {
+        self.missed.fetch_add(deliveries, Relaxed);
+    }
+
+    /// `deliveries` subscribers got a frame of this depth.
+    pub(crate) fn delivered(&self, depth: Depth, deliveries: u64) {
+        self.asked.fetch_or(1 << depth.index(), Relaxed);
+        self.deliveries.fetch_add(deliveries, Relaxed);
+        match depth {
+            Depth::Far | Depth::Newest | Depth::Half => self.fewer.fetch_add(deliveries, Relaxed),
+            Depth::Several | Depth::Most => self.several.fetch_add(deliveries, Relaxed),
+            _ => 0,
+        };
+    }
+
+    /// Adds a message to the history, if there is one or is to be one. Called in the channel's order.
+    pub(super) fn publish(
+        &self,
+        message: &[u8],
+        settings: &ContextSettings,
+        counters: &NamespaceCounters,
+    ) -> Option<Publication> {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        state.is_busy = true;
+        if state.tracking.is_none() && self.is_wanted.load(Relaxed) {
+            state.begin(message.len(), settings);
+        }
+        let tracking = state.tracking.as_mut()?;
+        if message.len() < settings.min_bytes || tracking.rests() {
+            return None;
+        }
+        let started = Instant::now();
+        if state.granted.take().is_some() {
+            tracking.resize(tracking.history.bytes_max() * 2);
+        }
+        if !tracking.make_room(message.len()) {
+            state.wish = Some(Wish::for_message(message.len(), state.saved_bytes));
+        }
+        let publication = tracking.history.publish(message)?;
+        // Whoever was told of a quote is waiting for this publication.
+        let depths = tracking.usual(self.asked.swap(0, Relaxed)) | 1 << Depth::Quoted.index();
+        let wants = |depth: Depth| depths & (1 << depth.index()) != 0;
+        let parses = tracking.history.parse_all(&publication, wants);
+        counters.parses.add(parses as u64);
+        if tracking.is_trial_due() {
+            let reached = [&self.fewer, &self.several].map(|count| count.swap(0, Relaxed));
+            if !tracking.try_out(&publication, reached) {
+                state.wish = Some(tracking.wish_for_more());
+            }
+            state.saved_bytes = tracking.trial.map(|trial| trial.saved() as u64);
+        }
+        counters.spent(started.elapsed());
+        Some(publication)
+    }
+
+    /// Where in `reply` the newest publication is, without the envelope of its push.
+    pub(super) fn quote(&self, encoding: Encoding, reply: &[u8]) -> Option<(usize, Quote)> {
+        let mut state = self.state.lock();
+        let history = &mut state.tracking.as_mut()?.history;
+        let message = history.newest()?;
+        let part = publication_in_push(encoding, message)?;
+        let at = quote::find(reply, &message[part.clone()])?;
+        Some((at, history.quote(part)?))
+    }
+
+    /// The publication parsed at one depth, by the publisher or, the first time, here. `None` when the history has gone
+    /// on too far: then for everybody.
+    pub(crate) fn parse<'a>(
+        &self,
+        publication: &'a Publication,
+        depth: Depth,
+        counters: &NamespaceCounters,
+    ) -> Option<&'a Parse> {
+        publication.parse(depth, || {
+            let started = Instant::now();
+            let parse = self.state.lock().tracking.as_ref()?.history.parse(publication, depth);
+            counters.parses.add(1);
+            counters.spent(started.elapsed());
+            parse
+        })
+    }
+}
+
+impl Tracking {
+    /// As long a history as may pay while memory is plenty: it is cut when the older half turns out to save nothing, while
+    /// a short one cannot learn what a long one would save. `None` without memory for even a short one.
+    fn begin(message_bytes: usize, settings: &ContextSettings) -> Option<Self> {
+        let budget = &settings.memory;
+        let is_plenty = budget.bytes() < budget.bytes_max() / PLENTY_SHARE;
+        let lengths = [is_plenty.then_some(BYTES_MAX), Some(least(message_bytes))];
+        let reserve =
+            |bytes_max| Some((bytes_max, budget.reserve(History::memory_for(bytes_max))?));
+        let granted = lengths.into_iter().flatten().find_map(reserve);
+        let (bytes_max, memory) = granted?;
+        let history = History::new(bytes_max, FIRST_DEPTH, settings.level);
+        Some(Self {
+            history,
+            memory,
+            trial_in: FIRST_TRIAL,
+            interval: FIRST_TRIAL,
+            asked: 0,
+            usual: 0,
+            reach: FIRST_DEPTH,
+            resting: 0,
+            trial: None,
+        })
+    }
+
+    /// Depths that are parsed by the publisher, so that no shard waits for another and none comes too late: those that the
+    /// last two publications were `asked` for which shards had got to. Of five depths that some subscriber wants now and
+    /// then a publication needs three, and each takes as long as the frames for 60 gaps.
+    fn usual(&mut self, asked: u32) -> u32 {
+        if asked != 0 {
+            self.usual = asked & self.asked;
+            self.asked = asked;
+        }
+        self.usual
+    }
+
+    /// Counts down while nothing is gained. The first message after a rest is tried out at once.
+    fn rests(&mut self) -> bool {
+        self.resting = self.resting.saturating_sub(1);
+        self.resting > 0
+    }
+
+    /// Now and then, less and less often.
+    fn is_trial_due(&mut self) -> bool {
+        self.trial_in = self.trial_in.saturating_sub(1);
+        self.trial_in == 0
+    }
+
+    /// Measures what depth and length are worth, and sets both. `several` subscribers had most of the offered publications
+    /// in reach, others `fewer`. False when there was no memory for the length.
+    fn try_out(&mut self, publication: &Publication, [fewer, several]: [u64; 2]) -> bool {
+        self.interval = (self.interval * 2).min(TRIAL_INTERVAL);
+        self.trial_in = self.interval;
+        let Some(latest) = self.history.trial(publication) else { return true };
+        let trial = self.trial.get_or_insert_default();
+        trial.add(&latest);
+        let trial = *trial;
+        if several < fewer {
+            self.reach = (self.reach / 2).max(1);
+        } else if fewer * FEW < several {
+            self.reach = (self.reach * 2).min(DEPTH_MAX);
+        }
+        self.history.set_depth(trial.depth().min(self.reach));
+        if trial.is_incompressible() {
+            self.resting = REST;
+            self.trial_in = 1;
+        } else if trial.wants_more() {
+            self.interval = FIRST_TRIAL;
+            return self.resize(self.history.bytes_max() * 2);
+        } else if trial.wants_less() {
+            return self.resize(self.history.bytes_max() / 2);
+        }
+        true
+    }
+
+    /// Messages that became longer want a longer history. False without memory for it.
+    fn make_room(&mut self, message_bytes: usize) -> bool {
+        let fits = ..=History::MESSAGE_BYTES_MAX;
+        let is_longer = message_bytes > self.history.message_bytes_max();
+        !is_longer || !fits.contains(&message_bytes) || self.resize(least(message_bytes))
+    }
+
+    /// Within the limits of histories and, when it is to be longer, of the budget; false without memory for it.
+    fn resize(&mut self, bytes_max: usize) -> bool {
+        let bytes_max = bytes_max.clamp(BYTES_MIN, BYTES_MAX);
+        let bytes = History::memory_for(bytes_max);
+        if bytes_max == self.history.bytes_max() {
+            return true;
+        }
+        if bytes > self.memory.bytes() && !self.memory.resize(bytes) {
+            return false;
+        }
+        self.history.resize(bytes_max);
+        self.memory.resize(bytes);
+        true
+    }
+}
+
+impl State {
+    /// Begins a history where there is memory for one, or takes note that there is not.
+    fn begin(&mut self, message_bytes: usize, settings: &ContextSettings) {
+        drop(self.granted.take());
+        if !self.is_displaced {
+            self.tracking = Tracking::begin(message_bytes, settings);
+        }
+        if self.tracking.is_none() {
+            self.wish = Some(Wish::for_message(message_bytes, self.saved_bytes));
+        }
+    }
+}
+
+/// The shortest history for messages of this size, in bytes of plaintext.
+fn least(message_bytes: usize) -> usize {
+    (message_bytes.min(BYTES_MAX) * 2).next_power_of_two().clamp(BYTES_MIN, BYTES_MAX)
+}
+
+/// Histories begin long while less than this part (1/n) of the budget is used.
+const PLENTY_SHARE: usize = 2;
+/// The shortest history, 3 KB in all: seven of eight of 100,000 busy channels can have one at the same time in 256 MiB.
+const BYTES_MIN: usize = History::BYTES_MIN;
+
+/// What the largest window of a decoder holds (RFC 7692 §7.1.2.1).
+const BYTES_MAX: usize = 32 << 10;
+
+/// Depth until the first trial.
+const FIRST_DEPTH: usize = 4;
+/// Publications before the first trial; the next intervals double.
+const FIRST_TRIAL: u32 = 16;
+/// Publications between trials at most: one trial costs about as much as ten parses.
+const TRIAL_INTERVAL: u32 = 256;
+/// A depth is in reach of nearly all when of this many subscribers one less has it.
+const FEW: u64 = 8;
+/// Publications sent without context after a trial that gained nothing.
+const REST: u32 = 256;

@@ -1,0 +1,137 @@
+//! What the memory of one history is worth, beside what the channel would make of memory that it has not got.
+//! In: what happened between two sweeps → out: bytes saved for bytes of memory, held or wished for; memory given back.
+//! Uses the lane's own counts and trials; never looks at another channel.
+//! Changed here: how worth is estimated, and when a history ends. Who gives way to whom is decided in `compression::sweep`.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use fanwire_deflate::gap::History;
+
+use super::{BYTES_MIN, Lane, State, Tracking, least};
+use fanwire_shard::Reservation;
+
+/// What a channel did in one encoding between two sweeps.
+pub(crate) struct Use {
+    pub(crate) held: Option<Share>,
+    pub(crate) wished: Option<Share>,
+}
+
+/// Memory, and what it saved between two sweeps or would have saved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub(crate) memory: usize,
+    saved_bytes: u64,
+}
+
+/// For a history, or for a longer one.
+pub(super) struct Wish {
+    memory: usize,
+    /// Per delivery.
+    saved_bytes: u64,
+}
+
+impl Share {
+    /// Bytes saved per byte of memory.
+    pub(crate) fn worth(&self) -> f64 {
+        self.saved_bytes as f64 / self.memory.max(1) as f64
+    }
+}
+
+impl Wish {
+    /// For the shortest history that such messages fit in; `known`: what one saved in the past.
+    pub(super) fn for_message(message_bytes: usize, known: Option<u64>) -> Self {
+        let memory = History::memory_for(least(message_bytes));
+        Self { memory, saved_bytes: known.unwrap_or(guess(message_bytes)) }
+    }
+}
+
+impl Tracking {
+    /// For as much again.
+    pub(super) fn wish_for_more(&self) -> Wish {
+        let longer = History::memory_for(self.history.bytes_max() * 2);
+        let saved_bytes = self.trial.map_or(0, |trial| trial.saved() as u64) / MORE_SHARE;
+        Wish { memory: longer.saturating_sub(self.memory.bytes()), saved_bytes }
+    }
+}
+
+impl Lane {
+    /// Takes note of what happened since the last call. `None` where nobody listens, or nobody has taken part in context for
+    /// long: then there is no history any more.
+    pub(crate) fn take_use(&self, has_listeners: bool) -> Option<Use> {
+        let [deliveries, missed] =
+            [&self.deliveries, &self.missed].map(|count| count.swap(0, Relaxed));
+        let mut state = self.state.lock();
+        let is_used = deliveries > 0;
+        state.unused = match std::mem::take(&mut state.is_busy) {
+            _ if is_used => 0,
+            true if state.tracking.is_some() => state.unused + IDLE_SWEEPS / 2,
+            _ => state.unused + 1,
+        };
+        if !has_listeners || state.unused >= IDLE_SWEEPS {
+            self.is_wanted.store(false, Relaxed);
+            *state = State::default();
+            return None;
+        }
+        (state.is_displaced, state.granted) = (false, None);
+        let wished = state.wish.take().map(|wish| Share {
+            memory: wish.memory,
+            saved_bytes: (deliveries + missed) * wish.saved_bytes,
+        });
+        let known = state.saved_bytes;
+        let held = state.tracking.as_ref().map(|tracking| {
+            let message_bytes = tracking.history.newest().map_or(0, <[u8]>::len);
+            let saved_bytes = deliveries * known.unwrap_or(guess(message_bytes));
+            Share { memory: tracking.memory.bytes(), saved_bytes }
+        });
+        Some(Use { held, wished })
+    }
+
+    /// Keeps memory that it wished for until the next sweep.
+    pub(crate) fn grant(&self, memory: Reservation) {
+        self.state.lock().granted = Some(memory);
+    }
+
+    /// A history is there.
+    pub(crate) fn has_history(&self) -> bool {
+        self.state.lock().tracking.is_some()
+    }
+
+    /// Wanted, and not there.
+    pub(crate) fn waits(&self) -> bool {
+        self.is_wanted.load(Relaxed) && !self.has_history()
+    }
+
+    /// Neither wanted nor there.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.has_history() && !self.is_wanted.load(Relaxed)
+    }
+
+    /// Halves the history, or ends it when it is the shortest already; `share` is what it was worth. Returns the bytes given
+    /// back, and what is left.
+    pub(crate) fn shrink(&self, share: Share) -> (usize, Option<Share>) {
+        let mut state = self.state.lock();
+        let Some(tracking) = state.tracking.as_mut() else { return (0, None) };
+        let before = tracking.memory.bytes();
+        if tracking.history.bytes_max() > BYTES_MIN {
+            tracking.resize(tracking.history.bytes_max() / 2);
+            let memory = tracking.memory.bytes();
+            return (before - memory, Some(Share { memory, ..share }));
+        }
+        state.tracking = None;
+        state.is_displaced = true;
+        (before, None)
+    }
+}
+
+/// Bytes that context is believed to save per delivery before the first trial: a fifth to a half of most messages.
+fn guess(message_bytes: usize) -> u64 {
+    message_bytes as u64 / 3
+}
+
+/// Twice the memory is believed to save this part (1/n) of what a history saves: little, but what it saves for ten
+/// thousand subscribers is more than what a history of its own saves for one.
+const MORE_SHARE: u64 = 16;
+
+/// Sweeps without a publication after which a history ends; one with publications that nobody took in context counts for
+/// half of them.
+const IDLE_SWEEPS: u32 = 60;

@@ -1,0 +1,11 @@
+//! Broadcasts on their way to connections: a hub of sessions behind each shard, and one compression shared by all receivers.
+//! In: messages, notices and time from the shard → out: frames on the shard's outlet, shared wherever receivers may share them.
+//! Uses `node` for every decision, `shard` for connections, `deflate` for bytes. Never: sockets, HTTP, rules of channels.
+//! Change here: what the server sees. The hub behind a shard lives in `realtime`, histories of channels in `compression`.
+#![forbid(unsafe_code)]
+
+mod compression;
+mod realtime;
+
+pub use compression::{ContextSettings, Contexts, GAPS_MAX, Kind, NamespaceCounters, Policies};
+pub use realtime::{Clerk, Realtime, ShardInbox, Shards};

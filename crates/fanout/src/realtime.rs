@@ -1,0 +1,266 @@
+//! Fanwire's application on a shard: a hub of sessions behind the shard's sockets.
+//! In: messages, notices and time from the shard → out: replies joined per turn, publications as frames shared by all receivers.
+//! Uses `node` for every decision and `ws` for frames; never a socket, never a rule of its own.
+//! Changed here: how the hub's effects become frames. What a session does lives in `node`, how frames leave in `shard`.
+
+mod clerk;
+mod frames;
+
+use std::{sync::Arc, time::Instant};
+
+use fanwire_node::{
+    Broadcast, ConnectionKey, Errand, Hello, Hub, HubCounters, Inbox, Node, Notice, Outbox, Shape,
+    ShardId,
+};
+use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
+
+pub use self::clerk::Clerk;
+use self::frames::Frames;
+use crate::compression::{Contexts, Dispatch};
+use fanwire_shard::{Application, Compression, Dialect, Key, Message, Outlet, Quotation};
+
+/// One shard's hub, with the frames of the broadcast it is delivering.
+pub struct Realtime {
+    hub: Hub,
+    joiner: Joiner,
+    frames: Frames,
+    clerk: Clerk,
+}
+
+/// The shards of a Fanwire server.
+pub type Shards = fanwire_shard::Shards<Realtime>;
+
+/// The letterbox of a shard, as `node` sees it.
+pub struct ShardInbox(pub fanwire_shard::Inbox<Notice, Hello>);
+
+impl Inbox for ShardInbox {
+    fn push(&self, notice: Notice) {
+        let prepared = match &notice {
+            Notice::Broadcast(broadcast) => {
+                broadcast.prepared::<Dispatch>().map_or(0, Dispatch::bytes)
+            }
+            _ => 0,
+        };
+        let bytes = notice.payload_bytes() + prepared + NOTICE_BYTES;
+        self.0.push(fanwire_shard::Letter::Notice(notice), bytes);
+    }
+
+    fn is_congested(&self) -> bool {
+        self.0.is_congested()
+    }
+}
+
+impl Realtime {
+    /// The application of one shard of `node`, whose broadcasts `contexts` prepares and whose large answers `clerk` makes.
+    pub fn new(node: Arc<Node>, shard: ShardId, contexts: Arc<Contexts>, clerk: Clerk) -> Self {
+        let frames = Frames::new(contexts);
+        Self { hub: Hub::new(node, shard), joiner: Joiner::default(), frames, clerk }
+    }
+
+    pub fn counters(&self) -> Arc<HubCounters> {
+        self.hub.counters().clone()
+    }
+
+    /// Runs one step of the hub, then sends the replies it left to be joined.
+    fn step<T>(
+        &mut self,
+        out: &mut Outlet,
+        step: impl FnOnce(&mut Hub, &mut HubOutlet<'_>) -> T,
+    ) -> T {
+        let Self { hub, joiner, frames, clerk } = self;
+        let mut outlet = HubOutlet { out, joiner, frames, clerk };
+        let result = step(hub, &mut outlet);
+        outlet.send_joined();
+        self.frames.finish();
+        result
+    }
+}
+
+impl Application for Realtime {
+    type Notice = Notice;
+    type Hello = Hello;
+
+    fn open(&mut self, key: Key, hello: Hello, now: Instant, _out: &mut Outlet) {
+        self.hub.open(connection(key), hello, now);
+    }
+
+    fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet) -> usize {
+        let commands =
+            self.step(out, |hub, out| hub.receive(connection(key), message.bytes(), now, out));
+        if PONGS.contains(&message.bytes()) { 0 } else { commands }
+    }
+
+    fn held(&mut self, key: Key, is_held: bool, now: Instant) {
+        self.hub.held(connection(key), is_held, now);
+    }
+
+    fn notice(&mut self, notice: Notice, now: Instant, out: &mut Outlet) {
+        let accepted_at = match &notice {
+            Notice::Broadcast(broadcast) => Some(broadcast.accepted_at()),
+            _ => None,
+        };
+        self.step(out, |hub, out| hub.notice(notice, now, out));
+        if let Some(accepted_at) = accepted_at {
+            out.note_latency(accepted_at);
+        }
+    }
+
+    fn pong(&mut self, key: Key, _now: Instant, _out: &mut Outlet) {
+        self.hub.pong(connection(key));
+    }
+
+    fn advance(&mut self, now: Instant, out: &mut Outlet) {
+        self.step(out, |hub, out| hub.advance(now, out));
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.hub.next_deadline()
+    }
+
+    fn close(&mut self, key: Key, now: Instant) {
+        self.hub.close(connection(key), now);
+    }
+
+    fn shutdown_close(&self) -> (u16, &'static str) {
+        (Disconnect::SHUTDOWN.code, "shutdown")
+    }
+}
+
+/// Messages of a private kind for one connection, waiting to leave in one WebSocket message (client protocol §2, §23).
+#[derive(Default)]
+struct Joiner {
+    connection: Option<ConnectionKey>,
+    messages: usize,
+    bytes: Vec<u8>,
+    /// Where the last message begins.
+    last: usize,
+    quotations: Vec<Quotation>,
+}
+
+/// What the hub sees of the outlet.
+struct HubOutlet<'a> {
+    out: &'a mut Outlet,
+    joiner: &'a mut Joiner,
+    frames: &'a mut Frames,
+    clerk: &'a Clerk,
+}
+
+impl HubOutlet<'_> {
+    fn send_joined(&mut self) {
+        if let Some(connection) = self.joiner.connection.take() {
+            self.out.send_quoting(key(connection), &self.joiner.bytes, &self.joiner.quotations);
+            self.joiner.quotations.clear();
+            self.joiner.bytes.clear();
+            self.joiner.bytes.shrink_to(JOINED_BYTES_KEPT);
+            self.joiner.messages = 0;
+        }
+    }
+}
+
+impl Outbox for HubOutlet<'_> {
+    fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
+        if self.joiner.connection != Some(connection)
+            || self.joiner.messages == MESSAGES_PER_FRAME_MAX
+        {
+            self.send_joined();
+            self.joiner.connection = Some(connection);
+        } else {
+            let dialect = self.out.dialect(connection.index);
+            join(encoding(dialect.is_some_and(|peer| peer.is_binary)), &mut self.joiner.bytes);
+        }
+        self.joiner.last = self.joiner.bytes.len();
+        self.joiner.bytes.extend_from_slice(message);
+        self.joiner.messages += 1;
+    }
+
+    fn recovered(&mut self, connection: ConnectionKey, place: u32, channel: &str) {
+        debug_assert_eq!(self.joiner.connection, Some(connection));
+        let Some(Dialect { is_binary, compression: Compression::Context { .. } }) =
+            self.out.dialect(connection.index)
+        else {
+            return;
+        };
+        let Joiner { bytes, last, quotations, .. } = &mut *self.joiner;
+        let found = self.frames.contexts().quote(channel, encoding(is_binary), &bytes[*last..]);
+        quotations.extend(found.map(|(at, quote)| Quotation { place, at: *last + at, quote }));
+    }
+
+    fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>, shape: Shape) {
+        self.send_joined();
+        self.frames.deliver(connection, place, (broadcast, shape), self.out);
+    }
+
+    fn deliver_to_all(
+        &mut self,
+        receivers: impl Iterator<Item = (u32, u32)>,
+        broadcast: &Arc<Broadcast>,
+    ) {
+        self.send_joined();
+        self.frames.deliver_to_all(receivers, broadcast, self.out);
+    }
+
+    fn moved(&mut self, connection: u32, from: u32, to: u32) {
+        let Joiner { connection: joined, quotations, .. } = &mut *self.joiner;
+        if joined.is_some_and(|joined| joined.index == connection) {
+            quotations.retain(|quotation| quotation.place != to);
+            let moved = quotations.iter_mut().filter(|quotation| quotation.place == from);
+            moved.for_each(|quotation| quotation.place = to);
+        }
+        self.out.moved(connection, from, to);
+    }
+
+    fn hand_out(&mut self, errand: Errand) {
+        self.clerk.hand(errand);
+    }
+
+    fn ping(&mut self, connection: ConnectionKey) {
+        self.send_joined();
+        self.out.ping(key(connection));
+    }
+
+    fn hold(&mut self, connection: ConnectionKey) {
+        self.out.hold(key(connection));
+    }
+
+    fn release(&mut self, connection: ConnectionKey) {
+        self.out.release(key(connection));
+    }
+
+    fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
+        tracing::debug!(code = disconnect.code, reason = %disconnect.reason, "disconnecting a client");
+        self.send_joined();
+        let key = key(connection);
+        match disconnect.code {
+            // Never written: the peer sees its transport close (client protocol §5.9).
+            code if code == Disconnect::CONNECTION_CLOSED.code => self.out.abort(key),
+            code if code == Disconnect::SLOW.code => {
+                self.out.close_slow(key, code, &disconnect.reason)
+            }
+            code => self.out.close(key, code, &disconnect.reason),
+        }
+    }
+}
+
+/// A rare large answer does not leave its buffer behind.
+const JOINED_BYTES_KEPT: usize = 64 << 10;
+
+/// Answers to pings, as clients write them in either encoding (protocol §6).
+const PONGS: [&[u8]; 2] = [b"{}", b"\0"];
+
+/// What a notice weighs in an inbox beside its payload, about.
+const NOTICE_BYTES: usize = 256;
+
+fn connection(key: Key) -> ConnectionKey {
+    ConnectionKey { index: key.index, generation: key.generation }
+}
+
+fn key(connection: ConnectionKey) -> Key {
+    Key { index: connection.index, generation: connection.generation }
+}
+
+fn encoding(is_binary: bool) -> Encoding {
+    if is_binary { Encoding::Protobuf } else { Encoding::Json }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,305 @@
+//! The frames of the broadcast that a shard is delivering: for each connection the best one it can read.
+//! In: a connection, its subscription and a broadcast → out: a frame in its queue, shared with all that can read the same.
+//! Uses what `compression` prepared, `deflate::gap` to emit and the outlet; never compresses the same thing twice.
+//! Changed here: which frame a connection gets. What is known of its window lives in `shard`, histories in `compression`.
+
+mod context;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use fanwire_deflate::gap::{Depth, Publication};
+use fanwire_node::{Broadcast, Shape, options::CompressionPolicy};
+use fanwire_protocol::Encoding;
+use fanwire_ws::frame;
+
+use self::context::{InContext, Waiting};
+use crate::compression::{Contexts, Dispatch, Form, Kind};
+use fanwire_shard::{Compression, Dialect, Frame, Opcode, Outlet};
+
+/// A shard's frames of one broadcast; empty between broadcasts.
+pub(super) struct Frames {
+    contexts: Arc<Contexts>,
+    /// The broadcast that they are of, and its channel's policy.
+    broadcast: Option<Arc<Broadcast>>,
+    policy: CompressionPolicy,
+    /// Frames that refer to nothing, by form: copied once per shard out of the slots that all shards share, so that
+    /// handing one to a connection touches no memory of another core.
+    shared: [Option<(Frame, Made)>; Form::COUNT],
+    /// What the peer that was sent the plain publication last reads, and the index of the shared frame that all such get.
+    alike: Option<(Dialect, usize)>,
+    dedicated: Dedicated,
+    in_context: InContext,
+    /// Context was wanted and there was none.
+    missed: [bool; 2],
+    /// What frames took to make.
+    spent: Duration,
+}
+
+/// What went through compressors of single connections.
+#[derive(Default)]
+struct Dedicated {
+    deliveries: u64,
+    message_bytes: u64,
+    frame_bytes: u64,
+}
+
+/// What a frame is, and what became of it.
+struct Made {
+    frame_bytes: usize,
+    kind: Kind,
+    /// Of a frame in context: its depth and encoding.
+    depth: Option<(Depth, Encoding)>,
+    message_bytes: usize,
+    deliveries: u64,
+}
+
+/// One delivery: to whom, of what.
+struct Delivery<'a> {
+    connection: u32,
+    place: u32,
+    encoding: Encoding,
+    shape: Shape,
+    compression: Compression,
+    broadcast: &'a Broadcast,
+    message: &'a Bytes,
+}
+
+impl Frames {
+    pub(super) fn new(contexts: Arc<Contexts>) -> Self {
+        Self {
+            contexts,
+            broadcast: None,
+            policy: CompressionPolicy::Off,
+            shared: Default::default(),
+            alike: None,
+            dedicated: Dedicated::default(),
+            in_context: InContext::default(),
+            missed: [false; 2],
+            spent: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn contexts(&self) -> &Contexts {
+        &self.contexts
+    }
+
+    /// Queues the broadcast as it is for each of these connections and places.
+    ///
+    /// Where frames refer to nothing, one peer after the other gets the same: a third of the instructions.
+    pub(super) fn deliver_to_all(
+        &mut self,
+        receivers: impl Iterator<Item = (u32, u32)>,
+        broadcast: &Arc<Broadcast>,
+        out: &mut Outlet,
+    ) {
+        self.begin(broadcast);
+        for (connection, place) in receivers {
+            if let Some((dialect, form)) = self.alike
+                && let Some((frame, made)) = &mut self.shared[form]
+                && out.push_alike(connection, dialect, frame, made.message_bytes)
+            {
+                made.deliveries += 1;
+            } else if self.policy == CompressionPolicy::Context
+                && let Some(Dialect { is_binary, compression }) = out.dialect(connection)
+                && matches!(compression, Compression::Context { .. })
+            {
+                let receiver = Waiting::new((connection, place), compression);
+                self.deliver_soon(receiver, encoding(is_binary), broadcast, out);
+            } else {
+                self.deliver(connection, place, (broadcast, Shape::Plain), out);
+            }
+        }
+        for encoding in Encoding::ALL {
+            self.deliver_waiting(encoding, broadcast, out);
+        }
+    }
+
+    /// Queues the broadcast for the subscription at `place` of a connection.
+    pub(super) fn deliver(
+        &mut self,
+        connection: u32,
+        place: u32,
+        (broadcast, shape): (&Arc<Broadcast>, Shape),
+        out: &mut Outlet,
+    ) {
+        self.begin(broadcast);
+        let Some(Dialect { is_binary, compression }) = out.dialect(connection) else { return };
+        let encoding = encoding(is_binary);
+        let message =
+            broadcast.shaped(shape, encoding).expect("the hub delivers in forms that exist");
+        let delivery =
+            Delivery { connection, place, encoding, shape, compression, broadcast, message };
+        match (compression, self.policy) {
+            // What stands alone may not meet what the connection's own compressor has seen; nor may the shared frame be sent,
+            // which would enter the peer's window behind that compressor's back.
+            (Compression::Raw, _)
+            | (_, CompressionPolicy::Off)
+            | (Compression::Dedicated { .. }, CompressionPolicy::Standalone) => {
+                self.deliver_alone(&delivery, false, None, out);
+            }
+            (Compression::Dedicated { .. }, CompressionPolicy::Context) => {
+                let frame_bytes = out.send_at(connection, is_binary, message);
+                self.dedicated.deliveries += 1;
+                self.dedicated.message_bytes += message.len() as u64;
+                self.dedicated.frame_bytes += frame_bytes as u64;
+            }
+            // Who agreed to deltas takes no part in context. A patch has next to nothing in common with the patch before it,
+            // so a history of patches would cost parses and memory for little; and a client that gets patches has few
+            // publications of its channel in its window, so those in full would seldom find theirs (docs/compression.md has
+            // figures). Frames that stand alone only move the counter of the window.
+            (Compression::Context { .. }, CompressionPolicy::Context) if shape == Shape::Plain => {
+                let receiver = Waiting::new((connection, place), compression);
+                self.deliver_soon(receiver, encoding, broadcast, out);
+                self.deliver_waiting(encoding, broadcast, out);
+            }
+            (_, _) => self.deliver_alone(&delivery, true, None, out),
+        }
+    }
+
+    /// What follows are frames of this broadcast.
+    fn begin(&mut self, broadcast: &Arc<Broadcast>) {
+        if !self.broadcast.as_ref().is_some_and(|of| Arc::ptr_eq(of, broadcast)) {
+            self.finish();
+            self.policy = dispatch_of(broadcast).policy();
+            self.broadcast = Some(Arc::clone(broadcast));
+        }
+    }
+
+    /// Counts what was delivered and forgets the frames. To be called at the end of each turn at least.
+    pub(super) fn finish(&mut self) {
+        let Some(broadcast) = self.broadcast.take() else { return };
+        let counters = self.contexts.counters_of(&broadcast);
+        let Dedicated { deliveries, message_bytes, frame_bytes } =
+            std::mem::take(&mut self.dedicated);
+        counters.delivered(Kind::Dedicated, deliveries, message_bytes, frame_bytes);
+        let (emits, spent) = self.in_context.emits();
+        self.spent += spent;
+        counters.emits.add(u64::from(emits));
+        if !self.spent.is_zero() {
+            counters.spent(std::mem::take(&mut self.spent));
+        }
+        self.count_missed(&broadcast);
+        let depths = self.count(&broadcast);
+        if let Some(dispatch) = broadcast.prepared::<Dispatch>().filter(|_| emits > 0) {
+            dispatch.delivered(&depths);
+        }
+        self.alike = None;
+    }
+
+    /// Tells histories that are not there what they would have been good for, about: who did not agree to context gets
+    /// the same frame.
+    fn count_missed(&mut self, broadcast: &Broadcast) {
+        let missed = std::mem::take(&mut self.missed);
+        for (encoding, _) in Encoding::ALL.into_iter().zip(missed).filter(|(_, missed)| *missed) {
+            let form = Form { encoding, shape: Shape::Plain, compressed: true };
+            if let Some(lane) = dispatch_of(broadcast).lane(encoding)
+                && let Some((_, made)) = &self.shared[form.index()]
+            {
+                lane.missed(made.deliveries);
+            }
+        }
+    }
+
+    /// Counts what was delivered, all frames of a kind at once, and forgets them. The deliveries in context are returned by
+    /// encoding and depth.
+    fn count(&mut self, broadcast: &Broadcast) -> [[u64; Depth::COUNT]; 2] {
+        let counters = self.contexts.counters_of(broadcast);
+        let mut kinds = [(0, 0, 0); Kind::COUNT];
+        let mut depths = [[0; Depth::COUNT]; 2];
+        let shared = self.shared.iter_mut().filter_map(Option::take).map(|(_, made)| made);
+        for made in self.in_context.drain().chain(shared) {
+            let (deliveries, message_bytes, frame_bytes) = &mut kinds[made.kind.index()];
+            *deliveries += made.deliveries;
+            *message_bytes += made.deliveries * made.message_bytes as u64;
+            *frame_bytes += made.deliveries * made.frame_bytes as u64;
+            if let Some((depth, encoding)) = made.depth {
+                depths[encoding.index()][depth.index()] += made.deliveries;
+            }
+        }
+        for (kind, (deliveries, message_bytes, frame_bytes)) in Kind::all().zip(kinds) {
+            counters.delivered(kind, deliveries, message_bytes, frame_bytes);
+        }
+        depths
+    }
+
+    /// A frame that refers to nothing; raw unless it `may_compress`. `publication`: the message is in a history.
+    fn deliver_alone(
+        &mut self,
+        delivery: &Delivery<'_>,
+        may_compress: bool,
+        publication: Option<&Publication>,
+        out: &mut Outlet,
+    ) {
+        let Delivery { connection, place, encoding, shape, compression, message, .. } = *delivery;
+        let compressed = may_compress && compression.takes(message.len());
+        let form = Form { encoding, shape, compressed };
+        if self.shared[form.index()].is_none() {
+            self.share(form, delivery, out);
+        }
+        let Some((frame, made)) = &mut self.shared[form.index()] else { return };
+        made.deliveries += 1;
+        match publication {
+            Some(publication) => {
+                let to = (connection, place);
+                out.push_publication(to, frame, message, publication)
+            }
+            None => out.push(connection, frame, message),
+        }
+        if publication.is_none() && shape == Shape::Plain {
+            let is_binary = encoding == Encoding::Protobuf;
+            self.alike = Some((Dialect { is_binary, compression }, form.index()));
+        }
+    }
+
+    /// Takes a frame that refers to nothing from the slot that all shards share, or makes it there.
+    fn share(&mut self, form: Form, delivery: &Delivery<'_>, out: &mut Outlet) {
+        let frame = dispatch_of(delivery.broadcast).frame(form, || {
+            let started = Instant::now();
+            let (opcode, message) = (opcode(form.encoding), delivery.message);
+            let frame =
+                Bytes::copy_from_slice(out.framer().frame(opcode, form.compressed, message));
+            self.spent += started.elapsed();
+            frame
+        });
+        let kind = if frame::is_compressed(frame) { Kind::Standalone } else { Kind::Raw };
+        let (frame_bytes, message_bytes) = (frame.len(), delivery.message.len());
+        let made = Made { frame_bytes, kind, depth: None, message_bytes, deliveries: 0 };
+        self.shared[form.index()] = Some((Frame::from(&frame[..]), made));
+    }
+
+    /// Takes note, once, that the channel should have a history.
+    fn miss(&mut self, delivery: &Delivery<'_>, out: &mut Outlet) {
+        let Delivery { encoding, broadcast, message, .. } = *delivery;
+        if std::mem::replace(&mut self.missed[encoding.index()], true)
+            || !out.framer().compresses(message)
+        {
+            return;
+        }
+        match dispatch_of(broadcast).lane(encoding) {
+            Some(lane) => lane.want(),
+            None => self.contexts.want(broadcast, encoding),
+        }
+    }
+}
+
+fn dispatch_of(broadcast: &Broadcast) -> &Dispatch {
+    broadcast.prepared().expect("every broadcast is prepared")
+}
+
+fn encoding(is_binary: bool) -> Encoding {
+    if is_binary { Encoding::Protobuf } else { Encoding::Json }
+}
+
+fn opcode(encoding: Encoding) -> Opcode {
+    match encoding {
+        Encoding::Json => Opcode::Text,
+        Encoding::Protobuf => Opcode::Binary,
+    }
+}
+
+#[cfg(test)]
+mod tests;

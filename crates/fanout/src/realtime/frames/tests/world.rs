@@ -1,0 +1,513 @@
+//! A shard without its thread, with clients at the other ends of its sockets.
+//! In: steps → out: streams of bytes, read by clients that inflate with stock zlib and zlib-rs.
+//! Uses the application, the outlet and `compression` as a server does; expectations come from a plain model.
+//! Changed here: how steps are carried out and streams are read.
+
+use std::{
+    collections::HashMap,
+    io::{ErrorKind, Read},
+    net::{TcpListener, TcpStream},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use fanwire_deflate::Shadow;
+use fanwire_node::{
+    Broadcast, Hello, Inbox, Node, Notice, Options, Position, PublishOptions, Shape,
+    options::{CompressionPolicy, Namespace, RecoveryMode},
+};
+use fanwire_protocol::{Encoding, Publication, encode_publication};
+use flate2::{Decompress, FlushDecompress};
+use parking_lot::Mutex;
+
+use super::{CHANNELS, reader::Reader};
+use crate::{
+    compression::{ContextSettings, Contexts, Policies},
+    realtime::{Clerk, Realtime},
+};
+use fanwire_shard::{Application, Budget, Compression, Key, Message, Outlet, Settings};
+
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// In channels without history.
+    pub(super) with_deltas: bool,
+    pub(super) is_binary: bool,
+    pub(super) compression: Compression,
+    pub(super) channels: Vec<bool>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Publish {
+        channel: usize,
+        seed: u32,
+        rows: usize,
+    },
+    /// A publication that does not compress.
+    Noise {
+        channel: usize,
+        bytes: usize,
+    },
+    /// A message to one client only.
+    Reply {
+        client: usize,
+        bytes: usize,
+    },
+    /// Subscribes or unsubscribes.
+    Toggle {
+        client: usize,
+        channel: usize,
+    },
+    /// Comes back to the channels with history, having missed so many publications, in one message.
+    Return {
+        client: usize,
+        behind: u64,
+    },
+    Open(Plan),
+    Sweep,
+}
+
+pub(super) struct World {
+    pub(super) contexts: Arc<Contexts>,
+    node: Arc<Node>,
+    letters: Arc<Letters>,
+    realtime: Realtime,
+    out: Outlet,
+    listener: TcpListener,
+    clients: Vec<Client>,
+    /// Where the streams of channels end.
+    tops: HashMap<String, Position>,
+}
+
+#[derive(Default)]
+struct Letters(Mutex<Vec<Notice>>);
+
+impl Inbox for Letters {
+    fn push(&self, notice: Notice) {
+        self.0.lock().push(notice);
+    }
+}
+
+struct Client {
+    key: Key,
+    encoding: Encoding,
+    socket: TcpStream,
+    channels: Vec<String>,
+    /// Messages it must get; `None` stands for a reply, which is only read.
+    expected: Vec<Option<Vec<u8>>>,
+    stream: Vec<u8>,
+    window_bits: u8,
+    with_deltas: bool,
+}
+
+impl World {
+    /// `memory` bytes for histories and compressors of single connections, `gaps_max` distinct frames per broadcast.
+    pub(super) fn new(memory: usize, gaps_max: usize) -> Self {
+        Self::verifying(memory, gaps_max, true)
+    }
+
+    /// Does the shard look at every compressed frame itself, too?
+    pub(super) fn verifying(memory: usize, gaps_max: usize, verify: bool) -> Self {
+        let mut options = Options::default();
+        options.client.insecure = true;
+        let open = &mut options.channel.without_namespace;
+        open.allowed_delta_types = vec![Namespace::FOSSIL.into()];
+        open.delta_publish = true;
+        open.keep_latest_publication = true;
+        let namespace = |name: &str, compression| Namespace {
+            name: name.to_owned(),
+            compression,
+            ..Namespace::default()
+        };
+        options.channel.namespaces = vec![
+            namespace("off", CompressionPolicy::Off),
+            namespace("standalone", CompressionPolicy::Standalone),
+            with_history("stream", RecoveryMode::Stream),
+            with_history("cache", RecoveryMode::Cache),
+        ];
+        let node = Node::new(options).expect("good options");
+        let memory = Budget::new(memory);
+        let contexts = Arc::new(Contexts::new(ContextSettings {
+            policies: Policies::new(&node.options().channel),
+            level: 6,
+            min_bytes: 64,
+            gaps_max,
+            memory: memory.clone(),
+        }));
+        node.prepare_with(contexts.clone());
+        let letters = Arc::new(Letters::default());
+        let realtime = Realtime::new(
+            node.clone(),
+            node.attach(letters.clone()),
+            contexts.clone(),
+            Clerk::default(),
+        );
+        let mut settings = Settings {
+            compression_min_bytes: 64,
+            compression_verify: verify,
+            queue_bytes_max: 1 << 26,
+            ..Settings::default()
+        };
+        settings.dedicated.memory = memory;
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let out = Outlet::for_test(settings);
+        let (clients, tops) = Default::default();
+        Self { contexts, node, letters, realtime, out, listener, clients, tops }
+    }
+
+    pub(super) fn open(&mut self, plan: &Plan) {
+        let address = self.listener.local_addr().expect("bound");
+        let socket = TcpStream::connect(address).expect("listening");
+        socket.set_nonblocking(true).expect("a socket");
+        let (peer, _) = self.listener.accept().expect("a peer is waiting");
+        let key = self.out.open_for_test(peer, plan.is_binary, plan.compression);
+        let encoding = if plan.is_binary { Encoding::Protobuf } else { Encoding::Json };
+        let hello = Hello { encoding, frame_ping: true, transport: "websocket", user: None };
+        self.realtime.open(key, hello, Instant::now(), &mut self.out);
+        let window_bits = plan.compression.window_bits().unwrap_or(15);
+        let (channels, expected, stream) = Default::default();
+        let with_deltas = plan.with_deltas;
+        let client =
+            Client { key, encoding, socket, channels, expected, stream, window_bits, with_deltas };
+        self.clients.push(client);
+        let number = self.clients.len() - 1;
+        self.command(number, "{\"id\":1,\"connect\":{}}", b"\x04\x08\x01\x22\x00");
+        for (channel, is_member) in plan.channels.iter().enumerate() {
+            if *is_member {
+                self.subscribe(number, &name(channel));
+            }
+        }
+    }
+
+    pub(super) fn take(&mut self, step: &Step) {
+        match step {
+            Step::Publish { channel, seed, rows } => self.publish(&name(*channel), *seed, *rows),
+            Step::Noise { channel, bytes } => {
+                self.publish_data(&name(*channel), format!("\"{}\"", noise(*bytes)));
+            }
+            Step::Reply { client, bytes } => self.reply(client % self.clients.len(), *bytes),
+            Step::Toggle { client, channel } => {
+                let (client, channel) = (client % self.clients.len(), name(*channel));
+                match self.clients[client].channels.contains(&channel) {
+                    true => self.unsubscribe(client, &channel),
+                    false => self.subscribe(client, &channel),
+                }
+            }
+            Step::Return { client, behind } => self.return_to(client % self.clients.len(), *behind),
+            Step::Open(plan) => self.open(plan),
+            Step::Sweep => self.contexts.sweep(|channel| self.node.has_listeners(channel)),
+        }
+    }
+
+    pub(super) fn publish(&mut self, channel: &str, seed: u32, rows: usize) {
+        let row =
+            |at: usize| format!(r#"{{"row":{at},"score":{}}}"#, (seed as usize / 7 + at) % 50);
+        let rows: Vec<String> = (0..rows).map(row).collect();
+        self.publish_data(channel, format!(r#"{{"seed":{seed},"rows":[{}]}}"#, rows.join(",")));
+    }
+
+    fn publish_data(&mut self, channel: &str, data: String) {
+        let mut publication = Publication { data: data.into(), ..Publication::default() };
+        let (now, options) = (Instant::now(), PublishOptions::default());
+        let accepted = self.node.publish(channel, publication.clone(), options, now);
+        let position = accepted.wait().expect("a good channel");
+        self.tops.insert(channel.to_owned(), position);
+        publication.offset = position.offset;
+        if position.offset == 1 {
+            publication.epoch = position.epoch.to_string();
+        }
+        for client in &mut self.clients {
+            if client.channels.iter().any(|own| own == channel) {
+                let message = encode_publication(client.encoding, channel, &publication);
+                client.expected.push(Some(message.expect("JSON").to_vec()));
+            }
+        }
+        self.serve_letters();
+        self.flush();
+    }
+
+    /// What is published, and answers that are made beside the shard because they are large.
+    fn serve_letters(&mut self) {
+        let letters = std::mem::take(&mut *self.letters.0.lock());
+        for (at, notice) in (1..).zip(&letters) {
+            self.out.serve_last_for_test(at == letters.len());
+            self.realtime.notice(notice.clone(), Instant::now(), &mut self.out);
+        }
+        self.out.serve_last_for_test(false);
+    }
+
+    /// As to a client that had to wait for its subscription while this was published: one after another, in one turn.
+    pub(super) fn publish_late(&mut self, channel: &str, count: u32) {
+        let broadcasts = self.accept(channel, count);
+        for client in &mut self.clients {
+            for broadcast in &broadcasts {
+                let message = broadcast.message(client.encoding).expect("JSON").to_vec();
+                client.expected.push(Some(message));
+                let frames = &mut self.realtime.frames;
+                let one = (broadcast, Shape::Plain);
+                frames.deliver(client.key.index, 0, one, &mut self.out);
+            }
+        }
+        self.realtime.frames.finish();
+        self.flush();
+    }
+
+    /// To all clients, one publication after another, in one turn.
+    pub(super) fn publish_at_once(&mut self, channel: &str, count: u32) {
+        for broadcast in &self.accept(channel, count) {
+            for client in &mut self.clients {
+                let message = broadcast.message(client.encoding).expect("JSON").to_vec();
+                client.expected.push(Some(message));
+            }
+            let receivers = self.clients.iter().map(|client| (client.key.index, 0));
+            self.realtime.frames.deliver_to_all(receivers, broadcast, &mut self.out);
+        }
+        self.realtime.frames.finish();
+        self.flush();
+    }
+
+    /// To each client twice, next to each other in one list.
+    pub(super) fn publish_twice(&mut self, channel: &str) {
+        for broadcast in &self.accept(channel, 1) {
+            for client in &mut self.clients {
+                let message = broadcast.message(client.encoding).expect("JSON").to_vec();
+                client.expected.extend([Some(message.clone()), Some(message)]);
+            }
+            let receivers = self.clients.iter().flat_map(|client| [(client.key.index, 0); 2]);
+            self.realtime.frames.deliver_to_all(receivers, broadcast, &mut self.out);
+        }
+        self.realtime.frames.finish();
+        self.flush();
+    }
+
+    fn accept(&mut self, channel: &str, count: u32) -> Vec<Arc<Broadcast>> {
+        let mut broadcasts = Vec::new();
+        for seed in 0..count {
+            let data = format!(r#"{{"seed":{seed}}}"#);
+            let publication = Publication { data: data.into(), ..Publication::default() };
+            let (now, options) = (Instant::now(), PublishOptions::default());
+            let accepted = self.node.publish(channel, publication, options, now);
+            accepted.wait().expect("a good channel");
+            for notice in std::mem::take(&mut *self.letters.0.lock()) {
+                let Notice::Broadcast(broadcast) = notice else { panic!("a broadcast") };
+                broadcasts.push(broadcast);
+            }
+        }
+        broadcasts
+    }
+
+    pub(super) fn subscribe(&mut self, client: usize, channel: &str) {
+        self.subscribe_all(client, &[channel], 0);
+    }
+
+    /// In one message; to channels with history as one who has missed the last `behind` publications.
+    pub(super) fn subscribe_all(&mut self, client: usize, channels: &[&str], behind: u64) {
+        let (mut json, mut bytes) = (Vec::new(), Vec::new());
+        for channel in channels {
+            let Position { offset, epoch } = self.tops.get(*channel).copied().unwrap_or_default();
+            let (offset, mut request) = (offset.saturating_sub(behind), Vec::new());
+            let mut claim = String::new();
+            if channel.contains(':') {
+                claim = format!(r#","recover":true,"offset":{offset},"epoch":"{epoch}""#);
+                request.extend([0x18, 1, 0x32, epoch.as_str().len() as u8]);
+                request.extend_from_slice(epoch.as_str().as_bytes());
+                request.extend([0x38, offset as u8 | 0x80, (offset >> 7) as u8]);
+            } else if self.clients[client].with_deltas {
+                claim = r#","delta":"fossil""#.to_owned();
+                request.extend(b"\x62\x06fossil");
+            }
+            json.push(format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"{claim}}}}}"#));
+            bytes.extend(protobuf(2, 0x2a, channel, &request));
+            self.clients[client].channels.push((*channel).to_owned());
+        }
+        self.command(client, &json.join("\n"), &bytes);
+    }
+
+    pub(super) fn leave(&mut self, client: usize, channels: &[&str]) {
+        channels.iter().for_each(|channel| self.unsubscribe(client, channel));
+    }
+
+    fn return_to(&mut self, client: usize, behind: u64) {
+        let channels = ["stream:c3", "cache:c4"];
+        for channel in channels {
+            if self.clients[client].channels.iter().any(|own| own == channel) {
+                self.unsubscribe(client, channel);
+            }
+        }
+        self.subscribe_all(client, &channels, behind);
+    }
+
+    fn unsubscribe(&mut self, client: usize, channel: &str) {
+        let json = format!(r#"{{"id":3,"unsubscribe":{{"channel":"{channel}"}}}}"#);
+        self.command(client, &json, &protobuf(3, 0x32, channel, &[]));
+        self.clients[client].channels.retain(|own| own != channel);
+    }
+
+    /// An answer to nobody else, of about this size and compressed when that is long enough.
+    fn reply(&mut self, client: usize, bytes: usize) {
+        let client = &mut self.clients[client];
+        let message = "reply ".repeat(bytes / 6 + 1);
+        self.out.send(client.key, message.as_bytes());
+        client.expected.push(Some(message.into_bytes()));
+        self.flush();
+    }
+
+    fn command(&mut self, client: usize, json: &str, protobuf: &[u8]) {
+        let (key, encoding) = (self.clients[client].key, self.clients[client].encoding);
+        let message = match encoding {
+            Encoding::Json => Message::Text(json),
+            Encoding::Protobuf => Message::Binary(protobuf),
+        };
+        self.realtime.receive(key, message, Instant::now(), &mut self.out);
+        self.serve_letters();
+        self.clients[client].expected.push(None);
+        self.flush();
+    }
+
+    /// Writes, and reads at the other ends until nothing is left to write.
+    fn flush(&mut self) {
+        self.out.flush_for_test();
+        for client in &mut self.clients {
+            client.read();
+            self.out.writable_for_test(client.key);
+        }
+        self.out.flush_for_test();
+    }
+
+    /// Every client read what it had to, and no frame was held back. Returns how many deltas they read.
+    pub(super) fn check(&mut self) -> usize {
+        let mut deltas = 0;
+        assert_eq!(
+            self.out.counters_for_test().verify_failures.value(),
+            0,
+            "held back by verification"
+        );
+        while self.out.is_busy_for_test() {
+            self.flush();
+        }
+        for client in &mut self.clients {
+            let expected: usize = client.expected.len();
+            while frames(&client.stream).count() < expected {
+                client.read();
+            }
+            deltas += client.check();
+        }
+        deltas
+    }
+}
+
+impl Client {
+    fn read(&mut self) {
+        let mut buffer = [0; 1 << 16];
+        loop {
+            match self.socket.read(&mut buffer) {
+                Ok(0) => panic!("the connection was closed"),
+                Ok(count) => self.stream.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    /// Reads the stream as a client does: one inflater for all of it, reset by nothing. Returns how many deltas there were.
+    fn check(&self) -> usize {
+        let (mut reader, mut deltas) = (Reader::default(), 0);
+        let mut zlib = Decompress::new_with_window_bits(false, self.window_bits);
+        let mut shadow = Shadow::new(self.window_bits);
+        let mut expected = self.expected.iter();
+        for (head, payload) in frames(&self.stream) {
+            let message = match head & 0x40 {
+                0 => payload.to_vec(),
+                _ => inflate(&mut zlib, payload),
+            };
+            if head & 0x40 != 0 {
+                shadow.check(payload, &message).expect("zlib-rs reads the same, in the window");
+            }
+            match expected.next().expect("nothing more than expected") {
+                Some(expected) => {
+                    let (message, is_delta) = match self.with_deltas {
+                        true => reader.read(self.encoding, message),
+                        false => (message, false),
+                    };
+                    deltas += usize::from(is_delta);
+                    assert_eq!(String::from_utf8_lossy(&message), String::from_utf8_lossy(expected))
+                }
+                None => assert!(!message.is_empty()),
+            }
+        }
+        assert!(expected.next().is_none(), "everything that was expected");
+        deltas
+    }
+}
+
+/// First byte and payload of each whole frame (RFC 6455 §5.2).
+fn frames(mut stream: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        let (head, rest) = stream.split_first_chunk::<2>()?;
+        let (length, rest) = match head[1] {
+            126 => {
+                let (length, rest) = rest.split_first_chunk::<2>()?;
+                (u16::from_be_bytes(*length) as usize, rest)
+            }
+            127 => {
+                let (length, rest) = rest.split_first_chunk::<8>()?;
+                (u64::from_be_bytes(*length) as usize, rest)
+            }
+            length => (usize::from(length), rest),
+        };
+        let (payload, rest) = rest.split_at_checked(length)?;
+        stream = rest;
+        Some((head[0], payload))
+    })
+}
+
+fn inflate(zlib: &mut Decompress, payload: &[u8]) -> Vec<u8> {
+    let mut input = payload.to_vec();
+    input.extend_from_slice(&[0, 0, 0xff, 0xff]);
+    let (mut out, start) = (Vec::with_capacity(1 << 17), zlib.total_in());
+    while zlib.total_in() - start < input.len() as u64 {
+        let rest = &input[(zlib.total_in() - start) as usize..];
+        out.reserve(1 << 16);
+        zlib.decompress_vec(rest, &mut out, FlushDecompress::Sync).expect("a good payload");
+    }
+    out
+}
+
+/// A command with an id and one request: the channel and, written already, the `rest` of its fields.
+fn protobuf(id: u8, field: u8, channel: &str, rest: &[u8]) -> Vec<u8> {
+    let (length, request) = (channel.len() as u8, (channel.len() + 2 + rest.len()) as u8);
+    let mut bytes = vec![request + 4, 0x08, id, field, request, 0x0a, length];
+    bytes.extend_from_slice(channel.as_bytes());
+    bytes.extend_from_slice(rest);
+    bytes
+}
+
+fn with_history(name: &str, mode: RecoveryMode) -> Namespace {
+    Namespace {
+        name: name.to_owned(),
+        history_size: 6,
+        history_ttl: Duration::from_secs(3600),
+        force_recovery: true,
+        force_recovery_mode: mode,
+        ..Namespace::default()
+    }
+}
+
+/// Letters that compress badly.
+fn noise(bytes: usize) -> String {
+    let mut state = bytes as u64 | 1;
+    let mut step = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b'0' + (state >> 58) as u8)
+    };
+    (0..bytes).map(|_| step()).filter(|letter| *letter != '\\').collect()
+}
+
+fn name(channel: usize) -> String {
+    assert!(channel < CHANNELS);
+    match channel {
+        3 => "stream:c3".to_owned(),
+        4 => "cache:c4".to_owned(),
+        _ => format!("c{channel}"),
+    }
+}

@@ -1,0 +1,139 @@
+//! Tests of the broadcast path from the hub to the sockets: what it allocates.
+//! In: a publication for few and for many subscribers → out: allocations on the shard's thread, bytes on sockets.
+//! Uses `allocation-counter` (per thread) and real sockets; never another thread.
+//! Changed here: the claim that a subscriber costs no allocation.
+
+use std::{io::Read, net::TcpListener, time::Duration};
+
+use allocation_counter::measure;
+use fanwire_node::{Options, PublishOptions};
+use fanwire_protocol::Publication;
+use parking_lot::Mutex;
+
+use super::*;
+use crate::compression::{ContextSettings, Policies};
+use fanwire_shard::{Budget, Compression, Settings};
+
+#[derive(Default)]
+struct Letters(Mutex<Vec<Notice>>);
+
+impl Inbox for Letters {
+    fn push(&self, notice: Notice) {
+        self.0.lock().push(notice);
+    }
+}
+
+/// Allocations of one broadcast, after a first one has warmed the buffers up.
+fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta: &str) -> u64 {
+    let now = Instant::now();
+    let mut options = Options::default();
+    options.client.insecure = true;
+    let open = &mut options.channel.without_namespace;
+    open.allowed_delta_types = vec!["fossil".into()];
+    open.delta_publish = true;
+    open.keep_latest_publication = true;
+    let node = Node::new(options).expect("defaults are valid");
+    let letters = Arc::new(Letters::default());
+    let contexts = Arc::new(Contexts::new(ContextSettings {
+        policies: Policies::new(&node.options().channel),
+        level: 6,
+        min_bytes: 0,
+        gaps_max: 4,
+        memory: Budget::new(1 << 20),
+    }));
+    node.prepare_with(contexts.clone());
+    let mut realtime =
+        Realtime::new(node.clone(), node.attach(letters.clone()), contexts, Clerk::default());
+    let mut out = Outlet::for_test(settings());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut peers = Vec::new();
+    for _ in 0..subscribers {
+        let address = listener.local_addr().expect("bound");
+        peers.push(std::net::TcpStream::connect(address).expect("listening"));
+        let (socket, _) = listener.accept().expect("a peer is waiting");
+        let key = out.open_for_test(socket, false, compression);
+        realtime.open(key, hello(), now, &mut out);
+        let commands = format!(
+            r#"{{"id":1,"connect":{{}}}}
+            {{"id":2,"subscribe":{{"channel":"a","delta":"{delta}"}}}}"#
+        );
+        realtime.receive(key, Message::Text(&commands), now, &mut out);
+    }
+    out.flush_for_test();
+    let mut publish = || {
+        let publication =
+            Publication { data: format!("\"{}\"", "ab".repeat(100)).into(), ..Default::default() };
+        node.publish("a", publication, PublishOptions::default(), now).wait().expect("accepted");
+        let notice = letters.0.lock().pop().expect("one shard listens");
+        measure(|| {
+            realtime.notice(notice, now, &mut out);
+            out.flush_for_test();
+        })
+        .count_total
+    };
+    publish();
+    publish();
+    let counted = publish();
+    for peer in &mut peers {
+        peer.set_read_timeout(Some(Duration::from_secs(5))).expect("a valid timeout");
+        assert!(peer.read(&mut [0; 1024]).expect("the bytes are there") > 0);
+    }
+    counted
+}
+
+#[test]
+fn a_broadcast_allocates_nothing_per_subscriber() {
+    for compression in [
+        Compression::Raw,
+        Compression::Standalone { window_bits: 15 },
+        Compression::Context { window_bits: 15 },
+    ] {
+        for (delta, most) in [("", 8), ("fossil", 32)] {
+            let counted = [20, 400].map(|n| allocations_per_broadcast(n, compression, delta));
+            assert_eq!(counted[0], counted[1], "{compression:?} {delta}");
+            let many = counted[1];
+            assert!(many <= most, "{compression:?} {delta}: {many} for one publication");
+        }
+    }
+}
+
+/// Who only answers pings is not held when shards are behind.
+#[test]
+fn a_pong_counts_as_no_command() {
+    let node = Node::new(Options::default()).expect("defaults are valid");
+    let contexts = Arc::new(Contexts::new(ContextSettings {
+        policies: Policies::new(&node.options().channel),
+        level: 6,
+        min_bytes: 0,
+        gaps_max: 4,
+        memory: Budget::new(1 << 20),
+    }));
+    let shard = node.attach(Arc::new(Letters::default()));
+    let mut realtime = Realtime::new(node, shard, contexts, Clerk::default());
+    let mut out = Outlet::for_test(settings());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut done = |encoding, message: &[u8]| {
+        let peer = std::net::TcpStream::connect(listener.local_addr().expect("bound"));
+        let (socket, _) = listener.accept().expect("a peer is waiting");
+        let key = out.open_for_test(socket, encoding == Encoding::Protobuf, Compression::Raw);
+        let now = Instant::now();
+        realtime.open(key, Hello { encoding, ..hello() }, now, &mut out);
+        let done = realtime.receive(key, Message::Binary(message), now, &mut out);
+        drop(peer);
+        done
+    };
+    for (encoding, connect, pong) in [
+        (Encoding::Json, &br#"{"id":1,"connect":{}}"#[..], &b"{}"[..]),
+        (Encoding::Protobuf, b"\x04\x08\x01\x22\x00", b"\0"),
+    ] {
+        assert_eq!((done(encoding, connect), done(encoding, pong)), (1, 0), "{encoding:?}");
+    }
+}
+
+fn hello() -> Hello {
+    Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user: None }
+}
+
+fn settings() -> Settings {
+    Settings { compression_min_bytes: 0, ..Settings::default() }
+}

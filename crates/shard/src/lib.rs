@@ -1,0 +1,223 @@
+//! Shards: one thread per core, each owning its sockets, its poller and its half of an application.
+//! In: sockets whose handshake is done, notices from any thread → out: the application's messages on the wire.
+//! Uses `ws` and `deflate`; knows nothing of channels, sessions or the client protocol.
+//! Changed here: how shards are started, chosen and stopped. One turn of a shard lives in `turn`, writing in `outlet`.
+#![forbid(unsafe_code)]
+
+mod application;
+mod budget;
+mod connection;
+pub mod counters;
+mod dedicated;
+mod distrust;
+mod framer;
+mod inbox;
+mod outlet;
+mod queue;
+mod stop;
+mod turn;
+mod window;
+
+use std::{
+    io,
+    net::TcpStream,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+pub use application::{Application, Key, Message};
+pub use budget::{Budget, Reservation};
+pub use connection::Dialect;
+use counters::ShardCounters;
+pub use dedicated::DedicatedSettings;
+pub use distrust::{Distrust, Peer};
+pub use fanwire_ws::{Compression, Limits, Opcode};
+pub use framer::Framer;
+use inbox::Inboxes;
+pub use inbox::{Arrival, Inbox, Letter, Permit, Stop};
+pub use outlet::Outlet;
+pub use queue::{Brief, Frame};
+pub use window::Quotation;
+
+/// What all shards of a server have in common.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Threads; at least one.
+    pub shards: usize,
+    /// Unsent bytes a connection may owe before it ends as slow.
+    pub queue_bytes_max: usize,
+    /// Close code and reason for that.
+    pub slow_close: (u16, &'static str),
+    /// How long a blocked socket may take nothing at all.
+    pub write_timeout: Duration,
+    /// Messages below this size go out raw.
+    pub compression_min_bytes: usize,
+    /// 1–9, as in zlib.
+    pub compression_level: u8,
+    /// Compressors of single connections, for those with [`Compression::Dedicated`].
+    pub dedicated: DedicatedSettings,
+    /// Inflate every compressed frame before it is queued, and compare.
+    pub compression_verify: bool,
+    /// Peers whose inflater failed.
+    pub distrust: Arc<Distrust>,
+    pub message_bytes_max: usize,
+    pub inflated_bytes_max: usize,
+    pub fragments_max: u32,
+}
+
+impl Default for Settings {
+    /// One shard with the defaults of the configuration.
+    fn default() -> Self {
+        Self {
+            shards: 1,
+            queue_bytes_max: 1 << 20,
+            slow_close: (1008, "slow"),
+            write_timeout: Duration::from_secs(1),
+            compression_min_bytes: 128,
+            compression_level: 6,
+            dedicated: DedicatedSettings::default(),
+            compression_verify: false,
+            distrust: Arc::default(),
+            message_bytes_max: 64 << 10,
+            inflated_bytes_max: 640 << 10,
+            fragments_max: 1 << 16,
+        }
+    }
+}
+
+/// The running shards of one application.
+pub struct Shards<A: Application> {
+    inboxes: Vec<Inbox<A::Notice, A::Hello>>,
+    counters: Vec<Arc<ShardCounters>>,
+    threads: parking_lot::Mutex<Vec<JoinHandle<()>>>,
+    connections: Arc<AtomicUsize>,
+    next: AtomicUsize,
+    is_stopping: AtomicBool,
+}
+
+impl<A: Application> Shards<A> {
+    /// Starts the threads. `make` builds the application of a shard on its own thread, given the shard's number;
+    /// it sees the inboxes first through `attach`.
+    pub fn start<M>(settings: &Settings, make: M) -> io::Result<Arc<Self>>
+    where
+        M: Fn(usize) -> A + Send + Sync + 'static,
+    {
+        let make = Arc::new(make);
+        let mut shards = Self {
+            inboxes: Vec::new(),
+            counters: Vec::new(),
+            threads: parking_lot::Mutex::new(Vec::new()),
+            connections: Arc::default(),
+            next: AtomicUsize::new(0),
+            is_stopping: AtomicBool::new(false),
+        };
+        let mut polls = Vec::new();
+        for _ in 0..settings.shards.max(1) {
+            let poll = mio::Poll::new()?;
+            shards.inboxes.push(Inbox::new(mio::Waker::new(poll.registry(), turn::WAKER)?));
+            polls.push(poll);
+        }
+        for (number, poll) in polls.into_iter().enumerate() {
+            let inboxes = Inboxes { all: shards.inboxes.clone(), own: number };
+            let counters = Arc::new(ShardCounters::default());
+            shards.counters.push(counters.clone());
+            let (settings, make) = (settings.clone(), make.clone());
+            let thread = std::thread::Builder::new()
+                .name(format!("shard-{number}"))
+                .spawn(move || run(make(number), &settings, counters, poll, inboxes));
+            match thread {
+                Ok(thread) => shards.threads.get_mut().push(thread),
+                Err(error) => {
+                    shards.stop(Stop::default());
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Arc::new(shards))
+    }
+
+    pub fn inboxes(&self) -> &[Inbox<A::Notice, A::Hello>] {
+        &self.inboxes
+    }
+
+    pub fn counters(&self) -> &[Arc<ShardCounters>] {
+        &self.counters
+    }
+
+    /// Open connections of all shards.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Relaxed)
+    }
+
+    /// Bytes waiting in the fullest inbox. Publishers wait above [`INBOX_BYTES_MAX`]: those of the API before their
+    /// request is served, clients that send commands by not being read, and what other nodes published in the queues of
+    /// the broker's connections.
+    pub fn backlog_bytes(&self) -> usize {
+        inbox::backlog_bytes(&self.inboxes)
+    }
+
+    /// Counts one more connection, unless there are `max` (0 = no limit).
+    pub fn permit(&self, max: usize) -> Option<Permit> {
+        Permit::acquire(&self.connections, max)
+    }
+
+    /// Whether [`stop`](Self::stop) has begun, so that a new connection would be closed at once.
+    pub fn are_stopping(&self) -> bool {
+        self.is_stopping.load(Relaxed)
+    }
+
+    /// Gives a connection to the next shard in turn. When that has ended, the socket closes.
+    pub fn open(&self, arrival: Arrival<A::Hello>) {
+        let shard = self.next.fetch_add(1, Relaxed) % self.inboxes.len();
+        self.inboxes[shard].push(Letter::Open(Box::new(arrival)), 0);
+    }
+
+    /// Closes every connection as `stop` says and waits for the threads. Blocks.
+    pub fn stop(&self, stop: Stop) {
+        self.is_stopping.store(true, Relaxed);
+        for inbox in &self.inboxes {
+            inbox.push(Letter::Stop(stop), 0);
+        }
+        for thread in self.threads.lock().drain(..) {
+            // A shard that panicked has said so already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Publications waiting for one shard, in bytes, above which publishers are made to wait.
+pub const INBOX_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Prepares a socket that left its HTTP connection.
+pub fn prepare(socket: &TcpStream) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    socket.set_nodelay(true)
+}
+
+fn run<A: Application>(
+    application: A,
+    settings: &Settings,
+    counters: Arc<ShardCounters>,
+    poll: mio::Poll,
+    inboxes: Inboxes<A::Notice, A::Hello>,
+) {
+    let limits = Limits {
+        message_bytes_max: settings.message_bytes_max,
+        inflated_bytes_max: settings.inflated_bytes_max,
+        fragments_max: settings.fragments_max,
+    };
+    let out = Outlet::new(settings.clone(), counters);
+    let turn = turn::Turn::new(application, out, poll, inboxes, limits);
+    match std::panic::catch_unwind(AssertUnwindSafe(|| turn.run())) {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => tracing::error!(%error, "a shard ended: its poller failed"),
+        Err(_) => tracing::error!("a shard panicked: a bug, its message is on stderr"),
+    }
+    // Without this shard its clients would hang for ever; with the process gone they reconnect elsewhere.
+    std::process::abort();
+}

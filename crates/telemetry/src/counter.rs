@@ -1,0 +1,27 @@
+//! A number that one thread counts and any thread may read.
+//! In: additions of the thread that owns it → out: relaxed reads, by the metrics endpoint for example.
+//! Uses one atomic integer. Never: locks, read-modify-write instructions.
+//! Change here: how a number is counted. Which numbers there are stands with whoever counts them.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A number with one writer: a relaxed load and store, no locked instruction.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// The present value.
+    pub fn value(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// For the thread that owns it: a load and a store are no atomic addition.
+    pub fn add(&self, n: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+
+    /// As [`add`](Self::add), for a gauge that goes down.
+    pub fn subtract(&self, n: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_sub(n), Relaxed);
+    }
+}
