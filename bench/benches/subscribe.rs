@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use fanwire_broker::PublishOptions;
 use fanwire_node::options::Namespace;
 use fanwire_node::{
-    Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, PublishOptions,
-    Shape,
+    Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Shape,
 };
 use fanwire_protocol::{Disconnect, Encoding, Publication, encode_publication};
 

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use fanwire_bench::redis::{RedisServer, free_port};
+use fanwire_broker::{Answer, PublishOptions};
+use fanwire_broker::{Broker as _, Retention};
 use fanwire_brokers::redis::{Address, Redis, RedisOptions};
-use fanwire_node::broker::{Broker as _, Retention};
 use fanwire_node::protocol::Publication;
-use fanwire_node::{Answer, PublishOptions};
 use tokio::runtime::Handle;
 
 fn main() -> Result<()> {

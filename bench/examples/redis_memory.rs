@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use fanwire_bench::redis::RedisServer;
+use fanwire_broker::Presence as _;
+use fanwire_broker::PublishOptions;
+use fanwire_broker::{Broker as _, Retention};
 use fanwire_brokers::redis::{Address, Redis, RedisOptions};
-use fanwire_node::PublishOptions;
-use fanwire_node::broker::{Broker as _, Retention};
-use fanwire_node::presence::Presence as _;
 use fanwire_node::protocol::{ClientInfo, Publication};
 
 fn main() -> Result<()> {
@@ -160,7 +160,7 @@ fn subscriptions(redis: &Redis, server: &RedisServer) -> Result<()> {
     Ok(())
 }
 
-fn failed(error: fanwire_node::broker::BrokerError) -> anyhow::Error {
+fn failed(error: fanwire_broker::BrokerError) -> anyhow::Error {
     anyhow::anyhow!("{error:?}")
 }
 

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use fanwire_node::Deliver;
+use fanwire_broker::Deliver;
 use tokio::runtime::Handle;
 
 use clock::Clock;

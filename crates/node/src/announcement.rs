@@ -6,18 +6,8 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use fanwire_broker::{Change, ClientId};
 use fanwire_protocol::{ClientInfo, Encoding, encode_join_push, encode_leave_push};
-
-use crate::session::ClientId;
-
-/// What a client did to a channel (protocol §19).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// It subscribed.
-    Join,
-    /// Its subscription ended, whichever way.
-    Leave,
-}
 
 /// A change shared by all who hear of it; nothing in it changes except that empty slots are filled once.
 #[derive(Debug)]

@@ -10,12 +10,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fanwire_broker::{ClientId, Delta, Epoch, Position};
 use fanwire_protocol::{Encoding, Publication, encode_publication};
 
-use crate::broker::{Epoch, Position};
 use crate::channel::NamespaceId;
-use crate::delta::Delta;
-use crate::session::ClientId;
 use deltas::Deltas;
 
 /// A publication shared by all its receivers; nothing in it changes except that empty slots are filled once.

@@ -12,23 +12,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fanwire_broker::{Answer, Bus, Promise};
 use fanwire_protocol::ErrorCode;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-
-use crate::answer::{Answer, Promise};
 
 use message::Message;
 pub(crate) use message::Order;
 pub use message::{Metrics, NodeState};
 use orders::{Orders, Settled, Window};
-
-/// Carries messages between the nodes of an installation. What it cannot carry is lost, and whoever sent it is told.
-pub trait Bus: Send + Sync {
-    /// Sends to every node, this one included, or to the one with this uid. Never blocks; answers in bounded time, with an
-    /// error unless the message is on its way to whoever hears the bus by then: so many nodes.
-    fn send(&self, to: Option<&str>, message: Bytes) -> Answer<usize>;
-}
 
 /// What a node knows of the others. Alone until it gets a bus.
 pub(crate) struct Cluster {

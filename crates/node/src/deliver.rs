@@ -6,50 +6,14 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use fanwire_broker::{Change, ClientId, Deliver, Delta, Epoch};
 use fanwire_protocol::{ClientInfo, Publication};
 use parking_lot::RwLock;
 
-use crate::announcement::{Announcement, Change};
+use crate::announcement::Announcement;
 use crate::broadcast::{Broadcast, Prepare};
-use crate::broker::Epoch;
-use crate::delta::Delta;
 use crate::notice::{Inbox, Notice, ShardId};
 use crate::registry::{Listeners, Registry};
-use crate::session::ClientId;
-
-/// Takes publications from a broker.
-///
-/// For one channel the calls must not overlap, and their order is the order in every inbox. Never calls back into the
-/// broker, so a broker may hold a lock meanwhile.
-pub trait Deliver: Send + Sync {
-    /// Hands `publication` to whoever listens to `channel`. `accepted_at` is where its latency begins.
-    ///
-    /// Its offset is its place in the stream named by `epoch`; 0 and none when it has no place in any.
-    /// `delta` says what its delta can be made against; `exclude` is the connection that is not to get it, if any.
-    fn deliver(
-        &self,
-        channel: &str,
-        publication: Publication,
-        epoch: Epoch,
-        delta: Delta,
-        exclude: Option<ClientId>,
-        accepted_at: Instant,
-    );
-
-    /// Tells whoever listens to `channel` and wants to know that a client came or went.
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo);
-
-    /// Publications of `channel` may have been lost on their way, and from now on none is: who keeps a position has to
-    /// compare it with the stream. Nothing to do for a door behind which nobody does.
-    fn doubt(&self, _channel: &str) {}
-
-    /// Whether what is delivered waits too long already (back-pressure). A broker whose publications wait somewhere else, in
-    /// a bounded queue, asks this before it brings more; one that publishes on the publisher's thread need not, as
-    /// publishers are made to wait where they come in. Cheap, but not free: once for many deliveries.
-    fn is_congested(&self) -> bool {
-        false
-    }
-}
 
 /// The door of a node.
 pub(crate) struct Door {

@@ -11,29 +11,6 @@ use fanwire_protocol::{Encoding, Publication, is_json, json_string};
 
 use crate::errand;
 
-/// What the delta of a publication can be made against.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Delta {
-    /// Nobody gets it as a delta.
-    #[default]
-    Off,
-    /// It may be one, and no stream has what came before it.
-    Alone,
-    /// It may be one; this is the payload of the publication before it in its stream.
-    Against(Bytes),
-}
-
-impl Delta {
-    /// Of a publication that follows `previous` in its stream, if it is to be a delta at all.
-    pub fn candidate(is_wanted: bool, previous: Option<&Bytes>) -> Self {
-        match previous {
-            _ if !is_wanted => Self::Off,
-            Some(previous) => Self::Against(previous.clone()),
-            None => Self::Alone,
-        }
-    }
-}
-
 /// What deltas saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Saved {

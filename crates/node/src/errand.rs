@@ -7,13 +7,12 @@ use std::iter;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use fanwire_broker::{Promise, Stretch};
 use fanwire_protocol::{
     ClientInfo, ConnectResult, Encoding, ErrorCode, HistoryResult, PresenceResult, Publication,
     Push, Reply, Subscribe, SubscribeResult, encode_reply,
 };
 
-use crate::answer::Promise;
-use crate::broker::Stretch;
 use crate::delta::{self, Saved};
 
 /// Work that a hub hands out, because a turn in which it is done would hold up everybody on its shard.

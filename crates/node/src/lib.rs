@@ -9,10 +9,10 @@
 //! use std::sync::{Arc, Mutex};
 //! use std::time::Instant;
 //!
+//! use fanwire_node::broker::PublishOptions;
 //! use fanwire_node::protocol::{Disconnect, Encoding, Publication};
 //! use fanwire_node::{
-//!     Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, PublishOptions,
-//!     Shape,
+//!     Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Shape,
 //! };
 //!
 //! #[derive(Default)]
@@ -67,16 +67,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod broker;
 pub mod channel;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod options;
-pub mod presence;
 pub mod token;
 
 mod announcement;
-mod answer;
 mod broadcast;
 mod clock;
 mod cluster;
@@ -100,17 +97,14 @@ mod session;
 mod waiting;
 mod wheel;
 
+pub use fanwire_broker as broker;
 pub use fanwire_protocol as protocol;
 
-pub use announcement::{Announcement, Change};
-pub use answer::{Abandoned, Answer, Promise};
+pub use announcement::Announcement;
 pub use broadcast::{Broadcast, Prepare, Prepared, Shape};
-pub use broker::{Epoch, Position, PublishOptions, Stretch};
 pub use channel::NamespaceId;
-pub use cluster::{Bus, Metrics, NodeState};
+pub use cluster::{Metrics, NodeState};
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
-pub use deliver::Deliver;
-pub use delta::Delta;
 pub use errand::Errand;
 pub use hub::Hub;
 pub use meters::{Meters, Reading, ReadingKind};
@@ -120,6 +114,5 @@ pub use notice::{
 };
 pub use options::{Options, OptionsError};
 pub use outbox::Outbox;
-pub use presence::PresenceStats;
-pub use session::{ClientId, ConnectionKey, Hello};
+pub use session::{ConnectionKey, Hello};
 pub use waiting::Arrival;

@@ -11,18 +11,17 @@ mod verbs;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use fanwire_broker::{Broker, Deliver, MemoryBroker, MemoryPresence, Presence};
 use uuid::Uuid;
 
 use crate::broadcast::Prepare;
-use crate::broker::{Broker, MemoryBroker};
 use crate::channel::Channels;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::deliver::{Deliver, Door};
+use crate::deliver::Door;
 use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, ShardId};
 use crate::options::{Options, OptionsError};
-use crate::presence::{MemoryPresence, Presence};
 use crate::registry::Registry;
 use crate::token::{KeyCounters, KeySource, Verifier};
 

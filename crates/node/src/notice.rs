@@ -6,13 +6,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fanwire_broker::{Position, Promise};
 use fanwire_protocol::{Disconnect, ErrorCode, StreamPosition, UnsubscribeCode};
 use parking_lot::Mutex;
 
 use crate::announcement::Announcement;
-use crate::answer::Promise;
 use crate::broadcast::Broadcast;
-use crate::broker::Position;
 use crate::token::Overrides;
 use crate::waiting::Arrival;
 

@@ -3,9 +3,9 @@
 //! Uses: positions, publications and filters. Never: sessions, brokers; the query is only described here.
 //! Change here: the rules of recovery. Who may recover, and what is replied, lives in `command/enter.rs`.
 
+use fanwire_broker::{Query, Stretch};
 use fanwire_protocol::Publication;
 
-use crate::broker::{Query, Stretch};
 use crate::filter::Filter;
 use crate::options::RecoveryMode;
 

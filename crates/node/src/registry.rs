@@ -6,13 +6,13 @@
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use fanwire_broker::ClientId;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::channel::NamespaceId;
 use crate::notice::ShardId;
-use crate::session::ClientId;
 
 /// The listeners of all shards. Bounded by what it counts: it has no entry without a subscription or a connection.
 #[derive(Debug)]

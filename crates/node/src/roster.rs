@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::announcement::Change;
+use fanwire_broker::{Change, ClientId, Position};
+
 use crate::broadcast::{Broadcast, Shape};
-use crate::broker::Position;
 use crate::clock::Moment;
 use crate::counters::HubCounters;
 use crate::hub::{Clients, Deltas, Mark, Subscriber, Subscribers, Users, Watch};
 use crate::limits::Limits;
 use crate::node::Node;
 use crate::notice::ShardId;
-use crate::session::{ClientId, ConnectionKey, Hello, Phase, Session, Subscription, Terms};
+use crate::session::{ConnectionKey, Hello, Phase, Session, Subscription, Terms};
 use crate::waiting::Waiting;
 use crate::wheel::Wheel;
 

@@ -4,10 +4,10 @@
 //! Change here: what is remembered per connection (every byte is paid a million times). What happens to it lives in
 //! `roster.rs`, `hub/` and `command/`.
 
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fanwire_broker::ClientId;
 use fanwire_protocol::{ClientInfo, Encoding};
 use smallvec::SmallVec;
 use uuid::Uuid;
@@ -22,43 +22,6 @@ pub struct ConnectionKey {
     /// Below 2^31; tables are as long as the highest index, so low ones are to be used again first.
     pub index: u32,
     pub generation: u32,
-}
-
-/// The id of a connected client, as its connect result says it (protocol §7): random, of one connection only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ClientId(Uuid);
-
-impl ClientId {
-    /// Reads an id as clients are told it: 36 characters with hyphens. `None` for anything else.
-    pub fn parse(text: &str) -> Option<Self> {
-        if text.len() != HYPHENATED {
-            return None;
-        }
-        Uuid::try_parse(text).ok().map(Self)
-    }
-
-    /// The bytes that brokers send between nodes.
-    pub fn to_bytes(self) -> [u8; 16] {
-        self.0.into_bytes()
-    }
-
-    /// All of it is random but for six bits.
-    pub(crate) fn hash(self) -> u64 {
-        let (high, low) = self.0.as_u64_pair();
-        high ^ low.rotate_left(32)
-    }
-
-    /// Reads what [`to_bytes`](Self::to_bytes) gave.
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(Uuid::from_bytes(bytes))
-    }
-}
-
-/// As clients are told it, and as [`ClientId::parse`] reads it.
-impl fmt::Display for ClientId {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.hyphenated().fmt(out)
-    }
 }
 
 /// What the shell knows of a connection when it opens.
@@ -200,7 +163,7 @@ impl Session {
     }
 
     pub(crate) fn client_id(&self) -> ClientId {
-        ClientId(self.id)
+        ClientId::from_bytes(self.id.into_bytes())
     }
 
     /// The earliest moment at which something has to be done about this session.
@@ -259,8 +222,6 @@ pub(crate) fn closing(clock: &Clock, expire_at: u64, delay: std::time::Duration)
     clock.moment_of_unix(expire_at).after(delay)
 }
 
-/// Characters of an id with hyphens; the shorter and longer ways to write one are nobody's.
-const HYPHENATED: usize = 36;
 /// Never expires.
 pub(crate) const NO_EXPIRY: u64 = u64::MAX;
 

@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fanwire_broker::Answer;
 use fanwire_protocol::ErrorCode;
 use regex::Regex;
 
-use crate::answer::Answer;
 use crate::channel::compile;
 use crate::options::{OptionsError, TokenOptions};
 use jwks::Jwks;

@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use fanwire_broker::Stretch;
 use fanwire_protocol::{ErrorCode, UnsubscribeCode};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
-use crate::broker::Stretch;
 use crate::command::{Entrance, Outcome};
 use crate::errand::Encoded;
 use crate::notice::{Renewal, SubscribeOrder};

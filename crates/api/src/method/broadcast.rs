@@ -8,7 +8,7 @@ mod spread;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use fanwire_node::PublishOptions;
+use fanwire_broker::PublishOptions;
 use fanwire_node::protocol::Publication;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

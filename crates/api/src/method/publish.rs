@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use fanwire_broker::{ClientId, Position, PublishOptions};
 use fanwire_node::protocol::Publication;
-use fanwire_node::{ClientId, Position, PublishOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -7,9 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use fanwire_api::ApiOptions;
-use fanwire_node::broker::{Broker, BrokerError, MemoryBroker, Query, Retention, Stretch};
+use fanwire_broker::{
+    Answer, Broker, BrokerError, Change, MemoryBroker, Position, PublishOptions, Query, Retention,
+    Stretch,
+};
+use fanwire_node::Node;
 use fanwire_node::protocol::{ClientInfo, Publication};
-use fanwire_node::{Answer, Change, Node, Position, PublishOptions};
 use tokio::task::JoinHandle;
 
 use crate::room::{Answer as Reply, KEY, Room, node_options, ok};

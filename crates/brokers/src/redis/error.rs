@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use fanwire_node::Abandoned;
+use fanwire_broker::Abandoned;
 use redis::ErrorKind;
 
 use super::options::Address;

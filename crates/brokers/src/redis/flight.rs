@@ -6,7 +6,7 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use fanwire_node::Answer;
+use fanwire_broker::Answer;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanwire_node::PresenceStats;
-use fanwire_node::protocol::ClientInfo;
+use fanwire_broker::PresenceStats;
+use fanwire_protocol::ClientInfo;
 use redis::Value;
 
 use super::error::Failure;

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_node::Deliver;
+use fanwire_broker::Deliver;
 
 use super::health::Health;
 use super::keys::Keys;

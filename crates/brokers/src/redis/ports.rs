@@ -1,16 +1,17 @@
 //! The ports of broker, presence and bus, kept by the Redis engine.
 //! In: calls of the node → out: answers that come later, from the task of a connection.
 //! Uses: lines, feeds, commands. Never: blocks, waits.
-//! Change here: which command answers which call. What is promised stands in `fanwire_node`: `broker`, `presence`, `Bus`.
+//! Change here: which command answers which call. What is promised stands in `fanwire_broker`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fanwire_node::broker::{Broker, BrokerError, Query, Retention};
-use fanwire_node::presence::Presence;
-use fanwire_node::protocol::{ClientInfo, Publication};
-use fanwire_node::{Answer, Bus, Change, Position, PresenceStats, PublishOptions, Stretch};
+use fanwire_broker::{
+    Answer, Broker, BrokerError, Bus, Change, Position, Presence, PresenceStats, PublishOptions,
+    Query, Retention, Stretch,
+};
+use fanwire_protocol::{ClientInfo, Publication};
 
 use super::error::Failure;
 use super::members::Place;

@@ -5,9 +5,8 @@
 
 use std::sync::Arc;
 
-use fanwire_node::broker::{Query, Retention};
-use fanwire_node::protocol::ClientInfo;
-use fanwire_node::{PresenceStats, Stretch};
+use fanwire_broker::{PresenceStats, Query, Retention, Stretch};
+use fanwire_protocol::ClientInfo;
 
 use super::error::Failure;
 use super::flight::{Flights, Read};

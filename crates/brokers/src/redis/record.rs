@@ -4,8 +4,8 @@
 //! Change here: the shape of a record, and with it `VERSION`. `script/*.lua` append to records and read the user of one.
 
 use bytes::{Buf as _, BufMut, Bytes};
-use fanwire_node::protocol::{ClientInfo, Publication, protobuf};
-use fanwire_node::{Change, ClientId, Delta, Epoch, Position};
+use fanwire_broker::{Change, ClientId, Delta, Epoch, Position};
+use fanwire_protocol::{ClientInfo, Publication, protobuf};
 use prost::Message as _;
 
 /// What travels through a channel's PUB/SUB, and, when it is a publication, is stored in its stream.

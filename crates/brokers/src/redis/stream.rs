@@ -3,9 +3,8 @@
 //! Uses: a line, keys, scripts, records. Never: PUB/SUB connections.
 //! Change here: what is sent for a publication or a query. The scripts are `script/publish.lua` and `history.lua`.
 
-use fanwire_node::broker::{Query, Retention};
-use fanwire_node::protocol::{ClientInfo, Publication};
-use fanwire_node::{Change, Epoch, Position, PublishOptions, Stretch};
+use fanwire_broker::{Change, Epoch, Position, PublishOptions, Query, Retention, Stretch};
+use fanwire_protocol::{ClientInfo, Publication};
 
 use redis::Value;
 

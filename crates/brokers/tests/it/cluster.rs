@@ -7,11 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use fanwire_broker::{Broker as _, Bus as _, Position, Presence as _, PublishOptions, Query};
 use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions};
-use fanwire_node::broker::{Broker as _, Query};
-use fanwire_node::presence::Presence as _;
-use fanwire_node::protocol::{ClientInfo, Publication};
-use fanwire_node::{Bus as _, Position, PublishOptions};
+use fanwire_protocol::{ClientInfo, Publication};
 
 use crate::door::{Event, Node, retention, runtime};
 use crate::server::{RedisServer, free_port};
@@ -166,7 +164,7 @@ fn arrivals(node: &Node, channel: &str, last: Position) -> Vec<Event> {
 
 fn stored(node: &Node, channel: &str) -> BTreeMap<u64, String> {
     let query = Query::default();
-    let keep = fanwire_node::broker::Retention { size: 1_000_000, ..retention() };
+    let keep = fanwire_broker::Retention { size: 1_000_000, ..retention() };
     let stretch = node.redis.history(channel, query, keep, Instant::now()).wait();
     let publications = stretch.expect("it is there").publications;
     let text = |data: &[u8]| String::from_utf8_lossy(data).into_owned();

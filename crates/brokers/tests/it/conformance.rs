@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use fanwire_brokers::redis::{Redis, RedisOptions};
-use fanwire_node::broker;
 
 use crate::door::runtime;
 use crate::presence::keeps_the_promises;
@@ -24,7 +23,7 @@ pub(crate) fn fresh(options: RedisOptions) -> RedisOptions {
 #[test]
 fn a_cluster_keeps_all_of_them() {
     let (cluster, runtime) = (Slots::start(0), runtime());
-    broker::conformance::check(&|door| {
+    fanwire_broker::conformance::broker::check(&|door| {
         let redis = Redis::start(&fresh(cluster.options()), runtime.handle());
         redis.deliver_to(door);
         Arc::new(redis)
@@ -36,7 +35,7 @@ fn a_cluster_keeps_all_of_them() {
 #[test]
 fn the_broker_keeps_the_promises_of_brokers() {
     let (server, runtime) = (RedisServer::start(&[]), runtime());
-    broker::conformance::check(&|door| {
+    fanwire_broker::conformance::broker::check(&|door| {
         let redis = Redis::start(&fresh(server.options()), runtime.handle());
         redis.deliver_to(door);
         Arc::new(redis)

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fanwire_brokers::redis::{Health, Redis, RedisOptions};
-use fanwire_node::broker::{Broker as _, BrokerError, Query, Retention};
-use fanwire_node::protocol::{ClientInfo, Publication};
-use fanwire_node::{
-    Answer, Change, ClientId, Deliver, Delta, Epoch, Position, PublishOptions, Stretch,
+use fanwire_broker::{
+    Answer, Broker as _, BrokerError, Change, ClientId, Deliver, Delta, Epoch, Position,
+    PublishOptions, Query, Retention, Stretch,
 };
+use fanwire_brokers::redis::{Health, Redis, RedisOptions};
+use fanwire_protocol::{ClientInfo, Publication};
 use tokio::runtime::Runtime;
 
 /// What came through: channel, payload, position.

@@ -8,10 +8,10 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use fanwire_broker::{
+    Broker as _, BrokerError, Bus as _, Position, Presence as _, PublishOptions, Query, Retention,
+};
 use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions};
-use fanwire_node::broker::{Broker as _, BrokerError, Query, Retention};
-use fanwire_node::presence::Presence as _;
-use fanwire_node::{Bus as _, Position, PublishOptions};
 
 use crate::door::{Node, PATIENCE, retention, runtime};
 use crate::server::{RedisServer, free_port};
@@ -188,7 +188,7 @@ fn scripts_that_a_redis_forgot_are_loaded_again_in_order() {
     let answers: Vec<_> = (1..=500_u64)
         .map(|number| {
             let data = number.to_string().into();
-            let publication = fanwire_node::protocol::Publication { data, ..Default::default() };
+            let publication = fanwire_protocol::Publication { data, ..Default::default() };
             let options = PublishOptions::default();
             node.redis.publish("a", publication, &options, retention(), Instant::now())
         })
@@ -349,7 +349,7 @@ fn a_redis_that_is_full_or_refuses_writes_takes_a_publication_wholly_or_not_at_a
         node.hear("a");
         let publish = |key: &str, retention| {
             let data = "x".into();
-            let publication = fanwire_node::protocol::Publication { data, ..Default::default() };
+            let publication = fanwire_protocol::Publication { data, ..Default::default() };
             let options = PublishOptions { idempotency_key: key.into(), ..Default::default() };
             node.redis.publish("a", publication, &options, retention, Instant::now()).wait()
         };
@@ -454,8 +454,7 @@ fn nodes_agree_about_order_history_and_presence() {
                 for number in 0..400 {
                     let channel = &channels[number % channels.len()];
                     let data = number.to_string().into();
-                    let publication =
-                        fanwire_node::protocol::Publication { data, ..Default::default() };
+                    let publication = fanwire_protocol::Publication { data, ..Default::default() };
                     let options = PublishOptions::default();
                     node.publish(channel, publication, &options, retention(), Instant::now())
                         .then(|result| assert!(result.is_ok()));
@@ -477,7 +476,7 @@ fn nodes_agree_about_order_history_and_presence() {
     }
     let keys = servers.each_ref().map(|server| server.ask("DBSIZE"));
     assert!(!keys.contains(&":0\r\n".to_owned()), "both Redis have channels: {keys:?}");
-    let member = fanwire_node::protocol::ClientInfo { client: "c".into(), ..Default::default() };
+    let member = fanwire_protocol::ClientInfo { client: "c".into(), ..Default::default() };
     let (now, ttl) = (Instant::now(), Duration::from_secs(60));
     nodes[0].redis.add("a", member.clone(), ttl, now).wait().expect("it is there");
     let seen = nodes[1].redis.members("a", now).wait().expect("it is there");

@@ -7,10 +7,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use fanwire_broker::{BrokerError, Presence as _};
 use fanwire_brokers::redis::{Address, Redis, RedisOptions};
-use fanwire_node::broker::BrokerError;
-use fanwire_node::presence::Presence as _;
-use fanwire_node::protocol::ClientInfo;
+use fanwire_protocol::ClientInfo;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 

@@ -7,11 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use fanwire_broker::{Answer, Broker as _, BrokerError, Change, Position, Presence as _, Query};
 use fanwire_brokers::redis::RedisOptions;
-use fanwire_node::broker::{Broker as _, BrokerError, Query};
-use fanwire_node::presence::Presence as _;
-use fanwire_node::protocol::ClientInfo;
-use fanwire_node::{Answer, Change, Position};
+use fanwire_protocol::ClientInfo;
 
 use crate::door::{Event, Node, PATIENCE, retention};
 use crate::proxy::{Network, Proxy};

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use fanwire_broker::Answer;
 use fanwire_brokers::redis::{Redis, RedisOptions};
-use fanwire_node::protocol::{Disconnect, ErrorCode};
-use fanwire_node::{Answer, Inbox, Node, Notice, Options, Renewal, ServerSubscription, Target};
+use fanwire_node::{Inbox, Node, Notice, Options, Renewal, ServerSubscription, Target};
+use fanwire_protocol::{Disconnect, ErrorCode};
 use tokio::runtime::Runtime;
 
 use crate::door::{PATIENCE, runtime};

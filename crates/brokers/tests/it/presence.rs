@@ -7,10 +7,9 @@ use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use fanwire_broker::{Answer, Presence, PresenceStats};
 use fanwire_brokers::redis::{Redis, RedisOptions};
-use fanwire_node::presence::{self, Presence};
-use fanwire_node::protocol::ClientInfo;
-use fanwire_node::{Answer, PresenceStats};
+use fanwire_protocol::ClientInfo;
 use tokio::runtime::Runtime;
 
 use crate::conformance::fresh;
@@ -86,10 +85,12 @@ pub(crate) fn keeps_the_promises(
     let has_fields = has_fields(&masters[0]);
     for presence_fields in [false, true] {
         let options = RedisOptions { presence_fields, ..options.clone() };
-        presence::conformance::check_slow(&|| match presence_fields && has_fields {
-            true => Arc::new(Aging::start(&fresh(options.clone()), masters, runtime)),
-            false => Arc::new(Redis::start(&fresh(options.clone()), runtime.handle())),
-        });
+        fanwire_broker::conformance::presence::check_slow(
+            &|| match presence_fields && has_fields {
+                true => Arc::new(Aging::start(&fresh(options.clone()), masters, runtime)),
+                false => Arc::new(Redis::start(&fresh(options.clone()), runtime.handle())),
+            },
+        );
     }
     if !has_fields {
         is_not_run("the promises of presence by fields");

@@ -6,10 +6,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fanwire_node::broker::{Broker as _, BrokerError, Query};
-use fanwire_node::presence::Presence as _;
-use fanwire_node::protocol::ClientInfo;
-use fanwire_node::{Answer, PresenceStats, Stretch};
+use fanwire_broker::{
+    Answer, Broker as _, BrokerError, Presence as _, PresenceStats, Query, Stretch,
+};
+use fanwire_protocol::ClientInfo;
 
 use crate::door::{Node, retention};
 use crate::server::RedisServer;

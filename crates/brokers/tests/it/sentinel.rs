@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fanwire_broker::{BrokerError, Position};
 use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions, Sentinels};
-use fanwire_node::Position;
-use fanwire_node::broker::BrokerError;
 
 use crate::door::{Node, PATIENCE, runtime};
 use crate::server::{RedisServer, free_port};

@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use fanwire_broker::{Broker as _, Epoch, Position, Query, Retention, Stretch};
 use fanwire_brokers::redis::RedisOptions;
-use fanwire_node::broker::{Broker as _, Query, Retention};
-use fanwire_node::{Epoch, Position, Stretch};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fanwire_broker::Position;
 use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions, Sentinels, Tls};
-use fanwire_node::Position;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use rustls::{ClientConfig, RootCertStore};

@@ -5,11 +5,9 @@
 
 use std::time::{Duration, Instant};
 
+use fanwire_broker::{Broker as _, BrokerError, Change, Position, Presence as _, PublishOptions};
 use fanwire_brokers::redis::{RedisOptions, Wait};
-use fanwire_node::broker::{Broker as _, BrokerError};
-use fanwire_node::presence::Presence as _;
-use fanwire_node::protocol::{ClientInfo, Publication};
-use fanwire_node::{Change, Position, PublishOptions};
+use fanwire_protocol::{ClientInfo, Publication};
 
 use crate::door::{Node, PATIENCE, retention};
 use crate::server::RedisServer;

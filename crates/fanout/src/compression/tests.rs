@@ -6,8 +6,9 @@
 use std::time::Instant;
 
 use bytes::Bytes;
+use fanwire_broker::Epoch;
 use fanwire_deflate::gap::{Counter, Depth, History, Reach};
-use fanwire_node::{Epoch, NamespaceId, Options};
+use fanwire_node::{NamespaceId, Options};
 use fanwire_protocol::Publication;
 
 use super::*;

@@ -6,7 +6,8 @@
 use std::{io::Read, net::TcpListener, time::Duration};
 
 use allocation_counter::measure;
-use fanwire_node::{Options, PublishOptions};
+use fanwire_broker::PublishOptions;
+use fanwire_node::Options;
 use fanwire_protocol::Publication;
 use parking_lot::Mutex;
 

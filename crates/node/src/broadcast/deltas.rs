@@ -6,10 +6,11 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use fanwire_broker::Delta;
 use fanwire_protocol::{Encoding, Publication, encode_publication, has_json};
 
 use super::Broadcast;
-use crate::delta::{self, Delta};
+use crate::delta::{self};
 
 /// One patch serves both encodings: the one of text cuts between characters, and data that is no text has no JSON.
 #[derive(Debug, Default)]

@@ -7,10 +7,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fanwire_broker::{BrokerError, Promise};
 use fanwire_protocol::ErrorCode;
-
-use crate::answer::Promise;
-use crate::broker::BrokerError;
 
 /// The orders of this node that some other node may not have.
 #[derive(Default)]

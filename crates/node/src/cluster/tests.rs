@@ -5,11 +5,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
+use fanwire_broker::BrokerError;
 use fanwire_protocol::StreamPosition;
 use proptest::prelude::*;
 
 use super::*;
-use crate::broker::BrokerError;
 use crate::notice::{Renewal, ServerSubscription, Target};
 use crate::token::Overrides;
 

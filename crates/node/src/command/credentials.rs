@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
+use fanwire_broker::Answer;
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
 use super::{Refusal, Turn};
-use crate::answer::Answer;
 use crate::counters::TokenRefusal;
 use crate::token::{ChannelGrant, ConnectionClaims, Look, SubscriptionClaims, TokenError};
 

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fanwire_broker::{Position, Query, Stretch};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
 use super::{Refusal, Then, Turn};
-use crate::broker::{Position, Query, Stretch};
 use crate::channel::{has_presence_access, may_read_history};
 use crate::delta;
 use crate::errand::{self, Encoded, Found};

@@ -3,11 +3,11 @@
 //! Uses: channel rules, presence through the node. Never: subscriptions, except to see whether there is one.
 //! Change here: order of the checks. Who is where is kept behind `crate::presence`.
 
+use fanwire_broker::PresenceStats;
 use fanwire_protocol::{PresenceStatsRequest, PresenceStatsResult, Reply};
 
 use super::{Begun, Step, Turn, named};
 use crate::channel::may_see_presence;
-use crate::presence::PresenceStats;
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceStatsRequest) -> Begun {
     let channel = request.channel;

@@ -4,10 +4,10 @@
 //! Uses: channel rules, the broker through the node. Never: delivers by itself.
 //! Change here: order of the checks and what a client's publication carries.
 
+use fanwire_broker::PublishOptions;
 use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply};
 
 use super::{Begun, Step, Turn, named};
-use crate::broker::PublishOptions;
 use crate::channel::{check_data, may_publish};
 use crate::limits::InNamespace;
 

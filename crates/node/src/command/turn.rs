@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use fanwire_broker::Answer;
 use fanwire_protocol::{Command, Commands, DecodeError, Disconnect, ErrorCode, Reply, Request};
 
 use super::enter::{Entrance, Finished};
@@ -15,7 +16,6 @@ use super::{
     connect, credentials, history, order, presence, presence_stats, publish, refresh, rpc, send,
     sub_refresh, subscribe, unsubscribe,
 };
-use crate::answer::Answer;
 use crate::broadcast::Broadcast;
 use crate::channel::Who;
 use crate::counters::CommandKind;

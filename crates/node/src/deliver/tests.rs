@@ -3,11 +3,11 @@
 //! Uses: a registry and inboxes that keep.
 //! Order from many threads is tested in `tests/it/threads.rs`.
 
+use fanwire_broker::Position;
 use parking_lot::Mutex;
 
 use super::*;
 use crate::broadcast::Prepared;
-use crate::broker::Position;
 use crate::channel::NamespaceId;
 
 /// Congested by its first letter.

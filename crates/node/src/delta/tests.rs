@@ -16,14 +16,6 @@ fn made(source: &[u8], target: &[u8]) -> Option<Bytes> {
 }
 
 #[test]
-fn a_candidate_is_made_against_what_the_stream_has() {
-    let base = Bytes::from("1");
-    assert_eq!(Delta::candidate(false, Some(&base)), Delta::Off);
-    assert_eq!(Delta::candidate(true, None), Delta::Alone);
-    assert_eq!(Delta::candidate(true, Some(&base)), Delta::Against(base));
-}
-
-#[test]
 fn a_patch_is_shorter_than_its_target_or_there_is_none() {
     let source = b"the quick brown fox jumps over the lazy dog".repeat(2);
     let target = [&source[..], b"!"].concat();

@@ -3,10 +3,10 @@
 //! Uses: values only. Never: hubs; what a session does meanwhile is tested in `tests/it/errands.rs`.
 //! Change here: tests of `errand.rs`.
 
+use fanwire_broker::Answer;
 use fanwire_protocol::Publication;
 
 use super::*;
-use crate::answer::Answer;
 
 fn crowd(count: usize, info: &str) -> Found {
     let member = |number: usize| {

@@ -8,15 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use fanwire_broker::{Answer, Bus};
 use fanwire_protocol::{Disconnect, Encoding, is_json};
 use parking_lot::Mutex;
 
 use super::SEPARATOR;
-use crate::cluster::Bus;
 use crate::options::{Namespace, Options};
-use crate::{
-    Answer, Broadcast, ConnectionKey, Counts, Hello, Hub, Inbox, Node, Notice, Outbox, Shape,
-};
+use crate::{Broadcast, ConnectionKey, Counts, Hello, Hub, Inbox, Node, Notice, Outbox, Shape};
 
 /// Steps of two connections and another node, beginning at `now`: nobody is spoken to who is gone, what is said is
 /// well formed, and when all are gone nothing is left of them.

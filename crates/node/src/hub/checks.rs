@@ -6,12 +6,12 @@
 
 use std::time::{Duration, Instant};
 
+use fanwire_broker::Position;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
 use super::watch::{Step, Suspicion};
 use super::{Hub, Watch};
 use crate::broadcast::Broadcast;
-use crate::broker::Position;
 use crate::clock::Moment;
 use crate::notice::Look;
 use crate::outbox::Outbox;

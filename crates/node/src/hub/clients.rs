@@ -3,9 +3,10 @@
 //! Uses: a hash table of indices, which is there only where somebody asks. Never: sessions; who calls has them.
 //! Change here: how clients are found. What becomes of the one that is found lives in `hub/notices.rs`.
 
+use fanwire_broker::ClientId;
 use hashbrown::HashTable;
 
-use crate::session::{ClientId, Session};
+use crate::session::Session;
 
 /// The connected clients of one shard by their ids, which are random and so their own hashes.
 ///

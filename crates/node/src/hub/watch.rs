@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use fanwire_broker::{Epoch, Position};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
-use crate::broker::{Epoch, Position};
 use crate::clock::Moment;
 use crate::notice::Look;
 

@@ -6,14 +6,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fanwire_broker::{
+    Answer, BrokerError, Change, Position, PresenceStats, PublishOptions, Query, Retention, Stretch,
+};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
 use super::{Node, Page};
-use crate::announcement::Change;
-use crate::answer::Answer;
-use crate::broker::{BrokerError, Position, PublishOptions, Query, Retention, Stretch};
 use crate::notice::{Look, Notice, ShardId};
-use crate::presence::PresenceStats;
 
 impl Node {
     /// Who is in a channel, for those who may know.

@@ -6,8 +6,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use fanwire_broker::Bus;
+
 use super::{Counts, Node};
-use crate::cluster::{Bus, NodeState, Order, Task};
+use crate::cluster::{NodeState, Order, Task};
 use crate::notice::{Notice, SubscribeOrder};
 
 impl Node {

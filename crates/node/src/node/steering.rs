@@ -6,13 +6,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use fanwire_broker::{Answer, ClientId};
 use fanwire_protocol::{Disconnect, ErrorCode};
 
 use super::Node;
-use crate::answer::Answer;
 use crate::cluster::Order;
 use crate::notice::{Notice, Renewal, ServerSubscription, SubscribeOrder, Target};
-use crate::session::ClientId;
 
 impl Node {
     /// Subscribes the connections of `target`, on every node, that are not subscribed to the channel. Answers when those of

@@ -7,19 +7,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use fanwire_broker::{Answer, Position, PresenceStats, PublishOptions, Retention, Stretch};
 use fanwire_protocol::{
     ClientInfo, Disconnect, ErrorCode, Publication, StreamPosition, UnsubscribeCode,
 };
 
 use super::Node;
 use super::backends::temporary;
-use crate::answer::Answer;
-use crate::broker::{Position, PublishOptions, Retention, Stretch};
 use crate::channel::check_data;
 use crate::cluster::Order;
 use crate::glob::Glob;
 use crate::notice::{Notice, Target};
-use crate::presence::PresenceStats;
 
 /// A page of history, as clients and the server API ask for it (protocol §18).
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,11 +3,10 @@
 //! Uses: values only.
 //! Change here: tests of `notice.rs`. That orders are obeyed is tested in `tests/it/orders.rs`.
 
+use fanwire_broker::{Change, Stretch};
 use fanwire_protocol::{ClientInfo, Publication, Reply};
 
 use super::*;
-use crate::announcement::Change;
-use crate::broker::Stretch;
 use crate::errand::{Encoded, Found};
 use crate::session::ConnectionKey;
 use crate::waiting::Part;

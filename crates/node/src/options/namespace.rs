@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::broker::Retention;
+use fanwire_broker::Retention;
 
 use super::{CompressionPolicy, DataFormat, Rate, RecoveryMode, SubscriptionType};
 

@@ -4,7 +4,7 @@
 //! What is replied is tested in `tests/it/recovery.rs`, with a model in `tests/it/streams.rs`.
 
 use super::*;
-use crate::broker::{Epoch, Position};
+use fanwire_broker::{Epoch, Position};
 use fanwire_protocol::FilterNode;
 
 /// A stream with the top 9, read as the rules ask for.

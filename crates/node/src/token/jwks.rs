@@ -10,11 +10,11 @@ mod set;
 use std::fmt;
 use std::sync::Arc;
 
+use fanwire_broker::Answer;
 use fanwire_protocol::ErrorCode;
 
 use super::registered::Header;
 use super::{Fault, TokenError, self_test};
-use crate::answer::Answer;
 use crate::options::{OptionsError, TokenOptions};
 use cache::{Cache, Found};
 use endpoint::Endpoint;

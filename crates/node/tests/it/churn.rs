@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use fanwire_node::{ConnectionKey, Node, PublishOptions};
+use fanwire_broker::PublishOptions;
+use fanwire_node::{ConnectionKey, Node};
 use fanwire_protocol::{Encoding, Publication, Reply, SubscribeResult};
 
 use crate::history::with_history;

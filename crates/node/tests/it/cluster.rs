@@ -8,11 +8,9 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use fanwire_node::broker::BrokerError;
+use fanwire_broker::{Answer, BrokerError, Bus};
 use fanwire_node::token::Overrides;
-use fanwire_node::{
-    Answer, Bus, Meters, Node, Reading, ReadingKind, Renewal, ServerSubscription, Target,
-};
+use fanwire_node::{Meters, Node, Reading, ReadingKind, Renewal, ServerSubscription, Target};
 use fanwire_protocol::{Disconnect, ErrorCode};
 
 use crate::script::hello;

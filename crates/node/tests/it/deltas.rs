@@ -8,8 +8,9 @@ mod room;
 
 use std::time::Duration;
 
+use fanwire_broker::PublishOptions;
+use fanwire_node::Options;
 use fanwire_node::options::{DataFormat, RecoveryMode};
-use fanwire_node::{Options, PublishOptions};
 use fanwire_protocol::Encoding;
 
 use crate::history::with_history;

@@ -3,8 +3,9 @@
 //! Uses: `world`, which keeps errands until a test has them done. Never: threads.
 //! Change here: promises about large answers. What is large is tested in `src/errand/tests.rs`.
 
+use fanwire_broker::PublishOptions;
 use fanwire_node::protocol::Disconnect;
-use fanwire_node::{Options, PublishOptions, ServerSubscription, Target};
+use fanwire_node::{Options, ServerSubscription, Target};
 use fanwire_protocol::{Publication, StreamPosition};
 use serde_json::Value;
 

@@ -3,7 +3,8 @@
 //! Uses: `world`, `script`, the options of `history.rs`. Never: the API's own parsing (tested in its crate).
 //! Change here: tests of exclusion. That it allocates nothing per subscriber is tested in `memory.rs`.
 
-use fanwire_node::{ClientId, Options};
+use fanwire_broker::ClientId;
+use fanwire_node::Options;
 
 use crate::history::with_history;
 use crate::script::play_in_both;

@@ -6,10 +6,9 @@
 use std::sync::Arc;
 
 use allocation_counter::measure;
+use fanwire_broker::{ClientId, PublishOptions};
 use fanwire_node::options::Namespace;
-use fanwire_node::{
-    Broadcast, ClientId, ConnectionKey, Hello, Options, Outbox, PublishOptions, Shape,
-};
+use fanwire_node::{Broadcast, ConnectionKey, Hello, Options, Outbox, Shape};
 use fanwire_protocol::{Disconnect, Encoding, Publication};
 
 use crate::history::with_history;

@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use fanwire_node::{ConnectionKey, Node, PublishOptions, Target};
+use fanwire_broker::PublishOptions;
+use fanwire_node::{ConnectionKey, Node, Target};
 use fanwire_protocol::{Disconnect, Encoding, Publication, Reply};
 use proptest::prelude::*;
 use prost::Message as _;

@@ -6,10 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanwire_node::broker::{BrokerError, MemoryBroker};
+use fanwire_broker::{Answer, BrokerError, MemoryBroker, Presence, PresenceStats};
 use fanwire_node::options::Namespace;
-use fanwire_node::presence::Presence;
-use fanwire_node::{Answer, Node, Options, PresenceStats};
+use fanwire_node::{Node, Options};
 use fanwire_protocol::{ClientInfo, ErrorCode};
 
 use crate::script::{hello, play_in_both};

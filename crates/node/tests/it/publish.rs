@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_node::broker::{Broker, BrokerError, Query, Retention, Stretch};
-use fanwire_node::options::{DataFormat, Namespace, SubscriptionType};
-use fanwire_node::{
-    Answer, Change, Node, Options, Position, PublishOptions, ServerSubscription, Target,
+use fanwire_broker::{
+    Answer, Broker, BrokerError, Change, Position, PublishOptions, Query, Retention, Stretch,
 };
+use fanwire_node::options::{DataFormat, Namespace, SubscriptionType};
+use fanwire_node::{Node, Options, ServerSubscription, Target};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
 use crate::script::{hello, play_in_both};

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use fanwire_node::broker::{Broker, MemoryBroker, Query, Retention, Stretch};
-use fanwire_node::options::{Namespace, RecoveryMode};
-use fanwire_node::{
-    Answer, Change, ClientId, Deliver, Delta, Epoch, Node, Options, Page, Position, PublishOptions,
+use fanwire_broker::{
+    Answer, Broker, Change, ClientId, Deliver, Delta, Epoch, MemoryBroker, Position,
+    PublishOptions, Query, Retention, Stretch,
 };
+use fanwire_node::options::{Namespace, RecoveryMode};
+use fanwire_node::{Node, Options, Page};
 use fanwire_protocol::{ClientInfo, Publication};
 
 use crate::history::with_history;

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fanwire_node::{ClientId, Hello, Options, PublishOptions};
+use fanwire_broker::{ClientId, PublishOptions};
+use fanwire_node::{Hello, Options};
 use fanwire_protocol::{Encoding, Publication};
 
 use crate::world::World;

@@ -9,13 +9,12 @@ mod positions;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use fanwire_node::broker::{Broker, MemoryBroker, Query, Retention, Stretch};
-use fanwire_node::presence::{MemoryPresence, Presence};
-use fanwire_node::protocol::{ClientInfo, ErrorCode, Publication, StreamPosition};
-use fanwire_node::{
-    Answer, Change, Deliver, Node, Options, Position, PresenceStats, PublishOptions,
-    ServerSubscription, Target,
+use fanwire_broker::{
+    Answer, Broker, Change, Deliver, MemoryBroker, MemoryPresence, Position, Presence,
+    PresenceStats, PublishOptions, Query, Retention, Stretch,
 };
+use fanwire_node::protocol::{ClientInfo, ErrorCode, Publication, StreamPosition};
+use fanwire_node::{Node, Options, ServerSubscription, Target};
 use proptest::prelude::*;
 
 use crate::history::with_history;

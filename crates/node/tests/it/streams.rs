@@ -9,8 +9,9 @@ mod steps;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fanwire_broker::{Position, PublishOptions};
 use fanwire_node::options::RecoveryMode;
-use fanwire_node::{ConnectionKey, Hello, Node, Page, Position, PublishOptions};
+use fanwire_node::{ConnectionKey, Hello, Node, Page};
 use fanwire_protocol::{Encoding, ErrorCode, Publication, Reply, StreamPosition};
 use prost::Message as _;
 

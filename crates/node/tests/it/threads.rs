@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use fanwire_node::{Notice, PublishOptions};
+use fanwire_broker::PublishOptions;
+use fanwire_node::Notice;
 use fanwire_protocol::Publication;
 
 use crate::script::hello;

@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
+use fanwire_broker::PublishOptions;
+use fanwire_node::Target;
 use fanwire_node::protocol::Disconnect;
-use fanwire_node::{PublishOptions, Target};
 use fanwire_protocol::Publication;
 
 use crate::presence::with_presence;

@@ -10,8 +10,9 @@ use std::slice;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use fanwire_broker::{Answer, Position, PublishOptions};
+use fanwire_node::Node;
 use fanwire_node::protocol::{ErrorCode, Publication};
-use fanwire_node::{Answer, Node, Position, PublishOptions};
 
 /// A broadcast that begins. Between two parts others have their turn: among them who sends the first part to a broker, which
 /// works on it while the next one is begun. One that is dropped begins the rest at once, so that a caller who goes

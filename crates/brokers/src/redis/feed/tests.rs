@@ -5,8 +5,8 @@
 
 use std::sync::{OnceLock, Weak};
 
-use fanwire_node::protocol::{ClientInfo, Publication};
-use fanwire_node::{Change, ClientId, Deliver, Delta, Epoch};
+use fanwire_broker::{Change, ClientId, Deliver, Delta, Epoch};
+use fanwire_protocol::{ClientInfo, Publication};
 
 use super::*;
 use crate::redis::keys::{Keys, Kind};

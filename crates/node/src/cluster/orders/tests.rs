@@ -3,10 +3,10 @@
 //! Uses: values only. Never: a bus.
 //! Change here: tests of `orders.rs`; nodes that hear each other are tested in `cluster/tests.rs`.
 
+use fanwire_broker::Answer;
 use proptest::prelude::*;
 
 use super::*;
-use crate::answer::Answer;
 
 /// Orders, of which one was given.
 fn one() -> (Orders, Answer<(), ErrorCode>) {

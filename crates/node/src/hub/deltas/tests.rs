@@ -5,11 +5,10 @@
 
 use std::time::Instant;
 
+use fanwire_broker::{Delta, Epoch};
 use fanwire_protocol::Publication;
 
 use super::*;
-use crate::broker::Epoch;
-use crate::delta::Delta;
 
 fn data(number: usize) -> Bytes {
     format!("the data of the publication with the number {number}").into()

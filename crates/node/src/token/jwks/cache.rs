@@ -8,12 +8,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use fanwire_broker::{Answer, Promise};
 use fanwire_protocol::ErrorCode;
 use parking_lot::Mutex;
 
 use super::KeySource;
 use super::set::{Key, Set, parse};
-use crate::answer::{Answer, Promise};
 
 /// Keys are used for so long without another look (Centrifugo: 1 h); then they are fetched again while they are in use.
 const FRESH_SECONDS: u64 = 3600;

@@ -5,10 +5,10 @@
 
 use std::time::Instant;
 
+use fanwire_broker::Epoch;
 use fanwire_protocol::Publication;
 
 use super::*;
-use crate::broker::Epoch;
 use crate::channel::NamespaceId;
 
 fn hold(room: &mut Room, bytes: usize, count: usize) {

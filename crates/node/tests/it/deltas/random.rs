@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use fanwire_node::{Options, PublishOptions};
+use fanwire_broker::PublishOptions;
+use fanwire_node::Options;
 use fanwire_protocol::Encoding;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fanwire_broker::{ClientId, Position, PublishOptions};
 use fanwire_node::options::Namespace;
-use fanwire_node::{ClientId, ConnectionKey, Hello, Node, Options, Position, PublishOptions};
+use fanwire_node::{ConnectionKey, Hello, Node, Options};
 use fanwire_protocol::{Encoding, Publication, Reply, SubscribeResult, fossil};
 use prost::Message as _;
 

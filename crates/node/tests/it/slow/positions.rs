@@ -6,10 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanwire_node::broker::{Broker, MemoryBroker};
-use fanwire_node::presence::MemoryPresence;
+use fanwire_broker::{Broker, Deliver, Delta, Epoch, MemoryBroker, MemoryPresence};
+use fanwire_node::Node;
 use fanwire_node::protocol::Publication;
-use fanwire_node::{Deliver, Delta, Epoch, Node};
 
 use super::{Held, Slow, SlowWorld, tracked};
 use crate::recovery::Lossy;

@@ -11,9 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use fanwire_broker::{Position, PublishOptions};
 use fanwire_deflate::Shadow;
 use fanwire_node::{
-    Broadcast, Hello, Inbox, Node, Notice, Options, Position, PublishOptions, Shape,
+    Broadcast, Hello, Inbox, Node, Notice, Options, Shape,
     options::{CompressionPolicy, Namespace, RecoveryMode},
 };
 use fanwire_protocol::{Encoding, Publication, encode_publication};

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::ClientInfo;
 
-use crate::answer::Answer;
+use crate::Answer;
 
 pub use memory::MemoryPresence;
 
@@ -27,25 +27,25 @@ pub trait Presence: Send + Sync {
     /// Adds a member, or renews it: from now on it is as `info` says, for `ttl` from `now`.
     ///
     /// # Errors
-    /// [`BrokerError::Unavailable`](crate::broker::BrokerError::Unavailable); the member is renewed later anyway.
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the member is renewed later anyway.
     fn add(&self, channel: &str, info: ClientInfo, ttl: Duration, now: Instant) -> Answer<()>;
 
     /// Removes a member, if it is there.
     ///
     /// # Errors
-    /// [`BrokerError::Unavailable`](crate::broker::BrokerError::Unavailable); the member then stays until its time is over.
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the member then stays until its time is over.
     fn remove(&self, channel: &str, client: &str) -> Answer<()>;
 
     /// The members of a channel at one moment, in no promised order. They are shared, not copied.
     ///
     /// # Errors
-    /// [`BrokerError::Unavailable`](crate::broker::BrokerError::Unavailable); the caller may retry.
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the caller may retry.
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>>;
 
     /// How many members a channel has; does not look at each of them.
     ///
     /// # Errors
-    /// [`BrokerError::Unavailable`](crate::broker::BrokerError::Unavailable); the caller may retry.
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the caller may retry.
     fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats>;
 
     /// Gives memory back of members whose time was over long ago. Worth a call a second; each takes bounded time.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fanwire_protocol::Publication;
 
 use super::*;
-use crate::broker::{PublishOptions, Query, Retention};
+use crate::{PublishOptions, Query, Retention};
 
 const RETENTION: Retention =
     Retention { size: 10, ttl: Duration::from_secs(60), meta_ttl: Duration::from_secs(600) };

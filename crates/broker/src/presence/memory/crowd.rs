@@ -11,7 +11,7 @@ use std::time::Instant;
 use fanwire_protocol::ClientInfo;
 use hashbrown::HashMap;
 
-use crate::presence::PresenceStats;
+use crate::PresenceStats;
 
 /// The members of a channel. Counting them takes no walk over them.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use fanwire_protocol::ErrorCode;
 use parking_lot::Mutex;
 
-use crate::broker::BrokerError;
+use crate::BrokerError;
 
 /// A result, now or later. What is there already costs no allocation and no lock.
 ///

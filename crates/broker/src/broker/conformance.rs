@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use fanwire_protocol::{ClientInfo, Publication};
 
 use super::{Broker, Epoch, Position, PublishOptions, Retention, Stretch};
-use crate::announcement::Change;
-use crate::deliver::Deliver;
-use crate::delta::Delta;
-use crate::session::ClientId;
+use crate::Change;
+use crate::ClientId;
+use crate::Deliver;
+use crate::Delta;
 
 /// Makes a fresh broker in front of a door. Called once per promise.
 pub type Make<'a> = &'a dyn Fn(Arc<dyn Deliver>) -> Arc<dyn Broker>;

@@ -15,7 +15,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use parking_lot::Mutex;
 
 use super::{Presence, PresenceStats};
-use crate::answer::Answer;
+use crate::Answer;
 use crowd::Crowd;
 
 /// Bounded by the subscriptions of the node: no member is there without one, and no channel without members.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use fanwire_protocol::{ClientInfo, Publication};
 
-use crate::broker::{Epoch, Position, PublishOptions, Query, Retention, Stretch};
+use crate::{Epoch, Position, PublishOptions, Query, Retention, Stretch};
 
 /// One life of a stream. Its stored publications have the offsets up to `top` without a hole, so none carries its own.
 #[derive(Debug)]

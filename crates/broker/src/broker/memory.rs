@@ -18,10 +18,10 @@ use hashbrown::DefaultHashBuilder;
 use parking_lot::Mutex;
 
 use super::{Broker, Position, PublishOptions, Query, Retention, Stretch};
-use crate::announcement::Change;
-use crate::answer::Answer;
-use crate::deliver::Deliver;
-use crate::delta::Delta;
+use crate::Answer;
+use crate::Change;
+use crate::Deliver;
+use crate::Delta;
 use results::{Key, Results};
 use streams::Streams;
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::{Make, Recorder, THREADS, in_threads, numbered, start};
-use crate::broker::{Broker, PublishOptions, Retention};
-use crate::delta::Delta;
+use crate::Delta;
+use crate::{Broker, PublishOptions, Retention};
 
 pub(super) fn check(make: Make<'_>) {
     a_delta_is_made_against_the_publication_before_it(make);

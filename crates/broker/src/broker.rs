@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
 
-use crate::announcement::Change;
-use crate::answer::Answer;
-use crate::session::ClientId;
+use crate::Answer;
+use crate::Change;
+use crate::ClientId;
 
 pub use memory::MemoryBroker;
 pub use position::{Epoch, Position};

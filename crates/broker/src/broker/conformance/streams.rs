@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Make, THREADS, in_threads, numbered, pair, start};
-use crate::broker::{Broker, Epoch, Position, PublishOptions, Query, Retention, Stretch};
+use crate::{Broker, Epoch, Position, PublishOptions, Query, Retention, Stretch};
 
 pub(super) fn check(make: Make<'_>) {
     offsets_count_from_one_and_travel_with_the_publications(make);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
 
-use crate::broker::Position;
+use crate::Position;
 
 /// Idempotency results, oldest first.
 #[derive(Default)]

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::broker::{Epoch, conformance};
-use crate::session::ClientId;
+use crate::ClientId;
+use crate::{Epoch, conformance};
 
 /// A door that counts.
 #[derive(Default)]
@@ -60,7 +60,7 @@ fn read(broker: &MemoryBroker, channel: &str, now: Instant) -> (usize, Position)
 
 #[test]
 fn the_memory_broker_keeps_the_promises_of_brokers() {
-    conformance::check(&|door| Arc::new(MemoryBroker::new(door, MEGABYTE)));
+    conformance::broker::check(&|door| Arc::new(MemoryBroker::new(door, MEGABYTE)));
 }
 
 #[test]
