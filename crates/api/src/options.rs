@@ -3,7 +3,7 @@
 //! Uses `Secret` of the node; never reads files or the environment.
 //! Change a setting's default here; its key, documentation and parsing live in the server's configuration.
 
-use fanwire_node::options::Secret;
+use fanwire_auth::Secret;
 
 /// How much of a request body is read by default, in bytes.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -6,9 +6,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
+use fanwire::auth::{Fault, TokenError, Verifier};
 use fanwire::config::load;
 use fanwire::node::options::ClientOptions;
-use fanwire::node::token::{Fault, TokenError, Verifier};
 
 use crate::arguments::CheckToken;
 use crate::{document, environment};

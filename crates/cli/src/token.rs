@@ -6,12 +6,12 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
-use fanwire::config::{Kind, Misfit, Value, load};
-use fanwire::node::options::TokenOptions;
-use fanwire::node::token::{
+use fanwire::auth::TokenOptions;
+use fanwire::auth::{
     ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
     sign_hmac_subscription,
 };
+use fanwire::config::{Kind, Misfit, Value, load};
 
 use crate::arguments::{Algorithm, Token};
 use crate::{document, environment};

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use fanwire_node::options::Secret;
+use fanwire_auth::Secret;
 use serde_json::Value as Json;
 
 use super::duration;

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use fanwire_node::options::Secret;
+use fanwire_auth::Secret;
 
 mod apply;
 mod catalog;

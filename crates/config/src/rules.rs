@@ -3,7 +3,7 @@
 //! Uses `fanwire_node::options::Options::mistakes`. Never: changes a value.
 //! A relation is added here; the limits of a single key live in its row.
 
-use fanwire_node::options::OptionsError;
+use fanwire_auth::OptionsError;
 
 use super::Config;
 use super::finding::{Finding, Problem, Severity};

@@ -13,7 +13,6 @@ use regex::Regex;
 
 use crate::options::{ChannelOptions, Namespace};
 
-pub(crate) use build::compile;
 pub use permission::{
     SubscribeDecision, Who, check_data, has_presence_access, may_publish, may_read_history,
     may_see_presence,

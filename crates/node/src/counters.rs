@@ -3,11 +3,11 @@
 //! Uses: atomics. Never: locks, or labels without bound (channels and users are never counted by name).
 //! Change here: which numbers exist. Their names for Prometheus live in the server.
 
+use fanwire_auth::{Fault, TokenError};
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 use fanwire_telemetry::Counter;
 
 use crate::delta::Saved;
-use crate::token::{Fault, TokenError};
 
 /// The numbers of one hub. Gauges go up and down, the rest only up.
 #[derive(Debug, Default)]
@@ -189,13 +189,7 @@ impl TokenRefusal {
             Self::Foreign => "foreign",
             Self::Unavailable => "unavailable",
             Self::Disabled => "disabled",
-            Self::Invalid(Fault::Format) => "format",
-            Self::Invalid(Fault::Algorithm) => "algorithm",
-            Self::Invalid(Fault::Key) => "key",
-            Self::Invalid(Fault::Signature) => "signature",
-            Self::Invalid(Fault::Audience) => "audience",
-            Self::Invalid(Fault::Issuer) => "issuer",
-            Self::Invalid(Fault::Claims) => "claims",
+            Self::Invalid(fault) => fault.name(),
         }
     }
 }

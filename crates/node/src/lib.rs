@@ -71,7 +71,6 @@ pub mod channel;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod options;
-pub mod token;
 
 mod announcement;
 mod broadcast;
@@ -97,6 +96,7 @@ mod session;
 mod waiting;
 mod wheel;
 
+pub use fanwire_auth as auth;
 pub use fanwire_broker as broker;
 pub use fanwire_protocol as protocol;
 
@@ -112,7 +112,7 @@ pub use node::{Counts, Node, Page};
 pub use notice::{
     Inbox, Look, Notice, Renewal, ServerSubscription, ShardId, SubscribeOrder, Target,
 };
-pub use options::{Options, OptionsError};
+pub use options::Options;
 pub use outbox::Outbox;
 pub use session::{ConnectionKey, Hello};
 pub use waiting::Arrival;

@@ -1,6 +1,6 @@
 //! The node: what all shards and the server API share. A facade over registry, broker and the one door `deliver`.
 //! In: API verbs with values and `now` → out: `Notice`s in the inboxes of the shards, positions, counts.
-//! Uses: `registry`, `broker`, `presence`, `deliver`, `channel`, `token`. Never: sockets, sessions, HTTP.
+//! Uses: `registry`, `broker`, `presence`, `deliver`, `channel`. Never: sockets, sessions, HTTP.
 //! Change here: what a node is made of. Its verbs live in `node/`, per-connection behaviour in `hub/` and `command/`.
 
 mod backends;
@@ -11,6 +11,7 @@ mod verbs;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use fanwire_auth::{KeyCounters, KeySource, OptionsError, Verifier};
 use fanwire_broker::{Broker, Deliver, MemoryBroker, MemoryPresence, Presence};
 use uuid::Uuid;
 
@@ -21,9 +22,8 @@ use crate::cluster::Cluster;
 use crate::deliver::Door;
 use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, ShardId};
-use crate::options::{Options, OptionsError};
+use crate::options::Options;
 use crate::registry::Registry;
-use crate::token::{KeyCounters, KeySource, Verifier};
 
 pub use verbs::{Counts, Page};
 

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fanwire_auth::Overrides;
 use fanwire_broker::{Position, Promise};
 use fanwire_protocol::{Disconnect, ErrorCode, StreamPosition, UnsubscribeCode};
 use parking_lot::Mutex;
 
 use crate::announcement::Announcement;
 use crate::broadcast::Broadcast;
-use crate::token::Overrides;
 use crate::waiting::Arrival;
 
 /// A shard of this node, numbered from 0 in the order of [`crate::Node::attach`].

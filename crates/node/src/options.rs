@@ -1,22 +1,18 @@
 //! Options of the node (Centrifugo v6 `client.*`, `channel.*`, `rpc.ping.*`): plain data with its defaults and its checks.
 //! In: what the configuration table filled in → out: the same data, proven usable by `Options::validate`.
-//! May use: regex (to compile, not to match), `token` (to parse keys). Never reads files, environment or a clock.
+//! May use: regex (to compile, not to match), `fanwire_auth` (to parse keys). Never reads files, environment or a clock.
 //! Defaults and limits are changed here; key names, types and help texts live in the server's config table.
 
 pub(crate) mod check;
 mod choice;
-mod error;
 mod namespace;
-mod secret;
-mod token;
 
 use std::time::Duration;
 
+use fanwire_auth::{OptionsError, TokenOptions};
+
 pub use choice::{CompressionPolicy, DataFormat, RecoveryMode, SubscriptionType};
-pub use error::OptionsError;
 pub use namespace::Namespace;
-pub use secret::Secret;
-pub use token::TokenOptions;
 
 /// Everything a [`Node`](crate) is told at start. Field names are the Centrifugo v6 key names.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,9 @@
 use std::sync::{Arc, Weak};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use fanwire_auth::OptionsError;
 use fanwire_brokers::redis::{Health, Redis, RedisError, RedisOptions};
-use fanwire_node::{Node, OptionsError};
+use fanwire_node::Node;
 use tokio::runtime::Handle;
 
 use crate::config::{Config, EngineKind, TlsOptions};

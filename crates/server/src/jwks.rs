@@ -8,7 +8,7 @@ mod get;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanwire_node::token::{Fetch, KeySource};
+use fanwire_auth::{Fetch, KeySource};
 use fanwire_telemetry::Seldom;
 use tokio::runtime::Handle;
 

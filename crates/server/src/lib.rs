@@ -24,6 +24,7 @@ mod server;
 mod tls;
 
 pub use fanwire_api as api;
+pub use fanwire_auth as auth;
 pub use fanwire_broker as broker;
 pub use fanwire_brokers as brokers;
 pub use fanwire_config as config;

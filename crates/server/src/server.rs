@@ -11,8 +11,9 @@ use std::{
 };
 
 use fanwire_api::Api;
+use fanwire_auth::{OptionsError, TokenOptions};
 use fanwire_brokers::redis::RedisError;
-use fanwire_node::{Node, OptionsError, ShardId, options::TokenOptions};
+use fanwire_node::{Node, ShardId};
 use fanwire_protocol::Disconnect;
 use fanwire_ws::extension;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::MissedTickBehavior};

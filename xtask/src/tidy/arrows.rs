@@ -88,20 +88,25 @@ const HOUSE: &[Room] = &[
     Room { name: "fanwire-deflate", level: 0, may_use: &[] },
     Room { name: "fanwire-protocol", level: 0, may_use: &[] },
     Room { name: "fanwire-telemetry", level: 0, may_use: &[] },
+    Room { name: "fanwire-auth", level: 1, may_use: &[] },
     Room { name: "fanwire-broker", level: 1, may_use: &["fanwire-protocol"] },
     Room { name: "fanwire-tune", level: 1, may_use: &["fanwire-deflate", "fanwire-protocol"] },
     Room { name: "fanwire-ws", level: 1, may_use: &["fanwire-deflate"] },
     Room {
         name: "fanwire-node",
         level: 2,
-        may_use: &["fanwire-broker", "fanwire-protocol", "fanwire-telemetry"],
+        may_use: &["fanwire-auth", "fanwire-broker", "fanwire-protocol", "fanwire-telemetry"],
     },
     Room {
         name: "fanwire-shard",
         level: 2,
         may_use: &["fanwire-ws", "fanwire-deflate", "fanwire-telemetry"],
     },
-    Room { name: "fanwire-api", level: 3, may_use: &["fanwire-node", "fanwire-broker"] },
+    Room {
+        name: "fanwire-api",
+        level: 3,
+        may_use: &["fanwire-auth", "fanwire-node", "fanwire-broker"],
+    },
     Room {
         name: "fanwire-brokers",
         level: 3,
@@ -123,12 +128,19 @@ const HOUSE: &[Room] = &[
     Room {
         name: "fanwire-config",
         level: 4,
-        may_use: &["fanwire-api", "fanwire-brokers", "fanwire-node", "fanwire-deflate"],
+        may_use: &[
+            "fanwire-auth",
+            "fanwire-api",
+            "fanwire-brokers",
+            "fanwire-node",
+            "fanwire-deflate",
+        ],
     },
     Room {
         name: "fanwire-server",
         level: 5,
         may_use: &[
+            "fanwire-auth",
             "fanwire-config",
             "fanwire-fanout",
             "fanwire-api",

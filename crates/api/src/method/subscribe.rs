@@ -4,8 +4,8 @@
 //! Who matches a target and what a subscription brings along is decided in the node.
 
 use bytes::Bytes;
+use fanwire_auth::Overrides;
 use fanwire_node::protocol::StreamPosition;
-use fanwire_node::token::Overrides;
 use fanwire_node::{ServerSubscription, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,11 +4,12 @@
 //! A reason that is told is a row here.
 
 use clap::Parser;
-use fanwire::node::options::{ClientOptions, TokenOptions};
-use fanwire::node::token::{
+use fanwire::auth::TokenOptions;
+use fanwire::auth::{
     ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
     sign_hmac_subscription,
 };
+use fanwire::node::options::ClientOptions;
 
 use super::{Suspect, verdict};
 use crate::arguments::{Arguments, CheckToken, Command};

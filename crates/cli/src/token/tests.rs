@@ -4,8 +4,8 @@
 //! A promise of `fanwire token` is a test here.
 
 use clap::Parser;
-use fanwire::node::options::TokenOptions;
-use fanwire::node::token::Verifier;
+use fanwire::auth::TokenOptions;
+use fanwire::auth::Verifier;
 
 use super::make;
 use crate::arguments::{Arguments, Command, Token};

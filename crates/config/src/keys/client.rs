@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fanwire_node::options::TokenOptions;
+use fanwire_auth::TokenOptions;
 
 use super::{
     COUNT, COUNT_FROM_1, DAY, DELAY, LIST, RATE_INTERVAL, RATE_LIMIT, SECRET, SWITCH, TEXT,

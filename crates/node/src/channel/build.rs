@@ -3,11 +3,11 @@
 //! May use: regex. Runs at start and reload only, so it may allocate.
 //! Limits of names, patterns and boundaries are changed here; what they do to a channel name lives in `channel.rs`.
 
+use fanwire_auth::{OptionsError, compile};
 use hashbrown::{HashMap, HashSet};
-use regex::Regex;
 
 use super::{Channels, NamespaceId, Rules, history};
-use crate::options::{ChannelOptions, DataFormat, Namespace, OptionsError, check};
+use crate::options::{ChannelOptions, DataFormat, Namespace, check};
 
 impl Channels {
     /// Compiles the rules.
@@ -136,28 +136,6 @@ fn check_delta_types(namespace: &Namespace, prefix_key: &str) -> Result<(), Opti
         let key = format!("{prefix_key}.allowed_delta_types");
         Err(OptionsError::value(key, kind, format!("{} only", Namespace::FOSSIL)))
     })
-}
-
-/// Compiles a pattern; "" = none.
-pub(crate) fn compile(
-    prefix_key: &str,
-    key: &str,
-    pattern: &str,
-) -> Result<Option<Regex>, OptionsError> {
-    if pattern.is_empty() {
-        return Ok(None);
-    }
-    Regex::new(pattern).map(Some).map_err(|error| OptionsError::Regex {
-        key: format!("{prefix_key}.{key}"),
-        value: pattern.to_owned(),
-        fault: last_line(&error.to_string()).to_owned(),
-    })
-}
-
-/// The regex crate draws the pattern with carets; the cause stands in the last line.
-fn last_line(error: &str) -> &str {
-    let line = error.lines().last().unwrap_or(error).trim();
-    line.strip_prefix("error: ").unwrap_or(line)
 }
 
 fn check_name(index: usize, name: &str, boundary: &str) -> Result<(), OptionsError> {

@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use crate::options::{Namespace, OptionsError};
+use fanwire_auth::OptionsError;
+
+use crate::options::Namespace;
 
 /// Size without time or time without size, recovery without history, parts of seconds, positions that are forgotten before
 /// publications are.

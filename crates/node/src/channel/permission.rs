@@ -1,7 +1,7 @@
 //! Who may subscribe, publish, read history and see who is there, as in Centrifugo v6; what data may be (protocol §16).
 //! In: who asks, the namespace, the name → out: a decision or the error code of the reply.
 //! May use: fanwire-protocol. Pure functions; never looks into tokens or at the state of a connection.
-//! Order of the rules is changed here; how names are read lives in `channel.rs`, tokens in `token.rs`.
+//! Order of the rules is changed here; how names are read lives in `channel.rs`, tokens in `fanwire_auth`.
 
 use fanwire_protocol::{ErrorCode, is_json, is_json_object};
 

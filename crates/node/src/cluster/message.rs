@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use fanwire_auth::Overrides;
 use fanwire_protocol::{Disconnect, StreamPosition};
 use prost::Message as _;
 
 use crate::notice::{Renewal, ServerSubscription, Target};
-use crate::token::Overrides;
 
 /// One message of a node.
 #[derive(Clone, PartialEq, prost::Message)]

@@ -5,13 +5,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
+use fanwire_auth::Overrides;
 use fanwire_broker::BrokerError;
 use fanwire_protocol::StreamPosition;
 use proptest::prelude::*;
 
 use super::*;
 use crate::notice::{Renewal, ServerSubscription, Target};
-use crate::token::Overrides;
 
 #[derive(Default)]
 struct Wire {

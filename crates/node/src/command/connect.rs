@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fanwire_auth::ChannelGrant;
 use fanwire_protocol::{
     ConnectRequest, ConnectResult, Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult,
 };
@@ -20,7 +21,6 @@ use super::{Begun, Refusal, Step, Then, Turn};
 use crate::channel::{SubscribeDecision, Who};
 use crate::errand::{Encoded, Found};
 use crate::session::{NO_EXPIRY, Terms};
-use crate::token::ChannelGrant;
 
 /// Everything that can be refused is refused before the session is connected.
 pub(super) fn handle(turn: &mut Turn<'_>, request: ConnectRequest) -> Begun {

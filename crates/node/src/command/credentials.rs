@@ -2,18 +2,18 @@
 //! In: the token of `connect` or `refresh` → out: credentials, or the error or disconnect of the failure mapping. Likewise
 //! for the tokens of subscriptions.
 //! Uses: `token::Verifier`. Never: changes a session.
-//! Change here: the order of ways in, and what a bad token leads to. How tokens are read lives in `token.rs`.
+//! Change here: the order of ways in, and what a bad token leads to. How tokens are read lives in `fanwire_auth`.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
+use fanwire_auth::{ChannelGrant, ConnectionClaims, KeyLookup, SubscriptionClaims, TokenError};
 use fanwire_broker::Answer;
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
 use super::{Refusal, Turn};
 use crate::counters::TokenRefusal;
-use crate::token::{ChannelGrant, ConnectionClaims, Look, SubscriptionClaims, TokenError};
 
 /// Server-side channels by name.
 pub(super) type Grants = BTreeMap<String, ChannelGrant>;
@@ -55,10 +55,10 @@ pub(super) fn of(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
 ///
 /// # Errors
 /// An answer that comes when the key, which is being fetched, has come or failed.
-pub(super) fn look(
+pub(super) fn lookup_key(
     turn: &Turn<'_>,
     request: &Request,
-) -> Result<Option<Look>, Answer<(), ErrorCode>> {
+) -> Result<Option<KeyLookup>, Answer<(), ErrorCode>> {
     let (verifier, token) = match request {
         Request::Connect(request) => (turn.node.connection_verifier(), &request.token),
         Request::Refresh(request) => (turn.node.connection_verifier(), &request.token),
@@ -66,11 +66,19 @@ pub(super) fn look(
         Request::SubRefresh(request) => (turn.node.subscription_verifier(), &request.token),
         _ => return Ok(None),
     };
-    if token.is_empty() { Ok(None) } else { verifier.look(token, turn.unix()) }
+    if token.is_empty() {
+        return Ok(None);
+    }
+    verifier.lookup_key(token, turn.unix()).map_err(|fetching| {
+        let (promise, answer) = Answer::later();
+        fetching.then(move || promise.keep(Ok(())));
+        answer
+    })
 }
 
 fn claims(turn: &Turn<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
-    let verified = turn.node.connection_verifier().connection(token, turn.look(), turn.unix());
+    let verified =
+        turn.node.connection_verifier().connection(token, turn.key_lookup(), turn.unix());
     judged(turn, verified, (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into()))
 }
 
@@ -83,7 +91,8 @@ pub(super) fn of_subscription(
     (channel, token): (&str, &str),
     refusals: (Refusal, Refusal),
 ) -> Result<SubscriptionClaims, Refusal> {
-    let verified = turn.node.subscription_verifier().subscription(token, turn.look(), turn.unix());
+    let verified =
+        turn.node.subscription_verifier().subscription(token, turn.key_lookup(), turn.unix());
     let claims = judged(turn, verified, refusals)?;
     let session = turn.session();
     let is_ours = claims.is_for(&session.user, channel, &session.client());
@@ -121,7 +130,7 @@ fn foreign(turn: &Turn<'_>) -> Refusal {
 /// Expired token 3005, bad token or another user 3500, other channels 3010, a key that is not here yet 100.
 pub(super) fn renewed(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
     let verifier = turn.node.connection_verifier();
-    let verified = verifier.connection(token, turn.look(), turn.unix());
+    let verified = verifier.connection(token, turn.key_lookup(), turn.unix());
     let refusals = (Disconnect::EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
     let claims = judged(turn, verified, refusals)?;
     let session = turn.session();

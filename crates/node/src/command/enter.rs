@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fanwire_auth::Overrides;
 use fanwire_broker::{Position, Query, Stretch};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
@@ -19,7 +20,6 @@ use crate::options::{Namespace, RecoveryMode};
 use crate::recovery::{self, Claim};
 use crate::roster::Seat;
 use crate::session::Terms;
-use crate::token::Overrides;
 use crate::waiting::{Held, Part};
 
 /// A session on its way into channels: it is known to the registry, so broker and door serve it already, and it has asked

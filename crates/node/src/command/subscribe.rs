@@ -4,6 +4,7 @@
 //! Change here: order and answers of the checks. Permission rules themselves live in `channel/permission.rs`.
 
 use bytes::Bytes;
+use fanwire_auth::{Overrides, SubscriptionClaims};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
 use super::enter::{self, Entrance, Entry, Finished, Progress, Tracking, Visibility, Wish};
@@ -15,7 +16,6 @@ use crate::filter::Filter;
 use crate::limits::InNamespace;
 use crate::options::Namespace;
 use crate::session::Terms;
-use crate::token::{Overrides, SubscriptionClaims};
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     check_request(turn, &request)?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use fanwire_auth::KeyLookup;
 use fanwire_broker::Answer;
 use fanwire_protocol::{Command, Commands, DecodeError, Disconnect, ErrorCode, Reply, Request};
 
@@ -25,7 +26,6 @@ use crate::node::Node;
 use crate::notice::{Notice, SubscribeOrder};
 use crate::roster::Roster;
 use crate::session::{ConnectionKey, Phase, Session};
-use crate::token::Look;
 use crate::waiting::{Arrival, Part, Ticket, Work};
 
 /// One command of one session: who asks, and when. The session is there as long as its turn lasts.
@@ -37,7 +37,7 @@ pub(crate) struct Turn<'a> {
     /// Of what the command may have to wait for.
     ticket: Ticket,
     /// What the look for the key of its token found, if it has one that is published and did not wait for it.
-    look: Option<Look>,
+    key_lookup: Option<KeyLookup>,
     /// What is to be delivered behind the reply.
     pub(crate) backlog: Backlog,
 }
@@ -138,7 +138,7 @@ impl<'a> Turn<'a> {
         now: Instant,
     ) -> Self {
         let ticket = roster.waiting_mut().ticket();
-        Self { node, roster, key, now, ticket, look: None, backlog: Backlog::default() }
+        Self { node, roster, key, now, ticket, key_lookup: None, backlog: Backlog::default() }
     }
 }
 
@@ -158,8 +158,8 @@ impl Turn<'_> {
         if let Err(refusal) = self.limit(&request) {
             return self.reply(id, Err(refusal));
         }
-        match credentials::look(self, &request) {
-            Ok(look) => self.look = look,
+        match credentials::lookup_key(self, &request) {
+            Ok(lookup) => self.key_lookup = lookup,
             Err(later) => {
                 if self.soon(later, |_| Part::Key).is_none() {
                     self.park(id, Work::Key(bytes()));
@@ -369,8 +369,8 @@ impl Turn<'_> {
         self.roster.session_mut(self.key).expect(LIVES)
     }
 
-    pub(super) fn look(&self) -> Option<&Look> {
-        self.look.as_ref()
+    pub(super) fn key_lookup(&self) -> Option<&KeyLookup> {
+        self.key_lookup.as_ref()
     }
 
     /// Unix time in seconds.

@@ -12,7 +12,6 @@ use fanwire_broker::{Answer, Bus};
 use fanwire_protocol::{Disconnect, Encoding, is_json};
 use parking_lot::Mutex;
 
-use super::SEPARATOR;
 use crate::options::{Namespace, Options};
 use crate::{Broadcast, ConnectionKey, Counts, Hello, Hub, Inbox, Node, Notice, Outbox, Shape};
 
@@ -202,3 +201,6 @@ fn options(settings: u8) -> Options {
 
 /// What one input may cost.
 const STEPS_MAX: usize = 64;
+
+/// Between the parts of an input. UTF-8 does not have it.
+const SEPARATOR: u8 = 0xff;

@@ -1,15 +1,16 @@
 //! The checks behind `Options::validate`: one function per section of the configuration.
 //! In: plain options → out: every `OptionsError`, each named by its full key.
-//! May use: `channel` and `token` constructors, which prove patterns and keys by building from them. Never a clock.
-//! Ranges are changed here; name and pattern checks live in `channel.rs`, key checks in `token/keys.rs`.
+//! May use: the constructors of `channel` and `fanwire_auth`, which prove patterns and keys by building from them. Never a clock.
+//! Ranges are changed here; name and pattern checks live in `channel.rs`, key checks in `fanwire_auth`.
 
 use std::time::Duration;
+
+use fanwire_auth::Verifier;
 
 use super::{
     ChannelOptions, ClientOptions, OptionsError, PersonalChannelOptions, Rate, RpcOptions,
 };
 use crate::channel::Channels;
-use crate::token::Verifier;
 
 pub(super) fn client(client: &ClientOptions) -> Vec<OptionsError> {
     let checks = [

@@ -1,7 +1,7 @@
 //! Tests of the options: the defaults of Centrifugo v6, and what each mistake is called.
 //! In: options with one value changed → out: fine, or an error with key, value and expectation.
 //! May use: the public face of `options`.
-//! Mistakes in names and patterns are in `channel/build/tests.rs`, in keys in `token/keys/tests.rs`.
+//! Mistakes in names and patterns are in `channel/build/tests.rs`, in keys in `fanwire_auth`.
 
 use std::time::Duration;
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use fanwire_auth::Overrides;
 use fanwire_broker::{Answer, BrokerError, Bus};
-use fanwire_node::token::Overrides;
 use fanwire_node::{Meters, Node, Reading, ReadingKind, Renewal, ServerSubscription, Target};
 use fanwire_protocol::{Disconnect, ErrorCode};
 

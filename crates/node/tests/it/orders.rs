@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
+use fanwire_auth::Overrides;
 use fanwire_broker::PublishOptions;
 use fanwire_node::options::{Namespace, RecoveryMode};
-use fanwire_node::token::Overrides;
 use fanwire_node::{Options, Renewal, ServerSubscription, Target};
 use fanwire_protocol::{ErrorCode, Publication, StreamPosition};
 

@@ -3,8 +3,9 @@
 //! Uses: `world`, `script`, tokens of `tokens.rs`.
 //! Change here: tests of personal channels.
 
+use fanwire_auth::OptionsError;
+use fanwire_node::Options;
 use fanwire_node::options::{Namespace, PersonalChannelOptions};
-use fanwire_node::{Options, OptionsError};
 
 use crate::script::{hello, play_in_both};
 use crate::tokens::{connect, guarded, token};

@@ -9,8 +9,8 @@ use allocation_counter::measure;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use fanwire_auth::{Fetch, KeySource};
 use fanwire_node::Options;
-use fanwire_node::token::{Fetch, KeySource};
 
 use crate::script::hello;
 use crate::tokens::guarded;
@@ -317,7 +317,7 @@ fn a_connection_that_left_meanwhile_is_not_answered() {
 #[test]
 fn subscription_tokens_may_have_an_endpoint_of_their_own() {
     let mut provider = Provider::new(|options| {
-        options.client.subscription_token = Some(fanwire_node::options::TokenOptions {
+        options.client.subscription_token = Some(fanwire_auth::TokenOptions {
             jwks_public_endpoint: "https://id.example.com/subscriptions".to_owned(),
             ..Default::default()
         });

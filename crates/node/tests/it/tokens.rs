@@ -1,6 +1,6 @@
 //! Connecting and subscribing with tokens (protocol §7, §8; `client.token` in docs/configuration.md): what they grant and what a bad one leads to.
 //! In: dialogues with signed tokens → out: each cell of the failure mapping for connect and subscribe, and the claims.
-//! Uses: `world`, `script`, HMAC tokens. Never: other algorithms (unit tests of `token`).
+//! Uses: `world`, `script`, HMAC tokens. Never: other algorithms (unit tests of `fanwire_auth`).
 //! Change here: tests of token claims at work. Refresh and expiry live in `expiry.rs`.
 
 use fanwire_node::Options;
@@ -313,10 +313,8 @@ fn an_expired_subscription_token_is_109_and_a_bad_one_103() {
 #[test]
 fn subscription_tokens_may_have_keys_of_their_own() {
     let options = guarded(|options| {
-        let token = fanwire_node::options::TokenOptions {
-            hmac_secret_key: "other".into(),
-            ..Default::default()
-        };
+        let token =
+            fanwire_auth::TokenOptions { hmac_secret_key: "other".into(), ..Default::default() };
         options.client.subscription_token = Some(token);
     });
     let claims = r#"{"sub":"42","channel":"a"}"#;

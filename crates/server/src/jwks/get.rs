@@ -6,7 +6,7 @@
 use std::{error::Error, fmt, time::Duration};
 
 use axum::body::Body;
-use fanwire_node::token::KEY_SET_BYTES_MAX;
+use fanwire_auth::KEY_SET_BYTES_MAX;
 use http::{Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
 use hyper::client::conn::http1;

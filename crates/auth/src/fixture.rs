@@ -13,19 +13,19 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
 
 use super::keys::CRYPTO;
 use super::{Verifier, ecdsa};
-use crate::options::TokenOptions;
+use crate::TokenOptions;
 
 pub(super) const SECRET: &str = "the shared secret of these tests";
 pub(super) const NOW: u64 = 1_700_000_000;
 
-pub(super) const RSA_PUBLIC: &str = include_str!("../../tests/keys/rsa_2048.public.pem");
-pub(super) const RSA_PRIVATE: &str = include_str!("../../tests/keys/rsa_2048.private.pem");
-pub(super) const P256_PUBLIC: &str = include_str!("../../tests/keys/p256.public.pem");
-pub(super) const P256_PRIVATE: &str = include_str!("../../tests/keys/p256.private.pem");
-pub(super) const P384_PUBLIC: &str = include_str!("../../tests/keys/p384.public.pem");
-pub(super) const P384_PRIVATE: &str = include_str!("../../tests/keys/p384.private.pem");
-pub(super) const P521_PUBLIC: &str = include_str!("../../tests/keys/p521.public.pem");
-pub(super) const P521_PRIVATE: &str = include_str!("../../tests/keys/p521.private.pem");
+pub(super) const RSA_PUBLIC: &str = include_str!("../tests/keys/rsa_2048.public.pem");
+pub(super) const RSA_PRIVATE: &str = include_str!("../tests/keys/rsa_2048.private.pem");
+pub(super) const P256_PUBLIC: &str = include_str!("../tests/keys/p256.public.pem");
+pub(super) const P256_PRIVATE: &str = include_str!("../tests/keys/p256.private.pem");
+pub(super) const P384_PUBLIC: &str = include_str!("../tests/keys/p384.public.pem");
+pub(super) const P384_PRIVATE: &str = include_str!("../tests/keys/p384.private.pem");
+pub(super) const P521_PUBLIC: &str = include_str!("../tests/keys/p521.public.pem");
+pub(super) const P521_PRIVATE: &str = include_str!("../tests/keys/p521.private.pem");
 
 /// Only `hmac_secret_key` is set.
 pub(super) fn hmac_options() -> TokenOptions {

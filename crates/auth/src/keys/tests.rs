@@ -4,13 +4,13 @@
 //! ECDSA keys are tested in `ecdsa/tests.rs`, what keys then verify in `token/tests.rs`.
 
 use super::super::Verifier;
-use super::super::fixture::*;
-use super::super::self_test;
 use super::*;
+use crate::fixture::*;
+use crate::self_test;
 
-const RSA_1024: &str = include_str!("../../../tests/keys/rsa_1024.public.pem");
-const RSA_PKCS1: &str = include_str!("../../../tests/keys/rsa_2048.pkcs1.public.pem");
-const RSA_CERTIFICATE: &str = include_str!("../../../tests/keys/rsa_2048.certificate.pem");
+const RSA_1024: &str = include_str!("../../tests/keys/rsa_1024.public.pem");
+const RSA_PKCS1: &str = include_str!("../../tests/keys/rsa_2048.pkcs1.public.pem");
+const RSA_CERTIFICATE: &str = include_str!("../../tests/keys/rsa_2048.certificate.pem");
 
 fn rsa_options(pem: &str) -> TokenOptions {
     TokenOptions { rsa_public_key: pem.to_owned(), ..TokenOptions::default() }

@@ -1,9 +1,9 @@
 //! Options of tokens (Centrifugo v6 `client.token.*`, `client.subscription_token.*`): keys, and what claims must say.
 //! In: what the configuration table filled in → out: the same data.
 //! May use: nothing. Never shows a secret.
-//! Keys are parsed in `crate::token`.
+//! Keys are parsed in `verifier.rs`.
 
-use super::Secret;
+use crate::Secret;
 
 /// `client.token.*` or `client.subscription_token.*`; "" = not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

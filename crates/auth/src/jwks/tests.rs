@@ -4,13 +4,14 @@
 //! Times of fetches are tested in `cache/tests.rs`.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use jsonwebtoken::{Algorithm, EncodingKey};
 use parking_lot::Mutex;
 
 use super::super::Verifier;
-use super::super::fixture::*;
 use super::*;
+use crate::fixture::*;
 
 /// Documents by address; what is asked for is written down.
 #[derive(Debug, Default)]
@@ -85,14 +86,17 @@ fn the_key_of_a_token_is_awaited_and_nothing_else() {
     verifier.fetch_with(Arc::<Desk>::clone(&desk));
     let token = rs256("k", ADA);
     for other in ["garbage", &hs256(ADA), &rs256("k", "[]"), &rs256(&"x".repeat(1000), ADA)] {
-        assert!(verifier.look(other, NOW).is_ok_and(|look| look.is_none()), "{other}");
+        assert!(verifier.lookup_key(other, NOW).is_ok_and(|lookup| lookup.is_none()), "{other}");
     }
-    let waits = verifier.look(&token, NOW).expect_err("it is being fetched");
-    let waits = waits.ready().expect_err("and not here yet");
+    let waits = verifier.lookup_key(&token, NOW).expect_err("it is being fetched");
+    let called = Arc::new(AtomicBool::new(false));
+    let waiter = Arc::clone(&called);
+    waits.then(move || waiter.store(true, Relaxed));
+    assert!(!called.load(Relaxed), "not here yet");
     let fetch = desk.0.lock().take().expect("a fetch");
     fetch.done(set(&[rsa_jwk("k", "")]));
-    assert_eq!(waits.ready().expect("it has come"), Ok(()));
-    assert!(verifier.look(&token, NOW).is_ok_and(|look| look.is_some()));
+    assert!(called.load(Relaxed), "it has come");
+    assert!(verifier.lookup_key(&token, NOW).is_ok_and(|lookup| lookup.is_some()));
     check(&verifier, &token, Ok("ada"));
 }
 
@@ -101,12 +105,12 @@ fn the_key_that_a_look_found_is_not_looked_for_again() {
     let (verifier, site) = with_site(&options(), [(URL, set(&[rsa_jwk("k", "")]))]);
     let token = rs256("k", ADA);
     check(&verifier, &token, Ok("ada"));
-    let look = verifier.look(&token, NOW).expect("it is here");
+    let lookup = verifier.lookup_key(&token, NOW).expect("it is here");
     let much_later = NOW + 1_000_000; // another look would fetch the document
-    let claims = verifier.connection(&token, look.as_ref(), much_later).expect("a genuine token");
+    let claims = verifier.connection(&token, lookup.as_ref(), much_later).expect("a genuine token");
     assert_eq!((claims.user.as_str(), site.asked.lock().len()), ("ada", 1));
     let forged = rs256("k", ADA).replacen("eyJzdWIi", "eyJTdWIi", 1);
-    let refused = verifier.connection(&forged, look.as_ref(), NOW).map(drop);
+    let refused = verifier.connection(&forged, lookup.as_ref(), NOW).map(drop);
     assert_eq!(refused, Err(TokenError::Invalid(Fault::Signature)));
 }
 

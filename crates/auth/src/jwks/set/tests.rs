@@ -5,8 +5,8 @@
 
 use proptest::prelude::*;
 
-use super::super::super::fixture::*;
 use super::*;
+use crate::fixture::*;
 
 const ADA: &str = r#"{"sub":"ada"}"#;
 

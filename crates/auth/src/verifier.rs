@@ -3,39 +3,18 @@
 //! May use: jsonwebtoken and aws-lc (signatures), base64, serde_json, regex. Never reads a clock, never chooses reply codes.
 //! Order of the checks is changed here; keys are in `token/keys.rs` and `token/jwks.rs`, claims in `token/claims.rs`, new tokens in `token/sign.rs`.
 
-mod claims;
-mod ecdsa;
-mod error;
-#[cfg(test)]
-mod fixture;
-mod jwks;
-mod keys;
-mod registered;
-mod self_test;
-mod sign;
-
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fanwire_broker::Answer;
-use fanwire_protocol::ErrorCode;
 use regex::Regex;
 
-use crate::channel::compile;
-use crate::options::{OptionsError, TokenOptions};
-use jwks::Jwks;
-use keys::Keys;
-use registered::{Header, Registered};
-
-pub use claims::{ChannelGrant, ConnectionClaims, Overrides, SubscriptionClaims};
-pub use error::{Fault, SignError, TokenError};
-pub use jwks::{Fetch, KEY_SET_BYTES_MAX, KeyCounters, KeySource};
-pub(crate) use jwks::{Look, key_set_of};
-pub use sign::{
-    ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
-    sign_hmac_subscription,
-};
+use crate::claims::{self, ConnectionClaims, SubscriptionClaims};
+use crate::jwks::{Jwks, KeyCounters, KeyFetching, KeyLookup, KeySource};
+use crate::keys::Keys;
+use crate::options_error::compile;
+use crate::registered::{self, Header, Registered};
+use crate::{Fault, OptionsError, TokenError, TokenOptions};
 
 /// Checks tokens against one key set; made once, shared by all connections.
 ///
@@ -115,22 +94,17 @@ impl Verifier {
     /// Looks for the key of a token, if that is one that is published.
     ///
     /// # Errors
-    /// An answer that comes when the document of the key has come or failed. After that the token is not
-    /// [`TokenError::Pending`].
-    pub(crate) fn look(
-        &self,
-        token: &str,
-        now_unix: u64,
-    ) -> Result<Option<Look>, Answer<(), ErrorCode>> {
+    /// The document of the key is being fetched. Once that has ended, the token is not [`TokenError::Pending`].
+    pub fn lookup_key(&self, token: &str, now_unix: u64) -> Result<Option<KeyLookup>, KeyFetching> {
         let Some(jwks) = &self.jwks else { return Ok(None) };
-        let look = || {
+        let lookup = || {
             let parts = Parts::of(token)?;
             let header = Header::parse(&parts.header).ok().filter(is_published);
             let claims = self.registered(&decode(parts.payload)?)?;
             let variable = |name: &str| self.group(&claims, name);
-            Ok::<_, Fault>(header.map(|header| jwks.look_when_ready(&header, variable, now_unix)))
+            Ok::<_, Fault>(header.map(|header| jwks.lookup_when_ready(&header, variable, now_unix)))
         };
-        look().ok().flatten().unwrap_or(Ok(None))
+        lookup().ok().flatten().unwrap_or(Ok(None))
     }
 
     /// Checks a connection token at `now_unix` (seconds).
@@ -149,13 +123,13 @@ impl Verifier {
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn connection(
+    pub fn connection(
         &self,
         token: &str,
-        look: Option<&Look>,
+        lookup: Option<&KeyLookup>,
         now_unix: u64,
     ) -> Result<ConnectionClaims, TokenError> {
-        let json = self.open(token, look, now_unix)?;
+        let json = self.open(token, lookup, now_unix)?;
         let (registered, user) = self.believe(&json)?;
         let claims = claims::connection(&json, user, registered.expiry())?;
         registered.check_time(now_unix)?;
@@ -179,13 +153,13 @@ impl Verifier {
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn subscription(
+    pub fn subscription(
         &self,
         token: &str,
-        look: Option<&Look>,
+        lookup: Option<&KeyLookup>,
         now_unix: u64,
     ) -> Result<SubscriptionClaims, TokenError> {
-        let json = self.open(token, look, now_unix)?;
+        let json = self.open(token, lookup, now_unix)?;
         let (registered, user) = self.believe(&json)?;
         let claims = claims::subscription(&json, user, registered.expiry())?;
         registered.check_time(now_unix)?;
@@ -193,7 +167,12 @@ impl Verifier {
     }
 
     /// The payload as JSON bytes, once the signature belongs to it.
-    fn open(&self, token: &str, look: Option<&Look>, now_unix: u64) -> Result<Vec<u8>, TokenError> {
+    fn open(
+        &self,
+        token: &str,
+        lookup: Option<&KeyLookup>,
+        now_unix: u64,
+    ) -> Result<Vec<u8>, TokenError> {
         if !self.is_enabled() {
             return Err(TokenError::Disabled);
         }
@@ -203,16 +182,16 @@ impl Verifier {
             (Some(_), Some(jwks)) if is_published(&header) => {
                 let payload = decode(payload)?;
                 let own;
-                let look = match look {
-                    Some(look) => look,
+                let lookup = match lookup {
+                    Some(lookup) => lookup,
                     None => {
                         let claims = self.registered(&payload)?; // it says where the key is, so it has to be right before that
                         let variable = |name: &str| self.group(&claims, name);
-                        own = jwks.look(&header, variable, now_unix)?;
+                        own = jwks.lookup(&header, variable, now_unix)?;
                         &own
                     }
                 };
-                Jwks::verify(look, &header, (signed, signature))?;
+                Jwks::verify(lookup, &header, (signed, signature))?;
                 return Ok(payload);
             }
             (Some(keys), _) => keys.verify(&header.alg, signed, signature, now_unix)?,

@@ -6,17 +6,17 @@
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::Algorithm;
 
-use super::super::fixture::*;
 use super::super::{Fault, TokenError, Verifier};
 use super::*;
-use crate::options::TokenOptions;
+use crate::TokenOptions;
+use crate::fixture::*;
 
-const P256_COMPRESSED: &str = include_str!("../../../tests/keys/p256_compressed.public.pem");
-const P521_CERTIFICATE: &str = include_str!("../../../tests/keys/p521.certificate.pem");
-const P521_COMPRESSED: &str = include_str!("../../../tests/keys/p521_compressed.public.pem");
-const P521_EXPLICIT: &str = include_str!("../../../tests/keys/p521_explicit.public.pem");
-const P521_HYBRID: &str = include_str!("../../../tests/keys/p521_hybrid.public.pem");
-const SECP256K1: &str = include_str!("../../../tests/keys/secp256k1.public.pem");
+const P256_COMPRESSED: &str = include_str!("../../tests/keys/p256_compressed.public.pem");
+const P521_CERTIFICATE: &str = include_str!("../../tests/keys/p521.certificate.pem");
+const P521_COMPRESSED: &str = include_str!("../../tests/keys/p521_compressed.public.pem");
+const P521_EXPLICIT: &str = include_str!("../../tests/keys/p521_explicit.public.pem");
+const P521_HYBRID: &str = include_str!("../../tests/keys/p521_hybrid.public.pem");
+const SECP256K1: &str = include_str!("../../tests/keys/secp256k1.public.pem");
 
 const ADA: &str = r#"{"sub":"ada"}"#;
 const ES256: &str = r#"{"alg":"ES256"}"#;

@@ -9,7 +9,7 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 
 use super::ecdsa::{CURVES, Curve, Key};
 use super::keys::verify;
-use crate::options::OptionsError;
+use crate::OptionsError;
 
 /// HMAC with SHA-2, proven with HS256.
 pub(super) fn hmac() -> Result<(), OptionsError> {

@@ -1,5 +1,5 @@
 //! Why a token gives nothing, and why none could be made.
-//! In: findings of the other rooms of `token` → out: values the session maps to codes, text for logs and the command line.
+//! In: findings of the checks of this crate → out: values the session maps to codes, text for logs and the command line.
 //! May use: nothing. Never quotes a token or a secret.
 //! Causes are changed here; which reply or close code they become lives in the session.
 
@@ -50,6 +50,21 @@ pub enum SignError {
     Info,
     /// A subscription token without a channel.
     NoChannel,
+}
+
+impl Fault {
+    /// Its name in metrics and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Format => "format",
+            Self::Algorithm => "algorithm",
+            Self::Key => "key",
+            Self::Signature => "signature",
+            Self::Audience => "audience",
+            Self::Issuer => "issuer",
+            Self::Claims => "claims",
+        }
+    }
 }
 
 impl From<Fault> for TokenError {

@@ -3,9 +3,9 @@
 //! May use: `fixture.rs`. Time is a number.
 //! Who believes a token is tested in `token/tests.rs`.
 
-use super::super::fixture::{NOW, hmac, hs256};
 use super::super::{Fault, TokenError};
 use super::*;
+use crate::fixture::{NOW, hmac, hs256};
 
 fn connection(payload: &str) -> Result<ConnectionClaims, TokenError> {
     hmac().verify_connection(&hs256(payload), NOW)

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use regex::Regex;
+
 /// A configuration mistake that stops the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -22,7 +24,7 @@ pub enum OptionsError {
 }
 
 impl OptionsError {
-    pub(crate) fn value(
+    pub fn value(
         key: impl Into<String>,
         value: impl fmt::Display,
         expected: impl Into<String>,
@@ -54,3 +56,21 @@ impl fmt::Display for OptionsError {
 }
 
 impl std::error::Error for OptionsError {}
+
+/// Compiles a pattern; "" = none.
+pub fn compile(prefix_key: &str, key: &str, pattern: &str) -> Result<Option<Regex>, OptionsError> {
+    if pattern.is_empty() {
+        return Ok(None);
+    }
+    Regex::new(pattern).map(Some).map_err(|error| OptionsError::Regex {
+        key: format!("{prefix_key}.{key}"),
+        value: pattern.to_owned(),
+        fault: last_line(&error.to_string()).to_owned(),
+    })
+}
+
+/// The regex crate draws the pattern with carets; the cause stands in the last line.
+fn last_line(error: &str) -> &str {
+    let line = error.lines().last().unwrap_or(error).trim();
+    line.strip_prefix("error: ").unwrap_or(line)
+}

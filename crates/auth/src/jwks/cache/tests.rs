@@ -5,8 +5,8 @@
 
 use std::sync::atomic::AtomicUsize;
 
-use super::super::super::fixture::*;
 use super::*;
+use crate::fixture::*;
 
 const URL: &str = "https://id.example.com/keys";
 
@@ -96,7 +96,7 @@ fn a_thousand_looks_at_once_for_unknown_keys_make_one_fetch() {
     let called = Arc::new(AtomicUsize::new(0));
     for _ in 0..1000 {
         let called = Arc::clone(&called);
-        room.cache.wait(URL).then(move |_| {
+        room.cache.fetching(URL).then(move || {
             called.fetch_add(1, Relaxed);
         });
     }
@@ -110,13 +110,22 @@ fn a_thousand_looks_at_once_for_unknown_keys_make_one_fetch() {
 }
 
 #[test]
-fn who_waits_is_answered_at_once_when_nothing_is_coming_and_else_also_by_a_failure() {
+fn a_waiter_is_called_at_once_when_nothing_is_coming_and_else_also_by_a_failure() {
     let room = Room::new();
-    assert_eq!(room.cache.wait(URL).ready().expect("nothing is coming"), Ok(()));
+    let called = Arc::new(AtomicUsize::new(0));
+    let wait = || {
+        let called = Arc::clone(&called);
+        room.cache.fetching(URL).then(move || {
+            called.fetch_add(1, Relaxed);
+        });
+    };
+    wait();
+    assert_eq!(called.load(Relaxed), 1, "nothing is coming");
     room.check("a", NOW, "later");
-    let waits = room.cache.wait(URL).ready().expect_err("it is coming");
+    wait();
+    assert_eq!(called.load(Relaxed), 1, "it is coming");
     room.fails();
-    assert_eq!(waits.ready().expect("it failed"), Ok(()));
+    assert_eq!(called.load(Relaxed), 2, "it failed");
 }
 
 #[test]

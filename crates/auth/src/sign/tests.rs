@@ -3,10 +3,10 @@
 //! May use: `fixture.rs`. Time is a number.
 //! Verification itself is tested in `token/tests.rs`.
 
-use super::super::fixture::{NOW, SECRET, hmac, hmac_options, verifier};
 use super::super::{TokenError, Verifier};
 use super::*;
-use crate::options::TokenOptions;
+use crate::TokenOptions;
+use crate::fixture::{NOW, SECRET, hmac, hmac_options, verifier};
 
 const ALGORITHMS: [HmacAlgorithm; 3] =
     [HmacAlgorithm::Hs256, HmacAlgorithm::Hs384, HmacAlgorithm::Hs512];

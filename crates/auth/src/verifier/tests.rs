@@ -6,8 +6,8 @@
 use jsonwebtoken::{Algorithm, EncodingKey};
 use proptest::prelude::*;
 
-use super::fixture::*;
 use super::*;
+use crate::fixture::*;
 
 const ADA: &str = r#"{"sub":"ada"}"#;
 

@@ -8,8 +8,6 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use fanwire_broker::{Answer, Promise};
-use fanwire_protocol::ErrorCode;
 use parking_lot::Mutex;
 
 use super::KeySource;
@@ -39,7 +37,7 @@ pub(super) enum Found {
     Key(Arc<Key>),
     /// The document, fetched after this key was asked for, does not have it.
     No,
-    /// A fetch is under way ([`Cache::wait`]).
+    /// A fetch is under way ([`Cache::fetching`]).
     Later,
     /// The document cannot be had, or may not be fetched again yet.
     Unavailable,
@@ -65,7 +63,7 @@ impl std::iter::Sum for KeyCounters {
 
 /// All documents of one key set.
 #[derive(Default)]
-pub(in super::super) struct Cache {
+pub(crate) struct Cache {
     documents: Mutex<HashMap<Arc<str>, Document>>,
     source: OnceLock<Arc<dyn KeySource>>,
     fetches: AtomicU64,
@@ -85,7 +83,16 @@ struct Document {
     asked: HashSet<String>,
     /// Names it did not have, each with the time when it may be looked for again.
     unknown: HashMap<String, u64>,
-    waiters: Vec<Promise<(), ErrorCode>>,
+    waiters: Vec<Waiter>,
+}
+
+/// Called once, when a fetch has ended.
+type Waiter = Box<dyn FnOnce() + Send>;
+
+/// The document with a key is being fetched, so whether a token is genuine is not known yet.
+pub struct KeyFetching {
+    cache: Arc<Cache>,
+    url: String,
 }
 
 /// A document to be fetched. Dropping it says that nothing came.
@@ -98,11 +105,11 @@ pub struct Fetch {
 
 impl Cache {
     /// Who fetches from now on. The first call counts.
-    pub(in super::super) fn fetch_with(&self, source: Arc<dyn KeySource>) {
+    pub(crate) fn fetch_with(&self, source: Arc<dyn KeySource>) {
         let _ = self.source.set(source);
     }
 
-    pub(in super::super) fn counters(&self) -> KeyCounters {
+    pub(crate) fn counters(&self) -> KeyCounters {
         KeyCounters { fetches: self.fetches.load(Relaxed), failures: self.failures.load(Relaxed) }
     }
 
@@ -130,17 +137,9 @@ impl Cache {
         found
     }
 
-    /// Answers when the document has come or failed, whichever; at once when it is not coming.
-    pub(super) fn wait(&self, url: &str) -> Answer<(), ErrorCode> {
-        let mut documents = self.documents.lock();
-        match documents.get_mut(url).filter(|document| document.is_coming) {
-            Some(document) => {
-                let (promise, answer) = Answer::later();
-                document.waiters.push(promise);
-                answer
-            }
-            None => Answer::now(Ok(())),
-        }
+    /// The fetch of a document, for those who wait for its end.
+    pub(super) fn fetching(self: &Arc<Self>, url: &str) -> KeyFetching {
+        KeyFetching { cache: Arc::clone(self), url: url.to_owned() }
     }
 
     fn end(&self, url: &str, began_at: u64, body: Option<Vec<u8>>) {
@@ -152,7 +151,7 @@ impl Cache {
             Some(document) => document.end(keys, began_at),
             None => return,
         };
-        waiters.into_iter().for_each(|waiter| waiter.keep(Ok(())));
+        waiters.into_iter().for_each(|waiter| waiter());
     }
 }
 
@@ -200,7 +199,7 @@ impl Document {
     }
 
     /// The fetch that began then has ended. Without keys those known before stay.
-    fn end(&mut self, keys: Option<Set>, began_at: u64) -> Vec<Promise<(), ErrorCode>> {
+    fn end(&mut self, keys: Option<Set>, began_at: u64) -> Vec<Waiter> {
         self.is_coming = false;
         let asked = std::mem::take(&mut self.asked);
         if let Some(keys) = keys {
@@ -214,6 +213,21 @@ impl Document {
             }
         }
         std::mem::take(&mut self.waiters)
+    }
+}
+
+impl KeyFetching {
+    /// Calls `done` when the document has come or failed: at once if that has happened already, else on the thread that
+    /// ends the fetch. So `done` must be short.
+    pub fn then(self, done: impl FnOnce() + Send + 'static) {
+        let mut documents = self.cache.documents.lock();
+        match documents.get_mut(&*self.url).filter(|document| document.is_coming) {
+            Some(document) => document.waiters.push(Box::new(done)),
+            None => {
+                drop(documents);
+                done();
+            }
+        }
     }
 }
 
@@ -239,6 +253,12 @@ impl Drop for Fetch {
 impl fmt::Debug for Fetch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fetch").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for KeyFetching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyFetching").field("url", &self.url).finish_non_exhaustive()
     }
 }
 

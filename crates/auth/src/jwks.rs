@@ -10,16 +10,12 @@ mod set;
 use std::fmt;
 use std::sync::Arc;
 
-use fanwire_broker::Answer;
-use fanwire_protocol::ErrorCode;
-
-use super::registered::Header;
-use super::{Fault, TokenError, self_test};
-use crate::options::{OptionsError, TokenOptions};
+use crate::registered::Header;
+use crate::{Fault, OptionsError, TokenError, TokenOptions, self_test};
 use cache::{Cache, Found};
 use endpoint::Endpoint;
 
-pub use cache::{Fetch, KeyCounters};
+pub use cache::{Fetch, KeyCounters, KeyFetching};
 pub(crate) use set::parse as key_set_of;
 
 /// Fetches documents for a node, which has no sockets.
@@ -31,7 +27,7 @@ pub trait KeySource: fmt::Debug + Send + Sync {
 
 /// What a look for the key of one token found.
 #[derive(Debug)]
-pub(crate) struct Look(Found);
+pub struct KeyLookup(Found);
 
 /// Longest document in bytes. Those of large providers have some 30 KB, most of it certificates.
 pub const KEY_SET_BYTES_MAX: usize = 512 * 1024;
@@ -41,7 +37,7 @@ const KID_BYTES_MAX: usize = 512;
 
 /// The keys of one endpoint.
 #[derive(Debug)]
-pub(super) struct Jwks {
+pub(crate) struct Jwks {
     endpoint: Endpoint,
     cache: Arc<Cache>,
 }
@@ -51,7 +47,7 @@ impl Jwks {
     ///
     /// # Errors
     /// An endpoint that is no address, or whose variables could lead elsewhere; cryptography that fails its self-test.
-    pub(super) fn new(
+    pub(crate) fn new(
         options: &TokenOptions,
         prefix_key: &str,
     ) -> Result<Option<Self>, OptionsError> {
@@ -72,20 +68,20 @@ impl Jwks {
         Ok(Some(Self { endpoint, cache: Arc::default() }))
     }
 
-    pub(super) fn cache(&self) -> &Arc<Cache> {
+    pub(crate) fn cache(&self) -> &Arc<Cache> {
         &self.cache
     }
 
-    /// Whether `signature` was made over `signed` with the key that the header names, for which `look` looked already.
+    /// Whether `signature` was made over `signed` with the key that the header names, which `lookup` looked for.
     ///
     /// # Errors
     /// `Pending` while the key is being fetched, `Unavailable` when that failed or has to wait, else the fault.
-    pub(super) fn verify(
-        look: &Look,
+    pub(crate) fn verify(
+        lookup: &KeyLookup,
         header: &Header<'_>,
         (signed, signature): (&[u8], Vec<u8>),
     ) -> Result<(), TokenError> {
-        match &look.0 {
+        match &lookup.0 {
             Found::Key(key) => Ok(key.verify(&header.alg, signed, signature)?),
             Found::No => Err(Fault::Key.into()),
             Found::Later => Err(TokenError::Pending),
@@ -97,31 +93,30 @@ impl Jwks {
     ///
     /// # Errors
     /// The fault of a token that cannot have a key.
-    pub(super) fn look(
+    pub(crate) fn lookup(
         &self,
         header: &Header<'_>,
         variable: impl Fn(&str) -> Option<String>,
         now_unix: u64,
-    ) -> Result<Look, Fault> {
+    ) -> Result<KeyLookup, Fault> {
         let (url, kid) = self.place(header, variable)?;
-        Ok(Look(self.cache.find(&url, kid, now_unix)))
+        Ok(KeyLookup(self.cache.find(&url, kid, now_unix)))
     }
 
-    /// As [`look`](Self::look), once it is not `Pending`.
+    /// As [`lookup`](Self::lookup), once it is not `Pending`.
     ///
     /// # Errors
-    /// An answer that comes when the document has come or failed; then it is to be looked again. `Ok(None)` for a token that
-    /// cannot have a key.
-    pub(super) fn look_when_ready(
+    /// The document is being fetched; look again once that has ended. `Ok(None)` for a token that cannot have a key.
+    pub(crate) fn lookup_when_ready(
         &self,
         header: &Header<'_>,
         variable: impl Fn(&str) -> Option<String>,
         now_unix: u64,
-    ) -> Result<Option<Look>, Answer<(), ErrorCode>> {
+    ) -> Result<Option<KeyLookup>, KeyFetching> {
         let Ok((url, kid)) = self.place(header, variable) else { return Ok(None) };
         match self.cache.find(&url, kid, now_unix) {
-            Found::Later => Err(self.cache.wait(&url)),
-            found => Ok(Some(Look(found))),
+            Found::Later => Err(self.cache.fetching(&url)),
+            found => Ok(Some(KeyLookup(found))),
         }
     }
 

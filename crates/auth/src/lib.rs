@@ -1,0 +1,34 @@
+//! Who a client is: connection and subscription tokens (RFC 7519), keys of the configuration and of JWKS endpoints (RFC 7517).
+//! In: options once, then token text and the time → out: checked claims, or why not; new tokens for tests and tools.
+//! Uses jsonwebtoken and aws-lc, the only crate that does. Never: a clock, sockets, reply codes.
+//! Change here: the list of parts. The order of checks lives in `verifier`, keys in `keys` and `jwks`, claims in `claims`.
+#![forbid(unsafe_code)]
+
+mod claims;
+mod ecdsa;
+mod error;
+#[cfg(test)]
+mod fixture;
+#[doc(hidden)]
+pub mod fuzzing;
+mod jwks;
+mod keys;
+mod options;
+mod options_error;
+mod registered;
+mod secret;
+mod self_test;
+mod sign;
+mod verifier;
+
+pub use claims::{ChannelGrant, ConnectionClaims, Overrides, SubscriptionClaims};
+pub use error::{Fault, SignError, TokenError};
+pub use jwks::{Fetch, KEY_SET_BYTES_MAX, KeyCounters, KeyFetching, KeyLookup, KeySource};
+pub use options::TokenOptions;
+pub use options_error::{OptionsError, compile};
+pub use secret::Secret;
+pub use sign::{
+    ConnectionToken, HmacAlgorithm, Lifetime, SubscriptionToken, sign_hmac_connection,
+    sign_hmac_subscription,
+};
+pub use verifier::Verifier;
