@@ -9,6 +9,7 @@ mod citations;
 mod inherited;
 mod lexer;
 mod locks;
+mod merges;
 mod pages;
 mod sizes;
 mod unsafety;
@@ -93,6 +94,7 @@ fn findings(house: &House) -> Result<Vec<Finding>> {
     findings.extend(locks::check(&sources));
     findings.extend(citations::check(&sources));
     findings.extend(inherited::check(&sources));
+    findings.extend(merges::check(&house.root, &sources));
     findings.sort();
     Ok(findings)
 }
