@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use anyhow::{Context, Result};
+
 use crate::command::ask;
 use crate::machine;
 
@@ -24,24 +26,23 @@ impl Missing {
 /// Why a step was not run.
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "needs {}, which cannot be installed: {}", self.name, self.why)
+        write!(f, "needs {}: {}", self.name, self.why)
     }
 }
 
 /// Installs what the named steps need and the machine lacks, all of it at once.
 pub(super) fn install(steps: &[&str]) -> Vec<Missing> {
     let lacking: Vec<&Tool> =
-        TOOLS.iter().filter(|tool| tool.is_for(steps) && !(tool.is_there)()).collect();
+        TOOLS.iter().filter(|tool| tool.is_for(steps) && (tool.find)().is_err()).collect();
     if lacking.is_empty() {
         return Vec::new();
     }
     println!("{}", plan(&lacking, steps));
     let packages: Vec<&str> = lacking.iter().map(|tool| tool.package).collect();
-    if machine::install(&packages).is_ok() {
-        return Vec::new();
-    }
+    let is_whole = machine::install(&packages).is_ok();
     let one_by_one = lacking.into_iter().filter_map(|tool| {
-        let error = machine::install(&[tool.package]).err()?;
+        let alone = if is_whole { Ok(()) } else { machine::install(&[tool.package]) };
+        let error = alone.and_then(|()| (tool.find)()).err()?;
         Some(Missing::new(tool.name, &format!("{error:#}"), tool.needed_by))
     });
     one_by_one.inspect(|missing| println!("{missing}")).collect()
@@ -62,7 +63,8 @@ fn plan(lacking: &[&Tool], steps: &[&str]) -> String {
 struct Tool {
     name: &'static str,
     package: &'static str,
-    is_there: fn() -> bool,
+    /// Why it is not there, or not new enough.
+    find: fn() -> Result<()>,
     needed_by: &'static [&'static str],
     used_by: &'static [&'static str],
 }
@@ -77,49 +79,53 @@ const TOOLS: &[Tool] = &[
     Tool {
         name: "Node.js",
         package: "nodejs",
-        is_there: || machine::node().is_ok(),
+        find: || machine::node().map(drop),
         needed_by: &["npm", "js", "browser", "interop"],
         used_by: &[],
     },
     Tool {
         name: "npm",
         package: "npm",
-        is_there: || machine::npm().is_ok(),
+        find: || machine::npm().map(drop),
         needed_by: &["npm", "js", "browser", "interop"],
         used_by: &[],
     },
     Tool {
         name: "Python 3 with venv",
         package: "python3-venv",
-        is_there: || ask("python3", &["-c", "import ensurepip, venv"]).is_some(),
+        find: || {
+            ask("python3", &["-c", "import ensurepip, venv"])
+                .map(drop)
+                .context("no python3 with venv")
+        },
         needed_by: &["pip", "python", "autobahn"],
         used_by: &["interop"],
     },
     Tool {
         name: "Go",
         package: "golang-go",
-        is_there: || machine::go().is_ok(),
+        find: || machine::go().map(drop),
         needed_by: &["go", "go-next", "oracle", "go-clients"],
         used_by: &[],
     },
     Tool {
         name: "Redis",
         package: "redis-tools",
-        is_there: || machine::redis().is_ok(),
+        find: || machine::redis().map(drop),
         needed_by: &["redis", "soak", "failures"],
         used_by: &["js", "oracle"],
     },
     Tool {
         name: "Chromium",
         package: "chromium",
-        is_there: || machine::chromium().is_ok(),
+        find: || machine::chromium().map(drop),
         needed_by: &["browser", "chromium"],
         used_by: &["interop"],
     },
     Tool {
         name: "Firefox",
         package: "firefox-esr",
-        is_there: || machine::firefox().is_ok(),
+        find: || machine::firefox().map(drop),
         needed_by: &["firefox"],
         used_by: &[],
     },
