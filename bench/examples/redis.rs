@@ -1,7 +1,7 @@
 //! Prints how fast the Redis engine publishes, as a ratio to `redis-benchmark` publishing the same bytes at the same depth.
 //! In: nothing; starts Redis of its own → out: a table; also how fast 100,000 channels are subscribed again, also in a Cluster.
 //! Uses Debian's redis-server and redis-benchmark on the loopback. Never: a Redis that was there before.
-//! Change here what the table shows: cargo run --release -p fanwire-bench --example redis [subscribe], to leave out the table
+//! Change here what the table shows: cargo run --profile dist -p fanwire-bench --example redis [subscribe], to leave out the table
 #![forbid(unsafe_code)]
 
 use std::sync::mpsc::{Sender, channel};

@@ -1,7 +1,7 @@
 //! Prints what channels take of Redis, as the Redis engine stores them: stream, meta, presence in both forms, a subscription.
 //! In: nothing; starts a `redis-server` of its own → out: a table with bytes per channel, member or subscription; renewals.
 //! Uses Debian's redis-server and redis-cli on the loopback. Never: a Redis that was there before.
-//! Change here what the table shows: cargo run --release -p fanwire-bench --example redis_memory
+//! Change here what the table shows: cargo run --profile dist -p fanwire-bench --example redis_memory
 #![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};

@@ -41,7 +41,7 @@ pub struct Corpus {
     /// Do not offer permessage-deflate.
     #[arg(long)]
     no_compression: bool,
-    /// The fanwire binary; by default the release build.
+    /// The fanwire binary; by default the one built with this program.
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
 }

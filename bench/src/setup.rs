@@ -12,7 +12,7 @@ use crate::target::fanwire_binary;
 
 #[derive(Args, Clone)]
 pub struct Setup {
-    /// The fanwire binary; by default the release build.
+    /// The fanwire binary; by default the one built with this program.
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
     #[arg(long, default_value_t = 0)]
@@ -23,7 +23,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The binary named, or the release build.
+    /// The binary named, or the one built with this program.
     ///
     /// # Errors
     /// There is none.

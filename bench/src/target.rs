@@ -1,4 +1,4 @@
-//! Processes under measurement: the release `fanwire` binary or the bare loop, pinned to a core.
+//! Processes under measurement: the `fanwire` binary or the bare loop, pinned to a core.
 //! In: what to start and where → out: its address and process id; stopped and cleaned up when dropped.
 //! Uses child processes and `taskset`; never speaks to them beyond reading the address that they print.
 //! Change here how a server is started and configured; what is asked of it lives in the scenarios.
@@ -139,7 +139,7 @@ fn printed_address(log: &str) -> Option<SocketAddr> {
     address.trim().parse().ok()
 }
 
-/// The release binary: the one named, or the one that cargo builds beside this program or in `target`.
+/// The server to measure: the one named, the one that cargo built with this program in the same profile, or the release binary.
 ///
 /// # Errors
 /// There is none.
@@ -147,7 +147,7 @@ pub fn fanwire_binary(named: Option<PathBuf>) -> Result<PathBuf> {
     let beside = std::env::current_exe()?.with_file_name("fanwire");
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/fanwire");
     let found = named.into_iter().chain([beside, built]).find(|path| path.is_file());
-    found.context("no fanwire binary: run `cargo build --release`, or name one with --server")
+    found.context("no fanwire binary: build fanwire-cli in the profile of this program, or name one with --server")
 }
 
 /// A command that runs on one core only, or wherever this thread may: taskset replaces itself, so the process id is the

@@ -1,4 +1,4 @@
-// Starts the release server for a test, publishes through its API and stops it by its own process id.
+// Starts the server for a test, publishes through its API and stops it by its own process id.
 // In: settings with Centrifugo's keys → out: a `Server` that listens on a free port of 127.0.0.1.
 // May use Node's own modules only; never waits for a moment, always for an event and with a limit.
 // How a server is started is changed here; the clients of the tests are made in js/clients.js and browser/chromium.js.
@@ -23,7 +23,7 @@ const WRONG_FRAME = 'a compressed frame was wrong';
 export const PATIENCE_MS = 10_000;
 
 const PROGRAM =
-  process.env.FANWIRE ?? fileURLToPath(new URL('../../target/release/fanwire', import.meta.url));
+  process.env.FANWIRE ?? fileURLToPath(new URL('../../target/debug/fanwire', import.meta.url));
 
 /** A running server. `host` is `127.0.0.1:PORT`, `lines` what it printed. */
 export class Server {

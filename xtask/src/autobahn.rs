@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::House;
 use crate::command::{Server, must, watch};
-use crate::suite::{python, python_2_7};
+use crate::machine::{python, python_2_7};
 use report::Report;
 
 /// Runs a mode and prints its summary; `true` when no case failed.
@@ -71,7 +71,7 @@ pub(crate) const QUICK: &[Group] = &[Group {
     without: &["6.4.*"],
 }];
 
-const FULL: &[Group] = &[
+pub(crate) const FULL: &[Group] = &[
     Group { name: "basics", cases: QUICK[0].cases, without: &[] },
     Group { name: "limits", cases: &["9.*"], without: &[] },
     Group { name: "deflate-12-1", cases: &["12.1.*"], without: &[] },
@@ -132,15 +132,15 @@ fn install(folder: &Path, python_2_7: &Path) -> Result<PathBuf> {
     Ok(wstest)
 }
 
-/// Builds and starts the echo example on a free port.
+/// Builds the echo example as the tests are built, and starts it on a free port.
 fn echo(house: &House) -> Result<(Server, String)> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
-    build.args(["build", "--release", "--locked", "-p", "fanwire-server", "--example", "echo"]);
+    build.args(["build", "--workspace", "--locked", "--example", "echo"]);
     if !watch(build.current_dir(&house.root))?.success {
         bail!("the echo example does not build");
     }
-    let program = house.target.join("release/examples/echo");
+    let program = house.target.join("debug/examples/echo");
     Server::start(&program, &["127.0.0.1:0"], |line| {
         let (_, address) = line.split_once("127.0.0.1:")?;
         let port: String = address.chars().take_while(char::is_ascii_digit).collect();

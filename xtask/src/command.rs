@@ -3,6 +3,7 @@
 //! May use std::process; never a shell, so nothing needs quoting.
 //! How a program is started, watched and ended is changed here; which programs run is decided in `suite` and `autobahn`.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -12,6 +13,33 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
+thread_local! {
+    /// What begins each line that this thread and the programs that it watches print.
+    static PREFIX: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// Does `work` in such a way that what it prints begins each line with `name`; without a name, as it is.
+///
+/// Programs that run side by side are told apart by it. Holds for [`say`] and what [`watch`] shows, on this thread.
+pub(crate) fn prefixed<T>(name: &'static str, work: impl FnOnce() -> T) -> T {
+    let before = PREFIX.replace(name);
+    let done = work();
+    PREFIX.set(before);
+    done
+}
+
+/// Prints a line.
+pub(crate) fn say(line: &str) {
+    println!("{}{line}", prefix());
+}
+
+fn prefix() -> String {
+    match PREFIX.get() {
+        "" => String::new(),
+        name => format!("{name:<10} | "),
+    }
+}
+
 /// What a program printed (stdout and stderr, line by line as they came) and whether it ended with status 0.
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -19,11 +47,31 @@ pub(crate) struct Outcome {
     pub(crate) output: String,
 }
 
+impl Outcome {
+    /// The outcome of both, one after the other.
+    pub(crate) fn add(&mut self, next: Self) {
+        self.success &= next.success;
+        self.output.push_str(&next.output);
+    }
+}
+
 /// Runs `command` to its end, shows its output as it comes and returns it.
 ///
 /// # Errors
 /// When the program cannot be started; a failing program is an [`Outcome`].
 pub(crate) fn watch(command: &mut Command) -> Result<Outcome> {
+    run(command, Some(std::io::stdout()))
+}
+
+/// As [`watch`], but what stands on stdout is for us and not shown.
+///
+/// # Errors
+/// When the program cannot be started; a failing program is an [`Outcome`].
+pub(crate) fn watch_messages(command: &mut Command) -> Result<Outcome> {
+    run(command, None)
+}
+
+fn run(command: &mut Command, shown: Option<std::io::Stdout>) -> Result<Outcome> {
     let name = name_of(command);
     let mut child = command
         .stdin(Stdio::null())
@@ -34,8 +82,7 @@ pub(crate) fn watch(command: &mut Command) -> Result<Outcome> {
     let kept = Arc::new(Mutex::new(String::new()));
     let out = child.stdout.take().context("stdout was piped")?;
     let err = child.stderr.take().context("stderr was piped")?;
-    let copies =
-        [copy(out, std::io::stdout(), kept.clone()), copy(err, std::io::stderr(), kept.clone())];
+    let copies = [copy(out, shown, kept.clone()), copy(err, Some(std::io::stderr()), kept.clone())];
     for copy in copies {
         let _ = copy.join();
     }
@@ -105,15 +152,18 @@ impl Drop for Server {
 
 fn copy(
     from: impl Read + Send + 'static,
-    mut to: impl Write + Send + 'static,
+    mut to: Option<impl Write + Send + 'static>,
     kept: Arc<Mutex<String>>,
 ) -> thread::JoinHandle<()> {
+    let prefix = prefix();
     thread::spawn(move || {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
         while matches!(from.read_until(b'\n', &mut line), Ok(1..)) {
-            let _ = to.write_all(&line);
-            let _ = to.flush();
+            if let Some(to) = &mut to {
+                let _ = to.write_all(&[prefix.as_bytes(), &line].concat());
+                let _ = to.flush();
+            }
             kept.lock().expect("no holder panics").push_str(&String::from_utf8_lossy(&line));
             line.clear();
         }

@@ -1,4 +1,4 @@
-//! The only automation of the house: `cargo xtask tidy | test | interop | autobahn`.
+//! The only automation of the house: `cargo xtask check | test | tidy | interop | autobahn`.
 //! In: a word on the command line → out: a report on the terminal and an exit status.
 //! May use std, anyhow and cargo_metadata; never a crate of ours and never a shell script.
 //! A new command is one line here and one module; what the checks say lives in `tidy`, what the tests run in `suite`.
@@ -6,6 +6,7 @@
 
 mod autobahn;
 mod command;
+mod machine;
 mod suite;
 mod tidy;
 
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
+        ["check"] => suite::check(),
         ["tidy"] => tidy::main(),
         ["test", steps @ ..] => suite::main(steps),
         ["interop", names @ ..] => suite::interop(names),
@@ -43,6 +45,10 @@ fn main() -> ExitCode {
 pub(crate) struct House {
     pub(crate) root: PathBuf,
     pub(crate) target: PathBuf,
+    /// Whether tests take as long as they may, and the suites play to the server as it is packaged.
+    pub(crate) at_length: bool,
+    /// Stacks and scenarios of the mixed suite that were asked for by name.
+    pub(crate) stacks: Vec<String>,
 }
 
 impl House {
@@ -58,6 +64,8 @@ impl House {
         Ok(Self {
             root: metadata.workspace_root.into_std_path_buf(),
             target: metadata.target_directory.into_std_path_buf(),
+            at_length: false,
+            stacks: Vec::new(),
         })
     }
 }
@@ -65,7 +73,9 @@ impl House {
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test [STEP …]              everything: checks, unit tests, release build, interop suites, corpus
+  check                      while editing: rustfmt, tidy, clippy, tests of the crates without sockets
+  test [STEP …]              everything that is to hold before a change lands; names of steps
+  test --all [STEP …]        the same at length, with the server as it is packaged: before a release
   interop [NAME …]           real WebSocket stacks against the server; names of stacks and scenarios
-  tidy                       the rules of the house: arrows, cards, sizes, unsafe, words, pages, locks
+  tidy                       the rules of the house: arrows, cards, cycles, sizes, words, pages, locks, merges
   autobahn quick|full [URL]  RFC 6455 and RFC 7692 against the echo example, or against a server at URL";

@@ -1,133 +1,126 @@
-//! `cargo xtask test`: every check and every suite, in order, on a machine that has Rust, Node.js, npm and Python 3.
-//! In: names of steps, none meaning all → out: a header and a time per step, what failed, a table, and `N passed, N failed`.
+//! `cargo xtask check`, `test` and `test --all`: which steps there are, and in which order and company they run.
+//! In: names of steps, none meaning all of a speed → out: a header and a time per step, what failed, a table, and the sums.
 //! May run cargo, npm, pip and apt-get; goes on after a failed step, so that one run shows everything.
-//! The order is the table here; what a step does stands in `steps`, what it needs from the machine in `machine`.
+//! The order is the tables here; what a step does stands in `steps`, how they run side by side in `lanes`.
 
+mod binaries;
 mod interop;
-mod machine;
+mod lanes;
 mod steps;
+mod summary;
 mod tally;
-
-use std::time::{Duration, Instant};
+mod tools;
 
 use anyhow::{Result, bail};
 
 use crate::House;
 pub(crate) use interop::main as interop;
-pub(crate) use machine::{python, python_2_7};
+use lanes::Stage;
 use tally::Tally;
 
-/// Runs the named steps, or all of them; `true` when nothing failed.
+/// While editing: the checks of the text, and the tests of the crates without sockets.
+///
+/// # Errors
+/// When the workspace cannot be read.
+pub(crate) fn check() -> Result<bool> {
+    Ok(lanes::run(&House::find()?, &lanes::chosen(CHECK, |_| true)))
+}
+
+/// Runs the named steps, or all but those at length, or with `--all` these, too; `true` when nothing failed.
 ///
 /// # Errors
 /// When a name is unknown or the workspace cannot be read.
-pub(crate) fn main(names: &[&str]) -> Result<bool> {
-    if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
-        let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+pub(crate) fn main(words: &[&str]) -> Result<bool> {
+    let house = House { at_length: words.contains(&"--all"), ..House::find()? };
+    let names: Vec<&str> = words.iter().copied().filter(|word| *word != "--all").collect();
+    let is_known = |name: &&str| lanes::steps(STAGES).any(|step| step.name == *name);
+    if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
+        let known: Vec<&str> = lanes::steps(STAGES).map(|step| step.name).collect();
         bail!("no step is called {unknown}; the steps are: {}", known.join(" "));
     }
-    let house = House::find()?;
-    let chosen = STEPS.iter().filter(|step| names.is_empty() || names.contains(&step.name));
-    let rows: Vec<Row> = chosen.map(|step| run(&house, step)).collect();
-    Ok(summary(&rows))
+    let is_chosen = |step: &Step| match names.is_empty() {
+        true => house.at_length || !step.is_long,
+        false => names.contains(&step.name),
+    };
+    Ok(lanes::run(&house, &lanes::chosen(STAGES, is_chosen)))
 }
 
-/// Prints why what failed did, the rows and their sum; `true` when nothing failed.
-///
-/// The reasons stand above already; at the end they are found, also where only the end of the output is kept.
-fn summary(rows: &[Row]) -> bool {
-    for row in rows.iter().filter(|row| !row.tally.reasons.is_empty()) {
-        println!("\n=== {}: what failed\n{}", row.name, row.tally.reasons);
-    }
-    let total: Tally = rows.iter().map(|row| row.tally.clone()).sum();
-    println!("\n=== summary");
-    for row in rows {
-        println!("{row}");
-    }
-    let left_out = rows.iter().filter(|row| row.tally.left_out.is_some()).count();
-    print!("{} passed, {} failed", total.passed, total.failed);
-    println!("{}", if left_out > 0 { format!(", {left_out} skipped") } else { String::new() });
-    total.failed == 0
-}
-
-struct Step {
+/// A piece of work with a name and a result.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
     name: &'static str,
     what: &'static str,
     run: fn(&House) -> Result<Tally>,
+    /// Whether only `--all` runs it, or its name.
+    is_long: bool,
 }
 
-/// The order of a whole run: cheap checks first, then what needs the release binary.
-const STEPS: &[Step] = &[
-    Step { name: "fmt", what: "rustfmt changes nothing", run: steps::fmt },
-    Step { name: "tidy", what: "the rules of the house", run: steps::tidy },
-    Step { name: "clippy", what: "no warning in any target", run: steps::clippy },
-    Step { name: "unit", what: "cargo test of the whole workspace", run: steps::unit },
-    Step { name: "build", what: "the release binary, and the example `deltas`", run: steps::build },
-    Step { name: "npm", what: "npm packages from the lock file", run: steps::npm },
-    Step { name: "pip", what: "Python packages from the lock file", run: steps::pip },
-    Step { name: "chromium", what: "a browser", run: steps::chromium },
-    Step {
-        name: "js",
-        what: "npm centrifuge and ws against the server, fossil-delta against ours",
-        run: steps::js,
-    },
-    Step {
-        name: "python",
-        what: "PyPI centrifuge-python, cent, websockets and prometheus-client",
-        run: steps::python,
-    },
-    Step { name: "go", what: "Go centrifuge-go and gocent", run: steps::go_sdk },
-    Step {
-        name: "go-next",
-        what: "a newer Go centrifuge-go, with deltas, where Go is new enough",
-        run: steps::go_sdk_next,
-    },
-    Step {
-        name: "oracle",
-        what: "the same commands to the centrifuge Go library, where Go is new enough",
-        run: steps::oracle,
-    },
-    Step { name: "browser", what: "the demo page in Chromium", run: steps::browser },
-    Step {
-        name: "interop",
-        what: "real WebSocket stacks, quickly; all by cargo xtask interop",
-        run: steps::quick_mixed,
-    },
-    Step { name: "autobahn", what: "the quick groups of Autobahn", run: steps::autobahn },
-    Step { name: "churn", what: "300 clients come and go for 5 s", run: steps::churn },
-    Step { name: "corpus", what: "real messages to 1,000 subscribers", run: steps::corpus },
+const fn step(name: &'static str, what: &'static str, run: fn(&House) -> Result<Tally>) -> Step {
+    Step { name, what, run, is_long: false }
+}
+
+const fn long(step: Step) -> Step {
+    Step { is_long: true, ..step }
+}
+
+const CHECK: &[Stage] = &[&[&[FMT, TIDY, CLIPPY, PURE]]];
+
+/// What cargo builds and what is installed does not wait for each other; the suites need both. Each suite starts servers at
+/// ports of its own, and most of them wait more than they work. The longest begin first.
+const STAGES: &[Stage] = &[
+    &[&[FMT, TIDY, BUILD, CLIPPY, long(DIST)], &[NPM, PIP, GO_CLIENTS, long(FIREFOX)]],
+    &[
+        // Of these each counts on ports that stay free while its Redis is away.
+        &[REDIS, long(SOAK), long(FAILURES)],
+        &[AUTOBAHN],
+        &[ORACLE],
+        &[JS],
+        &[UNIT],
+        &[PYTHON],
+        &[INTEROP],
+        &[GO],
+        &[GO_NEXT],
+        &[BROWSER],
+        &[CORPUS],
+        &[CHURN],
+    ],
 ];
 
-fn run(house: &House, step: &'static Step) -> Row {
-    time(step.name, step.what, || (step.run)(house))
-}
-
-/// Does one piece of work under a header; an error counts as one failure.
-fn time(name: &'static str, what: &str, work: impl FnOnce() -> Result<Tally>) -> Row {
-    println!("\n=== {name}: {what}");
-    let started = Instant::now();
-    let tally = work().unwrap_or_else(|error| {
-        println!("error: {error:#}");
-        Tally::of_error(&error)
-    });
-    let row = Row { name, tally, took: started.elapsed() };
-    println!("--- {row}");
-    row
-}
-
-struct Row {
-    name: &'static str,
-    tally: Tally,
-    took: Duration,
-}
-
-impl std::fmt::Display for Row {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let seconds = self.took.as_secs_f64();
-        write!(f, "{:<10} {:>7.1} s  ", self.name, seconds)?;
-        match &self.tally.left_out {
-            Some(reason) => write!(f, "left out: {reason}"),
-            None => write!(f, "{} ok, {} failed", self.tally.passed, self.tally.failed),
-        }
-    }
-}
+const FMT: Step = step("fmt", "rustfmt changes nothing", steps::fmt);
+const TIDY: Step = step("tidy", "the rules of the house", steps::tidy);
+const CLIPPY: Step = step("clippy", "no warning in any target", steps::clippy);
+const PURE: Step = step("pure", "tests of the crates without sockets", steps::pure);
+const BUILD: Step = step("build", "tests, examples, the server, all in one profile", steps::build);
+const DIST: Step = step("dist", "the server as it is packaged, for the suites", steps::dist);
+const NPM: Step = step("npm", "npm packages from the lock file", steps::npm);
+const PIP: Step = step("pip", "Python packages from the lock file", steps::pip);
+const GO_CLIENTS: Step =
+    step("go-clients", "Go WebSocket clients, modules as in go.sum", steps::go_clients_built);
+const UNIT: Step = step("unit", "tests of the workspace but those with Redis", steps::unit);
+const REDIS: Step = step("redis", "tests that start Redis, Sentinels and Clusters", steps::redis);
+const SOAK: Step = step("soak", "hundreds of failures of a Redis, one after another", steps::soak);
+const FAILURES: Step =
+    step("failures", "Sentinels and Clusters lose masters, again and again", steps::failures);
+const JS: Step =
+    step("js", "npm centrifuge and ws against the server, fossil-delta against ours", steps::js);
+const PYTHON: Step =
+    step("python", "PyPI centrifuge-python, cent, websockets and prometheus-client", steps::python);
+const GO: Step = step("go", "Go centrifuge-go and gocent", steps::go_sdk);
+const GO_NEXT: Step = step(
+    "go-next",
+    "a newer Go centrifuge-go, with deltas, where Go is new enough",
+    steps::go_sdk_next,
+);
+const ORACLE: Step = step(
+    "oracle",
+    "the same commands to the centrifuge Go library, where Go is new enough",
+    steps::oracle,
+);
+const BROWSER: Step = step("browser", "the demo page in Chromium", steps::browser);
+const INTEROP: Step = step("interop", "real WebSocket stacks; all nine with --all", steps::stacks);
+const AUTOBAHN: Step =
+    step("autobahn", "the quick groups of Autobahn; every case with --all", steps::autobahn);
+const CHURN: Step = step("churn", "300 clients come and go for 5 s", steps::churn);
+const CORPUS: Step = step("corpus", "real messages to 1,000 subscribers", steps::corpus);
+const CHROMIUM: Step = step("chromium", "a browser", steps::chromium);
+const FIREFOX: Step = step("firefox", "another browser", steps::firefox);

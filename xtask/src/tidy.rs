@@ -6,11 +6,16 @@
 mod arrows;
 mod cards;
 mod citations;
+mod cycles;
 mod inherited;
 mod lexer;
 mod locks;
+mod merges;
+mod nevers;
 mod pages;
+mod prose;
 mod sizes;
+mod types;
 mod unsafety;
 mod words;
 
@@ -21,6 +26,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::House;
+use crate::command::say;
 
 /// Runs every check and prints what it found; `true` when there is nothing.
 ///
@@ -28,11 +34,14 @@ use crate::House;
 /// When the workspace cannot be read.
 pub(crate) fn main() -> Result<bool> {
     let house = House::find()?;
-    let findings = findings(&house)?;
-    for finding in &findings {
-        println!("{finding}");
+    let (findings, notes) = findings(&house)?;
+    for note in &notes {
+        say(&format!("note: {note}"));
     }
-    println!("tidy: {} findings", findings.len());
+    for finding in &findings {
+        say(&finding.to_string());
+    }
+    say(&format!("tidy: {} findings", findings.len()));
     Ok(findings.is_empty())
 }
 
@@ -52,7 +61,10 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.path, self.line, self.what)
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.what),
+            line => write!(f, "{}:{line}: {}", self.path, self.what),
+        }
     }
 }
 
@@ -79,7 +91,8 @@ impl Source {
     }
 }
 
-fn findings(house: &House) -> Result<Vec<Finding>> {
+/// What is wrong, and what is known not to be right yet.
+fn findings(house: &House) -> Result<(Vec<Finding>, Vec<Finding>)> {
     let sources = sources(&house.root)?;
     let is_ruled = |source: &&Source| source.is_rust() && !TABLES.contains(&source.path.as_str());
     let rust: Vec<Source> = sources.iter().filter(is_ruled).cloned().collect();
@@ -89,12 +102,17 @@ fn findings(house: &House) -> Result<Vec<Finding>> {
     findings.extend(sizes::check(&rust));
     findings.extend(unsafety::check(&rust));
     findings.extend(words::check(&sources));
+    findings.extend(cycles::check(&rust));
+    findings.extend(nevers::check(&rust));
+    findings.extend(types::check(&rust));
+    findings.extend(prose::check(&sources));
     findings.extend(pages::check(&sources, &crates));
     findings.extend(locks::check(&sources));
     findings.extend(citations::check(&sources));
     findings.extend(inherited::check(&sources));
+    findings.extend(merges::check(&house.root, &sources));
     findings.sort();
-    Ok(findings)
+    Ok((findings, cycles::notes(&rust)))
 }
 
 /// Every text file below the folders that the rules cover, in a stable order.

@@ -1,7 +1,7 @@
 //! Prints what the DEFLATE encoder makes of whole corpora, beside zlib-rs and stock zlib: bytes and µs.
 //! In: files of messages (`.jsonl` by lines, others with a four-byte length before each) → out: tables.
 //! Uses the pure crates only: no sockets, no server.
-//! Change here what the tables show: cargo run --release -p fanwire-bench --example encoder -- FILE…
+//! Change here what the tables show: cargo run --profile dist -p fanwire-bench --example encoder -- FILE…
 #![forbid(unsafe_code)]
 
 mod interleaved;

@@ -1,4 +1,4 @@
-"""Starts the release server for a test, calls its API and stops it by its own process id.
+"""Starts the server for a test, calls its API and stops it by its own process id.
 
 In: settings with Centrifugo's keys -> out: a `Server` that listens on a free port of 127.0.0.1.
 May use the standard library only; never waits for a moment, always for an event and with a limit.
@@ -27,7 +27,7 @@ _WRONG_FRAME = "a compressed frame was wrong"
 """What the server logs when a compressed frame would not have been understood."""
 
 _ROOT = Path(__file__).resolve().parents[3]
-_PROGRAM = os.environ.get("FANWIRE", str(_ROOT / "target/release/fanwire"))
+_PROGRAM = os.environ.get("FANWIRE", str(_ROOT / "target/debug/fanwire"))
 _ADDRESS = re.compile(r"\blistens on (127\.0\.0\.1:\d+)")
 
 

@@ -8,10 +8,11 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use super::machine;
+use super::binaries::{self, Binary};
+use super::interop::STACKS;
 use super::tally::Tally;
-use crate::command::watch;
-use crate::{House, autobahn, tidy};
+use crate::command::{say, watch};
+use crate::{House, autobahn, machine, tidy};
 
 pub(super) fn fmt(house: &House) -> Result<Tally> {
     Ok(Tally::of_program(&watch(cargo(house).args(["fmt", "--all", "--check"]))?))
@@ -27,26 +28,80 @@ pub(super) fn tidy(_house: &House) -> Result<Tally> {
     Ok(Tally::check(tidy::main()?))
 }
 
-/// Those of the Redis engine start a Redis of their own.
-pub(super) fn unit(house: &House) -> Result<Tally> {
-    println!("{}", machine::redis()?.display());
+/// The crates that turn values into values: their tests need neither sockets nor other programs.
+pub(super) fn pure(house: &House) -> Result<Tally> {
     let mut test = cargo(house);
-    test.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+    test.args(["test", "--locked", "--no-fail-fast"]);
+    for name in ["deflate", "ws", "protocol", "node"] {
+        test.arg("--package").arg(format!("fanwire-{name}"));
+    }
     Ok(Tally::of_cargo(&watch(&mut test)?))
 }
 
-/// The same packages as `cargo run --release`, so that neither builds again what the other built; and the example whose
-/// deltas the suites compare, as `unit` builds it.
+/// All that `unit`, `redis` and the suites start is built in one go and in one profile.
 pub(super) fn build(house: &House) -> Result<Tally> {
-    let server = ["build", "--release", "--locked"].as_slice();
-    let example = ["build", "--locked", "-p", "fanwire-protocol", "--example", "deltas"].as_slice();
-    let built = [server, example].map(|words| watch(cargo(house).args(words)));
-    built.into_iter().map(|outcome| Ok(Tally::of_program(&outcome?))).sum()
+    Ok(Tally::of_program(&binaries::build(house)?))
+}
+
+/// The server as it is packaged, which the suites play to at length.
+pub(super) fn dist(house: &House) -> Result<Tally> {
+    let mut build = cargo(house);
+    build.args(["build", "--profile=dist", "--locked", "--package=fanwire-cli"]);
+    Ok(Tally::of_program(&watch(&mut build)?))
+}
+
+/// Everything but the tests with Redis, and the examples in the documentation.
+pub(super) fn unit(house: &House) -> Result<Tally> {
+    let mut binaries = binaries::find(house)?;
+    binaries.retain(|binary| !binary.is_it_of(WITH_REDIS));
+    let mut all = binaries::run(&binaries, |test| {
+        test.envs(house.at_length.then_some((SEQUENCES, "100000")));
+    })?;
+    all.add(watch(cargo(house).args(["test", "--workspace", "--locked", "--doc"]))?);
+    Ok(Tally::of_cargo(&all))
+}
+
+/// Each starts Redis processes of its own, and waits for them more than it works.
+pub(super) fn redis(house: &House) -> Result<Tally> {
+    binaries::count(&with_redis(house)?, |test| {
+        test.arg("--test-threads=6");
+    })
+}
+
+/// Another seed each time, which is printed.
+pub(super) fn soak(house: &House) -> Result<Tally> {
+    let seed = seed()?;
+    say(&format!("SOAK_SEED={seed}"));
+    binaries::count(&with_redis(house)?, |test| {
+        test.args(["soak::", "--nocapture"]).env("SOAK_SEED", &seed).env("SOAK_TROUBLES", "400");
+    })
+}
+
+/// What Sentinels and Clusters do when a master goes, ten times.
+pub(super) fn failures(house: &House) -> Result<Tally> {
+    let binary = with_redis(house)?;
+    let round = |_| {
+        binaries::count(&binary, |test| {
+            test.args(["sentinel::", "cluster::", "slots::", "--test-threads=4"]);
+        })
+    };
+    (0..10).map(round).sum()
+}
+
+fn with_redis(house: &House) -> Result<Vec<Binary>> {
+    let mut binaries = binaries::find(house)?;
+    binaries.retain(|binary| binary.is_it_of(WITH_REDIS));
+    Ok(binaries)
+}
+
+/// A number that is another one every second.
+fn seed() -> Result<String> {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+    Ok(since.as_secs().to_string())
 }
 
 pub(super) fn npm(house: &House) -> Result<Tally> {
-    machine::node()?;
-    let mut npm = Command::new("npm");
+    let mut npm = Command::new(machine::npm()?);
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
     Ok(Tally::of_program(&watch(npm.current_dir(interop(house)))?))
 }
@@ -59,12 +114,12 @@ pub(super) fn pip(house: &House) -> Result<Tally> {
 }
 
 pub(super) fn chromium(_house: &House) -> Result<Tally> {
-    println!("{}", machine::chromium()?.display());
+    say(&machine::chromium()?.display().to_string());
     Ok(Tally::check(true))
 }
 
 pub(super) fn firefox(_house: &House) -> Result<Tally> {
-    println!("{}", machine::firefox()?.display());
+    say(&machine::firefox()?.display().to_string());
     Ok(Tally::check(true))
 }
 
@@ -93,17 +148,25 @@ pub(super) fn go_sdk_next(house: &House) -> Result<Tally> {
     Ok(Tally::of_go(&watch(test.env("FANWIRE", server(house)?))?))
 }
 
-/// Another implementation of the protocol beside ours, which needs a newer Go than Debian 12 has.
+/// The same commands to another implementation of the protocol, which needs a newer Go than Debian 12 has. At length with a seed of
+/// its own.
 pub(super) fn oracle(house: &House) -> Result<Tally> {
     let modules = std::fs::read_to_string(interop(house).join("go/oracle/go.mod"))?;
     if let Some(reason) = machine::go_too_old(&modules)? {
         return Ok(Tally::left_out(reason));
     }
-    println!("{}", machine::redis()?.display());
     let mut test = go(house, "go/oracle", "test")?;
     // They wait more than they work.
-    test.args(["-count=1", "-parallel=8", "-v", "./..."]).env("FANWIRE", server(house)?);
-    Ok(Tally::of_go(&watch(&mut test)?))
+    test.args(["-count=1", "-parallel=16", "-timeout=60m", "-v"]).env("FANWIRE", server(house)?);
+    if house.at_length {
+        let seed = seed()?;
+        say(&format!("ORACLE_SEED={seed}"));
+        test.env("ORACLE_SEED", seed).env("ORACLE_LIVES", "10");
+    }
+    let without = machine::redis().err().map(|error| format!("what is played with Redis: {error}"));
+    test.args(without.iter().map(|_| "-skip=WithRedis"));
+    let tally = Tally::of_go(&watch(test.arg("./..."))?);
+    Ok([Some(tally), without.map(Tally::left_out)].into_iter().flatten().sum())
 }
 
 /// The Go that is there, with the modules of go.sum and no others.
@@ -116,7 +179,6 @@ fn go(house: &House, folder: &str, verb: &str) -> Result<Command> {
 
 /// Some of them start a Redis of their own.
 pub(super) fn js(house: &House) -> Result<Tally> {
-    println!("{}", machine::redis()?.display());
     node_suite(house, "js")
 }
 
@@ -132,25 +194,43 @@ pub(super) fn python(house: &House) -> Result<Tally> {
     Ok(Tally::of_unittest(&watch(&mut suite)?))
 }
 
-/// The stacks that need nothing beside what the other steps install.
-pub(super) fn quick_mixed(house: &House) -> Result<Tally> {
-    mixed(house, &["ws", "undici", "websockets", "aiohttp", "chromium", "ctx", "mixed"])
-}
-
-/// Runs the mixed suite with names of stacks and scenarios, none meaning all.
-pub(super) fn mixed(house: &House, names: &[&str]) -> Result<Tally> {
-    let mut node = Command::new("node");
+/// Plays the mixed suite to the stacks that were named; to those that need only what the other steps
+/// install; or to all.
+pub(super) fn stacks(house: &House) -> Result<Tally> {
+    let quick = ["ws", "undici", "websockets", "aiohttp", "chromium", "ctx", "mixed"];
+    let mut names: Vec<&str> = match house.stacks.is_empty() {
+        false => house.stacks.iter().map(String::as_str).collect(),
+        true if house.at_length => STACKS.iter().map(|(stack, _)| *stack).collect(),
+        true => quick.to_vec(),
+    };
+    let without: Vec<String> = names.iter().filter_map(|name| lacking(house, name)).collect();
+    names.retain(|name| lacking(house, name).is_none());
+    let mut node = Command::new(machine::node()?);
     node.arg("mixed/run.js").args(names).current_dir(interop(house));
     node.env("FANWIRE", server(house)?).env("FANWIRE_GO_CLIENTS", go_clients(house));
     node.env("FANWIRE_PYTHON", environment(house).join("bin/python"));
-    Ok(Tally::of_node(&watch(&mut node)?))
+    let played = Tally::of_node(&watch(&mut node)?);
+    Ok(std::iter::once(played).chain(without.into_iter().map(Tally::left_out)).sum())
+}
+
+/// Why a stack of the mixed suite cannot be played here; `None` when it can, and for a scenario.
+fn lacking(house: &House, stack: &str) -> Option<String> {
+    let why = match stack {
+        "chromium" => machine::chromium().err()?.to_string(),
+        "firefox" => machine::firefox().err()?.to_string(),
+        "websockets" | "aiohttp" if !environment(house).is_dir() => "no Python packages".into(),
+        "coder" | "gws" | "gorilla" if !go_clients(house).is_dir() => "no Go clients".into(),
+        _ => return None,
+    };
+    Some(format!("{stack}: {why}"))
 }
 
 pub(super) fn autobahn(house: &House) -> Result<Tally> {
     let Some(python) = machine::python_2_7() else {
         return Ok(Tally::left_out("no Python 2.7 found, which the Autobahn TestSuite needs"));
     };
-    let report = autobahn::run(house, &python, autobahn::QUICK, None)?;
+    let groups = if house.at_length { autobahn::FULL } else { autobahn::QUICK };
+    let report = autobahn::run(house, &python, groups, None)?;
     Ok(Tally::counted(report.passed(), report.failed()))
 }
 
@@ -162,24 +242,27 @@ pub(super) fn corpus(house: &House) -> Result<Tally> {
     bench(house, &["corpus"])
 }
 
-/// Plays a scenario of `bench` against the release server.
+/// Plays a scenario of `bench` against the server.
 fn bench(house: &House, scenario: &[&str]) -> Result<Tally> {
-    let mut bench = cargo(house);
-    bench.args(["run", "--release", "--locked", "-p", "fanwire-bench", "--"]).args(scenario);
-    Ok(Tally::of_program(&watch(bench.arg("--server").arg(server(house)?))?))
+    let mut bench = Command::new(built(house, "debug/fanwire-bench")?);
+    bench.args(scenario).arg("--server").arg(server(house)?);
+    Ok(Tally::of_program(&watch(bench.current_dir(&house.root))?))
 }
 
 /// Runs the `*.test.js` files of a folder with Node's own test runner; a file that takes longer than its limit has failed.
 fn node_suite(house: &House, folder: &str) -> Result<Tally> {
-    let mut node = Command::new("node");
+    let mut node = Command::new(machine::node()?);
     node.args(["--test", "--test-reporter=spec"]);
-    if machine::node_has("--test-timeout") {
-        node.arg(format!("--test-timeout={FILE_MS_MAX}"));
+    // They wait more than they work.
+    let options = [("--test-timeout", FILE_MS_MAX), ("--test-concurrency", FILES_AT_ONCE)];
+    for (option, value) in options.into_iter().filter(|(option, _)| machine::node_has(option)) {
+        node.arg(format!("{option}={value}"));
     }
+    let without = machine::redis().err().map(|error| format!("{folder}/redis*.test.js: {error}"));
     let mut files = Vec::new();
     for entry in std::fs::read_dir(interop(house).join(folder))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".test.js") {
+        if name.ends_with(".test.js") && !(without.is_some() && name.starts_with("redis")) {
             files.push(format!("{folder}/{name}"));
         }
     }
@@ -188,17 +271,27 @@ fn node_suite(house: &House, folder: &str) -> Result<Tally> {
     node.env("FANWIRE_DELTAS", deltas(house));
     if folder == "browser" {
         node.env("CHROMIUM", machine::chromium()?);
+        return Ok(Tally::of_node(&watch(&mut node)?));
     }
-    Ok(Tally::of_node(&watch(&mut node)?))
+    let tally = Tally::of_node(&watch(&mut node)?);
+    Ok([Some(tally), without.map(Tally::left_out)].into_iter().flatten().sum())
 }
 
-/// The release binary that the suites start.
+/// The server that the suites start: built with the tests, or at length as it is packaged.
 fn server(house: &House) -> Result<PathBuf> {
-    let server = house.target.join("release/fanwire");
-    if !server.is_file() {
-        bail!("{} is missing: cargo xtask test build", server.display());
+    match house.at_length {
+        true => built(house, "dist/fanwire"),
+        false => built(house, "debug/fanwire"),
     }
-    Ok(server)
+}
+
+/// A program in the target folder.
+fn built(house: &House, path: &str) -> Result<PathBuf> {
+    let program = house.target.join(path);
+    if !program.is_file() {
+        bail!("{} is missing: cargo xtask test build dist", program.display());
+    }
+    Ok(program)
 }
 
 /// The example that makes and applies deltas on a pipe.
@@ -206,7 +299,7 @@ fn deltas(house: &House) -> PathBuf {
     house.target.join("debug/examples/deltas")
 }
 
-fn cargo(house: &House) -> Command {
+pub(super) fn cargo(house: &House) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(&house.root);
     cargo
@@ -226,3 +319,10 @@ fn go_clients(house: &House) -> PathBuf {
 
 /// The longest that a file of tests may take on a machine that is busy; the longest takes half a minute.
 const FILE_MS_MAX: u32 = 600_000;
+const FILES_AT_ONCE: u32 = 3;
+
+/// The crate whose integration tests start Redis processes.
+const WITH_REDIS: &str = "crates/brokers";
+
+/// How many sequences `crates/node` plays against its model of a stream.
+const SEQUENCES: &str = "FANWIRE_SEQUENCES";

@@ -1,4 +1,4 @@
-//! How many tests passed and failed, read from what the test runners print.
+//! How many tests passed, failed and were skipped, read from what the test runners print.
 //! In: the output of cargo test, node --test, unittest or go test → out: a `Tally`.
 //! May read text only; a runner that failed without naming a failed test counts as one failure.
 //! A new runner is a function here and in `reasons`; which runner a step uses is decided in `steps`.
@@ -7,12 +7,15 @@ mod reasons;
 
 use crate::command::Outcome;
 
-/// The result of one step. A step that was left out says why and counts nothing.
+/// The result of one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
-    pub(crate) left_out: Option<String>,
+    /// Those that could not be run here; they count neither as passed nor as failed.
+    pub(crate) skipped: usize,
+    /// Why they were not run.
+    pub(crate) not_run: Vec<String>,
     /// What the runner said of its failures, to be shown again at the end of a long run.
     pub(crate) reasons: String,
 }
@@ -22,8 +25,9 @@ impl Tally {
         Self { passed, failed, ..Self::default() }
     }
 
+    /// A step, or a part of one, that was not run.
     pub(crate) fn left_out(reason: impl Into<String>) -> Self {
-        Self { left_out: Some(reason.into()), ..Self::default() }
+        Self { skipped: 1, not_run: vec![reason.into()], ..Self::default() }
     }
 
     /// A check that either holds or does not.
@@ -60,18 +64,22 @@ impl Tally {
                 line.strip_prefix(word)?.trim().parse().ok()
             })
         };
-        let failed = closing("fail ").unwrap_or(0) + closing("cancelled ").unwrap_or(0);
-        Self::counted(closing("pass ").unwrap_or(0), failed).of_outcome(outcome, reasons::of_node)
+        let count = |word| closing(word).unwrap_or(0);
+        let failed = count("fail ") + count("cancelled ");
+        let skipped = count("skipped ") + count("todo ");
+        let tally = Self { skipped, ..Self::counted(count("pass "), failed) };
+        tally.of_outcome(outcome, reasons::of_node)
     }
 
     /// Reads `Ran 5 tests in 1.2s` and `FAILED (failures=1, errors=1)` of Python's unittest.
     pub(crate) fn of_unittest(outcome: &Outcome) -> Self {
         let line = |start: &str| outcome.output.lines().rev().find(|line| line.starts_with(start));
         let ran = line("Ran ").and_then(|line| number_before(line, " test")).unwrap_or(0);
-        let verdict = line("FAILED (").unwrap_or_default();
-        let failed = ["failures=", "errors="].map(|key| number_after(verdict, key).unwrap_or(0));
-        let failed: usize = failed.iter().sum();
-        Self::counted(ran.saturating_sub(failed), failed).of_outcome(outcome, reasons::of_unittest)
+        let verdict = line("FAILED (").or_else(|| line("OK (")).unwrap_or_default();
+        let count = |key| number_after(verdict, key).unwrap_or(0);
+        let (failed, skipped) = (count("failures=") + count("errors="), count("skipped="));
+        let tally = Self::counted(ran.saturating_sub(failed + skipped), failed);
+        Self { skipped, ..tally }.of_outcome(outcome, reasons::of_unittest)
     }
 
     /// Reads the `--- PASS: TestName/part (0.1s)` lines of go test -v; a test that has parts counts as its parts.
@@ -80,12 +88,14 @@ impl Tally {
             let lines = outcome.output.lines();
             lines.filter_map(move |line| line.trim_start().strip_prefix(verdict)?.split(' ').next())
         };
-        let all: Vec<&str> = named("--- PASS: ").chain(named("--- FAIL: ")).collect();
+        let verdicts = ["--- PASS: ", "--- FAIL: ", "--- SKIP: "];
+        let all: Vec<&str> = verdicts.into_iter().flat_map(named).collect();
         let is_part =
             |name: &str, of: &str| name.strip_prefix(of).is_some_and(|rest| rest.starts_with('/'));
         let is_whole = |test: &&str| !all.iter().any(|name| is_part(name, test));
-        let count = |verdict| named(verdict).filter(is_whole).count();
-        Self::counted(count("--- PASS: "), count("--- FAIL: ")).of_outcome(outcome, reasons::of_go)
+        let [passed, failed, skipped] =
+            verdicts.map(|verdict| named(verdict).filter(is_whole).count());
+        Self { skipped, ..Self::counted(passed, failed) }.of_outcome(outcome, reasons::of_go)
     }
 
     /// A runner that ended badly, or ran nothing, has failed at least once.
@@ -93,7 +103,17 @@ impl Tally {
         let is_broken = !outcome.success || self.passed == 0;
         let failed = self.failed.max(usize::from(is_broken));
         let reasons = if failed > 0 { reasons(&outcome.output) } else { String::new() };
-        Self { failed, reasons, ..self }
+        Self { failed, reasons, ..self }.without_not_run(&outcome.output)
+    }
+
+    /// Takes out what says of itself, in a line that begins with [`NOT_RUN`], that it was not run: the runner lets it pass.
+    fn without_not_run(mut self, output: &str) -> Self {
+        let said: Vec<&str> =
+            output.lines().filter_map(|line| line.strip_prefix(NOT_RUN)).collect();
+        self.passed = self.passed.saturating_sub(said.len());
+        self.skipped += said.len();
+        self.not_run.extend(said.into_iter().map(str::to_owned));
+        self
     }
 }
 
@@ -102,7 +122,8 @@ impl std::iter::Sum for Tally {
         parts.fold(Self::default(), |sum, part| Self {
             passed: sum.passed + part.passed,
             failed: sum.failed + part.failed,
-            left_out: None,
+            skipped: sum.skipped + part.skipped,
+            not_run: [sum.not_run, part.not_run].concat(),
             reasons: sum.reasons + &part.reasons,
         })
     }
@@ -117,6 +138,10 @@ fn number_after(line: &str, key: &str) -> Option<usize> {
     let (_, after) = line.split_once(key)?;
     after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
+
+/// A test that finds that it cannot be run here prints such a line, past what its runner keeps to itself, and returns:
+/// `NOT RUN: nodes with fields: this Redis has no HPEXPIREAT`.
+const NOT_RUN: &str = "NOT RUN: ";
 
 #[cfg(test)]
 mod tests;

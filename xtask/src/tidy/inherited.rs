@@ -1,11 +1,11 @@
 //! The one list of dependencies, in the root `Cargo.toml`: each is used by a member.
 //! In: the manifests of the workspace as text → out: a finding per dependency that no member inherits.
 //! May read lines only; that members inherit and name no version themselves is cargo's and the reader's business.
-//! How a line of the list looks is changed here; why each is there stands beside it.
+//! How a line of the list looks is changed here; why each is there stands next to it.
 
 use super::{Finding, Source};
 
-/// Finds dependencies of the list that nobody inherits.
+/// Finds dependencies of the list that no member inherits.
 pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
     let Some(root) = sources.iter().find(|source| source.path == ROOT) else { return Vec::new() };
     let members: Vec<&Source> =

@@ -6,7 +6,7 @@
 use super::lexer::{has_word, lex};
 use super::{Finding, Source};
 
-/// Finds unsafe code that nobody named.
+/// Finds unsafe code in files that are not named.
 pub(crate) fn check(rust: &[Source]) -> Vec<Finding> {
     check_with(rust, UNSAFE_FILES)
 }

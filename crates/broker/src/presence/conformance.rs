@@ -1,6 +1,6 @@
 //! The tests every presence store has to pass: the promises of `presence.rs`, and random lives against a naive model.
 //! In: a way to make a store → out: a panic that says which promise is broken.
-//! Uses: threads and instants it counts itself. Never: sleeps, clocks.
+//! Uses: threads, and instants counted from the start of a promise. Never: sleeps.
 //! Change here: the promises all stores share. What one store adds is tested beside it.
 
 use std::collections::{BTreeMap, BTreeSet};

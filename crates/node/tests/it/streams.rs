@@ -313,13 +313,16 @@ fn kinds() -> Vec<Settings> {
     ]
 }
 
-/// 100,000 sequences, in as many threads as there are cores; `FANWIRE_SEED` plays one sequence in every kind of channel.
+/// 10,000 sequences or `FANWIRE_SEQUENCES`, in as many threads as there are cores; `FANWIRE_SEED` plays one sequence in every
+/// kind of channel.
 #[test]
 fn a_channel_does_what_the_model_says() {
-    if let Some(seed) = std::env::var("FANWIRE_SEED").ok().and_then(|seed| seed.parse().ok()) {
+    let chosen = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    if let Some(seed) = chosen("FANWIRE_SEED") {
         return kinds().into_iter().for_each(|kind| play(&mut Real::new(kind), kind, seed));
     }
-    let seed: u64 = rand::random();
+    let (seed, sequences): (u64, _) =
+        (rand::random(), chosen("FANWIRE_SEQUENCES").unwrap_or(SEQUENCES));
     println!("seeds from {seed}");
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     std::thread::scope(|scope| {
@@ -328,7 +331,7 @@ fn a_channel_does_what_the_model_says() {
                 let mut reals: Vec<_> =
                     kinds().into_iter().map(|kind| (Real::new(kind), kind)).collect();
                 let kinds = reals.len() as u64;
-                for number in (thread..SEQUENCES).step_by(threads as usize) {
+                for number in (thread..sequences).step_by(threads as usize) {
                     let (real, kind) = &mut reals[(number / threads % kinds) as usize];
                     play(real, *kind, seed.wrapping_add(number));
                 }
@@ -337,4 +340,4 @@ fn a_channel_does_what_the_model_says() {
     });
 }
 
-const SEQUENCES: u64 = 100_000;
+const SEQUENCES: u64 = 10_000;

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	choiceLives  = 50
+	choiceLives  = 10
 	linesOfAWish = 50
 )
 

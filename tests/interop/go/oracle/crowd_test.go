@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	crowdLives   = 100
+	crowdLives   = 20
 	linesOfCrowd = 60
 )
 
@@ -33,7 +33,7 @@ func TestCrowdsOnNodes(t *testing.T) { newPairStage(t).playCrowds(t, "n") }
 
 func (stage *stage) playCrowds(t *testing.T, tag string) {
 	first := firstSeed()
-	for seed := first; seed < first+crowdLives; seed++ {
+	for seed := first; seed < first+lives(crowdLives); seed++ {
 		for _, encoding := range []encoding{inJSON, inProtobuf} {
 			t.Run(fmt.Sprintf("seed_%d/%s", seed, encoding), func(t *testing.T) {
 				t.Parallel()

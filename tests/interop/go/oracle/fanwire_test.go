@@ -94,7 +94,7 @@ func programPath() string {
 	if path := os.Getenv("FANWIRE"); path != "" {
 		return path
 	}
-	path, _ := filepath.Abs("../../../../target/release/fanwire")
+	path, _ := filepath.Abs("../../../../target/debug/fanwire")
 	return path
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	payloadLives    = 60
+	payloadLives    = 12
 	linesOfPayloads = 50
 )
 

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	randomLives  = 200
-	heavyLives   = 40
+	randomLives  = 40
+	heavyLives   = 8
 	linesOfALife = 30
 )
 
@@ -31,7 +31,7 @@ func (stage *stage) playLives(t *testing.T, tag string, count uint64, weight int
 // playSeeds plays what is made of each seed, in both encodings.
 func (stage *stage) playSeeds(t *testing.T, tag string, count uint64, made func(uint64, encoding, string) []step) {
 	first := firstSeed()
-	for seed := first; seed < first+count; seed++ {
+	for seed := first; seed < first+lives(count); seed++ {
 		for _, encoding := range []encoding{inJSON, inProtobuf} {
 			t.Run(fmt.Sprintf("seed_%d/%s", seed, encoding), func(t *testing.T) {
 				t.Parallel()

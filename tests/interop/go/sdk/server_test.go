@@ -1,4 +1,4 @@
-// Starts the release server for a test and stops it by its own process id.
+// Starts the server for a test and stops it by its own process id.
 // In: settings with Centrifugo's keys -> out: a server that listens on a free port of 127.0.0.1.
 // May use the standard library and gocent; never waits for a moment, always for an event and with a limit.
 // How a server is started is changed here; clients are made in client_test.go, expectations stand in the tests.
@@ -107,7 +107,7 @@ func programPath() string {
 	if path := os.Getenv("FANWIRE"); path != "" {
 		return path
 	}
-	path, _ := filepath.Abs("../../../../target/release/fanwire")
+	path, _ := filepath.Abs("../../../../target/debug/fanwire")
 	return path
 }
 

@@ -1,7 +1,7 @@
 //! What a test runner says of the tests that failed, cut out of all it printed.
 //! In: the output of cargo test, node --test, unittest, go test or any program → out: the lines that say why, at most [`LINES_MAX`].
 //! May read text only; output it cannot make sense of gives its last lines.
-//! A new runner is a function here, beside its counts in `tally`.
+//! A new runner is a function here and its counts in `tally`.
 
 use std::collections::HashSet;
 

@@ -56,9 +56,45 @@ fn a_suite_that_runs_nothing_has_failed() {
 }
 
 #[test]
-fn what_is_left_out_counts_nothing() {
+fn what_is_left_out_is_skipped_with_its_reason() {
     let parts = [Tally::check(true), Tally::left_out("no Python 2.7"), Tally::check(false)];
-    assert_eq!(counts(&parts.into_iter().sum()), (1, 1));
+    check_skipped(&parts.into_iter().sum(), (1, 1), ["no Python 2.7"]);
+}
+
+#[test]
+fn a_test_that_says_it_was_not_run_is_skipped_and_not_passed() {
+    let output = "test a ... ok\nNOT RUN: members in both forms: this Redis has no HPEXPIREAT\n\
+                  test b ... ok\ntest result: ok. 2 passed; 0 failed; 0 ignored\n";
+    let reason = "members in both forms: this Redis has no HPEXPIREAT";
+    check_skipped(&Tally::of_cargo(&outcome(output, true)), (1, 0), [reason]);
+}
+
+#[test]
+fn where_every_test_says_it_was_not_run_nothing_has_failed() {
+    let output = "NOT RUN: firefox: no firefox on the PATH\n# pass 1\n# fail 0\n";
+    check_skipped(
+        &Tally::of_node(&outcome(output, true)),
+        (0, 0),
+        ["firefox: no firefox on the PATH"],
+    );
+}
+
+#[test]
+fn what_runners_count_as_skipped_is_neither_passed_nor_failed() {
+    let node = Tally::of_node(&outcome("ℹ pass 3\nℹ fail 0\nℹ skipped 1\nℹ todo 1\n", true));
+    assert_eq!((counts(&node), node.skipped), ((3, 0), 2));
+    let python = Tally::of_unittest(&outcome("Ran 7 tests in 0.1s\n\nOK (skipped=2)\n", true));
+    assert_eq!((counts(&python), python.skipped), ((5, 0), 2));
+    let go = Tally::of_go(&outcome("--- PASS: TestA (0.2s)\n--- SKIP: TestB (0.0s)\n", true));
+    assert_eq!((counts(&go), go.skipped), ((1, 0), 1));
+}
+
+fn check_skipped(tally: &Tally, expect: (usize, usize), reasons: [&str; 1]) {
+    assert_eq!(counts(tally), expect);
+    assert_eq!(
+        (tally.skipped, &tally.not_run[..]),
+        (reasons.len(), &reasons.map(str::to_owned)[..])
+    );
 }
 
 #[test]

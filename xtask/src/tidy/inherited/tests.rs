@@ -1,5 +1,5 @@
 //! Tests of the list of dependencies: what counts as used.
-//! In: made-up manifests → out: the lines of dependencies that nobody uses.
+//! In: made-up manifests → out: the lines of dependencies that no member uses.
 //! Uses nothing but the check; never asks cargo.
 //! That the real list obeys is checked by `cargo xtask tidy` itself.
 

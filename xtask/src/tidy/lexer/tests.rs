@@ -1,7 +1,7 @@
 //! Tests of the lexer: what is code, what is comment, where a function ends.
 //! In: short Rust texts → out: the two views and the functions found in them.
 //! Uses nothing but the lexer; never reads a file.
-//! Tests of the checks that use these views stand beside the checks.
+//! Tests of the checks that use these views stand with the checks.
 
 use super::*;
 

@@ -23,6 +23,16 @@ fn the_page_stops_at_two_hundred_and_fifty_lines() {
 }
 
 #[test]
+fn the_glossary_has_a_limit() {
+    let words = "**a** one ·\n**b, c** two · ".repeat(GLOSSARY_MAX / 2);
+    let page = |more: &str| {
+        format!("`crates/ws` `bench` **bold**\n## Glossary\n{words}{more}\n## More\n**x**\n")
+    };
+    check_one(&page(""), 0);
+    check_one(&page("**d**"), 1);
+}
+
+#[test]
 fn a_missing_page_is_no_finding() {
     assert_eq!(check(&[], &[]), []);
 }

@@ -1,7 +1,7 @@
 //! Tests of what is shown again of a failure.
 //! In: output as the runners print it → out: the lines that say why.
 //! Uses nothing but the cutting; never starts a runner.
-//! How failures are counted is tested beside `tally.rs`.
+//! How failures are counted is tested with `tally.rs`.
 
 use super::*;
 

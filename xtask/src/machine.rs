@@ -1,7 +1,7 @@
 //! What the suites need from the machine: Node.js, a Python environment, Go, browsers, a Redis, Debian packages.
-//! In: what is installed → out: paths of programs, or an error that says what to install.
-//! May install Debian packages with apt-get (as root or through sudo); never upgrades what is there.
-//! A new requirement is a function here; when it is asked for is decided in `steps`.
+//! In: what is installed → out: paths of programs, or an error that says what is missing.
+//! May install Debian packages with apt-get (as root or through sudo) when `tools` asks; never upgrades what is there.
+//! How a program is found is changed here; what is needed for which step is the table in `suite::tools`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,19 +10,25 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::{ask, must};
 
-/// Checks that Node.js is new enough for node:test, and that npm is there; both come from Debian's packages when they are missing.
+/// A Node.js that is new enough for node:test.
 ///
 /// # Errors
-/// Says which version was found and which is needed, or that none can be installed.
-pub(crate) fn node() -> Result<()> {
-    program(&["node"], "nodejs")?;
-    program(&["npm"], "npm")?;
-    let version = ask("node", &["--version"]).context("node --version failed")?;
+/// When there is none, or says which version was found and which is needed.
+pub(crate) fn node() -> Result<PathBuf> {
+    let node = program(&["node"])?;
+    let version = ask(&node, &["--version"]).context("node --version failed")?;
     if is_older(&version, NODE_MIN) {
         bail!("Node.js {version} is too old: {NODE_MIN} or newer is needed");
     }
-    println!("Node.js {version}");
-    Ok(())
+    Ok(node)
+}
+
+/// The package manager of Node.js.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn npm() -> Result<PathBuf> {
+    program(&["npm"])
 }
 
 /// Whether Node.js knows an option.
@@ -33,47 +39,44 @@ pub(crate) fn node_has(option: &str) -> bool {
 /// The Python of an environment in `folder`, made when it is not there yet.
 ///
 /// # Errors
-/// When there is no Python 3, or its venv module is missing and cannot be installed.
+/// When there is no Python 3, or its venv module is missing.
 pub(crate) fn python(folder: &Path) -> Result<PathBuf> {
     let python = folder.join("bin/python");
     if ask(&python, &["-m", "pip", "--version"]).is_some() {
         return Ok(python);
     }
-    if ask("python3", &["-c", "import ensurepip, venv"]).is_none() {
-        install("python3-venv")?;
-    }
     must(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
     Ok(python)
 }
 
-/// A Chromium or Chrome, installed from Debian's packages when there is none.
+/// A Chromium or Chrome.
 ///
 /// # Errors
-/// When none is found and none can be installed.
+/// When there is none.
 pub(crate) fn chromium() -> Result<PathBuf> {
-    program(CHROMIUMS, "chromium")
+    program(CHROMIUMS)
 }
 
-/// A Firefox, installed from Debian's packages when there is none.
+/// A Firefox.
 ///
 /// # Errors
-/// When none is found and none can be installed.
+/// When there is none.
 pub(crate) fn firefox() -> Result<PathBuf> {
-    program(FIREFOXES, "firefox-esr")
+    program(FIREFOXES)
 }
 
-/// The Go toolchain of the machine, installed from Debian's packages when there is none.
+/// The Go toolchain of the machine.
 ///
 /// # Errors
-/// When none is found and none can be installed.
+/// When there is none.
 pub(crate) fn go() -> Result<PathBuf> {
-    program(&["go"], "golang-go")
+    program(&["go"])
 }
 
 /// Why the Go of the machine cannot build what a go.mod wants, `None` when it can.
 ///
 /// # Errors
-/// When there is no Go and none can be installed, or no version stands where one should.
+/// When there is no Go, or no version stands where one should.
 pub(crate) fn go_too_old(go_mod: &str) -> Result<Option<String>> {
     let wanted = go_mod.lines().find_map(|line| line.strip_prefix("go "));
     let wanted = wanted.context("the go.mod names no version of Go")?;
@@ -93,16 +96,16 @@ fn is_older(found: &str, wanted: &str) -> bool {
     numbers(found) < numbers(wanted)
 }
 
-/// The Redis that `FANWIRE_REDIS_SERVER` names, or the one of the machine, installed from Debian's packages when there is
-/// none: from the one without a service, whose program is a server when it is called so.
+/// The Redis that `FANWIRE_REDIS_SERVER` names, or the one of the machine. Debian's package redis-tools brings no
+/// service along; its program is a server when it is called so.
 ///
 /// # Errors
-/// When none is found and none can be installed.
+/// When there is none.
 pub(crate) fn redis() -> Result<PathBuf> {
     if let Some(chosen) = std::env::var_os("FANWIRE_REDIS_SERVER") {
         return Ok(chosen.into());
     }
-    program(&["redis-server", "redis-check-rdb"], "redis-tools")
+    program(&["redis-server", "redis-check-rdb"])
 }
 
 /// A Python 2.7 that runs, for the Autobahn TestSuite.
@@ -122,47 +125,48 @@ pub(crate) fn python_2_7() -> Option<PathBuf> {
     found.into_iter().next()
 }
 
-/// The first of `names` on the PATH; installs `package` when there is none.
-fn program(names: &[&str], package: &str) -> Result<PathBuf> {
-    if find(names).is_none() {
-        install(package)?;
-    }
-    find(names).with_context(|| format!("{package} was installed but is not on the PATH"))
-}
-
-fn find(names: &[&str]) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
+/// The first of `names` on the PATH.
+fn program(names: &[&str]) -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let candidates =
+    let mut candidates =
         names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    candidates.into_iter().find(|program| program.is_file())
+    let found = candidates.find(|program| program.is_file());
+    found.with_context(|| format!("no {} on the PATH", names.join(" or ")))
 }
 
-/// Installs a Debian package; asks for fresh package lists only when the first try fails.
-fn install(package: &str) -> Result<()> {
-    println!("installing the Debian package {package}");
-    let apt = |arguments: &[&str]| {
-        let is_root = ask("id", &["-u"]).as_deref() == Some("0");
-        let mut command = if is_root {
-            Command::new("apt-get")
-        } else {
-            let mut sudo = Command::new("sudo");
-            sudo.args(["--non-interactive", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
-            sudo
-        };
-        must(command.env("DEBIAN_FRONTEND", "noninteractive").args(arguments))
-    };
+/// Installs Debian packages in one go; asks for fresh package lists only when the first try fails.
+///
+/// # Errors
+/// When apt-get fails, or may not be run.
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
     // Another apt-get may be at work, as that of a machine that updates itself.
     let wait = "DPkg::Lock::Timeout=300";
-    let install = ["install", "--option", wait, "--yes", "--no-install-recommends", package];
-    let by_hand = || {
-        format!("install {package} by hand, or run this as root or with a sudo that asks nothing")
-    };
+    let mut install = vec!["install", "--option", wait, "--yes", "--no-install-recommends"];
+    install.extend(packages);
     if apt(&install).is_err() {
+        let by_hand = || {
+            let packages = packages.join(" ");
+            format!(
+                "install {packages} by hand, or run this as root or with a sudo that asks nothing"
+            )
+        };
         apt(&["update", "--option", wait]).with_context(by_hand)?;
         apt(&install).with_context(by_hand)?;
     }
     Ok(())
+}
+
+fn apt(arguments: &[&str]) -> Result<String> {
+    let is_root = ask("id", &["-u"]).as_deref() == Some("0");
+    let mut command = if is_root {
+        Command::new("apt-get")
+    } else {
+        let mut sudo = Command::new("sudo");
+        sudo.args(["--non-interactive", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+        sudo
+    };
+    must(command.env("DEBIAN_FRONTEND", "noninteractive").args(arguments))
 }
 
 /// Debian 12's; the reporter of `node --test` is younger than Node.js 18 itself.

@@ -1,0 +1,96 @@
+//! The test programs of the workspace, as cargo builds them.
+//! In: what cargo says of its artifacts (JSON, a line each) → out: programs with their crate and folder.
+//! May run `cargo test --no-run` and the programs; a program runs in the folder of its crate, as cargo runs it.
+//! Which programs belong to which step is decided in `steps`.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+use cargo_metadata::Message;
+
+use super::steps::cargo;
+use super::tally::Tally;
+use crate::House;
+use crate::command::{Outcome, say, watch, watch_messages};
+
+/// A program that runs tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Binary {
+    /// The folder of its crate, such as `/…/crates/ws`.
+    folder: PathBuf,
+    /// `it`, or the name of the library or program whose unit tests it has.
+    target: String,
+    program: PathBuf,
+}
+
+impl Binary {
+    /// Whether it is the integration tests of this crate.
+    pub(super) fn is_it_of(&self, folder: &str) -> bool {
+        self.target == "it" && self.folder.ends_with(folder)
+    }
+}
+
+/// Builds every test, example and program of the workspace, in one profile.
+///
+/// # Errors
+/// When cargo cannot be started.
+pub(super) fn build(house: &House) -> Result<Outcome> {
+    let mut build = cargo(house);
+    build.args(["test", "--workspace", "--locked", "--no-run"]);
+    watch_messages(build.arg("--message-format=json-render-diagnostics"))
+}
+
+/// The test programs, built when they are not.
+///
+/// # Errors
+/// When they do not build.
+pub(super) fn find(house: &House) -> Result<Vec<Binary>> {
+    let outcome = build(house)?;
+    if !outcome.success {
+        bail!("the tests do not build");
+    }
+    Ok(read(&outcome.output))
+}
+
+/// The test programs among what cargo says.
+fn read(messages: &str) -> Vec<Binary> {
+    let messages = Message::parse_stream(messages.as_bytes());
+    let artifacts = messages.filter_map(|message| match message {
+        Ok(Message::CompilerArtifact(artifact)) if artifact.profile.test => Some(artifact),
+        _ => None,
+    });
+    let binaries = artifacts.filter_map(|artifact| {
+        let folder = artifact.manifest_path.parent()?.into();
+        let program = artifact.executable?.into_std_path_buf();
+        Some(Binary { folder, target: artifact.target.name, program })
+    });
+    binaries.collect()
+}
+
+/// Runs programs one after the other and counts their tests together.
+///
+/// # Errors
+/// When one cannot be started.
+pub(super) fn run(binaries: &[Binary], prepare: impl Fn(&mut Command)) -> Result<Outcome> {
+    let mut all = Outcome { success: true, output: String::new() };
+    for Binary { folder, target, program } in binaries {
+        say(&format!("{}: {target}", folder.display()));
+        let mut command = Command::new(program);
+        command.current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
+        prepare(&mut command);
+        all.add(watch(&mut command)?);
+    }
+    Ok(all)
+}
+
+/// As [`run`], with the tests counted.
+///
+/// # Errors
+/// When one cannot be started.
+pub(super) fn count(binaries: &[Binary], prepare: impl Fn(&mut Command)) -> Result<Tally> {
+    Ok(Tally::of_cargo(&run(binaries, prepare)?))
+}
+
+#[cfg(test)]
+mod tests;
