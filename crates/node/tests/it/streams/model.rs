@@ -135,11 +135,11 @@ impl Model {
         (offset, epoch.map_or(EpochName::Empty, EpochName::Number))
     }
 
-    /// The stream as it is now: made, expired, kept alive.
+    /// The stream as it is now: made, expired, kept alive. One that was never published to is not forgotten.
     fn alive(&mut self) -> &mut Stream {
         let Settings { meta_ttl, .. } = self.settings;
         let now = self.now;
-        if self.stream.as_ref().is_none_or(|stream| stream.until <= now) {
+        if self.stream.as_ref().is_none_or(|stream| stream.top > 0 && stream.until <= now) {
             self.stream = Some(Stream {
                 epoch: self.epochs,
                 top: 0,
