@@ -215,7 +215,10 @@ impl Model {
         }
         let mut page: Vec<_> = stream.stored.clone();
         if let Some((offset, _)) = since {
-            page.retain(|(own, _)| if reverse { *own < offset } else { *own > offset });
+            let is_beyond = reverse && offset > stream.top + 1;
+            page.retain(
+                |(own, _)| if reverse { *own < offset && !is_beyond } else { *own > offset },
+            );
         }
         if reverse {
             page.reverse();
