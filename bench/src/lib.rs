@@ -14,6 +14,8 @@ pub mod fanout;
 pub mod generator;
 pub mod idle;
 pub mod machine;
+pub mod metrics;
+pub mod names;
 pub mod presence;
 pub mod random;
 pub mod redis;

@@ -50,7 +50,8 @@ impl Target {
         core: Option<usize>,
         channel: serde_json::Value,
     ) -> Result<Self> {
-        Self::with_engine(binary, core, channel, serde_json::json!({ "type": "memory" }))
+        let channel = serde_json::json!({ "without_namespace": channel });
+        Self::with_settings(binary, core, serde_json::json!({ "channel": channel }))
     }
 
     /// As [`Target::configured`], with `engine` as that section of the configuration.
@@ -63,12 +64,26 @@ impl Target {
         channel: serde_json::Value,
         engine: serde_json::Value,
     ) -> Result<Self> {
+        let channel = serde_json::json!({ "without_namespace": channel });
+        let settings = serde_json::json!({ "channel": channel, "engine": engine });
+        Self::with_settings(binary, core, settings)
+    }
+
+    /// As [`Target::configured`], with any sections of the configuration.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_settings(
+        binary: &Path,
+        core: Option<usize>,
+        settings: serde_json::Value,
+    ) -> Result<Self> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder =
             std::env::temp_dir().join(format!("fanwire-bench-{}-{number}", std::process::id()));
         fs::create_dir(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let config = folder.join("config.json");
-        fs::write(&config, configuration(channel, engine).to_string())?;
+        fs::write(&config, configuration(settings).to_string())?;
         let log = File::create(folder.join("log"))?;
         let mut command = command_on(core, binary);
         command.stdin(Stdio::null());
@@ -159,19 +174,34 @@ pub fn command_on(core: Option<usize>, program: &Path) -> Command {
     command
 }
 
-/// Anonymous subscribers on every channel, compression as it is by default, and a known API key.
-fn configuration(mut channel: serde_json::Value, engine: serde_json::Value) -> serde_json::Value {
-    channel["allow_subscribe_for_client"] = true.into();
-    channel["allow_subscribe_for_anonymous"] = true.into();
-    serde_json::json!({
+/// Anonymous subscribers on every channel, compression as it is by default, and a known API key; and what `settings` say.
+fn configuration(settings: serde_json::Value) -> serde_json::Value {
+    let mut whole = serde_json::json!({
         "http_server": { "address": "127.0.0.1", "port": 0 },
         "log": { "level": "warn" },
         "http_api": { "key": API_KEY },
         "prometheus": { "enabled": true },
         "client": { "allow_anonymous_connect_without_token": true },
-        "channel": { "without_namespace": channel },
-        "engine": engine,
-    })
+        "channel": { "without_namespace": {
+            "allow_subscribe_for_client": true,
+            "allow_subscribe_for_anonymous": true,
+        }},
+        "engine": { "type": "memory" },
+    });
+    merge(&mut whole, settings);
+    whole
+}
+
+/// Puts a value in the place of another one; of two objects only the keys that the later one has.
+fn merge(into: &mut serde_json::Value, from: serde_json::Value) {
+    match (into, from) {
+        (serde_json::Value::Object(into), serde_json::Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(serde_json::Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
 }
 
 pub const API_KEY: &str = "bench";

@@ -1,14 +1,13 @@
 //! How much of what the clients of `churn` get goes out in context: who has which channels, what is published, what is counted.
 //! In: random numbers, a page of metrics → out: channels by Zipf's law, payloads that change slowly, deliveries by kind.
-//! Uses one HTTP request; the server counts, and the scenario checks what the clients got.
+//! Uses `metrics`; the server counts, and the scenario checks what the clients got.
 //! Change here what the share is made of; when it is asked for lives in `churn`.
 
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
-use std::io::{Read, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::net::SocketAddr;
 
+use crate::metrics;
 use crate::random::Random;
 
 /// Deliveries that the server has counted.
@@ -24,13 +23,7 @@ impl Deliveries {
     /// # Errors
     /// No answer within ten seconds, or no page of metrics.
     pub fn ask(address: SocketAddr) -> Result<Self> {
-        let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        stream.write_all(request.as_bytes())?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).context("waiting for the metrics")?;
-        Self::read(&answer)
+        Self::read(&metrics::page(address)?)
     }
 
     fn read(page: &str) -> Result<Self> {
@@ -95,7 +88,6 @@ const NAME: &str = "fanwire_compression_deliveries_total{";
 const IN_CONTEXT: [&str; 3] = [r#"kind="newest""#, r#"kind="several""#, r#"kind="run""#];
 /// Of the first channel.
 const WEIGHT: usize = 1_000_000;
-const PATIENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use std::fmt;
 /// Why a token gives nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenError {
-    /// Genuine, but `exp` has come or `nbf` has not: connect and subscribe 109, refresh 3005, sub_refresh 3006.
+    /// Genuine, but `exp` has come or `nbf` has not: connect and subscribe 109, refresh 3005, sub_refresh an empty result.
     Expired,
     /// Not to be believed: connect, refresh and sub_refresh 3500, subscribe 103.
     Invalid(Fault),

@@ -33,7 +33,8 @@ pub use position::{Epoch, Position};
 /// **Positions.** Within one epoch the stored publications of a channel have the offsets 1, 2, 3 …, in the order of
 /// their delivery. Whoever is told position T by [`follow`](Self::follow) gets every later publication from `Deliver`,
 /// those up to T perhaps, too. Offset and epoch outlive the stored publications, for `meta_ttl` since the channel was last
-/// published to or read; after that a new epoch begins.
+/// published to or read; after that a new epoch begins. A channel that was never published to has offset 0 and an epoch
+/// that its first publication keeps, for as long as the broker can tell it again; an epoch is never that of two streams.
 ///
 /// **Distribution.** Once `follow` was answered after `subscribe`, later publications of the channel reach this node's
 /// `Deliver`; some may before. After `unsubscribe` some may still arrive; the door drops what nobody listens to.
@@ -66,7 +67,7 @@ pub trait Broker: Send + Sync {
         now: Instant,
     ) -> Answer<Position>;
 
-    /// Stored publications and the top of the stream, of one moment. Begins a stream where there is none.
+    /// Stored publications and the top of the stream, of one moment.
     ///
     /// # Errors
     /// [`BrokerError::Unavailable`]; the caller may retry.

@@ -101,7 +101,7 @@ impl Redis {
             clusters => clusters.iter().map(cluster).collect(),
         };
         let (started_at, asked_at_s) = (Instant::now(), AtomicU64::new(0));
-        let reads = Reads::new(keys.clone(), Arc::clone(&health));
+        let reads = Reads::new(keys.clone(), Arc::clone(&health), options.unpublished_ttl);
         Self { stores, keys, mouth, health, reads, started_at, asked_at_s }
     }
 

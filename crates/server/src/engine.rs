@@ -4,7 +4,7 @@
 //! Changed here: how an engine is started and stopped. What it does lives in `brokers`.
 
 use std::sync::{Arc, Weak};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fanwire_auth::OptionsError;
 use fanwire_brokers::redis::{Health, Redis, RedisError, RedisOptions};
@@ -104,7 +104,7 @@ impl Engine {
     }
 }
 
-/// With what TLS needs, where an address wants it.
+/// With what TLS needs, where an address wants it, and with how long a channel that was never published to is remembered.
 fn options_of_redis(config: &Config) -> Result<RedisOptions, EngineError> {
     let settings = &config.engine.redis;
     let mut redis = settings.options().map_err(EngineError::Redis)?;
@@ -116,6 +116,11 @@ fn options_of_redis(config: &Config) -> Result<RedisOptions, EngineError> {
         Ok(tls) => Ok(Some(tls.of_redis())),
         Err(source) => Err(EngineError::Tls { key, source }),
     };
+    let checked_within = config.node.client.channel_position_check_delay;
+    redis.unpublished_ttl = match checked_within {
+        Duration::ZERO => Duration::ZERO, // nobody keeps it alive
+        delay => delay.saturating_add(CHECK_MARGIN),
+    };
     if is_wanted {
         redis.tls = tls(&settings.tls, "engine.redis.tls")?;
     }
@@ -124,6 +129,9 @@ fn options_of_redis(config: &Config) -> Result<RedisOptions, EngineError> {
     }
     Ok(redis)
 }
+
+/// How much later than it is due a check of positions may reach Redis.
+const CHECK_MARGIN: Duration = Duration::from_secs(15);
 
 #[cfg(test)]
 mod tests;

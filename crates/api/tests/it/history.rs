@@ -49,6 +49,7 @@ async fn history_answers_by_the_table() {
         (r#","limit":1,"since":{"offset":3}"#, stored(4)),
         (r#","limit":-1,"since":{"offset":3,"epoch":""},"reverse":true"#, stored(2)),
         (r#","limit":-1,"since":{"offset":18446744073709551615}"#, String::new()),
+        (r#","limit":-1,"since":{"offset":6},"reverse":true"#, String::new()),
         (r#","limit":-1,"since":null,"reverse":null"#, [2, 3, 4].map(stored).join(",")),
     ];
     for (rest, publications) in rows {

@@ -2,8 +2,9 @@
 //! In: `publish` and `history` on any thread → out: publications at the door, in one order per channel; stored ones.
 //! Uses: striped locks. Never: clocks (time is a parameter).
 //! Change here: what holds one lock together. A channel's stream lives in `memory/stream.rs`, what is forgotten first in
-//! `memory/streams.rs`, idempotency in `memory/results.rs`; the promises stand in `broker.rs`.
+//! `memory/streams.rs`, epochs without a stream in `memory/epochs.rs`, idempotency in `memory/results.rs`; the promises stand in `broker.rs`.
 
+mod epochs;
 mod results;
 mod stream;
 mod streams;
@@ -62,15 +63,18 @@ impl MemoryBroker {
         ((hash, channel), &self.stripes[(hash >> 32) as usize % STRIPES])
     }
 
-    /// Counts what streams took, and takes from the streams of this stripe when all of them hold too much.
+    /// Counts what streams took, and takes from the streams of this stripe when all of them hold too much: at least what was
+    /// added, if they have it.
     fn count(&self, grown: isize, streams: &mut Streams) {
         self.history_bytes.fetch_add(grown as usize, Relaxed); // wraps around for what is negative
-        for _ in 0..EVICTIONS_MAX {
-            if self.history_bytes() <= self.history_bytes_max {
-                return;
-            }
+        let (mut evicted, mut freed_all) = (0, 0);
+        while self.history_bytes() > self.history_bytes_max
+            && (evicted < EVICTIONS_MAX || freed_all < grown)
+        {
             let Some(freed) = streams.evict() else { return };
             self.history_bytes.fetch_sub(freed, Relaxed);
+            evicted += 1;
+            freed_all += freed as isize;
         }
     }
 
@@ -201,7 +205,8 @@ impl Broker for MemoryBroker {
 const IDEMPOTENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Locks; publications of channels of one stripe wait for each other.
 const STRIPES: usize = 64;
-/// Streams that one call takes from to make room, so that no publisher waits for long.
+/// Streams that one call takes from to make room, or as many as it takes to free what its publication needs: so no publisher
+/// waits for long, and a large publication cannot add more than small streams give back.
 const EVICTIONS_MAX: usize = 16;
 /// Streams per stripe that one sweep looks at.
 const SWEEP_PLACES: usize = 1024;

@@ -1,5 +1,5 @@
 //! Where a publication stands: the offset in its channel's stream, and the epoch of that stream (protocol §9).
-//! In: offsets, random letters, texts of clients → out: 16 bytes that are copied, compared and written out as text.
+//! In: offsets, random numbers, texts of clients → out: 16 bytes that are copied, compared and written out as text.
 //! Uses: rand, for new epochs. Never: streams; offsets are counted in the brokers.
 //! Change here: the shape of a position.
 
@@ -28,7 +28,17 @@ impl Epoch {
 
     /// A new one: two equal ones are as likely as guessing one of 5 · 10¹³.
     pub fn random() -> Self {
-        Self(std::array::from_fn(|_| ALPHABET[rand::random_range(0..ALPHABET.len())]))
+        Self::from_hash(rand::random())
+    }
+
+    /// The one that belongs to a hash of 64 random bits.
+    pub(crate) fn from_hash(mut hash: u64) -> Self {
+        let letters = ALPHABET.len() as u64;
+        Self(std::array::from_fn(|_| {
+            let letter = ALPHABET[(hash % letters) as usize];
+            hash /= letters;
+            letter
+        }))
     }
 
     /// Reads what [`as_str`](Self::as_str) wrote; `None` for anything that no epoch looks like.

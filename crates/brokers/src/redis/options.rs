@@ -30,6 +30,9 @@ pub struct RedisOptions {
     /// Whether members are put into hashes whose fields have ends of their own, in each Redis that has them (Redis 7.4,
     /// Valkey 9); elsewhere, and otherwise, beside a sorted set of ends. Seen are those of both.
     pub presence_fields: bool,
+    /// How long the epoch of a channel that was never published to is kept after it was read; zero = as long as any other.
+    /// Who compares positions of its subscribers with the stream, must do so within this time.
+    pub unpublished_ttl: Duration,
     /// Connections for commands to each Redis; each channel uses one of them.
     pub command_connections: usize,
     /// Connections for PUB/SUB to each Redis; each channel uses one of them.
@@ -51,6 +54,7 @@ impl Default for RedisOptions {
             io_timeout: Duration::from_secs(4),
             wait: Wait::default(),
             presence_fields: true,
+            unpublished_ttl: Duration::from_secs(55),
             command_connections: 2,
             feed_connections: 2,
             tls: None,

@@ -4,6 +4,7 @@
 //! Change here: what may be read, and which reads are equal. Who shares one is in `flight.rs`, the commands in `stream.rs` and `members.rs`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fanwire_broker::{PresenceStats, Query, Retention, Stretch};
 use fanwire_protocol::ClientInfo;
@@ -28,6 +29,7 @@ pub(crate) struct Reads {
 struct Reader {
     keys: Keys,
     health: Arc<Health>,
+    unpublished_ttl: Duration,
 }
 
 /// What a read is sent with.
@@ -39,12 +41,12 @@ struct Means {
 }
 
 impl Reads {
-    pub(crate) fn new(keys: Keys, health: Arc<Health>) -> Self {
+    pub(crate) fn new(keys: Keys, health: Arc<Health>, unpublished_ttl: Duration) -> Self {
         Self {
             pages: Arc::new(Flights::new(Arc::clone(&health))),
             members: Flights::new(Arc::clone(&health)),
             counts: Flights::new(Arc::clone(&health)),
-            reader: Arc::new(Reader { keys, health }),
+            reader: Arc::new(Reader { keys, health, unpublished_ttl }),
         }
     }
 
@@ -106,9 +108,10 @@ impl Read for Page {
     fn send(&self, means: Means, done: impl FnOnce(Result<Stretch, Failure>) + Send + 'static) {
         let Means { line, reader, .. } = means;
         let Self { channel, query, retention } = self.clone();
-        let command = stream::history(&reader.keys, &channel, query, retention);
+        let ttl = reader.unpublished_ttl;
+        let command = stream::history(&reader.keys, &channel, query, retention, ttl);
         line.send(command, move |reply| {
-            let Reader { keys, health } = &*reader;
+            let Reader { keys, health, .. } = &*reader;
             let read = |reply| stream::stretch(reply, (keys, &channel), query.reverse, health);
             done(reply.and_then(read));
         });
@@ -129,7 +132,7 @@ impl Read for Members {
         let command = members::list(place, now_ms);
         let channel = self.0.clone();
         line.send(command, move |reply| {
-            let Reader { keys, health } = &*reader;
+            let Reader { keys, health, .. } = &*reader;
             done(reply.and_then(|reply| members::listed(reply, (keys, &channel), health)));
         });
     }

@@ -3,6 +3,8 @@
 //! Uses: a line, keys, scripts, records. Never: PUB/SUB connections.
 //! Change here: what is sent for a publication or a query. The scripts are `script/publish.lua` and `history.lua`.
 
+use std::time::Duration;
+
 use fanwire_broker::{Change, Epoch, Position, PublishOptions, Query, Retention, Stretch};
 use fanwire_protocol::{ClientInfo, Publication};
 
@@ -70,16 +72,27 @@ pub(crate) fn announce(keys: &Keys, channel: &str, change: Change, client: Clien
     send(keys, channel, &Record::of_change(change, client))
 }
 
-/// The command that reads.
-pub(crate) fn history(keys: &Keys, channel: &str, query: Query, retention: Retention) -> Command {
+/// The command that reads. `unpublished_ttl` is that of [`RedisOptions`](super::RedisOptions).
+pub(crate) fn history(
+    keys: &Keys,
+    channel: &str,
+    query: Query,
+    retention: Retention,
+    unpublished_ttl: Duration,
+) -> Command {
     let (stream, meta) = (keys.of(Kind::Stream, channel), keys.of(Kind::Meta, channel));
-    let mut command = Script::History.call(&[&stream, &meta], 6, ARGUMENT_BYTES);
+    let mut command = Script::History.call(&[&stream, &meta], 7, ARGUMENT_BYTES);
     let name = match query {
         Query { limit: Some(0), .. } | Query { reverse: true, since: Some(0), .. } => "",
         Query { reverse: true, .. } => "XREVRANGE",
         _ => "XRANGE",
     };
-    command.text(Epoch::random().as_str()).number(millis(retention.meta_ttl)).text(name);
+    let ttls = [retention.meta_ttl, unpublished_ttl].into_iter().filter(|ttl| !ttl.is_zero());
+    command
+        .text(Epoch::random().as_str())
+        .number(millis(retention.meta_ttl))
+        .number(millis(ttls.min().unwrap_or_default()))
+        .text(name);
     let count_max = query.limit.map(|limit| (limit as u64).min(i64::MAX as u64));
     for number in [query.since, count_max] {
         match number {
@@ -154,7 +167,7 @@ fn send(keys: &Keys, channel: &str, record: &Record) -> Command {
 }
 
 /// For a key's time to live, which Redis wants below 2⁶³, and which is never 0 but for "for ever".
-fn millis(time: std::time::Duration) -> u64 {
+fn millis(time: Duration) -> u64 {
     if time.is_zero() { 0 } else { time.as_millis().clamp(1, TTL_MS_MAX.into()) as u64 }
 }
 

@@ -338,6 +338,39 @@ fn what_was_evicted_is_missed_and_not_mistaken() {
     assert_eq!((next, offsets(&node).1), (Position { offset: 1, ..top }, vec![1]));
 }
 
+/// So many names, as clients can subscribe to, leave nothing behind.
+#[test]
+fn a_channel_that_nobody_published_to_is_forgotten_soon() {
+    let server = RedisServer::start(&[]);
+    let start = |unpublished_ttl, prefix: &str| {
+        let prefix = prefix.to_owned();
+        Node::start(&RedisOptions { unpublished_ttl, prefix, ..server.options() })
+    };
+    let ttl_ms = |prefix: &str| {
+        let reply = server.ask(&format!("PTTL {prefix}.meta.{{:a}}"));
+        reply[1..].trim().parse::<i64>().expect("a number")
+    };
+    let read = |node: &Node| node.read("a").expect("it is there").top;
+    let usual = start(Duration::from_secs(55), "usual");
+    let top = read(&usual);
+    assert!((1..=55_000).contains(&ttl_ms("usual")), "{}", ttl_ms("usual"));
+    assert_eq!(usual.publish("a", "1"), Ok(Position { offset: 1, ..top }));
+    assert!(ttl_ms("usual") > 5_000_000, "{}", ttl_ms("usual"));
+    read(&usual);
+    assert!(ttl_ms("usual") > 5_000_000, "{}", ttl_ms("usual"));
+    read(&start(Duration::ZERO, "unchecked"));
+    assert!(ttl_ms("unchecked") > 5_000_000, "{}", ttl_ms("unchecked"));
+    let brief = start(Duration::from_millis(1), "brief");
+    let told = read(&brief);
+    let by = Instant::now() + PATIENCE;
+    while server.ask("EXISTS brief.meta.{:a}") != ":0\r\n" {
+        assert!(Instant::now() < by, "it is forgotten");
+    }
+    brief.publish("a", "1").expect("it is there");
+    let found = brief.read("a").expect("it is there");
+    assert!(!found.continues(told.offset, told.epoch.as_str()), "who came before is told so");
+}
+
 /// What cannot be remembered is not sent: whoever repeats a call that failed would send it twice.
 #[test]
 fn a_redis_that_is_full_or_refuses_writes_takes_a_publication_wholly_or_not_at_all() {

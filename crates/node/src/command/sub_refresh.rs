@@ -1,12 +1,12 @@
 //! The `sub_refresh` command (protocol §21): a new subscription token before the old one has run out.
-//! In: a SubRefreshRequest → out: the new lifetime, an error, or a disconnect.
+//! In: a SubRefreshRequest → out: the new lifetime, nothing for an expired token, an error, or a disconnect.
 //! Uses: subscription tokens, `lifetime`. Never: subscribes.
 //! Change here: what a subscription refresh renews. Enforcement of expiry lives in `hub/timers.rs`.
 
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
 use super::lifetime::Lifetime;
-use super::{Done, Turn, credentials, named};
+use super::{Done, Refusal, Turn, credentials, named};
 use crate::session::Terms;
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
@@ -21,15 +21,24 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
     if request.token.is_empty() {
         return Err(ErrorCode::BAD_REQUEST.into());
     }
-    let refusals = (Disconnect::SUBSCRIPTION_EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
+    let expired = Refusal::Error(ErrorCode::TOKEN_EXPIRED);
+    let refusals = (expired.clone(), Disconnect::INVALID_TOKEN.into());
     let named = (request.channel.as_str(), request.token.as_str());
-    let claims = credentials::of_subscription(turn, named, refusals)?;
+    let claims = match credentials::of_subscription(turn, named, refusals) {
+        // Nothing is renewed: the subscription ends when its own time is over, and the SDK then gets a new token. A disconnect
+        // would end the other subscriptions too (so centrifuge 0.40), and some SDKs give up after an error.
+        Err(refusal) if refusal == expired => return Ok(reply(SubRefreshResult::default())),
+        claims => claims?,
+    };
     let lifetime = Lifetime::of(turn, claims.expire_at)?;
     let terms = &mut turn.session_mut().subscriptions[place].terms;
     let filter = terms.take().and_then(|terms| terms.filter);
     *terms = Terms::filtering(Terms::boxed(claims.info, lifetime.expire_at), filter);
     turn.roster.schedule(turn.node, turn.key.index);
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl(turn));
-    let result = SubRefreshResult { expires, ttl, ..SubRefreshResult::default() };
-    Ok(Reply { sub_refresh: Some(result), ..Reply::default() })
+    Ok(reply(SubRefreshResult { expires, ttl, ..SubRefreshResult::default() }))
+}
+
+fn reply(result: SubRefreshResult) -> Reply {
+    Reply { sub_refresh: Some(result), ..Reply::default() }
 }

@@ -105,10 +105,15 @@ impl Node {
         };
         let (from, epoch) =
             since.map_or_else(Default::default, |since| (since.offset, since.epoch.clone()));
+        let reverse = page.reverse;
         self.broker.history(channel, query, retention, now).map(move |read| {
-            let stretch = without_times(read.map_err(temporary)?);
+            let mut stretch = without_times(read.map_err(temporary)?);
             if !stretch.continues(from, &epoch) {
                 return Err(ErrorCode::UNRECOVERABLE_POSITION);
+            }
+            // A page backwards begins with the publication before `from`, which does not exist.
+            if reverse && from.saturating_sub(1) > stretch.top.offset {
+                stretch.publications.clear();
             }
             Ok(stretch)
         })

@@ -279,8 +279,27 @@ fn failed_sub_refreshes_have_their_codes() {
     for claims in [r#"{"sub":"43","channel":"a"}"#, r#"{"sub":"42","channel":"b"}"#] {
         check_subscription(&format!("ada > {}\n ada x 3500 invalid token", sub_refresh(claims)));
     }
+}
+
+#[test]
+fn a_sub_refresh_with_an_expired_token_renews_nothing_and_ends_nothing_else() {
     let expired = sub_refresh(&format!(r#"{{"sub":"42","channel":"a","exp":{}}}"#, UNIX - 1));
-    check_subscription(&format!("ada > {expired}\n ada x 3006 subscription expired"));
+    let in_b = subscribe("b", r#"{"sub":"42","channel":"b"}"#);
+    check_subscription(&format!(
+        r#"ada > {in_b}
+           ada < {{"id":2,"subscribe":{{}}}}
+           wait 50s
+           ada > {expired}
+           ada < {{"id":5,"sub_refresh":{{}}}}
+           wait 34900ms
+           api > a 1
+           ada < {{"push":{{"channel":"a","pub":{{"data":1}}}}}}
+           ada awaits 200ms
+           ada < {{"push":{{"channel":"a","unsubscribe":{{"code":2501,"reason":"subscription expired"}}}}}}
+           api > a 2
+           api > b 3
+           ada < {{"push":{{"channel":"b","pub":{{"data":3}}}}}}"#
+    ));
 }
 
 #[test]

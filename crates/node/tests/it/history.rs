@@ -72,6 +72,21 @@ fn a_page_has_the_oldest_publications_or_backwards_the_newest() {
 }
 
 #[test]
+fn a_page_backwards_from_beyond_the_top_is_empty() {
+    check(
+        &with_history(|_| {}),
+        r#"
+        ada > {"id":2,"history":{"channel":"news","limit":1,"since":{"offset":7},"reverse":true}}
+        ada < {"id":2,"history":{"publications":[{"data":6,"offset":6}],"epoch":"E1","offset":6}}
+        ada > {"id":3,"history":{"channel":"news","limit":1,"since":{"offset":8,"epoch":"E1"},"reverse":true}}
+        ada < {"id":3,"history":{"publications":[],"epoch":"E1","offset":6}}
+        ada > {"id":4,"history":{"channel":"news","limit":1,"since":{"offset":18446744073709551615},"reverse":true}}
+        ada < {"id":4,"history":{"publications":[],"epoch":"E1","offset":6}}
+    "#,
+    );
+}
+
+#[test]
 fn a_limit_below_zero_or_above_the_maximum_is_the_maximum() {
     let mut options = with_history(|_| {});
     options.client.history_max_publication_limit = 3;

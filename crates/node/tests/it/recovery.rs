@@ -569,6 +569,9 @@ fn a_stream_that_began_anew_is_insufficient_state() {
     world.play(TWO_SUBSCRIBERS);
     world.play(
         r#"
+        api > news 0
+        ada < {"push":{"channel":"news","pub":{"data":0,"offset":1,"epoch":"E1"}}}
+        eve < {"push":{"channel":"news","pub":{"data":0,"offset":1,"epoch":"E1"}}}
         wait 61s
         api > news 1
         ada < {"push":{"channel":"news","unsubscribe":{"code":2500,"reason":"insufficient state"}}}
@@ -585,10 +588,13 @@ fn checks_keep_the_stream_of_a_silent_channel_alive() {
     world.play(TWO_SUBSCRIBERS);
     world.play(
         r#"
+        api > news 0
+        ada < {"push":{"channel":"news","pub":{"data":0,"offset":1,"epoch":"E1"}}}
+        eve < {"push":{"channel":"news","pub":{"data":0,"offset":1,"epoch":"E1"}}}
         wait 1000s
         api > news 1
-        ada < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
-        eve < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
+        ada < {"push":{"channel":"news","pub":{"data":1,"offset":2}}}
+        eve < {"push":{"channel":"news","pub":{"data":1,"offset":2}}}
     "#,
     );
 }

@@ -3,6 +3,8 @@
 //! Uses `Engine::check` and the options of Redis. Never: sockets.
 //! Another way to ask for TLS is a row here.
 
+use std::time::Duration;
+
 use super::{Engine, options_of_redis};
 use crate::config::{Config, EngineKind};
 
@@ -49,6 +51,16 @@ fn whatever_asks_for_tls_is_told_how_to_speak_it() {
         config.engine.redis.address = texts(address);
     };
     assert!(asks(sentinels).1);
+}
+
+#[test]
+fn redis_keeps_an_unpublished_channel_for_longer_than_positions_are_checked() {
+    let kept = |seconds| {
+        let delay = Duration::from_secs(seconds);
+        let change = |config: &mut Config| config.node.client.channel_position_check_delay = delay;
+        options_of_redis(&config(change)).expect("addresses").unpublished_ttl.as_secs()
+    };
+    assert_eq!([kept(40), kept(600), kept(0)], [55, 615, 0]);
 }
 
 #[test]

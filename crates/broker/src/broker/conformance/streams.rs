@@ -18,7 +18,7 @@ pub(super) fn check(make: Make<'_>) {
     skipped_publications_have_no_place(make);
     without_retention_there_is_no_stream(make);
     removal_keeps_offset_and_epoch(make);
-    reading_begins_a_stream_that_publishing_goes_on_with(make);
+    the_first_publication_keeps_the_epoch_that_readers_were_told(make);
     an_older_version_is_not_published(make);
     a_version_counts_within_its_epoch(make);
     a_repeated_key_returns_the_position_of_the_first_publication(make);
@@ -152,7 +152,7 @@ fn removal_keeps_offset_and_epoch(make: Make<'_>) {
     broker.remove_history("never published to", Instant::now()).wait().expect("nothing to do");
 }
 
-fn reading_begins_a_stream_that_publishing_goes_on_with(make: Make<'_>) {
+fn the_first_publication_keeps_the_epoch_that_readers_were_told(make: Make<'_>) {
     let (_, broker) = start(make, &["a"]);
     let top = read(&*broker, Query::default()).top;
     assert_eq!(top.offset, 0);

@@ -43,11 +43,11 @@ struct Rest {
 }
 
 impl Stream {
-    /// An empty one with an epoch of its own.
-    pub(super) fn new() -> Self {
+    /// An empty one.
+    pub(super) fn new(epoch: Epoch) -> Self {
         Self {
             stored: VecDeque::new(),
-            top: Position { offset: 0, epoch: Epoch::random() },
+            top: Position { offset: 0, epoch },
             version: 0,
             version_epoch: Box::default(),
             stored_until: None,
@@ -63,6 +63,11 @@ impl Stream {
     /// Roughly the memory of its stored publications.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Whether it holds no publication, though it may have had some.
+    pub(super) fn is_empty(&self) -> bool {
+        self.stored.is_empty()
     }
 
     /// Whether even offset and epoch are forgotten: whoever comes now finds a new stream.

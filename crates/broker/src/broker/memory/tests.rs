@@ -175,11 +175,68 @@ fn the_memory_of_histories_is_bounded_and_counted_rightly() {
 }
 
 #[test]
-fn channels_that_clients_only_ask_about_take_bounded_memory_too() {
+fn channels_that_clients_only_ask_about_take_no_memory() {
     let (_, broker) = broker();
     let now = Instant::now();
+    store(&broker, "full", MEGABYTE / 2, now);
+    let before = broker.history_bytes();
     for number in 0..20_000 {
         read(&broker, &format!("a channel that nobody publishes to {number}"), now);
     }
-    assert!(broker.history_bytes() <= MEGABYTE + 1000, "{}", broker.history_bytes());
+    assert_eq!(broker.history_bytes(), before);
+    assert_eq!(broker.stripes.iter().map(|stripe| stripe.lock().streams.len()).sum::<usize>(), 1);
+    assert_eq!(read(&broker, "full", now).0, 1);
+}
+
+#[test]
+fn a_channel_has_one_epoch_until_it_is_published_to_however_late() {
+    let (_, broker) = broker();
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let (_, first) = read(&broker, "a", at(0));
+    broker.sweep(at(10_000));
+    assert_eq!(read(&broker, "a", at(10_000)), (0, first));
+    assert_ne!(read(&broker, "b", at(10_000)).1, first);
+    assert_eq!(store(&broker, "a", 1, at(20_000)), Position { offset: 1, ..first });
+}
+
+#[test]
+fn no_two_streams_of_a_channel_have_one_epoch_whichever_way_they_ended() {
+    let (_, broker) = broker();
+    let mut now = Instant::now();
+    let mut epochs = Vec::new();
+    for round in 0..100 {
+        let told = (round % 2 == 0).then(|| read(&broker, "a", now).1.epoch);
+        let top = store(&broker, "a", 1, now);
+        assert_eq!((top.offset, told.unwrap_or(top.epoch)), (1, top.epoch), "round {round}");
+        assert!(!epochs.contains(&top.epoch), "round {round}");
+        epochs.push(top.epoch);
+        let end = now + RETENTION.meta_ttl;
+        match round % 3 {
+            0 => broker.sweep(end),
+            1 => drop(read(&broker, "a", end)),
+            _ => while broker.place("a").1.lock().streams.evict().is_some() {},
+        }
+        assert_eq!(read(&broker, "a", end).1.offset, 0, "round {round}");
+        now = end;
+    }
+    let other = MemoryBroker::new(Arc::new(Count::default()), MEGABYTE);
+    assert!(!epochs.contains(&store(&other, "a", 1, now).epoch), "nor those of another process");
+}
+
+#[test]
+fn large_publications_find_room_where_many_streams_hold_only_a_position() {
+    let (_, broker) = broker();
+    let now = Instant::now();
+    let mut names = (0..).map(|number| format!("small {number}"));
+    while broker.history_bytes() < MEGABYTE - 1000 {
+        let name = names.next().expect("without end");
+        store(&broker, &name, 1, now);
+        broker.remove_history(&name, now).wait().expect("never fails");
+    }
+    for number in 0..40 {
+        store(&broker, &format!("large {number}"), 8000, now);
+        let held = broker.history_bytes();
+        assert!(held <= MEGABYTE + 20_000, "{number}: {held}");
+    }
 }

@@ -135,11 +135,11 @@ impl Model {
         (offset, epoch.map_or(EpochName::Empty, EpochName::Number))
     }
 
-    /// The stream as it is now: made, expired, kept alive.
+    /// The stream as it is now: made, expired, kept alive. One that was never published to is not forgotten.
     fn alive(&mut self) -> &mut Stream {
         let Settings { meta_ttl, .. } = self.settings;
         let now = self.now;
-        if self.stream.as_ref().is_none_or(|stream| stream.until <= now) {
+        if self.stream.as_ref().is_none_or(|stream| stream.top > 0 && stream.until <= now) {
             self.stream = Some(Stream {
                 epoch: self.epochs,
                 top: 0,
@@ -215,7 +215,10 @@ impl Model {
         }
         let mut page: Vec<_> = stream.stored.clone();
         if let Some((offset, _)) = since {
-            page.retain(|(own, _)| if reverse { *own < offset } else { *own > offset });
+            let is_beyond = reverse && offset > stream.top + 1;
+            page.retain(
+                |(own, _)| if reverse { *own < offset && !is_beyond } else { *own > offset },
+            );
         }
         if reverse {
             page.reverse();

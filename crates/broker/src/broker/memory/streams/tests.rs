@@ -23,8 +23,17 @@ fn publish(streams: &mut Streams, number: u64, now: Instant) {
 
 /// How many publications a stream has, without using it.
 fn stored(streams: &Streams, number: u64) -> usize {
-    let index = streams.find(number, &number.to_string()).expect("it was made and not removed");
+    let Some(index) = streams.find((number, &number.to_string())) else { return 0 };
     streams.slab[index].stream.read(Query::default()).publications.len()
+}
+
+/// Makes one more stream lose its publications; one that has none may be forgotten before.
+fn evict_one(streams: &mut Streams, count: u64) {
+    let full = |streams: &Streams| (0..count).filter(|one| stored(streams, *one) > 0).count();
+    let before = full(streams);
+    while full(streams) == before {
+        assert!(streams.evict().is_some_and(|bytes| bytes > 0));
+    }
 }
 
 #[test]
@@ -39,7 +48,7 @@ fn a_stream_that_is_written_or_read_outlives_those_that_are_not() {
                     true => publish(&mut streams, busy, now),
                     false => drop(streams.with((busy, &busy.to_string()), now, |_| ())),
                 }
-                assert!(streams.evict().is_some_and(|bytes| bytes > 0));
+                evict_one(&mut streams, count);
                 let idle = (0..count).filter(|number| *number != busy);
                 let left = idle.filter(|number| stored(&streams, *number) > 0).count() as u64;
                 assert_eq!(left, count - 1 - evicted, "{busy} of {count}");
@@ -68,9 +77,39 @@ fn where_all_streams_are_in_use_one_is_evicted_all_the_same() {
         let mut streams = Streams::default();
         for _ in 0..10 {
             (0..count).for_each(|number| publish(&mut streams, number, now));
-            assert!(streams.evict().is_some_and(|bytes| bytes > 0), "{count}");
+            evict_one(&mut streams, count);
             let empty = (0..count).filter(|number| stored(&streams, *number) == 0).count();
             assert_eq!(empty, 1, "{count}");
         }
     }
+}
+
+#[test]
+fn streams_without_publications_give_way_before_those_with_some() {
+    let (mut streams, start) = (Streams::default(), Instant::now());
+    let later = start + RETENTION.ttl;
+    (0..100).for_each(|number| publish(&mut streams, number, start));
+    streams.sweep(60, later); // what the others hold is found to be over when they are read
+    (60..100).for_each(|number| streams.with((number, &number.to_string()), later, |_| ()).0);
+    (100..120).for_each(|number| publish(&mut streams, number, later));
+    for gone in 1..=100 {
+        assert!(streams.evict().is_some_and(|bytes| bytes > 0));
+        assert_eq!(streams.slab.len(), 120 - gone);
+    }
+    assert!((100..120).all(|number| stored(&streams, number) == 1));
+    assert!(streams.evict().is_some_and(|bytes| bytes > 0), "then one of those");
+    assert_eq!((100..120).filter(|number| stored(&streams, *number) == 1).count(), 19);
+}
+
+#[test]
+fn a_stream_that_is_published_to_again_is_not_taken_for_an_empty_one() {
+    let (mut streams, now) = (Streams::default(), Instant::now());
+    (0..50).for_each(|number| publish(&mut streams, number, now));
+    (0..50).for_each(|number| assert!(streams.clear((number, &number.to_string())) > 0));
+    (0..50).step_by(2).for_each(|number| publish(&mut streams, number, now));
+    for _ in 0..25 {
+        assert!(streams.evict().is_some_and(|bytes| bytes > 0));
+    }
+    assert_eq!(streams.slab.len(), 25);
+    assert!((0..50).step_by(2).all(|number| stored(&streams, number) == 1));
 }
