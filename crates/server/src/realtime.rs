@@ -18,7 +18,7 @@ pub(crate) use self::clerk::Clerk;
 use self::frames::Frames;
 use crate::{
     compression::{Contexts, Dispatch},
-    shard::{self, Application, Compression, Dialect, Key, Message, Outlet, Quotation},
+    shard::{self, Application, Compression, Dialect, End, Key, Message, Outlet, Quotation},
 };
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
@@ -119,12 +119,17 @@ impl Application for Realtime {
         self.hub.next_deadline()
     }
 
-    fn close(&mut self, key: Key, now: Instant) {
-        self.hub.close(connection(key), now);
+    fn close(&mut self, key: Key, end: End, now: Instant) {
+        let key = connection(key);
+        match end {
+            End::Slow if self.hub.disconnected(key, &Disconnect::SLOW) => log(&Disconnect::SLOW),
+            End::Slow => {}
+            End::Other => self.hub.close(key, now),
+        }
     }
 
-    fn shutdown_close(&self) -> (u16, &'static str) {
-        (Disconnect::SHUTDOWN.code, "shutdown")
+    fn shut_down(&mut self, key: Key, out: &mut Outlet) {
+        self.step(out, |hub, out| hub.disconnect(connection(key), &Disconnect::SHUTDOWN, out));
     }
 }
 
@@ -229,7 +234,7 @@ impl Outbox for HubOutlet<'_> {
     }
 
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
-        tracing::debug!(code = disconnect.code, reason = %disconnect.reason, "disconnecting a client");
+        log(disconnect);
         self.send_joined();
         let key = key(connection);
         match disconnect.code {
@@ -241,6 +246,10 @@ impl Outbox for HubOutlet<'_> {
             code => self.out.close(key, code, &disconnect.reason),
         }
     }
+}
+
+fn log(disconnect: &Disconnect) {
+    tracing::debug!(code = disconnect.code, reason = %disconnect.reason, "disconnecting a client");
 }
 
 /// A rare large answer does not leave its buffer behind.

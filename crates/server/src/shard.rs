@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-pub use application::{Application, Key, Message};
+pub use application::{Application, End, Key, Message};
 pub use connection::Dialect;
 use counters::ShardCounters;
 pub use dedicated::DedicatedSettings;

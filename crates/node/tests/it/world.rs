@@ -45,6 +45,8 @@ pub(crate) struct Shard {
     pub(crate) hub: Hub,
     pub(crate) mailbox: Arc<Mailbox>,
     opened: u32,
+    /// Clients that it disconnected, by the code.
+    disconnects: BTreeMap<u16, u64>,
 }
 
 struct Peer {
@@ -217,6 +219,7 @@ impl World {
     /// Hands effects to their peers; a peer that answers pings does so at once.
     fn hear(&mut self, shard: usize, record: Record) {
         let mut pongs = Vec::new();
+        self.shards[shard].check_disconnects(&record.effects);
         self.errands.extend(record.errands.into_iter().flatten());
         let mut recovered = record.recovered.into_iter().peekable();
         for (at, (index, effect)) in (1..).zip(record.effects) {
@@ -266,7 +269,28 @@ impl Shard {
     pub(crate) fn new(node: &Arc<Node>) -> Self {
         let mailbox = Arc::new(Mailbox::default());
         let id = node.attach(Arc::clone(&mailbox) as _);
-        Self { hub: Hub::new(Arc::clone(node), id), mailbox, opened: 0 }
+        Self {
+            hub: Hub::new(Arc::clone(node), id),
+            mailbox,
+            opened: 0,
+            disconnects: BTreeMap::new(),
+        }
+    }
+}
+
+impl Shard {
+    /// Whatever the cause of a disconnect is, the hub counts it.
+    fn check_disconnects(&mut self, effects: &[(u32, Effect)]) {
+        for (_, effect) in effects {
+            if let Effect::Disconnect(Disconnect { code, .. }) = effect {
+                *self.disconnects.entry(*code).or_default() += 1;
+            }
+        }
+        for (code, counted) in self.hub.counters().disconnects() {
+            if let Some(code) = code {
+                assert_eq!(counted, self.disconnects.get(&code).copied().unwrap_or(0), "{code}");
+            }
+        }
     }
 }
 

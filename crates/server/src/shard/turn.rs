@@ -174,7 +174,9 @@ impl<A: Application> Turn<A> {
             self.application.advance(now, &mut self.out);
         }
         if let Some(stopping) = &mut self.stopping {
-            stopping.close_due(&mut self.out, self.application.shutdown_close());
+            for key in stopping.due(&self.out) {
+                self.application.shut_down(key, &mut self.out);
+            }
         }
     }
 
@@ -221,8 +223,8 @@ impl<A: Application> Turn<A> {
 
     /// Tells the application of connections that ended, so that it forgets them.
     fn tell_fallen(&mut self) {
-        while let Some(key) = self.out.fallen.pop() {
-            self.application.close(key, self.out.now);
+        while let Some((key, end)) = self.out.fallen.pop() {
+            self.application.close(key, end, self.out.now);
             self.out.counters.closed.add(1);
         }
     }

@@ -1,0 +1,154 @@
+//! Every code with which the server disconnects a client is counted, and logged for operators.
+//! In: one client for each code, and what makes the server end it → out: counters of the hub, lines of the log.
+//! Uses one turn with Fanwire's application on the test's own thread, and real sockets.
+//! Changed here: how each code comes about. That the hub counts every cause of its own is checked by the tests of `node`.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use fanwire_node::{Hello, HubCounters, Node, Options, PublishOptions, Target};
+use fanwire_protocol::{Disconnect, Encoding, Publication};
+
+use super::*;
+use crate::{
+    budget::Budget,
+    compression::{ContextSettings, Contexts, Policies},
+    realtime::{Clerk, Realtime, ShardInbox},
+};
+
+#[test]
+fn every_code_of_a_disconnect_is_counted_and_logged() {
+    let lines = Lines::default();
+    let log = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_ansi(false);
+    let log = log.with_writer({
+        let lines = lines.clone();
+        move || lines.clone()
+    });
+    tracing::subscriber::with_default(log.finish(), || {
+        let mut server = Server::new();
+        for disconnect in Disconnect::ALL {
+            server.connect(disconnect.code);
+            match disconnect.code {
+                code if code == Disconnect::SLOW.code => server.publish_until_it_is_slow(code),
+                // The last one of this server.
+                code if code == Disconnect::SHUTDOWN.code => continue,
+                _ => server.order(disconnect),
+            }
+            assert_eq!(server.counted(Some(disconnect.code)), 1, "{disconnect}");
+        }
+        let of_an_application = Disconnect { code: 4000, reason: "bye".into() };
+        server.connect(of_an_application.code);
+        server.order(&of_an_application);
+        assert_eq!(server.counted(None), 1);
+        server.turn.serve(Letter::Stop(Default::default()));
+        server.take_turn();
+        let wrong = server.counters.disconnects().find(|(_, count)| *count != 1);
+        assert_eq!(wrong, None, "each code once");
+    });
+    let text = String::from_utf8(lines.0.lock().expect("nobody panicked").clone()).expect("text");
+    for code in Disconnect::ALL.iter().map(|row| row.code).chain([4000]) {
+        let line = format!("DEBUG fanwire::realtime: disconnecting a client code={code} reason=");
+        assert_eq!(text.matches(&line).count(), 1, "{code}:\n{text}");
+    }
+}
+
+/// One shard of a server, on the thread of the test.
+struct Server {
+    node: Arc<Node>,
+    turn: Turn<Realtime>,
+    counters: Arc<HubCounters>,
+    peers: Vec<TcpStream>,
+}
+
+impl Server {
+    fn new() -> Self {
+        let mut options = Options::default();
+        options.client.insecure = true;
+        let node = Node::new(options).expect("defaults are valid");
+        let poll = Poll::new().expect("a poller");
+        let waker = mio::Waker::new(poll.registry(), WAKER).expect("a waker");
+        let inbox = Inbox::new(waker);
+        let shard = node.attach(Arc::new(ShardInbox(inbox.clone())));
+        let contexts = Arc::new(Contexts::new(ContextSettings {
+            policies: Policies::new(&node.options().channel),
+            level: 6,
+            min_bytes: 128,
+            gaps_max: 4,
+            memory: Budget::new(1 << 20),
+        }));
+        node.prepare_with(contexts.clone());
+        let realtime = Realtime::new(node.clone(), shard, contexts, Clerk::default());
+        let counters = realtime.counters();
+        let settings =
+            Settings { slow_close: (Disconnect::SLOW.code, "slow"), ..Settings::default() };
+        let inboxes = Inboxes { all: vec![inbox], own: 0 };
+        let out = Outlet::for_test(settings);
+        let turn = Turn::new(realtime, out, poll, inboxes, Limits::default());
+        Self { node, turn, counters, peers: Vec::new() }
+    }
+
+    /// A user with the name of `code`, in a channel of that name.
+    fn connect(&mut self, code: u16) {
+        let (socket, peer) = pair();
+        let commands = format!(
+            "{{\"id\":1,\"connect\":{{}}}}\n{{\"id\":2,\"subscribe\":{{\"channel\":\"{code}\"}}}}"
+        );
+        let mut frame = vec![0x81, 0x80 | commands.len() as u8, 0, 0, 0, 0];
+        frame.extend_from_slice(commands.as_bytes());
+        let hello = Hello {
+            encoding: Encoding::Json,
+            frame_ping: false,
+            transport: "websocket",
+            user: Some(code.to_string()),
+        };
+        self.turn.open(arrival(socket, frame, hello));
+        self.peers.push(peer);
+        settle(&mut self.turn);
+    }
+
+    /// As the server API does.
+    fn order(&mut self, disconnect: &Disconnect) {
+        let target = Target { user: disconnect.code.to_string(), ..Target::default() };
+        self.node.disconnect(target, disconnect.clone()).wait().expect("one node");
+        self.take_turn();
+    }
+
+    /// The peer reads nothing.
+    fn publish_until_it_is_slow(&mut self, code: u16) {
+        while self.turn.out.counters.queue_overflows.value() == 0 {
+            let data = format!("\"{}\"", "a".repeat(1 << 19)).into();
+            let publication = Publication { data, ..Publication::default() };
+            let (channel, now) = (code.to_string(), Instant::now());
+            let published =
+                self.node.publish(&channel, publication, PublishOptions::default(), now);
+            published.wait().expect("accepted");
+            self.take_turn();
+        }
+    }
+
+    fn take_turn(&mut self) {
+        self.turn.turn(&Events::with_capacity(1));
+    }
+
+    fn counted(&self, code: Option<u16>) -> u64 {
+        let mut counts = self.counters.disconnects();
+        counts.find(|(counted, _)| *counted == code).expect("a row for it").1
+    }
+}
+
+/// What the log wrote.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panicked").extend_from_slice(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
