@@ -115,6 +115,7 @@ impl Hub {
                 self.subscribe_target(&target, &order, now, out);
             }
             Notice::Refresh { target, renewal } => self.refresh_target(&target, &renewal, now, out),
+            Notice::ClockStep => self.roster.reschedule(&self.node),
             Notice::Supersede { user } => self.supersede(&user, out),
         }
     }

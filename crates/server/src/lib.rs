@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod budget;
+mod clock;
 mod compression;
 pub mod config;
 mod descriptors;

@@ -17,12 +17,14 @@ use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
 pub(crate) use self::clerk::Clerk;
 use self::frames::Frames;
 use crate::{
+    clock::unix_ms,
     compression::{Contexts, Dispatch},
     shard::{self, Application, Compression, Dialect, End, Key, Message, Outlet, Quotation},
 };
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
 pub struct Realtime {
+    node: Arc<Node>,
     hub: Hub,
     joiner: Joiner,
     frames: Frames,
@@ -56,7 +58,8 @@ impl Realtime {
     /// The application of one shard of `node`, whose broadcasts `contexts` prepares and whose large answers `clerk` makes.
     pub fn new(node: Arc<Node>, shard: ShardId, contexts: Arc<Contexts>, clerk: Clerk) -> Self {
         let frames = Frames::new(contexts);
-        Self { hub: Hub::new(node, shard), joiner: Joiner::default(), frames, clerk }
+        let hub = Hub::new(node.clone(), shard);
+        Self { node, hub, joiner: Joiner::default(), frames, clerk }
     }
 
     pub fn counters(&self) -> Arc<HubCounters> {
@@ -69,7 +72,7 @@ impl Realtime {
         out: &mut Outlet,
         step: impl FnOnce(&mut Hub, &mut HubOutlet<'_>) -> T,
     ) -> T {
-        let Self { hub, joiner, frames, clerk } = self;
+        let Self { hub, joiner, frames, clerk, .. } = self;
         let mut outlet = HubOutlet { out, joiner, frames, clerk };
         let result = step(hub, &mut outlet);
         outlet.send_joined();
@@ -81,6 +84,10 @@ impl Realtime {
 impl Application for Realtime {
     type Notice = Notice;
     type Hello = Hello;
+
+    fn turn(&mut self, now: Instant) {
+        self.node.synchronise(now, unix_ms());
+    }
 
     fn open(&mut self, key: Key, hello: Hello, now: Instant, _out: &mut Outlet) {
         self.hub.open(connection(key), hello, now);

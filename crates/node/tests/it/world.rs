@@ -32,6 +32,8 @@ pub(crate) fn options(change: impl FnOnce(&mut Options)) -> Options {
 pub(crate) struct World {
     pub(crate) node: Arc<Node>,
     pub(crate) now: Instant,
+    /// When it is this Unix time, in milliseconds.
+    unix_ms: (Instant, u64),
     pub(crate) shards: Vec<Shard>,
     /// In the order in which a script heard of them.
     pub(crate) epochs: Vec<String>,
@@ -74,7 +76,7 @@ impl World {
     pub(crate) fn around(node: Arc<Node>, now: Instant, shards: usize) -> Self {
         let shards = (0..shards).map(|_| Shard::new(&node)).collect();
         let (epochs, errands, peers) = Default::default();
-        Self { node, now, shards, epochs, errands, peers }
+        Self { node, now, unix_ms: (now, UNIX * 1000), shards, epochs, errands, peers }
     }
 
     /// Opens a connection on the shard with the fewest.
@@ -181,6 +183,15 @@ impl World {
     /// Somebody does what the hubs handed out.
     pub(crate) fn do_errands(&mut self) {
         self.errands.drain(..).for_each(Errand::run);
+        self.settle();
+    }
+
+    /// Somebody sets the clock of the machine, by so many seconds.
+    pub(crate) fn step_clock(&mut self, seconds: i64) {
+        let (then, unix_ms) = self.unix_ms;
+        let unix_ms = unix_ms + (self.now - then).as_millis() as u64;
+        self.unix_ms = (self.now, unix_ms.strict_add_signed(seconds * 1000));
+        self.node.synchronise(self.now, self.unix_ms.1);
         self.settle();
     }
 

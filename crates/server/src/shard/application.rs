@@ -46,6 +46,8 @@ pub trait Application: 'static {
     /// What the handshake learned about a new connection.
     type Hello: Send + 'static;
 
+    /// A turn begins; what came is served as of `now`.
+    fn turn(&mut self, _now: Instant) {}
     fn open(&mut self, key: Key, hello: Self::Hello, now: Instant, out: &mut Outlet);
     /// Returns how many commands it did: each connection gets a share of a turn, of which a message without any takes as much
     /// as one command; and who had one done while a shard is behind is [held](Self::held). So what nobody can put off, as an

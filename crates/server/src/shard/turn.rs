@@ -97,6 +97,7 @@ impl<A: Application> Turn<A> {
     fn turn(&mut self, events: &Events) {
         self.out.now = Instant::now();
         self.out.counters.turns.add(1);
+        self.application.turn(self.out.now);
         let read_until = self.out.now + READS_TIME;
         self.read_on(read_until);
         for event in events.iter().filter(|event| event.token() != WAKER) {

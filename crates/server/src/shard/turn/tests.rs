@@ -15,6 +15,8 @@ use super::*;
 use crate::shard::{End, Inbox, Peer, Permit, Settings, prepare};
 
 mod disconnects;
+mod server;
+mod wall_clock;
 
 #[test]
 fn the_close_of_a_peer_is_heard_behind_the_message_that_its_connection_ended_with() {

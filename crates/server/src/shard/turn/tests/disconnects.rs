@@ -8,15 +8,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use fanwire_node::{Hello, HubCounters, Node, Options, PublishOptions, Target};
-use fanwire_protocol::{Disconnect, Encoding, Publication};
+use fanwire_node::{Node, Options, PublishOptions, Target};
+use fanwire_protocol::{Disconnect, Publication};
 
-use super::*;
-use crate::{
-    budget::Budget,
-    compression::{ContextSettings, Contexts, Policies},
-    realtime::{Clerk, Realtime, ShardInbox},
-};
+use super::{server::Server, *};
 
 #[test]
 fn every_code_of_a_disconnect_is_counted_and_logged() {
@@ -27,9 +22,11 @@ fn every_code_of_a_disconnect_is_counted_and_logged() {
         move || lines.clone()
     });
     tracing::subscriber::with_default(log.finish(), || {
-        let mut server = Server::new();
+        let mut options = Options::default();
+        options.client.insecure = true;
+        let mut server = Server::of(Node::new(options).expect("defaults are valid"));
         for disconnect in Disconnect::ALL {
-            server.connect(disconnect.code);
+            subscribe(&mut server, disconnect.code);
             match disconnect.code {
                 code if code == Disconnect::SLOW.code => server.publish_until_it_is_slow(code),
                 // The last one of this server.
@@ -39,7 +36,7 @@ fn every_code_of_a_disconnect_is_counted_and_logged() {
             assert_eq!(server.counted(Some(disconnect.code)), 1, "{disconnect}");
         }
         let of_an_application = Disconnect { code: 4000, reason: "bye".into() };
-        server.connect(of_an_application.code);
+        subscribe(&mut server, of_an_application.code);
         server.order(&of_an_application);
         assert_eq!(server.counted(None), 1);
         server.turn.serve(Letter::Stop(Default::default()));
@@ -54,60 +51,15 @@ fn every_code_of_a_disconnect_is_counted_and_logged() {
     }
 }
 
-/// One shard of a server, on the thread of the test.
-struct Server {
-    node: Arc<Node>,
-    turn: Turn<Realtime>,
-    counters: Arc<HubCounters>,
-    peers: Vec<TcpStream>,
+/// A user with the name of `code`, in a channel of that name.
+fn subscribe(server: &mut Server, code: u16) {
+    let commands = format!(
+        "{{\"id\":1,\"connect\":{{}}}}\n{{\"id\":2,\"subscribe\":{{\"channel\":\"{code}\"}}}}"
+    );
+    server.open(Some(code.to_string()), &commands);
 }
 
 impl Server {
-    fn new() -> Self {
-        let mut options = Options::default();
-        options.client.insecure = true;
-        let node = Node::new(options).expect("defaults are valid");
-        let poll = Poll::new().expect("a poller");
-        let waker = mio::Waker::new(poll.registry(), WAKER).expect("a waker");
-        let inbox = Inbox::new(waker);
-        let shard = node.attach(Arc::new(ShardInbox(inbox.clone())));
-        let contexts = Arc::new(Contexts::new(ContextSettings {
-            policies: Policies::new(&node.options().channel),
-            level: 6,
-            min_bytes: 128,
-            gaps_max: 4,
-            memory: Budget::new(1 << 20),
-        }));
-        node.prepare_with(contexts.clone());
-        let realtime = Realtime::new(node.clone(), shard, contexts, Clerk::default());
-        let counters = realtime.counters();
-        let settings =
-            Settings { slow_close: (Disconnect::SLOW.code, "slow"), ..Settings::default() };
-        let inboxes = Inboxes { all: vec![inbox], own: 0 };
-        let out = Outlet::for_test(settings);
-        let turn = Turn::new(realtime, out, poll, inboxes, Limits::default());
-        Self { node, turn, counters, peers: Vec::new() }
-    }
-
-    /// A user with the name of `code`, in a channel of that name.
-    fn connect(&mut self, code: u16) {
-        let (socket, peer) = pair();
-        let commands = format!(
-            "{{\"id\":1,\"connect\":{{}}}}\n{{\"id\":2,\"subscribe\":{{\"channel\":\"{code}\"}}}}"
-        );
-        let mut frame = vec![0x81, 0x80 | commands.len() as u8, 0, 0, 0, 0];
-        frame.extend_from_slice(commands.as_bytes());
-        let hello = Hello {
-            encoding: Encoding::Json,
-            frame_ping: false,
-            transport: "websocket",
-            user: Some(code.to_string()),
-        };
-        self.turn.open(arrival(socket, frame, hello));
-        self.peers.push(peer);
-        settle(&mut self.turn);
-    }
-
     /// As the server API does.
     fn order(&mut self, disconnect: &Disconnect) {
         let target = Target { user: disconnect.code.to_string(), ..Target::default() };
@@ -126,10 +78,6 @@ impl Server {
             published.wait().expect("accepted");
             self.take_turn();
         }
-    }
-
-    fn take_turn(&mut self) {
-        self.turn.turn(&Events::with_capacity(1));
     }
 
     fn counted(&self, code: Option<u16>) -> u64 {
