@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use fanwire::Server;
@@ -15,7 +16,7 @@ use rand::distr::{Alphanumeric, SampleString};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Serve;
-use crate::{check, environment, logs};
+use crate::{check, environment, logs, logs::LogFile};
 use pid_file::PidFile;
 
 mod pid_file;
@@ -26,7 +27,7 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
     let environment = environment::variables()?;
     let (mut config, findings) =
         load(arguments.config.as_deref(), environment, &arguments.keys.0).map_err(report)?;
-    logs::start(&config.log)?;
+    let log_file = logs::start(&config.log)?;
     log(&findings);
     if arguments.config.is_none() && Path::new(UNREAD).is_file() {
         tracing::warn!(
@@ -39,14 +40,14 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
         .enable_all()
         .build()
         .context("the threads for HTTP cannot be started")?;
-    let result = runtime.block_on(serve(config, generated));
+    let result = runtime.block_on(serve(config, generated, log_file));
     // Does not wait for what a second signal, or the end of shutdown.timeout, has given up.
     runtime.shutdown_background();
     result
 }
 
-async fn serve(config: Config, generated: bool) -> Result<()> {
-    let mut signals = Signals::listen().context("signals cannot be listened to")?;
+async fn serve(config: Config, generated: bool, log_file: Option<Arc<LogFile>>) -> Result<()> {
+    let mut signals = Signals::listen(log_file).context("signals cannot be listened to")?;
     // Whatever else stops a start is to be known before clients come.
     let mut file = PidFile::open(&config.pid_file)?;
     let server = Server::start(config.clone()).await?;
@@ -63,19 +64,22 @@ async fn serve(config: Config, generated: bool) -> Result<()> {
     }
 }
 
-/// SIGINT and SIGTERM; SIGHUP is taken too, so that it does not end the process.
+/// SIGINT and SIGTERM stop the server; SIGUSR1 and SIGHUP, which log rotation sends, open `log.file` again.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
+    user: Signal,
+    log_file: Option<Arc<LogFile>>,
 }
 
 impl Signals {
-    fn listen() -> std::io::Result<Self> {
+    fn listen(log_file: Option<Arc<LogFile>>) -> std::io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
         let terminate = signal(SignalKind::terminate())?;
         let hangup = signal(SignalKind::hangup())?;
-        Ok(Self { interrupt, terminate, hangup })
+        let user = signal(SignalKind::user_defined1())?;
+        Ok(Self { interrupt, terminate, hangup, user, log_file })
     }
 
     /// The next signal that asks to stop.
@@ -85,9 +89,19 @@ impl Signals {
                 _ = self.interrupt.recv() => return,
                 _ = self.terminate.recv() => return,
                 _ = self.hangup.recv() => {
-                    tracing::warn!("SIGHUP ignored: the configuration is read at the start only, restart to change it");
+                    self.reopen_log();
+                    tracing::warn!("SIGHUP does not reload the configuration, restart to change it");
                 }
+                _ = self.user.recv() => self.reopen_log(),
             }
+        }
+    }
+
+    fn reopen_log(&self) {
+        let Some(file) = &self.log_file else { return };
+        match file.reopen() {
+            Ok(()) => tracing::info!("log.file is open again"),
+            Err(error) => tracing::error!("log.file stays as it was opened before: {error:#}"),
         }
     }
 }

@@ -4,8 +4,10 @@
 //! Change here: what the server sees. The hub behind a shard lives in `realtime`, histories of channels in `compression`.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod compression;
 mod realtime;
 
+pub use clock::unix_ms;
 pub use compression::{ContextSettings, Contexts, GAPS_MAX, Kind, NamespaceCounters, Policies};
 pub use realtime::{Clerk, Realtime, ShardInbox, Shards};

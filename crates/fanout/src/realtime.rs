@@ -16,11 +16,13 @@ use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
 
 pub use self::clerk::Clerk;
 use self::frames::Frames;
+use crate::clock::unix_ms;
 use crate::compression::{Contexts, Dispatch};
-use fanwire_shard::{Application, Compression, Dialect, Key, Message, Outlet, Quotation};
+use fanwire_shard::{Application, Compression, Dialect, End, Key, Message, Outlet, Quotation};
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
 pub struct Realtime {
+    node: Arc<Node>,
     hub: Hub,
     joiner: Joiner,
     frames: Frames,
@@ -54,7 +56,8 @@ impl Realtime {
     /// The application of one shard of `node`, whose broadcasts `contexts` prepares and whose large answers `clerk` makes.
     pub fn new(node: Arc<Node>, shard: ShardId, contexts: Arc<Contexts>, clerk: Clerk) -> Self {
         let frames = Frames::new(contexts);
-        Self { hub: Hub::new(node, shard), joiner: Joiner::default(), frames, clerk }
+        let hub = Hub::new(node.clone(), shard);
+        Self { node, hub, joiner: Joiner::default(), frames, clerk }
     }
 
     pub fn counters(&self) -> Arc<HubCounters> {
@@ -67,7 +70,7 @@ impl Realtime {
         out: &mut Outlet,
         step: impl FnOnce(&mut Hub, &mut HubOutlet<'_>) -> T,
     ) -> T {
-        let Self { hub, joiner, frames, clerk } = self;
+        let Self { hub, joiner, frames, clerk, .. } = self;
         let mut outlet = HubOutlet { out, joiner, frames, clerk };
         let result = step(hub, &mut outlet);
         outlet.send_joined();
@@ -79,6 +82,10 @@ impl Realtime {
 impl Application for Realtime {
     type Notice = Notice;
     type Hello = Hello;
+
+    fn turn(&mut self, now: Instant) {
+        self.node.synchronise(now, unix_ms());
+    }
 
     fn open(&mut self, key: Key, hello: Hello, now: Instant, _out: &mut Outlet) {
         self.hub.open(connection(key), hello, now);
@@ -117,12 +124,17 @@ impl Application for Realtime {
         self.hub.next_deadline()
     }
 
-    fn close(&mut self, key: Key, now: Instant) {
-        self.hub.close(connection(key), now);
+    fn close(&mut self, key: Key, end: End, now: Instant) {
+        let key = connection(key);
+        match end {
+            End::Slow if self.hub.disconnected(key, &Disconnect::SLOW) => log(&Disconnect::SLOW),
+            End::Slow => {}
+            End::Other => self.hub.close(key, now),
+        }
     }
 
-    fn shutdown_close(&self) -> (u16, &'static str) {
-        (Disconnect::SHUTDOWN.code, "shutdown")
+    fn shut_down(&mut self, key: Key, out: &mut Outlet) {
+        self.step(out, |hub, out| hub.disconnect(connection(key), &Disconnect::SHUTDOWN, out));
     }
 }
 
@@ -227,7 +239,7 @@ impl Outbox for HubOutlet<'_> {
     }
 
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
-        tracing::debug!(code = disconnect.code, reason = %disconnect.reason, "disconnecting a client");
+        log(disconnect);
         self.send_joined();
         let key = key(connection);
         match disconnect.code {
@@ -239,6 +251,10 @@ impl Outbox for HubOutlet<'_> {
             code => self.out.close(key, code, &disconnect.reason),
         }
     }
+}
+
+fn log(disconnect: &Disconnect) {
+    tracing::debug!(code = disconnect.code, reason = %disconnect.reason, "disconnecting a client");
 }
 
 /// A rare large answer does not leave its buffer behind.

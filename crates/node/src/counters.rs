@@ -70,7 +70,7 @@ impl HubCounters {
         codes.zip(self.errors.iter().map(Counter::value))
     }
 
-    /// Disconnects the hub asked for, by close code; `None` counts the codes that are not in the table.
+    /// Clients that were disconnected by the server, by close code; `None` counts the codes that are not in the table.
     pub fn disconnects(&self) -> impl Iterator<Item = (Option<u16>, u64)> {
         let codes = Disconnect::ALL.iter().map(|row| Some(row.code)).chain([None]);
         codes.zip(self.disconnects.iter().map(Counter::value))

@@ -115,6 +115,7 @@ impl Hub {
                 self.subscribe_target(&target, &order, now, out);
             }
             Notice::Refresh { target, renewal } => self.refresh_target(&target, &renewal, now, out),
+            Notice::ClockStep => self.roster.reschedule(&self.node),
             Notice::Supersede { user } => self.supersede(&user, out),
         }
     }
@@ -179,17 +180,26 @@ impl Hub {
         bytes
     }
 
-    /// Forgets the session and tells the shell to close. Nothing happens when it is gone already.
-    pub(crate) fn disconnect(
+    /// Disconnects a client: forgets the session and tells the shell to close. Nothing happens when it is gone already.
+    pub fn disconnect(
         &mut self,
         key: ConnectionKey,
         disconnect: &Disconnect,
         out: &mut impl Outbox,
     ) {
-        if self.roster.forget(&self.node, key) {
-            self.counters().count_disconnect(disconnect.code);
+        if self.disconnected(key, disconnect) {
             out.disconnect(key, disconnect);
         }
+    }
+
+    /// As [`close`](Self::close), for a client that was disconnected by the server, which is counted. Says whether its session
+    /// was there.
+    pub fn disconnected(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
+        let was_there = self.roster.forget(&self.node, key);
+        if was_there {
+            self.counters().count_disconnect(disconnect.code);
+        }
+        was_there
     }
 
     /// Ends the subscription at `place` of a session and tells the client. Afterwards nothing of that channel is sent.

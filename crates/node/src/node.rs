@@ -21,7 +21,7 @@ use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::deliver::Door;
 use crate::meters::{Meters, Summaries};
-use crate::notice::{Inbox, ShardId};
+use crate::notice::{Inbox, Notice, ShardId};
 use crate::options::Options;
 use crate::registry::Registry;
 
@@ -154,9 +154,12 @@ impl Node {
         &self.options
     }
 
-    /// Unix time was looked at again: at `now` it is `unix_ms`. Worth a call a minute, because system time is adjusted.
+    /// At `now` it is `unix_ms`, by the system's clock. Tokens are checked with the time of the last call, so each shard calls
+    /// this with every turn. After a step every shard sets the timers of its sessions again.
     pub fn synchronise(&self, now: Instant, unix_ms: u64) {
-        self.clock.synchronise(now, unix_ms);
+        if self.clock.synchronise(now, unix_ms) {
+            self.door.tell_all(&Notice::ClockStep);
+        }
     }
 
     /// What a node does by itself, to be called once a second: broker and presence give memory back of what has expired, its

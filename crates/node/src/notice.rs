@@ -54,6 +54,8 @@ pub enum Notice {
     Refresh { target: Target, renewal: Renewal },
     /// Close the connections of a user but the newest.
     Supersede { user: Arc<str> },
+    /// Unix time was set: what ends at a Unix second ends at another moment.
+    ClockStep,
     /// End the subscriptions of `target` to `channel`, or to all channels when it is `None`.
     Unsubscribe { target: Target, channel: Option<Arc<str>>, code: UnsubscribeCode },
 }

@@ -372,6 +372,13 @@ impl Roster {
         self.wheel.set(index, self.deadline(node, index));
     }
 
+    /// Sets the timers of all sessions.
+    pub(crate) fn reschedule(&mut self, node: &Node) {
+        for index in 0..self.sessions.len() as u32 {
+            self.schedule(node, index);
+        }
+    }
+
     /// Whether the session has something to do at `now`.
     pub(crate) fn is_due(&self, node: &Node, index: u32, now: Moment) -> bool {
         self.deadline(node, index) <= now

@@ -219,7 +219,7 @@ pub(crate) fn closing(clock: &Clock, expire_at: u64, delay: std::time::Duration)
     if expire_at == NO_EXPIRY {
         return Moment::NEVER;
     }
-    clock.moment_of_unix(expire_at).after(delay)
+    clock.moment_of_unix(expire_at, delay)
 }
 
 /// Never expires.

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::shard::{Application, Key, Message, Outlet};
+use crate::shard::{Application, End, Key, Message, Outlet};
 
 #[derive(Default)]
 pub struct Echo;
@@ -37,9 +37,5 @@ impl Application for Echo {
         None
     }
 
-    fn close(&mut self, _key: Key, _now: Instant) {}
-
-    fn shutdown_close(&self) -> (u16, &'static str) {
-        (1001, "going away")
-    }
+    fn close(&mut self, _key: Key, _end: End, _now: Instant) {}
 }

@@ -4,7 +4,7 @@
 //! Changed here: how an engine is started and stopped. What it does lives in `brokers`.
 
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use fanwire_auth::OptionsError;
 use fanwire_brokers::redis::{Health, Redis, RedisError, RedisOptions};
@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 
 use crate::config::{Config, EngineKind, TlsOptions};
 use crate::tls::{Tls, TlsError};
+use fanwire_fanout::unix_ms;
 
 /// What holds a node's publications, history and presence.
 #[derive(Clone)]
@@ -52,14 +53,12 @@ impl Engine {
         }
         // One that is away is told of by its connections, which try again.
         let redis = Arc::new(Redis::start(&redis, &Handle::current()));
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let unix_ms = unix.as_millis().try_into().unwrap_or(u64::MAX);
         let (broker, presence) = (redis.clone(), redis.clone());
         let make = move |door| {
             broker.deliver_to(door);
             broker as _
         };
-        let node = Node::with_backends(options, Instant::now(), unix_ms, make, presence)
+        let node = Node::with_backends(options, Instant::now(), unix_ms(), make, presence)
             .map_err(EngineError::Options)?;
         let listener: Weak<Node> = Arc::downgrade(&node);
         node.join_cluster(redis.clone());

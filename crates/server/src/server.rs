@@ -7,7 +7,7 @@ use std::{
     fmt, io,
     net::SocketAddr,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use fanwire_api::Api;
@@ -46,7 +46,7 @@ pub struct Server {
     shards: Arc<Shards>,
     api: Arc<Api>,
     http: JoinHandle<()>,
-    chores: [JoinHandle<()>; 3],
+    chores: [JoinHandle<()>; 2],
     stop: watch::Sender<bool>,
     shutdown_timeout: Duration,
 }
@@ -101,7 +101,6 @@ impl Server {
         };
         let metrics = Arc::new(Metrics::new(sources));
         let chores = [
-            tokio::spawn(keep_time(node.clone())),
             tokio::spawn(keep_contexts(node.clone(), contexts)),
             tokio::spawn(tick(node.clone(), metrics.clone())),
         ];
@@ -164,16 +163,6 @@ impl Server {
     }
 }
 
-/// Tells the node what time it is, so that tokens expire rightly after the system's clock was set or the machine slept.
-async fn keep_time(node: Arc<Node>) {
-    let mut ticks = tokio::time::interval(TIME_INTERVAL);
-    loop {
-        ticks.tick().await;
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        node.synchronise(Instant::now(), u64::try_from(unix.as_millis()).unwrap_or(u64::MAX));
-    }
-}
-
 /// Gives memory of compression back that nobody uses, or to those who save more with it.
 async fn keep_contexts(node: Arc<Node>, contexts: Arc<Contexts>) {
     let mut ticks = tokio::time::interval(Contexts::SWEEP_INTERVAL);
@@ -193,6 +182,8 @@ async fn tick(node: Arc<Node>, metrics: Arc<Metrics>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
+        // A shard that has nothing to do does not look at the clock.
+        node.synchronise(Instant::now(), fanwire_fanout::unix_ms());
         let node = node.clone();
         let _ = tokio::task::spawn_blocking(move || node.tick(Instant::now())).await;
     }
@@ -386,8 +377,6 @@ async fn serve(
 }
 
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
-
-const TIME_INTERVAL: Duration = Duration::from_secs(60);
 
 /// For the last turns of the shards, beyond `shutdown.timeout`.
 const GRACE: Duration = Duration::from_millis(250);

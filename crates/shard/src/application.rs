@@ -30,6 +30,15 @@ impl<'a> Message<'a> {
     }
 }
 
+/// How a connection ended, as far as its application has to be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The shard closed it with `Settings::slow_close`: too much waited for its peer.
+    Slow,
+    /// By the application, the peer or an error.
+    Other,
+}
+
 /// The state and behaviour of one shard. Everything runs to completion on the shard's thread; nothing may block.
 pub trait Application: 'static {
     /// What other threads may tell this shard.
@@ -37,6 +46,8 @@ pub trait Application: 'static {
     /// What the handshake learned about a new connection.
     type Hello: Send + 'static;
 
+    /// A turn begins; what came is served as of `now`.
+    fn turn(&mut self, _now: Instant) {}
     fn open(&mut self, key: Key, hello: Self::Hello, now: Instant, out: &mut Outlet);
     /// Returns how many commands it did: each connection gets a share of a turn, of which a message without any takes as much
     /// as one command; and who had one done while a shard is behind is [held](Self::held). So what nobody can put off, as an
@@ -52,7 +63,9 @@ pub trait Application: 'static {
     /// When `advance` wants to be called next.
     fn next_deadline(&self) -> Option<Instant>;
     /// The connection is gone or going: forget it. Called exactly once per opened key, whoever ended it.
-    fn close(&mut self, key: Key, now: Instant);
-    /// The code and reason that tell clients of a shutdown (Fanwire: 3001).
-    fn shutdown_close(&self) -> (u16, &'static str);
+    fn close(&mut self, key: Key, end: End, now: Instant);
+    /// The server stops: closes an open connection, as any other time.
+    fn shut_down(&mut self, key: Key, out: &mut Outlet) {
+        out.close(key, 1001, "going away");
+    }
 }

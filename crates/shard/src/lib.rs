@@ -15,6 +15,8 @@ mod inbox;
 mod outlet;
 mod queue;
 mod stop;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod turn;
 mod window;
 
@@ -30,7 +32,7 @@ use std::{
     time::Duration,
 };
 
-pub use application::{Application, Key, Message};
+pub use application::{Application, End, Key, Message};
 pub use budget::{Budget, Reservation};
 pub use connection::Dialect;
 use counters::ShardCounters;

@@ -19,7 +19,7 @@ use slab::Slab;
 
 use super::{
     Settings,
-    application::Key,
+    application::{End, Key},
     connection::{Connection, Dialect, Phase},
     counters::ShardCounters,
     framer::Framer,
@@ -49,7 +49,7 @@ pub struct Outlet {
     /// what is known of their connection is at hand.
     pub(super) is_last: bool,
     /// Connections that left `Open` during this turn; the application has not been told yet.
-    pub(super) fallen: Vec<Key>,
+    pub(super) fallen: Vec<(Key, End)>,
     /// Connections to drop at the end of this turn.
     doomed: Vec<u32>,
     /// When to stop waiting for a peer's close, oldest first.
@@ -355,8 +355,7 @@ impl Outlet {
             return true;
         }
         self.counters.queue_overflows.add(1);
-        let (code, reason) = self.settings.slow_close;
-        self.close_slow(connection.key(index), code, reason);
+        self.overflow(connection.key(index));
         false
     }
 

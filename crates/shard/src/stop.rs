@@ -1,5 +1,5 @@
 //! Stopping a shard: its connections are closed one after the other, so that their clients do not come back as one wave.
-//! In: the time to spread over, and now → out: closes, evenly, then the end of the shard.
+//! In: the time to spread over, and now → out: connections to close, evenly, then the end of the shard.
 //! Uses the `Outlet`; never a clock or a socket of its own.
 //! Changed here: how a shutdown is spread. What starts it lives in `server`.
 
@@ -24,25 +24,19 @@ impl Stopping {
         Self { total: keys.len(), keys, started: out.now, spread, timeout: stop.timeout }
     }
 
-    /// Closes as many connections as are due by now, and late arrivals at once.
-    pub(super) fn close_due(&mut self, out: &mut Outlet, (code, reason): (u16, &str)) {
+    /// As many connections as are to be closed by now; behind the last one all that are open, late arrivals among them.
+    pub(super) fn due(&mut self, out: &Outlet) -> Vec<Key> {
         let elapsed = out.now.saturating_duration_since(self.started);
         let due = match elapsed.as_secs_f64() / self.spread.as_secs_f64() {
             share if share < 1.0 => (self.total as f64 * share) as usize,
             _ => self.total,
         };
-        while self.total - self.keys.len() < due
-            && let Some(key) = self.keys.pop()
-        {
-            out.close(key, code, reason);
+        let keys = self.keys.split_off(self.keys.len().min(self.total - due));
+        if !self.keys.is_empty() {
+            return keys;
         }
-        if self.keys.is_empty() {
-            let open = |(index, c): (usize, &super::connection::Connection)| {
-                (c.phase == Phase::Open).then(|| c.key(index as u32))
-            };
-            let late: Vec<Key> = out.connections.iter().filter_map(open).collect();
-            late.into_iter().for_each(|key| out.close(key, code, reason));
-        }
+        let open = out.connections.iter().filter(|(_, c)| c.phase == Phase::Open);
+        open.map(|(index, c)| c.key(index as u32)).collect()
     }
 
     /// Every connection is gone, or the time is over. Peers that do not answer a close are dropped by the outlet.

@@ -65,6 +65,12 @@ impl<A: Application> Turn<A> {
         }
     }
 
+    /// What the shard counted.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn counters(&self) -> &crate::counters::ShardCounters {
+        &self.out.counters
+    }
+
     /// Runs until a letter asks to stop and every connection is gone. Blocks the thread while nothing is to be done.
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
@@ -94,9 +100,10 @@ impl<A: Application> Turn<A> {
         if self.held.is_empty() { sleep } else { Some(sleep.unwrap_or(HELD).min(HELD)) }
     }
 
-    fn turn(&mut self, events: &Events) {
+    pub(super) fn turn(&mut self, events: &Events) {
         self.out.now = Instant::now();
         self.out.counters.turns.add(1);
+        self.application.turn(self.out.now);
         let read_until = self.out.now + READS_TIME;
         self.read_on(read_until);
         for event in events.iter().filter(|event| event.token() != WAKER) {
@@ -174,7 +181,9 @@ impl<A: Application> Turn<A> {
             self.application.advance(now, &mut self.out);
         }
         if let Some(stopping) = &mut self.stopping {
-            stopping.close_due(&mut self.out, self.application.shutdown_close());
+            for key in stopping.due(&self.out) {
+                self.application.shut_down(key, &mut self.out);
+            }
         }
     }
 
@@ -206,7 +215,7 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    fn serve(&mut self, letter: Letter<A::Notice, A::Hello>) {
+    pub(super) fn serve(&mut self, letter: Letter<A::Notice, A::Hello>) {
         match letter {
             Letter::Open(arrival) => self.open(*arrival),
             Letter::Notice(notice) => {
@@ -221,13 +230,13 @@ impl<A: Application> Turn<A> {
 
     /// Tells the application of connections that ended, so that it forgets them.
     fn tell_fallen(&mut self) {
-        while let Some(key) = self.out.fallen.pop() {
-            self.application.close(key, self.out.now);
+        while let Some((key, end)) = self.out.fallen.pop() {
+            self.application.close(key, end, self.out.now);
             self.out.counters.closed.add(1);
         }
     }
 
-    fn open(&mut self, arrival: Arrival<A::Hello>) {
+    pub(super) fn open(&mut self, arrival: Arrival<A::Hello>) {
         let mut socket = mio::net::TcpStream::from_std(arrival.socket);
         let entry = self.out.connections.vacant_entry();
         let index = entry.key();

@@ -53,6 +53,7 @@ pub fn handshake(data: &[u8]) {
     let request = Request {
         method,
         http_1_1_or_newer: true,
+        has_body: false,
         upgrade: header(),
         connection: header(),
         key: header(),

@@ -20,6 +20,8 @@ use crate::list;
 pub struct Request<'a> {
     pub method: &'a str,
     pub http_1_1_or_newer: bool,
+    /// `Content-Length` is above 0, or `Transfer-Encoding` is there.
+    pub has_body: bool,
     /// `Upgrade`
     pub upgrade: Option<&'a str>,
     /// `Connection`
@@ -40,6 +42,9 @@ pub fn check(request: &Request<'_>) -> Result<String, HandshakeError> {
     }
     if !request.http_1_1_or_newer {
         return Err(HandshakeError::HttpVersion);
+    }
+    if request.has_body {
+        return Err(HandshakeError::Body);
     }
     if !request.upgrade.is_some_and(|value| list::has_token(value, "websocket")) {
         return Err(HandshakeError::Upgrade { found: request.upgrade.map(excerpt) });
@@ -79,6 +84,8 @@ pub enum HandshakeError {
     Method { found: String },
     /// HTTP/1.0 or older (RFC 6455 §4.2.1, 1).
     HttpVersion,
+    /// With a body, whose bytes would stand where the first frame has to be (RFC 9110 §7.8, §9.3.1).
+    Body,
     /// No `websocket` in `Upgrade` (RFC 6455 §4.2.1, 3).
     Upgrade { found: Option<String> },
     /// No `upgrade` in `Connection` (RFC 6455 §4.2.1, 4).
@@ -94,7 +101,7 @@ impl HandshakeError {
     pub fn status(&self) -> u16 {
         match self {
             Self::Method { .. } => 405,
-            Self::HttpVersion | Self::Key { .. } => 400,
+            Self::HttpVersion | Self::Body | Self::Key { .. } => 400,
             Self::Upgrade { .. } | Self::Connection { .. } | Self::Version { .. } => 426,
         }
     }
@@ -125,6 +132,7 @@ impl fmt::Display for HandshakeError {
             Self::HttpVersion => {
                 return f.write_str("a WebSocket handshake needs HTTP/1.1 or newer");
             }
+            Self::Body => return f.write_str("a WebSocket handshake has no body"),
             Self::Upgrade { found } => ("Upgrade", found, "must contain \"websocket\""),
             Self::Connection { found } => ("Connection", found, "must contain \"Upgrade\""),
             Self::Key { found } => ("Sec-WebSocket-Key", found, "must be 16 bytes in base64"),

@@ -5,6 +5,8 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import http from 'node:http';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 
 import { API_KEY, Log, PATIENCE_MS, TOKEN_SECRET, refusal, run, start, within } from '../server.js';
@@ -71,6 +73,22 @@ test('the API wants its key and tells a stranger nothing', async (t) => {
   const headers = { Authorization: `apikey ${API_KEY}` };
   const answer = await fetch(`${server.http}/api/info`, { method: 'POST', headers, body: '{}' });
   assert.equal(answer.status, 200);
+});
+
+test('a backend that sends too much, or has no key, gets its answer', async (t) => {
+  const server = await start({ http_api: { max_request_body_size: 1_000_000 } });
+  t.after(() => server.stop());
+  for (const [headers, status] of [
+    [{ 'X-API-Key': API_KEY }, 413],
+    [{}, 401],
+  ]) {
+    const request = http.request(`${server.http}/api/publish`, { method: 'POST', headers });
+    const answer = once(request, 'response');
+    request.end(Buffer.alloc(20_000_000, ' '));
+    const [response] = await within(answer, `answer ${status}`);
+    assert.equal(response.statusCode, status);
+    assert.match(await text(response), /^(Payload Too Large|Unauthorized)$/);
+  }
 });
 
 test('SIGTERM disconnects everybody with 3001 and ends with status 0', async (t) => {

@@ -116,6 +116,7 @@ const HOUSE: &[Room] = &[
         name: "fanwire-fanout",
         level: 3,
         may_use: &[
+            "fanwire-auth",
             "fanwire-node",
             "fanwire-broker",
             "fanwire-shard",

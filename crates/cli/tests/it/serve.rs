@@ -30,9 +30,13 @@ fn start_with(flags: &[&str], stderr: Stdio) -> (Child, Vec<String>) {
     (child, lines)
 }
 
-fn stop(mut child: Child) -> Option<i32> {
-    let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+fn send(signal: &str, child: &Child) {
+    let kill = Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(kill.expect("kill runs").success());
+}
+
+fn stop(mut child: Child) -> Option<i32> {
+    send("-TERM", &child);
     child.wait().expect("the server ends").code()
 }
 
@@ -159,6 +163,54 @@ fn lines_that_the_log_file_does_not_take_go_to_stderr() {
 }
 
 #[test]
+fn sigusr1_and_sighup_open_a_log_file_again_that_was_rotated() {
+    for signal in ["-USR1", "-HUP"] {
+        let path = file(&format!("rotated{signal}.log"), "");
+        let (mut child, lines) = start(&["--log.file", &path]);
+        let address = lines[0].rsplit(' ').next().expect("the address ends the line");
+        let rotated = format!("{path}.1");
+        std::fs::rename(&path, &rotated).expect("it is there");
+        send(signal, &child);
+        request_until(&mut child, address, || path_contains(&path, "open again"));
+        assert_eq!(stop(child), Some(0));
+        let [old, new] = [rotated, path].map(|path| std::fs::read_to_string(path).expect("text"));
+        assert!(old.contains("listening") && !old.contains("stopping"), "{signal}: {old}");
+        assert!(new.contains("stopping") && !new.contains("listening"), "{signal}: {new}");
+    }
+}
+
+#[test]
+fn a_log_file_that_cannot_be_opened_again_stays_open() {
+    // A failed run leaves its folder behind.
+    let _ = std::fs::remove_dir(format!("{}/blocked.log", env!("CARGO_TARGET_TMPDIR")));
+    let path = file("blocked.log", "");
+    let (mut child, lines) = start(&["--log.file", &path]);
+    let address = lines[0].rsplit(' ').next().expect("the address ends the line");
+    let rotated = format!("{path}.1");
+    std::fs::rename(&path, &rotated).expect("it is there");
+    std::fs::create_dir(&path).expect("nothing is there");
+    send("-USR1", &child);
+    request_until(&mut child, address, || path_contains(&rotated, "stays as it was"));
+    std::fs::remove_dir(&path).expect("it is there");
+    assert_eq!(stop(child), Some(0));
+    assert!(path_contains(&rotated, "stopping"));
+}
+
+fn path_contains(path: &str, text: &str) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|lines| lines.contains(text))
+}
+
+/// Asks a running server for its page again and again, until it has done what it was asked by a signal.
+fn request_until(child: &mut Child, address: &str, is_done: impl Fn() -> bool) {
+    let mut requests = 0..REQUESTS_MAX;
+    while !is_done() {
+        assert!(child.try_wait().expect("a child").is_none(), "the signal ended the server");
+        assert!(requests.next().is_some(), "the signal has no effect");
+        request(address, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    }
+}
+
+#[test]
 fn a_port_in_use_is_named_with_key_value_and_remedy() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
@@ -173,3 +225,6 @@ fn an_address_that_is_none_is_named_with_its_key() {
     assert_eq!(code, 1);
     assert!(error.contains("http_server.address"), "{error}");
 }
+
+/// So many requests are served after a signal before a test gives up.
+const REQUESTS_MAX: usize = 10_000;

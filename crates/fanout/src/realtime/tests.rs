@@ -15,6 +15,10 @@ use super::*;
 use crate::compression::{ContextSettings, Policies};
 use fanwire_shard::{Budget, Compression, Settings};
 
+mod disconnects;
+mod server;
+mod wall_clock;
+
 #[derive(Default)]
 struct Letters(Mutex<Vec<Notice>>);
 

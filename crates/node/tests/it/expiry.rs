@@ -89,6 +89,37 @@ fn a_refresh_may_shorten_a_lifetime() {
     ));
 }
 
+#[test]
+fn the_end_of_a_connection_follows_a_step_of_the_clock() {
+    check("clock +3600\n ada awaits 100ms\n ada x 3005 connection expired");
+    check(
+        r#"clock -3600
+           wait 3684900ms
+           ada hears nothing
+           ada awaits 200ms
+           ada x 3005 connection expired"#,
+    );
+}
+
+#[test]
+fn the_end_of_a_subscription_follows_a_step_of_the_clock() {
+    check_subscription(
+        r#"clock +3600
+           ada awaits 100ms
+           ada < {"push":{"channel":"a","unsubscribe":{"code":2501,"reason":"subscription expired"}}}"#,
+    );
+}
+
+#[test]
+fn a_token_is_judged_by_the_time_behind_a_step_of_the_clock() {
+    let expired = "{\"id\":1,\"error\":{\"code\":109,\"message\":\"token expired\"}}";
+    let script = format!(
+        "ada opens\n clock +61\n ada > {}\n ada < {expired}",
+        connect(&format!(r#"{{"sub":"42","exp":{}}}"#, in_seconds(60))),
+    );
+    play_in_both(&guarded(|_| {}), &script);
+}
+
 /// A node without patience: a second of grace, so that expiry comes before any ping.
 fn impatient() -> Options {
     guarded(|options| {

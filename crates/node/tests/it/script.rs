@@ -29,6 +29,7 @@ impl World {
     /// api tags a=1,b=2: news {"a":1}    it publishes with tags
     /// api removes history: news         it drops what is stored
     /// wait 25s                          time passes (also: 500ms); who is awake answers pings
+    /// clock +3600                       the clock of the machine is set, by so many seconds
     /// ada awaits 25s                    time passes until she hears something, at most so much
     /// ```
     ///
@@ -45,6 +46,7 @@ impl World {
         let (word, text) = rest.split_once(' ').unwrap_or((rest, ""));
         match (name, word) {
             ("wait", _) => self.wait(duration(rest)),
+            ("clock", _) => self.step_clock(rest.parse().expect("seconds")),
             ("api", ">") => {
                 let (channel, data) = text.split_once(' ').expect("CHANNEL DATA");
                 self.publish(channel, data);

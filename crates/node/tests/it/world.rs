@@ -32,6 +32,8 @@ pub(crate) fn options(change: impl FnOnce(&mut Options)) -> Options {
 pub(crate) struct World {
     pub(crate) node: Arc<Node>,
     pub(crate) now: Instant,
+    /// When it is this Unix time, in milliseconds.
+    unix_ms: (Instant, u64),
     pub(crate) shards: Vec<Shard>,
     /// In the order in which a script heard of them.
     pub(crate) epochs: Vec<String>,
@@ -45,6 +47,8 @@ pub(crate) struct Shard {
     pub(crate) hub: Hub,
     pub(crate) mailbox: Arc<Mailbox>,
     opened: u32,
+    /// Clients that it disconnected, by the code.
+    disconnects: BTreeMap<u16, u64>,
 }
 
 struct Peer {
@@ -72,7 +76,7 @@ impl World {
     pub(crate) fn around(node: Arc<Node>, now: Instant, shards: usize) -> Self {
         let shards = (0..shards).map(|_| Shard::new(&node)).collect();
         let (epochs, errands, peers) = Default::default();
-        Self { node, now, shards, epochs, errands, peers }
+        Self { node, now, unix_ms: (now, UNIX * 1000), shards, epochs, errands, peers }
     }
 
     /// Opens a connection on the shard with the fewest.
@@ -182,6 +186,15 @@ impl World {
         self.settle();
     }
 
+    /// Somebody sets the clock of the machine, by so many seconds.
+    pub(crate) fn step_clock(&mut self, seconds: i64) {
+        let (then, unix_ms) = self.unix_ms;
+        let unix_ms = unix_ms + (self.now - then).as_millis() as u64;
+        self.unix_ms = (self.now, unix_ms.strict_add_signed(seconds * 1000));
+        self.node.synchronise(self.now, self.unix_ms.1);
+        self.settle();
+    }
+
     /// Time passes, from one deadline to the next.
     pub(crate) fn wait(&mut self, duration: Duration) {
         self.wait_while(duration, |_| true);
@@ -217,6 +230,7 @@ impl World {
     /// Hands effects to their peers; a peer that answers pings does so at once.
     fn hear(&mut self, shard: usize, record: Record) {
         let mut pongs = Vec::new();
+        self.shards[shard].check_disconnects(&record.effects);
         self.errands.extend(record.errands.into_iter().flatten());
         let mut recovered = record.recovered.into_iter().peekable();
         for (at, (index, effect)) in (1..).zip(record.effects) {
@@ -266,7 +280,28 @@ impl Shard {
     pub(crate) fn new(node: &Arc<Node>) -> Self {
         let mailbox = Arc::new(Mailbox::default());
         let id = node.attach(Arc::clone(&mailbox) as _);
-        Self { hub: Hub::new(Arc::clone(node), id), mailbox, opened: 0 }
+        Self {
+            hub: Hub::new(Arc::clone(node), id),
+            mailbox,
+            opened: 0,
+            disconnects: BTreeMap::new(),
+        }
+    }
+}
+
+impl Shard {
+    /// Whatever the cause of a disconnect is, the hub counts it.
+    fn check_disconnects(&mut self, effects: &[(u32, Effect)]) {
+        for (_, effect) in effects {
+            if let Effect::Disconnect(Disconnect { code, .. }) = effect {
+                *self.disconnects.entry(*code).or_default() += 1;
+            }
+        }
+        for (code, counted) in self.hub.counters().disconnects() {
+            if let Some(code) = code {
+                assert_eq!(counted, self.disconnects.get(&code).copied().unwrap_or(0), "{code}");
+            }
+        }
     }
 }
 

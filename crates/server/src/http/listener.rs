@@ -14,17 +14,25 @@ use std::{
     time::{Duration, Instant},
 };
 
+use axum::BoxError;
 use fanwire_telemetry::Seldom;
-use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{
+    Request,
+    body::{Body, Incoming},
+    server::conn::http1::{self, UpgradeableConnection},
+    service::{HttpService, service_fn},
+};
 use hyper_util::rt::TokioIo;
 use rustix::io::Errno;
 use tokio::{
+    io::AsyncWriteExt,
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
 };
 
 use super::{
-    patient::{Answering, Patience, Patient},
+    exchange::Exchange,
+    patient::{Linger, Patience, Patient},
     site::Site,
 };
 
@@ -77,11 +85,15 @@ impl Places {
     /// How long a new connection may take. While places are scarce peers get less time, so that many slow or silent ones
     /// ("slow loris") keep others out for a short while only.
     fn patience(&self) -> Patience {
-        let (head, idle) = match self.free.available_permits() < self.all / 2 {
-            true => (TIMEOUT_SCARCE, TIMEOUT_SCARCE),
-            false => (HEAD_TIMEOUT, IDLE_TIMEOUT),
-        };
-        Patience { head, idle, write: WRITE_TIMEOUT }
+        let is_scarce = self.free.available_permits() < self.all / 2;
+        let limit = |time: Duration| if is_scarce { time.min(TIMEOUT_SCARCE) } else { time };
+        let (time, silence) = (limit(LINGER_TIME), limit(LINGER_SILENCE));
+        Patience {
+            head: limit(HEAD_TIMEOUT),
+            idle: limit(IDLE_TIMEOUT),
+            write: WRITE_TIMEOUT,
+            linger: Linger { time, silence, bytes: LINGER_BYTES_MAX },
+        }
     }
 }
 
@@ -137,18 +149,21 @@ async fn speak(
     socket: TcpStream,
     peer: SocketAddr,
     site: Arc<Site>,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
     patience: Patience,
 ) {
-    let is_answering = Arc::default();
-    let socket = Patient::new(socket, patience, Arc::clone(&is_answering));
-    let service = service_fn(move |request: Request<Incoming>| {
-        let answering = Answering::begin(&is_answering);
-        let site = site.clone();
-        async move {
-            let answer = site.answer(request, peer).await;
-            drop(answering);
-            Ok::<_, Infallible>(answer)
+    let exchange = Arc::<Exchange>::default();
+    let socket = Patient::new(socket, patience, Arc::clone(&exchange));
+    let service = service_fn({
+        let exchange = exchange.clone();
+        move |request: Request<Incoming>| {
+            let (request, answering) = exchange.begin_answer(request);
+            let site = site.clone();
+            async move {
+                let answer = site.answer(request, peer).await;
+                answering.end(answer.status());
+                Ok::<_, Infallible>(answer)
+            }
         }
     });
     let connection = http1::Builder::new()
@@ -158,6 +173,28 @@ async fn speak(
         .half_close(true)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
+    if let Err(error) = finished(connection, stop).await {
+        tracing::debug!(%error, %peer, "HTTP connection ended early");
+    }
+    // Where a request asked for an upgrade, hyper gives the socket away instead of closing it, whatever the answer was.
+    if let Some(refused) = exchange.refused_upgrade()
+        && let Ok(upgraded) = refused.await
+    {
+        // Its peer may be gone.
+        let _ = TokioIo::new(upgraded).shutdown().await;
+    }
+}
+
+/// Serves a connection to its end; when `stop` says true, to the end of its request.
+async fn finished<S, B>(
+    connection: UpgradeableConnection<TokioIo<Patient<TcpStream>>, S>,
+    mut stop: watch::Receiver<bool>,
+) -> hyper::Result<()>
+where
+    S: HttpService<Incoming, ResBody = B, Error = Infallible>,
+    B: Body + 'static,
+    B::Error: Into<BoxError>,
+{
     tokio::pin!(connection);
     let look = stop.clone();
     let mut told = pin!(told_to(&mut stop));
@@ -173,16 +210,11 @@ async fn speak(
         is_listening = true;
         told.as_mut().poll(context).map(|()| None)
     });
-    let result = match spoken.await {
-        Some(result) => result,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = result {
-        tracing::debug!(%error, %peer, "HTTP connection ended early");
+    if let Some(result) = spoken.await {
+        return result;
     }
+    connection.as_mut().graceful_shutdown();
+    connection.await
 }
 
 /// Returns when `stop` says true, or nobody is left who could say it.
@@ -201,7 +233,17 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Between requests. Backends keep connections in pools, often for 90 s, and end them themselves.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Both of these while more than half of the places are taken.
+/// Behind an answer that was given before its request was read (413, 401 and others), what comes is discarded for so long at
+/// most, as long as a body may take that is read.
+const LINGER_TIME: Duration = Duration::from_secs(30);
+
+/// The same when nothing comes (nginx: `lingering_timeout`).
+const LINGER_SILENCE: Duration = Duration::from_secs(5);
+
+/// The same in bytes: four times the longest body that the API reads by default.
+const LINGER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The most of each time above while more than half of the places are taken.
 const TIMEOUT_SCARCE: Duration = Duration::from_secs(2);
 
 /// A peer that takes nothing of an answer for so long is given up: it would keep its place for ever.

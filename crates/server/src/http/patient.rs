@@ -1,16 +1,14 @@
-//! A socket whose peer must go on: with a request head that it has begun, and with taking what is written to it.
+//! A socket whose peer must go on with a request head and with taking an answer, and may end a request that was answered early.
 //! In: a byte stream and limits of time → out: the same stream, whose reads and writes fail when a limit is over.
 //! Uses tokio's timer; never reads ahead, never buffers.
-//! Changed here: when a peer that is slow or silent is given up. How long each may take is said by `listener`.
+//! Changed here: when a peer that is slow or silent is given up, and when a socket is closed. How long each may take is said by `listener`.
 
 use std::{
     io::{Error, ErrorKind, IoSlice, Result},
+    mem::MaybeUninit,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    task::{Context, Poll},
+    sync::Arc,
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -18,6 +16,8 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Instant, Sleep, sleep, sleep_until},
 };
+
+use super::exchange::Exchange;
 
 /// How long a peer may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,32 +29,36 @@ pub(super) struct Patience {
     pub idle: Duration,
     /// To take some byte of an answer.
     pub write: Duration,
+    /// For the rest of a request that was answered before it was read.
+    pub linger: Linger,
 }
 
-/// Says that a request is being answered, until it is dropped: its body has limits of its own.
-pub(super) struct Answering(Arc<AtomicBool>);
-
-impl Answering {
-    pub(super) fn begin(is_answering: &Arc<AtomicBool>) -> Self {
-        is_answering.store(true, Relaxed);
-        Self(Arc::clone(is_answering))
-    }
-}
-
-impl Drop for Answering {
-    fn drop(&mut self) {
-        self.0.store(false, Relaxed);
-    }
+/// How much of a request is discarded behind its answer (nginx: `lingering_close`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Linger {
+    pub time: Duration,
+    /// Time in which nothing comes.
+    pub silence: Duration,
+    pub bytes: u64,
 }
 
 /// Wraps `S`. It has timers only once it has waited.
 pub(super) struct Patient<S> {
     socket: S,
     patience: Patience,
-    is_answering: Arc<AtomicBool>,
+    exchange: Arc<Exchange>,
     stage: Stage,
     silence: Option<Pin<Box<Sleep>>>,
     blocked: Option<Pin<Box<Sleep>>>,
+    /// Since the end of our side.
+    lingering: Option<Lingering>,
+}
+
+/// What remains of the limits in [`Linger`].
+struct Lingering {
+    until: Instant,
+    silent_until: Instant,
+    bytes: u64,
 }
 
 /// What a peer that is read from has done.
@@ -71,10 +75,10 @@ enum Stage {
 }
 
 impl<S> Patient<S> {
-    /// Nobody is waited for while `is_answering` says so.
-    pub(super) fn new(socket: S, patience: Patience, is_answering: Arc<AtomicBool>) -> Self {
+    /// Nobody is waited for while the request of `exchange` is being answered.
+    pub(super) fn new(socket: S, patience: Patience, exchange: Arc<Exchange>) -> Self {
         let stage = Stage::Head(Instant::now() + patience.head);
-        Self { socket, patience, is_answering, stage, silence: None, blocked: None }
+        Self { socket, patience, exchange, stage, silence: None, blocked: None, lingering: None }
     }
 
     pub(super) fn into_socket(self) -> S {
@@ -96,11 +100,16 @@ impl<S> Patient<S> {
     /// Looks whether the peer, which said nothing new, has been silent for too long.
     fn watch_silence(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         let deadline = self.deadline();
+        self.poll_silence(deadline, context).map(|()| Err(Error::from(ErrorKind::TimedOut)))
+    }
+
+    /// Waits until `deadline`.
+    fn poll_silence(&mut self, deadline: Instant, context: &mut Context<'_>) -> Poll<()> {
         let timer = self.silence.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if timer.deadline() != deadline {
             timer.as_mut().reset(deadline);
         }
-        timer.as_mut().poll(context).map(|()| Err(Error::from(ErrorKind::TimedOut)))
+        timer.as_mut().poll(context)
     }
 
     /// Passes on what a write came to, unless it has come to nothing for too long.
@@ -115,7 +124,33 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncRead + Unpin> Patient<S> {
+    /// Reads and discards until the peer has ended its side, or a limit of [`Linger`] is reached.
+    fn poll_discard(
+        &mut self,
+        mut lingering: Lingering,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<()>> {
+        let mut space = [MaybeUninit::uninit(); DISCARD_BYTES];
+        loop {
+            let mut buffer = ReadBuf::uninit(&mut space);
+            if Pin::new(&mut self.socket).poll_read(context, &mut buffer)?.is_pending() {
+                break;
+            }
+            let (bytes, now) = (buffer.filled().len() as u64, Instant::now());
+            if bytes == 0 || bytes > lingering.bytes || now >= lingering.until {
+                return Poll::Ready(Ok(()));
+            }
+            lingering.bytes -= bytes;
+            lingering.silent_until = now + self.patience.linger.silence;
+        }
+        let deadline = lingering.until.min(lingering.silent_until);
+        self.lingering = Some(lingering);
+        self.poll_silence(deadline, context).map(Ok)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -142,8 +177,20 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         Pin::new(&mut self.socket).poll_flush(context)
     }
 
+    /// Ends our side. If the peer may be sending a request still that was answered, what comes is discarded for a while: a
+    /// socket that is closed with bytes unread resets the connection, and the peer would lose the answer (RFC 9112 §9.6).
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(context)
+        if let Some(lingering) = self.lingering.take() {
+            return self.poll_discard(lingering, context);
+        }
+        ready!(Pin::new(&mut self.socket).poll_shutdown(context))?;
+        if !self.exchange.is_unread() {
+            return Poll::Ready(Ok(()));
+        }
+        let Linger { time, silence, bytes } = self.patience.linger;
+        let now = Instant::now();
+        let lingering = Lingering { until: now + time, silent_until: now + silence, bytes };
+        self.poll_discard(lingering, context)
     }
 }
 
@@ -153,12 +200,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
+        let filled = buffer.filled().len();
         let result = Pin::new(&mut self.socket).poll_read(context, buffer);
-        if self.is_answering.load(Relaxed) {
+        if self.exchange.is_answering() {
             return result;
         }
         if result.is_pending() {
             return self.watch_silence(context);
+        }
+        if buffer.filled().len() > filled {
+            self.exchange.begin_head();
         }
         if !matches!(self.stage, Stage::Head(_)) {
             self.stage = Stage::Begun;
@@ -166,6 +217,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
         result
     }
 }
+
+/// Discarded at a time.
+const DISCARD_BYTES: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use tower::util::ServiceExt;
 
-use super::{desk::Desk, host};
+use super::{desk::Desk, exchange::TrackedBody, host};
 
 /// What is served where connections come in.
 pub struct Site {
@@ -34,7 +34,7 @@ impl Site {
     /// Answers a request of `peer`.
     pub(super) async fn answer(
         &self,
-        request: Request<Incoming>,
+        request: Request<TrackedBody<Incoming>>,
         peer: SocketAddr,
     ) -> Response<Content> {
         if let Err(refusal) = host::check(request.version(), request.headers(), self.only_here) {
@@ -49,7 +49,11 @@ impl Site {
         Box::pin(self.route(request, peer)).await.map(Either::Right)
     }
 
-    async fn route(&self, mut request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
+    async fn route(
+        &self,
+        mut request: Request<TrackedBody<Incoming>>,
+        peer: SocketAddr,
+    ) -> Response<Body> {
         request.extensions_mut().insert(ConnectInfo(peer));
         let answer = self.router.clone().oneshot(request.map(Body::new)).await;
         answer.unwrap_or_else(|never| match never {})

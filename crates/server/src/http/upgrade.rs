@@ -6,7 +6,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use axum::{
-    body::Body,
+    body::{Body, HttpBody},
     extract::ConnectInfo,
     http::{HeaderMap, Request, Response, StatusCode, Version, header},
 };
@@ -161,6 +161,7 @@ fn check(request: &Request<Body>) -> Result<String, handshake::HandshakeError> {
     handshake::check(&handshake::Request {
         method: request.method().as_str(),
         http_1_1_or_newer: request.version() >= Version::HTTP_11,
+        has_body: !request.body().is_end_stream(),
         upgrade,
         connection,
         key,

@@ -14,7 +14,7 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, Compression, Key, Letter, Message, Outlet, Peer, Settings, Shards,
+    Application, Arrival, Compression, End, Key, Letter, Message, Outlet, Peer, Settings, Shards,
     prepare,
 };
 use parking_lot::Mutex;
@@ -130,12 +130,8 @@ impl Application for Recorder {
         None
     }
 
-    fn close(&mut self, _key: Key, _now: Instant) {
+    fn close(&mut self, _key: Key, _end: End, _now: Instant) {
         let _ = self.seen.send(Seen::Close);
-    }
-
-    fn shutdown_close(&self) -> (u16, &'static str) {
-        (1001, "going away")
     }
 }
 

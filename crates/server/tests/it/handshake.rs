@@ -55,6 +55,25 @@ async fn headers_that_must_come_once_come_once() {
 }
 
 #[tokio::test]
+async fn a_handshake_with_a_body_is_answered_with_400() {
+    let server = start(|_| {}).await;
+    for (header, body, status) in [
+        ("Content-Length: 0", "", "101"),
+        ("Content-Length: 2", "{}", "400"),
+        ("Content-Length: 2", "", "400"),
+        ("Transfer-Encoding: chunked", "2\r\n{}\r\n0\r\n\r\n", "400"),
+        ("Transfer-Encoding: chunked", "0\r\n\r\n", "400"),
+    ] {
+        let request = format!(
+            "GET /connection/websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{header}\r\n\r\n{body}"
+        );
+        let client = Client::request(server.address(), &request).await;
+        assert!(client.response.starts_with(&format!("HTTP/1.1 {status} ")), "{request}");
+    }
+}
+
+#[tokio::test]
 async fn of_a_query_option_given_twice_the_first_counts() {
     let server = start(|_| {}).await;
     for (query, head) in [

@@ -14,8 +14,8 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, Compression, INBOX_BYTES_MAX, Inbox, Key, Letter, Message, Outlet, Peer,
-    Settings, Shards, Stop, prepare,
+    Application, Arrival, Compression, End, INBOX_BYTES_MAX, Inbox, Key, Letter, Message, Outlet,
+    Peer, Settings, Shards, Stop, prepare,
 };
 use parking_lot::Mutex;
 
@@ -181,11 +181,7 @@ impl Application for Poster {
         None
     }
 
-    fn close(&mut self, _key: Key, _now: Instant) {}
-
-    fn shutdown_close(&self) -> (u16, &'static str) {
-        (1001, "going away")
-    }
+    fn close(&mut self, _key: Key, _end: End, _now: Instant) {}
 }
 
 /// The shards, when the second one sticks, what lets it go on, and whether a connection is held.

@@ -9,23 +9,33 @@ use fanwire_ws::{Opcode, frame};
 
 use super::{Outlet, any};
 use crate::{
-    application::Key,
+    application::{End, Key},
     connection::{Connection, Phase},
 };
 
 impl Outlet {
     /// Ends a connection from our side: what is queued leaves first, then a close frame (RFC 6455 §5.5.1).
     pub fn close(&mut self, key: Key, code: u16, reason: &str) {
-        self.say_goodbye(key, code, reason, Phase::Closing);
+        self.say_goodbye(key, code, reason, Phase::Closing, End::Other);
     }
 
     /// As [`Outlet::close`] for a peer that does not keep up: whole frames still queued are dropped first.
     pub fn close_slow(&mut self, key: Key, code: u16, reason: &str) {
+        self.drop_and_close(key, code, reason, End::Other);
+    }
+
+    /// The same from the shard's side, when the queue is full.
+    pub(super) fn overflow(&mut self, key: Key) {
+        let (code, reason) = self.settings.slow_close;
+        self.drop_and_close(key, code, reason, End::Slow);
+    }
+
+    fn drop_and_close(&mut self, key: Key, code: u16, reason: &str, end: End) {
         // Else it would lose the close frame that waits.
         let is_open = |connection: &&mut Connection| connection.phase == Phase::Open;
         let Some(connection) = any(&mut self.connections, key).filter(is_open) else { return };
         connection.queue.drop_unwritten(&mut self.lists);
-        self.say_goodbye(key, code, reason, Phase::Closing);
+        self.say_goodbye(key, code, reason, Phase::Closing, end);
     }
 
     /// Ends a connection without a word: no close frame, nothing flushed.
@@ -34,7 +44,7 @@ impl Outlet {
         let was = std::mem::replace(&mut connection.phase, Phase::Done);
         connection.queue.drop_unwritten(&mut self.lists);
         self.doomed.push(key.index);
-        self.fell(key, was);
+        self.fell(key, was, End::Other);
     }
 
     /// The peer's close frame came: answer it with the same code, once (RFC 6455 §5.5.1).
@@ -52,7 +62,7 @@ impl Outlet {
                     None => frame::encode(Opcode::Close, false, &[], &mut close),
                 }
                 self.append(key.index, close.into());
-                self.fell(key, was);
+                self.fell(key, was, End::Other);
             }
             Phase::Closing => {
                 connection.phase = Phase::Done;
@@ -72,10 +82,10 @@ impl Outlet {
 
     /// The peer broke the protocol (RFC 6455 §7.1.7): a close frame with `code`, then its input is thrown away.
     pub(crate) fn fail(&mut self, key: Key, code: u16, reason: &str) {
-        self.say_goodbye(key, code, reason, Phase::Failed);
+        self.say_goodbye(key, code, reason, Phase::Failed, End::Other);
     }
 
-    fn say_goodbye(&mut self, key: Key, code: u16, reason: &str, phase: Phase) {
+    fn say_goodbye(&mut self, key: Key, code: u16, reason: &str, phase: Phase, end: End) {
         let Some(connection) = self.open(key) else { return };
         let was = std::mem::replace(&mut connection.phase, phase);
         let mut close = Vec::new();
@@ -83,14 +93,14 @@ impl Outlet {
         self.append(key.index, close.into());
         self.lingering.push_back((self.now + LINGER, key));
         self.counters.closes_out.add(1);
-        self.fell(key, was);
+        self.fell(key, was, end);
     }
 
     /// What its application waits for will release it no more, and its peer's close is to be read.
-    fn fell(&mut self, key: Key, was: Phase) {
+    fn fell(&mut self, key: Key, was: Phase, end: End) {
         if was == Phase::Open {
             self.release(key);
-            self.fallen.push(key);
+            self.fallen.push((key, end));
         }
     }
 }

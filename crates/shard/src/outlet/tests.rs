@@ -69,7 +69,7 @@ fn a_peer_that_is_gone_is_noticed_while_it_is_written_to() {
     while out.is_open(key) {
         publish(&mut out, key, b"two");
     }
-    assert_eq!(out.fallen, [key]);
+    assert_eq!(out.fallen, [(key, End::Other)]);
 }
 
 #[test]

@@ -12,12 +12,12 @@ use std::{
 use fanwire_ws::Compression;
 
 use super::*;
-use crate::{Inbox, Peer, Permit, Settings, prepare};
+use crate::{End, Inbox, Peer, Permit, Settings, prepare};
 
 #[test]
 fn the_close_of_a_peer_is_heard_behind_the_message_that_its_connection_ended_with() {
     let (mut turn, mut peer) = waiting_with(&[TEXT, CLOSE].concat(), &[]);
-    turn.serve(Letter::Notice(End));
+    turn.serve(Letter::Notice(Goodbye));
     settle(&mut turn);
     assert_eq!(turn.out.connections.len(), 0, "nobody waits for a close that came");
     let mut heard = Vec::new();
@@ -30,7 +30,7 @@ fn a_connection_that_is_to_close_is_read_on_within_the_frame_where_it_was_left()
     let all = [TEXT, TEXT, CLOSE].concat();
     let (first, second) = all.split_at(TEXT.len() + 3);
     let (mut turn, _peer) = waiting_with(first, second);
-    turn.serve(Letter::Notice(End));
+    turn.serve(Letter::Notice(Goodbye));
     settle(&mut turn);
     assert_eq!(turn.out.connections.len(), 0, "nobody waits for a close that came");
     assert_eq!(turn.out.counters.protocol_failures.value(), 0);
@@ -38,24 +38,34 @@ fn a_connection_that_is_to_close_is_read_on_within_the_frame_where_it_was_left()
 
 /// A turn with one connection, whose application waits since its first message; the second part is in its socket.
 fn waiting_with(read: &[u8], unread: &[u8]) -> (Turn<Holder>, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let mut peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
-    let (socket, _) = listener.accept().expect("it has come");
+    let (socket, mut peer) = pair();
     peer.write_all(unread).expect("less than a socket holds");
-    prepare(&socket).expect("an open socket");
     let mut turn = turn();
-    turn.open(Arrival {
+    turn.open(arrival(socket, read.to_vec(), ()));
+    assert_eq!(turn.application.received, 1);
+    (turn, peer)
+}
+
+/// A socket for a shard, and its peer.
+fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+    let (socket, _) = listener.accept().expect("it has come");
+    prepare(&socket).expect("an open socket");
+    (socket, peer)
+}
+
+fn arrival<H>(socket: TcpStream, early: Vec<u8>, hello: H) -> Arrival<H> {
+    Arrival {
         socket,
-        early: read.to_vec(),
+        early,
         is_binary: false,
         compression: Compression::Raw,
         may_inflate: false,
         peer: Peer::default(),
-        hello: (),
+        hello,
         permit: Permit::acquire(&Arc::default(), 0).expect("no limit"),
-    });
-    assert_eq!(turn.application.received, 1);
-    (turn, peer)
+    }
 }
 
 fn turn() -> Turn<Holder> {
@@ -67,7 +77,7 @@ fn turn() -> Turn<Holder> {
 }
 
 /// Takes turns as long as one would begin at once, whatever sockets and timers do.
-fn settle(turn: &mut Turn<Holder>) {
+fn settle<A: Application>(turn: &mut Turn<A>) {
     let events = Events::with_capacity(1);
     while turn.patience() == Some(Duration::ZERO) {
         turn.turn(&events);
@@ -81,10 +91,10 @@ struct Holder {
     received: usize,
 }
 
-struct End;
+struct Goodbye;
 
 impl Application for Holder {
-    type Notice = End;
+    type Notice = Goodbye;
     type Hello = ();
 
     fn open(&mut self, key: Key, (): (), _now: Instant, _out: &mut Outlet) {
@@ -97,7 +107,7 @@ impl Application for Holder {
         1
     }
 
-    fn notice(&mut self, _end: End, _now: Instant, out: &mut Outlet) {
+    fn notice(&mut self, _: Goodbye, _now: Instant, out: &mut Outlet) {
         out.close(self.key.expect("it came"), 3000, "");
     }
 
@@ -107,11 +117,7 @@ impl Application for Holder {
         None
     }
 
-    fn close(&mut self, _key: Key, _now: Instant) {}
-
-    fn shutdown_close(&self) -> (u16, &'static str) {
-        (1001, "going away")
-    }
+    fn close(&mut self, _key: Key, _end: End, _now: Instant) {}
 }
 
 /// "a", in a text frame with a mask of zeros.

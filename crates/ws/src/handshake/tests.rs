@@ -40,6 +40,12 @@ fn http_1_0_is_answered_with_400() {
 }
 
 #[test]
+fn a_request_with_a_body_is_answered_with_400() {
+    let request = Request { has_body: true, ..GOOD };
+    refused(request, 400, "a WebSocket handshake has no body");
+}
+
+#[test]
 fn a_request_without_a_host_or_with_several_is_answered_with_400() {
     // RFC 6455 §4.2.1, 2; RFC 9112 §3.2
 }
@@ -118,6 +124,7 @@ fn the_first_known_subprotocol_of_the_clients_list_is_chosen() {
 const GOOD: Request<'_> = Request {
     method: "GET",
     http_1_1_or_newer: true,
+    has_body: false,
     upgrade: Some("websocket"),
     connection: Some("Upgrade"),
     key: Some("dGhlIHNhbXBsZSBub25jZQ=="),

@@ -15,8 +15,10 @@ use super::*;
 
 #[test]
 fn peers_get_less_time_while_places_are_scarce() {
-    let ample = Patience { head: HEAD_TIMEOUT, idle: IDLE_TIMEOUT, write: WRITE_TIMEOUT };
-    let scarce = Patience { head: TIMEOUT_SCARCE, idle: TIMEOUT_SCARCE, ..ample };
+    let linger = Linger { time: LINGER_TIME, silence: LINGER_SILENCE, bytes: LINGER_BYTES_MAX };
+    let ample = Patience { head: HEAD_TIMEOUT, idle: IDLE_TIMEOUT, write: WRITE_TIMEOUT, linger };
+    let [head, idle, time, silence] = [TIMEOUT_SCARCE; 4];
+    let scarce = Patience { head, idle, linger: Linger { time, silence, ..linger }, ..ample };
     let check = |all, free, expected| {
         let places = Places { all, free: Arc::new(Semaphore::new(free)) };
         assert_eq!(places.patience(), expected, "{free} of {all}");

@@ -1,0 +1,32 @@
+//! The wall clock as tokens see it, when it was set behind the start of the server.
+//! In: a node whose time is a day behind that of the machine → out: what becomes of a token that expired an hour ago.
+//! Uses one turn with Fanwire's application; the time of the machine is asked for once.
+//! Changed here: expectations of the shell. What a step does to sessions is tested in `node`.
+
+use std::io::Read as _;
+use std::time::Instant;
+
+use fanwire_auth::{ConnectionToken, HmacAlgorithm, Lifetime, sign_hmac_connection};
+use fanwire_node::{Node, Options};
+
+use super::server::Server;
+use crate::clock::unix_ms;
+
+#[test]
+fn a_token_is_judged_by_the_clock_as_it_is_and_not_as_it_was() {
+    const HOUR_MS: u64 = 3_600_000;
+    let now_ms = unix_ms();
+    let mut options = Options::default();
+    options.client.token.hmac_secret_key = "secret".into();
+    let node = Node::starting_at(options, Instant::now(), now_ms - 24 * HOUR_MS);
+    let lifetime = Lifetime::Until((now_ms - HOUR_MS) / 1000);
+    let claims = ConnectionToken { user: "42", lifetime, ..ConnectionToken::default() };
+    let token = sign_hmac_connection("secret", HmacAlgorithm::Hs256, &claims).expect("claims");
+    let mut server = Server::of(node.expect("the options are good"));
+    server.take_turn();
+    server.open(None, &format!("{{\"id\":1,\"connect\":{{\"token\":\"{token}\"}}}}"));
+    let expected = br#"{"id":1,"error":{"code":109,"message":"token expired"}}"#;
+    let mut reply = vec![0; 2 + expected.len()];
+    server.peers[0].read_exact(&mut reply).expect("a reply");
+    assert_eq!(reply[2..].escape_ascii().to_string(), expected.escape_ascii().to_string());
+}
