@@ -1,7 +1,7 @@
 //! What a port answers: a value that is there already, or one that comes later, from any thread.
 //! In: results of brokers, of presence, of keys → out: the same results, to whoever asked, exactly once.
 //! Uses: one small lock per answer that comes later, none for one that is there. Never: blocks.
-//! Change here: how a port answers. Who waits on a shard lives in `waiting.rs`; the server API awaits answers as futures.
+//! Change here: how a port answers. Who waits on a shard lives in `pending.rs` of `node`; the server API awaits answers as futures.
 
 use std::fmt;
 use std::future::Future;

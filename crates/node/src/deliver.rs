@@ -12,7 +12,8 @@ use parking_lot::RwLock;
 
 use crate::announcement::Announcement;
 use crate::broadcast::{Broadcast, Prepare};
-use crate::notice::{Inbox, Notice, ShardId};
+use crate::notice::{Inbox, Notice};
+use crate::registry::ShardId;
 use crate::registry::{Listeners, Registry};
 
 /// The door of a node.

@@ -1,6 +1,6 @@
 //! Deltas of publications (protocol §11): what a broker says about them, patches, and the strings in which JSON has them.
 //! In: payloads and the payloads before them → out: patches that pay, publications as those who agreed to deltas get them.
-//! Uses: `fanwire_protocol::fossil`. Never: subscribers; who holds which base is known in `hub/deltas.rs`.
+//! Uses: `fanwire_protocol::fossil`. Never: subscribers; who holds which base is known in `subscribers/deltas.rs`.
 //! Change here: when a patch pays and what it may cost. What a live publication shares is in `broadcast/deltas.rs`.
 
 use std::str;
@@ -8,8 +8,6 @@ use std::str;
 use bytes::Bytes;
 use fanwire_protocol::fossil::Differ;
 use fanwire_protocol::{Encoding, Publication, is_json, json_string};
-
-use crate::errand;
 
 /// What deltas saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +54,7 @@ pub(crate) fn with_data(
 /// others as deltas where that pays.
 pub(crate) fn shape_missed(encoding: Encoding, publications: &mut [Publication]) -> Saved {
     let mut saved = Saved::default();
-    let bytes = errand::payload_bytes(publications);
+    let bytes = payload_bytes(publications);
     let effort = EFFORT_BYTES.min(bytes.saturating_mul(MISSED_EFFORT));
     let (mut budget, mut differ) = (MISSED_BYTES_MAX, Differ::within(effort));
     let mut previous: Option<Bytes> = None;
@@ -79,6 +77,11 @@ pub(crate) fn shape_missed(encoding: Encoding, publications: &mut [Publication])
         *publication = with_data(encoding, publication, patch.as_ref().unwrap_or(&whole));
     }
     saved
+}
+
+/// Memory of the payloads of publications, in bytes.
+pub(crate) fn payload_bytes(publications: &[Publication]) -> usize {
+    publications.iter().map(|publication| publication.data.len()).sum()
 }
 
 /// Longer payloads go out in full: a patch is made on a shard, which looks at every byte of both.

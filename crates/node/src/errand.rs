@@ -13,7 +13,7 @@ use fanwire_protocol::{
     Push, Reply, Subscribe, SubscribeResult, encode_reply,
 };
 
-use crate::delta::{self, Saved};
+use crate::delta::{self, Saved, payload_bytes};
 
 /// Work that a hub hands out, because a turn in which it is done would hold up everybody on its shard.
 ///
@@ -183,10 +183,6 @@ pub(crate) fn are_large<'a>(channels: impl IntoIterator<Item = &'a Vec<Publicati
             bytes + count * ENTRY_BYTES > BYTES_MAX
         }
     })
-}
-
-pub(crate) fn payload_bytes(publications: &[Publication]) -> usize {
-    publications.iter().map(|publication| publication.data.len()).sum()
 }
 
 /// So many members are encoded in some 0.2 ms, as much as all commands may take at once.

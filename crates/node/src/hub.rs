@@ -4,15 +4,11 @@
 //! Change here: the face a shard sees. What a notice does: `hub/notices.rs`, `hub/orders.rs`; what time does: `hub/timers.rs`.
 
 mod checks;
-mod clients;
-mod deltas;
 mod notices;
 mod orders;
+mod receive;
 mod resume;
-mod subscribers;
 mod timers;
-mod users;
-mod watch;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,25 +16,19 @@ use std::time::Instant;
 use bytes::Bytes;
 use fanwire_protocol::{Disconnect, Reply, UnsubscribeCode, encode_reply, encode_unsubscribe_push};
 
-use crate::command;
 use crate::counters::HubCounters;
 use crate::node::Node;
-use crate::notice::{Notice, ShardId};
+use crate::notice::Notice;
 use crate::outbox::Outbox;
+use crate::registry::ShardId;
 use crate::roster::{Left, Roster};
 use crate::session::{ConnectionKey, Hello};
-
-pub(crate) use clients::Clients;
-pub(crate) use deltas::{Deltas, Mark};
-pub(crate) use subscribers::{Subscriber, Subscribers};
-pub(crate) use users::Users;
-pub(crate) use watch::{CatchUp, Watch};
 
 /// The sessions and subscriber lists of one shard.
 ///
 /// A subscribe reply precedes every publication of its channel: the session joins the registry *before* the reply is
 /// written, so no publication accepted afterwards is missed, and it takes its seat in the list only with the reply, so none
-/// is written before. With a broker that answers at once nothing has to be held in between; else `waiting.rs` does.
+/// is written before. With a broker that answers at once nothing has to be held in between; else `pending.rs` does.
 pub struct Hub {
     node: Arc<Node>,
     roster: Roster,
@@ -68,7 +58,7 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) -> usize {
-        command::receive(self, key, frame, Bytes::copy_from_slice, now, out)
+        self.receive_frame(key, frame, Bytes::copy_from_slice, now, out)
     }
 
     /// A native pong frame arrived. Only meaningful with [`Hello::frame_ping`]; one that answers nothing is ignored
@@ -100,7 +90,7 @@ impl Hub {
                 self.compare_positions(&channel, look, self.node.clock().moment(now), out);
             }
             Notice::Doubt(channel) => {
-                self.roster.waiting_mut().doubt(&channel);
+                self.roster.pending_mut().doubt(&channel);
                 self.roster.doubt(&channel, self.node.clock().moment(now));
             }
             Notice::Arrival(arrival) => self.arrive(*arrival, now, out),

@@ -21,9 +21,10 @@ use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::deliver::Door;
 use crate::meters::{Meters, Summaries};
-use crate::notice::{Inbox, Notice, ShardId};
+use crate::notice::{Inbox, Notice};
 use crate::options::Options;
 use crate::registry::Registry;
+use crate::registry::ShardId;
 
 pub use verbs::{Counts, Page};
 

@@ -5,19 +5,13 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use fanwire_auth::Overrides;
-use fanwire_broker::{Position, Promise};
-use fanwire_protocol::{Disconnect, ErrorCode, StreamPosition, UnsubscribeCode};
-use parking_lot::Mutex;
+use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
 use crate::announcement::Announcement;
 use crate::broadcast::Broadcast;
-use crate::waiting::Arrival;
-
-/// A shard of this node, numbered from 0 in the order of [`crate::Node::attach`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ShardId(pub u16);
+use crate::control::{Renewal, SubscribeOrder, Target};
+use crate::pending::Arrival;
+use crate::subscribers::Look;
 
 /// The letter box of one shard, written by every thread and emptied by the shard.
 ///
@@ -60,16 +54,6 @@ pub enum Notice {
     Unsubscribe { target: Target, channel: Option<Arc<str>>, code: UnsubscribeCode },
 }
 
-/// What a look at the top of a stream found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
-    pub top: Position,
-    /// It follows all publications up to the top; else some may be on their way.
-    pub is_in_order: bool,
-    /// Before the look the stream reached further in the same epoch.
-    pub has_lost_end: bool,
-}
-
 impl Notice {
     /// Memory of payloads that it keeps alive, in bytes; what a shell prepared not counted.
     pub fn payload_bytes(&self) -> usize {
@@ -80,90 +64,6 @@ impl Notice {
             Self::Subscribe { order, .. } => order.subscription().bytes(),
             Self::Refresh { renewal, .. } => renewal.info.len(),
             _ => 0,
-        }
-    }
-}
-
-/// A subscription that the server makes for connections that are there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServerSubscription {
-    pub channel: Arc<str>,
-    /// `chan_info` of its joins, presence and publications; empty = none.
-    pub info: Bytes,
-    /// For the client, in the subscribe push; empty = none.
-    pub data: Bytes,
-    /// Unix second at which it expires; `None` = never. After `client.expired_sub_close_delay` the connection ends (3006).
-    pub expire_at: Option<u64>,
-    /// What differs from the namespace.
-    pub overrides: Overrides,
-    /// Publications after this position are delivered first, where the subscription is recoverable.
-    pub recover_since: Option<StreamPosition>,
-}
-
-/// A subscription on its way to connections. Whoever ordered it is answered when the last copy is gone: then it was obeyed
-/// by all whom it reached.
-#[derive(Debug)]
-pub struct SubscribeOrder {
-    subscription: ServerSubscription,
-    orderer: Mutex<Option<Promise<(), ErrorCode>>>,
-}
-
-/// Another lifetime of connections.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Renewal {
-    /// Unix second at which they expire; `None` = never.
-    pub expire_at: Option<u64>,
-    /// `conn_info` from now on; empty = as before.
-    pub info: Bytes,
-}
-
-/// Which connections are meant: those of `user` (exact; "" = the anonymous ones) that pass every further filter.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
-    /// User id, matched exactly.
-    pub user: String,
-    /// Only this client id; "" = any.
-    pub client: String,
-    /// Only this session id; "" = any. WebSocket connections have none, so any other value leaves them out.
-    pub session: String,
-    /// Client ids that are spared.
-    pub whitelist: Vec<String>,
-}
-
-impl ServerSubscription {
-    /// Memory of its texts.
-    pub(crate) fn bytes(&self) -> usize {
-        let since = self.recover_since.as_ref().map_or(0, |since| since.epoch.len());
-        self.channel.len() + self.info.len() + self.data.len() + since
-    }
-}
-
-impl SubscribeOrder {
-    /// An order whose giver wants to know, or of another node, whose giver is answered there.
-    pub(crate) fn new(
-        subscription: ServerSubscription,
-        orderer: Option<Promise<(), ErrorCode>>,
-    ) -> Self {
-        Self { subscription, orderer: Mutex::new(orderer) }
-    }
-
-    pub(crate) fn subscription(&self) -> &ServerSubscription {
-        &self.subscription
-    }
-
-    /// It failed for somebody: the first failure is the answer.
-    pub(crate) fn failed(&self, code: ErrorCode) {
-        let orderer = self.orderer.lock().take();
-        if let Some(orderer) = orderer {
-            orderer.keep(Err(code));
-        }
-    }
-}
-
-impl Drop for SubscribeOrder {
-    fn drop(&mut self) {
-        if let Some(orderer) = self.orderer.get_mut().take() {
-            orderer.keep(Ok(()));
         }
     }
 }

@@ -3,7 +3,6 @@
 //! May use: regex (to compile, not to match), `fanwire_auth` (to parse keys). Never reads files, environment or a clock.
 //! Defaults and limits are changed here; key names, types and help texts live in the server's config table.
 
-pub(crate) mod check;
 mod choice;
 mod namespace;
 
@@ -128,6 +127,22 @@ pub struct Rate {
 impl Rate {
     /// Beyond it a nanosecond would be too coarse to tell rates apart.
     pub const LIMIT_MAX: u32 = 1_000_000;
+
+    /// Whether it is in its limits; `key` is what stands before `limit` and `interval`.
+    ///
+    /// # Errors
+    /// The value that is not.
+    pub(crate) fn check(self, key: &str) -> Result<(), OptionsError> {
+        if self.limit > Self::LIMIT_MAX {
+            let expected = format!("at most {}", Self::LIMIT_MAX);
+            return Err(OptionsError::value(format!("{key}limit"), self.limit, expected));
+        }
+        if self.interval < Duration::from_secs(1) {
+            let found = format!("{:?}", self.interval);
+            return Err(OptionsError::value(format!("{key}interval"), found, "at least 1s"));
+        }
+        Ok(())
+    }
 }
 
 /// `rpc.ping.*`: an RPC method the server answers itself with an empty result.
@@ -137,26 +152,6 @@ pub struct RpcOptions {
     pub ping: bool,
     /// Its name (`rpc.ping.method`).
     pub ping_method: String,
-}
-
-impl Options {
-    /// Checks everything that types cannot: limits, names, patterns and keys.
-    ///
-    /// # Errors
-    /// The first of [`mistakes`](Self::mistakes).
-    pub fn validate(&self) -> Result<(), OptionsError> {
-        self.mistakes().into_iter().next().map_or(Ok(()), Err)
-    }
-
-    /// Every wrong value, with its key and what would be right. Secrets are never part of it.
-    pub fn mistakes(&self) -> Vec<OptionsError> {
-        let personal = &self.client.subscribe_to_user_personal_channel;
-        let mut found = check::client(&self.client);
-        found.extend(check::channel(&self.channel));
-        found.extend(check::personal_channel(personal, &self.channel).err());
-        found.extend(check::rpc(&self.rpc).err());
-        found
-    }
 }
 
 impl Default for Options {

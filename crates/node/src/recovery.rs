@@ -1,7 +1,7 @@
 //! Whether a subscriber that comes back has missed anything it can still be given (protocol §9): stream and cache mode.
 //! In: the position it had, what the broker read for it → out: recovered or not, and the publications it gets.
 //! Uses: positions, publications and filters. Never: sessions, brokers; the query is only described here.
-//! Change here: the rules of recovery. Who may recover, and what is replied, lives in `command/enter.rs`.
+//! Change here: the rules of recovery. Who may recover, and what is replied, lives in `command/subscribe/`.
 
 use fanwire_broker::{Query, Stretch};
 use fanwire_protocol::Publication;

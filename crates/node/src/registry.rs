@@ -1,7 +1,7 @@
 //! Who listens in this node: channel → shards with their subscriber counts, and user → number of connections.
 //! In: joins, leaves, entries and exits from every shard → out: the shards of a channel in O(1), counts, shared names.
 //! Uses: striped locks, one hash per call. Never: connections, sessions, publications.
-//! Change here: what the whole node counts. Who listens inside one shard lives in `hub/subscribers.rs`.
+//! Change here: what the whole node counts. Who listens inside one shard lives in `subscribers.rs`.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -12,7 +12,10 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use crate::channel::NamespaceId;
-use crate::notice::ShardId;
+
+/// A shard of this node, numbered from 0 in the order of [`crate::Node::attach`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardId(pub u16);
 
 /// The listeners of all shards. Bounded by what it counts: it has no entry without a subscription or a connection.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Who is here and what they listen to: the linked tables of one shard, and the few operations that keep them agreeing.
 //! In: opens, admissions, joins, leaves, forgets → out: sessions, subscriber lists, due timers, counters and registry in step.
-//! Uses: `session`, `hub/subscribers`, `hub/users`, `wheel`, the node's registry. Never: encodes, sends, decides.
+//! Uses: `session`, `subscribers`, `pending`, `wheel`, the node's registry. Never: encodes, sends, decides.
 //! Change here: what belongs together when a session or a subscription comes or goes. Rules live in `command/`.
 
 use std::collections::BTreeMap;
@@ -12,12 +12,12 @@ use fanwire_broker::{Change, ClientId, Position};
 use crate::broadcast::{Broadcast, Shape};
 use crate::clock::Moment;
 use crate::counters::HubCounters;
-use crate::hub::{Clients, Deltas, Mark, Subscriber, Subscribers, Users, Watch};
 use crate::limits::Limits;
 use crate::node::Node;
-use crate::notice::ShardId;
+use crate::pending::{Entry, Waiting};
+use crate::registry::ShardId;
 use crate::session::{ConnectionKey, Hello, Phase, Session, Subscription, Terms};
-use crate::waiting::Waiting;
+use crate::subscribers::{Clients, Deltas, Mark, Subscriber, Subscribers, Users, Watch};
 use crate::wheel::Wheel;
 
 /// The tables of one shard.
@@ -43,7 +43,7 @@ pub(crate) struct Roster {
     counters: Arc<HubCounters>,
     nobody: Arc<str>,
     limits: Limits,
-    waiting: Waiting,
+    pending: Waiting,
 }
 
 /// What a subscription is from its beginning.
@@ -73,7 +73,7 @@ impl Roster {
             counters: Arc::default(),
             nobody: "".into(),
             limits: Limits::default(),
-            waiting: Waiting::default(),
+            pending: Waiting::default(),
         }
     }
 
@@ -334,12 +334,8 @@ impl Roster {
         for place in (0..session.subscriptions.len()).rev() {
             self.leave(node, key.index, place);
         }
-        if let Some(entrance) = self.waiting.forget(key) {
-            let client = self.expect_session(key.index).client();
-            entrance
-                .entries
-                .into_iter()
-                .for_each(|entry| entry.abandon((node, self.shard), &client));
+        if let Some(entrance) = self.pending.forget(key) {
+            self.abandon(node, key.index, entrance.entries);
         }
         self.wheel.clear(key.index);
         self.limits.forget(key.index);
@@ -353,6 +349,17 @@ impl Roster {
             self.counters.connections.subtract(1);
         }
         true
+    }
+
+    /// Leaves channels that a session was entering, as if that had never begun.
+    pub(crate) fn abandon(&self, node: &Node, index: u32, entries: Vec<Entry>) {
+        let client = self.at(index).expect(LIVES).client();
+        for entry in entries {
+            if entry.visibility.present {
+                node.disappear(&entry.channel, &client);
+            }
+            node.leave(&entry.channel, self.shard);
+        }
     }
 
     /// Where a session keeps its subscription to a channel. Scans the shorter of the two lists.
@@ -445,12 +452,12 @@ impl Roster {
         &self.users
     }
 
-    pub(crate) fn waiting(&self) -> &Waiting {
-        &self.waiting
+    pub(crate) fn pending(&self) -> &Waiting {
+        &self.pending
     }
 
-    pub(crate) fn waiting_mut(&mut self) -> &mut Waiting {
-        &mut self.waiting
+    pub(crate) fn pending_mut(&mut self) -> &mut Waiting {
+        &mut self.pending
     }
 
     pub(crate) fn shard(&self) -> ShardId {

@@ -36,6 +36,13 @@ pub struct Hello {
     pub user: Option<String>,
 }
 
+/// When something expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lifetime {
+    /// Unix second; `None` = never.
+    pub(crate) expire_at: Option<u64>,
+}
+
 /// The state of one connection. With one subscription it owns no heap block of its own.
 #[derive(Debug)]
 pub(crate) struct Session {

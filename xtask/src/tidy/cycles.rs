@@ -187,7 +187,6 @@ const NOT_YET: &[&str] = &[
     "crates/broker",
     "crates/config",
     "crates/deflate",
-    "crates/node",
     "crates/server",
     "crates/shard",
     "crates/tune",

@@ -7,7 +7,7 @@ use fanwire_auth::{OptionsError, compile};
 use hashbrown::{HashMap, HashSet};
 
 use super::{Channels, NamespaceId, Rules, history};
-use crate::options::{ChannelOptions, DataFormat, Namespace, check};
+use crate::options::{ChannelOptions, DataFormat, Namespace, Rate};
 
 impl Channels {
     /// Compiles the rules.
@@ -118,7 +118,7 @@ fn mistakes_of(
     prefix_key: &str,
 ) -> Vec<OptionsError> {
     let namespace = completed(namespace, section);
-    let rate = |key: &str, rate| check::rate(&format!("{prefix_key}.{key}"), rate);
+    let rate = |key: &str, rate: Rate| rate.check(&format!("{prefix_key}.{key}"));
     let checks = [
         check_delta_types(&namespace, prefix_key),
         rate("publish_rate_", namespace.publish_rate),

@@ -10,7 +10,7 @@ use fanwire_auth::Overrides;
 use fanwire_protocol::{Disconnect, StreamPosition};
 use prost::Message as _;
 
-use crate::notice::{Renewal, ServerSubscription, Target};
+use crate::control::{Renewal, ServerSubscription, Target};
 
 /// One message of a node.
 #[derive(Clone, PartialEq, prost::Message)]

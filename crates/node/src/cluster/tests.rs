@@ -11,7 +11,7 @@ use fanwire_protocol::StreamPosition;
 use proptest::prelude::*;
 
 use super::*;
-use crate::notice::{Renewal, ServerSubscription, Target};
+use crate::control::{Renewal, ServerSubscription, Target};
 
 #[derive(Default)]
 struct Wire {

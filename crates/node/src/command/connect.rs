@@ -1,6 +1,6 @@
 //! The `connect` command (protocol §7): from credentials to a connected session with its server-side subscriptions.
 //! In: a ConnectRequest → out: a ConnectResult, an error that makes the connection unusable, or a disconnect.
-//! Uses: `credentials`, `lifetime`, `enter`, channel rules, the roster. Never: leaves anything behind when it refuses.
+//! Uses: `credentials`, `lifetime`, `subscribe`, channel rules, the roster. Never: leaves anything behind when it refuses.
 //! Change here: what a connect result says and which channels the server adds.
 
 use std::collections::BTreeMap;
@@ -15,11 +15,12 @@ use fanwire_protocol::{
 use uuid::Builder;
 
 use super::credentials::{self, Credentials, Grants};
-use super::enter::{self, Entrance, Entry, Finished, Progress, Tracking, Visibility, Wish};
-use super::lifetime::Lifetime;
-use super::{Begun, Refusal, Step, Then, Turn};
+use super::subscribe::{self, Finished, Progress, Wish};
+use super::{Begun, Refusal, Step, Turn};
 use crate::channel::{SubscribeDecision, Who};
 use crate::errand::{Encoded, Found};
+use crate::pending::{Entrance, Entry, Then, Tracking, Visibility};
+use crate::session::Lifetime;
 use crate::session::{NO_EXPIRY, Terms};
 
 /// Everything that can be refused is refused before the session is connected.
@@ -47,7 +48,7 @@ pub(super) fn finish(
 ) -> Result<Finished, Refusal> {
     let user = Arc::clone(&turn.session().user);
     let Some(user) = turn.node.enter(&user) else {
-        enter::abandon(turn, entries);
+        turn.roster.abandon(turn.node, turn.key.index, entries);
         return Err(Disconnect::CONNECTION_LIMIT.into());
     };
     let names: Vec<_> = entries.iter().map(|entry| entry.channel.as_ref().to_owned()).collect();
@@ -55,7 +56,7 @@ pub(super) fn finish(
         result(turn, lifetime, names.into_iter().zip(results).collect())
     };
     let finished =
-        match enter::all(turn, entries, encoded).inspect_err(|_| turn.node.exit(&user))? {
+        match subscribe::all(turn, entries, encoded).inspect_err(|_| turn.node.exit(&user))? {
             Progress::Entered(results) => {
                 let connect = Some(welcome(turn, results));
                 Finished::Reply(Reply { connect, ..Reply::default() })
@@ -163,13 +164,13 @@ fn begin(
         tracking: Tracking::of(turn, namespace, grant.overrides, None),
         delta: None, // not applied to what the server subscribes (server API §3 subscribe)
         visibility: Visibility::of(turn, namespace, grant.overrides, None),
-        claim: requested.map(enter::claim),
+        claim: requested.map(subscribe::claim),
         recovers: requested.is_some_and(|request| request.recover),
         only_recovered: false,
         mode: namespace.force_recovery_mode,
         data: grant.data,
     };
-    enter::begin(turn, namespace, wish, number)
+    subscribe::begin(turn, namespace, wish, number)
 }
 
 fn result(

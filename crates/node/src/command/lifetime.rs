@@ -6,13 +6,7 @@
 use fanwire_protocol::ErrorCode;
 
 use super::Turn;
-
-/// When something expires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lifetime {
-    /// Unix second; `None` = never.
-    pub(super) expire_at: Option<u64>,
-}
+use crate::session::Lifetime;
 
 impl Lifetime {
     /// Insecure mode does not enforce expiry (protocol §5).

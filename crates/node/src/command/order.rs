@@ -1,19 +1,20 @@
 //! What the server orders for a connection that is there: a subscription or another lifetime (server API §3).
 //! In: an order, a connected session → out: what the client is told, or the disconnect of what cannot be.
-//! Uses: `enter`, `lifetime`, the roster, as the commands of clients do. Never: permissions; the server may.
+//! Uses: `subscribe`, `lifetime`, the roster, as the commands of clients do. Never: permissions; the server may.
 //! Change here: what an order changes in a session. Who it reaches is decided in `hub/orders.rs`.
 
 use std::sync::Arc;
 
 use fanwire_protocol::{Disconnect, ErrorCode, Refresh, SubscribeResult};
 
-use super::enter::{self, Entrance, Entry, Finished, Progress, Tracking, Visibility, Wish};
-use super::lifetime::Lifetime;
-use super::{Refusal, Step, Then, Turn};
+use super::subscribe::{self, Finished, Progress, Wish};
+use super::{Refusal, Step, Turn};
+use crate::control::{Renewal, ServerSubscription, SubscribeOrder};
 use crate::errand::{Encoded, Found};
-use crate::notice::{Renewal, ServerSubscription, SubscribeOrder};
 use crate::options::RecoveryMode;
+use crate::pending::{Entrance, Entry, Then, Tracking, Visibility};
 use crate::recovery::Claim;
+use crate::session::Lifetime;
 use crate::session::{NO_EXPIRY, Terms};
 
 /// Begins to subscribe. `None` when the session is subscribed already, or the order came too late.
@@ -55,7 +56,7 @@ fn entry(turn: &mut Turn<'_>, order: &ServerSubscription) -> Result<(Entry, Life
         mode: RecoveryMode::Stream,
         data: order.data.clone(),
     };
-    Ok((enter::begin(turn, namespace, wish, 0), lifetime))
+    Ok((subscribe::begin(turn, namespace, wish, 0), lifetime))
 }
 
 /// Every answer is there: the push, and behind it what was missed. Where broker or presence failed, the session stays
@@ -71,7 +72,7 @@ pub(super) fn finish(
     let ordered = |mut results: Vec<SubscribeResult>| {
         Found::Ordered(channel, Box::new(results.pop().expect(ONE)))
     };
-    let finished = match enter::all(turn, entries, encoded) {
+    let finished = match subscribe::all(turn, entries, encoded) {
         Ok(Progress::Entered(results)) => {
             let (subscribe, missed) = ordered(results).replies();
             turn.backlog.pushes.extend(missed);

@@ -5,9 +5,8 @@
 
 use fanwire_protocol::{Disconnect, RefreshRequest, RefreshResult, Reply};
 
-use super::lifetime::Lifetime;
 use super::{Done, Turn, credentials};
-use crate::session::NO_EXPIRY;
+use crate::session::{Lifetime, NO_EXPIRY};
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: RefreshRequest) -> Done {
     if request.token.is_empty() {

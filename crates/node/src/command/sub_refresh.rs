@@ -5,9 +5,8 @@
 
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
-use super::lifetime::Lifetime;
 use super::{Done, Refusal, Turn, credentials, named};
-use crate::session::Terms;
+use crate::session::{Lifetime, Terms};
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
     named(&request.channel)?;

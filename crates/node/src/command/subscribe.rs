@@ -1,21 +1,29 @@
 //! The `subscribe` command (protocol §8): checks in the order of Centrifugo, then a place in the lists.
 //! In: a SubscribeRequest → out: a SubscribeResult, an error, or a disconnect.
-//! Uses: channel rules, subscription tokens, `enter`. Never: history; what a subscriber missed is looked for in `enter`.
+//! Uses: channel rules, subscription tokens, the steps below. Never: history; what a subscriber missed is looked for in the steps below.
 //! Change here: order and answers of the checks. Permission rules themselves live in `channel/permission.rs`.
 
 use bytes::Bytes;
 use fanwire_auth::{Overrides, SubscriptionClaims};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
-use super::enter::{self, Entrance, Entry, Finished, Progress, Tracking, Visibility, Wish};
-use super::lifetime::Lifetime;
-use super::{Begun, Refusal, Step, Then, Turn, credentials, named};
+use super::{Begun, Refusal, Step, Turn, credentials, named};
 use crate::channel::SubscribeDecision;
 use crate::errand::{Encoded, Found};
 use crate::filter::Filter;
 use crate::limits::InNamespace;
 use crate::options::Namespace;
-use crate::session::Terms;
+use crate::pending::{Entrance, Entry, Then, Tracking, Visibility};
+use crate::session::{Lifetime, Terms};
+
+mod begin;
+mod commit;
+mod options;
+mod recover;
+
+pub(super) use begin::begin;
+pub(super) use commit::{Finished, Progress, all};
+pub(super) use options::{Wish, claim, deltas};
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     check_request(turn, &request)?;
@@ -36,15 +44,15 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
         server_side: false,
         terms: Terms::filtering(Terms::boxed(permit.info, lifetime.expire_at), filter),
         tracking,
-        delta: enter::deltas(namespace, tracking, &request),
+        delta: deltas(namespace, tracking, &request),
         visibility: Visibility::of(turn, namespace, permit.overrides, Some(&request)),
-        claim: Some(enter::claim(&request)),
+        claim: Some(claim(&request)),
         recovers: request.recover,
         only_recovered: request.flag & ONLY_RECOVERED != 0,
         mode: namespace.force_recovery_mode,
         data: permit.data,
     };
-    let entries = vec![enter::begin(turn, namespace, wish, 0)];
+    let entries = vec![begin(turn, namespace, wish, 0)];
     Ok(Step::Enter(Box::new(Entrance::new(entries, Then::Subscribe(lifetime)))))
 }
 
@@ -60,7 +68,7 @@ pub(super) fn finish(
         let result = results.pop().expect("one channel is entered");
         SubscribeResult { expires, ttl, ..result }
     };
-    let finished = match enter::all(turn, entries, encoded)? {
+    let finished = match all(turn, entries, encoded)? {
         Progress::Entered(results) => {
             let subscribe = Some(with_lifetime(results));
             Finished::Reply(Reply { subscribe, ..Reply::default() })

@@ -11,8 +11,7 @@ use fanwire_auth::KeyLookup;
 use fanwire_broker::Answer;
 use fanwire_protocol::{Command, Commands, DecodeError, Disconnect, ErrorCode, Reply, Request};
 
-use super::enter::{Entrance, Finished};
-use super::lifetime::Lifetime;
+use super::subscribe::Finished;
 use super::{
     connect, credentials, history, order, presence, presence_stats, publish, refresh, rpc, send,
     sub_refresh, subscribe, unsubscribe,
@@ -21,12 +20,12 @@ use crate::broadcast::Broadcast;
 use crate::channel::Who;
 use crate::counters::CommandKind;
 use crate::errand::{Encoded, Errand, Found};
-use crate::hub::CatchUp;
 use crate::node::Node;
-use crate::notice::{Notice, SubscribeOrder};
+use crate::notice::Notice;
+use crate::pending::{Arrival, Entrance, Outcome, Part, Then, Ticket, Work};
 use crate::roster::Roster;
 use crate::session::{ConnectionKey, Phase, Session};
-use crate::waiting::{Arrival, Part, Ticket, Work};
+use crate::subscribers::CatchUp;
 
 /// One command of one session: who asks, and when. The session is there as long as its turn lasts.
 pub(crate) struct Turn<'a> {
@@ -87,27 +86,6 @@ pub(super) enum Step {
     Enter(Box<Entrance>),
 }
 
-/// What a command that went well came to.
-#[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "most are replies, and one is not boxed on its way")]
-pub(crate) enum Outcome {
-    Reply(Reply),
-    /// What the reply is made of, which may be large.
-    Found(Found),
-}
-
-/// Which command enters channels, with what it needs to finish.
-#[derive(Clone, Debug)]
-pub(crate) enum Then {
-    Subscribe(Lifetime),
-    Connect {
-        lifetime: Lifetime,
-        grants_hash: u64,
-    },
-    /// No command: an order of the server.
-    Order(Lifetime, Arc<SubscribeOrder>),
-}
-
 /// Why a command was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -137,14 +115,14 @@ impl<'a> Turn<'a> {
         key: ConnectionKey,
         now: Instant,
     ) -> Self {
-        let ticket = roster.waiting_mut().ticket();
+        let ticket = roster.pending_mut().ticket();
         Self { node, roster, key, now, ticket, key_lookup: None, backlog: Backlog::default() }
     }
 }
 
 impl Turn<'_> {
     /// Takes one command as far as it goes now. `None` when it has no reply, or none yet. `bytes` are its own, to be kept.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         command: Result<Command, DecodeError>,
         bytes: impl FnOnce() -> Bytes,
@@ -202,7 +180,7 @@ impl Turn<'_> {
     }
 
     fn park(&mut self, id: u32, work: Work) {
-        self.roster.waiting_mut().park(self.key, self.ticket, id, work);
+        self.roster.pending_mut().park(self.key, self.ticket, id, work);
     }
 
     /// Goes on with a command that entered channels, of which every answer is there.
@@ -264,7 +242,7 @@ impl Turn<'_> {
         let early = self.soon(answer, Part::Encoded);
         debug_assert!(early.is_none(), "nobody has begun yet");
         self.park(id, work);
-        let wish = self.roster.waiting_mut().wish(self.key);
+        let wish = self.roster.pending_mut().wish(self.key);
         self.backlog.errand = Some(Errand::new(found, (id, encoding), promise, wish));
     }
 
@@ -390,18 +368,6 @@ impl Turn<'_> {
     /// Where the session keeps its subscription to a channel.
     pub(super) fn place_of(&self, channel: &str) -> Option<usize> {
         self.roster.place_of(self.key.index, channel)
-    }
-}
-
-impl From<Reply> for Outcome {
-    fn from(reply: Reply) -> Self {
-        Self::Reply(reply)
-    }
-}
-
-impl From<Found> for Outcome {
-    fn from(found: Found) -> Self {
-        Self::Found(found)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of patches and of recovered publications: what pays, what fits into JSON, what a list becomes.
 //! In: payloads → out: patches that are applied again, strings.
 //! Uses: `fossil::apply`. Never: subscribers.
-//! Who gets what is tested in `hub/deltas/tests.rs` and `tests/it/deltas.rs`.
+//! Who gets what is tested in `subscribers/deltas/tests.rs` and `tests/it/deltas.rs`.
 
 use fanwire_protocol::fossil;
 

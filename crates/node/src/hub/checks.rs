@@ -2,20 +2,20 @@
 //! In: a channel whose check is due; the top of its stream, as a letter → out: that letter, to every shard with
 //! subscribers; the ends of subscriptions that lost their place.
 //! Uses: the watch of the channel, the stream's top through the node. Never: clocks.
-//! Change here: when positions are checked. What a lost position is lives in `hub/watch.rs`.
+//! Change here: when positions are checked. What a lost position is lives in `subscribers/watch.rs`.
 
 use std::time::{Duration, Instant};
 
 use fanwire_broker::Position;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
-use super::watch::{Step, Suspicion};
-use super::{Hub, Watch};
+use super::Hub;
 use crate::broadcast::Broadcast;
 use crate::clock::Moment;
-use crate::notice::Look;
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
+use crate::subscribers::Look;
+use crate::subscribers::{Step, Suspicion, Watch};
 
 impl Hub {
     /// A channel that was active within `client.channel_position_check_delay` needs no check. Otherwise the node looks at

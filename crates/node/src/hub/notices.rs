@@ -9,14 +9,13 @@ use std::time::Instant;
 use fanwire_protocol::{Disconnect, Encoding};
 
 use super::Hub;
-use super::subscribers::Subscriber;
-use super::watch::Step;
 use crate::announcement::Announcement;
 use crate::broadcast::{Broadcast, Shape};
 use crate::clock::Moment;
 use crate::delta::Saved;
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
+use crate::subscribers::{Step, Subscriber};
 
 impl Hub {
     /// Hands the broadcast to every subscriber of its channel here: one walk over one dense list, no lookup and no
@@ -30,7 +29,7 @@ impl Hub {
         out: &mut impl Outbox,
     ) {
         self.end_outrun(broadcast, now, out);
-        self.roster.waiting_mut().hold(broadcast);
+        self.roster.pending_mut().hold(broadcast);
         let subscribers = self.roster.subscribers_mut();
         let Some(index) = subscribers.find(broadcast.channel()) else {
             return; // the last subscriber left while the notice was under way

@@ -9,11 +9,11 @@ use std::time::Instant;
 use fanwire_protocol::{Disconnect, Refresh, UnsubscribeCode, encode_refresh_push};
 
 use super::{Hub, SCRATCH_BYTES_MAX};
-use crate::command;
-use crate::notice::{Renewal, SubscribeOrder, Target};
+use crate::command::{self, Turn};
+use crate::control::{Renewal, SubscribeOrder, Target};
 use crate::outbox::Outbox;
+use crate::pending::PutOff;
 use crate::session::{ConnectionKey, Session};
-use crate::waiting::PutOff;
 
 impl Hub {
     pub(super) fn disconnect_target(
@@ -106,8 +106,15 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        if self.is_connected(key) {
-            command::subscribe_by_order(self, key, order, now, out);
+        if !self.is_connected(key) {
+            return;
+        }
+        let mut turn = Turn::new(&self.node, &mut self.roster, key, now);
+        let outcome = command::subscribe_by_order(&mut turn, order);
+        let backlog = turn.backlog;
+        self.conclude(key, outcome, backlog, out);
+        if self.roster.pending().waits(key) {
+            out.hold(key);
         }
     }
 
@@ -139,7 +146,8 @@ impl Hub {
         if !self.is_connected(key) {
             return;
         }
-        match command::refresh_by_order(self, key, renewal, now) {
+        let mut turn = Turn::new(&self.node, &mut self.roster, key, now);
+        match command::refresh_by_order(&mut turn, renewal) {
             Some(refresh) => self.tell_refreshed(key, refresh, out),
             None => self.disconnect(key, &Disconnect::EXPIRED, out),
         }
@@ -171,7 +179,7 @@ impl Hub {
     /// must not miss whoever asked a moment before.
     fn matching_or_connecting(&self, target: &Target) -> Vec<ConnectionKey> {
         let mut keys = self.matching(target);
-        keys.extend(self.roster.waiting().connecting().filter(|key| {
+        keys.extend(self.roster.pending().connecting().filter(|key| {
             let session = self.roster.session(*key);
             session.is_some_and(|one| *one.user == *target.user && target.means(one))
         }));

@@ -1,7 +1,7 @@
 //! How a session goes on after it had to wait: the command it waited with, then what was put off meanwhile, in order.
 //! In: answers of broker, presence and providers of keys, as letters → out: replies, publications that came meanwhile, later commands.
-//! Uses: `waiting`, the commands. Never: broker or presence themselves.
-//! Change here: what follows a wait. What is kept during one lives in `waiting.rs`.
+//! Uses: `pending`, the commands. Never: broker or presence themselves.
+//! Change here: what follows a wait. What is kept during one lives in `pending.rs`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,17 +10,18 @@ use bytes::Bytes;
 use fanwire_protocol::{Disconnect, Reply};
 
 use super::Hub;
+use super::receive::{COMMAND_BYTES, COMMANDS_AT_ONCE};
 use crate::broadcast::{Broadcast, Shape};
-use crate::command::{self, Backlog, Turn};
+use crate::command::{Backlog, Turn};
 use crate::outbox::Outbox;
+use crate::pending::{Arrival, Part, PutOff, TooMuch, Work};
 use crate::session::{ConnectionKey, Phase, Session};
-use crate::waiting::{Arrival, Part, PutOff, TooMuch, Work};
 
 impl Hub {
     /// A part of what a session waits for has come. An answer to what was given up reaches nobody.
     pub(super) fn arrive(&mut self, arrival: Arrival, now: Instant, out: &mut impl Outbox) {
         let key = arrival.key;
-        let Some(parked) = self.roster.waiting_mut().awaiting(&arrival) else { return };
+        let Some(parked) = self.roster.pending_mut().awaiting(&arrival) else { return };
         let came = match (&mut parked.work, arrival.part) {
             (Work::Enter(entrance), part) => {
                 entrance.arrive(part);
@@ -31,7 +32,7 @@ impl Hub {
             }
             (_, part) => Some(part),
         };
-        let Some((id, work)) = self.roster.waiting_mut().take_work(key) else { return };
+        let Some((id, work)) = self.roster.pending_mut().take_work(key) else { return };
         let mut turn = Turn::new(&self.node, &mut self.roster, key, now);
         let outcome = match (work, came) {
             (Work::Enter(entrance), _) => turn.finish(id, *entrance),
@@ -76,7 +77,7 @@ impl Hub {
         if !backlog.pushes.is_empty() {
             bytes += self.replay(key, &backlog.pushes, out);
         }
-        let more = bytes / command::COMMAND_BYTES + backlog.deliveries.len();
+        let more = bytes / COMMAND_BYTES + backlog.deliveries.len();
         if self.deliver_held(key, backlog.deliveries, out) {
             let lost: Vec<_> = backlog.lost.into_iter().rev().map(|place| (key, place)).collect();
             self.end_lost(&lost, out);
@@ -131,7 +132,7 @@ impl Hub {
         what: impl FnOnce() -> PutOff,
         out: &mut impl Outbox,
     ) -> bool {
-        self.roster.waiting_mut().put_off(key, what).unwrap_or_else(|TooMuch| {
+        self.roster.pending_mut().put_off(key, what).unwrap_or_else(|TooMuch| {
             self.disconnect(key, &Disconnect::TOO_MANY_REQUESTS, out);
             true
         })
@@ -140,16 +141,16 @@ impl Hub {
     /// Does what was put off until the session waits again, nothing is left, or others are to have their turn, because so
     /// much was done.
     fn resume(&mut self, key: ConnectionKey, mut done: usize, now: Instant, out: &mut impl Outbox) {
-        while let Some(next) = self.roster.waiting_mut().next_put_off(key) {
+        while let Some(next) = self.roster.pending_mut().next_put_off(key) {
             done += self.do_put_off(key, next, now, out);
-            if done >= command::COMMANDS_AT_ONCE
+            if done >= COMMANDS_AT_ONCE
                 && self.roster.session(key).is_some()
-                && !self.roster.waiting().waits(key)
+                && !self.roster.pending().waits(key)
             {
-                command::await_turn(self, key);
+                self.await_turn(key);
             }
         }
-        if !self.roster.waiting().waits(key) {
+        if !self.roster.pending().waits(key) {
             self.await_pong_again(key, self.node.clock().moment(now));
             out.release(key);
         }
@@ -168,7 +169,7 @@ impl Hub {
             PutOff::Rest(_) if self.roster.session(key).is_some_and(is_refused) => {}
             PutOff::Frame(frame) | PutOff::Rest(frame) => {
                 let keep = |part| frame.slice_ref(part);
-                return command::receive(self, key, &frame, keep, now, out);
+                return self.receive_frame(key, &frame, keep, now, out);
             }
             PutOff::Unsubscribe(channel, code) => {
                 self.unsubscribe_one(key, channel.as_deref(), code, out);

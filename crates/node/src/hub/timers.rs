@@ -41,7 +41,7 @@ impl Hub {
         }
         let is_silent = session.awaits_pong && session.pong_by <= now;
         // Who waits is not read, so its pong lies in its socket.
-        let is_read = !session.is_held && !self.roster.waiting().waits(key);
+        let is_read = !session.is_held && !self.roster.pending().waits(key);
         (is_silent && is_read).then_some(Disconnect::NO_PONG)
     }
 

@@ -12,7 +12,9 @@ use fanwire_broker::{
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
 use super::{Node, Page};
-use crate::notice::{Look, Notice, ShardId};
+use crate::notice::Notice;
+use crate::registry::ShardId;
+use crate::subscribers::Look;
 
 impl Node {
     /// Who is in a channel, for those who may know.

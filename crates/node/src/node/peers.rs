@@ -10,7 +10,8 @@ use fanwire_broker::Bus;
 
 use super::{Counts, Node};
 use crate::cluster::{NodeState, Order, Task};
-use crate::notice::{Notice, SubscribeOrder};
+use crate::control::SubscribeOrder;
+use crate::notice::Notice;
 
 impl Node {
     /// What other nodes know this one by.

@@ -11,7 +11,8 @@ use fanwire_protocol::{Disconnect, ErrorCode};
 
 use super::Node;
 use crate::cluster::Order;
-use crate::notice::{Notice, Renewal, ServerSubscription, SubscribeOrder, Target};
+use crate::control::{Renewal, ServerSubscription, SubscribeOrder, Target};
+use crate::notice::Notice;
 
 impl Node {
     /// Subscribes the connections of `target`, on every node, that are not subscribed to the channel. Answers when those of

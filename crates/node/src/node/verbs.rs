@@ -16,8 +16,9 @@ use super::Node;
 use super::backends::temporary;
 use crate::channel::check_data;
 use crate::cluster::Order;
+use crate::control::Target;
 use crate::glob::Glob;
-use crate::notice::{Notice, Target};
+use crate::notice::Notice;
 
 /// A page of history, as clients and the server API ask for it (protocol §18).
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,13 +3,16 @@
 //! Uses: values only.
 //! Change here: tests of `notice.rs`. That orders are obeyed is tested in `tests/it/orders.rs`.
 
+use bytes::Bytes;
 use fanwire_broker::{Change, Stretch};
+use fanwire_protocol::ErrorCode;
 use fanwire_protocol::{ClientInfo, Publication, Reply};
 
 use super::*;
+use crate::control::ServerSubscription;
 use crate::errand::{Encoded, Found};
+use crate::pending::Part;
 use crate::session::ConnectionKey;
-use crate::waiting::Part;
 
 fn check(notice: &Notice, bytes: usize) {
     let weight = notice.payload_bytes();

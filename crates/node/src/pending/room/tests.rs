@@ -1,7 +1,7 @@
 //! What a room keeps for whom, and when it is too much.
 //! In: waiters, broadcasts → out: what each is owed.
 //! Uses: the room alone. Never: hubs.
-//! Change here: tests of `waiting/room.rs`.
+//! Change here: tests of `pending/room.rs`.
 
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
 //! What was published to a channel while somebody was entering it: the latest of it, for all who are on their way.
 //! In: waiters that come and go, broadcasts, doubts → out: to each what was published since it came, and whether that is all.
-//! Uses: values only. Never: sessions; who waits for what is known in `waiting.rs`.
+//! Uses: values only. Never: sessions; who waits for what is known in `pending.rs`.
 //! Change here: how much is kept for those who are entering.
 
 use std::collections::VecDeque;

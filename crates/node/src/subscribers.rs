@@ -3,6 +3,11 @@
 //! Uses: a slab of channels and a hash table of their indices. Never: sessions, sockets, other shards.
 //! Change here: the shape of subscriber lists. The back references from sessions are kept by `roster.rs`.
 
+mod clients;
+mod deltas;
+mod users;
+mod watch;
+
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -11,9 +16,13 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use slab::Slab;
 use smallvec::SmallVec;
 
-use super::deltas::{Deltas, Mark};
-use super::watch::Watch;
 use crate::broadcast::Broadcast;
+
+pub(crate) use clients::Clients;
+pub(crate) use deltas::{Deltas, Mark};
+pub(crate) use users::Users;
+pub use watch::Look;
+pub(crate) use watch::{CatchUp, Step, Suspicion, Watch};
 
 /// The channels of one shard, each with its subscribers. A channel without subscribers is not kept.
 #[derive(Debug, Default)]

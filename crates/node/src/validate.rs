@@ -5,22 +5,40 @@
 
 use std::time::Duration;
 
-use fanwire_auth::Verifier;
+use fanwire_auth::{OptionsError, Verifier};
 
-use super::{
-    ChannelOptions, ClientOptions, OptionsError, PersonalChannelOptions, Rate, RpcOptions,
-};
 use crate::channel::Channels;
+use crate::options::{ChannelOptions, ClientOptions, Options, PersonalChannelOptions, RpcOptions};
 
-pub(super) fn client(client: &ClientOptions) -> Vec<OptionsError> {
+impl Options {
+    /// Checks everything that types cannot: limits, names, patterns and keys.
+    ///
+    /// # Errors
+    /// The first of [`mistakes`](Self::mistakes).
+    pub fn validate(&self) -> Result<(), OptionsError> {
+        self.mistakes().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Every wrong value, with its key and what would be right. Secrets are never part of it.
+    pub fn mistakes(&self) -> Vec<OptionsError> {
+        let personal = &self.client.subscribe_to_user_personal_channel;
+        let mut found = client(&self.client);
+        found.extend(Channels::mistakes(&self.channel));
+        found.extend(personal_channel(personal, &self.channel).err());
+        found.extend(rpc(&self.rpc).err());
+        found
+    }
+}
+
+fn client(client: &ClientOptions) -> Vec<OptionsError> {
     let checks = [
         pong_timeout(client),
         presence_update_interval(client),
         presence_ttl(client),
         at_least_one("client.channel_limit", client.channel_limit),
         at_least_one("client.queue_max_size", client.queue_max_size),
-        rate("client.rate_limit.client_command.", client.command_rate),
-        rate("client.rate_limit.refusal.", client.refusal_rate),
+        client.command_rate.check("client.rate_limit.client_command."),
+        client.refusal_rate.check("client.rate_limit.refusal."),
     ];
     let mut found: Vec<_> = checks.into_iter().filter_map(Result::err).collect();
     found.extend(Verifier::mistakes(&client.token, "client.token"));
@@ -69,12 +87,8 @@ fn presence_ttl(client: &ClientOptions) -> Result<(), OptionsError> {
 /// Every renewal of every connection is work for its shard.
 const PRESENCE_UPDATE_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-pub(super) fn channel(channel: &ChannelOptions) -> Vec<OptionsError> {
-    Channels::mistakes(channel)
-}
-
 /// A personal channel must have a namespace that exists, and a name that is more than the user's id.
-pub(super) fn personal_channel(
+fn personal_channel(
     personal: &PersonalChannelOptions,
     channel: &ChannelOptions,
 ) -> Result<(), OptionsError> {
@@ -97,22 +111,9 @@ pub(super) fn personal_channel(
     ))
 }
 
-pub(super) fn rpc(rpc: &RpcOptions) -> Result<(), OptionsError> {
+fn rpc(rpc: &RpcOptions) -> Result<(), OptionsError> {
     if rpc.ping && rpc.ping_method.is_empty() {
         return Err(OptionsError::value("rpc.ping.method", "", "the name of a method"));
-    }
-    Ok(())
-}
-
-/// `key` is what stands before `limit` and `interval`.
-pub(crate) fn rate(key: &str, rate: Rate) -> Result<(), OptionsError> {
-    if rate.limit > Rate::LIMIT_MAX {
-        let expected = format!("at most {}", Rate::LIMIT_MAX);
-        return Err(OptionsError::value(format!("{key}limit"), rate.limit, expected));
-    }
-    if rate.interval < Duration::from_secs(1) {
-        let found = format!("{:?}", rate.interval);
-        return Err(OptionsError::value(format!("{key}interval"), found, "at least 1s"));
     }
     Ok(())
 }

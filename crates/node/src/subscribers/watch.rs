@@ -10,7 +10,16 @@ use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
 use crate::clock::Moment;
-use crate::notice::Look;
+
+/// What a look at the top of a stream found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    pub top: Position,
+    /// It follows all publications up to the top; else some may be on their way.
+    pub is_in_order: bool,
+    /// Before the look the stream reached further in the same epoch.
+    pub has_lost_end: bool,
+}
 
 /// One position for everybody, because everybody is told the same in the same order. Only who has just subscribed knows
 /// more than the others for a moment: publications that its subscribe reply covered are still in the shard's inbox.

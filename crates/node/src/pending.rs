@@ -5,22 +5,23 @@
 //! Change here: what is kept for whom. Who resumes lives in `hub/resume.rs`.
 
 mod room;
+mod subscribe;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use fanwire_broker::Stretch;
-use fanwire_protocol::{ErrorCode, UnsubscribeCode};
+use fanwire_protocol::{ErrorCode, Reply, UnsubscribeCode};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
-use crate::command::{Entrance, Outcome};
-use crate::errand::Encoded;
-use crate::notice::{Renewal, SubscribeOrder};
+use crate::control::{Renewal, SubscribeOrder};
+use crate::errand::{Encoded, Found};
 use crate::session::ConnectionKey;
 pub(crate) use room::Held;
 use room::Room;
+pub(crate) use subscribe::{Entrance, Entry, Large, OwnClaim, Then, Tracking, Visibility};
 
 /// The waiting sessions of one shard. A session waits for one command at most: its later ones are put off, so that each
 /// is answered before the next begins, whatever the broker is made of.
@@ -65,6 +66,15 @@ pub(crate) enum Work {
     Resuming,
 }
 
+/// What a command that went well came to.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "most are replies, and one is not boxed on its way")]
+pub(crate) enum Outcome {
+    Reply(Reply),
+    /// What the reply is made of, which may be large.
+    Found(Found),
+}
+
 /// What was to happen to a session while it waited.
 #[derive(Clone, Debug)]
 pub(crate) enum PutOff {
@@ -104,6 +114,18 @@ pub(crate) enum Part {
     Turn,
     Stretch(usize, Result<Stretch, ErrorCode>),
     Presence(usize, Result<(), ErrorCode>),
+}
+
+impl From<Reply> for Outcome {
+    fn from(reply: Reply) -> Self {
+        Self::Reply(reply)
+    }
+}
+
+impl From<Found> for Outcome {
+    fn from(found: Found) -> Self {
+        Self::Found(found)
+    }
 }
 
 impl Arrival {

@@ -1,0 +1,49 @@
+//! What the answers of broker and presence say about a new subscription: its position, and what it missed (protocol §9).
+//! In: a pending channel whose answers are all there → out: the top of the stream and the result, or the error.
+//! Uses: `recovery` for the rules. Never: enters the channel.
+//! Change here: what a subscribe result says about positions.
+
+use fanwire_broker::Position;
+use fanwire_protocol::{ErrorCode, SubscribeResult};
+
+use crate::pending::{Entry, Tracking};
+use crate::recovery;
+
+/// The top of the stream, and what the result says about it and about what was missed.
+pub(super) fn judge(entry: &mut Entry) -> Result<(Position, SubscribeResult), ErrorCode> {
+    entry.appeared.take().expect(COMPLETE)?;
+    let read = entry.stretch.take().expect(COMPLETE)?;
+    let Tracking { positioned, recoverable } = entry.tracking;
+    let (data, was_recovering) = (std::mem::take(&mut entry.data), entry.was_recovering);
+    if !positioned {
+        let result = SubscribeResult { data, was_recovering, ..Default::default() };
+        return Ok((Position::default(), result));
+    }
+    let top = read.top;
+    let claim = entry.claim.as_ref();
+    let filter = entry.terms.as_ref().and_then(|terms| terms.filter.as_deref());
+    let missed =
+        claim.and_then(|claim| recovery::recover(entry.mode, claim.borrowed(), read, filter));
+    if missed.is_none() && claim.is_some_and(|claim| claim.only_recovered) {
+        return Err(ErrorCode::UNRECOVERABLE_POSITION);
+    }
+    // A client that recovered moves on from its own position, publication by publication.
+    let offset = match (&missed, claim) {
+        (Some(_), Some(claim)) => claim.offset,
+        _ => top.offset,
+    };
+    let result = SubscribeResult {
+        positioned,
+        recoverable,
+        offset,
+        epoch: top.epoch.to_string(),
+        was_recovering,
+        recovered: missed.is_some(),
+        publications: missed.unwrap_or_default(),
+        data,
+        ..SubscribeResult::default()
+    };
+    Ok((top, result))
+}
+
+const COMPLETE: &str = "every answer has come";

@@ -1,0 +1,96 @@
+//! Control commands of the server API for connections that are there: subscribe, refresh, and whom they mean.
+//! In: calls of the server API on any node → out: values that travel between nodes and into the inboxes of shards.
+//! Uses: shared strings, a promise for whoever ordered. Never: sessions; what a command does to one is in `hub/orders.rs`.
+//! Change here: what can be ordered. Between nodes it is encoded in `cluster/message.rs`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fanwire_auth::Overrides;
+use fanwire_broker::Promise;
+use fanwire_protocol::{ErrorCode, StreamPosition};
+use parking_lot::Mutex;
+
+/// A subscription that the server makes for connections that are there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerSubscription {
+    pub channel: Arc<str>,
+    /// `chan_info` of its joins, presence and publications; empty = none.
+    pub info: Bytes,
+    /// For the client, in the subscribe push; empty = none.
+    pub data: Bytes,
+    /// Unix second at which it expires; `None` = never. After `client.expired_sub_close_delay` the connection ends (3006).
+    pub expire_at: Option<u64>,
+    /// What differs from the namespace.
+    pub overrides: Overrides,
+    /// Publications after this position are delivered first, where the subscription is recoverable.
+    pub recover_since: Option<StreamPosition>,
+}
+
+/// A subscription on its way to connections. Whoever ordered it is answered when the last copy is gone: then it was obeyed
+/// by all whom it reached.
+#[derive(Debug)]
+pub struct SubscribeOrder {
+    subscription: ServerSubscription,
+    orderer: Mutex<Option<Promise<(), ErrorCode>>>,
+}
+
+/// Another lifetime of connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Renewal {
+    /// Unix second at which they expire; `None` = never.
+    pub expire_at: Option<u64>,
+    /// `conn_info` from now on; empty = as before.
+    pub info: Bytes,
+}
+
+/// Which connections are meant: those of `user` (exact; "" = the anonymous ones) that pass every further filter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// User id, matched exactly.
+    pub user: String,
+    /// Only this client id; "" = any.
+    pub client: String,
+    /// Only this session id; "" = any. WebSocket connections have none, so any other value leaves them out.
+    pub session: String,
+    /// Client ids that are spared.
+    pub whitelist: Vec<String>,
+}
+
+impl ServerSubscription {
+    /// Memory of its texts.
+    pub(crate) fn bytes(&self) -> usize {
+        let since = self.recover_since.as_ref().map_or(0, |since| since.epoch.len());
+        self.channel.len() + self.info.len() + self.data.len() + since
+    }
+}
+
+impl SubscribeOrder {
+    /// An order whose giver wants to know, or of another node, whose giver is answered there.
+    pub(crate) fn new(
+        subscription: ServerSubscription,
+        orderer: Option<Promise<(), ErrorCode>>,
+    ) -> Self {
+        Self { subscription, orderer: Mutex::new(orderer) }
+    }
+
+    pub(crate) fn subscription(&self) -> &ServerSubscription {
+        &self.subscription
+    }
+
+    /// It failed for somebody: the first failure is the answer.
+    pub(crate) fn failed(&self, code: ErrorCode) {
+        let orderer = self.orderer.lock().take();
+        if let Some(orderer) = orderer {
+            orderer.keep(Err(code));
+        }
+    }
+}
+
+impl Drop for SubscribeOrder {
+    fn drop(&mut self) {
+        if let Some(orderer) = self.orderer.get_mut().take() {
+            orderer.keep(Ok(()));
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! One WebSocket message of a session: its commands in order, each to completion (protocol §5: life cycle, order, ids).
+//! In: the bytes of a message → out: replies in order, or one disconnect; what has to wait is kept.
+//! Uses: `fanwire_protocol::Commands`, the commands, the pending ones. Never: rules of a single command.
+//! Change here: how many commands a connection may have done at once. What follows a wait lives in `resume.rs`.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use fanwire_protocol::Commands;
+
+use super::Hub;
+use crate::command::{NO_COMMAND, Turn};
+use crate::notice::Notice;
+use crate::outbox::Outbox;
+use crate::pending::{Arrival, Part, PutOff, Work};
+use crate::session::{ConnectionKey, Phase};
+
+impl Hub {
+    /// Processes one WebSocket message: its commands in order, each to completion.
+    ///
+    /// It ends early with the first disconnect, and after a refused `connect`, whose reply is the last one (protocol §5.6). When
+    /// a command has to wait, the rest waits behind it (`pending.rs`), and the shell is asked to read no further. So it is after
+    /// [`COMMANDS_AT_ONCE`]: the rest waits for the other letters of the shard. `keep` makes of a part of `frame` what is kept.
+    ///
+    /// Returns how many commands were done; one with a large reply counts as several.
+    pub(super) fn receive_frame<'a>(
+        &mut self,
+        key: ConnectionKey,
+        frame: &'a [u8],
+        keep: impl Fn(&'a [u8]) -> Bytes,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) -> usize {
+        let (_, roster) = self.parts();
+        let Some(encoding) = roster.session(key).map(|session| session.encoding) else { return 0 };
+        if self.put_off(key, || PutOff::Frame(keep(frame)), out) {
+            return 0;
+        }
+        let (mut commands, mut done) = (Commands::new(encoding, frame), 0);
+        let mut left = frame;
+        while let Some(command) = commands.next() {
+            let own = &left[..left.len() - commands.rest().len()];
+            left = commands.rest();
+            let (node, roster) = self.parts();
+            let mut turn = Turn::new(node, roster, key, now);
+            let outcome = turn.take(command, || keep(own));
+            let backlog = turn.backlog;
+            done += 1 + self.conclude(key, outcome, backlog, out);
+            let (_, roster) = self.parts();
+            if roster.session(key).is_none_or(|session| session.phase == Phase::Refused) {
+                return done;
+            }
+            if done >= COMMANDS_AT_ONCE && !left.is_empty() && !roster.pending().waits(key) {
+                self.await_turn(key);
+            }
+            let (_, roster) = self.parts();
+            if roster.pending().waits(key) {
+                if !left.is_empty() {
+                    roster.pending_mut().put_back(key, PutOff::Rest(keep(left)));
+                }
+                out.hold(key);
+                break;
+            }
+        }
+        done
+    }
+
+    /// Lets a session that does not wait, but did [`COMMANDS_AT_ONCE`], wait until the letters of its shard are served that are
+    /// there already.
+    pub(super) fn await_turn(&mut self, key: ConnectionKey) {
+        let (node, roster) = self.parts();
+        let ticket = roster.pending_mut().ticket();
+        roster.pending_mut().park(key, ticket, NO_COMMAND, Work::Turn);
+        let arrival = Arrival { key, ticket, part: Part::Turn };
+        node.inbox(roster.shard()).push(Notice::Arrival(Box::new(arrival)));
+    }
+}
+
+/// Small commands of one connection that are done without a look at what else the shard has to do, in some 0.2 ms.
+pub(super) const COMMANDS_AT_ONCE: usize = 128;
+/// So much of a reply is encoded and compressed in about the time of a small command.
+pub(super) const COMMAND_BYTES: usize = 512;

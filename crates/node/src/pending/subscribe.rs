@@ -1,0 +1,197 @@
+//! A subscribe that waits: the channels that a session is entering, and the answers that have come so far.
+//! In: channels with what is known of them, answers of broker and presence → out: whether all are there, and what they say.
+//! Uses: values only. Never: broker or presence themselves; who asked them is in `command/subscribe/begin.rs`.
+//! Change here: the states of a pending subscribe. What follows the last answer is in `command/subscribe/commit.rs`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fanwire_broker::{Position, Stretch};
+use fanwire_protocol::{ErrorCode, SubscribeResult};
+
+use super::{Held, Part};
+use crate::control::SubscribeOrder;
+use crate::errand::Encoded;
+use crate::options::RecoveryMode;
+use crate::recovery::Claim;
+use crate::session::{Lifetime, Terms};
+use crate::subscribers::Mark;
+
+/// A session on its way into channels: it is known to the registry, so broker and door serve it already, and it has asked
+/// for everything it has to know. It hears nothing before the last answer is there.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    pub(crate) entries: Vec<Entry>,
+    /// Which command it is.
+    pub(crate) then: Then,
+    pub(crate) telling: Telling,
+}
+
+/// Who encodes what a session is told of the channels it enters.
+#[derive(Debug)]
+pub(crate) enum Telling {
+    /// Its shard, in the turn in which it enters.
+    Here,
+    /// Somebody else, because it is large: no channel is entered before that has come.
+    Elsewhere,
+    Encoded(Result<Encoded, ErrorCode>),
+}
+
+/// One channel on the way in.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) channel: Arc<str>,
+    pub(crate) server_side: bool,
+    pub(crate) terms: Option<Box<Terms>>,
+    pub(crate) tracking: Tracking,
+    pub(crate) delta: Option<Mark>,
+    pub(crate) visibility: Visibility,
+    pub(crate) mode: RecoveryMode,
+    pub(crate) claim: Option<OwnClaim>,
+    /// What the result says of it, which is more than `claim` where nothing can be recovered.
+    pub(crate) was_recovering: bool,
+    /// Of the application, for the result.
+    pub(crate) data: Bytes,
+    pub(crate) stretch: Option<Result<Stretch, ErrorCode>>,
+    pub(crate) appeared: Option<Result<(), ErrorCode>>,
+    /// Both were there, and what they say is encoded elsewhere.
+    pub(crate) large: Option<Large>,
+    /// From where on the session is owed what the channel's room holds.
+    pub(crate) held_from: u64,
+    /// What was published while the session waited, and whether that is all.
+    pub(crate) held: Held,
+}
+
+/// What an entry that waits for its large reply has to know when it is there.
+#[derive(Debug)]
+pub(crate) struct Large {
+    pub(crate) top: Position,
+    /// What became of its recovery, if it wants one.
+    pub(crate) recovered: Option<bool>,
+    /// Publications that it recovers.
+    pub(crate) missed: usize,
+}
+
+/// A claim of a session that may have to wait.
+#[derive(Debug)]
+pub(crate) struct OwnClaim {
+    pub(crate) offset: u64,
+    pub(crate) epoch: String,
+    pub(crate) only_recovered: bool,
+}
+
+/// How a subscription follows the stream of its channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tracking {
+    /// Gaps are noticed.
+    pub(crate) positioned: bool,
+    /// Gaps can be filled; implies `positioned`.
+    pub(crate) recoverable: bool,
+}
+
+/// How a subscription is seen by others, and sees them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Visibility {
+    /// It is in the presence of the channel.
+    pub(crate) present: bool,
+    /// Its join and its leave are announced.
+    pub(crate) announced: bool,
+    /// It hears of joins and leaves.
+    pub(crate) hears: bool,
+}
+
+/// Which command enters channels, with what it needs to finish.
+#[derive(Clone, Debug)]
+pub(crate) enum Then {
+    Subscribe(Lifetime),
+    Connect {
+        lifetime: Lifetime,
+        grants_hash: u64,
+    },
+    /// No command: an order of the server.
+    Order(Lifetime, Arc<SubscribeOrder>),
+}
+
+impl OwnClaim {
+    pub(crate) fn borrowed(&self) -> Claim<'_> {
+        Claim { offset: self.offset, epoch: &self.epoch }
+    }
+}
+
+impl Entrance {
+    pub(crate) fn new(entries: Vec<Entry>, then: Then) -> Self {
+        Self { entries, then, telling: Telling::Here }
+    }
+
+    /// One that waits for its reply.
+    pub(crate) fn untold(entries: Vec<Entry>, then: Then) -> Self {
+        Self { entries, then, telling: Telling::Elsewhere }
+    }
+
+    /// Its entries, which command it is, and the reply, if that was encoded elsewhere.
+    pub(crate) fn into_parts(self) -> (Vec<Entry>, Then, Option<Result<Encoded, ErrorCode>>) {
+        let encoded = match self.telling {
+            Telling::Encoded(encoded) => Some(encoded),
+            Telling::Here | Telling::Elsewhere => None,
+        };
+        (self.entries, self.then, encoded)
+    }
+
+    /// Whether every answer has come.
+    pub(crate) fn is_complete(&self) -> bool {
+        match self.telling {
+            Telling::Here => self.entries.iter().all(Entry::is_complete),
+            Telling::Elsewhere => false,
+            Telling::Encoded(_) => true,
+        }
+    }
+
+    /// Whether it is the first one of its session.
+    pub(crate) fn is_of_connect(&self) -> bool {
+        matches!(self.then, Then::Connect { .. })
+    }
+
+    /// One more answer.
+    pub(crate) fn arrive(&mut self, part: Part) {
+        match part {
+            Part::Stretch(number, result) => self.entries[number].stretch = Some(result),
+            Part::Presence(number, result) => self.entries[number].appeared = Some(result),
+            Part::Encoded(result) => self.telling = Telling::Encoded(result),
+            Part::Outcome(_) | Part::Key | Part::Turn => {
+                unreachable!("an entrance waits for none of these")
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn is_complete(&self) -> bool {
+        self.stretch.is_some() && self.appeared.is_some()
+    }
+
+    pub(crate) fn gets_deltas(&self) -> bool {
+        self.delta.is_some()
+    }
+
+    /// What became of its recovery, if there could be one.
+    pub(crate) fn outcome(&self, result: &SubscribeResult) -> Option<bool> {
+        self.claim.as_ref().map(|_| result.recovered)
+    }
+
+    /// What it says is encoded elsewhere; it is entered behind that.
+    pub(crate) fn put_off(
+        mut self,
+        top: Position,
+        mut result: SubscribeResult,
+    ) -> (SubscribeResult, Self) {
+        result.delta = self.gets_deltas();
+        let (recovered, missed) = (self.outcome(&result), result.publications.len());
+        self.large = Some(Large { top, recovered, missed });
+        (result, self)
+    }
+
+    /// Whatever the answers say, this is not to be entered.
+    pub(crate) fn fail(&mut self, error: ErrorCode) {
+        self.stretch = Some(Err(error));
+    }
+}
