@@ -15,6 +15,7 @@
 //!     connection: Some("Upgrade"),
 //!     key: Some("dGhlIHNhbXBsZSBub25jZQ=="),
 //!     version: Some("13"),
+//!     has_body: false,
 //! };
 //! assert_eq!(handshake::check(&request)?, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
 //!

@@ -27,6 +27,7 @@ use parking_lot::Mutex;
 pub(super) struct Exchange {
     is_answering: AtomicBool,
     is_unread: AtomicBool,
+    is_in_head: AtomicBool,
     refused: Mutex<Option<OnUpgrade>>,
 }
 
@@ -46,6 +47,7 @@ impl Exchange {
     /// Some bytes of a request head came.
     pub(super) fn begin_head(&self) {
         self.is_unread.store(true, Relaxed);
+        self.is_in_head.store(true, Relaxed);
     }
 
     /// The head is there; what remains to be read is the body.
@@ -54,6 +56,7 @@ impl Exchange {
         request: Request<B>,
     ) -> (Request<TrackedBody<B>>, Answering) {
         self.is_answering.store(true, Relaxed);
+        self.is_in_head.store(false, Relaxed);
         self.is_unread.store(!request.body().is_end_stream(), Relaxed);
         let upgrade = request.extensions().get::<OnUpgrade>().cloned();
         let request = request.map(|body| TrackedBody { body, exchange: Arc::clone(self) });
@@ -63,6 +66,11 @@ impl Exchange {
     /// What the last request for an upgrade waited for that did not get 101.
     pub(super) fn refused_upgrade(&self) -> Option<OnUpgrade> {
         self.refused.lock().take()
+    }
+
+    /// Whether the head that was begun last has not come whole.
+    pub(super) fn is_in_head(&self) -> bool {
+        self.is_in_head.load(Relaxed)
     }
 
     pub(super) fn is_answering(&self) -> bool {

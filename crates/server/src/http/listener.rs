@@ -92,7 +92,12 @@ impl Places {
             head: limit(HEAD_TIMEOUT),
             idle: limit(IDLE_TIMEOUT),
             write: WRITE_TIMEOUT,
-            linger: Linger { time, silence, bytes: LINGER_BYTES_MAX },
+            linger: Linger {
+                time,
+                silence,
+                bytes: LINGER_BYTES_MAX,
+                head_bytes: LINGER_HEAD_BYTES_MAX,
+            },
         }
     }
 }
@@ -242,6 +247,9 @@ const LINGER_SILENCE: Duration = Duration::from_secs(5);
 
 /// The same in bytes: four times the longest body that the API reads by default.
 const LINGER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The same for a head that was refused before its end (431).
+const LINGER_HEAD_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The most of each time above while more than half of the places are taken.
 const TIMEOUT_SCARCE: Duration = Duration::from_secs(2);

@@ -39,7 +39,10 @@ pub(super) struct Linger {
     pub time: Duration,
     /// Time in which nothing comes.
     pub silence: Duration,
+    /// Of a body.
     pub bytes: u64,
+    /// Of a head that was refused before its end: no client has more of one that it means.
+    pub head_bytes: u64,
 }
 
 /// Wraps `S`. It has timers only once it has waited.
@@ -187,7 +190,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         if !self.exchange.is_unread() {
             return Poll::Ready(Ok(()));
         }
-        let Linger { time, silence, bytes } = self.patience.linger;
+        let Linger { time, silence, bytes, head_bytes } = self.patience.linger;
+        let bytes = if self.exchange.is_in_head() { head_bytes } else { bytes };
         let now = Instant::now();
         let lingering = Lingering { until: now + time, silent_until: now + silence, bytes };
         self.poll_discard(lingering, context)

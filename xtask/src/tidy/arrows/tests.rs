@@ -36,7 +36,7 @@ fn ws_may_use_deflate_but_not_protocol() {
 
 #[test]
 fn an_arrow_sideways_is_called_so() {
-    let findings = check(&house_with(member("fanwire-node", &["fanwire-ws"])));
+    let findings = check(&house_with(member("fanwire-broker", &["fanwire-ws"])));
     assert!(findings[0].what.contains("up or sideways"));
 }
 

@@ -15,7 +15,8 @@ use super::*;
 
 #[test]
 fn peers_get_less_time_while_places_are_scarce() {
-    let linger = Linger { time: LINGER_TIME, silence: LINGER_SILENCE, bytes: LINGER_BYTES_MAX };
+    let (bytes, head_bytes) = (LINGER_BYTES_MAX, LINGER_HEAD_BYTES_MAX);
+    let linger = Linger { time: LINGER_TIME, silence: LINGER_SILENCE, bytes, head_bytes };
     let ample = Patience { head: HEAD_TIMEOUT, idle: IDLE_TIMEOUT, write: WRITE_TIMEOUT, linger };
     let [head, idle, time, silence] = [TIMEOUT_SCARCE; 4];
     let scarce = Patience { head, idle, linger: Linger { time, silence, ..linger }, ..ample };

@@ -13,7 +13,12 @@ const PATIENCE: Patience = Patience {
     head: Duration::from_secs(10),
     idle: Duration::from_secs(180),
     write: Duration::from_secs(30),
-    linger: Linger { time: Duration::from_secs(30), silence: Duration::from_secs(5), bytes: 1_000 },
+    linger: Linger {
+        time: Duration::from_secs(30),
+        silence: Duration::from_secs(5),
+        bytes: 1_000,
+        head_bytes: 100,
+    },
 };
 
 fn pair() -> (Patient<DuplexStream>, DuplexStream, Arc<Exchange>) {
@@ -169,4 +174,25 @@ async fn a_head_that_was_refused_counts_as_unread() {
     let start = Instant::now();
     ours.shutdown().await.expect("a pipe");
     assert_eq!(start.elapsed(), PATIENCE.linger.silence);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_head_that_was_refused_less_is_discarded_than_of_a_body() {
+    let (mut ours, mut theirs, _) = pair();
+    theirs.write_all(b"head").await.expect("room in the pipe");
+    ours.read_exact(&mut [0; 4]).await.expect("a pipe");
+    let flood = async {
+        let mut sent = 0;
+        while theirs.write_all(b"flood").await.is_ok() {
+            sent += 5;
+            assert!(sent < PATIENCE.linger.bytes, "as much as of a body");
+        }
+    };
+    let start = Instant::now();
+    let end = async {
+        ours.shutdown().await.expect("a pipe");
+        drop(ours);
+    };
+    tokio::join!(flood, end);
+    assert_eq!(start.elapsed(), Duration::ZERO);
 }
