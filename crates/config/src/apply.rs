@@ -107,7 +107,7 @@ impl Place<'_> {
             "{name} is {text:?} as it stands there, as variables are not put in; set FANWIRE_{} instead",
             catalog::variable(&name)
         );
-        Some(Finding::rejected(Severity::Warning, setting.source.clone(), &name, reason))
+        Some(Finding::rejected(Severity::Error, setting.source.clone(), &name, reason))
     }
 
     /// Finds the keys that were set and are not obeyed.

@@ -50,6 +50,20 @@ fn every_node_of_the_compose_file_starts_without_a_remark() {
     }
 }
 
+/// Centrifugo's rules: whoever is subscribed may do what a chat needs, and hears of joins and leaves without asking.
+#[test]
+fn the_rooms_of_the_example_are_a_chat() {
+    let key = ("FANWIRE_HTTP_API_KEY".to_owned(), "secret".to_owned());
+    let (config, _) = fanwire::config::load(Some(&path("fanwire.yaml")), [key].into_iter(), &[])
+        .expect("it starts");
+    let rooms = config.node.channel.namespaces.iter().find(|namespace| namespace.name == "room");
+    let rooms = rooms.expect("the example has rooms");
+    assert!(rooms.allow_subscribe_for_client && rooms.allow_publish_for_subscriber);
+    assert!(rooms.allow_history_for_subscriber && rooms.retention().keeps_history());
+    assert!(rooms.presence && rooms.allow_presence_for_subscriber);
+    assert!(rooms.join_leave && rooms.force_push_join_leave);
+}
+
 #[test]
 fn the_balancer_knows_every_node_and_asks_where_health_answers() {
     let (compose, balancer) = (compose(), text("haproxy.cfg"));

@@ -193,11 +193,11 @@ fn a_pattern_that_is_the_origin_of_no_page_is_warned_about() {
 }
 
 #[test]
-fn a_secret_that_was_to_be_put_in_and_was_not_is_warned_about() {
+fn a_secret_that_was_to_be_put_in_and_was_not_stops_the_start() {
     let secret = ("client.token.hmac_secret_key", "${TOKEN_SECRET}");
     assert_eq!(
         found(&[secret]),
-        ["warning: flag --client.token.hmac_secret_key: client.token.hmac_secret_key is \
+        ["error: flag --client.token.hmac_secret_key: client.token.hmac_secret_key is \
           \"${TOKEN_SECRET}\" as it stands there, as variables are not put in; set \
           FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY instead"]
     );
