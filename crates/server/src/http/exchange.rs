@@ -44,10 +44,12 @@ pub(super) struct TrackedBody<B> {
 }
 
 impl Exchange {
-    /// Some bytes of a request head came.
+    /// Some bytes came that no answer waits for: of a head, unless the request before was not read whole.
     pub(super) fn begin_head(&self) {
-        self.is_unread.store(true, Relaxed);
-        self.is_in_head.store(true, Relaxed);
+        // What comes behind an answer that was given early is the rest of its request.
+        if !self.is_unread.swap(true, Relaxed) {
+            self.is_in_head.store(true, Relaxed);
+        }
     }
 
     /// The head is there; what remains to be read is the body.

@@ -38,7 +38,9 @@ async fn who_sends_all_before_it_reads_gets_the_answer_that_was_given_early() {
     ] {
         for is_chunked in [false, true] {
             let request = format!("{line} HTTP/1.1\r\nHost: {host}\r\n{headers}");
-            let answer = answer(server.address(), &request, is_chunked).await;
+            // Of a head that is refused less is discarded.
+            let bytes = if status == "431" { BODY_BYTES / 32 } else { BODY_BYTES };
+            let answer = answer(server.address(), &request, is_chunked, bytes).await;
             assert_eq!(answer.get(9..12), Some(status), "{request}{is_chunked}: {answer}");
         }
     }
@@ -46,16 +48,21 @@ async fn who_sends_all_before_it_reads_gets_the_answer_that_was_given_early() {
 }
 
 /// The answer to a request with a body that no socket holds.
-async fn answer(address: std::net::SocketAddr, head: &str, is_chunked: bool) -> String {
+async fn answer(
+    address: std::net::SocketAddr,
+    head: &str,
+    is_chunked: bool,
+    bytes: usize,
+) -> String {
     let mut request = head.as_bytes().to_vec();
     if is_chunked {
         request.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
         let chunk = [&b"10000\r\n"[..], &[b' '; 0x10000], b"\r\n"].concat();
-        (0..BODY_BYTES / 0x10000).for_each(|_| request.extend_from_slice(&chunk));
+        (0..bytes / 0x10000).for_each(|_| request.extend_from_slice(&chunk));
         request.extend_from_slice(b"0\r\n\r\n");
     } else {
-        request.extend_from_slice(format!("Content-Length: {BODY_BYTES}\r\n\r\n").as_bytes());
-        request.resize(request.len() + BODY_BYTES, b' ');
+        request.extend_from_slice(format!("Content-Length: {bytes}\r\n\r\n").as_bytes());
+        request.resize(request.len() + bytes, b' ');
     }
     let mut client = TcpStream::connect(address).await.expect("the server listens");
     let mut answer = String::new();
