@@ -1,7 +1,7 @@
 //! What can be wrong with the options: one enum, each value names the key, the value and what would be right.
-//! In: findings of `options::check`, `channel` and `token` → out: an error the start prints and stops with.
+//! In: findings of the checks of options, channels and keys → out: an error the start prints and stops with.
 //! May use: nothing. Never carries a secret: keys and secrets are described, not quoted.
-//! Wording is changed here; which values are wrong is decided in `check.rs`, `channel.rs` and `token/keys.rs`.
+//! Wording is changed here; which values are wrong is decided where they are checked: `validate.rs` and `channel.rs` of `node`, `keys.rs`.
 
 use std::fmt;
 
