@@ -57,7 +57,7 @@ pub(crate) fn run(
     Ok(report)
 }
 
-/// Cases that are run in one go.
+/// Repeats that are run in one go.
 pub(crate) struct Group {
     name: &'static str,
     cases: &'static [&'static str],

@@ -3,7 +3,7 @@
 //! Uses the gap coder as a server does, and stock zlib primed by hand. Never: sockets, time.
 //! Change here how traffic is mixed.
 
-use fanwire_deflate::gap::{Counter, History, Reach};
+use fanwire_deflate::gap::{Counter, History, SubscriptionWindow};
 
 use crate::yardstick::{framed, primed};
 
@@ -13,7 +13,7 @@ struct Channel<'a> {
     messages: &'a [Vec<u8>],
     sent: usize,
     history: History,
-    reach: Reach,
+    reach: SubscriptionWindow,
     /// Where the last ones begin in all that the client was sent.
     starts: Vec<usize>,
 }
@@ -51,7 +51,7 @@ fn sums(messages: &[Vec<u8>]) -> Sums {
         messages,
         sent: 0,
         history: History::new(WINDOW, PRIMED + PRIMED, 6),
-        reach: Reach::default(),
+        reach: SubscriptionWindow::default(),
         starts: Vec::new(),
     };
     let mut channels: Vec<_> = parts.map(channel).collect();

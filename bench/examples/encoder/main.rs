@@ -15,7 +15,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use fanwire_deflate::Compressor;
-use fanwire_deflate::gap::{Counter, History, Reach};
+use fanwire_deflate::gap::{Counter, History, SubscriptionWindow};
 
 use messages::messages;
 use yardstick::{best, compare, framed, micros, stock, total, zlib};
@@ -128,7 +128,7 @@ fn levels(name: &str, messages: &[Vec<u8>]) {
 fn run(name: &str, messages: &[Vec<u8>]) {
     let mut ours = || {
         let mut history = History::new(1 << 15, 4, 6);
-        let (mut reach, mut counter) = (Reach::default(), Counter::default());
+        let (mut reach, mut counter) = (SubscriptionWindow::default(), Counter::default());
         let mut out = Vec::new();
         total(messages, |message| {
             let publication = history.publish(message).expect("a usual length");

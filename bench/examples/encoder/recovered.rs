@@ -4,7 +4,7 @@
 //! Change here what a reply looks like.
 
 use fanwire_deflate::Compressor;
-use fanwire_deflate::gap::{Counter, Depth, History, Reach};
+use fanwire_deflate::gap::{Counter, Depth, History, SubscriptionWindow};
 use fanwire_protocol::{Encoding, publication_in_push};
 
 use crate::yardstick::{framed, primed};
@@ -24,7 +24,7 @@ pub(crate) fn print(name: &str, messages: &[Vec<u8>]) {
         newest = Some(at);
         let Some((before, part, quote)) = quoted else { continue };
         let mut counter = Counter::default();
-        let mut reach = Reach::default();
+        let mut reach = SubscriptionWindow::default();
         let reply = reply(&messages[before..=before]);
         reach.quoted(quote, reply.len() - REPLY_TAIL.len() - part, counter);
         counter.advance(reply.len());

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use fanwire_deflate::gap::{Counter, Depth, History, Parse, Reach, Reference};
+use fanwire_deflate::gap::{Counter, Depth, History, Parse, Reference, SubscriptionWindow};
 
 use crate::yardstick::{Total, best, micros, stock, total, zlib};
 
@@ -57,7 +57,7 @@ fn emit_scattered(
     mut parts: Option<&mut [Duration; 3]>,
 ) -> Total {
     let mut history = History::new(1 << 15, depth, 6);
-    let (mut reach, mut counter) = (Reach::default(), Counter::default());
+    let (mut reach, mut counter) = (SubscriptionWindow::default(), Counter::default());
     let mut out = Vec::new();
     let mut random = 1u64;
     let emits = if parts.is_some() { EMITS } else { 1 };

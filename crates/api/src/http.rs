@@ -22,7 +22,7 @@ use door::Refusal;
 use reply::Reply;
 
 /// The API over HTTP.
-pub struct Face {
+pub struct HttpApi {
     api: Arc<Api>,
     prefix: String,
 }
@@ -43,7 +43,7 @@ pub struct Asked {
     body: Bytes,
 }
 
-impl Face {
+impl HttpApi {
     /// The face of `api`, below the prefix of its options.
     pub fn new(api: Arc<Api>) -> Self {
         let prefix = bare_prefix(&api.options.handler_prefix);

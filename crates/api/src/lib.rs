@@ -1,5 +1,5 @@
 //! The server API: what backends call to publish and to steer connections, each method written once.
-//! In: typed requests, or HTTP through `http::Face`. Out: typed results or `ApiError`.
+//! In: typed requests, or HTTP through `http::HttpApi`. Out: typed results or `ApiError`.
 //! May use `node`; never sockets, shards or `ws`.
 //! A method is changed in `method/NAME.rs`, its HTTP face in `http`; delivery lives in `node`.
 #![forbid(unsafe_code)]

@@ -77,7 +77,7 @@ pub trait Broker: Send + Sync {
         query: Query,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Stretch>;
+    ) -> Answer<StreamSlice>;
 
     /// From where a new subscriber of this node goes on: answered when every later publication reaches `Deliver`, with
     /// [`history`](Self::history) read after that, or with an empty stretch where no `query` is made. To be called after
@@ -91,7 +91,7 @@ pub trait Broker: Send + Sync {
         query: Option<Query>,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Stretch>;
+    ) -> Answer<StreamSlice>;
 
     /// Tells the subscribers of a channel that want to know who came or went, in one order with its publications. Nothing
     /// is stored.
@@ -161,7 +161,7 @@ impl Query {
 
 /// A part of a stream.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stretch {
+pub struct StreamSlice {
     /// With their offsets, in the order of the query. Payloads are shared with the stream, not copied.
     pub publications: Vec<Publication>,
     /// The newest position of the stream, whatever was asked for; offset 0 before the first publication.
@@ -170,7 +170,7 @@ pub struct Stretch {
     pub inherited: Position,
 }
 
-impl Stretch {
+impl StreamSlice {
     /// Whether who knows everything up to `offset` of `epoch` knows the same of this stream; "" is the epoch of any.
     pub fn continues(&self, offset: u64, epoch: &str) -> bool {
         let Position { offset: last, epoch: before } = self.inherited;

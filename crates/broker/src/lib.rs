@@ -21,7 +21,8 @@ pub mod conformance {
 
 pub use answer::{Abandoned, Answer, Promise};
 pub use broker::{
-    Broker, BrokerError, Epoch, MemoryBroker, Position, PublishOptions, Query, Retention, Stretch,
+    Broker, BrokerError, Epoch, MemoryBroker, Position, PublishOptions, Query, Retention,
+    StreamSlice,
 };
 pub use bus::Bus;
 pub use client_id::ClientId;

@@ -3,7 +3,7 @@
 //! Uses this crate's own encoder and decoder, and a shadow as a client; never part of the server.
 //! Change here: a target per decoder; the programs that call them live in the fuzz folder.
 
-use crate::gap::{Counter, History, Reach};
+use crate::gap::{Counter, History, SubscriptionWindow};
 use crate::{Compressor, Dedicated, InflateError, Inflater, Scratch, Shadow, Strategy};
 
 /// A payload, in two pieces and within a limit: ends, stays in bounds, and does not depend on the
@@ -34,7 +34,7 @@ pub fn gap(data: &[u8]) {
     let Some((&[bits, depth, level], data)) = data.split_first_chunk() else { return };
     let window_bits = 8 + bits % 8;
     let mut history = History::new(1 << 12, 1 + usize::from(depth % 8), level);
-    let (mut reach, mut counter) = (Reach::default(), Counter::default());
+    let (mut window, mut counter) = (SubscriptionWindow::default(), Counter::default());
     let mut compressor = Compressor::new(level);
     let mut shadow = Shadow::new(window_bits);
     let mut payload = Vec::new();
@@ -50,10 +50,10 @@ pub fn gap(data: &[u8]) {
             counter.advance(piece.len());
         } else {
             let publication = history.publish(piece).expect("1 to 64 bytes");
-            let reference = reach.reference(&publication, counter, window_bits);
+            let reference = window.reference(&publication, counter, window_bits);
             let parse = history.parse(&publication, reference.depth()).expect("the newest one");
             parse.emit(reference.gaps(), &mut payload);
-            reach.queued(&publication, &mut counter);
+            window.queued(&publication, &mut counter);
             let trial = (piece[0] % 16 == 2).then(|| history.trial(&publication));
             assert_ne!(trial, Some(None), "the newest one can be tried");
         }

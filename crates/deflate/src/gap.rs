@@ -6,11 +6,11 @@
 mod history;
 mod parse;
 mod publication;
-mod reach;
 mod trial;
+mod window;
 
 pub use history::History;
 pub use parse::Parse;
 pub use publication::{DEPTH_MAX, Depth, Publication, RUN_DEPTHS};
-pub use reach::{Counter, Quote, Reach, Reference};
 pub use trial::Trial;
+pub use window::{Counter, Quote, Reference, SubscriptionWindow};

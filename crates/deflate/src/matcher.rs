@@ -145,17 +145,17 @@ impl<'a> Parser<'a> {
         at
     }
 
-    /// Whether four bytes that may be those at `at` are within reach.
+    /// Whether four bytes that may be those at `at` are within window.
     #[inline]
     fn is_known(&self, at: usize) -> bool {
         usize::from(self.links[at]) <= at - self.floor
     }
 
-    /// The first place from `at` on, and before `to`, whose next bytes may be found within reach or
+    /// The first place from `at` on, and before `to`, whose next bytes may be found within window or
     /// are those of `delta` bytes before; else `to`.
     #[inline]
     fn next(&self, at: usize, to: usize, end: usize, delta: usize) -> usize {
-        let is_known = |(link, reach): (&u16, usize)| usize::from(*link) <= reach;
+        let is_known = |(link, window): (&u16, usize)| usize::from(*link) <= window;
         let links = self.links[at..to].iter().zip(at - self.floor..);
         let place = if delta == 0 {
             links.map(is_known).position(|is_known| is_known)
@@ -204,8 +204,8 @@ impl<'a> Parser<'a> {
         if longest <= length {
             return best;
         }
-        let reach = self.distance_max.min(at - self.floor);
-        if delta > 0 && delta <= reach {
+        let window = self.distance_max.min(at - self.floor);
+        if delta > 0 && delta <= window {
             best = self.better(best, at, delta, longest);
         }
         let nice = self.effort.nice.min(longest);
@@ -214,7 +214,7 @@ impl<'a> Parser<'a> {
         }
         let mut from = at;
         let mut chain = self.effort.chain;
-        let floor = at - reach;
+        let floor = at - window;
         while best.length < nice && chain > 0 {
             let link = usize::from(self.links[from]);
             if link > from - floor {

@@ -5,8 +5,8 @@
 
 mod channel;
 mod counters;
-mod dispatch;
 mod policies;
+mod prepared;
 mod quote;
 mod sweep;
 
@@ -19,11 +19,11 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use parking_lot::Mutex;
 
 use channel::Channel;
-pub(crate) use channel::Lane;
+pub(crate) use channel::EncodingHistory;
 pub use counters::{Kind, NamespaceCounters};
-pub(crate) use dispatch::{Dispatch, Form};
 use fanwire_shard::Budget;
 pub use policies::Policies;
+pub(crate) use prepared::{FrameVariant, PreparedBroadcast};
 
 /// What decides how publications are compressed, for the whole node.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Contexts {
         let channel = broadcast.channel();
         let mut stripe = self.stripe(channel).lock();
         let entry = stripe.entry(Arc::clone(channel)).or_default();
-        entry.lane(encoding).want();
+        entry.history(encoding).want();
     }
 
     /// Where in `reply`, which told a subscriber in context what it had missed of `channel`, the newest publication of the
@@ -86,7 +86,7 @@ impl Contexts {
         encoding: Encoding,
         reply: &[u8],
     ) -> Option<(usize, Quote)> {
-        self.find(channel)?.lane(encoding).quote(encoding, reply)
+        self.find(channel)?.history(encoding).quote(encoding, reply)
     }
 
     /// What is counted of a namespace's publications.
@@ -113,9 +113,9 @@ impl Contexts {
         let (mut having, mut waiting) = (0, 0);
         for stripe in &self.stripes {
             for channel in stripe.lock().values() {
-                let lanes = || Encoding::ALL.into_iter().map(|encoding| channel.lane(encoding));
-                having += usize::from(lanes().any(Lane::has_history));
-                waiting += usize::from(lanes().any(Lane::waits));
+                let lanes = || Encoding::ALL.into_iter().map(|encoding| channel.history(encoding));
+                having += usize::from(lanes().any(EncodingHistory::has_history));
+                waiting += usize::from(lanes().any(EncodingHistory::waits));
             }
         }
         (having, waiting)
@@ -142,15 +142,15 @@ impl Prepare for Contexts {
             Some(channel) => {
                 let counters = self.counters_of(broadcast);
                 let publications = Encoding::ALL.map(|encoding| {
-                    channel.lane(encoding).publish(
+                    channel.history(encoding).publish(
                         broadcast.message(encoding)?,
                         &self.settings,
                         counters,
                     )
                 });
-                Dispatch::in_context(channel, publications)
+                PreparedBroadcast::in_context(channel, publications)
             }
-            None => Dispatch::new(policy),
+            None => PreparedBroadcast::new(policy),
         })
     }
 }

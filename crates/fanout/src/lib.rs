@@ -1,5 +1,5 @@
 //! Broadcasts on their way to connections: a hub of sessions behind each shard, and one compression shared by all receivers.
-//! In: messages, notices and time from the shard → out: frames on the shard's outlet, shared wherever receivers may share them.
+//! In: messages, notices and time from the shard → out: frames on the shard's connection_writer, shared wherever receivers may share them.
 //! Uses `node` for every decision, `shard` for connections, `deflate` for bytes. Never: sockets, HTTP, rules of channels.
 //! Change here: what the server sees. The hub behind a shard lives in `realtime`, histories of channels in `compression`.
 #![forbid(unsafe_code)]
@@ -10,4 +10,4 @@ mod realtime;
 
 pub use clock::unix_ms;
 pub use compression::{ContextSettings, Contexts, GAPS_MAX, Kind, NamespaceCounters, Policies};
-pub use realtime::{Clerk, Realtime, ShardInbox, Shards};
+pub use realtime::{EncodeWorker, Realtime, ShardInbox, Shards};

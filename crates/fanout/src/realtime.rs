@@ -3,22 +3,24 @@
 //! Uses `node` for every decision and `ws` for frames; never a socket, never a rule of its own.
 //! Changed here: how the hub's effects become frames. What a session does lives in `node`, how frames leave in `shard`.
 
-mod clerk;
+mod encode_worker;
 mod frames;
 
 use std::{sync::Arc, time::Instant};
 
 use fanwire_node::{
-    Broadcast, ConnectionKey, Errand, Hello, Hub, HubCounters, Inbox, Node, Notice, Outbox, Shape,
-    ShardId,
+    Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hello, Hub, HubCounters, Inbox, Node, Notice,
+    Outbox, ShardId,
 };
 use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
 
-pub use self::clerk::Clerk;
+pub use self::encode_worker::EncodeWorker;
 use self::frames::Frames;
 use crate::clock::unix_ms;
-use crate::compression::{Contexts, Dispatch};
-use fanwire_shard::{Application, Compression, Dialect, End, Key, Message, Outlet, Quotation};
+use crate::compression::{Contexts, PreparedBroadcast};
+use fanwire_shard::{
+    Application, Compression, ConnectionWriter, Dialect, End, Key, Message, Quotation,
+};
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
 pub struct Realtime {
@@ -26,7 +28,7 @@ pub struct Realtime {
     hub: Hub,
     joiner: Joiner,
     frames: Frames,
-    clerk: Clerk,
+    encode_worker: EncodeWorker,
 }
 
 /// The shards of a Fanwire server.
@@ -39,12 +41,12 @@ impl Inbox for ShardInbox {
     fn push(&self, notice: Notice) {
         let prepared = match &notice {
             Notice::Broadcast(broadcast) => {
-                broadcast.prepared::<Dispatch>().map_or(0, Dispatch::bytes)
+                broadcast.prepared::<PreparedBroadcast>().map_or(0, PreparedBroadcast::bytes)
             }
             _ => 0,
         };
         let bytes = notice.payload_bytes() + prepared + NOTICE_BYTES;
-        self.0.push(fanwire_shard::Letter::Notice(notice), bytes);
+        self.0.push(fanwire_shard::ShardMessage::Notice(notice), bytes);
     }
 
     fn is_congested(&self) -> bool {
@@ -53,11 +55,16 @@ impl Inbox for ShardInbox {
 }
 
 impl Realtime {
-    /// The application of one shard of `node`, whose broadcasts `contexts` prepares and whose large answers `clerk` makes.
-    pub fn new(node: Arc<Node>, shard: ShardId, contexts: Arc<Contexts>, clerk: Clerk) -> Self {
+    /// The application of one shard of `node`, whose broadcasts `contexts` prepares and whose large answers `encode_worker` makes.
+    pub fn new(
+        node: Arc<Node>,
+        shard: ShardId,
+        contexts: Arc<Contexts>,
+        encode_worker: EncodeWorker,
+    ) -> Self {
         let frames = Frames::new(contexts);
         let hub = Hub::new(node.clone(), shard);
-        Self { node, hub, joiner: Joiner::default(), frames, clerk }
+        Self { node, hub, joiner: Joiner::default(), frames, encode_worker }
     }
 
     pub fn counters(&self) -> Arc<HubCounters> {
@@ -67,13 +74,13 @@ impl Realtime {
     /// Runs one step of the hub, then sends the replies it left to be joined.
     fn step<T>(
         &mut self,
-        out: &mut Outlet,
-        step: impl FnOnce(&mut Hub, &mut HubOutlet<'_>) -> T,
+        out: &mut ConnectionWriter,
+        step: impl FnOnce(&mut Hub, &mut HubWriter<'_>) -> T,
     ) -> T {
-        let Self { hub, joiner, frames, clerk, .. } = self;
-        let mut outlet = HubOutlet { out, joiner, frames, clerk };
-        let result = step(hub, &mut outlet);
-        outlet.send_joined();
+        let Self { hub, joiner, frames, encode_worker, .. } = self;
+        let mut connection_writer = HubWriter { out, joiner, frames, encode_worker };
+        let result = step(hub, &mut connection_writer);
+        connection_writer.send_joined();
         self.frames.finish();
         result
     }
@@ -87,11 +94,17 @@ impl Application for Realtime {
         self.node.synchronise(now, unix_ms());
     }
 
-    fn open(&mut self, key: Key, hello: Hello, now: Instant, _out: &mut Outlet) {
+    fn open(&mut self, key: Key, hello: Hello, now: Instant, _out: &mut ConnectionWriter) {
         self.hub.open(connection(key), hello, now);
     }
 
-    fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet) -> usize {
+    fn receive(
+        &mut self,
+        key: Key,
+        message: Message<'_>,
+        now: Instant,
+        out: &mut ConnectionWriter,
+    ) -> usize {
         let commands =
             self.step(out, |hub, out| hub.receive(connection(key), message.bytes(), now, out));
         if PONGS.contains(&message.bytes()) { 0 } else { commands }
@@ -101,7 +114,7 @@ impl Application for Realtime {
         self.hub.held(connection(key), is_held, now);
     }
 
-    fn notice(&mut self, notice: Notice, now: Instant, out: &mut Outlet) {
+    fn notice(&mut self, notice: Notice, now: Instant, out: &mut ConnectionWriter) {
         let accepted_at = match &notice {
             Notice::Broadcast(broadcast) => Some(broadcast.accepted_at()),
             _ => None,
@@ -112,11 +125,11 @@ impl Application for Realtime {
         }
     }
 
-    fn pong(&mut self, key: Key, _now: Instant, _out: &mut Outlet) {
+    fn pong(&mut self, key: Key, _now: Instant, _out: &mut ConnectionWriter) {
         self.hub.pong(connection(key));
     }
 
-    fn advance(&mut self, now: Instant, out: &mut Outlet) {
+    fn advance(&mut self, now: Instant, out: &mut ConnectionWriter) {
         self.step(out, |hub, out| hub.advance(now, out));
     }
 
@@ -133,7 +146,7 @@ impl Application for Realtime {
         }
     }
 
-    fn shut_down(&mut self, key: Key, out: &mut Outlet) {
+    fn shut_down(&mut self, key: Key, out: &mut ConnectionWriter) {
         self.step(out, |hub, out| hub.disconnect(connection(key), &Disconnect::SHUTDOWN, out));
     }
 }
@@ -149,15 +162,15 @@ struct Joiner {
     quotations: Vec<Quotation>,
 }
 
-/// What the hub sees of the outlet.
-struct HubOutlet<'a> {
-    out: &'a mut Outlet,
+/// What the hub sees of the connection_writer.
+struct HubWriter<'a> {
+    out: &'a mut ConnectionWriter,
     joiner: &'a mut Joiner,
     frames: &'a mut Frames,
-    clerk: &'a Clerk,
+    encode_worker: &'a EncodeWorker,
 }
 
-impl HubOutlet<'_> {
+impl HubWriter<'_> {
     fn send_joined(&mut self) {
         if let Some(connection) = self.joiner.connection.take() {
             self.out.send_quoting(key(connection), &self.joiner.bytes, &self.joiner.quotations);
@@ -169,7 +182,7 @@ impl HubOutlet<'_> {
     }
 }
 
-impl Outbox for HubOutlet<'_> {
+impl Outbox for HubWriter<'_> {
     fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
         if self.joiner.connection != Some(connection)
             || self.joiner.messages == MESSAGES_PER_FRAME_MAX
@@ -197,7 +210,13 @@ impl Outbox for HubOutlet<'_> {
         quotations.extend(found.map(|(at, quote)| Quotation { place, at: *last + at, quote }));
     }
 
-    fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>, shape: Shape) {
+    fn deliver(
+        &mut self,
+        connection: u32,
+        place: u32,
+        broadcast: &Arc<Broadcast>,
+        shape: DeltaMode,
+    ) {
         self.send_joined();
         self.frames.deliver(connection, place, (broadcast, shape), self.out);
     }
@@ -221,8 +240,8 @@ impl Outbox for HubOutlet<'_> {
         self.out.moved(connection, from, to);
     }
 
-    fn hand_out(&mut self, errand: Errand) {
-        self.clerk.hand(errand);
+    fn offload(&mut self, encode_job: EncodeJob) {
+        self.encode_worker.hand(encode_job);
     }
 
     fn ping(&mut self, connection: ConnectionKey) {

@@ -37,7 +37,7 @@ pub struct Broadcast {
 /// How much of a publication a subscriber is sent, and how its data is written (protocol §11). Together with the encoding
 /// it decides about the bytes of the push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Shape {
+pub enum DeltaMode {
     /// For those who did not agree to deltas: in JSON, the data is part of the text.
     Plain,
     /// The whole data for those who did: in JSON a string. In Protobuf the same bytes as `Plain`.
@@ -125,11 +125,11 @@ impl Broadcast {
 
     /// [`message`](Self::message) in a shape. `None` also for a patch that is not to be had, and for `Full` in JSON when the
     /// data is empty: a string of nothing is no JSON text to those who look into it.
-    pub fn shaped(&self, shape: Shape, encoding: Encoding) -> Option<&Bytes> {
+    pub fn shaped(&self, shape: DeltaMode, encoding: Encoding) -> Option<&Bytes> {
         match (shape, encoding) {
-            (Shape::Plain, _) | (Shape::Full, Encoding::Protobuf) => self.message(encoding),
-            (Shape::Full, Encoding::Json) => self.deltas().text(self),
-            (Shape::Patch, _) => self.deltas().patched(self, encoding),
+            (DeltaMode::Plain, _) | (DeltaMode::Full, Encoding::Protobuf) => self.message(encoding),
+            (DeltaMode::Full, Encoding::Json) => self.deltas().text(self),
+            (DeltaMode::Patch, _) => self.deltas().patched(self, encoding),
         }
     }
 

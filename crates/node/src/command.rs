@@ -1,6 +1,6 @@
 //! What clients ask: one file per command, and the rules all of them share (protocol §5: life cycle, order, ids).
 //! In: one command of a session, or what the server orders for it → out: a reply, nothing yet, or one disconnect.
-//! Uses: `roster`, the node, `pending`. Never: sends by itself; a command returns its reply or refusal.
+//! Uses: `session_table`, the node, `pending`. Never: sends by itself; a command returns its reply or refusal.
 //! Change here: what holds for every command. A command lives in the file of its name; messages of many commands are read in `hub/receive.rs`.
 
 mod connect;

@@ -1,4 +1,4 @@
-//! The one door through which publications of every broker reach the shards: between steps 5 and 6 of the route.
+//! The one router through which publications of every broker reach the shards: between steps 5 and 6 of the route.
 //! In: publications in broker order, on any thread → out: one `Arc<Broadcast>` in the inbox of each shard that listens.
 //! Uses: `registry`, inboxes. Never: encodes; who gets a broadcast inside a shard is the hub's business.
 //! Change here: the way from broker to shards. Order is promised by the broker and only kept here.
@@ -10,21 +10,21 @@ use fanwire_broker::{Change, ClientId, Deliver, Delta, Epoch};
 use fanwire_protocol::{ClientInfo, Publication};
 use parking_lot::RwLock;
 
-use crate::announcement::Announcement;
 use crate::broadcast::{Broadcast, Prepare};
+use crate::join_leave::JoinLeave;
 use crate::notice::{Inbox, Notice};
 use crate::registry::ShardId;
 use crate::registry::{Listeners, Registry};
 
-/// The door of a node.
-pub(crate) struct Door {
+/// The router of a node.
+pub(crate) struct BroadcastRouter {
     registry: Arc<Registry>,
     /// By shard id.
     inboxes: RwLock<Vec<Arc<dyn Inbox>>>,
     prepare: OnceLock<Arc<dyn Prepare>>,
 }
 
-impl Door {
+impl BroadcastRouter {
     pub(crate) fn new(registry: Arc<Registry>) -> Self {
         Self { registry, inboxes: RwLock::default(), prepare: OnceLock::new() }
     }
@@ -63,7 +63,7 @@ impl Door {
     }
 }
 
-impl Deliver for Door {
+impl Deliver for BroadcastRouter {
     /// The first publication of a stream carries its epoch, for clients that subscribed before there was one
     /// (protocol §10).
     fn deliver(
@@ -99,10 +99,10 @@ impl Deliver for Door {
         let Some(Listeners { channel, shards, .. }) = self.registry.listeners(channel) else {
             return;
         };
-        let announcement = Arc::new(Announcement::new(channel, change, info));
+        let join_leave = Arc::new(JoinLeave::new(channel, change, info));
         let inboxes = self.inboxes.read();
         for shard in shards {
-            inboxes[usize::from(shard.0)].push(Notice::Announcement(Arc::clone(&announcement)));
+            inboxes[usize::from(shard.0)].push(Notice::JoinLeave(Arc::clone(&join_leave)));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The hub of one shard: its sessions and what happens to them (steps 4 and 6 of the route). Single-threaded and pure.
 //! In: opened connections, whole WebSocket messages, notices, the time → out: effects in an `Outbox`.
-//! Uses: `roster` for state, `command` for what clients ask. Never: sockets, clocks, locks of its own.
+//! Uses: `session_table` for state, `command` for what clients ask. Never: sockets, clocks, locks of its own.
 //! Change here: the face a shard sees. What a notice does: `hub/notices.rs`, `hub/orders.rs`; what time does: `hub/timers.rs`.
 
 mod checks;
@@ -21,17 +21,17 @@ use crate::node::Node;
 use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::registry::ShardId;
-use crate::roster::{Left, Roster};
 use crate::session::{ConnectionKey, Hello};
+use crate::session_table::{Left, SessionTable};
 
 /// The sessions and subscriber lists of one shard.
 ///
 /// A subscribe reply precedes every publication of its channel: the session joins the registry *before* the reply is
-/// written, so no publication accepted afterwards is missed, and it takes its seat in the list only with the reply, so none
+/// written, so no publication accepted afterwards is missed, and it takes its new_subscription in the list only with the reply, so none
 /// is written before. With a broker that answers at once nothing has to be held in between; else `pending.rs` does.
 pub struct Hub {
     node: Arc<Node>,
-    roster: Roster,
+    session_table: SessionTable,
     /// For encoding one message; its capacity stays between turns up to `SCRATCH_BYTES_MAX`.
     scratch: Vec<u8>,
 }
@@ -39,12 +39,12 @@ pub struct Hub {
 impl Hub {
     /// The hub of a shard that was attached as `shard`.
     pub fn new(node: Arc<Node>, shard: ShardId) -> Self {
-        Self { node, roster: Roster::new(shard), scratch: Vec::new() }
+        Self { node, session_table: SessionTable::new(shard), scratch: Vec::new() }
     }
 
     /// A connection opened. It has `client.stale_close_delay` to connect.
     pub fn open(&mut self, key: ConnectionKey, hello: Hello, now: Instant) {
-        self.roster.open(&self.node, key, hello, now);
+        self.session_table.open(&self.node, key, hello, now);
     }
 
     /// One whole WebSocket message arrived. For a session that is gone it is ignored. Of one with many commands the first are
@@ -64,7 +64,7 @@ impl Hub {
     /// A native pong frame arrived. Only meaningful with [`Hello::frame_ping`]; one that answers nothing is ignored
     /// (RFC 6455 §5.5.3).
     pub fn pong(&mut self, key: ConnectionKey) {
-        if let Some(session) = self.roster.session_mut(key)
+        if let Some(session) = self.session_table.session_mut(key)
             && session.frame_ping
         {
             session.awaits_pong = false;
@@ -74,7 +74,7 @@ impl Hub {
     /// The shell does not read a connection any more, for a reason of its own, or reads it again: a pong that lies in a socket
     /// meanwhile is not missing.
     pub fn held(&mut self, key: ConnectionKey, is_held: bool, now: Instant) {
-        if let Some(session) = self.roster.session_mut(key) {
+        if let Some(session) = self.session_table.session_mut(key) {
             session.is_held = is_held;
             if !is_held {
                 self.await_pong_again(key, self.node.clock().moment(now));
@@ -90,11 +90,11 @@ impl Hub {
                 self.compare_positions(&channel, look, self.node.clock().moment(now), out);
             }
             Notice::Doubt(channel) => {
-                self.roster.pending_mut().doubt(&channel);
-                self.roster.doubt(&channel, self.node.clock().moment(now));
+                self.session_table.pending_mut().doubt(&channel);
+                self.session_table.doubt(&channel, self.node.clock().moment(now));
             }
             Notice::Arrival(arrival) => self.arrive(*arrival, now, out),
-            Notice::Announcement(announcement) => self.announce(&announcement, out),
+            Notice::JoinLeave(join_leave) => self.announce(&join_leave, out),
             Notice::Disconnect { target, disconnect } => {
                 self.disconnect_target(&target, &disconnect, out);
             }
@@ -105,7 +105,7 @@ impl Hub {
                 self.subscribe_target(&target, &order, now, out);
             }
             Notice::Refresh { target, renewal } => self.refresh_target(&target, &renewal, now, out),
-            Notice::ClockStep => self.roster.reschedule(&self.node),
+            Notice::ClockStep => self.session_table.reschedule(&self.node),
             Notice::Supersede { user } => self.supersede(&user, out),
         }
     }
@@ -114,35 +114,35 @@ impl Hub {
     /// connections and subscriptions. To be called after the notices of the turn.
     pub fn advance(&mut self, now: Instant, out: &mut impl Outbox) {
         let moment = self.node.clock().moment(now);
-        while let Some(index) = self.roster.pop_due(moment) {
+        while let Some(index) = self.session_table.pop_due(moment) {
             self.fire(index, moment, out);
         }
-        while let Some(index) = self.roster.pop_renewal(moment) {
-            self.roster.renew_presence(&self.node, index, now);
+        while let Some(index) = self.session_table.pop_renewal(moment) {
+            self.session_table.renew_presence(&self.node, index, now);
         }
-        while let Some(channel) = self.roster.pop_check(moment) {
+        while let Some(channel) = self.session_table.pop_check(moment) {
             self.check_positions(channel, now, out);
         }
     }
 
     /// When [`advance`](Self::advance) is to be called next. It may turn out that nothing is due then.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.roster.next_deadline().and_then(|moment| self.node.clock().instant(moment))
+        self.session_table.next_deadline().and_then(|moment| self.node.clock().instant(moment))
     }
 
     /// The socket is gone or is going: forgets the session and leaves all channels. Idempotent.
     pub fn close(&mut self, key: ConnectionKey, _now: Instant) {
-        self.roster.forget(&self.node, key);
+        self.session_table.forget(&self.node, key);
     }
 
     /// Numbers that any thread may read.
     pub fn counters(&self) -> &Arc<HubCounters> {
-        self.roster.counters()
+        self.session_table.counters()
     }
 
     /// The node and the tables, to be borrowed at once.
-    pub(crate) fn parts(&mut self) -> (&Node, &mut Roster) {
-        (&self.node, &mut self.roster)
+    pub(crate) fn parts(&mut self) -> (&Node, &mut SessionTable) {
+        (&self.node, &mut self.session_table)
     }
 
     /// Writes one reply, and says how many bytes that are. A payload that is not JSON ends a JSON session with 3506.
@@ -152,14 +152,14 @@ impl Hub {
         reply: &Reply,
         out: &mut impl Outbox,
     ) -> usize {
-        let Some(session) = self.roster.session(key) else { return 0 };
+        let Some(session) = self.session_table.session(key) else { return 0 };
         self.scratch.clear();
         match encode_reply(session.encoding, reply, &mut self.scratch) {
             Ok(()) => {
                 out.send(key, &self.scratch);
                 if has_recovered(reply) {
                     let told = |place, channel: &str| out.recovered(key, place, channel);
-                    self.roster.recovered(key.index, told);
+                    self.session_table.recovered(key.index, told);
                 }
             }
             Err(_) => self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out),
@@ -185,7 +185,7 @@ impl Hub {
     /// As [`close`](Self::close), for a client that was disconnected by the server, which is counted. Says whether its session
     /// was there.
     pub fn disconnected(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
-        let was_there = self.roster.forget(&self.node, key);
+        let was_there = self.session_table.forget(&self.node, key);
         if was_there {
             self.counters().count_disconnect(disconnect.code);
         }
@@ -200,10 +200,10 @@ impl Hub {
         code: UnsubscribeCode,
         out: &mut impl Outbox,
     ) {
-        let Some(encoding) = self.roster.session(key).map(|session| session.encoding) else {
+        let Some(encoding) = self.session_table.session(key).map(|session| session.encoding) else {
             return;
         };
-        let Left { channel, moved } = self.roster.leave(&self.node, key.index, place);
+        let Left { channel, moved } = self.session_table.leave(&self.node, key.index, place);
         if let Some((from, to)) = moved {
             out.moved(key.index, from, to);
         }

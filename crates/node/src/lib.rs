@@ -12,7 +12,7 @@
 //! use fanwire_node::broker::PublishOptions;
 //! use fanwire_node::protocol::{Disconnect, Encoding, Publication};
 //! use fanwire_node::{
-//!     Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Shape,
+//!     Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, DeltaMode,
 //! };
 //!
 //! #[derive(Default)]
@@ -33,7 +33,7 @@
 //!         self.0.push(String::from_utf8_lossy(message).into_owned());
 //!     }
 //!
-//!     fn deliver(&mut self, _: u32, _: u32, broadcast: &Arc<Broadcast>, shape: Shape) {
+//!     fn deliver(&mut self, _: u32, _: u32, broadcast: &Arc<Broadcast>, shape: DeltaMode) {
 //!         let message = broadcast.shaped(shape, Encoding::Json).expect("it has that form");
 //!         self.0.push(String::from_utf8_lossy(message).into_owned());
 //!     }
@@ -72,7 +72,6 @@ pub mod channel;
 pub mod fuzzing;
 pub mod options;
 
-mod announcement;
 mod broadcast;
 mod clock;
 mod cluster;
@@ -81,10 +80,11 @@ mod control;
 mod counters;
 mod deliver;
 mod delta;
-mod errand;
+mod encode_job;
 mod filter;
 mod glob;
 mod hub;
+mod join_leave;
 mod limits;
 mod meters;
 mod node;
@@ -93,8 +93,8 @@ mod outbox;
 mod pending;
 mod recovery;
 mod registry;
-mod roster;
 mod session;
+mod session_table;
 mod subscribers;
 mod validate;
 mod wheel;
@@ -103,14 +103,14 @@ pub use fanwire_auth as auth;
 pub use fanwire_broker as broker;
 pub use fanwire_protocol as protocol;
 
-pub use announcement::Announcement;
-pub use broadcast::{Broadcast, Prepare, Prepared, Shape};
+pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
 pub use channel::NamespaceId;
 pub use cluster::{Metrics, NodeState};
 pub use control::{Renewal, ServerSubscription, SubscribeOrder, Target};
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
-pub use errand::Errand;
+pub use encode_job::EncodeJob;
 pub use hub::Hub;
+pub use join_leave::JoinLeave;
 pub use meters::{Meters, Reading, ReadingKind};
 pub use node::{Counts, Node, Page};
 pub use notice::{Inbox, Notice};

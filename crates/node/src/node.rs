@@ -1,4 +1,4 @@
-//! The node: what all shards and the server API share. A facade over registry, broker and the one door `deliver`.
+//! The node: what all shards and the server API share. A facade over registry, broker and the one router `deliver`.
 //! In: API verbs with values and `now` → out: `Notice`s in the inboxes of the shards, positions, counts.
 //! Uses: `registry`, `broker`, `presence`, `deliver`, `channel`. Never: sockets, sessions, HTTP.
 //! Change here: what a node is made of. Its verbs live in `node/`, per-connection behaviour in `hub/` and `command/`.
@@ -19,7 +19,7 @@ use crate::broadcast::Prepare;
 use crate::channel::Channels;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::deliver::Door;
+use crate::deliver::BroadcastRouter;
 use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, Notice};
 use crate::options::Options;
@@ -39,7 +39,7 @@ pub struct Node {
     subscription_verifier: Option<Verifier>,
     clock: Clock,
     registry: Arc<Registry>,
-    door: Arc<Door>,
+    router: Arc<BroadcastRouter>,
     broker: Arc<dyn Broker>,
     presence: Arc<dyn Presence>,
     cluster: Cluster,
@@ -68,12 +68,12 @@ impl Node {
         unix_ms: u64,
     ) -> Result<Arc<Self>, OptionsError> {
         let history_bytes_max = options.channel.history_memory_max;
-        Self::with_broker(options, now, unix_ms, |door| {
-            Arc::new(MemoryBroker::new(door, history_bytes_max))
+        Self::with_broker(options, now, unix_ms, |router| {
+            Arc::new(MemoryBroker::new(router, history_bytes_max))
         })
     }
 
-    /// [`starting_at`](Self::starting_at) with the broker that `make` puts in front of the node's door.
+    /// [`starting_at`](Self::starting_at) with the broker that `make` puts in front of the node's router.
     ///
     /// # Errors
     /// The first option that cannot be used.
@@ -102,7 +102,7 @@ impl Node {
         let skip_signature = client.insecure_skip_token_signature_verify;
         let verifier = |token, key| Verifier::new(token, key, skip_signature);
         let registry = Arc::new(Registry::new());
-        let door = Arc::new(Door::new(Arc::clone(&registry)));
+        let router = Arc::new(BroadcastRouter::new(Arc::clone(&registry)));
         Ok(Arc::new(Self {
             channels: Channels::new(&options.channel)?,
             connection_verifier: verifier(&client.token, "client.token")?,
@@ -111,9 +111,9 @@ impl Node {
                 None => None,
             },
             clock: Clock::new(now, unix_ms),
-            broker: make(Arc::clone(&door) as _),
+            broker: make(Arc::clone(&router) as _),
             registry,
-            door,
+            router,
             presence,
             cluster: Cluster::new(Uuid::new_v4().to_string()),
             summaries: Summaries::default(),
@@ -127,7 +127,7 @@ impl Node {
     /// # Panics
     /// At one more.
     pub fn attach(&self, inbox: Arc<dyn Inbox>) -> ShardId {
-        self.door.attach(inbox)
+        self.router.attach(inbox)
     }
 
     /// Lets `prepare` add the shell's part to every broadcast; before the first connection, and once.
@@ -135,7 +135,7 @@ impl Node {
     /// # Panics
     /// At the second call.
     pub fn prepare_with(&self, prepare: Arc<dyn Prepare>) {
-        self.door.prepare_with(prepare);
+        self.router.prepare_with(prepare);
     }
 
     /// Lets every node of the installation see what `meters` read, as `info` tells it; once.
@@ -159,7 +159,7 @@ impl Node {
     /// this with every turn. After a step every shard sets the timers of its sessions again.
     pub fn synchronise(&self, now: Instant, unix_ms: u64) {
         if self.clock.synchronise(now, unix_ms) {
-            self.door.tell_all(&Notice::ClockStep);
+            self.router.tell_all(&Notice::ClockStep);
         }
     }
 
@@ -176,7 +176,7 @@ impl Node {
 
     /// Writes to a shard.
     pub(crate) fn inbox(&self, shard: ShardId) -> Arc<dyn Inbox> {
-        self.door.inbox(shard)
+        self.router.inbox(shard)
     }
 
     /// Who fetches the documents of `client.token.jwks_public_endpoint`, and those of `client.subscription_token`. Until then

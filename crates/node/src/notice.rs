@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
-use crate::announcement::Announcement;
 use crate::broadcast::Broadcast;
 use crate::control::{Renewal, SubscribeOrder, Target};
+use crate::join_leave::JoinLeave;
 use crate::pending::Arrival;
 use crate::subscribers::Look;
 
@@ -37,7 +37,7 @@ pub enum Notice {
     /// Publications of a channel may be missing: its subscribers are to compare their positions soon.
     Doubt(Arc<str>),
     /// A join or leave in a channel that has subscribers on the shard.
-    Announcement(Arc<Announcement>),
+    JoinLeave(Arc<JoinLeave>),
     /// A part of what a session of the shard waits for.
     Arrival(Box<Arrival>),
     /// Close the connections of `target`.
@@ -60,7 +60,7 @@ impl Notice {
         match self {
             Self::Broadcast(broadcast) => broadcast.payload_bytes(),
             Self::Arrival(arrival) => arrival.payload_bytes(),
-            Self::Announcement(announcement) => announcement.payload_bytes(),
+            Self::JoinLeave(join_leave) => join_leave.payload_bytes(),
             Self::Subscribe { order, .. } => order.subscription().bytes(),
             Self::Refresh { renewal, .. } => renewal.info.len(),
             _ => 0,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use fanwire_protocol::Disconnect;
 
-use crate::broadcast::{Broadcast, Shape};
-use crate::errand::Errand;
+use crate::broadcast::{Broadcast, DeltaMode};
+use crate::encode_job::EncodeJob;
 use crate::session::ConnectionKey;
 
 /// Effects of one turn of a hub. The order of the calls for one connection is the order on its wire.
@@ -26,7 +26,13 @@ pub trait Outbox {
     ///
     /// `connection` is the dense index. `place` tells the subscriptions of one connection apart, below
     /// `client.channel_limit`; while a subscription lives it changes only when another one of the connection ends.
-    fn deliver(&mut self, connection: u32, place: u32, broadcast: &Arc<Broadcast>, shape: Shape);
+    fn deliver(
+        &mut self,
+        connection: u32,
+        place: u32,
+        broadcast: &Arc<Broadcast>,
+        shape: DeltaMode,
+    );
 
     /// A publication as it is, to each of these connections and places: what most broadcasts are, so a shell may have a
     /// shorter way for it than [`deliver`](Self::deliver) for each.
@@ -36,7 +42,7 @@ pub trait Outbox {
         broadcast: &Arc<Broadcast>,
     ) {
         for (connection, place) in receivers {
-            self.deliver(connection, place, broadcast, Shape::Plain);
+            self.deliver(connection, place, broadcast, DeltaMode::Plain);
         }
     }
 
@@ -49,8 +55,8 @@ pub trait Outbox {
 
     /// An answer of this shard is too large to be made in a turn: to be run by another thread, if there is one. Its result comes
     /// through the inbox.
-    fn hand_out(&mut self, errand: Errand) {
-        errand.run();
+    fn offload(&mut self, encode_job: EncodeJob) {
+        encode_job.run();
     }
 
     /// Close with this code. The hub has forgotten the session already; everything sent before is still to be flushed.

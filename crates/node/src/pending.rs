@@ -4,32 +4,34 @@
 //! Uses: values only. Never: sends. With the memory broker a session waits for its turn only, after many commands at once.
 //! Change here: what is kept for whom. Who resumes lives in `hub/resume.rs`.
 
-mod room;
+mod channel_buffer;
 mod subscribe;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use fanwire_broker::Stretch;
+use fanwire_broker::StreamSlice;
 use fanwire_protocol::{ErrorCode, Reply, UnsubscribeCode};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
 use crate::control::{Renewal, SubscribeOrder};
-use crate::errand::{Encoded, Found};
+use crate::encode_job::{Encoded, Found};
 use crate::session::ConnectionKey;
-pub(crate) use room::Held;
-use room::Room;
-pub(crate) use subscribe::{Entrance, Entry, Large, OwnClaim, Then, Tracking, Visibility};
+pub(crate) use channel_buffer::BufferedMessages;
+use channel_buffer::ChannelBuffer;
+pub(crate) use subscribe::{
+    Large, OwnClaim, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
+};
 
 /// The waiting sessions of one shard. A session waits for one command at most: its later ones are put off, so that each
 /// is answered before the next begins, whatever the broker is made of.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingCommands {
     /// By connection index.
-    parked: HashMap<u32, Parked>,
-    rooms: HashMap<Arc<str>, Room>,
+    pending: HashMap<u32, PendingCommand>,
+    rooms: HashMap<Arc<str>, ChannelBuffer>,
     ticket: u64,
 }
 
@@ -38,28 +40,28 @@ pub(crate) type Ticket = u64;
 
 /// A session whose command waits.
 #[derive(Debug)]
-pub(crate) struct Parked {
+pub(crate) struct PendingCommand {
     generation: u32,
     ticket: Ticket,
     /// Of the command.
     pub(crate) id: u32,
-    pub(crate) work: Work,
+    pub(crate) work: Awaited,
     /// There as long as it waits for something that is made for it alone.
     wish: Option<Arc<()>>,
-    put_off: VecDeque<PutOff>,
+    put_off: VecDeque<Deferred>,
     /// What that weighs.
     put_off_bytes: usize,
 }
 
 /// What a session waits for.
 #[derive(Debug)]
-pub(crate) enum Work {
+pub(crate) enum Awaited {
     /// The reply itself.
     Reply,
     /// The key of the token in a command, which is begun then: its bytes, because what is made of them may be many times larger.
     Key(Bytes),
     /// All channels of a subscribe or a connect.
-    Enter(Box<Entrance>),
+    Enter(Box<PendingSubscribe>),
     /// Its turn, after those of others: it has done much at once.
     Turn,
     /// Nothing: what was put off is being done.
@@ -77,7 +79,7 @@ pub(crate) enum Outcome {
 
 /// What was to happen to a session while it waited.
 #[derive(Clone, Debug)]
-pub(crate) enum PutOff {
+pub(crate) enum Deferred {
     /// Commands of the client.
     Frame(Bytes),
     /// What is left of a message behind a command that waits; nothing follows a `connect` that is refused then.
@@ -102,7 +104,7 @@ pub struct Arrival {
     pub(crate) part: Part,
 }
 
-/// Which part it is; numbers count the channels of an entrance.
+/// Which part it is; numbers count the channels of an pending_subscribe.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
     Outcome(Box<Result<Outcome, ErrorCode>>),
@@ -112,7 +114,7 @@ pub(crate) enum Part {
     Key,
     /// The others had theirs.
     Turn,
-    Stretch(usize, Result<Stretch, ErrorCode>),
+    StreamSlice(usize, Result<StreamSlice, ErrorCode>),
     Presence(usize, Result<(), ErrorCode>),
 }
 
@@ -139,13 +141,13 @@ impl Arrival {
             Part::Encoded(encoded) => {
                 encoded.iter().flat_map(|one| &one.messages).flatten().map(Bytes::len).sum()
             }
-            Part::Stretch(_, stretch) => stretch.as_ref().map_or(0, Stretch::payload_bytes),
+            Part::StreamSlice(_, stretch) => stretch.as_ref().map_or(0, StreamSlice::payload_bytes),
             Part::Key | Part::Turn | Part::Presence(..) => 0,
         }
     }
 }
 
-impl Waiting {
+impl PendingCommands {
     /// A ticket nobody had.
     pub(crate) fn ticket(&mut self) -> Ticket {
         self.ticket += 1;
@@ -153,25 +155,27 @@ impl Waiting {
     }
 
     /// The session waits from now on.
-    pub(crate) fn park(&mut self, key: ConnectionKey, ticket: Ticket, id: u32, mut work: Work) {
-        if let Work::Enter(entrance) = &mut work {
-            for entry in &mut entrance.entries {
-                let room = self.rooms.entry(Arc::clone(&entry.channel)).or_default();
-                entry.held_from = room.enter();
+    pub(crate) fn park(&mut self, key: ConnectionKey, ticket: Ticket, id: u32, mut work: Awaited) {
+        if let Awaited::Enter(pending_subscribe) = &mut work {
+            for entry in &mut pending_subscribe.entries {
+                let channel_buffer = self.rooms.entry(Arc::clone(&entry.channel)).or_default();
+                entry.held_from = channel_buffer.enter();
             }
         }
-        let old = self.parked.remove(&key.index);
+        let old = self.pending.remove(&key.index);
         let (put_off, put_off_bytes) =
             old.map(|old| (old.put_off, old.put_off_bytes)).unwrap_or_default();
         let generation = key.generation;
-        let parked = Parked { generation, ticket, id, work, wish: None, put_off, put_off_bytes };
-        self.parked.insert(key.index, parked);
+        let pending =
+            PendingCommand { generation, ticket, id, work, wish: None, put_off, put_off_bytes };
+        self.pending.insert(key.index, pending);
     }
 
     /// What is gone when the session, which waits, does not wait any more.
     pub(crate) fn wish(&mut self, key: ConnectionKey) -> Weak<()> {
-        let parked = self.parked.get_mut(&key.index);
-        parked.map_or_else(Weak::new, |parked| Arc::downgrade(parked.wish.get_or_insert_default()))
+        let pending = self.pending.get_mut(&key.index);
+        pending
+            .map_or_else(Weak::new, |pending| Arc::downgrade(pending.wish.get_or_insert_default()))
     }
 
     /// Whether the session has to wait for anything; then `what` is kept until it has not.
@@ -181,13 +185,13 @@ impl Waiting {
     pub(crate) fn put_off(
         &mut self,
         key: ConnectionKey,
-        what: impl FnOnce() -> PutOff,
+        what: impl FnOnce() -> Deferred,
     ) -> Result<bool, TooMuch> {
-        if self.parked.is_empty() {
+        if self.pending.is_empty() {
             return Ok(false);
         }
-        match self.parked.get_mut(&key.index) {
-            Some(parked) if parked.waits_as(key) => parked.put_off(what()).map(|()| true),
+        match self.pending.get_mut(&key.index) {
+            Some(pending) if pending.waits_as(key) => pending.put_off(what()).map(|()| true),
             _ => Ok(false),
         }
     }
@@ -197,33 +201,33 @@ impl Waiting {
         if self.rooms.is_empty() {
             return;
         }
-        if let Some(room) = self.rooms.get_mut(broadcast.channel().as_ref()) {
-            room.hold(broadcast);
+        if let Some(channel_buffer) = self.rooms.get_mut(broadcast.channel().as_ref()) {
+            channel_buffer.hold(broadcast);
         }
     }
 
     /// Publications of a channel may have been lost: those who are entering it are checked when they are there.
     pub(crate) fn doubt(&mut self, channel: &str) {
-        if let Some(room) = self.rooms.get_mut(channel) {
-            room.doubt();
+        if let Some(channel_buffer) = self.rooms.get_mut(channel) {
+            channel_buffer.doubt();
         }
     }
 
     /// The session that waits for an arrival, if it still does.
-    pub(crate) fn awaiting(&mut self, arrival: &Arrival) -> Option<&mut Parked> {
-        let parked = self.parked.get_mut(&arrival.key.index)?;
+    pub(crate) fn awaiting(&mut self, arrival: &Arrival) -> Option<&mut PendingCommand> {
+        let pending = self.pending.get_mut(&arrival.key.index)?;
         let is_meant =
-            parked.generation == arrival.key.generation && parked.ticket == arrival.ticket;
-        is_meant.then_some(parked)
+            pending.generation == arrival.key.generation && pending.ticket == arrival.ticket;
+        is_meant.then_some(pending)
     }
 
     /// Everything has come: takes what the session waited for, and gives its entries what was held for them.
-    pub(crate) fn take_work(&mut self, key: ConnectionKey) -> Option<(u32, Work)> {
-        let parked = self.parked.get_mut(&key.index)?;
-        let id = parked.id;
-        let mut work = std::mem::replace(&mut parked.work, Work::Resuming);
-        if let Work::Enter(entrance) = &mut work {
-            for entry in &mut entrance.entries {
+    pub(crate) fn take_work(&mut self, key: ConnectionKey) -> Option<(u32, Awaited)> {
+        let pending = self.pending.get_mut(&key.index)?;
+        let id = pending.id;
+        let mut work = std::mem::replace(&mut pending.work, Awaited::Resuming);
+        if let Awaited::Enter(pending_subscribe) = &mut work {
+            for entry in &mut pending_subscribe.entries {
                 match self.leave_room(&entry.channel, entry.held_from) {
                     Ok(held) => entry.held.append(held), // it may have waited before
                     Err(error) => entry.fail(error),
@@ -234,69 +238,73 @@ impl Waiting {
     }
 
     /// What the session is to do next of what was put off. `None` when it waits again, or is done: then it is forgotten.
-    pub(crate) fn next_put_off(&mut self, key: ConnectionKey) -> Option<PutOff> {
-        let parked = self.parked.get_mut(&key.index)?;
-        if !matches!(parked.work, Work::Resuming) {
+    pub(crate) fn next_put_off(&mut self, key: ConnectionKey) -> Option<Deferred> {
+        let pending = self.pending.get_mut(&key.index)?;
+        if !matches!(pending.work, Awaited::Resuming) {
             return None;
         }
-        let next = parked.put_off.pop_front();
+        let next = pending.put_off.pop_front();
         match &next {
-            Some(next) => parked.put_off_bytes -= next.bytes(),
-            None => drop(self.parked.remove(&key.index)),
+            Some(next) => pending.put_off_bytes -= next.bytes(),
+            None => drop(self.pending.remove(&key.index)),
         }
         next
     }
 
     /// Puts back in front what a session, which waits again, did not come to.
-    pub(crate) fn put_back(&mut self, key: ConnectionKey, rest: PutOff) {
-        if let Some(parked) = self.parked.get_mut(&key.index) {
-            parked.put_off_bytes += rest.bytes();
-            parked.put_off.push_front(rest);
+    pub(crate) fn put_back(&mut self, key: ConnectionKey, rest: Deferred) {
+        if let Some(pending) = self.pending.get_mut(&key.index) {
+            pending.put_off_bytes += rest.bytes();
+            pending.put_off.push_front(rest);
         }
     }
 
     /// The sessions whose connect waits after their credentials were believed.
     pub(crate) fn connecting(&self) -> impl Iterator<Item = ConnectionKey> + '_ {
-        let parked = self.parked.iter().filter(|(_, parked)| match &parked.work {
-            Work::Enter(entrance) => entrance.is_of_connect(),
+        let pending = self.pending.iter().filter(|(_, pending)| match &pending.work {
+            Awaited::Enter(pending_subscribe) => pending_subscribe.is_of_connect(),
             _ => false,
         });
-        parked.map(|(index, parked)| ConnectionKey { index: *index, generation: parked.generation })
+        pending
+            .map(|(index, pending)| ConnectionKey { index: *index, generation: pending.generation })
     }
 
     /// Whether the session waits.
     pub(crate) fn waits(&self, key: ConnectionKey) -> bool {
-        self.parked.get(&key.index).is_some_and(|parked| parked.waits_as(key))
+        self.pending.get(&key.index).is_some_and(|pending| pending.waits_as(key))
     }
 
     /// The session is gone. Returns what it was entering, to be abandoned.
-    pub(crate) fn forget(&mut self, key: ConnectionKey) -> Option<Box<Entrance>> {
-        if self.parked.is_empty() {
+    pub(crate) fn forget(&mut self, key: ConnectionKey) -> Option<Box<PendingSubscribe>> {
+        if self.pending.is_empty() {
             return None;
         }
-        let Work::Enter(entrance) = self.parked.remove(&key.index)?.work else { return None };
-        for entry in &entrance.entries {
+        let Awaited::Enter(pending_subscribe) = self.pending.remove(&key.index)?.work else {
+            return None;
+        };
+        for entry in &pending_subscribe.entries {
             let _ = self.leave_room(&entry.channel, entry.held_from);
         }
-        Some(entrance)
+        Some(pending_subscribe)
     }
 
     /// What was held since a waiter came.
     ///
     /// # Errors
     /// 100 when that was too much to be kept.
-    fn leave_room(&mut self, channel: &Arc<str>, from: u64) -> Result<Held, ErrorCode> {
-        let room = self.rooms.get_mut(channel).expect("who waits for a channel is in its room");
-        let held = room.leave(from);
-        if room.is_empty() {
+    fn leave_room(&mut self, channel: &Arc<str>, from: u64) -> Result<BufferedMessages, ErrorCode> {
+        let channel_buffer =
+            self.rooms.get_mut(channel).expect("who waits for a channel is in its channel_buffer");
+        let held = channel_buffer.leave(from);
+        if channel_buffer.is_empty() {
             self.rooms.remove(channel);
         }
         held
     }
 }
 
-impl Parked {
-    fn put_off(&mut self, what: PutOff) -> Result<(), TooMuch> {
+impl PendingCommand {
+    fn put_off(&mut self, what: Deferred) -> Result<(), TooMuch> {
         let bytes = self.put_off_bytes + what.bytes();
         if bytes > PUT_OFF_BYTES_MAX && !self.put_off.is_empty() {
             return Err(TooMuch);
@@ -307,11 +315,11 @@ impl Parked {
     }
 
     fn waits_as(&self, key: ConnectionKey) -> bool {
-        self.generation == key.generation && !matches!(self.work, Work::Resuming)
+        self.generation == key.generation && !matches!(self.work, Awaited::Resuming)
     }
 }
 
-impl PutOff {
+impl Deferred {
     /// Roughly the memory it takes.
     fn bytes(&self) -> usize {
         let own = match self {

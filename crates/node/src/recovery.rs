@@ -3,7 +3,7 @@
 //! Uses: positions, publications and filters. Never: sessions, brokers; the query is only described here.
 //! Change here: the rules of recovery. Who may recover, and what is replied, lives in `command/subscribe/`.
 
-use fanwire_broker::{Query, Stretch};
+use fanwire_broker::{Query, StreamSlice};
 use fanwire_protocol::Publication;
 
 use crate::filter::Filter;
@@ -38,7 +38,7 @@ pub(crate) fn query(
 pub(crate) fn recover(
     mode: RecoveryMode,
     claim: Claim<'_>,
-    read: Stretch,
+    read: StreamSlice,
     filter: Option<&Filter>,
 ) -> Option<Vec<Publication>> {
     match mode {
@@ -50,11 +50,11 @@ pub(crate) fn recover(
 /// Everything after the claim, without a hole, up to the top. What a filter drops fills no hole and makes none.
 fn recover_stream(
     claim: Claim<'_>,
-    read: Stretch,
+    read: StreamSlice,
     filter: Option<&Filter>,
 ) -> Option<Vec<Publication>> {
     let same_epoch = read.continues(claim.offset, claim.epoch);
-    let Stretch { mut publications, top, .. } = read;
+    let StreamSlice { mut publications, top, .. } = read;
     let complete = match (publications.first(), publications.last()) {
         (Some(first), Some(last)) => {
             first.offset.checked_sub(1) == Some(claim.offset) && last.offset == top.offset
@@ -74,12 +74,12 @@ fn recover_stream(
 /// kept matches, an older one may have, unless all of them came after the claim.
 fn recover_cache(
     claim: Claim<'_>,
-    read: Stretch,
+    read: StreamSlice,
     filter: Option<&Filter>,
 ) -> Option<Vec<Publication>> {
     let is_named = claim.offset > 0 && !claim.epoch.is_empty();
     let has_epoch = is_named && read.continues(claim.offset, claim.epoch);
-    let Stretch { publications, top, .. } = read;
+    let StreamSlice { publications, top, .. } = read;
     let is_there = has_epoch && claim.offset == top.offset;
     let is_complete = publications.first().is_some_and(|newest| newest.offset == top.offset);
     if !is_there && !is_complete {

@@ -1,8 +1,8 @@
 //! One connection at rest: who it is, what it is subscribed to, what it owes.
-//! In: values the roster and the commands write → out: the same values, small, without a task and without a buffer.
+//! In: values the session_table and the commands write → out: the same values, small, without a task and without a buffer.
 //! Uses: shared strings. Never: sockets, other sessions, encoding.
 //! Change here: what is remembered per connection (every byte is paid a million times). What happens to it lives in
-//! `roster.rs`, `hub/` and `command/`.
+//! `session_table.rs`, `hub/` and `command/`.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ pub(crate) struct Subscription {
     pub(crate) place: u32,
     /// Made by the server (token or `connect.subs`), not by a subscribe command.
     pub(crate) server_side: bool,
-    /// It loses its place when it misses something; the channel's `Watch` knows where it is.
+    /// It loses its place when it misses something; the channel's `PositionTracker` knows where it is.
     pub(crate) positioned: bool,
     /// Its result, which was not sent yet, holds publications.
     pub(crate) recovers: bool,

@@ -1,12 +1,12 @@
 //! Who gets a publication inside one shard: for each channel a dense list of connections (step 6 of the route).
 //! In: joins and leaves of sessions → out: the list of a channel in one lookup, walked once per broadcast.
 //! Uses: a slab of channels and a hash table of their indices. Never: sessions, sockets, other shards.
-//! Change here: the shape of subscriber lists. The back references from sessions are kept by `roster.rs`.
+//! Change here: the shape of subscriber lists. The back references from sessions are kept by `session_table.rs`.
 
 mod clients;
 mod deltas;
+mod position_tracker;
 mod users;
-mod watch;
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::broadcast::Broadcast;
 
 pub(crate) use clients::Clients;
 pub(crate) use deltas::{Deltas, Mark};
+pub use position_tracker::Look;
+pub(crate) use position_tracker::{CatchUp, PositionTracker, PossibleGap, Step};
 pub(crate) use users::Users;
-pub use watch::Look;
-pub(crate) use watch::{CatchUp, Step, Suspicion, Watch};
 
 /// The channels of one shard, each with its subscribers. A channel without subscribers is not kept.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ pub(crate) struct Audience {
     /// How many of them have a filter.
     pub(crate) filtered: u32,
     /// Only while there are positioned ones among them.
-    pub(crate) watch: Option<Box<Watch>>,
+    pub(crate) position_tracker: Option<Box<PositionTracker>>,
     /// Only while some of them have agreed to deltas.
     pub(crate) deltas: Option<Box<Deltas>>,
 }
@@ -154,8 +154,9 @@ impl Subscribers {
 
     fn insert(&mut self, channel: Arc<str>) -> u32 {
         let hash = self.hasher.hash_one(channel.as_ref());
-        let (list, watch, deltas) = Default::default();
-        let audience = Audience { channel, list, json: 0, hearers: 0, filtered: 0, watch, deltas };
+        let (list, position_tracker, deltas) = Default::default();
+        let audience =
+            Audience { channel, list, json: 0, hearers: 0, filtered: 0, position_tracker, deltas };
         let index =
             u32::try_from(self.channels.insert(audience)).expect("fewer than 2^32 channels");
         let (channels, hasher) = (&self.channels, &self.hasher);

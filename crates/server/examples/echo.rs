@@ -14,7 +14,7 @@ use fanwire::{
     http::{
         admission::Admission,
         listener,
-        site::Site,
+        root_service::RootService,
         upgrade::{Endpoint, Welcome},
     },
     shard::{Settings, Shards},
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         compression: extension::Settings { enabled: true },
         compression_apple: false,
         compression_dedicated: std::env::args().any(|argument| argument == "--dedicated"),
-        distrust: settings.distrust.clone(),
+        decode_failures: settings.decode_failures.clone(),
         subprotocols: &[],
         admission: Admission::open(Instant::now()),
     });
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = listener::bind(address)?;
     println!("echo on ws://{}", listener.local_addr()?);
     let (_stop, stopped) = tokio::sync::watch::channel(false);
-    let site = Site { desk: None, router, only_here: false };
-    listener::serve(listener, site, listener::HTTP_CONNECTIONS_MAX, stopped).await;
+    let service = RootService { api_service: None, router, only_here: false };
+    listener::serve(listener, service, listener::HTTP_CONNECTIONS_MAX, stopped).await;
     Ok(())
 }

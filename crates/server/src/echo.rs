@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::shard::{Application, End, Key, Message, Outlet};
+use crate::shard::{Application, ConnectionWriter, End, Key, Message};
 
 #[derive(Default)]
 pub struct Echo;
@@ -14,24 +14,24 @@ impl Application for Echo {
     type Notice = std::convert::Infallible;
     type Hello = ();
 
-    fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut Outlet) {}
+    fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
 
     fn receive(
         &mut self,
         key: Key,
         message: Message<'_>,
         _now: Instant,
-        out: &mut Outlet,
+        out: &mut ConnectionWriter,
     ) -> usize {
         out.send_as(key, matches!(message, Message::Binary(_)), message.bytes());
         0
     }
 
-    fn notice(&mut self, notice: Self::Notice, _now: Instant, _out: &mut Outlet) {
+    fn notice(&mut self, notice: Self::Notice, _now: Instant, _out: &mut ConnectionWriter) {
         match notice {}
     }
 
-    fn advance(&mut self, _now: Instant, _out: &mut Outlet) {}
+    fn advance(&mut self, _now: Instant, _out: &mut ConnectionWriter) {}
 
     fn next_deadline(&self) -> Option<Instant> {
         None

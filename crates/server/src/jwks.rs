@@ -9,19 +9,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fanwire_auth::{Fetch, KeySource};
-use fanwire_telemetry::Seldom;
+use fanwire_telemetry::LogThrottle;
 use tokio::runtime::Handle;
 
 use crate::config::TlsOptions;
 use crate::tls::TlsError;
-use get::Site;
+use get::Origin;
 
 /// Fetches with one section of TLS options, on the runtime it was made in.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
-    site: Arc<Site>,
+    origin: Arc<Origin>,
     runtime: Handle,
-    told: Arc<Seldom>,
+    told: Arc<LogThrottle>,
 }
 
 impl Fetcher {
@@ -30,17 +30,17 @@ impl Fetcher {
     /// # Errors
     /// A PEM that cannot be read, or no authority to believe.
     pub(crate) fn new(options: &TlsOptions) -> Result<Self, TlsError> {
-        let site = Arc::new(Site::new(options, ATTEMPT_TIMEOUT)?);
-        Ok(Self { site, runtime: Handle::current(), told: Arc::default() })
+        let origin = Arc::new(Origin::new(options, ATTEMPT_TIMEOUT)?);
+        Ok(Self { origin, runtime: Handle::current(), told: Arc::default() })
     }
 }
 
 impl KeySource for Fetcher {
     fn fetch(&self, fetch: Fetch) {
-        let (site, told) = (Arc::clone(&self.site), Arc::clone(&self.told));
+        let (origin, told) = (Arc::clone(&self.origin), Arc::clone(&self.told));
         self.runtime.spawn(async move {
             let url = fetch.url().to_owned();
-            match site.get_within(&url, ATTEMPTS).await {
+            match origin.get_within(&url, ATTEMPTS).await {
                 Ok(body) => {
                     tracing::debug!(%url, bytes = body.len(), "fetched keys of tokens");
                     fetch.done(body);

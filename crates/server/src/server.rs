@@ -29,11 +29,11 @@ use crate::{
     jwks::Fetcher,
     metrics::{Metrics, Sources},
     shard::Budget,
-    shard::{self, Distrust},
+    shard::{self, DecodeFailures},
     tls::TlsError,
 };
 use fanwire_fanout::{
-    Clerk, ContextSettings, Contexts, GAPS_MAX, Policies, Realtime, ShardInbox, Shards,
+    ContextSettings, Contexts, EncodeWorker, GAPS_MAX, Policies, Realtime, ShardInbox, Shards,
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
@@ -85,8 +85,8 @@ impl Server {
         }
         let contexts = Arc::new(contexts(&config));
         node.prepare_with(contexts.clone());
-        let (hubs, distrust) = Default::default();
-        let shards = start_shards(&config, &node, &contexts, &distrust, &hubs)
+        let (hubs, decode_failures) = Default::default();
+        let shards = start_shards(&config, &node, &contexts, &decode_failures, &hubs)
             .map_err(StartError::Shards)?;
         let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
         let refusals = Arc::<Refusals>::default();
@@ -105,7 +105,7 @@ impl Server {
             tokio::spawn(tick(node.clone(), metrics.clone())),
         ];
         let parts = routes::Parts {
-            endpoint: endpoint(&config, shards.clone(), distrust, (descriptors, refusals)),
+            endpoint: endpoint(&config, shards.clone(), decode_failures, (descriptors, refusals)),
             api: api.clone(),
             metrics,
             engine,
@@ -220,16 +220,17 @@ fn start_shards(
     config: &Config,
     node: &Arc<Node>,
     contexts: &Arc<Contexts>,
-    distrust: &Arc<Distrust>,
+    decode_failures: &Arc<DecodeFailures>,
     hubs: &Arc<parking_lot::Mutex<Vec<Arc<fanwire_node::HubCounters>>>>,
 ) -> io::Result<Arc<Shards>> {
     let (hub_node, hubs) = (node.clone(), hubs.clone());
     let (settings, contexts) =
-        (settings(config, contexts.memory(), distrust.clone()), contexts.clone());
-    let clerk = Clerk::start()?;
+        (settings(config, contexts.memory(), decode_failures.clone()), contexts.clone());
+    let encode_worker = EncodeWorker::start()?;
     let shards = Shards::start(&settings, move |number| {
         let shard = ShardId(u16::try_from(number).expect("fewer shards than 65,536"));
-        let realtime = Realtime::new(hub_node.clone(), shard, contexts.clone(), clerk.clone());
+        let realtime =
+            Realtime::new(hub_node.clone(), shard, contexts.clone(), encode_worker.clone());
         hubs.lock().push(realtime.counters());
         realtime
     })?;
@@ -250,7 +251,11 @@ fn contexts(config: &Config) -> Contexts {
     })
 }
 
-fn settings(config: &Config, memory: &Arc<Budget>, distrust: Arc<Distrust>) -> shard::Settings {
+fn settings(
+    config: &Config,
+    memory: &Arc<Budget>,
+    decode_failures: Arc<DecodeFailures>,
+) -> shard::Settings {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let websocket = &config.websocket;
     let message_bytes_max = websocket.message_size_limit;
@@ -269,7 +274,7 @@ fn settings(config: &Config, memory: &Arc<Budget>, distrust: Arc<Distrust>) -> s
             strategy: websocket.compression_dedicated.strategy,
             memory: memory.clone(),
         },
-        distrust,
+        decode_failures,
         message_bytes_max,
         inflated_bytes_max: match websocket.decompressed_message_size_limit {
             0 => message_bytes_max.saturating_mul(10),
@@ -282,7 +287,7 @@ fn settings(config: &Config, memory: &Arc<Budget>, distrust: Arc<Distrust>) -> s
 fn endpoint(
     config: &Config,
     shards: Arc<Shards>,
-    distrust: Arc<Distrust>,
+    decode_failures: Arc<DecodeFailures>,
     (descriptors, refusals): (usize, Arc<Refusals>),
 ) -> Endpoint<Realtime> {
     let (client, now) = (&config.client, Instant::now());
@@ -291,7 +296,7 @@ fn endpoint(
         compression: extension::Settings { enabled: config.websocket.compression },
         compression_apple: config.websocket.compression_apple,
         compression_dedicated: config.websocket.compression_dedicated.enabled,
-        distrust,
+        decode_failures,
         subprotocols: routes::SUBPROTOCOLS,
         admission: Admission {
             allowed_origins: Some(client.allowed_origins.clone()),
@@ -370,8 +375,8 @@ async fn serve(
     let clients = listener::serve(public.listener, sites.public, places, stopped.clone());
     match internal {
         None => clients.await,
-        Some((Bound { listener, .. }, site)) => {
-            tokio::join!(clients, listener::serve(listener, site, places, stopped));
+        Some((Bound { listener, .. }, root_service)) => {
+            tokio::join!(clients, listener::serve(listener, root_service, places, stopped));
         }
     }
 }

@@ -1,5 +1,5 @@
 //! One connection at rest: a slab entry of about two hundred bytes, without buffers, tasks or a compressor.
-//! In: a socket whose handshake is done → out: the state that `shard::outlet` and `shard::turn` work on.
+//! In: a socket whose handshake is done → out: the state that `shard::connection_writer` and `shard::turn` work on.
 //! Uses the queue and the WebSocket reader; never decides anything.
 //! Changed here: what a connection consists of, and its life from open to gone.
 
@@ -8,7 +8,7 @@ use fanwire_ws::{Compression, Reader};
 use mio::net::TcpStream;
 
 use super::{
-    application::Key, dedicated::Context, distrust::Peer, inbox::Permit, queue::Queue,
+    application::Key, decode_failures::Peer, dedicated::Context, inbox::Permit, queue::Queue,
     window::Window,
 };
 

@@ -1,7 +1,7 @@
 //! Compressors of single connections, for streams that are not broadcast (RFC 7692 §7.1.1.1).
 //! In: what the configuration allows, and the node's memory budget → out: a compressor for one connection, or none.
 //! Uses `deflate::Dedicated` and `budget`; never decides which connections want one.
-//! Changed here: what such a compressor takes. When it is made lives in `outlet`.
+//! Changed here: what such a compressor takes. When it is made lives in `connection_writer`.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use std::{
 use fanwire_ws::Compression;
 use parking_lot::Mutex;
 
-use super::{INBOX_BYTES_MAX, distrust::Peer};
+use super::{INBOX_BYTES_MAX, decode_failures::Peer};
 
 /// A socket whose handshake is done, on its way to the shard that will own it.
 pub struct Arrival<H> {
@@ -34,7 +34,7 @@ pub struct Arrival<H> {
     pub permit: Permit,
 }
 
-pub enum Letter<N, H> {
+pub enum ShardMessage<N, H> {
     Open(Box<Arrival<H>>),
     Notice(N),
     /// Close everything and end the thread.
@@ -42,7 +42,7 @@ pub enum Letter<N, H> {
 }
 
 /// A letter with its weight in bytes.
-pub(super) type Weighed<N, H> = (Letter<N, H>, usize);
+pub(super) type Weighed<N, H> = (ShardMessage<N, H>, usize);
 
 /// How a shard is to end. By default at once.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +53,7 @@ pub struct Stop {
     pub timeout: Duration,
 }
 
-/// The sending side, cheap to clone. Letters of one sender arrive in its order.
+/// The sending side, cheap to clone. ShardMessages of one sender arrive in its order.
 pub struct Inbox<N, H> {
     shared: Arc<Shared<N, H>>,
 }
@@ -76,7 +76,7 @@ impl<N, H> Inbox<N, H> {
     /// Leaves a letter that keeps `bytes` of memory; the shard is woken when the box was empty. Never refuses: publishers
     /// are made to wait by others, see [`INBOX_BYTES_MAX`]. For a shard that has ended a letter is dropped, and with an
     /// arrival its socket closes.
-    pub fn push(&self, letter: Letter<N, H>, bytes: usize) {
+    pub fn push(&self, letter: ShardMessage<N, H>, bytes: usize) {
         let mut letters = self.shared.letters.lock();
         let Some(waiting) = letters.as_mut() else { return };
         waiting.push_back((letter, bytes));
@@ -106,7 +106,7 @@ impl<N, H> Inbox<N, H> {
         drop(left);
     }
 
-    /// Letters of so many bytes were served.
+    /// ShardMessages of so many bytes were served.
     pub(super) fn served(&self, bytes: usize) {
         self.shared.bytes.fetch_sub(bytes, Relaxed);
     }

@@ -1,18 +1,18 @@
 //! Shards: one thread per core, each owning its sockets, its poller and its half of an application.
 //! In: sockets whose handshake is done, notices from any thread → out: the application's messages on the wire.
 //! Uses `ws` and `deflate`; knows nothing of channels, sessions or the client protocol.
-//! Changed here: how shards are started, chosen and stopped. One turn of a shard lives in `turn`, writing in `outlet`.
+//! Changed here: how shards are started, chosen and stopped. One turn of a shard lives in `turn`, writing in `connection_writer`.
 #![forbid(unsafe_code)]
 
 mod application;
 mod budget;
 mod connection;
+mod connection_writer;
 pub mod counters;
+mod decode_failures;
 mod dedicated;
-mod distrust;
 mod framer;
 mod inbox;
-mod outlet;
 mod queue;
 mod stop;
 #[cfg(any(test, feature = "testing"))]
@@ -35,14 +35,14 @@ use std::{
 pub use application::{Application, End, Key, Message};
 pub use budget::{Budget, Reservation};
 pub use connection::Dialect;
+pub use connection_writer::ConnectionWriter;
 use counters::ShardCounters;
+pub use decode_failures::{DecodeFailures, Peer};
 pub use dedicated::DedicatedSettings;
-pub use distrust::{Distrust, Peer};
 pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
 use inbox::Inboxes;
-pub use inbox::{Arrival, Inbox, Letter, Permit, Stop};
-pub use outlet::Outlet;
+pub use inbox::{Arrival, Inbox, Permit, ShardMessage, Stop};
 pub use queue::{Brief, Frame};
 pub use window::Quotation;
 
@@ -66,7 +66,7 @@ pub struct Settings {
     /// Inflate every compressed frame before it is queued, and compare.
     pub compression_verify: bool,
     /// Peers whose inflater failed.
-    pub distrust: Arc<Distrust>,
+    pub decode_failures: Arc<DecodeFailures>,
     pub message_bytes_max: usize,
     pub inflated_bytes_max: usize,
     pub fragments_max: u32,
@@ -84,7 +84,7 @@ impl Default for Settings {
             compression_level: 6,
             dedicated: DedicatedSettings::default(),
             compression_verify: false,
-            distrust: Arc::default(),
+            decode_failures: Arc::default(),
             message_bytes_max: 64 << 10,
             inflated_bytes_max: 640 << 10,
             fragments_max: 1 << 16,
@@ -176,14 +176,14 @@ impl<A: Application> Shards<A> {
     /// Gives a connection to the next shard in turn. When that has ended, the socket closes.
     pub fn open(&self, arrival: Arrival<A::Hello>) {
         let shard = self.next.fetch_add(1, Relaxed) % self.inboxes.len();
-        self.inboxes[shard].push(Letter::Open(Box::new(arrival)), 0);
+        self.inboxes[shard].push(ShardMessage::Open(Box::new(arrival)), 0);
     }
 
     /// Closes every connection as `stop` says and waits for the threads. Blocks.
     pub fn stop(&self, stop: Stop) {
         self.is_stopping.store(true, Relaxed);
         for inbox in &self.inboxes {
-            inbox.push(Letter::Stop(stop), 0);
+            inbox.push(ShardMessage::Stop(stop), 0);
         }
         for thread in self.threads.lock().drain(..) {
             // A shard that panicked has said so already.
@@ -213,7 +213,7 @@ fn run<A: Application>(
         inflated_bytes_max: settings.inflated_bytes_max,
         fragments_max: settings.fragments_max,
     };
-    let out = Outlet::new(settings.clone(), counters);
+    let out = ConnectionWriter::new(settings.clone(), counters);
     let turn = turn::Turn::new(application, out, poll, inboxes, limits);
     match std::panic::catch_unwind(AssertUnwindSafe(|| turn.run())) {
         Ok(Ok(())) => return,

@@ -1,7 +1,7 @@
 //! The frames one connection still has to write, in order; at rest they take no buffer.
 //! In: whole frames, shared inside the shard → out: slices for one `writev`, and the count of bytes that left.
 //! Uses the standard library only; never touches a socket, never drops a frame it has begun to write.
-//! Changed here: how waiting frames are held. When a connection is flushed or given up is decided in `outlet`, `outlet::flush`.
+//! Changed here: how waiting frames are held. When a connection is flushed or given up is decided in `connection_writer`, `connection_writer::flush`.
 
 use std::{cell::OnceCell, collections::VecDeque, io::IoSlice, rc::Rc};
 

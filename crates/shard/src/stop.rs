@@ -1,11 +1,13 @@
 //! Stopping a shard: its connections are closed one after the other, so that their clients do not come back as one wave.
 //! In: the time to spread over, and now → out: connections to close, evenly, then the end of the shard.
-//! Uses the `Outlet`; never a clock or a socket of its own.
+//! Uses the `ConnectionWriter`; never a clock or a socket of its own.
 //! Changed here: how a shutdown is spread. What starts it lives in `server`.
 
 use std::time::{Duration, Instant};
 
-use super::{application::Key, connection::Phase, inbox::Stop, outlet::Outlet};
+use super::{
+    application::Key, connection::Phase, connection_writer::ConnectionWriter, inbox::Stop,
+};
 
 pub(super) struct Stopping {
     keys: Vec<Key>,
@@ -17,7 +19,7 @@ pub(super) struct Stopping {
 
 impl Stopping {
     /// A shard with few connections does not use all of the time.
-    pub(super) fn new(out: &Outlet, stop: Stop) -> Self {
+    pub(super) fn new(out: &ConnectionWriter, stop: Stop) -> Self {
         let keys: Vec<Key> = out.connections.iter().map(|(index, c)| c.key(index as u32)).collect();
         let spread =
             stop.spread.min(Duration::from_secs_f64(keys.len() as f64 / CLOSES_PER_SECOND));
@@ -25,7 +27,7 @@ impl Stopping {
     }
 
     /// As many connections as are to be closed by now; behind the last one all that are open, late arrivals among them.
-    pub(super) fn due(&mut self, out: &Outlet) -> Vec<Key> {
+    pub(super) fn due(&mut self, out: &ConnectionWriter) -> Vec<Key> {
         let elapsed = out.now.saturating_duration_since(self.started);
         let due = match elapsed.as_secs_f64() / self.spread.as_secs_f64() {
             share if share < 1.0 => (self.total as f64 * share) as usize,
@@ -39,8 +41,8 @@ impl Stopping {
         open.map(|(index, c)| c.key(index as u32)).collect()
     }
 
-    /// Every connection is gone, or the time is over. Peers that do not answer a close are dropped by the outlet.
-    pub(super) fn is_over(&self, out: &Outlet) -> bool {
+    /// Every connection is gone, or the time is over. Peers that do not answer a close are dropped by the connection_writer.
+    pub(super) fn is_over(&self, out: &ConnectionWriter) -> bool {
         let is_late = out.now.saturating_duration_since(self.started) >= self.timeout;
         is_late || self.keys.is_empty() && out.connections.is_empty()
     }

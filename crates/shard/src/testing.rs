@@ -1,7 +1,7 @@
 //! One shard on the thread of a test, which takes its turns when it wants.
 //! In: an application, sockets with the first bytes of their peers → out: what the turns do, and what they counted.
 //! Uses the loop of the shard. Never: part of a build that is not a test (feature `testing`); threads, handshakes.
-//! Change here: what a test may do in the place of a thread. An outlet alone is in `outlet/testing.rs`.
+//! Change here: what a test may do in the place of a thread. An connection_writer alone is in `connection_writer/testing.rs`.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::counters::ShardCounters;
 use crate::inbox::Inboxes;
 use crate::turn::{Turn, WAKER};
 use crate::{
-    Application, Arrival, Compression, Inbox, Letter, Limits, Outlet, Peer, Permit, Settings, Stop,
-    prepare,
+    Application, Arrival, Compression, ConnectionWriter, Inbox, Limits, Peer, Permit, Settings,
+    ShardMessage, Stop, prepare,
 };
 
 /// One shard without a thread.
@@ -29,7 +29,7 @@ impl<A: Application> TestShard<A> {
         let inbox = Inbox::new(Waker::new(poll.registry(), WAKER).expect("a waker"));
         let application = make(inbox.clone());
         let inboxes = Inboxes { all: vec![inbox], own: 0 };
-        let out = Outlet::for_test(settings);
+        let out = ConnectionWriter::for_test(settings);
         Self(Turn::new(application, out, poll, inboxes, Limits::default()))
     }
 
@@ -53,7 +53,7 @@ impl<A: Application> TestShard<A> {
 
     /// The shard is to end.
     pub fn stop(&mut self, stop: Stop) {
-        self.0.serve(Letter::Stop(stop));
+        self.0.serve(ShardMessage::Stop(stop));
     }
 
     /// One turn, whatever sockets are ready.

@@ -1,7 +1,7 @@
 //! The loop of one shard: read what came, take the letters, serve the timers, then write once per dirty connection.
-//! In: readiness of sockets, letters, time → out: calls of the application, and everything its `Outlet` sends.
+//! In: readiness of sockets, letters, time → out: calls of the application, and everything its `ConnectionWriter` sends.
 //! Uses its own poller on its own thread (docs/decisions/0001); owns its sockets, so nothing here is locked.
-//! Changed here: the order of a turn and its fairness. What a connection is lives in `connection`, writing in `outlet`.
+//! Changed here: the order of a turn and its fairness. What a connection is lives in `connection`, writing in `connection_writer`.
 
 mod share;
 
@@ -17,15 +17,15 @@ use mio::{Events, Interest, Poll, Token, event::Source};
 use super::{
     application::{Application, Key, Message},
     connection::{Connection, Phase},
-    inbox::{Arrival, Inboxes, Letter, Weighed},
-    outlet::Outlet,
+    connection_writer::ConnectionWriter,
+    inbox::{Arrival, Inboxes, ShardMessage, Weighed},
     stop::Stopping,
 };
 use share::Share;
 
 pub(super) struct Turn<A: Application> {
     application: A,
-    out: Outlet,
+    out: ConnectionWriter,
     poll: Poll,
     inboxes: Inboxes<A::Notice, A::Hello>,
     /// Taken from the inbox and not served yet.
@@ -44,7 +44,7 @@ pub(super) struct Turn<A: Application> {
 impl<A: Application> Turn<A> {
     pub(super) fn new(
         application: A,
-        out: Outlet,
+        out: ConnectionWriter,
         poll: Poll,
         inboxes: Inboxes<A::Notice, A::Hello>,
         limits: Limits,
@@ -215,14 +215,14 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    pub(super) fn serve(&mut self, letter: Letter<A::Notice, A::Hello>) {
+    pub(super) fn serve(&mut self, letter: ShardMessage<A::Notice, A::Hello>) {
         match letter {
-            Letter::Open(arrival) => self.open(*arrival),
-            Letter::Notice(notice) => {
+            ShardMessage::Open(arrival) => self.open(*arrival),
+            ShardMessage::Notice(notice) => {
                 self.application.notice(notice, self.out.now, &mut self.out);
                 self.tell_fallen();
             }
-            Letter::Stop(stop) => {
+            ShardMessage::Stop(stop) => {
                 self.stopping.get_or_insert_with(|| Stopping::new(&self.out, stop));
             }
         }
@@ -366,7 +366,7 @@ impl<A: Application> Turn<A> {
 /// How many commands were done.
 fn handle<A: Application>(
     application: &mut A,
-    out: &mut Outlet,
+    out: &mut ConnectionWriter,
     key: Key,
     event: Event<'_>,
     share: &mut Share,
@@ -391,7 +391,12 @@ fn handle<A: Application>(
     commands
 }
 
-fn answer<A: Application>(application: &mut A, out: &mut Outlet, key: Key, control: Event<'_>) {
+fn answer<A: Application>(
+    application: &mut A,
+    out: &mut ConnectionWriter,
+    key: Key,
+    control: Event<'_>,
+) {
     match control {
         Event::Ping(payload) => out.pong(key, payload),
         Event::Pong(_) if out.is_open(key) => application.pong(key, out.now, out),

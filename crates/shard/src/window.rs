@@ -1,9 +1,9 @@
 //! What one peer's inflater has in its window, as far as the shard remembers it (RFC 7692 §7.1.1.1).
 //! In: compressed messages in the order in which they are queued → out: what a publication's frame may refer to.
 //! Uses `deflate::gap`; never queues, never compresses.
-//! Changed here: the state per connection and subscription. Who moves it: `Outlet` alone, with every frame it queues.
+//! Changed here: the state per connection and subscription. Who moves it: `ConnectionWriter` alone, with every frame it queues.
 
-use fanwire_deflate::gap::{Counter, Publication, Quote, Reach, Reference};
+use fanwire_deflate::gap::{Counter, Publication, Quote, Reference, SubscriptionWindow};
 use smallvec::SmallVec;
 
 /// A message that is no publication holds one, which the next one of its channel may refer to.
@@ -22,7 +22,7 @@ pub(super) struct Window {
     counter: Counter,
     /// By place of the subscription. What a former subscription left at a place does no harm: numbers of publications
     /// are unique, so it is not taken for another channel's.
-    reaches: SmallVec<[Reach; 1]>,
+    reaches: SmallVec<[SubscriptionWindow; 1]>,
 }
 
 impl Window {
@@ -64,10 +64,10 @@ impl Window {
         }
     }
 
-    fn reach_mut(&mut self, place: u32) -> &mut Reach {
+    fn reach_mut(&mut self, place: u32) -> &mut SubscriptionWindow {
         let place = place as usize;
         if self.reaches.len() <= place {
-            self.reaches.resize(place + 1, Reach::default());
+            self.reaches.resize(place + 1, SubscriptionWindow::default());
         }
         &mut self.reaches[place]
     }

@@ -8,4 +8,4 @@ mod counter;
 mod log_throttle;
 
 pub use counter::Counter;
-pub use log_throttle::{Cases, Seldom};
+pub use log_throttle::{LogThrottle, Repeats};

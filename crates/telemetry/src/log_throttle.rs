@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 /// Counts events by kind between two lines about them.
 #[derive(Debug, Default)]
-pub struct Seldom(Mutex<HashMap<String, Told>>);
+pub struct LogThrottle(Mutex<HashMap<String, Told>>);
 
 #[derive(Debug, Default)]
 struct Told {
@@ -21,11 +21,11 @@ struct Told {
 
 /// How many cases there were since the last one that was said. Written, it is the end of a line, and nothing for one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cases(u64);
+pub struct Repeats(u64);
 
-impl Seldom {
+impl LogThrottle {
     /// One more case of a kind, and whether it is to be said.
-    pub fn happens(&self, kind: &str, now: Instant) -> Option<Cases> {
+    pub fn happens(&self, kind: &str, now: Instant) -> Option<Repeats> {
         let mut kinds = self.0.lock();
         let kind = if kinds.len() < KINDS_MAX || kinds.contains_key(kind) { kind } else { "" };
         let told = kinds.entry_ref(kind).or_default();
@@ -34,11 +34,11 @@ impl Seldom {
             return None;
         }
         told.at = Some(now);
-        Some(Cases(std::mem::take(&mut told.cases)))
+        Some(Repeats(std::mem::take(&mut told.cases)))
     }
 }
 
-impl fmt::Display for Cases {
+impl fmt::Display for Repeats {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             1 => Ok(()),

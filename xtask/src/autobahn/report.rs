@@ -14,7 +14,7 @@ pub(crate) struct Case {
     close_code: String,
 }
 
-/// Cases by their number, such as `[6, 4, 1]`.
+/// Repeats by their number, such as `[6, 4, 1]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     cases: BTreeMap<Vec<u32>, Case>,

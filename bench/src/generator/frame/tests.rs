@@ -1,7 +1,7 @@
 //! Tests of the client's view of WebSocket frames.
 //! In: frames as hex or as written by `encode_*` → out: what `front` makes of them.
 //! Uses `frame` only; never a socket.
-//! Cases of the header belong here; what a frame means is tested in `generator`.
+//! Repeats of the header belong here; what a frame means is tested in `generator`.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Tests of the client's opening handshake.
 //! In: answers as servers write them → out: the agreement or the refusal.
 //! Uses `handshake` only.
-//! Cases of the answer belong here; the whole opening is tested in `generator`.
+//! Repeats of the answer belong here; the whole opening is tested in `generator`.
 
 use super::*;
 

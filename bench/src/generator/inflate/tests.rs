@@ -1,7 +1,7 @@
 //! Tests of the checker's inflater.
 //! In: payloads made with zlib-rs or written in hex → out: their plaintext.
 //! Uses zlib-rs as the other side; never a socket.
-//! Cases of RFC 7692 §7.2 belong here; the negotiation is tested in `generator`.
+//! Repeats of RFC 7692 §7.2 belong here; the negotiation is tested in `generator`.
 
 use super::*;
 use zlib_rs::{Deflate, DeflateFlush};

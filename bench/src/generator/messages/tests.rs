@@ -1,7 +1,7 @@
 //! Tests of the subscriber's side of the client protocol.
 //! In: payloads as the protocol's description shows them → out: messages, ids, publications.
 //! Uses `messages` and `protobuf`; never a socket.
-//! Cases of single messages belong here; the sequence of a connection is tested in `generator`.
+//! Repeats of single messages belong here; the sequence of a connection is tested in `generator`.
 
 use super::*;
 

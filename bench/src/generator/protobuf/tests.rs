@@ -1,7 +1,7 @@
 //! Tests of the small Protobuf reader.
 //! In: bytes written by hand or by `push_*` → out: the fields.
 //! Uses `protobuf` only.
-//! Cases of the wire format belong here; the client protocol's messages are tested in `messages`.
+//! Repeats of the wire format belong here; the client protocol's messages are tested in `messages`.
 
 use super::*;
 

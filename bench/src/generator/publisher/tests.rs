@@ -1,7 +1,7 @@
 //! Tests of the publisher's requests and answers.
 //! In: answers as HTTP servers write them → out: taken, waited for or refused.
 //! Uses `publisher` only; never a socket.
-//! Cases of one answer belong here; publishing to a server is tested in `generator`.
+//! Repeats of one answer belong here; publishing to a server is tested in `generator`.
 
 use super::*;
 

@@ -5,10 +5,10 @@
 
 use super::*;
 
-fn face(prefix: &str) -> Face {
+fn face(prefix: &str) -> HttpApi {
     let node = fanwire_node::Node::new(fanwire_node::options::Options::default());
     let options = crate::ApiOptions { handler_prefix: prefix.to_owned(), ..Default::default() };
-    Face::new(Arc::new(Api::new(node.expect("the defaults are valid"), options)))
+    HttpApi::new(Arc::new(Api::new(node.expect("the defaults are valid"), options)))
 }
 
 #[test]

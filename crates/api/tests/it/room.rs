@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
-use fanwire_api::http::Face;
+use fanwire_api::http::HttpApi;
 use fanwire_api::{Api, ApiOptions};
 use fanwire_node::options::{DataFormat, Namespace, Options};
 use fanwire_node::protocol::{Disconnect, Encoding};
@@ -69,7 +69,7 @@ impl Room {
         let shard = node.attach(Arc::<Letters>::clone(&letters));
         let shard = Shard { hub: Hub::new(Arc::clone(&node), shard), heard: Heard::default() };
         let api = Arc::new(Api::new(node, options));
-        let face = Arc::new(Face::new(Arc::clone(&api)));
+        let face = Arc::new(HttpApi::new(Arc::clone(&api)));
         let router = face.paths().fold(Router::new(), |router, path| {
             let place = face.place(&path).expect("the face knows its paths");
             let face = Arc::clone(&face);

@@ -9,7 +9,7 @@ use std::time::Instant;
 use fanwire_api::ApiOptions;
 use fanwire_broker::{
     Answer, Broker, BrokerError, Change, MemoryBroker, Position, PublishOptions, Query, Retention,
-    Stretch,
+    StreamSlice,
 };
 use fanwire_node::Node;
 use fanwire_node::protocol::{ClientInfo, Publication};
@@ -50,7 +50,7 @@ impl Broker for Slow {
         query: Query,
         keep: Retention,
         now: Instant,
-    ) -> Answer<Stretch> {
+    ) -> Answer<StreamSlice> {
         self.inner.history(channel, query, keep, now)
     }
 
@@ -60,7 +60,7 @@ impl Broker for Slow {
         query: Option<Query>,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Stretch> {
+    ) -> Answer<StreamSlice> {
         self.inner.follow(channel, query, retention, now)
     }
 

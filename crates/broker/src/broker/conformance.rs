@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
 
-use super::{Broker, Epoch, Position, PublishOptions, Retention, Stretch};
+use super::{Broker, Epoch, Position, PublishOptions, Retention, StreamSlice};
 use crate::Change;
 use crate::ClientId;
 use crate::Deliver;
@@ -172,7 +172,7 @@ fn start(make: Make<'_>, channels: &[&str]) -> (Arc<Recorder>, Arc<dyn Broker>) 
 fn subscribe(broker: &dyn Broker, channel: &str) {
     broker.subscribe(channel);
     let followed = broker.follow(channel, None, Retention::default(), Instant::now());
-    assert_eq!(followed.wait(), Ok(Stretch::default()));
+    assert_eq!(followed.wait(), Ok(StreamSlice::default()));
 }
 
 fn publish(broker: &dyn Broker, channel: &str, publication: Publication, key: &str) -> Position {

@@ -18,7 +18,7 @@ use fanwire_protocol::{ClientInfo, Publication};
 use hashbrown::DefaultHashBuilder;
 use parking_lot::Mutex;
 
-use super::{Broker, Position, PublishOptions, Query, Retention, Stretch};
+use super::{Broker, Position, PublishOptions, Query, Retention, StreamSlice};
 use crate::Answer;
 use crate::Change;
 use crate::Deliver;
@@ -140,9 +140,9 @@ impl Broker for MemoryBroker {
         query: Query,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Stretch> {
+    ) -> Answer<StreamSlice> {
         if !retention.keeps_history() {
-            return Answer::now(Ok(Stretch::default()));
+            return Answer::now(Ok(StreamSlice::default()));
         }
         let (place, stripe) = self.place(channel);
         let streams = &mut stripe.lock().streams;
@@ -161,10 +161,10 @@ impl Broker for MemoryBroker {
         query: Option<Query>,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Stretch> {
+    ) -> Answer<StreamSlice> {
         match query {
             Some(query) => self.history(channel, query, retention, now),
-            None => Answer::now(Ok(Stretch::default())),
+            None => Answer::now(Ok(StreamSlice::default())),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Presence of a node that stands alone: the members of each channel in memory, under a lock per channel stripe.
 //! In: members that come, are renewed and go, on any thread → out: shared members, counts.
 //! Uses: striped locks. Never: clocks (time is a parameter).
-//! Change here: locks and sweeping. The members of one channel live in `memory/crowd.rs`.
+//! Change here: locks and sweeping. The members of one channel live in `memory/channel_members.rs`.
 
-mod crowd;
+mod channel_members;
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::{Presence, PresenceStats};
 use crate::Answer;
-use crowd::Crowd;
+use channel_members::ChannelMembers;
 
 /// Bounded by the subscriptions of the node: no member is there without one, and no channel without members.
 pub struct MemoryPresence {
@@ -26,7 +26,7 @@ pub struct MemoryPresence {
     hand: AtomicUsize,
 }
 
-type Stripe = HashMap<Box<str>, Crowd>;
+type Stripe = HashMap<Box<str>, ChannelMembers>;
 
 impl MemoryPresence {
     /// Nobody is anywhere.
@@ -42,12 +42,17 @@ impl MemoryPresence {
         &self.stripes[self.hasher.hash_one(channel) as usize % STRIPES]
     }
 
-    /// What `look` sees in the crowd of a channel without those whose time is over; nothing where nobody is.
-    fn see<T: Default>(&self, channel: &str, now: Instant, look: impl FnOnce(&Crowd) -> T) -> T {
+    /// What `look` sees in the channel_members of a channel without those whose time is over; nothing where nobody is.
+    fn see<T: Default>(
+        &self,
+        channel: &str,
+        now: Instant,
+        look: impl FnOnce(&ChannelMembers) -> T,
+    ) -> T {
         let mut stripe = self.stripe(channel).lock();
-        let Some(crowd) = stripe.get_mut(channel) else { return T::default() };
-        crowd.expire(now);
-        look(crowd)
+        let Some(channel_members) = stripe.get_mut(channel) else { return T::default() };
+        channel_members.expire(now);
+        look(channel_members)
     }
 }
 
@@ -66,9 +71,9 @@ impl Presence for MemoryPresence {
 
     fn remove(&self, channel: &str, client: &str) -> Answer<()> {
         let mut stripe = self.stripe(channel).lock();
-        if let Some(crowd) = stripe.get_mut(channel) {
-            crowd.remove(client);
-            if crowd.is_empty() {
+        if let Some(channel_members) = stripe.get_mut(channel) {
+            channel_members.remove(client);
+            if channel_members.is_empty() {
                 stripe.remove(channel);
             }
         }
@@ -77,19 +82,21 @@ impl Presence for MemoryPresence {
 
     /// Ten thousand members are ten thousand counted references under the lock; texts are not copied.
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
-        Answer::now(Ok(self.see(channel, now, |crowd| crowd.members().cloned().collect())))
+        Answer::now(Ok(
+            self.see(channel, now, |channel_members| channel_members.members().cloned().collect())
+        ))
     }
 
     fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats> {
-        Answer::now(Ok(self.see(channel, now, Crowd::stats)))
+        Answer::now(Ok(self.see(channel, now, ChannelMembers::stats)))
     }
 
     /// One stripe per call, so that 64 calls see every channel.
     fn sweep(&self, now: Instant) {
         let stripe = self.hand.fetch_add(1, Relaxed) % STRIPES;
-        self.stripes[stripe].lock().retain(|_, crowd| {
-            crowd.expire(now);
-            !crowd.is_empty()
+        self.stripes[stripe].lock().retain(|_, channel_members| {
+            channel_members.expire(now);
+            !channel_members.is_empty()
         });
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use fanwire_telemetry::Seldom;
+use fanwire_telemetry::LogThrottle;
 use parking_lot::Mutex;
 
 use super::complaint;
@@ -26,7 +26,7 @@ pub struct Health {
     refused: AtomicU64,
     unreplicated: AtomicU64,
     merged: AtomicU64,
-    seldom: Seldom,
+    seldom: LogThrottle,
 }
 
 /// What keeps connections from being up.

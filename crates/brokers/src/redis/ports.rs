@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use fanwire_broker::{
     Answer, Broker, BrokerError, Bus, Change, Position, Presence, PresenceStats, PublishOptions,
-    Query, Retention, Stretch,
+    Query, Retention, StreamSlice,
 };
 use fanwire_protocol::{ClientInfo, Publication};
 
@@ -40,9 +40,9 @@ impl Broker for Redis {
         query: Query,
         retention: Retention,
         _now: Instant,
-    ) -> Answer<Stretch> {
+    ) -> Answer<StreamSlice> {
         if !retention.keeps_history() {
-            return Answer::now(Ok(Stretch::default()));
+            return Answer::now(Ok(StreamSlice::default()));
         }
         let (done, answer) = later();
         self.page(channel, query, retention)(done);
@@ -55,17 +55,17 @@ impl Broker for Redis {
         query: Option<Query>,
         retention: Retention,
         _now: Instant,
-    ) -> Answer<Stretch> {
+    ) -> Answer<StreamSlice> {
         let (done, answer) = later();
         let query = query.filter(|_| retention.keeps_history());
         let read = query.map(|query| self.page(channel, query, retention));
         let (feed, name) = self.feed(channel);
         feed.when_heard(&name, move |heard| match (heard, read) {
-            (Ok(witness), Some(read)) => read(move |stretch: Result<Stretch, Failure>| {
+            (Ok(witness), Some(read)) => read(move |stretch: Result<StreamSlice, Failure>| {
                 // Else what came after that moment may have been lost, and whoever waits for this is not in doubt yet.
                 done(if witness.is_sure() { stretch } else { Err(Failure::Unavailable) });
             }),
-            (Ok(_), None) => done(Ok(Stretch::default())),
+            (Ok(_), None) => done(Ok(StreamSlice::default())),
             (Err(failure), _) => done(Err(failure)),
         });
         answer
@@ -148,7 +148,7 @@ impl Redis {
     /// A read of history that is begun when it is called.
     fn page<F>(&self, channel: &str, query: Query, retention: Retention) -> impl FnOnce(F) + use<F>
     where
-        F: FnOnce(Result<Stretch, Failure>) + Send + 'static,
+        F: FnOnce(Result<StreamSlice, Failure>) + Send + 'static,
     {
         self.reads.page(self.line(channel).clone(), channel, query, retention)
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fanwire_broker::{PresenceStats, Query, Retention, Stretch};
+use fanwire_broker::{PresenceStats, Query, Retention, StreamSlice};
 use fanwire_protocol::ClientInfo;
 
 use super::error::Failure;
@@ -59,7 +59,7 @@ impl Reads {
         retention: Retention,
     ) -> impl FnOnce(F) + use<F>
     where
-        F: FnOnce(Result<Stretch, Failure>) + Send + 'static,
+        F: FnOnce(Result<StreamSlice, Failure>) + Send + 'static,
     {
         let (pages, means) = (Arc::clone(&self.pages), self.means(line, 0));
         let page = Page { channel: channel.into(), query, retention };
@@ -103,9 +103,9 @@ struct Page {
 
 impl Read for Page {
     type Means = Means;
-    type Found = Stretch;
+    type Found = StreamSlice;
 
-    fn send(&self, means: Means, done: impl FnOnce(Result<Stretch, Failure>) + Send + 'static) {
+    fn send(&self, means: Means, done: impl FnOnce(Result<StreamSlice, Failure>) + Send + 'static) {
         let Means { line, reader, .. } = means;
         let Self { channel, query, retention } = self.clone();
         let ttl = reader.unpublished_ttl;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fanwire_broker::{Change, Epoch, Position, PublishOptions, Query, Retention, Stretch};
+use fanwire_broker::{Change, Epoch, Position, PublishOptions, Query, Retention, StreamSlice};
 use fanwire_protocol::{ClientInfo, Publication};
 
 use redis::Value;
@@ -114,7 +114,7 @@ pub(crate) fn stretch(
     (keys, channel): (&Keys, &str),
     is_reverse: bool,
     health: &Health,
-) -> Result<Stretch, Failure> {
+) -> Result<StreamSlice, Failure> {
     let reply = parts(reply).ok_or(Failure::Refused)?;
     let [top, entries, inherited] = reply.try_into().map_err(|_| Failure::Refused)?;
     let [top, inherited] = [top, inherited].map(position);
@@ -133,7 +133,7 @@ pub(crate) fn stretch(
             }
         }
     }
-    Ok(Stretch { publications, top, inherited })
+    Ok(StreamSlice { publications, top, inherited })
 }
 
 /// The command that drops what is stored; the position stays.

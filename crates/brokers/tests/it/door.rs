@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use fanwire_broker::{
     Answer, Broker as _, BrokerError, Change, ClientId, Deliver, Delta, Epoch, Position,
-    PublishOptions, Query, Retention, Stretch,
+    PublishOptions, Query, Retention, StreamSlice,
 };
 use fanwire_brokers::redis::{Health, Redis, RedisOptions};
 use fanwire_protocol::{ClientInfo, Publication};
@@ -130,7 +130,7 @@ impl Node {
     pub(crate) fn hear(&self, channel: &str) {
         self.redis.subscribe(channel);
         let heard = self.redis.follow(channel, None, Retention::default(), Instant::now());
-        assert_eq!(heard.wait(), Ok(Stretch::default()));
+        assert_eq!(heard.wait(), Ok(StreamSlice::default()));
     }
 
     pub(crate) fn publish(&self, channel: &str, data: &str) -> Result<Position, BrokerError> {
@@ -154,7 +154,7 @@ impl Node {
         self.redis.publish(channel, publication, &options, retention, Instant::now())
     }
 
-    pub(crate) fn read(&self, channel: &str) -> Result<Stretch, BrokerError> {
+    pub(crate) fn read(&self, channel: &str) -> Result<StreamSlice, BrokerError> {
         self.redis.history(channel, Query::default(), retention(), Instant::now()).wait()
     }
 

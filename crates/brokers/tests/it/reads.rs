@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{
-    Answer, Broker as _, BrokerError, Presence as _, PresenceStats, Query, Stretch,
+    Answer, Broker as _, BrokerError, Presence as _, PresenceStats, Query, StreamSlice,
 };
 use fanwire_protocol::ClientInfo;
 
@@ -42,7 +42,7 @@ fn start() -> (RedisServer, Node) {
     (server, node)
 }
 
-fn follow(node: &Node, since: u64) -> Answer<Stretch> {
+fn follow(node: &Node, since: u64) -> Answer<StreamSlice> {
     let query = Query { since: Some(since), limit: Some(300), reverse: false };
     node.redis.follow("a", Some(query), retention(), Instant::now())
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use fanwire_broker::{Broker as _, Epoch, Position, Query, Retention, Stretch};
+use fanwire_broker::{Broker as _, Epoch, Position, Query, Retention, StreamSlice};
 use fanwire_brokers::redis::RedisOptions;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
@@ -199,7 +199,7 @@ impl Subscriber {
     }
 
     /// What it believes to know of the stream is what the stream has.
-    fn knows(&self, read: &Stretch) {
+    fn knows(&self, read: &StreamSlice) {
         let offsets = self.seen.keys().copied();
         let last = self.position.offset;
         assert!(
@@ -224,7 +224,7 @@ fn text(data: &[u8]) -> String {
     String::from_utf8_lossy(data).into_owned()
 }
 
-fn follow(node: &Node, channel: &str, query: Query) -> Stretch {
+fn follow(node: &Node, channel: &str, query: Query) -> StreamSlice {
     let by = Instant::now() + 3 * PATIENCE;
     loop {
         let read = node.redis.follow(channel, Some(query), keeping_all(), Instant::now());

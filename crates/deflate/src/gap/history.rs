@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::publication::{RUN_DEPTHS, Rung};
+use super::publication::{RUN_DEPTHS, RunLength};
 use super::{DEPTH_MAX, Depth, Parse, Publication, Quote};
 use crate::block::Plan;
 use crate::level::Effort;
@@ -245,7 +245,7 @@ impl History {
             let mut sequences = Sequences::with_capacity(known.len());
             parser.parse_like(&known, place.end, &mut sequences);
             let sequences = sequences.into_list();
-            // Who has fewer sources within reach has them farther away than codes of these copies' own
+            // Who has fewer sources within window has them farther away than codes of these copies' own
             // would be made for: the deeper ones' codes take no more bytes, and a third less time.
             let does = plan.has_codes_for(&sequences, message, least);
             (sequences, does.then_some(plan))
@@ -350,9 +350,9 @@ impl History {
         let bytes = |depth| if depth == 0 { 0 } else { self.run_bytes(place, depth) as u32 };
         publication.previous_bytes = bytes(held.min(1));
         publication.depth = held.min(self.depth) as u8;
-        for (rung, depth) in publication.rungs.iter_mut().zip(RUN_DEPTHS) {
+        for (run, depth) in publication.runs.iter_mut().zip(RUN_DEPTHS) {
             let depth = held.min(usize::from(depth));
-            *rung = Rung { depth: depth as u16, bytes: bytes(depth) };
+            *run = RunLength { depth: depth as u16, bytes: bytes(depth) };
         }
     }
 

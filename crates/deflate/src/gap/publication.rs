@@ -1,7 +1,7 @@
 //! One publication on its way to many peers, and the parses that are shared between them.
 //! Made by `history`; asked by shards for the depths they need → a parse, made once per depth.
 //! Immutable but for write-once slots; holds no plaintext.
-//! Change here: which depths there are. Which one fits a peer is decided in `reach`.
+//! Change here: which depths there are. Which one fits a peer is decided in `window`.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ pub struct Publication {
     /// Length of the publication before.
     pub(super) previous_bytes: u32,
     /// Deepest first; unused ones have depth 0.
-    pub(super) rungs: [Rung; RUNGS],
+    pub(super) runs: [RunLength; RUNGS],
     /// Depth for peers with other traffic in between, at most [`DEPTH_MAX`].
     pub(super) depth: u8,
     /// The part of the publication before that some peers have in a quote; empty without any.
@@ -26,7 +26,7 @@ pub struct Publication {
 
 /// A number of earlier publications that lie without a break before the message.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rung {
+pub(super) struct RunLength {
     pub(super) depth: u16,
     pub(super) bytes: u32,
 }
@@ -66,11 +66,11 @@ impl Depth {
 
     /// All of them, in the order of their indices.
     pub fn all() -> impl Iterator<Item = Self> {
-        let rungs = (0..RUNGS as u8).map(Self::Run);
+        let runs = (0..RUNGS as u8).map(Self::Run);
         let windows = (8..8 + WINDOWS as u8).map(Self::AloneWithin);
         [Self::Alone, Self::Newest, Self::Several, Self::Most, Self::Half]
             .into_iter()
-            .chain(rungs)
+            .chain(runs)
             .chain(windows)
             .chain([Self::Quoted, Self::Far])
     }
@@ -83,7 +83,7 @@ impl Depth {
             Self::Several => 2,
             Self::Most => 3,
             Self::Half => 4,
-            Self::Run(rung) => 5 + usize::from(rung),
+            Self::Run(run) => 5 + usize::from(run),
             Self::AloneWithin(window_bits) => 5 + RUNGS + usize::from(window_bits - 8),
             Self::Quoted => 5 + RUNGS + WINDOWS,
             Self::Far => 6 + RUNGS + WINDOWS,
@@ -94,9 +94,9 @@ impl Depth {
 impl Publication {
     pub(super) fn new(sequence: u64, bytes: u32) -> Self {
         let parses = std::array::from_fn(|_| OnceLock::new());
-        let rungs = [Rung::default(); RUNGS];
+        let runs = [RunLength::default(); RUNGS];
         let (previous_bytes, depth, quoted) = (0, 0, 0..0);
-        Self { sequence, bytes, previous_bytes, rungs, depth, quoted, parses }
+        Self { sequence, bytes, previous_bytes, runs, depth, quoted, parses }
     }
 
     /// Bytes of plaintext.
@@ -137,7 +137,7 @@ impl Publication {
             Depth::Most if self.depth >= 4 => usize::from(self.depth / 4 * 3),
             Depth::Half if self.depth >= 4 => usize::from(self.depth / 2),
             Depth::Most | Depth::Half => 0,
-            Depth::Run(rung) => usize::from(self.rungs[usize::from(rung)].depth),
+            Depth::Run(run) => usize::from(self.runs[usize::from(run)].depth),
         }
     }
 }

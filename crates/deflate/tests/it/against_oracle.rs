@@ -82,7 +82,7 @@ proptest! {
             let mut payload = Vec::new();
             compressor.standalone(&message, &mut payload);
             prop_assert_eq!(inflate_with(&mut inflater, &[&payload]), Ok(message));
-            // What a failed message leaves behind must not reach the next one.
+            // What a failed message leaves behind must not window the next one.
             let _ = inflate_with(&mut inflater, &[&payload[..payload.len() / 2]]);
         }
     }

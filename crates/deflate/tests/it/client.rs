@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use fanwire_deflate::gap::{Counter, Depth, Publication, Quote, Reach, Reference};
+use fanwire_deflate::gap::{Counter, Depth, Publication, Quote, Reference, SubscriptionWindow};
 use fanwire_deflate::{FLUSH_TAIL, Shadow};
 use flate2::{Decompress, FlushDecompress};
 
@@ -27,7 +27,7 @@ pub(crate) struct Client {
 
 #[derive(Default)]
 struct Subscription {
-    reach: Reach,
+    window: SubscriptionWindow,
     /// Where publications, or parts of them, begin and end in the stream, oldest first.
     places: Vec<(usize, usize)>,
 }
@@ -71,8 +71,8 @@ impl Client {
         publication: &Publication,
         plaintexts: &[Vec<u8>],
     ) -> Option<Reference> {
-        let reach = &self.subscriptions.get(&channel)?.reach;
-        let reference = reach.reference(publication, self.counter, self.window_bits);
+        let window = &self.subscriptions.get(&channel)?.window;
+        let reference = window.reference(publication, self.counter, self.window_bits);
         let earlier = || plaintexts[..plaintexts.len() - 1].iter().rev();
         for (gap, plaintext) in reference.gaps().iter().zip(earlier()) {
             let place = self.stream.len() - *gap as usize;
@@ -103,7 +103,7 @@ impl Client {
     ) {
         self.check_sources(channel, frame, message);
         let subscription = self.subscriptions.get_mut(&channel).expect("asked before");
-        subscription.reach.queued(publication, &mut self.counter);
+        subscription.window.queued(publication, &mut self.counter);
         let start = self.stream.len();
         subscription.places.push((start, start + message.len()));
         self.receive(frame, message);
@@ -112,7 +112,7 @@ impl Client {
     /// The message that is queued next quotes the channel's newest publication at `at`.
     pub(crate) fn quote(&mut self, channel: usize, quote: Quote, at: Range<usize>) {
         let subscription = self.subscriptions.get_mut(&channel).expect("joined");
-        subscription.reach.quoted(quote, at.start, self.counter);
+        subscription.window.quoted(quote, at.start, self.counter);
         let start = self.stream.len();
         subscription.places.push((start + at.start, start + at.end));
     }

@@ -21,11 +21,11 @@ use fanwire_shard::Reservation;
 
 /// One channel's histories.
 #[derive(Default)]
-pub(crate) struct Channel([Lane; 2]);
+pub(crate) struct Channel([EncodingHistory; 2]);
 
 /// The history of one channel in one encoding.
 #[derive(Default)]
-pub(crate) struct Lane {
+pub(crate) struct EncodingHistory {
     /// Some shard has, or had, a subscriber in context.
     is_wanted: AtomicBool,
     /// Depths of which shards made frames since the last publication, a bit each.
@@ -77,12 +77,12 @@ struct Tracking {
 }
 
 impl Channel {
-    pub(crate) fn lane(&self, encoding: Encoding) -> &Lane {
+    pub(crate) fn history(&self, encoding: Encoding) -> &EncodingHistory {
         &self.0[encoding.index()]
     }
 }
 
-impl Lane {
+impl EncodingHistory {
     /// A subscriber in context took part.
     pub(crate) fn want(&self) {
         if !self.is_wanted.load(Relaxed) {

@@ -13,7 +13,7 @@ use fanwire_protocol::Encoding;
 
 use super::{
     Contexts,
-    channel::{Channel, Lane, Share},
+    channel::{Channel, EncodingHistory, Share},
 };
 
 impl Contexts {
@@ -29,14 +29,14 @@ impl Contexts {
             for (name, channel) in channels {
                 let listens = has_listeners(&name);
                 for encoding in Encoding::ALL {
-                    let Some(of) = channel.lane(encoding).take_use(listens) else { continue };
+                    let Some(of) = channel.history(encoding).take_use(listens) else { continue };
                     let claim = |share| Claim { channel: channel.clone(), encoding, share };
                     wishes.extend(of.wished.map(claim));
                     held.extend(of.held.map(|share| Reverse(claim(share))));
                 }
             }
             stripe.lock().retain(|_, channel| {
-                Encoding::ALL.iter().any(|encoding| !channel.lane(*encoding).is_idle())
+                Encoding::ALL.iter().any(|encoding| !channel.history(*encoding).is_idle())
             });
         }
         self.make_room(wishes, held);
@@ -57,7 +57,7 @@ impl Contexts {
             }
             // A publisher may have been faster.
             if let Some(memory) = memory.reserve(bytes) {
-                wish.lane().grant(memory);
+                wish.history().grant(memory);
             }
         }
     }
@@ -78,7 +78,7 @@ impl Contexts {
                 return false;
             }
             let Some(Reverse(least)) = held.pop() else { return false };
-            let (given, left) = least.lane().shrink(least.share);
+            let (given, left) = least.history().shrink(least.share);
             *movable = movable.saturating_sub(given);
             held.extend(left.map(|share| Reverse(Claim { share, ..least })));
         }
@@ -97,8 +97,8 @@ struct Claim {
 }
 
 impl Claim {
-    fn lane(&self) -> &Lane {
-        self.channel.lane(self.encoding)
+    fn history(&self) -> &EncodingHistory {
+        self.channel.history(self.encoding)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use fanwire_broker::Epoch;
-use fanwire_deflate::gap::{Counter, Depth, History, Reach};
+use fanwire_deflate::gap::{Counter, Depth, History, SubscriptionWindow};
 use fanwire_node::{NamespaceId, Options};
 use fanwire_protocol::Publication;
 
@@ -38,18 +38,18 @@ fn deliver(contexts: &Contexts, broadcast: &Broadcast) -> bool {
 }
 
 fn deliver_in(encoding: Encoding, contexts: &Contexts, broadcast: &Broadcast) -> bool {
-    let dispatch = broadcast.prepared::<Dispatch>().expect("prepared");
-    match dispatch.publication(encoding) {
-        Some((_, lane)) => {
-            lane.want();
-            lane.delivered(Depth::Run(0), 1);
+    let prepared = broadcast.prepared::<PreparedBroadcast>().expect("prepared");
+    match prepared.publication(encoding) {
+        Some((_, history)) => {
+            history.want();
+            history.delivered(Depth::Run(0), 1);
             true
         }
         None => {
-            match dispatch.lane(encoding) {
-                Some(lane) => {
-                    lane.want();
-                    lane.missed(1);
+            match prepared.history(encoding) {
+                Some(history) => {
+                    history.want();
+                    history.missed(1);
                 }
                 None => contexts.want(broadcast, encoding),
             }
@@ -76,8 +76,8 @@ fn a_history_begins_when_somebody_wants_it_and_only_in_that_encoding() {
     assert!(!deliver(&contexts, &first));
     let second = publish(&contexts, "news", state(1));
     assert!(deliver(&contexts, &second));
-    let dispatch = second.prepared::<Dispatch>().expect("prepared");
-    assert!(dispatch.publication(Encoding::Protobuf).is_none());
+    let prepared = second.prepared::<PreparedBroadcast>().expect("prepared");
+    assert!(prepared.publication(Encoding::Protobuf).is_none());
     assert!(contexts.memory().bytes() > 0);
 }
 
@@ -145,9 +145,9 @@ fn depths_that_the_last_two_publications_were_asked_for_are_parsed_ahead() {
     let ahead = |seed, asked: &[Depth]| {
         let before = contexts.counters()[0].parses();
         let broadcast = publish(&contexts, "news", state(seed));
-        let dispatch = broadcast.prepared::<Dispatch>().expect("prepared");
-        let (_, lane) = dispatch.publication(Encoding::Json).expect("in the history");
-        asked.iter().for_each(|depth| lane.delivered(*depth, 1));
+        let prepared = broadcast.prepared::<PreparedBroadcast>().expect("prepared");
+        let (_, history) = prepared.publication(Encoding::Json).expect("in the history");
+        asked.iter().for_each(|depth| history.delivered(*depth, 1));
         contexts.counters()[0].parses() - before
     };
     let (run, newest) = (Depth::Run(0), Depth::Newest);
@@ -262,17 +262,17 @@ fn who_comes_late_and_saves_much_more_gets_memory_from_others() {
 #[test]
 fn frames_of_a_history_that_was_resized_are_still_right() {
     let contexts = contexts(1 << 20);
-    let (mut reach, mut counter) = (Reach::default(), Counter::default());
+    let (mut reach, mut counter) = (SubscriptionWindow::default(), Counter::default());
     let mut shadow = fanwire_deflate::Shadow::new(15);
     let mut depths = 0;
     for seed in 0..400 {
         let broadcast = publish(&contexts, "news", state(seed * seed % 91));
         deliver(&contexts, &broadcast);
-        let dispatch = broadcast.prepared::<Dispatch>().expect("prepared");
-        let Some((publication, lane)) = dispatch.publication(Encoding::Json) else { continue };
+        let prepared = broadcast.prepared::<PreparedBroadcast>().expect("prepared");
+        let Some((publication, history)) = prepared.publication(Encoding::Json) else { continue };
         let reference = reach.reference(publication, counter, 15);
         let counters = contexts.counters_of(&broadcast);
-        let parse = lane.parse(publication, reference.depth(), counters).expect("still there");
+        let parse = history.parse(publication, reference.depth(), counters).expect("still there");
         let mut payload = Vec::new();
         parse.emit(reference.gaps(), &mut payload);
         let message = broadcast.message(Encoding::Json).expect("JSON");
@@ -283,7 +283,7 @@ fn frames_of_a_history_that_was_resized_are_still_right() {
     assert_eq!(depths, 398, "all but the very first in context");
 }
 
-/// Letters of a reproducible text of its own for each seed.
+/// ShardMessages of a reproducible text of its own for each seed.
 fn noise(seed: usize, bytes: usize) -> String {
     let mut state = seed as u64;
     let mut step = || {
@@ -327,9 +327,9 @@ fn a_publication_that_a_reply_quotes_is_there_for_the_next_one_and_parsed_once()
         }
         let [next, after] = [3, 4].map(publish);
         let quoted = |broadcast: &Broadcast| {
-            let dispatch = broadcast.prepared::<Dispatch>().expect("prepared");
-            let (publication, lane) = dispatch.publication(encoding).expect("in the history");
-            let parse = lane.parse(publication, Depth::Quoted, &contexts.counters()[0]);
+            let prepared = broadcast.prepared::<PreparedBroadcast>().expect("prepared");
+            let (publication, history) = prepared.publication(encoding).expect("in the history");
+            let parse = history.parse(publication, Depth::Quoted, &contexts.counters()[0]);
             publication.offers(Depth::Quoted).then(|| parse.expect("the newest one"));
             publication.offers(Depth::Quoted)
         };

@@ -1,6 +1,6 @@
 //! The frames of the broadcast that a shard is delivering: for each connection the best one it can read.
 //! In: a connection, its subscription and a broadcast → out: a frame in its queue, shared with all that can read the same.
-//! Uses what `compression` prepared, `deflate::gap` to emit and the outlet; never compresses the same thing twice.
+//! Uses what `compression` prepared, `deflate::gap` to emit and the connection_writer; never compresses the same thing twice.
 //! Changed here: which frame a connection gets. What is known of its window lives in `shard`, histories in `compression`.
 
 mod context;
@@ -12,13 +12,13 @@ use std::{
 
 use bytes::Bytes;
 use fanwire_deflate::gap::{Depth, Publication};
-use fanwire_node::{Broadcast, Shape, options::CompressionPolicy};
+use fanwire_node::{Broadcast, DeltaMode, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
 use fanwire_ws::frame;
 
 use self::context::{InContext, Waiting};
-use crate::compression::{Contexts, Dispatch, Form, Kind};
-use fanwire_shard::{Compression, Dialect, Frame, Opcode, Outlet};
+use crate::compression::{Contexts, FrameVariant, Kind, PreparedBroadcast};
+use fanwire_shard::{Compression, ConnectionWriter, Dialect, Frame, Opcode};
 
 /// A shard's frames of one broadcast; empty between broadcasts.
 pub(super) struct Frames {
@@ -28,7 +28,7 @@ pub(super) struct Frames {
     policy: CompressionPolicy,
     /// Frames that refer to nothing, by form: copied once per shard out of the slots that all shards share, so that
     /// handing one to a connection touches no memory of another core.
-    shared: [Option<(Frame, Made)>; Form::COUNT],
+    shared: [Option<(Frame, Made)>; FrameVariant::COUNT],
     /// What the peer that was sent the plain publication last reads, and the index of the shared frame that all such get.
     alike: Option<(Dialect, usize)>,
     dedicated: Dedicated,
@@ -62,7 +62,7 @@ struct Delivery<'a> {
     connection: u32,
     place: u32,
     encoding: Encoding,
-    shape: Shape,
+    shape: DeltaMode,
     compression: Compression,
     broadcast: &'a Broadcast,
     message: &'a Bytes,
@@ -94,7 +94,7 @@ impl Frames {
         &mut self,
         receivers: impl Iterator<Item = (u32, u32)>,
         broadcast: &Arc<Broadcast>,
-        out: &mut Outlet,
+        out: &mut ConnectionWriter,
     ) {
         self.begin(broadcast);
         for (connection, place) in receivers {
@@ -110,7 +110,7 @@ impl Frames {
                 let receiver = Waiting::new((connection, place), compression);
                 self.deliver_soon(receiver, encoding(is_binary), broadcast, out);
             } else {
-                self.deliver(connection, place, (broadcast, Shape::Plain), out);
+                self.deliver(connection, place, (broadcast, DeltaMode::Plain), out);
             }
         }
         for encoding in Encoding::ALL {
@@ -123,8 +123,8 @@ impl Frames {
         &mut self,
         connection: u32,
         place: u32,
-        (broadcast, shape): (&Arc<Broadcast>, Shape),
-        out: &mut Outlet,
+        (broadcast, shape): (&Arc<Broadcast>, DeltaMode),
+        out: &mut ConnectionWriter,
     ) {
         self.begin(broadcast);
         let Some(Dialect { is_binary, compression }) = out.dialect(connection) else { return };
@@ -151,7 +151,9 @@ impl Frames {
             // so a history of patches would cost parses and memory for little; and a client that gets patches has few
             // publications of its channel in its window, so those in full would seldom find theirs (docs/compression.md has
             // figures). Frames that stand alone only move the counter of the window.
-            (Compression::Context { .. }, CompressionPolicy::Context) if shape == Shape::Plain => {
+            (Compression::Context { .. }, CompressionPolicy::Context)
+                if shape == DeltaMode::Plain =>
+            {
                 let receiver = Waiting::new((connection, place), compression);
                 self.deliver_soon(receiver, encoding, broadcast, out);
                 self.deliver_waiting(encoding, broadcast, out);
@@ -184,8 +186,8 @@ impl Frames {
         }
         self.count_missed(&broadcast);
         let depths = self.count(&broadcast);
-        if let Some(dispatch) = broadcast.prepared::<Dispatch>().filter(|_| emits > 0) {
-            dispatch.delivered(&depths);
+        if let Some(prepared) = broadcast.prepared::<PreparedBroadcast>().filter(|_| emits > 0) {
+            prepared.delivered(&depths);
         }
         self.alike = None;
     }
@@ -195,11 +197,11 @@ impl Frames {
     fn count_missed(&mut self, broadcast: &Broadcast) {
         let missed = std::mem::take(&mut self.missed);
         for (encoding, _) in Encoding::ALL.into_iter().zip(missed).filter(|(_, missed)| *missed) {
-            let form = Form { encoding, shape: Shape::Plain, compressed: true };
-            if let Some(lane) = dispatch_of(broadcast).lane(encoding)
+            let form = FrameVariant { encoding, shape: DeltaMode::Plain, compressed: true };
+            if let Some(history) = dispatch_of(broadcast).history(encoding)
                 && let Some((_, made)) = &self.shared[form.index()]
             {
-                lane.missed(made.deliveries);
+                history.missed(made.deliveries);
             }
         }
     }
@@ -232,11 +234,11 @@ impl Frames {
         delivery: &Delivery<'_>,
         may_compress: bool,
         publication: Option<&Publication>,
-        out: &mut Outlet,
+        out: &mut ConnectionWriter,
     ) {
         let Delivery { connection, place, encoding, shape, compression, message, .. } = *delivery;
         let compressed = may_compress && compression.takes(message.len());
-        let form = Form { encoding, shape, compressed };
+        let form = FrameVariant { encoding, shape, compressed };
         if self.shared[form.index()].is_none() {
             self.share(form, delivery, out);
         }
@@ -249,14 +251,14 @@ impl Frames {
             }
             None => out.push(connection, frame, message),
         }
-        if publication.is_none() && shape == Shape::Plain {
+        if publication.is_none() && shape == DeltaMode::Plain {
             let is_binary = encoding == Encoding::Protobuf;
             self.alike = Some((Dialect { is_binary, compression }, form.index()));
         }
     }
 
     /// Takes a frame that refers to nothing from the slot that all shards share, or makes it there.
-    fn share(&mut self, form: Form, delivery: &Delivery<'_>, out: &mut Outlet) {
+    fn share(&mut self, form: FrameVariant, delivery: &Delivery<'_>, out: &mut ConnectionWriter) {
         let frame = dispatch_of(delivery.broadcast).frame(form, || {
             let started = Instant::now();
             let (opcode, message) = (opcode(form.encoding), delivery.message);
@@ -272,21 +274,21 @@ impl Frames {
     }
 
     /// Takes note, once, that the channel should have a history.
-    fn miss(&mut self, delivery: &Delivery<'_>, out: &mut Outlet) {
+    fn miss(&mut self, delivery: &Delivery<'_>, out: &mut ConnectionWriter) {
         let Delivery { encoding, broadcast, message, .. } = *delivery;
         if std::mem::replace(&mut self.missed[encoding.index()], true)
             || !out.framer().compresses(message)
         {
             return;
         }
-        match dispatch_of(broadcast).lane(encoding) {
-            Some(lane) => lane.want(),
+        match dispatch_of(broadcast).history(encoding) {
+            Some(history) => history.want(),
             None => self.contexts.want(broadcast, encoding),
         }
     }
 }
 
-fn dispatch_of(broadcast: &Broadcast) -> &Dispatch {
+fn dispatch_of(broadcast: &Broadcast) -> &PreparedBroadcast {
     broadcast.prepared().expect("every broadcast is prepared")
 }
 

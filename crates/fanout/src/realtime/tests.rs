@@ -20,9 +20,9 @@ mod server;
 mod wall_clock;
 
 #[derive(Default)]
-struct Letters(Mutex<Vec<Notice>>);
+struct ShardMessages(Mutex<Vec<Notice>>);
 
-impl Inbox for Letters {
+impl Inbox for ShardMessages {
     fn push(&self, notice: Notice) {
         self.0.lock().push(notice);
     }
@@ -38,7 +38,7 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta
     open.delta_publish = true;
     open.keep_latest_publication = true;
     let node = Node::new(options).expect("defaults are valid");
-    let letters = Arc::new(Letters::default());
+    let letters = Arc::new(ShardMessages::default());
     let contexts = Arc::new(Contexts::new(ContextSettings {
         policies: Policies::new(&node.options().channel),
         level: 6,
@@ -47,9 +47,13 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta
         memory: Budget::new(1 << 20),
     }));
     node.prepare_with(contexts.clone());
-    let mut realtime =
-        Realtime::new(node.clone(), node.attach(letters.clone()), contexts, Clerk::default());
-    let mut out = Outlet::for_test(settings());
+    let mut realtime = Realtime::new(
+        node.clone(),
+        node.attach(letters.clone()),
+        contexts,
+        EncodeWorker::default(),
+    );
+    let mut out = ConnectionWriter::for_test(settings());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut peers = Vec::new();
     for _ in 0..subscribers {
@@ -113,9 +117,9 @@ fn a_pong_counts_as_no_command() {
         gaps_max: 4,
         memory: Budget::new(1 << 20),
     }));
-    let shard = node.attach(Arc::new(Letters::default()));
-    let mut realtime = Realtime::new(node, shard, contexts, Clerk::default());
-    let mut out = Outlet::for_test(settings());
+    let shard = node.attach(Arc::new(ShardMessages::default()));
+    let mut realtime = Realtime::new(node, shard, contexts, EncodeWorker::default());
+    let mut out = ConnectionWriter::for_test(settings());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut done = |encoding, message: &[u8]| {
         let peer = std::net::TcpStream::connect(listener.local_addr().expect("bound"));

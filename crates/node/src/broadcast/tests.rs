@@ -66,16 +66,16 @@ fn every_shape_is_made_at_the_first_call_and_nothing_before_it() {
         assert_eq!(message.as_ptr(), broadcast.shaped(shape, encoding).expect("it").as_ptr());
         String::from_utf8_lossy(message).into_owned()
     };
-    let full = text(Shape::Full, Encoding::Json);
+    let full = text(DeltaMode::Full, Encoding::Json);
     assert!(full.contains(r#""data":"{\"n\":2,"#), "{full}");
     assert!(broadcast.messages.iter().all(|slot| slot.get().is_none()), "not the plain one");
-    let patch = text(Shape::Patch, Encoding::Json);
+    let patch = text(DeltaMode::Patch, Encoding::Json);
     assert!(patch.contains(r#""delta":true"#) && patch.len() < full.len(), "{patch}");
-    let bytes = text(Shape::Patch, Encoding::Protobuf);
+    let bytes = text(DeltaMode::Patch, Encoding::Protobuf);
     assert!(bytes.contains(str::from_utf8(broadcast.patch().expect("alike")).expect("text")));
     assert!(broadcast.messages.iter().all(|slot| slot.get().is_none()), "not the plain one");
     let plain = broadcast.message(Encoding::Protobuf).expect("always").as_ptr();
-    let full = broadcast.shaped(Shape::Full, Encoding::Protobuf).expect("always").as_ptr();
+    let full = broadcast.shaped(DeltaMode::Full, Encoding::Protobuf).expect("always").as_ptr();
     assert_eq!(plain, full, "the same bytes");
 }
 
@@ -83,7 +83,7 @@ fn every_shape_is_made_at_the_first_call_and_nothing_before_it() {
 fn what_is_no_delta_has_no_patch() {
     for broadcast in [broadcast(AFTER), candidate(AFTER, ""), candidate("2", BEFORE)] {
         assert_eq!(broadcast.patch(), None);
-        assert_eq!(broadcast.shaped(Shape::Patch, Encoding::Json), None);
+        assert_eq!(broadcast.shaped(DeltaMode::Patch, Encoding::Json), None);
     }
 }
 
@@ -91,7 +91,7 @@ fn what_is_no_delta_has_no_patch() {
 fn data_that_is_not_json_has_a_patch_in_protobuf_only() {
     let broken = candidate("the same in all of them, 2", "the same in all of them, 1");
     assert!(!broken.is_json());
-    for shape in [Shape::Full, Shape::Patch] {
+    for shape in [DeltaMode::Full, DeltaMode::Patch] {
         assert_eq!(broken.shaped(shape, Encoding::Json), None);
         assert!(broken.shaped(shape, Encoding::Protobuf).is_some());
     }

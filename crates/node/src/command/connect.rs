@@ -1,6 +1,6 @@
 //! The `connect` command (protocol §7): from credentials to a connected session with its server-side subscriptions.
 //! In: a ConnectRequest → out: a ConnectResult, an error that makes the connection unusable, or a disconnect.
-//! Uses: `credentials`, `lifetime`, `subscribe`, channel rules, the roster. Never: leaves anything behind when it refuses.
+//! Uses: `credentials`, `lifetime`, `subscribe`, channel rules, the session_table. Never: leaves anything behind when it refuses.
 //! Change here: what a connect result says and which channels the server adds.
 
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ use fanwire_protocol::{
 use uuid::Builder;
 
 use super::credentials::{self, Credentials, Grants};
-use super::subscribe::{self, Finished, Progress, Wish};
+use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{Begun, Refusal, Step, Turn};
 use crate::channel::{SubscribeDecision, Who};
-use crate::errand::{Encoded, Found};
-use crate::pending::{Entrance, Entry, Then, Tracking, Visibility};
+use crate::encode_job::{Encoded, Found};
+use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
 use crate::session::Lifetime;
 use crate::session::{NO_EXPIRY, Terms};
 
@@ -35,20 +35,20 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: ConnectRequest) -> Begun {
         let requested = request.subs.get(&channel);
         entries.push(begin(turn, &channel, grant, requested, number));
     }
-    let then = Then::Connect { lifetime, grants_hash };
-    Ok(Step::Enter(Box::new(Entrance::new(entries, then))))
+    let then = SubscribeOrigin::Connect { lifetime, grants_hash };
+    Ok(Step::Enter(Box::new(PendingSubscribe::new(entries, then))))
 }
 
 /// Every answer is there: the session is connected and in all its channels, or in none.
 pub(super) fn finish(
     turn: &mut Turn<'_>,
-    entries: Vec<Entry>,
+    entries: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
     (lifetime, grants_hash): (Lifetime, u64),
 ) -> Result<Finished, Refusal> {
     let user = Arc::clone(&turn.session().user);
     let Some(user) = turn.node.enter(&user) else {
-        turn.roster.abandon(turn.node, turn.key.index, entries);
+        turn.session_table.abandon(turn.node, turn.key.index, entries);
         return Err(Disconnect::CONNECTION_LIMIT.into());
     };
     let names: Vec<_> = entries.iter().map(|entry| entry.channel.as_ref().to_owned()).collect();
@@ -69,7 +69,7 @@ pub(super) fn finish(
             Progress::Told(messages) => Finished::Told(messages),
         };
     admit(turn, user, lifetime, grants_hash);
-    turn.roster.schedule(turn.node, turn.key.index);
+    turn.session_table.schedule(turn.node, turn.key.index);
     supersede_others(turn);
     Ok(finished)
 }
@@ -135,7 +135,7 @@ fn introduce(turn: &mut Turn<'_>, user: &str, info: Bytes) {
 }
 
 fn admit(turn: &mut Turn<'_>, user: Arc<str>, lifetime: Lifetime, grants_hash: u64) {
-    turn.roster.admit(turn.key.index, user);
+    turn.session_table.admit(turn.key.index, user);
     let first_ping = turn.node.clock().moment(turn.now).after(first_ping_after(turn));
     let session = turn.session_mut();
     session.expire_at = lifetime.expire_at.unwrap_or(NO_EXPIRY);
@@ -155,9 +155,9 @@ fn begin(
     grant: ChannelGrant,
     requested: Option<&SubscribeRequest>,
     number: usize,
-) -> Entry {
+) -> PendingChannel {
     let namespace = turn.node.rules().resolve(channel).expect("only possible channels are left");
-    let wish = Wish {
+    let wish = SubscribeParameters {
         channel,
         server_side: true,
         terms: Terms::boxed(grant.info, None),

@@ -109,7 +109,7 @@ fn judged<T>(
     (expired, invalid): (Refusal, Refusal),
 ) -> Result<T, Refusal> {
     verified.map_err(|error| {
-        turn.roster.counters().count_token_refusal(error.into());
+        turn.session_table.counters().count_token_refusal(error.into());
         match error {
             TokenError::Expired => expired,
             TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
@@ -120,7 +120,7 @@ fn judged<T>(
 
 /// The refusal of a genuine token that is somebody else's.
 fn foreign(turn: &Turn<'_>) -> Refusal {
-    turn.roster.counters().count_token_refusal(TokenRefusal::Foreign);
+    turn.session_table.counters().count_token_refusal(TokenRefusal::Foreign);
     Disconnect::INVALID_TOKEN.into()
 }
 

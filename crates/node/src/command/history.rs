@@ -2,13 +2,13 @@
 //! In: a HistoryRequest → out: a HistoryResult, or why not.
 //! Uses: channel rules, the broker through the node. Never: subscriptions, except to see whether there is one.
 //! Change here: order of the checks and how long a page is. How streams are read lives in `broker/`, the reply is made
-//! in `errand.rs`.
+//! in `encode_job.rs`.
 
 use fanwire_protocol::HistoryRequest;
 
 use super::{Begun, Step, Turn, named};
 use crate::channel::may_read_history;
-use crate::errand::Found;
+use crate::encode_job::Found;
 use crate::node::Page;
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: HistoryRequest) -> Begun {
@@ -19,7 +19,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: HistoryRequest) -> Begun {
     let limit = page_length(limit, turn.node.options().client.history_max_publication_limit);
     let page = Page { limit, since, reverse };
     let read = turn.node.read(&channel, &page, namespace.retention(), turn.now);
-    Step::of(read, |stretch| Found::Stretch(stretch).into())
+    Step::of(read, |stretch| Found::StreamSlice(stretch).into())
 }
 
 /// Below zero asks for all, which is as much as `max` allows; `max` 0 allows any length.

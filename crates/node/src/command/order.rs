@@ -1,18 +1,18 @@
 //! What the server orders for a connection that is there: a subscription or another lifetime (server API §3).
 //! In: an order, a connected session → out: what the client is told, or the disconnect of what cannot be.
-//! Uses: `subscribe`, `lifetime`, the roster, as the commands of clients do. Never: permissions; the server may.
+//! Uses: `subscribe`, `lifetime`, the session_table, as the commands of clients do. Never: permissions; the server may.
 //! Change here: what an order changes in a session. Who it reaches is decided in `hub/orders.rs`.
 
 use std::sync::Arc;
 
 use fanwire_protocol::{Disconnect, ErrorCode, Refresh, SubscribeResult};
 
-use super::subscribe::{self, Finished, Progress, Wish};
+use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{Refusal, Step, Turn};
 use crate::control::{Renewal, ServerSubscription, SubscribeOrder};
-use crate::errand::{Encoded, Found};
+use crate::encode_job::{Encoded, Found};
 use crate::options::RecoveryMode;
-use crate::pending::{Entrance, Entry, Then, Tracking, Visibility};
+use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
 use crate::recovery::Claim;
 use crate::session::Lifetime;
 use crate::session::{NO_EXPIRY, Terms};
@@ -33,17 +33,20 @@ pub(super) fn begin(
         return Err(Disconnect::CHANNEL_LIMIT);
     }
     Ok(entry(turn, subscription).ok().map(|(entry, lifetime)| {
-        let then = Then::Order(lifetime, Arc::clone(order));
-        Step::Enter(Box::new(Entrance::new(vec![entry], then)))
+        let then = SubscribeOrigin::Order(lifetime, Arc::clone(order));
+        Step::Enter(Box::new(PendingSubscribe::new(vec![entry], then)))
     }))
 }
 
 /// As other subscriptions of the server enter, but in stream mode: this is about what the client missed.
-fn entry(turn: &mut Turn<'_>, order: &ServerSubscription) -> Result<(Entry, Lifetime), ErrorCode> {
+fn entry(
+    turn: &mut Turn<'_>,
+    order: &ServerSubscription,
+) -> Result<(PendingChannel, Lifetime), ErrorCode> {
     let namespace = turn.node.rules().resolve(&order.channel)?;
     let lifetime = Lifetime::of(turn, order.expire_at)?;
     let since = order.recover_since.as_ref();
-    let wish = Wish {
+    let wish = SubscribeParameters {
         channel: &order.channel,
         server_side: true,
         terms: Terms::boxed(order.info.clone(), lifetime.expire_at),
@@ -63,7 +66,7 @@ fn entry(turn: &mut Turn<'_>, order: &ServerSubscription) -> Result<(Entry, Life
 /// unsubscribed and hears nothing; whoever gave the order does.
 pub(super) fn finish(
     turn: &mut Turn<'_>,
-    entries: Vec<Entry>,
+    entries: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
     lifetime: Lifetime,
     order: &SubscribeOrder,
@@ -89,7 +92,7 @@ pub(super) fn finish(
         Err(refusal) => return Err(refusal),
     };
     if lifetime.expires() {
-        turn.roster.schedule(turn.node, turn.key.index);
+        turn.session_table.schedule(turn.node, turn.key.index);
     }
     Ok(Some(finished))
 }
@@ -105,7 +108,7 @@ pub(super) fn refresh(turn: &mut Turn<'_>, renewal: &Renewal) -> Result<Refresh,
     if !renewal.info.is_empty() {
         session.info = renewal.info.clone();
     }
-    turn.roster.schedule(turn.node, turn.key.index);
+    turn.session_table.schedule(turn.node, turn.key.index);
     Ok(Refresh { expires: lifetime.expires(), ttl: lifetime.ttl(turn) })
 }
 

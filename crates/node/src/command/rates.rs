@@ -19,10 +19,10 @@ impl Turn<'_> {
         );
         let rate = self.node.options().client.command_rate;
         let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
-        if passes || self.roster.limits_mut().take_command(index, rate, now) {
+        if passes || self.session_table.limits_mut().take_command(index, rate, now) {
             return Ok(());
         }
-        self.roster.counters().limited_commands.add(1);
+        self.session_table.counters().limited_commands.add(1);
         Err(ErrorCode::TOO_MANY_REQUESTS.into())
     }
 
@@ -42,10 +42,10 @@ impl Turn<'_> {
         }
         let place = (self.node.rules().namespace_id(channel), what);
         let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
-        if self.roster.limits_mut().take_in(index, place, rate, now) {
+        if self.session_table.limits_mut().take_in(index, place, rate, now) {
             return Ok(());
         }
-        let counters = self.roster.counters();
+        let counters = self.session_table.counters();
         match what {
             InNamespace::Publish => counters.limited_publishes.add(1),
             InNamespace::Subscribe => counters.limited_subscribes.add(1),
@@ -57,7 +57,7 @@ impl Turn<'_> {
     pub(super) fn refused(&mut self) -> Result<(), Disconnect> {
         let rate = self.node.options().client.refusal_rate;
         let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
-        let may_stay = self.roster.limits_mut().take_refusal(index, rate, now);
+        let may_stay = self.session_table.limits_mut().take_refusal(index, rate, now);
         if may_stay { Ok(()) } else { Err(Disconnect::TOO_MANY_ERRORS) }
     }
 }

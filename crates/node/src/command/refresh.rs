@@ -20,7 +20,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: RefreshRequest) -> Done {
         session.info = renewed.info;
     }
     session.expire_at = lifetime.expire_at.unwrap_or(NO_EXPIRY);
-    turn.roster.schedule(turn.node, turn.key.index);
+    turn.session_table.schedule(turn.node, turn.key.index);
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl(turn));
     let result = RefreshResult { expires, ttl, ..RefreshResult::default() };
     Ok(Reply { refresh: Some(result), ..Reply::default() })

@@ -33,7 +33,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
     let terms = &mut turn.session_mut().subscriptions[place].terms;
     let filter = terms.take().and_then(|terms| terms.filter);
     *terms = Terms::filtering(Terms::boxed(claims.info, lifetime.expire_at), filter);
-    turn.roster.schedule(turn.node, turn.key.index);
+    turn.session_table.schedule(turn.node, turn.key.index);
     let (expires, ttl) = (lifetime.expires(), lifetime.ttl(turn));
     Ok(reply(SubRefreshResult { expires, ttl, ..SubRefreshResult::default() }))
 }

@@ -9,11 +9,11 @@ use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, Subscribe
 
 use super::{Begun, Refusal, Step, Turn, credentials, named};
 use crate::channel::SubscribeDecision;
-use crate::errand::{Encoded, Found};
+use crate::encode_job::{Encoded, Found};
 use crate::filter::Filter;
 use crate::limits::InNamespace;
 use crate::options::Namespace;
-use crate::pending::{Entrance, Entry, Then, Tracking, Visibility};
+use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
 use crate::session::{Lifetime, Terms};
 
 mod begin;
@@ -23,7 +23,7 @@ mod recover;
 
 pub(super) use begin::begin;
 pub(super) use commit::{Finished, Progress, all};
-pub(super) use options::{Wish, claim, deltas};
+pub(super) use options::{SubscribeParameters, claim, deltas};
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     check_request(turn, &request)?;
@@ -39,7 +39,7 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     }
     let filter = request.tf.as_ref().map(Filter::new).transpose()?.map(Box::new);
     let tracking = Tracking::of(turn, namespace, permit.overrides, Some(&request));
-    let wish = Wish {
+    let wish = SubscribeParameters {
         channel: &request.channel,
         server_side: false,
         terms: Terms::filtering(Terms::boxed(permit.info, lifetime.expire_at), filter),
@@ -53,13 +53,13 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
         data: permit.data,
     };
     let entries = vec![begin(turn, namespace, wish, 0)];
-    Ok(Step::Enter(Box::new(Entrance::new(entries, Then::Subscribe(lifetime)))))
+    Ok(Step::Enter(Box::new(PendingSubscribe::new(entries, SubscribeOrigin::Subscribe(lifetime)))))
 }
 
 /// Every answer is there: the subscription is made, or it is not.
 pub(super) fn finish(
     turn: &mut Turn<'_>,
-    entries: Vec<Entry>,
+    entries: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
     lifetime: Lifetime,
 ) -> Result<Finished, Refusal> {
@@ -81,7 +81,7 @@ pub(super) fn finish(
         Progress::Told(messages) => Finished::Told(messages),
     };
     if expires {
-        turn.roster.schedule(turn.node, turn.key.index);
+        turn.session_table.schedule(turn.node, turn.key.index);
     }
     Ok(finished)
 }

@@ -1,6 +1,6 @@
 //! One command of one session, from its first check to its reply: what is done at once, and what has to wait.
 //! In: a command, or what one waited for → out: a reply, nothing yet, or the disconnect.
-//! Uses: the commands by their names, `roster`, the node. Never: sends by itself.
+//! Uses: the commands by their names, `session_table`, the node. Never: sends by itself.
 //! Change here: the steps that all commands share. The rates are in `rates.rs`, messages of many commands in `command.rs`.
 
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use super::{
 use crate::broadcast::Broadcast;
 use crate::channel::Who;
 use crate::counters::CommandKind;
-use crate::errand::{Encoded, Errand, Found};
+use crate::encode_job::{EncodeJob, Encoded, Found};
 use crate::node::Node;
 use crate::notice::Notice;
-use crate::pending::{Arrival, Entrance, Outcome, Part, Then, Ticket, Work};
-use crate::roster::Roster;
+use crate::pending::{Arrival, Awaited, Outcome, Part, PendingSubscribe, SubscribeOrigin, Ticket};
 use crate::session::{ConnectionKey, Phase, Session};
+use crate::session_table::SessionTable;
 use crate::subscribers::CatchUp;
 
 /// One command of one session: who asks, and when. The session is there as long as its turn lasts.
 pub(crate) struct Turn<'a> {
     pub(crate) node: &'a Node,
-    pub(crate) roster: &'a mut Roster,
+    pub(crate) session_table: &'a mut SessionTable,
     pub(crate) key: ConnectionKey,
     pub(crate) now: Instant,
     /// Of what the command may have to wait for.
@@ -48,7 +48,7 @@ pub(crate) struct Backlog {
     /// The reply itself and what follows it, if they were encoded elsewhere.
     pub(crate) messages: Vec<Bytes>,
     /// The reply is to be encoded elsewhere.
-    pub(crate) errand: Option<Errand>,
+    pub(crate) encode_job: Option<EncodeJob>,
     /// Pushes of this connection alone, before the others.
     pub(crate) pushes: Vec<Reply>,
     pub(crate) deliveries: Vec<(usize, Arc<Broadcast>)>,
@@ -83,7 +83,7 @@ pub(super) enum Step {
     /// The outcome comes later.
     Later(Answer<Outcome, ErrorCode>),
     /// Channels are being entered.
-    Enter(Box<Entrance>),
+    Enter(Box<PendingSubscribe>),
 }
 
 /// Why a command was not done.
@@ -111,12 +111,20 @@ impl Step {
 impl<'a> Turn<'a> {
     pub(crate) fn new(
         node: &'a Node,
-        roster: &'a mut Roster,
+        session_table: &'a mut SessionTable,
         key: ConnectionKey,
         now: Instant,
     ) -> Self {
-        let ticket = roster.pending_mut().ticket();
-        Self { node, roster, key, now, ticket, key_lookup: None, backlog: Backlog::default() }
+        let ticket = session_table.pending_mut().ticket();
+        Self {
+            node,
+            session_table,
+            key,
+            now,
+            ticket,
+            key_lookup: None,
+            backlog: Backlog::default(),
+        }
     }
 }
 
@@ -128,7 +136,7 @@ impl Turn<'_> {
         bytes: impl FnOnce() -> Bytes,
     ) -> Result<Option<Reply>, Disconnect> {
         let (id, request) = command.map_err(|_| Disconnect::BAD_REQUEST)?.into_request();
-        self.roster.counters().count_command(CommandKind::from(&request));
+        self.session_table.counters().count_command(CommandKind::from(&request));
         self.check_order(id, &request)?;
         if request == Request::Pong {
             return self.pong().map(|()| None);
@@ -140,7 +148,7 @@ impl Turn<'_> {
             Ok(lookup) => self.key_lookup = lookup,
             Err(later) => {
                 if self.soon(later, |_| Part::Key).is_none() {
-                    self.park(id, Work::Key(bytes()));
+                    self.park(id, Awaited::Key(bytes()));
                     return Ok(None);
                 }
             }
@@ -166,12 +174,14 @@ impl Turn<'_> {
     pub(super) fn step(&mut self, id: u32, step: Step) -> Result<Option<Reply>, Disconnect> {
         let work = match step {
             Step::Done(outcome) => return self.arrived(id, Ok(outcome)),
-            Step::Enter(entrance) if entrance.is_complete() => return self.finish(id, *entrance),
-            Step::Enter(entrance) => Work::Enter(entrance),
+            Step::Enter(pending_subscribe) if pending_subscribe.is_complete() => {
+                return self.finish(id, *pending_subscribe);
+            }
+            Step::Enter(pending_subscribe) => Awaited::Enter(pending_subscribe),
             Step::Later(answer) => {
                 match self.soon(answer, |outcome| Part::Outcome(Box::new(outcome))) {
                     Some(result) => return self.arrived(id, result), // it came between two looks
-                    None => Work::Reply,
+                    None => Awaited::Reply,
                 }
             }
         };
@@ -179,23 +189,25 @@ impl Turn<'_> {
         Ok(None)
     }
 
-    fn park(&mut self, id: u32, work: Work) {
-        self.roster.pending_mut().park(self.key, self.ticket, id, work);
+    fn park(&mut self, id: u32, work: Awaited) {
+        self.session_table.pending_mut().park(self.key, self.ticket, id, work);
     }
 
     /// Goes on with a command that entered channels, of which every answer is there.
     pub(crate) fn finish(
         &mut self,
         id: u32,
-        entrance: Entrance,
+        pending_subscribe: PendingSubscribe,
     ) -> Result<Option<Reply>, Disconnect> {
-        let (entries, then, encoded) = entrance.into_parts();
+        let (entries, then, encoded) = pending_subscribe.into_parts();
         let finished = match &then {
-            Then::Subscribe(lifetime) => subscribe::finish(self, entries, encoded, *lifetime),
-            Then::Connect { lifetime, grants_hash } => {
+            SubscribeOrigin::Subscribe(lifetime) => {
+                subscribe::finish(self, entries, encoded, *lifetime)
+            }
+            SubscribeOrigin::Connect { lifetime, grants_hash } => {
                 connect::finish(self, entries, encoded, (*lifetime, *grants_hash))
             }
-            Then::Order(lifetime, order) => {
+            SubscribeOrigin::Order(lifetime, order) => {
                 match order::finish(self, entries, encoded, *lifetime, order) {
                     Ok(Some(finished)) => Ok(finished),
                     Ok(None) => return Ok(None),
@@ -210,8 +222,8 @@ impl Turn<'_> {
                 Ok(None)
             }
             Ok(Finished::Large(found, entries)) => {
-                let entrance = Box::new(Entrance::untold(entries, then));
-                self.hand_out(id, found, Work::Enter(entrance));
+                let pending_subscribe = Box::new(PendingSubscribe::untold(entries, then));
+                self.offload(id, found, Awaited::Enter(pending_subscribe));
                 Ok(None)
             }
             Err(refusal) => self.reply(id, Err(refusal)),
@@ -226,7 +238,7 @@ impl Turn<'_> {
     ) -> Result<Option<Reply>, Disconnect> {
         match outcome {
             Ok(Outcome::Found(found)) if found.is_large() => {
-                self.hand_out(id, found, Work::Reply);
+                self.offload(id, found, Awaited::Reply);
                 Ok(None)
             }
             Ok(Outcome::Found(found)) => self.reply(id, Ok(found.replies().0)),
@@ -236,14 +248,14 @@ impl Turn<'_> {
     }
 
     /// Lets a large reply be encoded elsewhere; the session waits for it, to do `work` then.
-    fn hand_out(&mut self, id: u32, found: Found, work: Work) {
+    fn offload(&mut self, id: u32, found: Found, work: Awaited) {
         let (promise, answer) = Answer::later();
         let encoding = self.session().encoding;
         let early = self.soon(answer, Part::Encoded);
         debug_assert!(early.is_none(), "nobody has begun yet");
         self.park(id, work);
-        let wish = self.roster.pending_mut().wish(self.key);
-        self.backlog.errand = Some(Errand::new(found, (id, encoding), promise, wish));
+        let wish = self.session_table.pending_mut().wish(self.key);
+        self.backlog.encode_job = Some(EncodeJob::new(found, (id, encoding), promise, wish));
     }
 
     /// An encoded reply has come back.
@@ -272,7 +284,7 @@ impl Turn<'_> {
                 if self.session().phase == Phase::Open {
                     self.session_mut().phase = Phase::Refused; // only `connect` comes before that phase ends
                 }
-                self.roster.counters().count_error(code.code);
+                self.session_table.counters().count_error(code.code);
                 if code == ErrorCode::TOO_MANY_REQUESTS {
                     self.refused()?;
                 }
@@ -292,7 +304,7 @@ impl Turn<'_> {
             Err(later) => later,
         };
         let (key, ticket) = (self.key, self.ticket);
-        let inbox = self.node.inbox(self.roster.shard());
+        let inbox = self.node.inbox(self.session_table.shard());
         later.then(move |result| {
             inbox.push(Notice::Arrival(Box::new(Arrival { key, ticket, part: part(result) })));
         });
@@ -340,11 +352,11 @@ impl Turn<'_> {
     }
 
     pub(super) fn session(&self) -> &Session {
-        self.roster.session(self.key).expect(LIVES)
+        self.session_table.session(self.key).expect(LIVES)
     }
 
     pub(super) fn session_mut(&mut self) -> &mut Session {
-        self.roster.session_mut(self.key).expect(LIVES)
+        self.session_table.session_mut(self.key).expect(LIVES)
     }
 
     pub(super) fn key_lookup(&self) -> Option<&KeyLookup> {
@@ -367,7 +379,7 @@ impl Turn<'_> {
 
     /// Where the session keeps its subscription to a channel.
     pub(super) fn place_of(&self, channel: &str) -> Option<usize> {
-        self.roster.place_of(self.key.index, channel)
+        self.session_table.place_of(self.key.index, channel)
     }
 }
 

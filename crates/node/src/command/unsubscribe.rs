@@ -1,6 +1,6 @@
 //! The `unsubscribe` command (protocol §15): always answered with `{}`, because SDKs drop the connection on an error.
 //! In: an UnsubscribeRequest → out: an empty result; afterwards nothing of that channel is sent.
-//! Uses: the roster. Never: refuses.
+//! Uses: the session_table. Never: refuses.
 //! Change here: what leaving a channel by request means.
 
 use fanwire_protocol::{Reply, UnsubscribeRequest, UnsubscribeResult};
@@ -10,7 +10,7 @@ use super::{Done, Turn, named};
 pub(super) fn handle(turn: &mut Turn<'_>, request: UnsubscribeRequest) -> Done {
     named(&request.channel)?;
     if let Some(place) = turn.place_of(&request.channel) {
-        turn.backlog.moved = turn.roster.leave(turn.node, turn.key.index, place).moved;
+        turn.backlog.moved = turn.session_table.leave(turn.node, turn.key.index, place).moved;
     }
     Ok(Reply { unsubscribe: Some(UnsubscribeResult {}), ..Reply::default() })
 }

@@ -1,4 +1,4 @@
-//! Tests of the door: which inboxes hear of what, and whether there is room in them.
+//! Tests of the router: which inboxes hear of what, and whether there is room in them.
 //! In: publications and orders of the API → out: letters in the inboxes of two shards.
 //! Uses: a registry and inboxes that keep.
 //! Order from many threads is tested in `tests/it/threads.rs`.
@@ -24,22 +24,22 @@ impl Inbox for Letters {
     }
 }
 
-fn door_with_two_shards() -> (Arc<Registry>, Door, [Arc<Letters>; 2]) {
+fn door_with_two_shards() -> (Arc<Registry>, BroadcastRouter, [Arc<Letters>; 2]) {
     let registry = Arc::new(Registry::new());
-    let door = Door::new(Arc::clone(&registry));
+    let router = BroadcastRouter::new(Arc::clone(&registry));
     let letters = [Arc::new(Letters::default()), Arc::new(Letters::default())];
     for (number, inbox) in letters.iter().enumerate() {
-        assert_eq!(usize::from(door.attach(Arc::clone(inbox) as _).0), number);
+        assert_eq!(usize::from(router.attach(Arc::clone(inbox) as _).0), number);
     }
-    (registry, door, letters)
+    (registry, router, letters)
 }
 
 #[test]
 fn a_publication_goes_to_the_shards_that_listen_and_nowhere_else() {
-    let (registry, door, [first, second]) = door_with_two_shards();
+    let (registry, router, [first, second]) = door_with_two_shards();
     registry.join("a", ShardId(1), NamespaceId::default, || ());
     for channel in ["a", "b"] {
-        door.deliver(
+        router.deliver(
             channel,
             Publication::default(),
             Epoch::NONE,
@@ -55,21 +55,21 @@ fn a_publication_goes_to_the_shards_that_listen_and_nowhere_else() {
 
 #[test]
 fn an_announcement_goes_to_the_shards_that_listen() {
-    let (registry, door, [first, second]) = door_with_two_shards();
+    let (registry, router, [first, second]) = door_with_two_shards();
     registry.join("a", ShardId(1), NamespaceId::default, || ());
     for channel in ["a", "b"] {
-        door.announce(channel, Change::Join, ClientInfo::default());
+        router.announce(channel, Change::Join, ClientInfo::default());
     }
     assert!(first.0.lock().is_empty());
     let letters = second.0.lock();
-    assert!(matches!(&letters[..], [Notice::Announcement(one)] if one.channel() == "a"));
+    assert!(matches!(&letters[..], [Notice::JoinLeave(one)] if one.channel() == "a"));
 }
 
 #[test]
 fn an_order_of_the_api_goes_to_every_shard() {
-    let (_, door, letters) = door_with_two_shards();
+    let (_, router, letters) = door_with_two_shards();
     let disconnect = fanwire_protocol::Disconnect::FORCE_DISCONNECT;
-    door.tell_all(&Notice::Disconnect { target: Default::default(), disconnect });
+    router.tell_all(&Notice::Disconnect { target: Default::default(), disconnect });
     assert!(letters.iter().all(|inbox| inbox.0.lock().len() == 1));
 }
 
@@ -84,10 +84,10 @@ impl Prepare for Name {
 
 #[test]
 fn a_broadcast_is_prepared_before_a_shard_sees_it_and_knows_its_namespace() {
-    let (registry, door, [letters, _]) = door_with_two_shards();
-    door.prepare_with(Arc::new(Name));
+    let (registry, router, [letters, _]) = door_with_two_shards();
+    router.prepare_with(Arc::new(Name));
     registry.join("a", ShardId(0), || NamespaceId(7), || ());
-    door.deliver("a", Publication::default(), Epoch::NONE, Delta::Off, None, Instant::now());
+    router.deliver("a", Publication::default(), Epoch::NONE, Delta::Off, None, Instant::now());
     let letters = letters.0.lock();
     let [Notice::Broadcast(broadcast)] = &letters[..] else { panic!("one broadcast") };
     assert_eq!(broadcast.prepared::<String>().expect("prepared"), "a");
@@ -96,12 +96,12 @@ fn a_broadcast_is_prepared_before_a_shard_sees_it_and_knows_its_namespace() {
 
 #[test]
 fn the_first_publication_of_a_stream_carries_its_epoch_and_every_broadcast_its_position() {
-    let (registry, door, [letters, _]) = door_with_two_shards();
+    let (registry, router, [letters, _]) = door_with_two_shards();
     registry.join("a", ShardId(0), NamespaceId::default, || ());
     let epoch = Epoch::random();
     for offset in [1, 2] {
         let publication = Publication { offset, ..Publication::default() };
-        door.deliver("a", publication, epoch, Delta::Off, None, Instant::now());
+        router.deliver("a", publication, epoch, Delta::Off, None, Instant::now());
     }
     let letters = letters.0.lock();
     let [Notice::Broadcast(first), Notice::Broadcast(second)] = &letters[..] else {
@@ -114,11 +114,11 @@ fn the_first_publication_of_a_stream_carries_its_epoch_and_every_broadcast_its_p
 
 #[test]
 fn a_door_is_congested_as_long_as_one_of_its_shards_is() {
-    let (registry, door, [_, second]) = door_with_two_shards();
+    let (registry, router, [_, second]) = door_with_two_shards();
     registry.join("a", ShardId(1), NamespaceId::default, || ());
-    assert!(!door.is_congested());
-    door.announce("a", Change::Join, ClientInfo::default());
-    assert!(door.is_congested());
+    assert!(!router.is_congested());
+    router.announce("a", Change::Join, ClientInfo::default());
+    assert!(router.is_congested());
     second.0.lock().clear();
-    assert!(!door.is_congested());
+    assert!(!router.is_congested());
 }

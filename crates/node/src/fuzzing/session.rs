@@ -13,7 +13,7 @@ use fanwire_protocol::{Disconnect, Encoding, is_json};
 use parking_lot::Mutex;
 
 use crate::options::{Namespace, Options};
-use crate::{Broadcast, ConnectionKey, Counts, Hello, Hub, Inbox, Node, Notice, Outbox, Shape};
+use crate::{Broadcast, ConnectionKey, Counts, DeltaMode, Hello, Hub, Inbox, Node, Notice, Outbox};
 
 /// Steps of two connections and another node, beginning at `now`: nobody is spoken to who is gone, what is said is
 /// well formed, and when all are gone nothing is left of them.
@@ -146,9 +146,16 @@ impl Outbox for Shell {
         self.check(connection.index, Some(message));
     }
 
-    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>, shape: Shape) {
+    fn deliver(
+        &mut self,
+        connection: u32,
+        _place: u32,
+        broadcast: &Arc<Broadcast>,
+        shape: DeltaMode,
+    ) {
         let encoding = self.encodings[connection as usize];
-        let whole = || (shape == Shape::Patch).then(|| broadcast.shaped(Shape::Full, encoding));
+        let whole =
+            || (shape == DeltaMode::Patch).then(|| broadcast.shaped(DeltaMode::Full, encoding));
         self.check(connection, broadcast.shaped(shape, encoding).or_else(|| whole()?));
     }
 

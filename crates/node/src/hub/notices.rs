@@ -1,6 +1,6 @@
 //! How a hub obeys notices of channels: who gets a broadcast (step 6 of the route), who hears of a join.
-//! In: broadcasts, announcements → out: deliveries, join and leave pushes, disconnects.
-//! Uses: `roster` lists. Never: encodes a broadcast, beyond asking whether its JSON form exists.
+//! In: broadcasts, join_leaves → out: deliveries, join and leave pushes, disconnects.
+//! Uses: `session_table` lists. Never: encodes a broadcast, beyond asking whether its JSON form exists.
 //! Change here: the delivery loop. What the server API orders lives in `hub/orders.rs`.
 
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use std::time::Instant;
 use fanwire_protocol::{Disconnect, Encoding};
 
 use super::Hub;
-use crate::announcement::Announcement;
-use crate::broadcast::{Broadcast, Shape};
+use crate::broadcast::{Broadcast, DeltaMode};
 use crate::clock::Moment;
 use crate::delta::Saved;
+use crate::join_leave::JoinLeave;
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
 use crate::subscribers::{Step, Subscriber};
@@ -29,20 +29,22 @@ impl Hub {
         out: &mut impl Outbox,
     ) {
         self.end_outrun(broadcast, now, out);
-        self.roster.pending_mut().hold(broadcast);
-        let subscribers = self.roster.subscribers_mut();
+        self.session_table.pending_mut().hold(broadcast);
+        let subscribers = self.session_table.subscribers_mut();
         let Some(index) = subscribers.find(broadcast.channel()) else {
             return; // the last subscriber left while the notice was under way
         };
         let audience = subscribers.audience_mut(index);
         let moment = self.node.clock().moment(now);
-        let watch = audience.watch.as_deref_mut();
-        let is_next = watch.is_none_or(|watch| watch.take_for_all(broadcast.position(), moment));
+        let position_tracker = audience.position_tracker.as_deref_mut();
+        let is_next = position_tracker.is_none_or(|position_tracker| {
+            position_tracker.take_for_all(broadcast.position(), moment)
+        });
         let can_read = audience.can_read(broadcast);
         let has_marks = audience.filtered > 0 || audience.deltas.is_some();
-        let excluded = broadcast.excluded().and_then(|client| self.roster.index_of(client));
-        let audience = self.roster.subscribers().audience(index);
-        let counters = self.roster.counters();
+        let excluded = broadcast.excluded().and_then(|client| self.session_table.index_of(client));
+        let audience = self.session_table.subscribers().audience(index);
+        let counters = self.session_table.counters();
         counters.broadcasts.add(1);
         if !is_next || !can_read {
             return self.broadcast_one_by_one(index, broadcast, (is_next, moment), out);
@@ -64,8 +66,8 @@ impl Hub {
         excluded: Option<u32>,
         out: &mut impl Outbox,
     ) {
-        let mut deltas = self.roster.subscribers_mut().audience_mut(index).deltas.take();
-        let audience = self.roster.subscribers().audience(index);
+        let mut deltas = self.session_table.subscribers_mut().audience_mut(index).deltas.take();
+        let audience = self.session_table.subscribers().audience(index);
         let tags = &broadcast.publication().tags;
         let (mut patches, mut unwanted, mut spared) = (0, 0, 0);
         for (at, subscriber) in audience.list.iter().enumerate() {
@@ -74,18 +76,19 @@ impl Hub {
                 spared += 1;
                 continue;
             }
-            if subscriber.has_filter() && !self.roster.wants(*subscriber, tags) {
+            if subscriber.has_filter() && !self.session_table.wants(*subscriber, tags) {
                 unwanted += 1; // and it gets no deltas, so none of them is missed
                 continue;
             }
-            let shape = deltas.as_mut().map_or(Shape::Plain, |deltas| deltas.send(at, broadcast));
-            patches += u64::from(shape == Shape::Patch);
+            let shape =
+                deltas.as_mut().map_or(DeltaMode::Plain, |deltas| deltas.send(at, broadcast));
+            patches += u64::from(shape == DeltaMode::Patch);
             out.deliver(subscriber.connection, subscriber.place(), broadcast, shape);
         }
         self.counters().deliveries.add(audience.list.len() as u64 - unwanted - spared);
         self.counters().filtered_publications.add(unwanted);
         deltas.iter_mut().for_each(|deltas| deltas.settle(broadcast));
-        self.roster.subscribers_mut().audience_mut(index).deltas = deltas;
+        self.session_table.subscribers_mut().audience_mut(index).deltas = deltas;
         self.count_patches(broadcast, patches);
     }
 
@@ -109,16 +112,22 @@ impl Hub {
     ) {
         let (position, excluded) = (broadcast.position(), broadcast.excluded());
         let (mut refused, mut lost, mut patches) = (Vec::new(), Vec::new(), 0);
-        let mut deltas = self.roster.subscribers_mut().audience_mut(index).deltas.take();
-        let audience = self.roster.subscribers().audience(index);
+        let mut deltas = self.session_table.subscribers_mut().audience_mut(index).deltas.take();
+        let audience = self.session_table.subscribers().audience(index);
         for (at, subscriber) in audience.list.iter().enumerate() {
-            let session = self.roster.at(subscriber.connection).expect("subscribers have sessions");
+            let session =
+                self.session_table.at(subscriber.connection).expect("subscribers have sessions");
             let key =
                 ConnectionKey { index: subscriber.connection, generation: session.generation };
             let subscription = &session.subscriptions[subscriber.place() as usize];
-            let watch = audience.watch.as_deref().filter(|_| subscription.positioned && !is_next);
+            let position_tracker = audience
+                .position_tracker
+                .as_deref()
+                .filter(|_| subscription.positioned && !is_next);
             let tags = &broadcast.publication().tags;
-            match watch.map_or(Step::Next, |watch| watch.step(subscriber.connection, position)) {
+            match position_tracker.map_or(Step::Next, |position_tracker| {
+                position_tracker.step(subscriber.connection, position)
+            }) {
                 Step::Known => {}
                 Step::Lost => lost.push((key, subscriber.place() as usize)),
                 Step::Next if excluded == Some(session.client_id()) => {
@@ -129,24 +138,25 @@ impl Hub {
                     self.counters().filtered_publications.add(1);
                 }
                 Step::Next => {
-                    let shape = deltas.as_mut().map_or(Shape::Plain, |one| one.send(at, broadcast));
+                    let shape =
+                        deltas.as_mut().map_or(DeltaMode::Plain, |one| one.send(at, broadcast));
                     if !broadcast.exists_for(session.encoding, shape) {
                         refused.push(key);
                         continue;
                     }
-                    patches += u64::from(shape == Shape::Patch);
+                    patches += u64::from(shape == DeltaMode::Patch);
                     self.counters().deliveries.add(1);
                     out.deliver(subscriber.connection, subscriber.place(), broadcast, shape);
                 }
             }
         }
         deltas.iter_mut().for_each(|deltas| deltas.settle(broadcast));
-        let audience = self.roster.subscribers_mut().audience_mut(index);
+        let audience = self.session_table.subscribers_mut().audience_mut(index);
         audience.deltas = deltas;
-        if let Some(watch) = audience.watch.as_deref_mut()
+        if let Some(position_tracker) = audience.position_tracker.as_deref_mut()
             && !is_next
         {
-            watch.settle(position, now);
+            position_tracker.settle(position, now);
         }
         self.count_patches(broadcast, patches);
         self.end_lost(&lost, out);
@@ -157,21 +167,22 @@ impl Hub {
 
     /// Tells those who want to hear of it that a client came or went. Where nobody does, nothing is encoded and no list
     /// is walked. Who left and came back before its leave was here does not hear of that: it is there.
-    pub(super) fn announce(&mut self, announcement: &Announcement, out: &mut impl Outbox) {
-        let subscribers = self.roster.subscribers();
-        let Some(index) = subscribers.find(announcement.channel()) else { return };
+    pub(super) fn announce(&mut self, join_leave: &JoinLeave, out: &mut impl Outbox) {
+        let subscribers = self.session_table.subscribers();
+        let Some(index) = subscribers.find(join_leave.channel()) else { return };
         if subscribers.audience(index).hearers == 0 {
             return;
         }
-        let leaver = announcement.leaver().and_then(|client| self.roster.index_of(client));
-        let audience = self.roster.subscribers().audience(index);
+        let leaver = join_leave.leaver().and_then(|client| self.session_table.index_of(client));
+        let audience = self.session_table.subscribers().audience(index);
         let mut refused = Vec::new();
         let others = |one: &&Subscriber| one.hears() && leaver != Some(one.connection);
         for subscriber in audience.list.iter().filter(others) {
-            let session = self.roster.at(subscriber.connection).expect("subscribers have sessions");
+            let session =
+                self.session_table.at(subscriber.connection).expect("subscribers have sessions");
             let key =
                 ConnectionKey { index: subscriber.connection, generation: session.generation };
-            match announcement.message(session.encoding) {
+            match join_leave.message(session.encoding) {
                 Some(message) => out.send(key, message),
                 None => refused.push(key),
             }
@@ -184,11 +195,11 @@ impl Hub {
 
 impl Broadcast {
     /// Whether a subscriber can be sent it; says so without making what nobody may need.
-    pub(super) fn exists_for(&self, encoding: Encoding, shape: Shape) -> bool {
+    pub(super) fn exists_for(&self, encoding: Encoding, shape: DeltaMode) -> bool {
         match (encoding, shape) {
             (Encoding::Protobuf, _) => true,
-            (Encoding::Json, Shape::Plain) => self.message(encoding).is_some(),
-            (Encoding::Json, Shape::Full | Shape::Patch) => self.is_json(),
+            (Encoding::Json, DeltaMode::Plain) => self.message(encoding).is_some(),
+            (Encoding::Json, DeltaMode::Full | DeltaMode::Patch) => self.is_json(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How a hub obeys the orders of the server API and of its own node about single connections (server API §3).
 //! In: targets with a subscription, a lifetime, an end → out: subscribe, refresh and unsubscribe pushes, disconnects.
-//! Uses: `roster` lists, `command` to enter channels. Never: permissions; the server may.
+//! Uses: `session_table` lists, `command` to enter channels. Never: permissions; the server may.
 //! Change here: matching of targets, what clients are told about an order.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{Hub, SCRATCH_BYTES_MAX};
 use crate::command::{self, Turn};
 use crate::control::{Renewal, SubscribeOrder, Target};
 use crate::outbox::Outbox;
-use crate::pending::PutOff;
+use crate::pending::Deferred;
 use crate::session::{ConnectionKey, Session};
 
 impl Hub {
@@ -33,7 +33,8 @@ impl Hub {
         let Some(newest) = self.node.newest_of(user) else { return };
         let target = Target { user: user.to_owned(), ..Target::default() };
         for key in self.matching(&target) {
-            if self.roster.session(key).is_some_and(|session| session.client_id() != newest) {
+            if self.session_table.session(key).is_some_and(|session| session.client_id() != newest)
+            {
                 self.disconnect(key, &Disconnect::CONNECTION_LIMIT, out);
             }
         }
@@ -48,7 +49,7 @@ impl Hub {
     ) {
         for key in self.matching_or_connecting(target) {
             // It may be entering that very channel: then it enters first and leaves afterwards.
-            let later = || PutOff::Unsubscribe(channel.map(Into::into), code);
+            let later = || Deferred::Unsubscribe(channel.map(Into::into), code);
             if !self.put_off(key, later, out) {
                 self.unsubscribe_one(key, channel, code, out);
             }
@@ -63,7 +64,7 @@ impl Hub {
         code: UnsubscribeCode,
         out: &mut impl Outbox,
     ) {
-        match channel.map(|channel| self.roster.place_of(key.index, channel)) {
+        match channel.map(|channel| self.session_table.place_of(key.index, channel)) {
             Some(Some(place)) => self.end_subscription(key, place, code, out),
             Some(None) => {}
             None => self.end_all_subscriptions(key, code, out),
@@ -76,7 +77,8 @@ impl Hub {
         code: UnsubscribeCode,
         out: &mut impl Outbox,
     ) {
-        let count = self.roster.session(key).map_or(0, |session| session.subscriptions.len());
+        let count =
+            self.session_table.session(key).map_or(0, |session| session.subscriptions.len());
         for place in (0..count).rev() {
             self.end_subscription(key, place, code, out);
         }
@@ -91,7 +93,7 @@ impl Hub {
         out: &mut impl Outbox,
     ) {
         for key in self.matching_or_connecting(target) {
-            let later = || PutOff::Subscribe(Arc::clone(order));
+            let later = || Deferred::Subscribe(Arc::clone(order));
             if !self.put_off(key, later, out) {
                 self.subscribe_one(key, order, now, out);
             }
@@ -109,11 +111,11 @@ impl Hub {
         if !self.is_connected(key) {
             return;
         }
-        let mut turn = Turn::new(&self.node, &mut self.roster, key, now);
+        let mut turn = Turn::new(&self.node, &mut self.session_table, key, now);
         let outcome = command::subscribe_by_order(&mut turn, order);
         let backlog = turn.backlog;
         self.conclude(key, outcome, backlog, out);
-        if self.roster.pending().waits(key) {
+        if self.session_table.pending().waits(key) {
             out.hold(key);
         }
     }
@@ -130,7 +132,7 @@ impl Hub {
                 self.refresh_one(key, renewal, now, out);
             } else {
                 // Its credentials give it a lifetime when it is connected: then this one takes their place.
-                self.put_off(key, || PutOff::Refresh(Box::new(renewal.clone())), out);
+                self.put_off(key, || Deferred::Refresh(Box::new(renewal.clone())), out);
             }
         }
     }
@@ -146,7 +148,7 @@ impl Hub {
         if !self.is_connected(key) {
             return;
         }
-        let mut turn = Turn::new(&self.node, &mut self.roster, key, now);
+        let mut turn = Turn::new(&self.node, &mut self.session_table, key, now);
         match command::refresh_by_order(&mut turn, renewal) {
             Some(refresh) => self.tell_refreshed(key, refresh, out),
             None => self.disconnect(key, &Disconnect::EXPIRED, out),
@@ -154,7 +156,7 @@ impl Hub {
     }
 
     fn tell_refreshed(&mut self, key: ConnectionKey, refresh: Refresh, out: &mut impl Outbox) {
-        let Some(session) = self.roster.session(key) else { return };
+        let Some(session) = self.session_table.session(key) else { return };
         self.scratch.clear();
         encode_refresh_push(session.encoding, refresh, &mut self.scratch);
         out.send(key, &self.scratch);
@@ -162,14 +164,16 @@ impl Hub {
     }
 
     fn is_connected(&self, key: ConnectionKey) -> bool {
-        self.roster.session(key).is_some_and(Session::is_connected)
+        self.session_table.session(key).is_some_and(Session::is_connected)
     }
 
     /// The connected sessions a target means.
     fn matching(&self, target: &Target) -> Vec<ConnectionKey> {
-        (self.roster.users().of(&target.user))
-            .filter(|index| self.roster.at(*index).is_some_and(|session| target.means(session)))
-            .filter_map(|index| self.roster.key_at(index))
+        (self.session_table.users().of(&target.user))
+            .filter(|index| {
+                self.session_table.at(*index).is_some_and(|session| target.means(session))
+            })
+            .filter_map(|index| self.session_table.key_at(index))
             .collect()
     }
 }
@@ -179,8 +183,8 @@ impl Hub {
     /// must not miss whoever asked a moment before.
     fn matching_or_connecting(&self, target: &Target) -> Vec<ConnectionKey> {
         let mut keys = self.matching(target);
-        keys.extend(self.roster.pending().connecting().filter(|key| {
-            let session = self.roster.session(*key);
+        keys.extend(self.session_table.pending().connecting().filter(|key| {
+            let session = self.session_table.session(*key);
             session.is_some_and(|one| *one.user == *target.user && target.means(one))
         }));
         keys

@@ -12,7 +12,7 @@ use super::Hub;
 use crate::command::{NO_COMMAND, Turn};
 use crate::notice::Notice;
 use crate::outbox::Outbox;
-use crate::pending::{Arrival, Part, PutOff, Work};
+use crate::pending::{Arrival, Awaited, Deferred, Part};
 use crate::session::{ConnectionKey, Phase};
 
 impl Hub {
@@ -31,9 +31,11 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) -> usize {
-        let (_, roster) = self.parts();
-        let Some(encoding) = roster.session(key).map(|session| session.encoding) else { return 0 };
-        if self.put_off(key, || PutOff::Frame(keep(frame)), out) {
+        let (_, session_table) = self.parts();
+        let Some(encoding) = session_table.session(key).map(|session| session.encoding) else {
+            return 0;
+        };
+        if self.put_off(key, || Deferred::Frame(keep(frame)), out) {
             return 0;
         }
         let (mut commands, mut done) = (Commands::new(encoding, frame), 0);
@@ -41,22 +43,22 @@ impl Hub {
         while let Some(command) = commands.next() {
             let own = &left[..left.len() - commands.rest().len()];
             left = commands.rest();
-            let (node, roster) = self.parts();
-            let mut turn = Turn::new(node, roster, key, now);
+            let (node, session_table) = self.parts();
+            let mut turn = Turn::new(node, session_table, key, now);
             let outcome = turn.take(command, || keep(own));
             let backlog = turn.backlog;
             done += 1 + self.conclude(key, outcome, backlog, out);
-            let (_, roster) = self.parts();
-            if roster.session(key).is_none_or(|session| session.phase == Phase::Refused) {
+            let (_, session_table) = self.parts();
+            if session_table.session(key).is_none_or(|session| session.phase == Phase::Refused) {
                 return done;
             }
-            if done >= COMMANDS_AT_ONCE && !left.is_empty() && !roster.pending().waits(key) {
+            if done >= COMMANDS_AT_ONCE && !left.is_empty() && !session_table.pending().waits(key) {
                 self.await_turn(key);
             }
-            let (_, roster) = self.parts();
-            if roster.pending().waits(key) {
+            let (_, session_table) = self.parts();
+            if session_table.pending().waits(key) {
                 if !left.is_empty() {
-                    roster.pending_mut().put_back(key, PutOff::Rest(keep(left)));
+                    session_table.pending_mut().put_back(key, Deferred::Rest(keep(left)));
                 }
                 out.hold(key);
                 break;
@@ -68,11 +70,11 @@ impl Hub {
     /// Lets a session that does not wait, but did [`COMMANDS_AT_ONCE`], wait until the letters of its shard are served that are
     /// there already.
     pub(super) fn await_turn(&mut self, key: ConnectionKey) {
-        let (node, roster) = self.parts();
-        let ticket = roster.pending_mut().ticket();
-        roster.pending_mut().park(key, ticket, NO_COMMAND, Work::Turn);
+        let (node, session_table) = self.parts();
+        let ticket = session_table.pending_mut().ticket();
+        session_table.pending_mut().park(key, ticket, NO_COMMAND, Awaited::Turn);
         let arrival = Arrival { key, ticket, part: Part::Turn };
-        node.inbox(roster.shard()).push(Notice::Arrival(Box::new(arrival)));
+        node.inbox(session_table.shard()).push(Notice::Arrival(Box::new(arrival)));
     }
 }
 

@@ -11,36 +11,36 @@ use fanwire_protocol::{Disconnect, Reply};
 
 use super::Hub;
 use super::receive::{COMMAND_BYTES, COMMANDS_AT_ONCE};
-use crate::broadcast::{Broadcast, Shape};
+use crate::broadcast::{Broadcast, DeltaMode};
 use crate::command::{Backlog, Turn};
 use crate::outbox::Outbox;
-use crate::pending::{Arrival, Part, PutOff, TooMuch, Work};
+use crate::pending::{Arrival, Awaited, Deferred, Part, TooMuch};
 use crate::session::{ConnectionKey, Phase, Session};
 
 impl Hub {
     /// A part of what a session waits for has come. An answer to what was given up reaches nobody.
     pub(super) fn arrive(&mut self, arrival: Arrival, now: Instant, out: &mut impl Outbox) {
         let key = arrival.key;
-        let Some(parked) = self.roster.pending_mut().awaiting(&arrival) else { return };
-        let came = match (&mut parked.work, arrival.part) {
-            (Work::Enter(entrance), part) => {
-                entrance.arrive(part);
-                if !entrance.is_complete() {
+        let Some(pending) = self.session_table.pending_mut().awaiting(&arrival) else { return };
+        let came = match (&mut pending.work, arrival.part) {
+            (Awaited::Enter(pending_subscribe), part) => {
+                pending_subscribe.arrive(part);
+                if !pending_subscribe.is_complete() {
                     return;
                 }
                 None
             }
             (_, part) => Some(part),
         };
-        let Some((id, work)) = self.roster.pending_mut().take_work(key) else { return };
-        let mut turn = Turn::new(&self.node, &mut self.roster, key, now);
+        let Some((id, work)) = self.session_table.pending_mut().take_work(key) else { return };
+        let mut turn = Turn::new(&self.node, &mut self.session_table, key, now);
         let outcome = match (work, came) {
-            (Work::Enter(entrance), _) => turn.finish(id, *entrance),
-            (Work::Key(command), _) => turn.begin_kept(&command),
-            (Work::Turn, _) => Ok(None),
+            (Awaited::Enter(pending_subscribe), _) => turn.finish(id, *pending_subscribe),
+            (Awaited::Key(command), _) => turn.begin_kept(&command),
+            (Awaited::Turn, _) => Ok(None),
             (_, Some(Part::Outcome(outcome))) => turn.arrived(id, *outcome),
             (_, Some(Part::Encoded(message))) => turn.encoded(id, message),
-            _ => unreachable!("only an entrance waits for streams and presence"),
+            _ => unreachable!("only a pending subscribe waits for streams and presence"),
         };
         let backlog = turn.backlog;
         let weight = self.conclude(key, outcome, backlog, out);
@@ -71,9 +71,10 @@ impl Hub {
         if !backlog.messages.is_empty() {
             bytes += backlog.messages.iter().map(Bytes::len).sum::<usize>();
             backlog.messages.iter().for_each(|message| out.send(key, message));
-            self.roster.recovered(key.index, |place, channel| out.recovered(key, place, channel));
+            self.session_table
+                .recovered(key.index, |place, channel| out.recovered(key, place, channel));
         }
-        backlog.errand.into_iter().for_each(|errand| out.hand_out(errand));
+        backlog.encode_job.into_iter().for_each(|encode_job| out.offload(encode_job));
         if !backlog.pushes.is_empty() {
             bytes += self.replay(key, &backlog.pushes, out);
         }
@@ -93,9 +94,9 @@ impl Hub {
         out: &mut impl Outbox,
     ) -> bool {
         for (place, broadcast) in deliveries {
-            let Some(session) = self.roster.session(key) else { return false };
+            let Some(session) = self.session_table.session(key) else { return false };
             if broadcast.excluded() == Some(session.client_id()) {
-                self.roster.skip(key.index, place);
+                self.session_table.skip(key.index, place);
                 continue;
             }
             let filter = session.subscriptions[place].filter();
@@ -104,13 +105,13 @@ impl Hub {
                 continue;
             }
             let encoding = session.encoding;
-            let shape = self.roster.catch_up(key.index, place, &broadcast);
+            let shape = self.session_table.catch_up(key.index, place, &broadcast);
             if !broadcast.exists_for(encoding, shape) {
                 self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
                 return false;
             }
             self.counters().deliveries.add(1);
-            self.count_patches(&broadcast, u64::from(shape == Shape::Patch));
+            self.count_patches(&broadcast, u64::from(shape == DeltaMode::Patch));
             out.deliver(key.index, place as u32, &broadcast, shape);
         }
         true
@@ -120,7 +121,7 @@ impl Hub {
     fn replay(&mut self, key: ConnectionKey, pushes: &[Reply], out: &mut impl Outbox) -> usize {
         let bytes = pushes.iter().map(|push| self.send(key, push, out)).sum();
         let told = |place, channel: &str| out.recovered(key, place, channel);
-        self.roster.recovered(key.index, told);
+        self.session_table.recovered(key.index, told);
         bytes
     }
 
@@ -129,10 +130,10 @@ impl Hub {
     pub(crate) fn put_off(
         &mut self,
         key: ConnectionKey,
-        what: impl FnOnce() -> PutOff,
+        what: impl FnOnce() -> Deferred,
         out: &mut impl Outbox,
     ) -> bool {
-        self.roster.pending_mut().put_off(key, what).unwrap_or_else(|TooMuch| {
+        self.session_table.pending_mut().put_off(key, what).unwrap_or_else(|TooMuch| {
             self.disconnect(key, &Disconnect::TOO_MANY_REQUESTS, out);
             true
         })
@@ -141,16 +142,16 @@ impl Hub {
     /// Does what was put off until the session waits again, nothing is left, or others are to have their turn, because so
     /// much was done.
     fn resume(&mut self, key: ConnectionKey, mut done: usize, now: Instant, out: &mut impl Outbox) {
-        while let Some(next) = self.roster.pending_mut().next_put_off(key) {
+        while let Some(next) = self.session_table.pending_mut().next_put_off(key) {
             done += self.do_put_off(key, next, now, out);
             if done >= COMMANDS_AT_ONCE
-                && self.roster.session(key).is_some()
-                && !self.roster.pending().waits(key)
+                && self.session_table.session(key).is_some()
+                && !self.session_table.pending().waits(key)
             {
                 self.await_turn(key);
             }
         }
-        if !self.roster.pending().waits(key) {
+        if !self.session_table.pending().waits(key) {
             self.await_pong_again(key, self.node.clock().moment(now));
             out.release(key);
         }
@@ -160,22 +161,22 @@ impl Hub {
     fn do_put_off(
         &mut self,
         key: ConnectionKey,
-        what: PutOff,
+        what: Deferred,
         now: Instant,
         out: &mut impl Outbox,
     ) -> usize {
         let is_refused = |session: &Session| session.phase == Phase::Refused;
         match what {
-            PutOff::Rest(_) if self.roster.session(key).is_some_and(is_refused) => {}
-            PutOff::Frame(frame) | PutOff::Rest(frame) => {
+            Deferred::Rest(_) if self.session_table.session(key).is_some_and(is_refused) => {}
+            Deferred::Frame(frame) | Deferred::Rest(frame) => {
                 let keep = |part| frame.slice_ref(part);
                 return self.receive_frame(key, &frame, keep, now, out);
             }
-            PutOff::Unsubscribe(channel, code) => {
+            Deferred::Unsubscribe(channel, code) => {
                 self.unsubscribe_one(key, channel.as_deref(), code, out);
             }
-            PutOff::Subscribe(order) => self.subscribe_one(key, &order, now, out),
-            PutOff::Refresh(renewal) => self.refresh_one(key, &renewal, now, out),
+            Deferred::Subscribe(order) => self.subscribe_one(key, &order, now, out),
+            Deferred::Refresh(renewal) => self.refresh_one(key, &renewal, now, out),
         }
         1
     }

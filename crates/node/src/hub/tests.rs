@@ -4,7 +4,7 @@
 //! Behaviour a peer can see is tested in `tests/it`.
 
 use super::*;
-use crate::broadcast::{Broadcast, Shape};
+use crate::broadcast::{Broadcast, DeltaMode};
 use crate::options::Options;
 
 /// An outbox that forgets.
@@ -13,7 +13,7 @@ struct Nowhere;
 impl Outbox for Nowhere {
     fn send(&mut self, _connection: ConnectionKey, _message: &[u8]) {}
 
-    fn deliver(&mut self, _connection: u32, _place: u32, _: &Arc<Broadcast>, _: Shape) {}
+    fn deliver(&mut self, _connection: u32, _place: u32, _: &Arc<Broadcast>, _: DeltaMode) {}
 
     fn ping(&mut self, _connection: ConnectionKey) {}
 

@@ -1,6 +1,6 @@
 //! What a session has to do when its timer fires: ping, or end because it is stale, silent or expired (protocol §5–7, §21).
 //! In: a due connection index and the moment → out: pings, unsubscribe pushes, disconnects; the timer is set again.
-//! Uses: `roster`, `session` deadlines. Never: clocks; a timer that fires early does nothing but go back.
+//! Uses: `session_table`, `session` deadlines. Never: clocks; a timer that fires early does nothing but go back.
 //! Change here: what happens at a deadline. When deadlines are: `Session::deadline`.
 
 use std::time::Duration;
@@ -14,19 +14,22 @@ use crate::session::{ConnectionKey, Phase, closing};
 
 impl Hub {
     pub(super) fn fire(&mut self, index: u32, now: Moment, out: &mut impl Outbox) {
-        let Some(key) = self.roster.key_at(index) else { return };
+        let Some(key) = self.session_table.key_at(index) else { return };
         if let Some(disconnect) = self.verdict(key, now) {
             return self.disconnect(key, &disconnect, out);
         }
         self.end_expired_subscriptions(key, now, out);
         self.ping_if_due(key, now, out);
-        self.roster.schedule(&self.node, index);
-        debug_assert!(!self.roster.is_due(&self.node, index, now), "everything due was done");
+        self.session_table.schedule(&self.node, index);
+        debug_assert!(
+            !self.session_table.is_due(&self.node, index, now),
+            "everything due was done"
+        );
     }
 
     /// Why the connection must end now, if it must.
     fn verdict(&self, key: ConnectionKey, now: Moment) -> Option<Disconnect> {
-        let session = self.roster.session(key)?;
+        let session = self.session_table.session(key)?;
         if session.phase != Phase::Connected {
             return (session.beat_at <= now).then_some(Disconnect::STALE);
         }
@@ -41,7 +44,7 @@ impl Hub {
         }
         let is_silent = session.awaits_pong && session.pong_by <= now;
         // Who waits is not read, so its pong lies in its socket.
-        let is_read = !session.is_held && !self.roster.pending().waits(key);
+        let is_read = !session.is_held && !self.session_table.pending().waits(key);
         (is_silent && is_read).then_some(Disconnect::NO_PONG)
     }
 
@@ -53,10 +56,11 @@ impl Hub {
         out: &mut impl Outbox,
     ) {
         let delay = self.node.options().client.expired_sub_close_delay;
-        let mut place = self.roster.session(key).map_or(0, |session| session.subscriptions.len());
+        let mut place =
+            self.session_table.session(key).map_or(0, |session| session.subscriptions.len());
         while place > 0 {
             place -= 1; // from the end, because the last one moves into a freed place
-            let Some(session) = self.roster.session(key) else { return };
+            let Some(session) = self.session_table.session(key) else { return };
             let expire_at = session.subscriptions[place].expire_at();
             if closing(self.node.clock(), expire_at, delay) <= now {
                 self.end_subscription(key, place, UnsubscribeCode::SUBSCRIPTION_EXPIRED, out);
@@ -66,19 +70,19 @@ impl Hub {
 
     /// A session that waited is read again: the time for its pong begins anew.
     pub(super) fn await_pong_again(&mut self, key: ConnectionKey, now: Moment) {
-        let Self { node, roster, .. } = self;
-        if let Some(session) = roster.session_mut(key)
+        let Self { node, session_table, .. } = self;
+        if let Some(session) = session_table.session_mut(key)
             && session.awaits_pong
         {
             session.pong_by = now.after(node.options().client.pong_timeout);
-            roster.schedule(node, key.index);
+            session_table.schedule(node, key.index);
         }
     }
 
     fn ping_if_due(&mut self, key: ConnectionKey, now: Moment, out: &mut impl Outbox) {
-        let Self { node, roster, .. } = self;
+        let Self { node, session_table, .. } = self;
         let options = &node.options().client;
-        let Some(session) = roster.session_mut(key) else { return };
+        let Some(session) = session_table.session_mut(key) else { return };
         if session.awaits_pong {
             if session.pong_by <= now {
                 session.pong_by = now.after(options.pong_timeout.max(PONG_LATER)); // see `verdict`
@@ -96,7 +100,7 @@ impl Hub {
         } else {
             out.send(key, ping(session.encoding));
         }
-        roster.counters().pings.add(1);
+        session_table.counters().pings.add(1);
     }
 }
 

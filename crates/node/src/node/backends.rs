@@ -1,13 +1,14 @@
 //! What sessions ask of broker, presence and registry, after they have checked that they may.
 //! In: channels that may be used, values, `now` → out: answers, now or later; errors as clients hear them.
-//! Uses: the ports, the registry, the door. Never: rules; the caller has looked at them.
+//! Uses: the ports, the registry, the router. Never: rules; the caller has looked at them.
 //! Change here: how the ports are asked. What they promise is said in `broker.rs` and `presence.rs`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{
-    Answer, BrokerError, Change, Position, PresenceStats, PublishOptions, Query, Retention, Stretch,
+    Answer, BrokerError, Change, Position, PresenceStats, PublishOptions, Query, Retention,
+    StreamSlice,
 };
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
@@ -95,7 +96,7 @@ impl Node {
         page: &Page,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Stretch, ErrorCode> {
+    ) -> Answer<StreamSlice, ErrorCode> {
         let since = page.since.as_ref();
         if page.reverse && since.is_some_and(|since| since.offset == 0) {
             return Answer::now(Err(ErrorCode::BAD_REQUEST));
@@ -131,7 +132,7 @@ impl Node {
         query: Option<Query>,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Stretch, ErrorCode> {
+    ) -> Answer<StreamSlice, ErrorCode> {
         self.broker
             .follow(channel, query, retention, now)
             .map(|read| read.map(without_times).map_err(temporary))
@@ -142,11 +143,11 @@ impl Node {
     /// nobody anything.
     pub(crate) fn tell_position(&self, channel: &Arc<str>, known: Position, now: Instant) {
         let Ok(namespace) = self.channels.resolve(channel) else { return };
-        let (door, name) = (Arc::clone(&self.door), Arc::clone(channel));
+        let (router, name) = (Arc::clone(&self.router), Arc::clone(channel));
         let tell = move |top: Position, is_in_order| {
             let has_lost_end = top.epoch == known.epoch && top.offset < known.offset;
             let look = Look { top, is_in_order, has_lost_end };
-            door.tell(&name, &Notice::Position { channel: Arc::clone(&name), look });
+            router.tell(&name, &Notice::Position { channel: Arc::clone(&name), look });
         };
         match self.broker.history(channel, Query::TOP, namespace.retention(), now).ready() {
             Ok(read) => read.into_iter().for_each(|read| tell(read.top, true)),
@@ -185,7 +186,7 @@ pub(super) fn temporary(_: BrokerError) -> ErrorCode {
 }
 
 /// When something was published is for the nodes, not for clients.
-fn without_times(mut stretch: Stretch) -> Stretch {
+fn without_times(mut stretch: StreamSlice) -> StreamSlice {
     stretch.publications.iter_mut().for_each(|publication| publication.time = 0);
     stretch
 }

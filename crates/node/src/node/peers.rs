@@ -1,6 +1,6 @@
 //! A node among others: what it tells them, and what it does because they say so.
 //! In: messages that the bus brought → out: orders to this node's shards, answers to surveys, the states of all nodes.
-//! Uses: `cluster`, the door. Never: the bus itself.
+//! Uses: `cluster`, the router. Never: the bus itself.
 //! Change here: what an order of another node does here. Which messages there are lives in `cluster/message.rs`.
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Node {
         match order {
             Order::Disconnect(order) => {
                 if let Some((target, disconnect)) = order.into_parts() {
-                    self.door.tell_all(&Notice::Disconnect { target, disconnect });
+                    self.router.tell_all(&Notice::Disconnect { target, disconnect });
                 }
             }
             Order::Unsubscribe(order) => {
@@ -70,7 +70,7 @@ impl Node {
             }
             Order::Refresh(order) => {
                 let (target, renewal) = order.into_parts();
-                self.door.tell_all(&Notice::Refresh { target, renewal });
+                self.router.tell_all(&Notice::Refresh { target, renewal });
             }
             Order::State(_) | Order::Leaving(_) | Order::Survey(_) | Order::Channels(_) => {
                 unreachable!("the cluster keeps these to itself")

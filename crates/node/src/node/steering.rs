@@ -1,6 +1,6 @@
 //! What the server API orders for connections that are there: subscriptions and lifetimes, told to the hubs of all shards.
 //! In: targets and orders → out: notices in every inbox, orders for other nodes, or the error of what makes no sense.
-//! Uses: `door`, `registry`, the cluster, channel rules, the clock. Never: sessions; how a hub obeys lives in `hub/orders.rs`.
+//! Uses: `router`, `registry`, the cluster, channel rules, the clock. Never: sessions; how a hub obeys lives in `hub/orders.rs`.
 //! Change here: what is checked before an order goes out.
 
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Node {
     }
 
     pub(super) fn tell_subscribe(&self, target: Target, order: SubscribeOrder) {
-        self.door.tell_all(&Notice::Subscribe { target, order: Arc::new(order) });
+        self.router.tell_all(&Notice::Subscribe { target, order: Arc::new(order) });
     }
 
     /// Gives the connections of `target`, on every node, another lifetime; one that is over already disconnects them.
@@ -60,7 +60,7 @@ impl Node {
     /// 100 when the other nodes could not be told; those of this node have it by then.
     pub fn refresh(&self, target: Target, renewal: Renewal) -> Answer<(), ErrorCode> {
         let told = self.cluster.order(Order::refresh(&target, &renewal));
-        self.door.tell_all(&Notice::Refresh { target, renewal });
+        self.router.tell_all(&Notice::Refresh { target, renewal });
         told
     }
 
@@ -75,13 +75,14 @@ impl Node {
         };
         let told = self.cluster.order(Order::disconnect(&others, &Disconnect::CONNECTION_LIMIT));
         self.registry.supersede(user, newest);
-        self.door.tell_all(&Notice::Supersede { user: Arc::clone(user) });
-        let (door, user) = (Arc::clone(&self.door), Arc::clone(user));
+        self.router.tell_all(&Notice::Supersede { user: Arc::clone(user) });
+        let (router, user) = (Arc::clone(&self.router), Arc::clone(user));
         told.then(move |told| {
             if told.is_err() {
                 let (user, client) = (user.as_ref().to_owned(), newest.to_string());
                 let target = Target { user, client, ..Target::default() };
-                door.tell_all(&Notice::Disconnect { target, disconnect: Disconnect::SERVER_ERROR });
+                router
+                    .tell_all(&Notice::Disconnect { target, disconnect: Disconnect::SERVER_ERROR });
             }
         });
     }

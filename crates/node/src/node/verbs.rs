@@ -1,13 +1,13 @@
 //! What the server API asks of a node: each verb checks names and rules, then passes on.
 //! In: channels, targets, values and `now` → out: positions, streams, counts, or why not.
-//! Uses: channel rules, broker, presence, the door, the cluster. Never: sessions, HTTP.
+//! Uses: channel rules, broker, presence, the router, the cluster. Never: sessions, HTTP.
 //! Change here: verbs of the server API. What sessions ask of broker and presence lives in `backends.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_broker::{Answer, Position, PresenceStats, PublishOptions, Retention, Stretch};
+use fanwire_broker::{Answer, Position, PresenceStats, PublishOptions, Retention, StreamSlice};
 use fanwire_protocol::{
     ClientInfo, Disconnect, ErrorCode, Publication, StreamPosition, UnsubscribeCode,
 };
@@ -78,7 +78,12 @@ impl Node {
     /// # Errors
     /// 102 unknown namespace; 107 impossible name, or newest first before offset 0; 108 no history there; 112 `since` has
     /// the epoch of another stream; 100 broker failure.
-    pub fn history(&self, channel: &str, page: &Page, now: Instant) -> Answer<Stretch, ErrorCode> {
+    pub fn history(
+        &self,
+        channel: &str,
+        page: &Page,
+        now: Instant,
+    ) -> Answer<StreamSlice, ErrorCode> {
         match self.stored(channel) {
             Ok(retention) => self.read(channel, page, retention, now),
             Err(error) => Answer::now(Err(error)),
@@ -138,7 +143,7 @@ impl Node {
     /// 100 when the other nodes could not be told; those of this node are told by then.
     pub fn disconnect(&self, target: Target, disconnect: Disconnect) -> Answer<(), ErrorCode> {
         let told = self.cluster.order(Order::disconnect(&target, &disconnect));
-        self.door.tell_all(&Notice::Disconnect { target, disconnect });
+        self.router.tell_all(&Notice::Disconnect { target, disconnect });
         told
     }
 
@@ -158,7 +163,7 @@ impl Node {
 
     pub(super) fn tell_unsubscribe(&self, target: Target, channel: Option<&str>) {
         let (channel, code) = (channel.map(Into::into), UnsubscribeCode::SERVER);
-        self.door.tell_all(&Notice::Unsubscribe { target, channel, code });
+        self.router.tell_all(&Notice::Unsubscribe { target, channel, code });
     }
 
     /// Whether a channel of that name can be, for methods that then refuse its kind.

@@ -4,13 +4,13 @@
 //! Change here: tests of `notice.rs`. That orders are obeyed is tested in `tests/it/orders.rs`.
 
 use bytes::Bytes;
-use fanwire_broker::{Change, Stretch};
+use fanwire_broker::{Change, StreamSlice};
 use fanwire_protocol::ErrorCode;
 use fanwire_protocol::{ClientInfo, Publication, Reply};
 
 use super::*;
 use crate::control::ServerSubscription;
-use crate::errand::{Encoded, Found};
+use crate::encode_job::{Encoded, Found};
 use crate::pending::Part;
 use crate::session::ConnectionKey;
 
@@ -35,13 +35,13 @@ fn member() -> ClientInfo {
 #[test]
 fn an_answer_weighs_what_it_holds() {
     let found = |found: Found| arrival(Part::Outcome(Box::new(Ok(found.into()))));
-    let stretch = Stretch { publications: publications(), ..Stretch::default() };
-    check(&found(Found::Stretch(stretch)), 30_000);
+    let stretch = StreamSlice { publications: publications(), ..StreamSlice::default() };
+    check(&found(Found::StreamSlice(stretch)), 30_000);
     check(&found(Found::Members(vec![member().into(), member().into()])), 20_000);
     let messages = Some(vec![vec![b'1'; 10_000].into(); 2]);
     check(&arrival(Part::Encoded(Ok(Encoded { messages, ..Encoded::default() }))), 20_000);
-    let stretch = Stretch { publications: publications(), ..Stretch::default() };
-    check(&arrival(Part::Stretch(0, Ok(stretch))), 30_000);
+    let stretch = StreamSlice { publications: publications(), ..StreamSlice::default() };
+    check(&arrival(Part::StreamSlice(0, Ok(stretch))), 30_000);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn an_answer_without_payload_weighs_nothing() {
         Part::Outcome(Box::new(Ok(Reply::default().into()))),
         Part::Outcome(Box::new(Err(ErrorCode::INTERNAL))),
         Part::Encoded(Ok(Encoded::default())),
-        Part::Stretch(0, Err(ErrorCode::INTERNAL)),
+        Part::StreamSlice(0, Err(ErrorCode::INTERNAL)),
         Part::Presence(0, Ok(())),
         Part::Turn,
         Part::Key,
@@ -67,6 +67,6 @@ fn orders_and_joins_weigh_what_they_bring() {
     let subscription = ServerSubscription { data: info, ..ServerSubscription::default() };
     let order = Arc::new(SubscribeOrder::new(subscription, None));
     check(&Notice::Subscribe { target: Target::default(), order }, 10_000);
-    let announcement = Announcement::new("a".into(), Change::Join, member());
-    check(&Notice::Announcement(Arc::new(announcement)), 30_000);
+    let join_leave = JoinLeave::new("a".into(), Change::Join, member());
+    check(&Notice::JoinLeave(Arc::new(join_leave)), 30_000);
 }

@@ -6,30 +6,30 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fanwire_broker::{Position, Stretch};
+use fanwire_broker::{Position, StreamSlice};
 use fanwire_protocol::{ErrorCode, SubscribeResult};
 
-use super::{Held, Part};
+use super::{BufferedMessages, Part};
 use crate::control::SubscribeOrder;
-use crate::errand::Encoded;
+use crate::encode_job::Encoded;
 use crate::options::RecoveryMode;
 use crate::recovery::Claim;
 use crate::session::{Lifetime, Terms};
 use crate::subscribers::Mark;
 
-/// A session on its way into channels: it is known to the registry, so broker and door serve it already, and it has asked
+/// A session on its way into channels: it is known to the registry, so broker and router serve it already, and it has asked
 /// for everything it has to know. It hears nothing before the last answer is there.
 #[derive(Debug)]
-pub(crate) struct Entrance {
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct PendingSubscribe {
+    pub(crate) entries: Vec<PendingChannel>,
     /// Which command it is.
-    pub(crate) then: Then,
-    pub(crate) telling: Telling,
+    pub(crate) then: SubscribeOrigin,
+    pub(crate) telling: ReplyEncoder,
 }
 
 /// Who encodes what a session is told of the channels it enters.
 #[derive(Debug)]
-pub(crate) enum Telling {
+pub(crate) enum ReplyEncoder {
     /// Its shard, in the turn in which it enters.
     Here,
     /// Somebody else, because it is large: no channel is entered before that has come.
@@ -39,7 +39,7 @@ pub(crate) enum Telling {
 
 /// One channel on the way in.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct PendingChannel {
     pub(crate) channel: Arc<str>,
     pub(crate) server_side: bool,
     pub(crate) terms: Option<Box<Terms>>,
@@ -52,14 +52,14 @@ pub(crate) struct Entry {
     pub(crate) was_recovering: bool,
     /// Of the application, for the result.
     pub(crate) data: Bytes,
-    pub(crate) stretch: Option<Result<Stretch, ErrorCode>>,
+    pub(crate) stretch: Option<Result<StreamSlice, ErrorCode>>,
     pub(crate) appeared: Option<Result<(), ErrorCode>>,
     /// Both were there, and what they say is encoded elsewhere.
     pub(crate) large: Option<Large>,
-    /// From where on the session is owed what the channel's room holds.
+    /// From where on the session is owed what the channel's channel_buffer holds.
     pub(crate) held_from: u64,
     /// What was published while the session waited, and whether that is all.
-    pub(crate) held: Held,
+    pub(crate) held: BufferedMessages,
 }
 
 /// What an entry that waits for its large reply has to know when it is there.
@@ -102,7 +102,7 @@ pub(crate) struct Visibility {
 
 /// Which command enters channels, with what it needs to finish.
 #[derive(Clone, Debug)]
-pub(crate) enum Then {
+pub(crate) enum SubscribeOrigin {
     Subscribe(Lifetime),
     Connect {
         lifetime: Lifetime,
@@ -118,21 +118,23 @@ impl OwnClaim {
     }
 }
 
-impl Entrance {
-    pub(crate) fn new(entries: Vec<Entry>, then: Then) -> Self {
-        Self { entries, then, telling: Telling::Here }
+impl PendingSubscribe {
+    pub(crate) fn new(entries: Vec<PendingChannel>, then: SubscribeOrigin) -> Self {
+        Self { entries, then, telling: ReplyEncoder::Here }
     }
 
     /// One that waits for its reply.
-    pub(crate) fn untold(entries: Vec<Entry>, then: Then) -> Self {
-        Self { entries, then, telling: Telling::Elsewhere }
+    pub(crate) fn untold(entries: Vec<PendingChannel>, then: SubscribeOrigin) -> Self {
+        Self { entries, then, telling: ReplyEncoder::Elsewhere }
     }
 
     /// Its entries, which command it is, and the reply, if that was encoded elsewhere.
-    pub(crate) fn into_parts(self) -> (Vec<Entry>, Then, Option<Result<Encoded, ErrorCode>>) {
+    pub(crate) fn into_parts(
+        self,
+    ) -> (Vec<PendingChannel>, SubscribeOrigin, Option<Result<Encoded, ErrorCode>>) {
         let encoded = match self.telling {
-            Telling::Encoded(encoded) => Some(encoded),
-            Telling::Here | Telling::Elsewhere => None,
+            ReplyEncoder::Encoded(encoded) => Some(encoded),
+            ReplyEncoder::Here | ReplyEncoder::Elsewhere => None,
         };
         (self.entries, self.then, encoded)
     }
@@ -140,31 +142,31 @@ impl Entrance {
     /// Whether every answer has come.
     pub(crate) fn is_complete(&self) -> bool {
         match self.telling {
-            Telling::Here => self.entries.iter().all(Entry::is_complete),
-            Telling::Elsewhere => false,
-            Telling::Encoded(_) => true,
+            ReplyEncoder::Here => self.entries.iter().all(PendingChannel::is_complete),
+            ReplyEncoder::Elsewhere => false,
+            ReplyEncoder::Encoded(_) => true,
         }
     }
 
     /// Whether it is the first one of its session.
     pub(crate) fn is_of_connect(&self) -> bool {
-        matches!(self.then, Then::Connect { .. })
+        matches!(self.then, SubscribeOrigin::Connect { .. })
     }
 
     /// One more answer.
     pub(crate) fn arrive(&mut self, part: Part) {
         match part {
-            Part::Stretch(number, result) => self.entries[number].stretch = Some(result),
+            Part::StreamSlice(number, result) => self.entries[number].stretch = Some(result),
             Part::Presence(number, result) => self.entries[number].appeared = Some(result),
-            Part::Encoded(result) => self.telling = Telling::Encoded(result),
+            Part::Encoded(result) => self.telling = ReplyEncoder::Encoded(result),
             Part::Outcome(_) | Part::Key | Part::Turn => {
-                unreachable!("an entrance waits for none of these")
+                unreachable!("a pending subscribe waits for none of these")
             }
         }
     }
 }
 
-impl Entry {
+impl PendingChannel {
     fn is_complete(&self) -> bool {
         self.stretch.is_some() && self.appeared.is_some()
     }

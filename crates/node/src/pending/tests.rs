@@ -9,14 +9,14 @@ use super::*;
 
 const ADA: ConnectionKey = ConnectionKey { index: 3, generation: 7 };
 
-fn frame(text: &str) -> PutOff {
-    PutOff::Frame(Bytes::copy_from_slice(text.as_bytes()))
+fn frame(text: &str) -> Deferred {
+    Deferred::Frame(Bytes::copy_from_slice(text.as_bytes()))
 }
 
 /// The frame that comes next, if one does.
-fn next(waiting: &mut Waiting) -> Option<String> {
+fn next(waiting: &mut PendingCommands) -> Option<String> {
     waiting.next_put_off(ADA).map(|next| match next {
-        PutOff::Frame(frame) | PutOff::Rest(frame) => {
+        Deferred::Frame(frame) | Deferred::Rest(frame) => {
             String::from_utf8(frame.to_vec()).expect("text")
         }
         other => panic!("{other:?} is no frame"),
@@ -25,7 +25,7 @@ fn next(waiting: &mut Waiting) -> Option<String> {
 
 #[test]
 fn who_does_not_wait_puts_nothing_off() {
-    let mut waiting = Waiting::default();
+    let mut waiting = PendingCommands::default();
     assert_eq!(waiting.put_off(ADA, || unreachable!("nobody waits")), Ok(false));
     assert!(!waiting.waits(ADA));
     assert_eq!(next(&mut waiting), None);
@@ -33,35 +33,35 @@ fn who_does_not_wait_puts_nothing_off() {
 
 #[test]
 fn what_was_put_off_comes_back_in_order_and_the_rest_of_a_frame_first() {
-    let mut waiting = Waiting::default();
+    let mut waiting = PendingCommands::default();
     let ticket = waiting.ticket();
-    waiting.park(ADA, ticket, 2, Work::Reply);
+    waiting.park(ADA, ticket, 2, Awaited::Reply);
     waiting.put_back(ADA, frame("rest"));
     assert_eq!(waiting.put_off(ADA, || frame("a")), Ok(true));
     assert_eq!(waiting.put_off(ADA, || frame("b")), Ok(true));
     assert_eq!(next(&mut waiting), None, "it still waits");
 
-    assert!(matches!(waiting.take_work(ADA), Some((2, Work::Reply))));
+    assert!(matches!(waiting.take_work(ADA), Some((2, Awaited::Reply))));
     assert_eq!(waiting.put_off(ADA, || unreachable!("it goes on now")), Ok(false));
     assert_eq!(next(&mut waiting).as_deref(), Some("rest"));
     let ticket = waiting.ticket();
-    waiting.park(ADA, ticket, 3, Work::Reply);
+    waiting.park(ADA, ticket, 3, Awaited::Reply);
     waiting.put_back(ADA, frame("rest of the rest"));
     assert_eq!(next(&mut waiting), None, "it waits again");
 
-    assert!(matches!(waiting.take_work(ADA), Some((3, Work::Reply))));
+    assert!(matches!(waiting.take_work(ADA), Some((3, Awaited::Reply))));
     for text in ["rest of the rest", "a", "b"] {
         assert_eq!(next(&mut waiting).as_deref(), Some(text));
     }
     assert_eq!(next(&mut waiting), None);
-    assert!(waiting.parked.is_empty());
+    assert!(waiting.pending.is_empty());
 }
 
 #[test]
 fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
-    let mut waiting = Waiting::default();
+    let mut waiting = PendingCommands::default();
     let (old, new) = (waiting.ticket(), waiting.ticket());
-    waiting.park(ADA, new, 2, Work::Reply);
+    waiting.park(ADA, new, 2, Awaited::Reply);
     let arrival = |key, ticket| Arrival {
         key,
         ticket,
@@ -77,15 +77,15 @@ fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
 
 #[test]
 fn what_is_made_for_a_session_is_wished_for_until_it_is_gone_or_has_it() {
-    let mut waiting = Waiting::default();
+    let mut waiting = PendingCommands::default();
     let ticket = waiting.ticket();
-    waiting.park(ADA, ticket, 2, Work::Reply);
+    waiting.park(ADA, ticket, 2, Awaited::Reply);
     let wish = waiting.wish(ADA);
     assert!(wish.upgrade().is_some());
     assert!(waiting.forget(ADA).is_none());
     assert!(wish.upgrade().is_none(), "it is gone");
 
-    waiting.park(ADA, ticket, 2, Work::Reply);
+    waiting.park(ADA, ticket, 2, Awaited::Reply);
     let wish = waiting.wish(ADA);
     assert!(waiting.take_work(ADA).is_some());
     assert_eq!(next(&mut waiting), None);
@@ -94,11 +94,11 @@ fn what_is_made_for_a_session_is_wished_for_until_it_is_gone_or_has_it() {
 
 #[test]
 fn what_is_put_off_is_limited_and_what_was_done_counts_no_more() {
-    let mut waiting = Waiting::default();
-    let half = || PutOff::Frame(vec![b' '; PUT_OFF_BYTES_MAX / 2 - PUT_OFF_BYTES].into());
+    let mut waiting = PendingCommands::default();
+    let half = || Deferred::Frame(vec![b' '; PUT_OFF_BYTES_MAX / 2 - PUT_OFF_BYTES].into());
     for round in 0..3 {
         let ticket = waiting.ticket();
-        waiting.park(ADA, ticket, round, Work::Reply);
+        waiting.park(ADA, ticket, round, Awaited::Reply);
         assert_eq!(waiting.put_off(ADA, half), Ok(true));
         assert_eq!(waiting.put_off(ADA, half), Ok(true));
         assert_eq!(waiting.put_off(ADA, || frame("")), Err(TooMuch));
@@ -108,8 +108,8 @@ fn what_is_put_off_is_limited_and_what_was_done_counts_no_more() {
             assert_eq!(next(&mut waiting), None, "and begins anew");
         }
     }
-    waiting.park(ADA, 9, 9, Work::Reply);
-    let large = || PutOff::Frame(vec![b' '; 2 * PUT_OFF_BYTES_MAX].into());
+    waiting.park(ADA, 9, 9, Awaited::Reply);
+    let large = || Deferred::Frame(vec![b' '; 2 * PUT_OFF_BYTES_MAX].into());
     assert_eq!(waiting.put_off(ADA, large), Ok(true), "one message is never too much");
     assert_eq!(waiting.put_off(ADA, || frame("")), Err(TooMuch));
 }

@@ -8,7 +8,7 @@ use fanwire_broker::{Epoch, Position};
 use fanwire_protocol::FilterNode;
 
 /// A stream with the top 9, read as the rules ask for.
-fn read(query: Query, oldest: u64) -> Stretch {
+fn read(query: Query, oldest: u64) -> StreamSlice {
     let epoch = Epoch::parse("epochone").expect("eight letters");
     let is_wanted = |offset: &u64| query.since.is_none_or(|since| *offset > since);
     let mut offsets: Vec<u64> = (oldest..10).filter(is_wanted).collect();
@@ -20,7 +20,7 @@ fn read(query: Query, oldest: u64) -> Stretch {
     let publications = offsets.into_iter().map(publication).collect();
     let before = Epoch::parse("epochold").expect("eight letters");
     let inherited = Position { offset: 7, epoch: before };
-    Stretch { publications, top: Position { offset: 9, epoch }, inherited }
+    StreamSlice { publications, top: Position { offset: 9, epoch }, inherited }
 }
 
 fn check(mode: RecoveryMode, claim: (u64, &str), limit: usize, expect: Option<&[u64]>) {
@@ -55,7 +55,7 @@ fn a_publication_without_a_place_is_after_no_claim() {
     let claim = Claim { offset: u64::MAX, epoch: "" };
     let top = Position { offset: 0, epoch: Epoch::parse("epochone").expect("eight letters") };
     let publications = vec![Publication::default()];
-    let read = Stretch { publications, top, ..read(Query::TOP, 6) };
+    let read = StreamSlice { publications, top, ..read(Query::TOP, 6) };
     assert_eq!(recover(RecoveryMode::Stream, claim, read, None), None);
 }
 

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use fanwire_protocol::Encoding;
 
-use crate::broadcast::{Broadcast, Shape};
+use crate::broadcast::{Broadcast, DeltaMode};
 
 /// One byte for each subscriber of a channel on a shard, as long as one of them has agreed.
 #[derive(Debug)]
@@ -83,27 +83,27 @@ impl Deltas {
     ///
     /// A base is what the client was sent last, so whatever it is sent becomes the next one: a publication outside of the
     /// stream takes the base away from those who follow the stream.
-    pub(crate) fn send(&mut self, place: usize, broadcast: &Broadcast) -> Shape {
+    pub(crate) fn send(&mut self, place: usize, broadcast: &Broadcast) -> DeltaMode {
         let mark = self.marks[place];
         let is_base_held = match mark {
-            Mark::Plain => return Shape::Plain,
+            Mark::Plain => return DeltaMode::Plain,
             Mark::Full | Mark::AwaitsStream | Mark::AwaitsLatest => false,
             Mark::HasStream => broadcast.follows_stream(),
             Mark::HasLatest => self.latest.as_ref().is_some_and(|latest| broadcast.follows(latest)),
         };
         self.marks[place] = mark.sent(broadcast.position().offset > 0);
-        if is_base_held && broadcast.patch().is_some() { Shape::Patch } else { Shape::Full }
+        if is_base_held && broadcast.patch().is_some() { DeltaMode::Patch } else { DeltaMode::Full }
     }
 
     /// As [`send`](Self::send), of a broadcast that the shard has handed to others already: for those without a position it
     /// is not behind what they hold, but perhaps the latest itself.
-    pub(crate) fn catch_up(&mut self, place: usize, broadcast: &Broadcast) -> Shape {
+    pub(crate) fn catch_up(&mut self, place: usize, broadcast: &Broadcast) -> DeltaMode {
         if !self.marks[place].is_unpositioned() {
             return self.send(place, broadcast);
         }
         let is_latest = self.latest.as_ref() == Some(&broadcast.publication().data);
         self.marks[place] = if is_latest { Mark::HasLatest } else { Mark::AwaitsLatest };
-        Shape::Full
+        DeltaMode::Full
     }
 
     /// The subscriber at `place` of the list is not sent the broadcast, and others are.

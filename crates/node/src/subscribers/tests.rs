@@ -1,7 +1,7 @@
 //! Tests of subscriber lists: found, moved, dropped, shrunk.
 //! In: joins and leaves → out: lists, places, memory.
 //! Uses: nothing but the lists.
-//! That sessions agree with the lists is tested in `roster/tests.rs`.
+//! That sessions agree with the lists is tested in `session_table/tests.rs`.
 
 use super::*;
 

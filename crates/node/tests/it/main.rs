@@ -10,7 +10,7 @@ mod churn;
 mod cluster;
 mod connect;
 mod deltas;
-mod errands;
+mod encode_jobs;
 mod exclusion;
 mod expiry;
 mod filters;

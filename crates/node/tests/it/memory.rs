@@ -8,7 +8,7 @@ use std::sync::Arc;
 use allocation_counter::measure;
 use fanwire_broker::{ClientId, PublishOptions};
 use fanwire_node::options::Namespace;
-use fanwire_node::{Broadcast, ConnectionKey, Hello, Options, Outbox, Shape};
+use fanwire_node::{Broadcast, ConnectionKey, DeltaMode, Hello, Options, Outbox};
 use fanwire_protocol::{Disconnect, Encoding, Publication};
 
 use crate::history::with_history;
@@ -172,7 +172,7 @@ fn allocations_in_a_crowd(command: &str) -> u64 {
     let allocated = measure(|| {
         hub.receive(key, frame.as_bytes(), world.now, &mut count);
         for notice in mailbox.take() {
-            hub.notice(notice, world.now, &mut count); // the outbox has done its errand at once
+            hub.notice(notice, world.now, &mut count); // the outbox has done its encode_job at once
         }
     });
     assert_eq!(count.messages, 1);
@@ -198,7 +198,7 @@ impl Outbox for Count {
         self.messages += 1;
     }
 
-    fn deliver(&mut self, _connection: u32, _place: u32, _: &Arc<Broadcast>, _: Shape) {
+    fn deliver(&mut self, _connection: u32, _place: u32, _: &Arc<Broadcast>, _: DeltaMode) {
         self.deliveries += 1;
     }
 

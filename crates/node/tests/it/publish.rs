@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fanwire_broker::{
-    Answer, Broker, BrokerError, Change, Position, PublishOptions, Query, Retention, Stretch,
+    Answer, Broker, BrokerError, Change, Position, PublishOptions, Query, Retention, StreamSlice,
 };
 use fanwire_node::options::{DataFormat, Namespace, SubscriptionType};
 use fanwire_node::{Node, Options, ServerSubscription, Target};
@@ -248,7 +248,7 @@ impl Broker for Unreachable {
         _query: Query,
         _retention: Retention,
         _now: Instant,
-    ) -> Answer<Stretch> {
+    ) -> Answer<StreamSlice> {
         away()
     }
 
@@ -258,7 +258,7 @@ impl Broker for Unreachable {
         _query: Option<Query>,
         _retention: Retention,
         _now: Instant,
-    ) -> Answer<Stretch> {
+    ) -> Answer<StreamSlice> {
         away()
     }
 

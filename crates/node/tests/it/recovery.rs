@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::{
     Answer, Broker, Change, ClientId, Deliver, Delta, Epoch, MemoryBroker, Position,
-    PublishOptions, Query, Retention, Stretch,
+    PublishOptions, Query, Retention, StreamSlice,
 };
 use fanwire_node::options::{Namespace, RecoveryMode};
 use fanwire_node::{Node, Options, Page};
@@ -431,7 +431,7 @@ impl Broker for Counting {
         query: Query,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Stretch> {
+    ) -> Answer<StreamSlice> {
         self.1.fetch_add(1, Relaxed);
         self.0.history(channel, query, retention, now)
     }
@@ -442,7 +442,7 @@ impl Broker for Counting {
         query: Option<Query>,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Stretch> {
+    ) -> Answer<StreamSlice> {
         self.1.fetch_add(1, Relaxed);
         self.0.follow(channel, query, retention, now)
     }

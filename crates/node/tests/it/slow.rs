@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::{
     Answer, Broker, Change, Deliver, MemoryBroker, MemoryPresence, Position, Presence,
-    PresenceStats, PublishOptions, Query, Retention, Stretch,
+    PresenceStats, PublishOptions, Query, Retention, StreamSlice,
 };
 use fanwire_node::protocol::{ClientInfo, ErrorCode, Publication, StreamPosition};
 use fanwire_node::{Node, Options, ServerSubscription, Target};
@@ -57,7 +57,7 @@ impl Broker for Slow<MemoryBroker> {
         query: Query,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Stretch> {
+    ) -> Answer<StreamSlice> {
         self.later(self.inner.history(channel, query, retention, now))
     }
 
@@ -67,7 +67,7 @@ impl Broker for Slow<MemoryBroker> {
         query: Option<Query>,
         retention: Retention,
         now: Instant,
-    ) -> Answer<Stretch> {
+    ) -> Answer<StreamSlice> {
         self.later(self.inner.follow(channel, query, retention, now))
     }
 

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fanwire_node::{
-    Broadcast, ConnectionKey, Errand, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Shape,
+    Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hello, Hub, Inbox, Node, Notice, Options,
+    Outbox,
 };
 use fanwire_protocol::{Command, Commands, Disconnect, Encoding, Reply, encode_reply};
 use prost::Message as _;
@@ -38,7 +39,7 @@ pub(crate) struct World {
     /// In the order in which a script heard of them.
     pub(crate) epochs: Vec<String>,
     /// What the hubs handed out and nobody has done yet.
-    pub(crate) errands: Vec<Errand>,
+    pub(crate) encode_jobs: Vec<EncodeJob>,
     peers: BTreeMap<String, Peer>,
 }
 
@@ -75,8 +76,8 @@ impl World {
     /// A world with a node of the test's own making.
     pub(crate) fn around(node: Arc<Node>, now: Instant, shards: usize) -> Self {
         let shards = (0..shards).map(|_| Shard::new(&node)).collect();
-        let (epochs, errands, peers) = Default::default();
-        Self { node, now, unix_ms: (now, UNIX * 1000), shards, epochs, errands, peers }
+        let (epochs, encode_jobs, peers) = Default::default();
+        Self { node, now, unix_ms: (now, UNIX * 1000), shards, epochs, encode_jobs, peers }
     }
 
     /// Opens a connection on the shard with the fewest.
@@ -182,7 +183,7 @@ impl World {
 
     /// Somebody does what the hubs handed out.
     pub(crate) fn do_errands(&mut self) {
-        self.errands.drain(..).for_each(Errand::run);
+        self.encode_jobs.drain(..).for_each(EncodeJob::run);
         self.settle();
     }
 
@@ -231,7 +232,7 @@ impl World {
     fn hear(&mut self, shard: usize, record: Record) {
         let mut pongs = Vec::new();
         self.shards[shard].check_disconnects(&record.effects);
-        self.errands.extend(record.errands.into_iter().flatten());
+        self.encode_jobs.extend(record.encode_jobs.into_iter().flatten());
         let mut recovered = record.recovered.into_iter().peekable();
         for (at, (index, effect)) in (1..).zip(record.effects) {
             let peer = (self.peers.iter_mut())
@@ -336,18 +337,18 @@ pub(crate) struct Record {
     /// Connection, and from where to where a subscription of it moved.
     pub(crate) moved: Vec<(u32, u32, u32)>,
     /// `None`: they are done at once.
-    errands: Option<Vec<Errand>>,
+    encode_jobs: Option<Vec<EncodeJob>>,
 }
 
 impl Record {
     fn keeping_errands() -> Self {
-        Self { errands: Some(Vec::new()), ..Self::default() }
+        Self { encode_jobs: Some(Vec::new()), ..Self::default() }
     }
 }
 
 pub(crate) enum Effect {
     Message(Vec<u8>),
-    Publication(Arc<Broadcast>, Shape),
+    Publication(Arc<Broadcast>, DeltaMode),
     PingFrame,
     Disconnect(Disconnect),
 }
@@ -379,14 +380,14 @@ impl Outbox for Record {
         self.moved.push((connection, from, to));
     }
 
-    fn deliver(&mut self, connection: u32, _: u32, broadcast: &Arc<Broadcast>, shape: Shape) {
+    fn deliver(&mut self, connection: u32, _: u32, broadcast: &Arc<Broadcast>, shape: DeltaMode) {
         self.effects.push((connection, Effect::Publication(Arc::clone(broadcast), shape)));
     }
 
-    fn hand_out(&mut self, errand: Errand) {
-        match &mut self.errands {
-            Some(kept) => kept.push(errand),
-            None => errand.run(),
+    fn offload(&mut self, encode_job: EncodeJob) {
+        match &mut self.encode_jobs {
+            Some(kept) => kept.push(encode_job),
+            None => encode_job.run(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Tests of `span`: pushes of all shapes, and bytes that are none.
 //! In: messages. Out: the range of the publication, or none.
 //! Uses the encoders; that the bytes are those of a subscribe result is checked in `fuzzing`, for random publications.
-//! Cases of odd messages go here.
+//! Repeats of odd messages go here.
 
 use bytes::Bytes;
 

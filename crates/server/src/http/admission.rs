@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Instant};
 
 use axum::http::{HeaderMap, StatusCode, header};
-use fanwire_telemetry::Seldom;
+use fanwire_telemetry::LogThrottle;
 
 use super::{
     origin,
@@ -26,7 +26,7 @@ pub struct Admission {
     /// How many were refused.
     pub refusals: Arc<Refusals>,
     /// What the log said of refusals.
-    pub(crate) told: Seldom,
+    pub(crate) told: LogThrottle,
 }
 
 /// Status and text of an answer.
@@ -41,7 +41,7 @@ impl Admission {
             descriptor_limit: 0,
             rate: Rate::new(0, now),
             refusals: Arc::default(),
-            told: Seldom::default(),
+            told: LogThrottle::default(),
         }
     }
 

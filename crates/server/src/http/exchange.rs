@@ -1,7 +1,7 @@
 //! What HTTP tells its socket of the request that is served, as neither sees the other (RFC 9112 §9.3).
 //! In: requests, pieces of their bodies, statuses → out: whether one is being answered, or unread; an upgrade that was refused.
 //! Uses atomics and a lock that the task of one connection alone takes; never a socket, never time.
-//! Changed here: when a request counts as read. What follows from that lives in `patient` and `listener`.
+//! Changed here: when a request counts as read. What follows from that lives in `timeout_stream` and `listener`.
 
 use std::{
     pin::Pin,

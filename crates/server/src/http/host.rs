@@ -1,7 +1,7 @@
 //! The header `Host`, which every request must have, and one of it (RFC 9112 §3.2).
 //! In: version and headers of a request → out: nothing, or what is wrong, as an answer.
 //! Uses the types of `http`; a server may have many names, so the host is compared with something in development mode only.
-//! Changed here: which hosts are no hosts. Asked by `site`, before any route.
+//! Changed here: which hosts are no hosts. Asked by `root_service`, before any route.
 
 use std::net::IpAddr;
 
@@ -26,7 +26,7 @@ pub(super) enum HostError {
 
 /// Checks a request: HTTP/1.1 must name a host, once; HTTP/1.0 may (RFC 9112 §3.2). An empty one will do (RFC 9110 §7.2).
 ///
-/// With `only_here` it must be an address, or `localhost`: the page of some other site, whose name leads here for the moment
+/// With `only_here` it must be an address, or `localhost`: the page of some other root_service, whose name leads here for the moment
 /// (DNS rebinding), would be free to read and to publish where everything is open.
 pub(super) fn check(
     version: Version,

@@ -1,5 +1,5 @@
 //! Accepting connections and speaking HTTP/1.1 on them (RFC 9112), with a limit on everything a slow peer could hold.
-//! In: a bound listener and a site → out: served requests, until told to stop.
+//! In: a bound listener and a root_service → out: served requests, until told to stop.
 //! Uses hyper; never looks into a request.
 //! Changed here: limits before the handshake. Limits after it live in `shard`.
 
@@ -15,7 +15,7 @@ use std::{
 };
 
 use axum::BoxError;
-use fanwire_telemetry::Seldom;
+use fanwire_telemetry::LogThrottle;
 use hyper::{
     Request,
     body::{Body, Incoming},
@@ -32,8 +32,8 @@ use tokio::{
 
 use super::{
     exchange::Exchange,
-    patient::{Linger, Patience, Patient},
-    site::Site,
+    root_service::RootService,
+    timeout_stream::{Linger, Patience, TimeoutStream},
 };
 
 /// Binds an address with a long accept queue, so that a wave of reconnects is not refused.
@@ -58,12 +58,17 @@ pub fn any_address() -> IpAddr {
 
 /// Accepts until `stop` says true, then waits for connections in the middle of a request: they finish it. There are 10,000
 /// at once, or `places` if that is less.
-pub async fn serve(listener: TcpListener, site: Site, places: usize, stop: watch::Receiver<bool>) {
+pub async fn serve(
+    listener: TcpListener,
+    root_service: RootService,
+    places: usize,
+    stop: watch::Receiver<bool>,
+) {
     let places = Places::new(places.min(HTTP_CONNECTIONS_MAX));
-    let site = Arc::new(site);
+    let root_service = Arc::new(root_service);
     let mut told = stop.clone();
     tokio::select! {
-        () = accept(&listener, &site, &places, &stop) => {}
+        () = accept(&listener, &root_service, &places, &stop) => {}
         () = told_to(&mut told) => {}
     }
     drop(listener);
@@ -104,11 +109,11 @@ impl Places {
 
 async fn accept(
     listener: &TcpListener,
-    site: &Arc<Site>,
+    root_service: &Arc<RootService>,
     places: &Places,
     stop: &watch::Receiver<bool>,
 ) {
-    let told = Seldom::default();
+    let told = LogThrottle::default();
     loop {
         let place =
             places.free.clone().acquire_owned().await.expect("the semaphore is never closed");
@@ -116,10 +121,10 @@ async fn accept(
             Ok((socket, peer)) => {
                 // Else the end of a long answer may wait until the peer has acknowledged what was sent before.
                 let _ = socket.set_nodelay(true);
-                let (site, stop) = (site.clone(), stop.clone());
+                let (root_service, stop) = (root_service.clone(), stop.clone());
                 let patience = places.patience();
                 tokio::spawn(async move {
-                    speak(socket, peer, site, stop, patience).await;
+                    speak(socket, peer, root_service, stop, patience).await;
                     drop(place);
                 });
             }
@@ -153,19 +158,19 @@ fn refusal(error: &io::Error) -> &'static str {
 async fn speak(
     socket: TcpStream,
     peer: SocketAddr,
-    site: Arc<Site>,
+    root_service: Arc<RootService>,
     stop: watch::Receiver<bool>,
     patience: Patience,
 ) {
     let exchange = Arc::<Exchange>::default();
-    let socket = Patient::new(socket, patience, Arc::clone(&exchange));
+    let socket = TimeoutStream::new(socket, patience, Arc::clone(&exchange));
     let service = service_fn({
         let exchange = exchange.clone();
         move |request: Request<Incoming>| {
             let (request, answering) = exchange.begin_answer(request);
-            let site = site.clone();
+            let root_service = root_service.clone();
             async move {
-                let answer = site.answer(request, peer).await;
+                let answer = root_service.answer(request, peer).await;
                 answering.end(answer.status());
                 Ok::<_, Infallible>(answer)
             }
@@ -192,7 +197,7 @@ async fn speak(
 
 /// Serves a connection to its end; when `stop` says true, to the end of its request.
 async fn finished<S, B>(
-    connection: UpgradeableConnection<TokioIo<Patient<TcpStream>>, S>,
+    connection: UpgradeableConnection<TokioIo<TimeoutStream<TcpStream>>, S>,
     mut stop: watch::Receiver<bool>,
 ) -> hyper::Result<()>
 where

@@ -1,5 +1,5 @@
 //! What is served where: the real-time endpoint, the API, and the operator's pages.
-//! In: the configuration and the parts of a running server → out: one site, or one for clients and one for the others.
+//! In: the configuration and the parts of a running server → out: one root_service, or one for clients and one for the others.
 //! Uses axum; never contains behaviour of an endpoint beyond a few lines.
 //! Changed here: paths, and who sits behind them. The handshake lives in `upgrade`, API methods in `api`.
 
@@ -13,15 +13,15 @@ use axum::{
     response::{Html, IntoResponse, Response},
     routing::{any, get},
 };
-use fanwire_api::{Api, http::Face};
+use fanwire_api::{Api, http::HttpApi};
 use fanwire_node::Hello;
 use fanwire_protocol::Encoding;
-use fanwire_telemetry::Seldom;
+use fanwire_telemetry::LogThrottle;
 use serde::Serialize;
 
 use super::{
-    desk::Desk,
-    site::Site,
+    api_service::ApiService,
+    root_service::RootService,
     upgrade::{Endpoint, Welcome},
 };
 use crate::{config::Config, engine::Engine, metrics::Metrics};
@@ -44,41 +44,46 @@ pub struct Parts {
 /// What is served, by who may reach it.
 pub struct Sites {
     /// For clients.
-    pub public: Site,
+    pub public: RootService,
     /// For backends and operators, where they have a listener of their own (`http_server.internal_port`).
-    pub internal: Option<Site>,
+    pub internal: Option<RootService>,
 }
 
 pub fn sites(config: &Config, parts: Parts) -> Sites {
-    let api = (!config.http_api.disabled).then(|| desk(&parts));
+    let api = (!config.http_api.disabled).then(|| api_service(&parts));
     let pages = pages(config, &parts);
     let public = clients(config, parts);
-    let site = |router, desk| Site { only_here: config.development, ..with_api(router, desk) };
+    let root_service = |router, api_service| RootService {
+        only_here: config.development,
+        ..with_api(router, api_service)
+    };
     match config.http_server.is_split() {
-        false => Sites { public: site(public.merge(pages), api), internal: None },
+        false => Sites { public: root_service(public.merge(pages), api), internal: None },
         true if config.http_api.external => {
-            Sites { public: site(public, api), internal: Some(site(pages, None)) }
+            Sites { public: root_service(public, api), internal: Some(root_service(pages, None)) }
         }
-        true => Sites { public: site(public, None), internal: Some(site(pages, api)) },
+        true => {
+            Sites { public: root_service(public, None), internal: Some(root_service(pages, api)) }
+        }
     }
 }
 
-fn desk(parts: &Parts) -> Desk {
-    Desk {
-        face: Face::new(parts.api.clone()),
+fn api_service(parts: &Parts) -> ApiService {
+    ApiService {
+        face: HttpApi::new(parts.api.clone()),
         shards: parts.endpoint.shards.clone(),
-        told: Seldom::default(),
+        told: LogThrottle::default(),
     }
 }
 
-/// A site with the API, if there is one. Its paths are routes, too: so none is anything else's, and other methods get 405.
-fn with_api(router: Router, desk: Option<Desk>) -> Site {
-    let paths = desk.iter().flat_map(|desk| desk.face.paths());
+/// A root_service with the API, if there is one. Its paths are routes, too: so none is anything else's, and other methods get 405.
+fn with_api(router: Router, api_service: Option<ApiService>) -> RootService {
+    let paths = api_service.iter().flat_map(|api_service| api_service.face.paths());
     let router = paths.fold(router, |router, path| {
         // Braces are doubled where they mean themselves.
         router.route(&path.replace('{', "{{").replace('}', "}}"), any(only_post))
     });
-    Site { desk: desk.map(Arc::new), router, only_here: false }
+    RootService { api_service: api_service.map(Arc::new), router, only_here: false }
 }
 
 async fn only_post() -> impl IntoResponse {

@@ -18,8 +18,8 @@ use fanwire_ws::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use super::{admission::Admission, patient::Patient, refusals::Cause};
-use crate::shard::{self, Application, Arrival, Distrust, Peer, Permit, Shards};
+use super::{admission::Admission, refusals::Cause, timeout_stream::TimeoutStream};
+use crate::shard::{self, Application, Arrival, DecodeFailures, Peer, Permit, Shards};
 
 /// One WebSocket endpoint in front of the shards of an application.
 pub struct Endpoint<A: Application> {
@@ -30,7 +30,7 @@ pub struct Endpoint<A: Application> {
     /// Give connections that allow it a compressor of their own.
     pub compression_dedicated: bool,
     /// Peers that get no references between messages, because they failed at them.
-    pub distrust: Arc<Distrust>,
+    pub decode_failures: Arc<DecodeFailures>,
     /// Subprotocols this endpoint speaks.
     pub subprotocols: &'static [&'static str],
     /// Who may come in.
@@ -95,7 +95,7 @@ impl<A: Application> Endpoint<A> {
 
     fn compression_of(&self, agreement: Option<Agreement>, peer: Peer) -> Compression {
         let compression = Compression::of(agreement);
-        if self.distrust.knows(peer, Instant::now()) {
+        if self.decode_failures.knows(peer, Instant::now()) {
             return compression.without_context();
         }
         if self.compression_dedicated { compression.dedicated() } else { compression }
@@ -126,7 +126,7 @@ fn hand_over<A: Application>(
     upgraded: hyper::upgrade::Upgraded,
     ticket: Ticket<A::Hello>,
 ) {
-    let Ok(parts) = upgraded.downcast::<TokioIo<Patient<TcpStream>>>() else {
+    let Ok(parts) = upgraded.downcast::<TokioIo<TimeoutStream<TcpStream>>>() else {
         tracing::error!("an upgraded connection is not a TCP socket");
         return;
     };

@@ -22,7 +22,7 @@ use crate::tls::{Tls, TlsError};
 
 /// Whoever is asked for documents, and how.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct Origin {
     tls: Tls,
     /// Of one attempt, from name resolution to the last byte.
     attempt_timeout: Duration,
@@ -41,7 +41,7 @@ pub(super) enum GetError {
     Http(hyper::Error),
 }
 
-impl Site {
+impl Origin {
     pub(super) fn new(options: &TlsOptions, attempt_timeout: Duration) -> Result<Self, TlsError> {
         Ok(Self { tls: Tls::new(options)?, attempt_timeout })
     }

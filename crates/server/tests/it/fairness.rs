@@ -14,8 +14,8 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, Compression, End, Key, Letter, Message, Outlet, Peer, Settings, Shards,
-    prepare,
+    Application, Arrival, Compression, ConnectionWriter, End, Key, Message, Peer, Settings,
+    ShardMessage, Shards, prepare,
 };
 use parking_lot::Mutex;
 
@@ -101,9 +101,15 @@ impl Application for Recorder {
     type Notice = Tell;
     type Hello = ();
 
-    fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut Outlet) {}
+    fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
 
-    fn receive(&mut self, key: Key, message: Message<'_>, now: Instant, out: &mut Outlet) -> usize {
+    fn receive(
+        &mut self,
+        key: Key,
+        message: Message<'_>,
+        now: Instant,
+        out: &mut ConnectionWriter,
+    ) -> usize {
         let text = String::from_utf8(message.bytes().to_vec()).expect("text");
         if text == "hold" {
             self.held = Some(key);
@@ -113,7 +119,7 @@ impl Application for Recorder {
         1
     }
 
-    fn notice(&mut self, notice: Tell, _now: Instant, out: &mut Outlet) {
+    fn notice(&mut self, notice: Tell, _now: Instant, out: &mut ConnectionWriter) {
         match notice {
             Tell::Stick => {
                 let _ = self.seen.send(Seen::Nothing);
@@ -124,7 +130,7 @@ impl Application for Recorder {
         }
     }
 
-    fn advance(&mut self, _now: Instant, _out: &mut Outlet) {}
+    fn advance(&mut self, _now: Instant, _out: &mut ConnectionWriter) {}
 
     fn next_deadline(&self) -> Option<Instant> {
         None
@@ -161,7 +167,7 @@ impl Shard {
     }
 
     fn tell(&self, tell: Tell) {
-        self.shards.inboxes()[0].push(Letter::Notice(tell), 1);
+        self.shards.inboxes()[0].push(ShardMessage::Notice(tell), 1);
     }
 
     fn next(&self) -> Seen {

@@ -14,8 +14,8 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, Compression, End, INBOX_BYTES_MAX, Inbox, Key, Letter, Message, Outlet,
-    Peer, Settings, Shards, Stop, prepare,
+    Application, Arrival, Compression, ConnectionWriter, End, INBOX_BYTES_MAX, Inbox, Key, Message,
+    Peer, Settings, ShardMessage, Shards, Stop, prepare,
 };
 use parking_lot::Mutex;
 
@@ -52,7 +52,7 @@ fn a_client_is_held_whichever_thread_tells_the_shards_what_it_published() {
     let mut publisher = open(&shards);
     let _on_the_second_shard = open(&shards);
     let mut listener = open(&shards);
-    shards.inboxes()[1].push(Letter::Notice(()), INBOX_BYTES_MAX + 1);
+    shards.inboxes()[1].push(ShardMessage::Notice(()), INBOX_BYTES_MAX + 1);
     stuck.recv_timeout(PATIENCE).expect("the second shard serves the letter, slowly");
 
     publisher.write_all(&ECHO).expect("sent");
@@ -77,7 +77,7 @@ fn a_client_is_held_whichever_thread_tells_the_shards_what_it_published() {
 #[test]
 fn a_letter_that_comes_while_a_shard_is_late_with_others_is_not_left_behind() {
     let (shards, stuck, go_on, _held) = shards_of_which_the_second_sticks();
-    let push = || shards.inboxes()[1].push(Letter::Notice(()), 1);
+    let push = || shards.inboxes()[1].push(ShardMessage::Notice(()), 1);
     let serving = || stuck.recv_timeout(PATIENCE).expect("the next letter is served");
     let go_on_late = || {
         let began = Instant::now();
@@ -103,7 +103,7 @@ fn a_letter_that_comes_while_a_shard_is_late_with_others_is_not_left_behind() {
 #[test]
 fn what_a_shard_took_and_has_not_served_counts_as_waiting() {
     let (shards, stuck, go_on, _held) = shards_of_which_the_second_sticks();
-    let push = |bytes| shards.inboxes()[1].push(Letter::Notice(()), bytes);
+    let push = |bytes| shards.inboxes()[1].push(ShardMessage::Notice(()), bytes);
     push(1);
     stuck.recv_timeout(PATIENCE).expect("the first letter is served");
     push(INBOX_BYTES_MAX);
@@ -131,7 +131,7 @@ fn a_socket_that_comes_when_its_shard_has_ended_is_closed() {
     let mut late = open(&shards);
     late.set_read_timeout(Some(PATIENCE)).expect("a valid timeout");
     assert_eq!(late.read(&mut [0]).expect("an end, and in time"), 0);
-    shards.inboxes()[0].push(Letter::Notice(()), 1);
+    shards.inboxes()[0].push(ShardMessage::Notice(()), 1);
     assert_eq!(shards.backlog_bytes(), 0, "nothing waits for a shard that has ended");
 }
 
@@ -147,19 +147,19 @@ impl Application for Poster {
     type Notice = ();
     type Hello = ();
 
-    fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut Outlet) {}
+    fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
 
     fn receive(
         &mut self,
         key: Key,
         message: Message<'_>,
         _now: Instant,
-        out: &mut Outlet,
+        out: &mut ConnectionWriter,
     ) -> usize {
         match message.bytes() {
             b"post" => {
                 let second = &self.inboxes.get().expect("set before the first socket")[1];
-                second.push(Letter::Notice(()), INBOX_BYTES_MAX + 1);
+                second.push(ShardMessage::Notice(()), INBOX_BYTES_MAX + 1);
             }
             other => out.send_as(key, false, other),
         }
@@ -170,12 +170,12 @@ impl Application for Poster {
         let _ = self.held.send(is_held); // most tests do not listen
     }
 
-    fn notice(&mut self, (): (), _now: Instant, _out: &mut Outlet) {
+    fn notice(&mut self, (): (), _now: Instant, _out: &mut ConnectionWriter) {
         self.stuck.send(()).expect("the test listens");
         self.go_on.lock().recv().expect("the test lets it go on");
     }
 
-    fn advance(&mut self, _now: Instant, _out: &mut Outlet) {}
+    fn advance(&mut self, _now: Instant, _out: &mut ConnectionWriter) {}
 
     fn next_deadline(&self) -> Option<Instant> {
         None

@@ -10,7 +10,8 @@ use std::{
 
 use fanwire::{
     node::{
-        Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Shape, ShardId,
+        Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox,
+        ShardId,
     },
     protocol::{Disconnect, Encoding},
     ws::{Event, Input, Limits, Pool, Reader},
@@ -27,7 +28,7 @@ impl Outbox for Out {
     fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
         self.messages.push((connection.index, message.to_vec()));
     }
-    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>, _: Shape) {
+    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>, _: DeltaMode) {
         self.deliveries.push((connection, broadcast.clone()));
     }
     fn ping(&mut self, _: ConnectionKey) {}

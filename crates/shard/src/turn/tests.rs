@@ -17,7 +17,7 @@ use crate::{End, Inbox, Peer, Permit, Settings, prepare};
 #[test]
 fn the_close_of_a_peer_is_heard_behind_the_message_that_its_connection_ended_with() {
     let (mut turn, mut peer) = waiting_with(&[TEXT, CLOSE].concat(), &[]);
-    turn.serve(Letter::Notice(Goodbye));
+    turn.serve(ShardMessage::Notice(Goodbye));
     settle(&mut turn);
     assert_eq!(turn.out.connections.len(), 0, "nobody waits for a close that came");
     let mut heard = Vec::new();
@@ -30,7 +30,7 @@ fn a_connection_that_is_to_close_is_read_on_within_the_frame_where_it_was_left()
     let all = [TEXT, TEXT, CLOSE].concat();
     let (first, second) = all.split_at(TEXT.len() + 3);
     let (mut turn, _peer) = waiting_with(first, second);
-    turn.serve(Letter::Notice(Goodbye));
+    turn.serve(ShardMessage::Notice(Goodbye));
     settle(&mut turn);
     assert_eq!(turn.out.connections.len(), 0, "nobody waits for a close that came");
     assert_eq!(turn.out.counters.protocol_failures.value(), 0);
@@ -72,7 +72,7 @@ fn turn() -> Turn<Holder> {
     let poll = Poll::new().expect("a poller");
     let waker = mio::Waker::new(poll.registry(), WAKER).expect("a waker");
     let inboxes = Inboxes { all: vec![Inbox::new(waker)], own: 0 };
-    let out = Outlet::for_test(Settings::default());
+    let out = ConnectionWriter::for_test(Settings::default());
     Turn::new(Holder::default(), out, poll, inboxes, Limits::default())
 }
 
@@ -97,21 +97,27 @@ impl Application for Holder {
     type Notice = Goodbye;
     type Hello = ();
 
-    fn open(&mut self, key: Key, (): (), _now: Instant, _out: &mut Outlet) {
+    fn open(&mut self, key: Key, (): (), _now: Instant, _out: &mut ConnectionWriter) {
         self.key = Some(key);
     }
 
-    fn receive(&mut self, key: Key, _: Message<'_>, _now: Instant, out: &mut Outlet) -> usize {
+    fn receive(
+        &mut self,
+        key: Key,
+        _: Message<'_>,
+        _now: Instant,
+        out: &mut ConnectionWriter,
+    ) -> usize {
         self.received += 1;
         out.hold(key);
         1
     }
 
-    fn notice(&mut self, _: Goodbye, _now: Instant, out: &mut Outlet) {
+    fn notice(&mut self, _: Goodbye, _now: Instant, out: &mut ConnectionWriter) {
         out.close(self.key.expect("it came"), 3000, "");
     }
 
-    fn advance(&mut self, _now: Instant, _out: &mut Outlet) {}
+    fn advance(&mut self, _now: Instant, _out: &mut ConnectionWriter) {}
 
     fn next_deadline(&self) -> Option<Instant> {
         None

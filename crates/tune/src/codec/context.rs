@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use fanwire_deflate::Compressor;
-use fanwire_deflate::gap::{Counter, DEPTH_MAX, History, Publication, Reach, Reference};
+use fanwire_deflate::gap::{
+    Counter, DEPTH_MAX, History, Publication, Reference, SubscriptionWindow,
+};
 
 use super::{Client, Codec, Delivery, Memory};
 use crate::measure::{Clock, Stream};
@@ -19,7 +21,7 @@ pub(super) struct Context<'a> {
     channels: usize,
     history: History,
     /// Of a client that has been here from the first message on.
-    reach: Reach,
+    reach: SubscriptionWindow,
     counter: Counter,
     /// The publications that a client of one channel has got, when they are limited.
     last: VecDeque<Publication>,
@@ -43,7 +45,7 @@ impl<'a> Context<'a> {
             depth,
             channels,
             history: History::new(bytes, count.clamp(1, DEPTH_MAX), level),
-            reach: Reach::default(),
+            reach: SubscriptionWindow::default(),
             counter: Counter::default(),
             last: VecDeque::new(),
             compressor: Compressor::new(level),
@@ -76,7 +78,7 @@ impl<'a> Context<'a> {
             Depth::Publications(0) => Reference::ALONE,
             // A client that has got so many and no more.
             Depth::Publications(_) if self.channels == 1 => {
-                let (mut reach, mut counter) = (Reach::default(), Counter::default());
+                let (mut reach, mut counter) = (SubscriptionWindow::default(), Counter::default());
                 self.last.iter().for_each(|earlier| reach.queued(earlier, &mut counter));
                 reach.reference(publication, counter, WINDOW_BITS)
             }
@@ -134,7 +136,7 @@ impl Codec for Context<'_> {
         match self.depth {
             Depth::Publications(0) => Memory::default(),
             _ => Memory {
-                connection: size_of::<Counter>() + self.channels * size_of::<Reach>(),
+                connection: size_of::<Counter>() + self.channels * size_of::<SubscriptionWindow>(),
                 channel: self.history.memory(),
             },
         }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use fanwire_deflate::gap::{Counter, History, Reach};
+use fanwire_deflate::gap::{Counter, History, SubscriptionWindow};
 use fanwire_protocol::Encoding;
 
 use super::{Client, Delivery, Memory, of};
@@ -82,8 +82,8 @@ fn memory_is_what_the_engine_says() {
     let sample = states(40);
     assert_eq!(delivered(Mode::Standalone { level: 6 }, &sample).1, Memory::default());
     assert_eq!(delivered(context(0, 1), &sample).1, Memory::default());
-    let one = size_of::<Counter>() + size_of::<Reach>();
-    let three = size_of::<Counter>() + 3 * size_of::<Reach>();
+    let one = size_of::<Counter>() + size_of::<SubscriptionWindow>();
+    let three = size_of::<Counter>() + 3 * size_of::<SubscriptionWindow>();
     assert_eq!(delivered(context(1, 1), &sample).1.connection, one);
     assert_eq!(delivered(context(1, 3), &sample).1.connection, three);
     let own = Mode::Dedicated { window_bits: 12, memory_level: 5 };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Make, THREADS, in_threads, numbered, pair, start};
-use crate::{Broker, Epoch, Position, PublishOptions, Query, Retention, Stretch};
+use crate::{Broker, Epoch, Position, PublishOptions, Query, Retention, StreamSlice};
 
 pub(super) fn check(make: Make<'_>) {
     offsets_count_from_one_and_travel_with_the_publications(make);
@@ -46,7 +46,7 @@ fn put_many(broker: &dyn Broker, count: usize) {
     }
 }
 
-fn read(broker: &dyn Broker, query: Query) -> Stretch {
+fn read(broker: &dyn Broker, query: Query) -> StreamSlice {
     let stretch = broker.history("a", query, retention(), Instant::now());
     stretch.wait().expect("the broker is available")
 }
@@ -139,14 +139,14 @@ fn without_retention_there_is_no_stream(make: Make<'_>) {
     let now = Instant::now();
     let published = broker.publish("a", numbered(0, 0), &PublishOptions::default(), none, now);
     assert_eq!(published.wait(), Ok(Position::default()));
-    assert_eq!(broker.history("a", Query::default(), none, now).wait(), Ok(Stretch::default()));
+    assert_eq!(broker.history("a", Query::default(), none, now).wait(), Ok(StreamSlice::default()));
 }
 
 fn removal_keeps_offset_and_epoch(make: Make<'_>) {
     let broker = trimmed(make);
     let top = read(&*broker, Query::TOP).top;
     broker.remove_history("a", Instant::now()).wait().expect("the broker is available");
-    assert_eq!(read(&*broker, Query::default()), Stretch { top, ..Stretch::default() });
+    assert_eq!(read(&*broker, Query::default()), StreamSlice { top, ..StreamSlice::default() });
     assert_eq!(put_plain(&*broker, 7), Position { offset: 8, ..top });
     assert_eq!(offsets(&*broker, Query::default()), [8]);
     broker.remove_history("never published to", Instant::now()).wait().expect("nothing to do");

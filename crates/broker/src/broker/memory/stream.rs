@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use fanwire_protocol::{ClientInfo, Publication};
 
-use crate::{Epoch, Position, PublishOptions, Query, Retention, Stretch};
+use crate::{Epoch, Position, PublishOptions, Query, Retention, StreamSlice};
 
 /// One life of a stream. Its stored publications have the offsets up to `top` without a hole, so none carries its own.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ impl Stream {
     }
 
     /// Reads without changing anything; what expired must be gone already.
-    pub(super) fn read(&self, query: Query) -> Stretch {
+    pub(super) fn read(&self, query: Query) -> StreamSlice {
         let count = query.limit.unwrap_or(usize::MAX);
         let first = self.top.offset + 1 - self.stored.len() as u64;
         // How many of the stored ones have an offset up to `offset`.
@@ -148,7 +148,7 @@ impl Stream {
             let after = query.since.map_or(0, index);
             (after..self.stored.len()).take(count).map(publication).collect()
         };
-        Stretch { publications, top: self.top, ..Stretch::default() }
+        StreamSlice { publications, top: self.top, ..StreamSlice::default() }
     }
 }
 

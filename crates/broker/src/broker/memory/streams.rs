@@ -199,7 +199,7 @@ impl Streams {
         }
         self.epochs.end(named.hash);
         if self.slab.is_empty() {
-            // The room of a crowd that has left.
+            // The room of a channel_members that has left.
             *self = Self { epochs: std::mem::take(&mut self.epochs), ..Self::default() };
         }
         named.bytes()

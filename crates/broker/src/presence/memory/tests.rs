@@ -70,14 +70,14 @@ fn a_channel_that_everybody_left_takes_no_memory() {
 
 #[test]
 fn a_crowd_that_left_gives_its_memory_back() {
-    let (mut crowd, now) = (Crowd::default(), Instant::now());
+    let (mut channel_members, now) = (ChannelMembers::default(), Instant::now());
     for client in 0..1000 {
-        crowd.add(info(client), now);
+        channel_members.add(info(client), now);
     }
     for client in 1..1000 {
-        crowd.remove(&format!("client {client}"));
+        channel_members.remove(&format!("client {client}"));
     }
-    assert_eq!(crowd.stats(), PresenceStats { clients: 1, users: 1 });
-    let small = crowd.members().map(|info| info.client.as_str()).collect::<Vec<_>>();
+    assert_eq!(channel_members.stats(), PresenceStats { clients: 1, users: 1 });
+    let small = channel_members.members().map(|info| info.client.as_str()).collect::<Vec<_>>();
     assert_eq!(small, ["client 0"]);
 }

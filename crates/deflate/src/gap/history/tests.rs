@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::gap::{Counter, Reach};
+use crate::gap::{Counter, SubscriptionWindow};
 
 #[test]
 fn a_message_that_is_empty_or_too_long_is_no_publication() {
@@ -51,8 +51,8 @@ proptest! {
             }
             let end = history.window.len();
             let next = Place { index: history.starts.len(), start: end, end };
-            for reach in [0, bytes, 32_768 - bytes, 32_768] {
-                prop_assert_eq!(history.held(next, reach), history.held_by_next(reach));
+            for window in [0, bytes, 32_768 - bytes, 32_768] {
+                prop_assert_eq!(history.held(next, window), history.held_by_next(window));
             }
         }
     }
@@ -82,12 +82,12 @@ fn a_history_of_1_kib_takes_less_than_6_kb() {
 #[test]
 fn peers_keep_their_context_when_a_history_is_resized() {
     let mut history = History::new(4_096, 8, 6);
-    let (mut reach, mut counter) = (Reach::default(), Counter::default());
+    let (mut window, mut counter) = (SubscriptionWindow::default(), Counter::default());
     let mut publish = |history: &mut History| {
         counter.advance(10); // other traffic
         let publication = history.publish(&[7; 300]).expect("a usual length");
-        let reference = reach.reference(&publication, counter, 15);
-        reach.queued(&publication, &mut counter);
+        let reference = window.reference(&publication, counter, 15);
+        window.queued(&publication, &mut counter);
         assert!(history.parse(&publication, reference.depth()).is_some());
         reference.gaps().len()
     };

@@ -1,13 +1,13 @@
 //! What the memory of one history is worth, beside what the channel would make of memory that it has not got.
 //! In: what happened between two sweeps → out: bytes saved for bytes of memory, held or wished for; memory given back.
-//! Uses the lane's own counts and trials; never looks at another channel.
+//! Uses the history's own counts and trials; never looks at another channel.
 //! Changed here: how worth is estimated, and when a history ends. Who gives way to whom is decided in `compression::sweep`.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use fanwire_deflate::gap::History;
 
-use super::{BYTES_MIN, Lane, State, Tracking, least};
+use super::{BYTES_MIN, EncodingHistory, State, Tracking, least};
 use fanwire_shard::Reservation;
 
 /// What a channel did in one encoding between two sweeps.
@@ -54,7 +54,7 @@ impl Tracking {
     }
 }
 
-impl Lane {
+impl EncodingHistory {
     /// Takes note of what happened since the last call. `None` where nobody listens, or nobody has taken part in context for
     /// long: then there is no history any more.
     pub(crate) fn take_use(&self, has_listeners: bool) -> Option<Use> {

@@ -1,6 +1,6 @@
 //! Frames in context of the broadcast that a shard is delivering: one for each distinct place of the earlier publications.
 //! In: receivers, a few at a time → out: a frame in the queue of each, or on its socket.
-//! Uses the parses of `compression`, what the outlet knows of windows, and one buffer for all frames of a broadcast.
+//! Uses the parses of `compression`, what the connection_writer knows of windows, and one buffer for all frames of a broadcast.
 //! Changed here: in which order frames are looked up, made and written. What a frame may refer to is `deflate::gap`.
 
 use std::{
@@ -10,14 +10,14 @@ use std::{
 };
 
 use fanwire_deflate::gap::{Depth, Parse, Publication, Reference};
-use fanwire_node::{Broadcast, Shape};
+use fanwire_node::{Broadcast, DeltaMode};
 use fanwire_protocol::Encoding;
 use fanwire_ws::frame;
 use hashbrown::HashMap;
 
 use super::{Delivery, Frames, Made, dispatch_of, opcode};
-use crate::compression::{Kind, Lane};
-use fanwire_shard::{Brief, Compression, Frame, Outlet};
+use crate::compression::{EncodingHistory, Kind};
+use fanwire_shard::{Brief, Compression, ConnectionWriter, Frame};
 
 /// The frames made so far, and who gets one next.
 #[derive(Default)]
@@ -64,7 +64,7 @@ impl Frames {
         receiver: Waiting,
         encoding: Encoding,
         broadcast: &Broadcast,
-        out: &mut Outlet,
+        out: &mut ConnectionWriter,
     ) {
         let connections = &self.in_context.connections[encoding.index()];
         if connections.len() == TOGETHER || connections.contains(&receiver.connection) {
@@ -80,14 +80,14 @@ impl Frames {
         &mut self,
         encoding: Encoding,
         broadcast: &Broadcast,
-        out: &mut Outlet,
+        out: &mut ConnectionWriter,
     ) {
         let mut waiting = std::mem::take(&mut self.in_context.waiting[encoding.index()]);
         match dispatch_of(broadcast).publication(encoding) {
             Some(source) => {
                 self.prepare(&mut waiting, (broadcast, encoding), source, out);
                 for receiver in &waiting {
-                    self.hand_out(receiver, (broadcast, encoding), source.0, out);
+                    self.offload(receiver, (broadcast, encoding), source.0, out);
                 }
             }
             None => {
@@ -108,8 +108,8 @@ impl Frames {
         &mut self,
         waiting: &mut [Waiting],
         (broadcast, encoding): (&Broadcast, Encoding),
-        (publication, lane): (&Publication, &Lane),
-        out: &Outlet,
+        (publication, history): (&Publication, &EncodingHistory),
+        out: &ConnectionWriter,
     ) {
         for receiver in &mut *waiting {
             if let Compression::Context { window_bits } = receiver.compression {
@@ -133,19 +133,19 @@ impl Frames {
                 }
             }
             if receiver.frame.is_none() {
-                let parse = lane.parse(publication, reference.depth(), counters);
+                let parse = history.parse(publication, reference.depth(), counters);
                 receiver.frame =
                     parse.map(|parse| known.make(reference, encoding, parse, publication.bytes()));
             }
         }
     }
 
-    fn hand_out(
+    fn offload(
         &mut self,
         receiver: &Waiting,
         (broadcast, encoding): (&Broadcast, Encoding),
         publication: &Publication,
-        out: &mut Outlet,
+        out: &mut ConnectionWriter,
     ) {
         let Some(delivery) = delivery(receiver, (broadcast, encoding)) else { return };
         let Some(index) = receiver.frame else {
@@ -236,7 +236,7 @@ fn delivery<'a>(
     (broadcast, encoding): (&'a Broadcast, Encoding),
 ) -> Option<Delivery<'a>> {
     let Waiting { connection, place, compression, .. } = *receiver;
-    let (shape, message) = (Shape::Plain, broadcast.shaped(Shape::Plain, encoding)?);
+    let (shape, message) = (DeltaMode::Plain, broadcast.shaped(DeltaMode::Plain, encoding)?);
     Some(Delivery { connection, place, encoding, shape, compression, broadcast, message })
 }
 

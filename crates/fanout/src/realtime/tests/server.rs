@@ -12,7 +12,7 @@ use fanwire_shard::testing::TestShard;
 use fanwire_shard::{Budget, Settings};
 
 use crate::compression::{ContextSettings, Contexts, Policies};
-use crate::realtime::{Clerk, Realtime, ShardInbox};
+use crate::realtime::{EncodeWorker, Realtime, ShardInbox};
 
 /// One shard of a server, on the thread of the test.
 pub(super) struct Server {
@@ -37,7 +37,7 @@ impl Server {
                 memory: Budget::new(1 << 20),
             }));
             node.prepare_with(contexts.clone());
-            let realtime = Realtime::new(node.clone(), shard, contexts, Clerk::default());
+            let realtime = Realtime::new(node.clone(), shard, contexts, EncodeWorker::default());
             counters = Some(realtime.counters());
             realtime
         });

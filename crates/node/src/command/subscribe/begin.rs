@@ -5,10 +5,10 @@
 
 use fanwire_broker::Query;
 
-use super::options::Wish;
+use super::options::SubscribeParameters;
 use crate::command::Turn;
 use crate::options::{Namespace, RecoveryMode};
-use crate::pending::{Entry, Held, OwnClaim, Part};
+use crate::pending::{BufferedMessages, OwnClaim, Part, PendingChannel};
 use crate::recovery::{self, Claim};
 
 /// Begins to enter a channel: first the registry, so that everything published from now on is on its way to this shard;
@@ -16,10 +16,10 @@ use crate::recovery::{self, Claim};
 pub(in crate::command) fn begin(
     turn: &mut Turn<'_>,
     namespace: &Namespace,
-    wish: Wish<'_>,
+    wish: SubscribeParameters<'_>,
     number: usize,
-) -> Entry {
-    let channel = turn.node.join(wish.channel, turn.roster.shard());
+) -> PendingChannel {
+    let channel = turn.node.join(wish.channel, turn.session_table.shard());
     let mode = wish.mode;
     let claim = effective_claim(&wish, namespace);
     let was_recovering = wish.recovers || claim.is_some();
@@ -31,7 +31,7 @@ pub(in crate::command) fn begin(
             .map_or(Query::TOP, |claim| recovery::query(mode, claim.borrowed(), limit, is_filtered))
     });
     let follow = turn.node.follow(&channel, query, namespace.retention(), turn.now);
-    let stretch = turn.soon(follow, move |result| Part::Stretch(number, result));
+    let stretch = turn.soon(follow, move |result| Part::StreamSlice(number, result));
     let appeared = match wish.visibility.present {
         true => {
             let me = turn.session().info_as(wish.terms.as_deref());
@@ -40,9 +40,9 @@ pub(in crate::command) fn begin(
         }
         false => Some(Ok(())),
     };
-    let Wish { server_side, terms, tracking, delta, visibility, data, .. } = wish;
-    let (held_from, held) = (0, Held::default());
-    Entry {
+    let SubscribeParameters { server_side, terms, tracking, delta, visibility, data, .. } = wish;
+    let (held_from, held) = (0, BufferedMessages::default());
+    PendingChannel {
         channel,
         server_side,
         terms,
@@ -63,7 +63,7 @@ pub(in crate::command) fn begin(
 
 /// The claim of the client, or the one that the namespace makes for it. Only a stream can be refused for what is missing: a
 /// cache that holds nothing yet would be refused for ever.
-fn effective_claim(wish: &Wish<'_>, namespace: &Namespace) -> Option<OwnClaim> {
+fn effective_claim(wish: &SubscribeParameters<'_>, namespace: &Namespace) -> Option<OwnClaim> {
     let is_automatic = namespace.auto_cache_recover && wish.mode == RecoveryMode::Cache;
     if !wish.tracking.recoverable || !wish.recovers && !is_automatic {
         return None;

@@ -16,7 +16,7 @@ use crate::session::Terms;
 use crate::subscribers::Mark;
 
 /// What is known of a subscription before it is made.
-pub(in crate::command) struct Wish<'a> {
+pub(in crate::command) struct SubscribeParameters<'a> {
     pub(in crate::command) channel: &'a str,
     pub(in crate::command) server_side: bool,
     pub(in crate::command) terms: Option<Box<Terms>>,

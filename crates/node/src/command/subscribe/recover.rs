@@ -6,11 +6,11 @@
 use fanwire_broker::Position;
 use fanwire_protocol::{ErrorCode, SubscribeResult};
 
-use crate::pending::{Entry, Tracking};
+use crate::pending::{PendingChannel, Tracking};
 use crate::recovery;
 
 /// The top of the stream, and what the result says about it and about what was missed.
-pub(super) fn judge(entry: &mut Entry) -> Result<(Position, SubscribeResult), ErrorCode> {
+pub(super) fn judge(entry: &mut PendingChannel) -> Result<(Position, SubscribeResult), ErrorCode> {
     entry.appeared.take().expect(COMPLETE)?;
     let read = entry.stretch.take().expect(COMPLETE)?;
     let Tracking { positioned, recoverable } = entry.tracking;

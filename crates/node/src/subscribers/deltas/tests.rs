@@ -39,7 +39,7 @@ fn deltas(mark: Mark) -> Deltas {
     deltas
 }
 
-fn send(deltas: &mut Deltas, broadcast: &Broadcast) -> Shape {
+fn send(deltas: &mut Deltas, broadcast: &Broadcast) -> DeltaMode {
     let shape = deltas.send(0, broadcast);
     deltas.settle(broadcast);
     shape
@@ -55,34 +55,34 @@ fn who_has_not_agreed_is_sent_everything_plainly() {
     let mut deltas = deltas(Mark::AwaitsStream);
     deltas.push();
     for number in 1..4 {
-        assert_eq!(deltas.send(1, &next(number)), Shape::Plain);
+        assert_eq!(deltas.send(1, &next(number)), DeltaMode::Plain);
     }
 }
 
 #[test]
 fn who_follows_the_stream_is_sent_patches_while_it_holds_the_one_before() {
     let mut deltas = deltas(Mark::AwaitsStream);
-    assert_eq!(send(&mut deltas, &next(1)), Shape::Full);
-    assert_eq!(send(&mut deltas, &next(2)), Shape::Patch);
-    assert_eq!(send(&mut deltas, &broadcast(3, 3, Delta::Off)), Shape::Full);
-    assert_eq!(send(&mut deltas, &next(4)), Shape::Patch);
+    assert_eq!(send(&mut deltas, &next(1)), DeltaMode::Full);
+    assert_eq!(send(&mut deltas, &next(2)), DeltaMode::Patch);
+    assert_eq!(send(&mut deltas, &broadcast(3, 3, Delta::Off)), DeltaMode::Full);
+    assert_eq!(send(&mut deltas, &next(4)), DeltaMode::Patch);
     deltas.skip(0);
-    assert_eq!(send(&mut deltas, &next(6)), Shape::Full);
-    assert_eq!(send(&mut deltas, &off_stream(7)), Shape::Full);
-    assert_eq!(send(&mut deltas, &next(8)), Shape::Full);
-    assert_eq!(send(&mut deltas, &next(9)), Shape::Patch);
+    assert_eq!(send(&mut deltas, &next(6)), DeltaMode::Full);
+    assert_eq!(send(&mut deltas, &off_stream(7)), DeltaMode::Full);
+    assert_eq!(send(&mut deltas, &next(8)), DeltaMode::Full);
+    assert_eq!(send(&mut deltas, &next(9)), DeltaMode::Patch);
 }
 
 #[test]
 fn who_recovered_holds_a_base_from_the_start() {
-    assert_eq!(send(&mut deltas(Mark::HasStream), &next(2)), Shape::Patch);
+    assert_eq!(send(&mut deltas(Mark::HasStream), &next(2)), DeltaMode::Patch);
 }
 
 #[test]
 fn who_has_no_position_and_no_latest_publication_is_sent_everything_in_full() {
     let mut deltas = deltas(Mark::Full);
     for number in 1..4 {
-        assert_eq!(send(&mut deltas, &next(number)), Shape::Full);
+        assert_eq!(send(&mut deltas, &next(number)), DeltaMode::Full);
     }
     assert_eq!(deltas.latest, None, "nothing is kept for nobody");
 }
@@ -90,29 +90,29 @@ fn who_has_no_position_and_no_latest_publication_is_sent_everything_in_full() {
 #[test]
 fn the_latest_publication_is_a_base_with_a_stream_and_without() {
     let mut deltas = deltas(Mark::AwaitsLatest);
-    assert_eq!(send(&mut deltas, &off_stream(1)), Shape::Full);
-    assert_eq!(send(&mut deltas, &off_stream(2)), Shape::Patch);
-    assert_eq!(send(&mut deltas, &next(3)), Shape::Patch, "2 was the latest");
-    assert_eq!(send(&mut deltas, &next(5)), Shape::Full, "3 was the latest, and 4 is its base");
-    assert_eq!(send(&mut deltas, &off_stream(6)), Shape::Patch);
+    assert_eq!(send(&mut deltas, &off_stream(1)), DeltaMode::Full);
+    assert_eq!(send(&mut deltas, &off_stream(2)), DeltaMode::Patch);
+    assert_eq!(send(&mut deltas, &next(3)), DeltaMode::Patch, "2 was the latest");
+    assert_eq!(send(&mut deltas, &next(5)), DeltaMode::Full, "3 was the latest, and 4 is its base");
+    assert_eq!(send(&mut deltas, &off_stream(6)), DeltaMode::Patch);
     deltas.skip(0);
     deltas.settle(&off_stream(7));
-    assert_eq!(send(&mut deltas, &off_stream(8)), Shape::Full);
-    assert_eq!(send(&mut deltas, &broadcast(9, 0, Delta::Off)), Shape::Full);
-    assert_eq!(send(&mut deltas, &off_stream(10)), Shape::Patch);
+    assert_eq!(send(&mut deltas, &off_stream(8)), DeltaMode::Full);
+    assert_eq!(send(&mut deltas, &broadcast(9, 0, Delta::Off)), DeltaMode::Full);
+    assert_eq!(send(&mut deltas, &off_stream(10)), DeltaMode::Patch);
 }
 
 #[test]
 fn the_first_shard_proposes_the_base_and_others_follow_or_send_all_of_it() {
     let mut shards = [deltas(Mark::AwaitsLatest), deltas(Mark::AwaitsLatest)];
     let first = off_stream(1);
-    assert_eq!(shards.each_mut().map(|one| send(one, &first)), [Shape::Full; 2]);
+    assert_eq!(shards.each_mut().map(|one| send(one, &first)), [DeltaMode::Full; 2]);
     let second = off_stream(2);
-    assert_eq!(shards.each_mut().map(|one| send(one, &second)), [Shape::Patch; 2]);
-    assert_eq!(send(&mut shards[1], &off_stream(3)), Shape::Patch);
+    assert_eq!(shards.each_mut().map(|one| send(one, &second)), [DeltaMode::Patch; 2]);
+    assert_eq!(send(&mut shards[1], &off_stream(3)), DeltaMode::Patch);
     let fourth = off_stream(4);
     let shapes = shards.each_mut().map(|one| send(one, &fourth));
-    assert_eq!(shapes, [Shape::Patch, Shape::Full], "the second one has 3");
+    assert_eq!(shapes, [DeltaMode::Patch, DeltaMode::Full], "the second one has 3");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tests of `listener`: how long a peer keeps its place, whatever it does.
 //! In: bytes through a socket, and tokio's clock, which jumps to the next timer → out: when the connection ended.
-//! Uses sockets of the loopback that were written to before anybody reads; a site without an API.
+//! Uses sockets of the loopback that were written to before anybody reads; a root_service without an API.
 //! Changed here: tests of `listener.rs`.
 
 use std::{
@@ -47,11 +47,14 @@ async fn spoken(said: &[u8], then: impl FnOnce(&net::TcpStream)) -> (u64, String
     let (ours, mut theirs, peer) = pair();
     theirs.write_all(said).expect("room in the socket");
     then(&theirs);
-    let site =
-        Site { desk: None, router: Router::new().route("/", get("hello")), only_here: false };
+    let root_service = RootService {
+        api_service: None,
+        router: Router::new().route("/", get("hello")),
+        only_here: false,
+    };
     let (_stop, stopped) = watch::channel(false);
     let start = Instant::now();
-    speak(ours, peer, Arc::new(site), stopped, Places::new(1).patience()).await;
+    speak(ours, peer, Arc::new(root_service), stopped, Places::new(1).patience()).await;
     let mut answers = String::new();
     theirs.read_to_string(&mut answers).expect("our end is closed");
     (start.elapsed().as_secs(), answers)
@@ -77,12 +80,12 @@ async fn answered(places: usize) -> String {
     let seconds = move || async move { start.elapsed().as_secs().to_string() };
     let router = Router::new().route("/", get(seconds));
     let (stop, stopped) = watch::channel(false);
-    let site = Site { desk: None, router, only_here: false };
+    let root_service = RootService { api_service: None, router, only_here: false };
     let stopping = async {
         sleep(IDLE_TIMEOUT).await;
         stop.send(true).expect("somebody listens");
     };
-    tokio::join!(serve(listener, site, places, stopped), stopping);
+    tokio::join!(serve(listener, root_service, places, stopped), stopping);
     let mut answer = String::new();
     second.read_to_string(&mut answer).expect("our end is closed");
     answer.rsplit("\r\n").next().expect("a body").to_owned()
@@ -115,11 +118,14 @@ async fn who_has_said_all_gets_its_answers_and_is_not_waited_for() {
 async fn a_peer_that_is_idle_when_the_server_stops_is_not_waited_for() {
     let (ours, mut theirs, peer) = pair();
     theirs.write_all(REQUEST).expect("room in the socket");
-    let site =
-        Site { desk: None, router: Router::new().route("/", get("hello")), only_here: false };
+    let root_service = RootService {
+        api_service: None,
+        router: Router::new().route("/", get("hello")),
+        only_here: false,
+    };
     let (stop, stopped) = watch::channel(false);
     let start = Instant::now();
-    let speaking = speak(ours, peer, Arc::new(site), stopped, Places::new(1).patience());
+    let speaking = speak(ours, peer, Arc::new(root_service), stopped, Places::new(1).patience());
     let stopping = async {
         sleep(IDLE_TIMEOUT / 2).await;
         stop.send(true).expect("somebody listens");

@@ -81,8 +81,8 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u8]) -
     String::from_utf8(head).expect("ASCII")
 }
 
-fn site(options: &TlsOptions, attempt_timeout: Duration) -> Site {
-    Site::new(options, attempt_timeout).expect("the options are good")
+fn origin(options: &TlsOptions, attempt_timeout: Duration) -> Origin {
+    Origin::new(options, attempt_timeout).expect("the options are good")
 }
 
 fn answer(head: &str, body: &str) -> Vec<u8> {
@@ -102,7 +102,7 @@ async fn the_body_of_a_200_is_the_document() {
     for (answer, expect) in rows {
         let (port, asked) = server(vec![answer], false).await;
         let url = format!("http://127.0.0.1:{port}/keys?a=b#c");
-        let got = site(&TlsOptions::default(), HOUR).get_within(&url, 1).await;
+        let got = origin(&TlsOptions::default(), HOUR).get_within(&url, 1).await;
         assert_eq!(got.expect("an answer"), expect.as_bytes());
         let asked = asked.await.expect("the server ends").remove(0);
         assert!(asked.starts_with("GET /keys?a=b HTTP/1.1\r\n"), "{asked}");
@@ -130,7 +130,7 @@ async fn other_answers_do_not_count() {
     for (answer, expect) in rows {
         let (port, _) = server(vec![answer.clone()], false).await;
         let url = format!("http://127.0.0.1:{port}/");
-        let got = site(&TlsOptions::default(), HOUR).get_within(&url, 1).await;
+        let got = origin(&TlsOptions::default(), HOUR).get_within(&url, 1).await;
         let error = got.expect_err("no document").to_string();
         assert!(error.starts_with(expect), "{error}");
     }
@@ -141,7 +141,7 @@ async fn a_second_attempt_helps_where_the_first_fails() {
     let failing = answer("503 Service Unavailable\r\nContent-Length: 0", "");
     let (port, _) = server(vec![failing, ok("{}")], false).await;
     let url = format!("http://localhost:{port}/");
-    let got = site(&TlsOptions::default(), HOUR).get_within(&url, 2).await;
+    let got = origin(&TlsOptions::default(), HOUR).get_within(&url, 2).await;
     assert_eq!(got.expect("the second answer"), b"{}");
 }
 
@@ -149,15 +149,15 @@ async fn a_second_attempt_helps_where_the_first_fails() {
 async fn who_does_not_answer_is_given_up() {
     let (port, _) = server(vec![Vec::new(), Vec::new()], false).await;
     let url = format!("http://127.0.0.1:{port}/");
-    let got = site(&TlsOptions::default(), Duration::from_millis(1)).get_within(&url, 2).await;
+    let got = origin(&TlsOptions::default(), Duration::from_millis(1)).get_within(&url, 2).await;
     assert_eq!(got.expect_err("no answer").to_string(), "no answer in time");
 }
 
 #[tokio::test]
 async fn what_is_no_address_is_not_asked() {
-    let site = site(&TlsOptions::default(), HOUR);
+    let origin = origin(&TlsOptions::default(), HOUR);
     for url in ["", "/keys", "http://", "a b"] {
-        let error = site.get_within(url, 1).await.expect_err("no address");
+        let error = origin.get_within(url, 1).await.expect_err("no address");
         assert_eq!(error.to_string(), "not a valid URL", "{url}");
     }
 }
@@ -165,7 +165,7 @@ async fn what_is_no_address_is_not_asked() {
 async fn secure(options: &TlsOptions, host: &str) -> Result<Vec<u8>, String> {
     let (port, _) = server(vec![ok("{}")], true).await;
     let url = format!("https://{host}:{port}/keys");
-    site(options, HOUR).get_within(&url, 1).await.map_err(|error| error.to_string())
+    origin(options, HOUR).get_within(&url, 1).await.map_err(|error| error.to_string())
 }
 
 #[tokio::test]
@@ -224,7 +224,7 @@ fn pem_that_cannot_be_read_names_its_key() {
     ];
     for (options, expect) in rows {
         let options = TlsOptions { enabled: true, ..options };
-        let error = Site::new(&options, HOUR).expect_err("unusable").to_string();
+        let error = Origin::new(&options, HOUR).expect_err("unusable").to_string();
         assert!(error.starts_with(expect) && error.ends_with("a file with it"), "{error}");
     }
     let good = TlsOptions {
@@ -233,5 +233,5 @@ fn pem_that_cannot_be_read_names_its_key() {
         key_pem: KEY.into(),
         ..TlsOptions::default()
     };
-    assert!(Site::new(&good, HOUR).is_ok());
+    assert!(Origin::new(&good, HOUR).is_ok());
 }

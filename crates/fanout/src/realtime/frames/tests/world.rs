@@ -1,6 +1,6 @@
 //! A shard without its thread, with clients at the other ends of its sockets.
 //! In: steps → out: streams of bytes, read by clients that inflate with stock zlib and zlib-rs.
-//! Uses the application, the outlet and `compression` as a server does; expectations come from a plain model.
+//! Uses the application, the connection_writer and `compression` as a server does; expectations come from a plain model.
 //! Changed here: how steps are carried out and streams are read.
 
 use std::{
@@ -14,7 +14,7 @@ use std::{
 use fanwire_broker::{Position, PublishOptions};
 use fanwire_deflate::Shadow;
 use fanwire_node::{
-    Broadcast, Hello, Inbox, Node, Notice, Options, Shape,
+    Broadcast, DeltaMode, Hello, Inbox, Node, Notice, Options,
     options::{CompressionPolicy, Namespace, RecoveryMode},
 };
 use fanwire_protocol::{Encoding, Publication, encode_publication};
@@ -24,9 +24,9 @@ use parking_lot::Mutex;
 use super::{CHANNELS, reader::Reader};
 use crate::{
     compression::{ContextSettings, Contexts, Policies},
-    realtime::{Clerk, Realtime},
+    realtime::{EncodeWorker, Realtime},
 };
-use fanwire_shard::{Application, Budget, Compression, Key, Message, Outlet, Settings};
+use fanwire_shard::{Application, Budget, Compression, ConnectionWriter, Key, Message, Settings};
 
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -71,9 +71,9 @@ pub(super) enum Step {
 pub(super) struct World {
     pub(super) contexts: Arc<Contexts>,
     node: Arc<Node>,
-    letters: Arc<Letters>,
+    letters: Arc<ShardMessages>,
     realtime: Realtime,
-    out: Outlet,
+    out: ConnectionWriter,
     listener: TcpListener,
     clients: Vec<Client>,
     /// Where the streams of channels end.
@@ -81,9 +81,9 @@ pub(super) struct World {
 }
 
 #[derive(Default)]
-struct Letters(Mutex<Vec<Notice>>);
+struct ShardMessages(Mutex<Vec<Notice>>);
 
-impl Inbox for Letters {
+impl Inbox for ShardMessages {
     fn push(&self, notice: Notice) {
         self.0.lock().push(notice);
     }
@@ -136,12 +136,12 @@ impl World {
             memory: memory.clone(),
         }));
         node.prepare_with(contexts.clone());
-        let letters = Arc::new(Letters::default());
+        let letters = Arc::new(ShardMessages::default());
         let realtime = Realtime::new(
             node.clone(),
             node.attach(letters.clone()),
             contexts.clone(),
-            Clerk::default(),
+            EncodeWorker::default(),
         );
         let mut settings = Settings {
             compression_min_bytes: 64,
@@ -151,7 +151,7 @@ impl World {
         };
         settings.dedicated.memory = memory;
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let out = Outlet::for_test(settings);
+        let out = ConnectionWriter::for_test(settings);
         let (clients, tops) = Default::default();
         Self { contexts, node, letters, realtime, out, listener, clients, tops }
     }
@@ -245,7 +245,7 @@ impl World {
                 let message = broadcast.message(client.encoding).expect("JSON").to_vec();
                 client.expected.push(Some(message));
                 let frames = &mut self.realtime.frames;
-                let one = (broadcast, Shape::Plain);
+                let one = (broadcast, DeltaMode::Plain);
                 frames.deliver(client.key.index, 0, one, &mut self.out);
             }
         }
@@ -494,7 +494,7 @@ fn with_history(name: &str, mode: RecoveryMode) -> Namespace {
     }
 }
 
-/// Letters that compress badly.
+/// ShardMessages that compress badly.
 fn noise(bytes: usize) -> String {
     let mut state = bytes as u64 | 1;
     let mut step = || {

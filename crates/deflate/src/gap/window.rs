@@ -1,0 +1,180 @@
+//! What a server remembers of a peer's window: how far it went, and where publications lie in it.
+//! A publication → which depth fits this peer and with what gaps; a queued frame → moved positions.
+//! Pure: 8 bytes per connection, 32 per subscription; never refers to bytes that may be gone.
+//! Change here: the choice of the depth. Which depths a publication has is `publication`.
+
+use std::hash::{Hash, Hasher};
+
+use super::Depth;
+use super::publication::{DEPTH_MAX, Publication};
+
+/// Plaintext bytes of all compressed messages queued to one connection so far.
+///
+/// Moves for every message with RSV1=1 and for no other (RFC 7692 §7.2.1), in the order in which
+/// they are queued. A frame that has been queued is never dropped, replaced or reordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counter(u64);
+
+impl Counter {
+    /// A compressed message that is not a publication in context was queued: a reply, or a
+    /// publication that stands alone and is in no history.
+    pub fn advance(&mut self, message_bytes: usize) {
+        self.0 += message_bytes as u64;
+    }
+}
+
+/// A part of a channel's newest publication that a message quotes, which is no publication itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quote {
+    /// Of the publication.
+    pub(super) sequence: u64,
+}
+
+/// Where the last publications of one channel lie in the window of one connection.
+///
+/// Starts empty, or with a quote, at every subscribe; then every publication of the channel either is queued or
+/// leaves it as it is, and a missing number shows itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SubscriptionWindow {
+    /// The counter at the start of the newest publication, or of its quote.
+    newest: u64,
+    /// Its number; 0 before the first one.
+    sequence: u64,
+    /// How far before it the ones before it begin; 0 for unknown, and then so are the rest.
+    behind: [u16; DEPTH_MAX - 1],
+    /// How many publications, up to the newest, lie without a break; 0 when the newest is a quote.
+    run: u16,
+}
+
+/// Which frame of a publication a connection gets; connections with equal ones share it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference {
+    depth: Depth,
+    gaps: [u32; DEPTH_MAX],
+    count: u8,
+}
+
+impl Reference {
+    /// To nothing: what a connection without context takeover, with a window of 15 bits, gets.
+    pub const ALONE: Self = Self { depth: Depth::Alone, gaps: [0; DEPTH_MAX], count: 0 };
+
+    pub fn depth(&self) -> Depth {
+        self.depth
+    }
+
+    /// For [`Parse::emit`](super::Parse::emit).
+    pub fn gaps(&self) -> &[u32] {
+        &self.gaps[..usize::from(self.count)]
+    }
+}
+
+impl Hash for Reference {
+    /// One word, because a frame is looked up for each delivery: gaps that differ at all differ in
+    /// the first or in the last one, nearly always.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let last = self.gaps().last().copied().unwrap_or(0);
+        let gaps = u64::from(self.gaps[0]) << 16 | u64::from(last) << 32;
+        state.write_u64(self.depth.index() as u64 | u64::from(self.count) << 8 | gaps);
+    }
+}
+
+impl SubscriptionWindow {
+    /// The deepest reference that a decoder with this window (8 to 15 bits) can follow.
+    pub fn reference(
+        &self,
+        publication: &Publication,
+        counter: Counter,
+        window_bits: u8,
+    ) -> Reference {
+        if publication.bytes() > 1 << window_bits {
+            let depth = Depth::AloneWithin(window_bits);
+            return Reference { depth, ..Reference::ALONE };
+        }
+        if !self.precedes(publication) {
+            return Reference::ALONE;
+        }
+        let room = (1u64 << window_bits).saturating_sub(publication.bytes.into());
+        let gap = counter.0 - self.newest;
+        if self.run == 0 {
+            return Self::quotation(publication, gap, room);
+        }
+        let scattered = self.scattered(publication, gap, 1 << window_bits);
+        if gap != u64::from(publication.previous_bytes) {
+            return scattered;
+        }
+        let fitting = publication
+            .runs
+            .iter()
+            .position(|run| run.depth > 0 && run.depth <= self.run && u64::from(run.bytes) <= room);
+        match fitting {
+            Some(run) if usize::from(publication.runs[run].depth) >= scattered.gaps().len() => {
+                Reference { depth: Depth::Run(run as u8), ..Reference::ALONE }
+            }
+            _ => scattered,
+        }
+    }
+
+    /// The publication was queued in a compressed frame of any depth: moves both positions.
+    pub fn queued(&mut self, publication: &Publication, counter: &mut Counter) {
+        let mut next =
+            Self { newest: counter.0, sequence: publication.sequence, run: 1, ..Self::default() };
+        if self.precedes(publication) && self.run > 0 {
+            let shift = counter.0 - self.newest;
+            if shift == u64::from(publication.previous_bytes) {
+                next.run = self.run.saturating_add(1);
+            }
+            let behind = std::iter::once(0).chain(self.behind);
+            for (at, (behind, slot)) in behind.zip(&mut next.behind).enumerate() {
+                let known = at == 0 || behind > 0;
+                let place = u16::try_from(shift + u64::from(behind)).ok();
+                let Some(place) = place.filter(|_| known) else { break };
+                *slot = place;
+            }
+        }
+        *self = next;
+        counter.advance(publication.bytes());
+    }
+
+    /// A compressed message is queued that quotes the newest publication, `at` bytes from its start;
+    /// `counter` is still before that message.
+    pub fn quoted(&mut self, quote: Quote, at: usize, counter: Counter) {
+        let Quote { sequence } = quote;
+        *self = Self { newest: counter.0 + at as u64, sequence, ..Self::default() };
+    }
+
+    fn precedes(&self, publication: &Publication) -> bool {
+        self.sequence > 0 && self.sequence + 1 == publication.sequence
+    }
+
+    fn quotation(publication: &Publication, gap: u64, room: u64) -> Reference {
+        if !publication.offers(Depth::Quoted) || gap > room {
+            return Reference::ALONE;
+        }
+        let mut reference = Reference { depth: Depth::Quoted, count: 1, ..Reference::ALONE };
+        reference.gaps[0] = gap as u32; // within the window, so that it fits
+        reference
+    }
+
+    /// The deepest reference with a gap for each publication, within a window of so many bytes.
+    fn scattered(&self, publication: &Publication, gap: u64, window: u64) -> Reference {
+        let known = 1 + self.behind.iter().take_while(|behind| **behind > 0).count();
+        let gaps = |at: usize| if at == 0 { gap } else { gap + u64::from(self.behind[at - 1]) };
+        for depth in Depth::SCATTERED {
+            let count = publication.depth(depth).min(usize::from(publication.depth));
+            if count == 0 || count > known {
+                continue;
+            }
+            if gaps(count - 1) + publication.shift_max(depth) as u64 > window {
+                continue;
+            }
+            let mut reference = Reference { depth, count: count as u8, ..Reference::ALONE };
+            // Within the window, so that they fit.
+            (0..count).for_each(|at| reference.gaps[at] = gaps(at) as u32);
+            return reference;
+        }
+        Reference::ALONE
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Tests of encode_jobs: what is one, and that each is answered once, whatever becomes of it.
+//! In: crowds and histories of different sizes → out: large or not, encoded replies.
+//! Uses: values only. Never: hubs; what a session does meanwhile is tested in `tests/it/encode_jobs.rs`.
+//! Change here: tests of `encode_job.rs`.
+
+use fanwire_broker::Answer;
+use fanwire_protocol::Publication;
+
+use super::*;
+
+fn crowd(count: usize, info: &str) -> Found {
+    let member = |number: usize| {
+        let (client, conn_info) = (number.to_string(), info.to_owned().into());
+        Arc::new(ClientInfo { client, conn_info, ..ClientInfo::default() })
+    };
+    Found::Members((0..count).map(member).collect())
+}
+
+fn publications(count: usize, data: &str) -> Vec<Publication> {
+    vec![Publication { data: data.to_owned().into(), ..Publication::default() }; count]
+}
+
+fn history(count: usize, data: &str) -> Found {
+    Found::StreamSlice(StreamSlice {
+        publications: publications(count, data),
+        ..StreamSlice::default()
+    })
+}
+
+fn missed(count: usize, data: &str) -> Found {
+    let publications = publications(count, data);
+    Found::Missed(Box::new(SubscribeResult { publications, ..Default::default() }), false)
+}
+
+/// To both channels of one who connects.
+fn welcome(count: usize, data: &str) -> Found {
+    let publications = publications(count, data);
+    let result = SubscribeResult { publications, ..Default::default() };
+    let subs = ["a", "b"].map(|channel| (channel.to_owned(), result.clone())).into();
+    Found::Welcome(Box::new(ConnectResult { subs, ..ConnectResult::default() }))
+}
+
+fn ordered(count: usize, data: &str) -> Found {
+    let publications = publications(count, data);
+    Found::Ordered("a".into(), Box::new(SubscribeResult { publications, ..Default::default() }))
+}
+
+fn messages(answer: Answer<Encoded, ErrorCode>) -> Result<Option<Vec<Bytes>>, ErrorCode> {
+    answer.wait().map(|encoded| encoded.messages)
+}
+
+#[test]
+fn many_or_heavy_answers_are_large() {
+    let heavy = "1".repeat(10_000);
+    for small in
+        [crowd(0, ""), crowd(256, ""), crowd(6, &heavy), history(256, ""), missed(6, &heavy)]
+    {
+        assert!(!small.is_large(), "{small:?}");
+    }
+    for small in [welcome(128, ""), welcome(3, &heavy), ordered(256, ""), ordered(6, &heavy)] {
+        assert!(!small.is_large(), "{small:?}");
+    }
+    for large in [crowd(257, ""), crowd(7, &heavy), history(257, ""), missed(7, &heavy)] {
+        assert!(large.is_large());
+    }
+    for large in [welcome(129, ""), welcome(4, &heavy), ordered(257, ""), ordered(7, &heavy)] {
+        assert!(large.is_large());
+    }
+}
+
+#[test]
+fn an_errand_makes_the_bytes_that_a_small_answer_would_be() {
+    for encoding in [Encoding::Json, Encoding::Protobuf] {
+        for (found, count) in [
+            (crowd(3, "1"), 1),
+            (history(3, "1"), 1),
+            (missed(3, "1"), 1),
+            (welcome(3, "1"), 1),
+            (ordered(3, "1"), 4),
+        ] {
+            let (reply, behind) = found.clone().replies();
+            let mut expected = Vec::new();
+            for reply in iter::once(Reply { id: 7, ..reply }).chain(behind) {
+                let mut message = Vec::new();
+                encode_reply(encoding, &reply, &mut message).expect("JSON inside");
+                expected.push(Bytes::from(message));
+            }
+            assert_eq!(expected.len(), count);
+            let (promise, answer) = Answer::later();
+            let wish = Arc::default();
+            EncodeJob::new(found, (7, encoding), promise, Arc::downgrade(&wish)).run();
+            assert_eq!(messages(answer), Ok(Some(expected)));
+        }
+    }
+}
+
+#[test]
+fn what_is_no_json_cannot_be_told_in_json() {
+    let (promise, answer) = Answer::later();
+    let wish = Arc::default();
+    EncodeJob::new(crowd(1, "boom"), (7, Encoding::Json), promise, Arc::downgrade(&wish)).run();
+    assert_eq!(messages(answer), Ok(None));
+}
+
+#[test]
+fn an_errand_that_nobody_does_is_an_error() {
+    let (promise, answer) = Answer::later();
+    let wish = Arc::default();
+    drop(EncodeJob::new(crowd(1, ""), (7, Encoding::Json), promise, Arc::downgrade(&wish)));
+    assert_eq!(messages(answer), Err(ErrorCode::INTERNAL));
+}
+
+#[test]
+fn what_nobody_waits_for_is_not_done() {
+    let (promise, answer) = Answer::later();
+    EncodeJob::new(crowd(1, ""), (7, Encoding::Json), promise, Weak::new()).run();
+    assert_eq!(messages(answer), Err(ErrorCode::INTERNAL));
+}

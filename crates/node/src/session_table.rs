@@ -1,0 +1,506 @@
+//! Who is here and what they listen to: the linked tables of one shard, and the few operations that keep them agreeing.
+//! In: opens, admissions, joins, leaves, forgets → out: sessions, subscriber lists, due timers, counters and registry in step.
+//! Uses: `session`, `subscribers`, `pending`, `wheel`, the node's registry. Never: encodes, sends, decides.
+//! Change here: what belongs together when a session or a subscription comes or goes. Rules live in `command/`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fanwire_broker::{Change, ClientId, Position};
+
+use crate::broadcast::{Broadcast, DeltaMode};
+use crate::clock::Moment;
+use crate::counters::HubCounters;
+use crate::limits::Limits;
+use crate::node::Node;
+use crate::pending::{PendingChannel, PendingCommands};
+use crate::registry::ShardId;
+use crate::session::{ConnectionKey, Hello, Phase, Session, Subscription, Terms};
+use crate::subscribers::{Clients, Deltas, Mark, PositionTracker, Subscriber, Subscribers, Users};
+use crate::wheel::Wheel;
+
+/// The tables of one shard.
+///
+/// Invariants, after every call: `sessions[i].subscriptions[p]` says (channel c, place q) exactly when
+/// `subscribers[c].list[q]` says (connection i, place p), and whether it has a filter and hears of joins and leaves; a channel has a position_tracker exactly as long as it has positioned
+/// subscribers, which it counts; a channel counts those that hear of joins and leaves and those that have a filter; a
+/// session is in the list of its user exactly when it is
+/// connected, and in `clients` then, if anybody asked for one; registry and counters count exactly these.
+#[derive(Debug)]
+pub(crate) struct SessionTable {
+    shard: ShardId,
+    /// By connection index.
+    sessions: Vec<Option<Session>>,
+    subscribers: Subscribers,
+    users: Users,
+    clients: Clients,
+    wheel: Wheel,
+    /// By connection index, for those that are present somewhere: when their presence is to be renewed.
+    renewals: Wheel,
+    /// By index of the channel: when the positions of its subscribers are to be compared with the stream.
+    checks: Wheel,
+    counters: Arc<HubCounters>,
+    nobody: Arc<str>,
+    limits: Limits,
+    pending: PendingCommands,
+}
+
+/// What a subscription is from its beginning.
+pub(crate) struct NewSubscription {
+    pub(crate) server_side: bool,
+    pub(crate) terms: Option<Box<Terms>>,
+}
+
+/// What follows from the end of a subscription.
+pub(crate) struct Left {
+    pub(crate) channel: Arc<str>,
+    /// From where to where another subscription of the session moved.
+    pub(crate) moved: Option<(u32, u32)>,
+}
+
+impl SessionTable {
+    pub(crate) fn new(shard: ShardId) -> Self {
+        Self {
+            shard,
+            sessions: Vec::new(),
+            subscribers: Subscribers::default(),
+            users: Users::default(),
+            clients: Clients::default(),
+            wheel: Wheel::new(),
+            renewals: Wheel::new(),
+            checks: Wheel::new(),
+            counters: Arc::default(),
+            nobody: "".into(),
+            limits: Limits::default(),
+            pending: PendingCommands::default(),
+        }
+    }
+
+    /// Adds a session that waits for `connect`. What was left at its index is forgotten.
+    pub(crate) fn open(&mut self, node: &Node, key: ConnectionKey, hello: Hello, now: Instant) {
+        if let Some(old) = self.key_at(key.index) {
+            self.forget(node, old);
+        }
+        let index = key.index as usize;
+        if self.sessions.len() <= index {
+            self.sessions.resize_with(index + 1, || None);
+        }
+        let stale_at = node.clock().moment(now).after(node.options().client.stale_close_delay);
+        let session = Session::new(key, hello, Arc::clone(&self.nobody), stale_at);
+        self.sessions[index] = Some(session);
+        self.counters.sessions.add(1);
+        self.wheel.set(key.index, stale_at);
+    }
+
+    /// The session of a key; `None` when it is gone or its index belongs to another one now.
+    pub(crate) fn session(&self, key: ConnectionKey) -> Option<&Session> {
+        self.at(key.index).filter(|session| session.generation == key.generation)
+    }
+
+    pub(crate) fn session_mut(&mut self, key: ConnectionKey) -> Option<&mut Session> {
+        let session = self.sessions.get_mut(key.index as usize)?.as_mut()?;
+        (session.generation == key.generation).then_some(session)
+    }
+
+    pub(crate) fn at(&self, index: u32) -> Option<&Session> {
+        self.sessions.get(index as usize)?.as_ref()
+    }
+
+    pub(crate) fn key_at(&self, index: u32) -> Option<ConnectionKey> {
+        self.at(index).map(|session| ConnectionKey { index, generation: session.generation })
+    }
+
+    /// Makes the session a connected one of `user`, which has entered the node already.
+    pub(crate) fn admit(&mut self, index: u32, user: Arc<str>) {
+        self.users.add(&user, index);
+        let session = self.expect_session(index);
+        session.user = user;
+        session.header_user = None;
+        session.phase = Phase::Connected;
+        self.clients.add(index, &self.sessions);
+        self.counters.connections.add(1);
+        self.counters.connections_accepted.add(1);
+    }
+
+    /// Subscribes a session to a channel it is not subscribed to, and which the registry knows already. What is published
+    /// from now on is delivered to it. Returns its place.
+    pub(crate) fn add_subscription(
+        &mut self,
+        index: u32,
+        channel: &Arc<str>,
+        new_subscription: NewSubscription,
+    ) -> usize {
+        debug_assert!(self.place_of(index, channel).is_none(), "a second subscription");
+        let NewSubscription { server_side, terms } = new_subscription;
+        let session = self.sessions[index as usize].as_mut().expect(LIVES);
+        let own_place = session.subscriptions.len() as u32;
+        let is_filtered = terms.as_ref().is_some_and(|terms| terms.filter.is_some());
+        let subscriber = match Subscriber::new(index, own_place) {
+            subscriber if is_filtered => subscriber.with_filter(),
+            subscriber => subscriber,
+        };
+        let (channel, place) =
+            self.subscribers.add(Arc::clone(channel), subscriber, session.encoding);
+        self.subscribers.audience_mut(channel).filtered += u32::from(is_filtered);
+        let subscription = Subscription {
+            channel,
+            place,
+            server_side,
+            positioned: false,
+            recovers: false,
+            present: false,
+            announced: false,
+            hears: false,
+            terms,
+        };
+        session.subscriptions.push(subscription);
+        self.counters.subscriptions.add(1);
+        own_place as usize
+    }
+
+    /// From now on the subscription at `place` of a session, which knows everything up to `position`, may miss nothing.
+    pub(crate) fn position_tracker(
+        &mut self,
+        node: &Node,
+        index: u32,
+        place: usize,
+        position: Position,
+        now: Instant,
+    ) {
+        let (now, check_delay) = (node.clock().moment(now), self.check_delay(node));
+        let session = self.sessions[index as usize].as_mut().expect(LIVES);
+        let subscription = &mut session.subscriptions[place];
+        debug_assert!(!subscription.positioned, "watched already");
+        subscription.positioned = true;
+        let channel = subscription.channel;
+        let audience = self.subscribers.audience_mut(channel);
+        if audience.position_tracker.is_none() {
+            let due = check_delay.map_or(Moment::NEVER, |delay| now.after(delay));
+            self.checks.set(channel, due);
+        }
+        audience
+            .position_tracker
+            .get_or_insert_with(|| Box::new(PositionTracker::new(now)))
+            .join(index, position);
+    }
+
+    /// The subscription at `place` of a session is about to be told what it missed.
+    pub(crate) fn recover(&mut self, index: u32, place: usize) {
+        self.expect_session(index).subscriptions[place].recovers = true;
+    }
+
+    /// The connection of a client, if it is on this shard.
+    pub(crate) fn index_of(&mut self, client: ClientId) -> Option<u32> {
+        self.clients.find(client, &self.sessions)
+    }
+
+    /// Whether a subscriber with a filter wants a publication with these tags.
+    pub(crate) fn wants(&self, subscriber: Subscriber, tags: &BTreeMap<String, String>) -> bool {
+        let session = self.at(subscriber.connection).expect(LIVES);
+        let filter = session.subscriptions[subscriber.place() as usize].filter();
+        filter.is_none_or(|filter| filter.matches(tags))
+    }
+
+    /// Calls `told` with place and channel of the subscriptions of a session that were told now what they had missed.
+    pub(crate) fn recovered(&mut self, index: u32, mut told: impl FnMut(u32, &str)) {
+        let Some(session) = self.sessions[index as usize].as_mut() else { return };
+        for (place, subscription) in (0..).zip(&mut session.subscriptions) {
+            if std::mem::take(&mut subscription.recovers) {
+                told(place, &self.subscribers.audience(subscription.channel).channel);
+            }
+        }
+    }
+
+    /// The subscription at `place` of a session gets deltas from now on, where it can.
+    pub(crate) fn agree(&mut self, index: u32, place: usize, mark: Mark) {
+        let session = self.expect_session(index);
+        let (encoding, subscription) = (session.encoding, &session.subscriptions[place]);
+        let (channel, place) = (subscription.channel, subscription.place);
+        self.subscribers.audience_mut(channel).agree(place, encoding, mark);
+    }
+
+    /// The shape in which a broadcast that was held for the subscription at `place` of a session is sent to it.
+    pub(crate) fn catch_up(
+        &mut self,
+        index: u32,
+        place: usize,
+        broadcast: &Broadcast,
+    ) -> DeltaMode {
+        let found = self.deltas_of(index, place);
+        found.map_or(DeltaMode::Plain, |(deltas, place)| deltas.catch_up(place, broadcast))
+    }
+
+    /// A broadcast that was held for the subscription at `place` of a session is not sent to it.
+    pub(crate) fn skip(&mut self, index: u32, place: usize) {
+        if let Some((deltas, place)) = self.deltas_of(index, place) {
+            deltas.skip(place);
+        }
+    }
+
+    /// The marks of the channel of the subscription at `place` of a session, and its own place among them.
+    fn deltas_of(&mut self, index: u32, place: usize) -> Option<(&mut Deltas, usize)> {
+        let subscription = &self.expect_session(index).subscriptions[place];
+        let (channel, place) = (subscription.channel, subscription.place as usize);
+        let deltas = self.subscribers.audience_mut(channel).deltas.as_deref_mut()?;
+        Some((deltas, place))
+    }
+
+    /// A positioned subscriber of `channel` is going.
+    fn unwatch(&mut self, channel: u32, index: u32) {
+        let position_tracker = &mut self.subscribers.audience_mut(channel).position_tracker;
+        if position_tracker.as_mut().is_none_or(|position_tracker| position_tracker.leave(index)) {
+            *position_tracker = None;
+            self.checks.clear(channel);
+        }
+    }
+
+    /// The session is present in the channel of the subscription at `place`; from now on its presence is renewed.
+    pub(crate) fn appeared(&mut self, node: &Node, index: u32, place: usize, now: Instant) {
+        let session = self.sessions[index as usize].as_mut().expect(LIVES);
+        let is_first = !session.subscriptions.iter().any(|subscription| subscription.present);
+        debug_assert!(!session.subscriptions[place].present, "present already");
+        session.subscriptions[place].present = true;
+        if is_first {
+            // Those that came at one moment are not renewed at one moment.
+            let interval = node.options().client.presence_update_interval;
+            let first = interval.mul_f64(rand::random_range(0.5..1.0));
+            self.renewals.set(index, node.clock().moment(now).after(first));
+        }
+    }
+
+    /// From now on the subscription at `place` of a session hears of joins and leaves.
+    pub(crate) fn hear(&mut self, index: u32, place: usize) {
+        let subscription = &mut self.expect_session(index).subscriptions[place];
+        debug_assert!(!subscription.hears, "hears already");
+        subscription.hears = true;
+        let (channel, place) = (subscription.channel, subscription.place);
+        self.subscribers.audience_mut(channel).hear(place);
+    }
+
+    /// Tells the channel of the subscription at `place` of a session that it joined; that it left is told when it ends.
+    pub(crate) fn announce(&mut self, node: &Node, index: u32, place: usize) {
+        let session = self.sessions[index as usize].as_mut().expect(LIVES);
+        session.subscriptions[place].announced = true;
+        let info = session.client_info(Some(&session.subscriptions[place]));
+        let channel = session.subscriptions[place].channel;
+        node.announce(&self.subscribers.audience(channel).channel, Change::Join, info);
+    }
+
+    /// Renews the presence of a session everywhere it is present, and sees to it that this goes on.
+    pub(crate) fn renew_presence(&mut self, node: &Node, index: u32, now: Instant) {
+        let Some(session) = self.at(index) else { return };
+        let mut is_present = false;
+        for subscription in session.subscriptions.iter().filter(|one| one.present) {
+            is_present = true;
+            let channel = &self.subscribers.audience(subscription.channel).channel;
+            // Where the store failed it is asked again at the next renewal.
+            drop(node.appear(channel, session.client_info(Some(subscription)), now));
+        }
+        if is_present {
+            let interval = node.options().client.presence_update_interval;
+            self.renewals.set(index, node.clock().moment(now).after(interval));
+        }
+    }
+
+    /// Ends the subscription at `place` of a session. The session's last subscription takes its place.
+    pub(crate) fn leave(&mut self, node: &Node, index: u32, place: usize) -> Left {
+        let session = self.sessions[index as usize].as_mut().expect(LIVES);
+        let encoding = session.encoding;
+        let ended = session.subscriptions.swap_remove(place);
+        let last = session.subscriptions.len() as u32;
+        let moved = session.subscriptions.get(place);
+        if let Some(moved) = moved {
+            self.subscribers.moved(moved.channel, moved.place, place as u32);
+        }
+        let moved = moved.map(|_| (last, place as u32));
+        let channel = Arc::clone(&self.subscribers.audience(ended.channel).channel);
+        if ended.hears {
+            self.subscribers.audience_mut(ended.channel).hearers -= 1;
+        }
+        if ended.filter().is_some() {
+            self.subscribers.audience_mut(ended.channel).filtered -= 1;
+        }
+        if ended.positioned {
+            self.unwatch(ended.channel, index);
+        }
+        if let Some(moved) = self.subscribers.remove(ended.channel, ended.place, encoding) {
+            let other = self.expect_session(moved.connection);
+            other.subscriptions[moved.place() as usize].place = ended.place;
+        }
+        if ended.present {
+            let client = self.expect_session(index).client();
+            node.disappear(&channel, &client);
+        }
+        node.leave(&channel, self.shard);
+        if ended.announced {
+            let info = self.expect_session(index).client_info(Some(&ended));
+            node.announce(&channel, Change::Leave, info);
+        }
+        self.counters.subscriptions.subtract(1);
+        Left { channel, moved }
+    }
+
+    /// Forgets a session with everything it is part of. Idempotent; false when it was gone.
+    pub(crate) fn forget(&mut self, node: &Node, key: ConnectionKey) -> bool {
+        let Some(session) = self.session(key) else { return false };
+        for place in (0..session.subscriptions.len()).rev() {
+            self.leave(node, key.index, place);
+        }
+        if let Some(pending_subscribe) = self.pending.forget(key) {
+            self.abandon(node, key.index, pending_subscribe.entries);
+        }
+        self.wheel.clear(key.index);
+        self.limits.forget(key.index);
+        self.renewals.clear(key.index);
+        let session = self.sessions[key.index as usize].take().expect(LIVES);
+        self.counters.sessions.subtract(1);
+        if session.phase == Phase::Connected {
+            self.users.remove(&session.user, key.index);
+            self.clients.remove(key.index, session.client_id());
+            node.exit(&session.user);
+            self.counters.connections.subtract(1);
+        }
+        true
+    }
+
+    /// Leaves channels that a session was entering, as if that had never begun.
+    pub(crate) fn abandon(&self, node: &Node, index: u32, entries: Vec<PendingChannel>) {
+        let client = self.at(index).expect(LIVES).client();
+        for entry in entries {
+            if entry.visibility.present {
+                node.disappear(&entry.channel, &client);
+            }
+            node.leave(&entry.channel, self.shard);
+        }
+    }
+
+    /// Where a session keeps its subscription to a channel. Scans the shorter of the two lists.
+    pub(crate) fn place_of(&self, index: u32, channel: &str) -> Option<usize> {
+        let channel = self.subscribers.find(channel)?;
+        let audience = &self.subscribers.audience(channel).list;
+        let own = &self.at(index)?.subscriptions;
+        if own.len() <= audience.len() {
+            return own.iter().position(|subscription| subscription.channel == channel);
+        }
+        let entry = audience.iter().find(|subscriber| subscriber.connection == index)?;
+        Some(entry.place() as usize)
+    }
+
+    /// Sets the session's timer to the earliest thing it has to do.
+    pub(crate) fn schedule(&mut self, node: &Node, index: u32) {
+        self.wheel.set(index, self.deadline(node, index));
+    }
+
+    /// Sets the timers of all sessions.
+    pub(crate) fn reschedule(&mut self, node: &Node) {
+        for index in 0..self.sessions.len() as u32 {
+            self.schedule(node, index);
+        }
+    }
+
+    /// Whether the session has something to do at `now`.
+    pub(crate) fn is_due(&self, node: &Node, index: u32, now: Moment) -> bool {
+        self.deadline(node, index) <= now
+    }
+
+    fn deadline(&self, node: &Node, index: u32) -> Moment {
+        let (clock, options) = (node.clock(), &node.options().client);
+        self.at(index).map_or(Moment::NEVER, |session| session.deadline(clock, options))
+    }
+
+    /// The next session whose timer is due.
+    pub(crate) fn pop_due(&mut self, now: Moment) -> Option<u32> {
+        self.wheel.pop(now)
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Moment> {
+        let wheels = [&self.wheel, &self.renewals, &self.checks];
+        wheels.into_iter().filter_map(Wheel::next_deadline).min()
+    }
+
+    /// The next session whose presence is to be renewed.
+    pub(crate) fn pop_renewal(&mut self, now: Moment) -> Option<u32> {
+        self.renewals.pop(now)
+    }
+
+    /// The next channel whose positions are to be checked.
+    pub(crate) fn pop_check(&mut self, now: Moment) -> Option<u32> {
+        self.checks.pop(now)
+    }
+
+    /// How long after a position was sure it is to be checked; `None` = never. One shard comes after the other, so that
+    /// the letter of the first one spares the others the look.
+    pub(crate) fn check_delay(&self, node: &Node) -> Option<Duration> {
+        let delay = node.options().client.channel_position_check_delay;
+        (!delay.is_zero()).then(|| delay + CHECK_DISTANCE * u32::from(self.shard.0))
+    }
+
+    /// The positions of a channel are to be checked then, or before, when what is suspected has had its time.
+    pub(crate) fn schedule_check(&mut self, channel: u32, at: Moment) {
+        let position_tracker = self.subscribers.audience(channel).position_tracker.as_deref();
+        let until = position_tracker
+            .and_then(|position_tracker| position_tracker.possible_gap)
+            .map(|possible_gap| possible_gap.until);
+        self.checks.set(channel, until.map_or(at, |until| at.min(until)));
+    }
+
+    /// Publications of a channel may have been lost on their way here: the positions of its subscribers are checked soon.
+    pub(crate) fn doubt(&mut self, channel: &str, now: Moment) {
+        let Some(channel) = self.subscribers.find(channel) else { return };
+        if let Some(position_tracker) =
+            self.subscribers.audience_mut(channel).position_tracker.as_deref_mut()
+        {
+            position_tracker.is_doubted = true;
+            let soon = DOUBT.mul_f64(rand::random_range(0.0..1.0)); // not all channels at one moment
+            self.schedule_check(channel, now.after(soon));
+        }
+    }
+
+    pub(crate) fn subscribers_mut(&mut self) -> &mut Subscribers {
+        &mut self.subscribers
+    }
+
+    pub(crate) fn subscribers(&self) -> &Subscribers {
+        &self.subscribers
+    }
+
+    pub(crate) fn users(&self) -> &Users {
+        &self.users
+    }
+
+    pub(crate) fn pending(&self) -> &PendingCommands {
+        &self.pending
+    }
+
+    pub(crate) fn pending_mut(&mut self) -> &mut PendingCommands {
+        &mut self.pending
+    }
+
+    pub(crate) fn shard(&self) -> ShardId {
+        self.shard
+    }
+
+    pub(crate) fn limits_mut(&mut self) -> &mut Limits {
+        &mut self.limits
+    }
+
+    pub(crate) fn counters(&self) -> &Arc<HubCounters> {
+        &self.counters
+    }
+
+    fn expect_session(&mut self, index: u32) -> &mut Session {
+        self.sessions[index as usize].as_mut().expect(LIVES)
+    }
+}
+
+/// Between the checks of two shards: some ticks of the wheel.
+const CHECK_DISTANCE: Duration = Duration::from_millis(100);
+
+/// The looks at all channels of a broken connection are spread over this time.
+const DOUBT: Duration = Duration::from_secs(2);
+
+const LIVES: &str = "indices in the tables belong to sessions that are here";
+
+#[cfg(test)]
+mod tests;

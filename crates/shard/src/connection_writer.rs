@@ -1,0 +1,379 @@
+//! The outgoing half of a shard: every frame that leaves passes here (RFC 6455 §5, RFC 7692 §7.2.1).
+//! In: messages, shared frames and closes from the application → out: bytes on sockets, one write per dirty connection.
+//! Uses the slab of connections, the queues and the compressor; never reads a socket and never calls the application.
+//! Changed here: what is queued, and the limit. Ends live in `closes`, writing in `flush`, the turn in `shard::turn`.
+
+mod closes;
+mod flush;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
+
+use std::{collections::VecDeque, sync::Arc, time::Instant};
+
+use fanwire_deflate::{
+    Shadow,
+    gap::{Publication, Reference},
+};
+use fanwire_ws::{Compression, Opcode, frame};
+use slab::Slab;
+
+use super::{
+    Settings,
+    application::{End, Key},
+    connection::{Connection, Dialect, Phase},
+    counters::ShardCounters,
+    framer::Framer,
+    queue::{Frame, Lists, Whole},
+    window::{Quotation, Window},
+};
+
+/// When a frame leaves for a connection for which nothing else waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Leave {
+    /// While its letter is served, if that is the turn's last one.
+    Early,
+    /// At the end of the turn.
+    Late,
+}
+
+/// All connections of a shard, seen from the side that writes.
+pub struct ConnectionWriter {
+    pub(super) connections: Slab<Connection>,
+    pub(super) now: Instant,
+    pub(crate) counters: Arc<ShardCounters>,
+    settings: Settings,
+    framer: Framer,
+    lists: Lists,
+    dirty: Vec<u32>,
+    /// This letter is the turn's last one: nothing comes that could join its publications, so they are written at once, while
+    /// what is known of their connection is at hand.
+    pub(super) is_last: bool,
+    /// Connections that left `Open` during this turn; the application has not been told yet.
+    pub(super) fallen: Vec<(Key, End)>,
+    /// Connections to drop at the end of this turn.
+    doomed: Vec<u32>,
+    /// When to stop waiting for a peer's close, oldest first.
+    lingering: VecDeque<(Instant, Key)>,
+    /// When a blocked socket must have moved, oldest first; with its progress at that time.
+    stalled: VecDeque<(Instant, Key, u32)>,
+    latencies: Vec<Instant>,
+    /// Connections that may be read again; the turn has not done so yet.
+    pub(super) released: Vec<Key>,
+}
+
+impl ConnectionWriter {
+    pub(super) fn new(settings: Settings, counters: Arc<ShardCounters>) -> Self {
+        Self {
+            connections: Slab::new(),
+            now: Instant::now(),
+            counters,
+            framer: Framer::new(settings.compression_level, settings.compression_min_bytes),
+            settings,
+            lists: Lists::default(),
+            dirty: Vec::new(),
+            is_last: false,
+            fallen: Vec::new(),
+            doomed: Vec::new(),
+            lingering: VecDeque::new(),
+            stalled: VecDeque::new(),
+            latencies: Vec::new(),
+            released: Vec::new(),
+        }
+    }
+
+    /// Sends one message to one connection: raw when small, huge or not agreed otherwise, else compressed by itself, or in
+    /// the connection's own context where it has one.
+    pub fn send(&mut self, key: Key, payload: &[u8]) {
+        let is_binary = self.open(key).is_some_and(|connection| connection.is_binary);
+        self.send_as(key, is_binary, payload);
+    }
+
+    /// As [`ConnectionWriter::send`]; if the message goes out compressed, publications may refer to what it quotes.
+    pub fn send_quoting(&mut self, key: Key, payload: &[u8], quotations: &[Quotation]) {
+        let Some(is_binary) = self.open(key).map(|connection| connection.is_binary) else { return };
+        if let Some(frame) = self.frame(key.index, is_binary, payload) {
+            let moves = |window: &mut Window| window.queued(payload.len(), quotations);
+            self.queue(key.index, &frame, payload, Leave::Late, moves);
+        }
+    }
+
+    /// As [`ConnectionWriter::send`], with the kind of message chosen by the caller.
+    pub fn send_as(&mut self, key: Key, is_binary: bool, payload: &[u8]) {
+        if self.open(key).is_some() {
+            self.send_at(key.index, is_binary, payload);
+        }
+    }
+
+    /// As [`ConnectionWriter::send_as`], to the connection at `index`. Returns the size of the frame in bytes.
+    pub fn send_at(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> usize {
+        let Some(frame) = self.frame(index, is_binary, payload) else { return 0 };
+        let frame_bytes = frame.len();
+        let moves = |window: &mut Window| window.queued(payload.len(), &[]);
+        self.queue(index, &frame, payload, Leave::Late, moves);
+        frame_bytes
+    }
+
+    /// The frame of a message for the connection at `index` alone.
+    fn frame(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> Option<Frame> {
+        let compression = self.connections.get(index as usize)?.compression;
+        let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };
+        let is_worth_it = self.framer.compresses_for_one(payload);
+        Some(match compression {
+            Compression::Dedicated { window_bits } if is_worth_it => {
+                self.dedicated(index, window_bits, opcode, payload)
+            }
+            _ => {
+                let may_compress = is_worth_it && compression.takes(payload.len());
+                self.framer.frame(opcode, may_compress, payload).into()
+            }
+        })
+    }
+
+    /// Makes frames, for messages that many connections share.
+    pub fn framer(&mut self) -> &mut Framer {
+        &mut self.framer
+    }
+
+    /// What the frame of `publication` may refer to, for the connection at `index` and its subscription at `place`.
+    pub fn reference(
+        &self,
+        index: u32,
+        place: u32,
+        publication: &Publication,
+        window_bits: u8,
+    ) -> Reference {
+        let connection = self.connections.get(index as usize);
+        connection.map_or(Reference::ALONE, |connection| {
+            connection.window.reference(place, publication, window_bits)
+        })
+    }
+
+    /// The subscription at place `from` of the connection at `index` is at `to` from now on, instead of another one.
+    pub fn moved(&mut self, index: u32, from: u32, to: u32) {
+        if let Some(connection) = self.connections.get_mut(index as usize) {
+            connection.window.moved(from, to);
+        }
+    }
+
+    /// Queues a frame of `message` made earlier, raw or compressed by itself, for the connection at `index`; it leaves at
+    /// the end of the turn, or at once if nothing can come that would join it. Above the limit of the queue the connection
+    /// ends as slow (3008).
+    pub fn push(&mut self, index: u32, frame: &Frame, message: &[u8]) {
+        let moves = |window: &mut Window| window.queued(message.len(), &[]);
+        self.queue(index, frame, message, Leave::Early, moves);
+    }
+
+    /// As [`ConnectionWriter::push`] of a frame to one peer after another, if this one reads the same `dialect` and nothing else is to be
+    /// asked; says whether it is queued.
+    #[inline]
+    pub fn push_alike(
+        &mut self,
+        index: u32,
+        dialect: Dialect,
+        frame: &Frame,
+        message_bytes: usize,
+    ) -> bool {
+        let Some(connection) = self.connections.get(index as usize) else { return false };
+        let is_usual = connection.phase == Phase::Open
+            && connection.dialect() == dialect
+            && connection.queue.takes(frame.len(), self.settings.queue_bytes_max)
+            && !(self.settings.compression_verify && frame::is_compressed(frame));
+        if is_usual {
+            let moves = |window: &mut Window| window.queued(message_bytes, &[]);
+            self.put(index, frame, message_bytes, Leave::Early, moves);
+        }
+        is_usual
+    }
+
+    /// As [`ConnectionWriter::push`], for a publication that a history holds: the frame is raw, or refers to what
+    /// [`ConnectionWriter::reference`] said just before.
+    pub fn push_publication(
+        &mut self,
+        (index, place): (u32, u32),
+        frame: &impl Whole,
+        message: &[u8],
+        publication: &Publication,
+    ) {
+        let moves = |window: &mut Window| window.queued_publication(place, publication);
+        self.queue(index, frame, message, Leave::Early, moves);
+    }
+
+    /// Queues the frame of a message, unless the connection has ended or ends with that.
+    fn queue(
+        &mut self,
+        index: u32,
+        frame: &impl Whole,
+        message: &[u8],
+        leave: Leave,
+        moves: impl FnOnce(&mut Window),
+    ) {
+        let Some(connection) = self.connections.get(index as usize) else { return };
+        if connection.phase != Phase::Open {
+            return;
+        }
+        let bytes = frame.bytes().len();
+        let takes = connection.queue.takes(bytes, self.settings.queue_bytes_max);
+        if !takes && !self.make_room(index, bytes) {
+            return;
+        }
+        if self.settings.compression_verify && frame::is_compressed(frame.bytes()) {
+            let frame = self.verified(index, frame, message);
+            return self.put(index, &frame, message.len(), leave, moves);
+        }
+        self.put(index, frame, message.len(), leave, moves);
+    }
+
+    /// Puts the frame of a message into the queue: the one function that does, and so the one that `moves` what is known of
+    /// a peer's window. A frame that it has queued is written, or nothing after it is.
+    #[inline]
+    fn put(
+        &mut self,
+        index: u32,
+        frame: &impl Whole,
+        message_bytes: usize,
+        leave: Leave,
+        moves: impl FnOnce(&mut Window),
+    ) {
+        let connection = &mut self.connections[index as usize];
+        if frame::is_compressed(frame.bytes()) {
+            moves(&mut connection.window);
+        }
+        self.counters.of(connection.is_binary).message_out(message_bytes);
+        if leave == Leave::Early && self.is_last && connection.queue.is_empty() {
+            return self.write_through(index, frame);
+        }
+        connection.queue.push(frame.shared(), &mut self.lists);
+        connection.mark_dirty(index, &mut self.dirty);
+    }
+
+    /// The frame, if the peer's inflater would make `message` of it; otherwise, which is a bug of ours, a raw one, and no
+    /// compression for this connection any more.
+    fn verified(&mut self, index: u32, frame: &impl Whole, message: &[u8]) -> Frame {
+        let bytes = frame.bytes();
+        let connection = &mut self.connections[index as usize];
+        let window_bits = connection.compression.window_bits().unwrap_or(WINDOW_BITS_MAX);
+        let shadow = connection.shadow.get_or_insert_with(|| Box::new(Shadow::new(window_bits)));
+        let Err(mismatch) = shadow.check(frame::payload(bytes), message) else {
+            return frame.shared();
+        };
+        tracing::error!(%mismatch, "a compressed frame was wrong and goes out uncompressed: a bug");
+        debug_assert!(false, "a compressed frame was wrong: {mismatch}");
+        self.counters.verify_failures.add(1);
+        connection.compression = Compression::Raw;
+        let opcode = frame::opcode(bytes).expect("a frame of ours");
+        self.framer.frame(opcode, false, message).into()
+    }
+
+    /// The frame of a message in the connection's own context, which is made with the first such message. Without memory
+    /// for one the connection's messages are compressed by themselves from now on.
+    fn dedicated(&mut self, index: u32, window_bits: u8, opcode: Opcode, message: &[u8]) -> Frame {
+        let connection = &mut self.connections[index as usize];
+        if connection.dedicated.is_none() {
+            connection.dedicated = self.settings.dedicated.make(window_bits);
+        }
+        if let Some(dedicated) = &mut connection.dedicated {
+            return self.framer.dedicated(opcode, &mut dedicated.compressor, message).into();
+        }
+        connection.compression = connection.compression.without_context();
+        self.framer.frame(opcode, connection.compression.takes(message.len()), message).into()
+    }
+
+    /// What the peer of the connection at `index` reads.
+    pub fn dialect(&self, index: u32) -> Option<Dialect> {
+        self.connections.get(index as usize).map(Connection::dialect)
+    }
+
+    /// Sends a native ping frame (RFC 6455 §5.5.2).
+    pub fn ping(&mut self, key: Key) {
+        self.control(key, Opcode::Ping, &[]);
+    }
+
+    /// Reads nothing more of a connection until [`ConnectionWriter::release`]: its application is not ready for it.
+    pub fn hold(&mut self, key: Key) {
+        if let Some(connection) = self.open(key) {
+            connection.is_waiting = true;
+        }
+    }
+
+    /// Reads on with a connection in the next turn.
+    pub fn release(&mut self, key: Key) {
+        if self.any(key).is_some_and(|connection| std::mem::take(&mut connection.is_waiting)) {
+            self.released.push(key);
+        }
+    }
+
+    /// Remembers that a publication accepted at `at` is being delivered in this turn.
+    pub fn note_latency(&mut self, at: Instant) {
+        self.latencies.push(at);
+    }
+
+    pub(super) fn pong(&mut self, key: Key, payload: &[u8]) {
+        self.control(key, Opcode::Pong, payload);
+    }
+
+    pub(super) fn is_open(&self, key: Key) -> bool {
+        self.phase(key) == Some(Phase::Open)
+    }
+
+    pub(super) fn phase(&self, key: Key) -> Option<Phase> {
+        let connection = self.connections.get(key.index as usize)?;
+        (connection.generation == key.generation).then_some(connection.phase)
+    }
+
+    pub(super) fn any(&mut self, key: Key) -> Option<&mut Connection> {
+        any(&mut self.connections, key)
+    }
+
+    fn open(&mut self, key: Key) -> Option<&mut Connection> {
+        any(&mut self.connections, key).filter(|connection| connection.phase == Phase::Open)
+    }
+
+    fn control(&mut self, key: Key, opcode: Opcode, payload: &[u8]) {
+        if self.open(key).is_none() {
+            return;
+        }
+        let mut bytes = Vec::with_capacity(frame::HEADER_BYTES_MAX + payload.len());
+        frame::encode(opcode, false, payload, &mut bytes);
+        let frame = Frame::from(bytes);
+        let queue = &self.connections[key.index as usize].queue;
+        let takes = queue.takes(frame.len(), self.settings.queue_bytes_max);
+        if takes || self.make_room(key.index, frame.len()) {
+            self.append(key.index, frame);
+        }
+    }
+
+    /// Called with a full queue: writes at once what the socket takes. Still full → the connection ends as slow.
+    fn make_room(&mut self, index: u32, frame_bytes: usize) -> bool {
+        if !self.connections[index as usize].is_blocked {
+            self.flush_one(index);
+        }
+        let connection = &self.connections[index as usize];
+        if connection.phase != Phase::Open {
+            return false;
+        }
+        if connection.queue.takes(frame_bytes, self.settings.queue_bytes_max) {
+            return true;
+        }
+        self.counters.queue_overflows.add(1);
+        self.overflow(connection.key(index));
+        false
+    }
+
+    fn append(&mut self, index: u32, frame: Frame) {
+        let connection = &mut self.connections[index as usize];
+        connection.queue.push(frame, &mut self.lists);
+        connection.mark_dirty(index, &mut self.dirty);
+    }
+}
+
+/// Of a peer that named no smaller window (RFC 7692 §7.1.2.1).
+const WINDOW_BITS_MAX: u8 = 15;
+
+#[cfg(test)]
+mod tests;
+
+fn any(connections: &mut Slab<Connection>, key: Key) -> Option<&mut Connection> {
+    connections
+        .get_mut(key.index as usize)
+        .filter(|connection| connection.generation == key.generation)
+}

@@ -1,0 +1,159 @@
+//! Writing: one system call per dirty connection at the end of a turn or behind its last letter, and patience with sockets.
+//! In: queues with frames → out: bytes on sockets; connections that are done or stuck are dropped.
+//! Uses sockets and the connection_writer's timers; never makes a frame and never calls the application.
+//! Changed here: when bytes leave. What they are is decided before they are queued.
+
+use std::{net::Shutdown, time::Instant};
+
+use mio::net::TcpStream;
+use rustix::{io::Errno, net::SendFlags};
+
+use super::{ConnectionWriter, closes::LINGER};
+use crate::{
+    application::Key,
+    connection::{Connection, Phase},
+    queue::{Lists, Whole},
+};
+
+impl ConnectionWriter {
+    /// The socket can take bytes again.
+    pub(crate) fn writable(&mut self, index: u32) {
+        if let Some(connection) = self.connections.get_mut(index as usize)
+            && std::mem::take(&mut connection.is_blocked)
+        {
+            connection.mark_dirty(index, &mut self.dirty);
+        }
+    }
+
+    /// Writes every dirty connection once, then drops the ones that are done. The last step of a turn.
+    pub(crate) fn flush(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for index in dirty.drain(..) {
+            self.flush_one(index);
+        }
+        self.dirty = dirty;
+        let now = Instant::now();
+        for accepted_at in self.latencies.drain(..) {
+            self.counters.publish_latency.observe(now.saturating_duration_since(accepted_at));
+        }
+        while let Some(index) = self.doomed.pop() {
+            self.connections.try_remove(index as usize);
+        }
+    }
+
+    /// Gives up on peers that did not close, and on sockets that did not move.
+    pub(crate) fn advance(&mut self) {
+        while let Some((deadline, key)) = self.lingering.front().copied()
+            && deadline <= self.now
+        {
+            self.lingering.pop_front();
+            self.abort(key);
+        }
+        while let Some((deadline, key, progress)) = self.stalled.front().copied()
+            && deadline <= self.now
+        {
+            self.stalled.pop_front();
+            self.check_stalled(key, progress);
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let linger = self.lingering.front().map(|(deadline, _)| *deadline);
+        let stall = self.stalled.front().map(|(deadline, ..)| *deadline);
+        linger.into_iter().chain(stall).min()
+    }
+
+    pub(super) fn flush_one(&mut self, index: u32) {
+        let Some(connection) = self.connections.get_mut(index as usize) else { return };
+        connection.is_dirty = false;
+        let (written, result) = write(connection, &mut self.lists);
+        self.counters.of(connection.is_binary).wire_bytes_out.add(written as u64);
+        match result {
+            Ok(()) => {
+                self.counters.writes.add(1);
+                match (connection.queue.is_empty(), connection.phase) {
+                    (true, Phase::Open | Phase::Closing) => {}
+                    (true, Phase::Failed) => {
+                        // Half-closing lets the peer read the close frame before it sees the end of the stream.
+                        let _ = connection.socket.shutdown(Shutdown::Write);
+                    }
+                    (true, Phase::Done) => self.doomed.push(index),
+                    (false, _) => self.blocked(index),
+                }
+            }
+            Err(_) => self.abort(self.connections[index as usize].key(index)),
+        }
+    }
+
+    /// Writes a frame to a connection that has nothing else to write; what the socket does not take is queued.
+    #[inline]
+    pub(super) fn write_through(&mut self, index: u32, frame: &impl Whole) {
+        let connection = &mut self.connections[index as usize];
+        let bytes = frame.bytes();
+        let sent = send(&connection.socket, bytes).unwrap_or(0);
+        self.counters.of(connection.is_binary).wire_bytes_out.add(sent as u64);
+        if sent == bytes.len() {
+            self.counters.writes.add(1);
+            return;
+        }
+        connection.queue.push(frame.shared(), &mut self.lists);
+        connection.queue.advance(sent, &mut self.lists);
+        self.flush_one(index);
+    }
+
+    /// The socket took less than it was given.
+    fn blocked(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        connection.is_blocked = true;
+        let key = connection.key(index);
+        self.stalled.push_back((self.now + self.settings.write_timeout, key, connection.progress));
+        if connection.phase == Phase::Done {
+            // Moving a little now and then keeps a connection, but not one that is over.
+            self.lingering.push_back((self.now + LINGER, key));
+        }
+    }
+
+    /// A connection that moved since and is blocked again has a later entry of its own. Before one is given up it gets
+    /// a last chance: after a long turn the poller may not have said yet that the socket moved.
+    fn check_stalled(&mut self, key: Key, progress: u32) {
+        let is_stuck = |c: &Connection| c.is_blocked && c.progress == progress;
+        match self.any(key) {
+            Some(connection) if is_stuck(connection) => connection.is_blocked = false,
+            _ => return,
+        }
+        self.flush_one(key.index);
+        if self.any(key).is_some_and(|connection| is_stuck(connection)) {
+            self.counters.write_timeouts.add(1);
+            self.abort(key);
+        }
+    }
+}
+
+/// The call goes to the kernel directly: libc's is a cancellation point, which costs 1 % of a delivery in a process with
+/// threads (`fanwire-bench fanout`).
+fn send(socket: &TcpStream, bytes: &[u8]) -> rustix::io::Result<usize> {
+    rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
+}
+
+/// Writes until the queue is empty or the socket blocks. The bytes written, whether or not the socket failed behind them.
+fn write(connection: &mut Connection, lists: &mut Lists) -> (usize, rustix::io::Result<()>) {
+    let mut total = 0;
+    while !connection.queue.is_empty() {
+        let result = match connection.queue.single() {
+            Some(slice) => send(&connection.socket, slice),
+            None => rustix::io::writev(&connection.socket, &connection.queue.slices()),
+        };
+        match result {
+            Ok(0) => return (total, Err(Errno::PIPE)),
+            Ok(count) => {
+                total += count;
+                connection.progress = connection.progress.wrapping_add(1);
+                connection.queue.advance(count, lists);
+            }
+            Err(Errno::AGAIN) => break,
+            Err(Errno::INTR) => {}
+            Err(error) => return (total, Err(error)),
+        }
+    }
+    (total, Ok(()))
+}

@@ -1,0 +1,62 @@
+//! An connection_writer without a shard around it, for tests of applications.
+//! In: settings, sockets of a test → out: connections whose frames the test reads, and what the connection_writer counted.
+//! Uses the connection_writer as a turn does. Never: part of a build that is not a test (feature `testing`).
+//! Change here: what a test may do in the place of a turn.
+
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use super::ConnectionWriter;
+use crate::connection::Connection;
+use crate::counters::ShardCounters;
+use crate::{Compression, Key, Permit, Settings, prepare};
+
+impl ConnectionWriter {
+    /// An connection_writer without a shard around it.
+    pub fn for_test(settings: Settings) -> Self {
+        Self::new(settings, Arc::default())
+    }
+
+    /// A connection on a socket of the test's own, unknown to any poller.
+    ///
+    /// # Panics
+    /// When the socket is closed.
+    pub fn open_for_test(
+        &mut self,
+        socket: TcpStream,
+        is_binary: bool,
+        compression: Compression,
+    ) -> Key {
+        prepare(&socket).expect("an open socket");
+        let permit = Permit::acquire(&Arc::default(), 0).expect("no limit");
+        let mut connection =
+            Connection::new(mio::net::TcpStream::from_std(socket), 1, false, compression, permit);
+        connection.is_binary = is_binary;
+        Key { index: self.connections.insert(connection) as u32, generation: 1 }
+    }
+
+    /// What the turn sets before it serves the last message of its inbox.
+    pub fn serve_last_for_test(&mut self, is_last: bool) {
+        self.is_last = is_last;
+    }
+
+    /// What the turn calls for a socket that takes bytes again.
+    pub fn writable_for_test(&mut self, key: Key) {
+        self.writable(key.index);
+    }
+
+    /// What the turn calls at its end.
+    pub fn flush_for_test(&mut self) {
+        self.flush();
+    }
+
+    /// Whether something is still to be written.
+    pub fn is_busy_for_test(&self) -> bool {
+        self.connections.iter().any(|(_, connection)| !connection.queue.is_empty())
+    }
+
+    /// What the connection_writer counted.
+    pub fn counters_for_test(&self) -> &ShardCounters {
+        &self.counters
+    }
+}

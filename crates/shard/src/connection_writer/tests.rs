@@ -1,0 +1,107 @@
+//! Tests of when bytes leave: at once behind the last letter of a turn, else with all others at its end.
+//! In: messages for a connection, with and without more to come → out: what its peer can read, in how many writes.
+//! Uses an connection_writer on the test's own thread and real sockets; never a poller.
+//! Changed here: expectations of `connection_writer` that need to look inside.
+
+use std::{
+    io::{ErrorKind, Read},
+    net::{TcpListener, TcpStream},
+};
+
+use super::*;
+
+#[test]
+fn behind_the_last_letter_a_publication_leaves_at_once() {
+    let (mut out, key, mut peer) = connected();
+    out.is_last = true;
+    publish(&mut out, key, b"one");
+    assert!(!out.is_busy_for_test(), "nothing waits");
+    assert_eq!(read(&mut peer), [0x81, 3, b'o', b'n', b'e']);
+    out.flush();
+    assert_eq!(out.counters.writes.value(), 1);
+    assert_eq!(out.counters.of(false).wire_bytes_out.value(), 5);
+}
+
+#[test]
+fn what_waited_leaves_first_and_with_the_last_one() {
+    let (mut out, key, mut peer) = connected();
+    publish(&mut out, key, b"one");
+    out.is_last = true;
+    publish(&mut out, key, b"two");
+    assert_eq!(read(&mut peer), b"", "more than one goes out together");
+    out.flush();
+    assert_eq!(read(&mut peer), [0x81, 3, b'o', b'n', b'e', 0x81, 3, b't', b'w', b'o']);
+    assert_eq!(out.counters.writes.value(), 1);
+}
+
+#[test]
+fn what_the_socket_does_not_take_waits_and_nothing_overtakes_it() {
+    let (mut out, key, mut peer) = connected();
+    out.is_last = true;
+    let large = vec![b'x'; 16 << 20];
+    publish(&mut out, key, &large);
+    assert!(out.is_busy_for_test(), "no socket holds so much");
+    out.settings.queue_bytes_max = usize::MAX;
+    publish(&mut out, key, b"two");
+    let mut heard = Vec::new();
+    while out.is_busy_for_test() {
+        heard.extend(read(&mut peer));
+        out.writable_for_test(key);
+        out.flush();
+    }
+    // What its system holds back while the peer's window is full comes in parts.
+    while heard.len() < 10 + large.len() + 5 {
+        heard.extend(read(&mut peer));
+    }
+    assert_eq!(heard.len(), 10 + large.len() + 5);
+    assert_eq!(heard[heard.len() - 5..], [0x81, 3, b't', b'w', b'o']);
+    let counted = out.counters.of(false).wire_bytes_out.value();
+    assert_eq!(counted, heard.len() as u64, "what left in part counts, too");
+}
+
+#[test]
+fn a_peer_that_is_gone_is_noticed_while_it_is_written_to() {
+    let (mut out, key, peer) = connected();
+    out.is_last = true;
+    drop(peer);
+    // The first write meets a socket that has not heard of it yet; its answer comes before the second one.
+    publish(&mut out, key, b"one");
+    while out.is_open(key) {
+        publish(&mut out, key, b"two");
+    }
+    assert_eq!(out.fallen, [(key, End::Other)]);
+}
+
+#[test]
+fn what_is_meant_for_one_connection_leaves_at_the_end_of_the_turn() {
+    let (mut out, key, mut peer) = connected();
+    out.is_last = true;
+    out.send(key, b"one");
+    assert_eq!(read(&mut peer), b"");
+    out.flush();
+    assert_eq!(read(&mut peer), [0x81, 3, b'o', b'n', b'e']);
+}
+
+fn publish(out: &mut ConnectionWriter, key: Key, message: &[u8]) {
+    let frame = Frame::from(out.framer().frame(Opcode::Text, false, message));
+    out.push(key.index, &frame, message);
+}
+
+fn connected() -> (ConnectionWriter, Key, TcpStream) {
+    let mut out = ConnectionWriter::for_test(Settings::default());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+    peer.set_nonblocking(true).expect("a socket");
+    let (socket, _) = listener.accept().expect("it has come");
+    let key = out.open_for_test(socket, false, Compression::Raw);
+    (out, key, peer)
+}
+
+/// What has arrived: over loopback, all that was written.
+fn read(peer: &mut TcpStream) -> Vec<u8> {
+    let mut heard = Vec::new();
+    match peer.read_to_end(&mut heard) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => heard,
+        ended => panic!("the connection is still open: {ended:?}"),
+    }
+}
