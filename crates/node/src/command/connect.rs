@@ -17,7 +17,7 @@ use uuid::Builder;
 use super::credentials::{self, Credentials, Grants};
 use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{Begun, Refusal, Step, Turn};
-use crate::channel::{SubscribeDecision, Who};
+use crate::channel::{NamesOthers, SubscribeDecision, Who};
 use crate::encode_job::{Encoded, Found};
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
 use crate::session::Lifetime;
@@ -84,16 +84,23 @@ fn server_side_channels(
 ) -> Result<Grants, Refusal> {
     let rules = turn.node.rules();
     channels.remove(""); // of a token: Centrifugo passes it over
-    if let Some(channel) = personal_channel(turn, user) {
-        channels.entry(channel).or_default();
+    match rules.personal_channel(user) {
+        Ok(None) => {}
+        Ok(Some(channel)) => {
+            channels.entry(channel).or_default();
+        }
+        Err(NamesOthers) => turn.node.log_no_personal_channel(turn.now),
     }
     for channel in channels.keys() {
-        if !rules.resolve(channel)?.is_of_streams() {
+        if !rules.resolve_for(user, channel)?.is_of_streams() {
             return Err(ErrorCode::NOT_AVAILABLE.into()); // as for a subscribe
         }
     }
     let who = Who { user, insecure: turn.insecure() };
     for channel in requested.keys() {
+        if channels.contains_key(channel) {
+            continue;
+        }
         let namespace = match rules.resolve(channel) {
             Ok(namespace) if namespace.is_of_streams() => namespace,
             Err(ErrorCode::UNKNOWN_CHANNEL) => return Err(Disconnect::BAD_REQUEST.into()),
@@ -107,14 +114,6 @@ fn server_side_channels(
         return Err(Disconnect::CHANNEL_LIMIT.into());
     }
     Ok(channels)
-}
-
-/// The channel every connection of a user is subscribed to, where that is configured. Nobody has none.
-fn personal_channel(turn: &Turn<'_>, user: &str) -> Option<String> {
-    let personal = &turn.node.options().client.subscribe_to_user_personal_channel;
-    let namespace = &personal.personal_channel_namespace;
-    (personal.enabled && !user.is_empty())
-        .then(|| turn.node.rules().personal_channel(namespace, user))
 }
 
 /// Closes the older connections of the user, where one is to be the only one.
@@ -156,7 +155,7 @@ fn begin(
     requested: Option<&SubscribeRequest>,
     number: usize,
 ) -> PendingChannel {
-    let namespace = turn.node.rules().resolve(channel).expect("only possible channels are left");
+    let namespace = turn.resolve(channel).expect("only possible channels are left");
     let wish = SubscribeParameters {
         channel,
         server_side: true,

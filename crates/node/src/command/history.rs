@@ -14,7 +14,7 @@ use crate::node::Page;
 pub(super) fn handle(turn: &mut Turn<'_>, request: HistoryRequest) -> Begun {
     let HistoryRequest { channel, limit, since, reverse } = request;
     named(&channel)?;
-    let namespace = turn.node.rules().resolve(&channel)?;
+    let namespace = turn.resolve(&channel)?;
     may_read_history(turn.who(), namespace, turn.place_of(&channel).is_some())?;
     let limit = page_length(limit, turn.node.options().client.history_max_publication_limit);
     let page = Page { limit, since, reverse };

@@ -12,7 +12,7 @@ use crate::encode_job::Found;
 pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceRequest) -> Begun {
     let channel = request.channel;
     named(&channel)?;
-    let namespace = turn.node.rules().resolve(&channel)?;
+    let namespace = turn.resolve(&channel)?;
     may_see_presence(turn.who(), namespace, turn.place_of(&channel).is_some())?;
     Step::of(turn.node.members(&channel, turn.now), |members| Found::Members(members).into())
 }

@@ -12,7 +12,7 @@ use crate::channel::may_see_presence;
 pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceStatsRequest) -> Begun {
     let channel = request.channel;
     named(&channel)?;
-    let namespace = turn.node.rules().resolve(&channel)?;
+    let namespace = turn.resolve(&channel)?;
     may_see_presence(turn.who(), namespace, turn.place_of(&channel).is_some())?;
     Step::of(turn.node.member_stats(&channel, turn.now), |PresenceStats { clients, users }| {
         let count = |number: usize| number.try_into().unwrap_or(u32::MAX);

@@ -13,7 +13,7 @@ use crate::limits::InNamespace;
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Begun {
     named(&request.channel)?;
-    let namespace = turn.node.rules().resolve(&request.channel)?;
+    let namespace = turn.resolve(&request.channel)?;
     turn.limit_in(InNamespace::Publish, &request.channel, namespace)?;
     if request.r#type == MAP || !namespace.is_of_streams() {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map channels (protocol §27)

@@ -27,7 +27,7 @@ pub(super) use options::{SubscribeParameters, claim, deltas};
 
 pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
     check_request(turn, &request)?;
-    let namespace = turn.node.rules().resolve(&request.channel)?;
+    let namespace = turn.resolve(&request.channel)?;
     turn.limit_in(InNamespace::Subscribe, &request.channel, namespace)?;
     if request.r#type != STREAM || !namespace.is_of_streams() {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map and shared poll channels (protocol §27, §28)
@@ -95,7 +95,8 @@ fn check_request(turn: &Turn<'_>, request: &SubscribeRequest) -> Result<(), Refu
     if !matches!(request.delta.as_str(), "" | Namespace::FOSSIL) {
         return Err(Disconnect::BAD_REQUEST.into());
     }
-    if !turn.node.rules().fits(&request.channel) {
+    let channel = &request.channel;
+    if !turn.node.rules().fits(channel) && turn.resolve(channel).is_err() {
         return Err(ErrorCode::BAD_REQUEST.into());
     }
     if turn.place_of(&request.channel).is_some() {

@@ -22,6 +22,7 @@ use crate::counters::CommandKind;
 use crate::encode_job::{EncodeJob, Encoded, Found};
 use crate::node::Node;
 use crate::notice::Notice;
+use crate::options::Namespace;
 use crate::pending::{Arrival, Awaited, Outcome, Part, PendingSubscribe, SubscribeOrigin, Ticket};
 use crate::session::{ConnectionKey, Phase, Session};
 use crate::session_table::SessionTable;
@@ -128,7 +129,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Turn<'_> {
+impl<'a> Turn<'a> {
     /// Takes one command as far as it goes now. `None` when it has no reply, or none yet. `bytes` are its own, to be kept.
     pub(crate) fn take(
         &mut self,
@@ -370,6 +371,11 @@ impl Turn<'_> {
 
     pub(super) fn insecure(&self) -> bool {
         self.node.options().client.insecure
+    }
+
+    /// The namespace of a channel that this client names.
+    pub(super) fn resolve(&self, channel: &str) -> Result<&'a Namespace, ErrorCode> {
+        self.node.rules().resolve_for(&self.session().user, channel)
     }
 
     /// The one who asks, for permission rules.

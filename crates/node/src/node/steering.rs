@@ -41,7 +41,7 @@ impl Node {
         subscription: &ServerSubscription,
         now: Instant,
     ) -> Result<(), ErrorCode> {
-        let namespace = self.channels.resolve(&subscription.channel)?;
+        let namespace = self.channels.resolve_trusted(&subscription.channel)?;
         let is_over = |end| end <= self.clock.unix(now);
         if subscription.expire_at.is_some_and(is_over) || !namespace.is_of_streams() {
             Err(ErrorCode::BAD_REQUEST)
