@@ -111,6 +111,7 @@ pub use counters::{CommandKind, HubCounters, TokenRefusal};
 pub use encode_job::EncodeJob;
 pub use hub::Hub;
 pub use join_leave::JoinLeave;
+pub use limits::TokenBucket;
 pub use meters::{Meters, Reading, ReadingKind};
 pub use node::{Counts, Node, Page};
 pub use notice::{Inbox, Notice};

@@ -5,7 +5,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -15,9 +14,7 @@ use tokio::time::timeout;
 
 use super::clock::Clock;
 use super::error::RedisError;
-use super::keys::{Keys, Kind};
 use super::options::{Address, RedisOptions, Wait};
-use super::script;
 use super::sentinel::Compass;
 pub(crate) use super::socket::{BATCHES_MAX, Connection};
 use super::socket::{Limits, Tls, open};
@@ -36,19 +33,6 @@ pub(crate) struct Dialer {
     expected: Expected,
     /// Tells where it is, when that can change.
     compass: Option<Arc<Compass>>,
-    /// What is asked about ends of hash fields.
-    fields: Option<Arc<Fields>>,
-}
-
-/// A question to each Redis whether it has ends of hash fields.
-#[derive(Debug)]
-struct Fields {
-    /// A key such as those that would have them.
-    key: String,
-    /// Members are to be put there; otherwise they are only seen there.
-    are_wanted: bool,
-    /// That they may not be used was said.
-    is_told: AtomicBool,
 }
 
 /// What has to be at an address.
@@ -79,17 +63,13 @@ impl Dialer {
             clock,
             expected: Expected::Standalone,
             compass,
-            fields: None,
         }
     }
 
-    /// One for a line, which looks after late replies and whose scripts are told how members are kept: it asks whether there
-    /// are ends of fields.
-    pub(crate) fn for_a_line(self, options: &RedisOptions) -> Self {
+    /// One for a line, which looks after late replies.
+    pub(crate) fn for_a_line(self) -> Self {
         let limits = Limits { is_watched: true, ..self.limits };
-        let key = Keys::new(&options.prefix, false).of(Kind::Clients, "");
-        let (are_wanted, is_told) = (options.presence_fields, AtomicBool::new(false));
-        Self { fields: Some(Arc::new(Fields { key, are_wanted, is_told })), limits, ..self }
+        Self { limits, ..self }
     }
 
     /// From now on hears from the Sentinels, if there are any, that another Redis became the master; connections to the
@@ -109,9 +89,8 @@ impl Dialer {
         &self.address
     }
 
-    /// A connection on which `first` was answered well, too; where the dialer asks for fields, `first` has to load the scripts.
-    /// Sets the clock by the time of the Redis. `pushed` gets what the Redis sends by itself, and the end of the connection; it
-    /// must not block.
+    /// A connection on which `first` was answered well, too. Sets the clock by the time of the Redis. `pushed` gets what the
+    /// Redis sends by itself, and the end of the connection; it must not block.
     ///
     /// # Errors
     /// A [`RedisError`] with the address, after twice the two timeouts at the latest, three times with Sentinels.
@@ -193,10 +172,6 @@ impl Dialer {
         for command in first {
             questions.add_command(command.into_cmd());
         }
-        let needed = questions.len();
-        if let Some(fields) = &self.fields {
-            questions.add_command(script::asks_for_fields(&fields.key).into_cmd());
-        }
         let answers = connection.send_packed_commands(&questions, 0, questions.len()).await;
         let broken = |error: redis::RedisError| RedisError::of(address, &error, self.io_timeout);
         let mut answers = answers.map_err(broken)?.into_iter();
@@ -215,28 +190,9 @@ impl Dialer {
         judge_by(address, self.expected, server.as_ref(), replication.as_ref())?; // a Sentinel has no time
         let not_redis = || RedisError::NotRedis { address: address.clone() };
         self.clock.set(Instant::now(), unix_ms(next()?).ok_or_else(not_redis)?);
-        (asked..needed).try_for_each(|_| next().map(drop))?;
-        let form = self.fields.as_ref().map_or("", |fields| fields.form(address, next()));
-        connection.reigns(reign_of(server.as_ref(), replication.as_ref()), form);
+        (asked..questions.len()).try_for_each(|_| next().map(drop))?;
+        connection.reigns(reign_of(server.as_ref(), replication.as_ref()));
         Ok(())
-    }
-}
-
-impl Fields {
-    /// How members are kept in a Redis that answers this. One that refuses the question has no ends of fields: it is served
-    /// as it is.
-    fn form(&self, address: &Address, answer: Result<Value, RedisError>) -> &'static str {
-        match answer {
-            Ok(Value::Int(1)) if self.are_wanted => "fields",
-            Ok(Value::Int(1)) => "sorted",
-            Ok(Value::Int(-1)) if self.are_wanted && !self.is_told.swap(true, Relaxed) => {
-                tracing::info!(
-                    "Redis at {address} keeps presence in sorted sets: its user may not use all of HPEXPIREAT, HPEXPIRETIME, HVALS, HKEYS, HEXISTS and EXISTS; allow them, or say engine.redis.presence_hash_field_ttl: false"
-                );
-                ""
-            }
-            _ => "",
-        }
     }
 }
 

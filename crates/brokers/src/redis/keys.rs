@@ -32,10 +32,6 @@ pub(crate) enum Kind {
     Members,
     /// Hash: user id to how many of its clients are here.
     Users,
-    /// Hash: client id to member, instead of the three before; each field has the end of the member.
-    Clients,
-    /// Hash: user id to how many of those clients end when; each field has the end of the last.
-    Tallies,
 }
 
 impl Keys {
@@ -98,16 +94,8 @@ impl Keys {
 
 impl Kind {
     /// In their order.
-    const ALL: [Self; 8] = [
-        Self::Feed,
-        Self::Stream,
-        Self::Meta,
-        Self::Ends,
-        Self::Members,
-        Self::Users,
-        Self::Clients,
-        Self::Tallies,
-    ];
+    const ALL: [Self; 6] =
+        [Self::Feed, Self::Stream, Self::Meta, Self::Ends, Self::Members, Self::Users];
 
     const fn word(self) -> &'static str {
         match self {
@@ -117,8 +105,6 @@ impl Kind {
             Self::Ends => "presence.ends",
             Self::Members => "presence.members",
             Self::Users => "presence.users",
-            Self::Clients => "presence.clients",
-            Self::Tallies => "presence.tallies",
         }
     }
 }

@@ -38,8 +38,6 @@ struct Shared {
     held_bytes: AtomicUsize,
     /// The last try to connect failed: commands fail at once instead of waiting for the next.
     is_down: AtomicBool,
-    /// Not known to lead to a Redis without ends of hash fields.
-    may_have_fields: AtomicBool,
     health: Arc<Health>,
 }
 
@@ -82,7 +80,6 @@ impl Line {
         let shared = Arc::new(Shared {
             held_bytes: AtomicUsize::new(0),
             is_down: AtomicBool::new(false),
-            may_have_fields: AtomicBool::new(true),
             health,
         });
         let limbo = Limbo { calls, shared: Arc::clone(&shared) };
@@ -97,11 +94,6 @@ impl Line {
     /// The last try to connect failed, so that calls fail at once.
     pub(crate) fn is_down(&self) -> bool {
         self.shared.is_down.load(Relaxed)
-    }
-
-    /// Whether calls that leave now may find ends of hash fields where they get to.
-    pub(crate) fn may_have_fields(&self) -> bool {
-        self.shared.may_have_fields.load(Relaxed)
     }
 
     /// Sends a command. `done` gets the reply, later on another thread; or it gets the failure, perhaps at once.
@@ -279,10 +271,8 @@ impl Keeper {
         let began = Instant::now();
         self.shared.is_down.store(false, Relaxed);
         self.shared.health.came_up();
-        self.shared.may_have_fields.store(connection.sees_fields(), Relaxed);
         let mut flow = Flow::new(connection, self.dialer.wait, Arc::clone(&self.shared));
         let end = self.serve(&mut flow, news).await;
-        self.shared.may_have_fields.store(true, Relaxed); // the next one may
         match end {
             End::Closed => {
                 self.shared.health.was_closed();

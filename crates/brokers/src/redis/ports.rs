@@ -14,7 +14,6 @@ use fanwire_broker::{
 use fanwire_protocol::{ClientInfo, Publication};
 
 use super::error::Failure;
-use super::members::Place;
 use super::store::Spot;
 use super::wire::{Command, number};
 use super::{Redis, members, stream};
@@ -100,12 +99,11 @@ impl Broker for Redis {
 impl Presence for Redis {
     fn add(&self, channel: &str, info: ClientInfo, ttl: Duration, now: Instant) -> Answer<()> {
         let now_ms = self.ms(channel, now);
-        self.change(channel, |place| members::add(place, &info, ttl, now_ms))
+        self.do_it(channel, members::add((&self.keys, channel), &info, ttl, now_ms))
     }
 
     fn remove(&self, channel: &str, client: &str) -> Answer<()> {
-        let now_ms = self.ms(channel, Instant::now());
-        self.change(channel, |place| members::remove(place, client, now_ms))
+        self.do_it(channel, members::remove(&self.keys, channel, client))
     }
 
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
@@ -157,15 +155,6 @@ impl Redis {
     fn do_it(&self, channel: &str, command: Command) -> Answer<()> {
         let (done, answer) = later();
         self.line(channel).send(command, |reply| done(reply.map(drop)));
-        answer
-    }
-
-    /// The same of one that is made for the line on which it leaves.
-    fn change(&self, channel: &str, command: impl FnOnce(Place<'_>) -> Command) -> Answer<()> {
-        let (done, answer) = later();
-        let line = self.line(channel);
-        let command = command(Place::on(&line, &self.keys, channel));
-        line.send(command, |reply| done(reply.map(drop)));
         answer
     }
 }

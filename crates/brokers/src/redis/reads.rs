@@ -14,7 +14,6 @@ use super::flight::{Flights, Read};
 use super::health::Health;
 use super::keys::Keys;
 use super::line::Line;
-use super::members::Place;
 use super::{members, stream};
 
 /// All reads of an engine.
@@ -128,8 +127,7 @@ impl Read for Members {
 
     fn send(&self, means: Means, done: impl FnOnce(Result<Self::Found, Failure>) + Send + 'static) {
         let Means { line, reader, now_ms } = means;
-        let place = Place::on(&line, &reader.keys, &self.0);
-        let command = members::list(place, now_ms);
+        let command = members::list(&reader.keys, &self.0, now_ms);
         let channel = self.0.clone();
         line.send(command, move |reply| {
             let Reader { keys, health, .. } = &*reader;

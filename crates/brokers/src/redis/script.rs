@@ -19,7 +19,6 @@ pub(crate) enum Script {
     PresenceRemove,
     PresenceMembers,
     PresenceStats,
-    Fields,
 }
 
 impl Script {
@@ -41,14 +40,6 @@ impl Script {
     }
 }
 
-/// Asks whether a Redis has ends of hash fields that may be used for keys such as `key`: the answer is 1, 0 if it has none,
-/// -1 if they may not be used.
-pub(crate) fn asks_for_fields(key: &str) -> Command {
-    let mut command = Script::Fields.call(&[], 1, key.len());
-    command.text(key);
-    command
-}
-
 /// Makes a Redis know all scripts.
 pub(crate) fn loads() -> impl Iterator<Item = Command> {
     SOURCES.iter().map(|source| Command::of(&[b"SCRIPT", b"LOAD", source.text.as_bytes()]))
@@ -61,15 +52,14 @@ struct Source {
 }
 
 /// In the order of [`Script`].
-static SOURCES: LazyLock<[Source; 7]> = LazyLock::new(|| {
+static SOURCES: LazyLock<[Source; 6]> = LazyLock::new(|| {
     [
         [REIGN, PUBLISH].concat(),
         [REIGN, HISTORY].concat(),
-        [PRESENCE, PRESENCE_FIELDS, PRESENCE_ADD].concat(),
-        [PRESENCE, PRESENCE_FIELDS, PRESENCE_REMOVE].concat(),
+        [PRESENCE, PRESENCE_ADD].concat(),
+        [PRESENCE, PRESENCE_REMOVE].concat(),
         PRESENCE_MEMBERS.to_owned(),
         [PRESENCE, PRESENCE_STATS].concat(),
-        FIELDS.to_owned(),
     ]
     .map(|text| Source { name: hexadecimal(&Sha1::digest(&text)), text })
 });
@@ -87,12 +77,9 @@ const PUBLISH: &str = include_str!("script/publish.lua");
 const HISTORY: &str = include_str!("script/history.lua");
 /// What adding, removing and counting members have in common.
 const PRESENCE: &str = include_str!("script/presence.lua");
-/// What adding and removing have in common beside it.
-const PRESENCE_FIELDS: &str = include_str!("script/presence_fields.lua");
 const PRESENCE_ADD: &str = include_str!("script/presence_add.lua");
 const PRESENCE_REMOVE: &str = include_str!("script/presence_remove.lua");
 const PRESENCE_MEMBERS: &str = include_str!("script/presence_members.lua");
 const PRESENCE_STATS: &str = include_str!("script/presence_stats.lua");
-const FIELDS: &str = include_str!("script/fields.lua");
 /// The name of a script and the frame of a call.
 const CALL_BYTES: usize = 80;

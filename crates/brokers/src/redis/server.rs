@@ -63,7 +63,7 @@ impl Opener {
         let clock = Arc::new(self.clock.twin());
         let dialer = Dialer::new(address, &self.options, Arc::clone(&clock)).expecting(expected);
         dialer.watch(&self.runtime);
-        let to_line = dialer.clone().for_a_line(&self.options);
+        let to_line = dialer.clone().for_a_line();
         let line = |_| {
             Line::open(to_line.clone(), Arc::clone(&self.health), guided.clone(), &self.runtime)
         };

@@ -38,8 +38,6 @@ pub(crate) struct Connection {
     commands: MultiplexedConnection,
     /// Tells one life of a Redis as a master from another, of this Redis and of others; "" = unknown.
     reign: Arc<str>,
-    /// How members are kept, as scripts are told it; "" where the Redis has no ends of hash fields.
-    form: &'static str,
     _driver: Arc<Driver>,
 }
 
@@ -134,12 +132,7 @@ async fn greet(
             () = left => pushed(PushInfo { kind: PushKind::Disconnection, data: Vec::new() }),
         }
     });
-    Ok(Connection {
-        commands,
-        reign: "".into(),
-        form: "",
-        _driver: Arc::new(Driver(task.abort_handle())),
-    })
+    Ok(Connection { commands, reign: "".into(), _driver: Arc::new(Driver(task.abort_handle())) })
 }
 
 fn settings(address: &Address) -> RedisConnectionInfo {
@@ -159,22 +152,14 @@ fn settings(address: &Address) -> RedisConnectionInfo {
 
 impl Connection {
     /// The Redis says this of itself.
-    pub(crate) fn reigns(&mut self, reign: String, form: &'static str) {
-        (self.reign, self.form) = (reign.into(), form);
+    pub(crate) fn reigns(&mut self, reign: String) {
+        self.reign = reign.into();
     }
 
-    /// Whether members may be in hash fields there.
-    pub(crate) fn sees_fields(&self) -> bool {
-        !self.form.is_empty()
-    }
-
-    /// Adds to a call of a script, as its last arguments, in which reign it is made, and before that how members are kept
-    /// where they may be in hash fields. That is not known before it is sent, and scripts that do not ask do not mind.
+    /// Adds to a call of a script, as its last arguments, in which reign it is made. That is not known before it is sent, and
+    /// scripts that do not ask do not mind.
     pub(crate) fn sign(&self, command: &mut Cmd) {
         if matches!(command.args_iter().next(), Some(Arg::Simple(b"EVALSHA"))) {
-            if self.sees_fields() {
-                command.arg(self.form);
-            }
             command.arg("reign").arg(&*self.reign);
         }
     }

@@ -1,37 +1,34 @@
 //! The limit on new connections per second (`client.connection_rate_limit`).
 //! In: the time of a handshake → out: may it go on?
-//! Uses a token bucket behind a small lock; never waits.
-//! Changed here: the bucket. Where it applies lives in `admission`.
+//! Uses the node's token bucket behind a small lock; never waits.
+//! Changed here: how many there may be in a second. Where it applies lives in `admission`.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use fanwire_node::TokenBucket;
+use fanwire_node::options::Rate as Limit;
 use parking_lot::Mutex;
 
 /// Allows `per_second` events a second, and as many at once after a quiet second. 0 allows everything.
 pub struct Rate {
-    per_second: f64,
-    state: Mutex<(Instant, f64)>,
+    limit: Limit,
+    base: Instant,
+    bucket: Mutex<TokenBucket>,
 }
 
 impl Rate {
     pub fn new(per_second: usize, now: Instant) -> Self {
-        let per_second = per_second as f64;
-        Self { per_second, state: Mutex::new((now, per_second)) }
+        let limit = u32::try_from(per_second).unwrap_or(u32::MAX).min(Limit::LIMIT_MAX);
+        let limit = Limit { limit, interval: Duration::from_secs(1) };
+        Self { limit, base: now, bucket: Mutex::default() }
     }
 
     pub fn allows(&self, now: Instant) -> bool {
-        if self.per_second == 0.0 {
+        if self.limit.limit == 0 {
             return true;
         }
-        let (last, tokens) = &mut *self.state.lock();
-        let gained = now.saturating_duration_since(*last).as_secs_f64() * self.per_second;
-        *tokens = (*tokens + gained).min(self.per_second);
-        *last = now;
-        let allowed = *tokens >= 1.0;
-        if allowed {
-            *tokens -= 1.0;
-        }
-        allowed
+        let nanos = now.saturating_duration_since(self.base).as_nanos();
+        self.bucket.lock().take(self.limit, nanos.try_into().unwrap_or(u64::MAX))
     }
 }
 
@@ -55,5 +52,12 @@ mod tests {
         let start = Instant::now();
         let rate = Rate::new(0, start);
         assert!((0..1000).all(|_| rate.allows(start)));
+    }
+
+    #[test]
+    fn the_largest_limit_is_a_million() {
+        let start = Instant::now();
+        let rate = Rate::new(usize::MAX, start);
+        assert_eq!((0..1_000_010).filter(|_| rate.allows(start)).count(), 1_000_000);
     }
 }

@@ -5,16 +5,8 @@
 
 use super::*;
 
-const KINDS: [Kind; 8] = [
-    Kind::Feed,
-    Kind::Stream,
-    Kind::Meta,
-    Kind::Ends,
-    Kind::Members,
-    Kind::Users,
-    Kind::Clients,
-    Kind::Tallies,
-];
+const KINDS: [Kind; 6] =
+    [Kind::Feed, Kind::Stream, Kind::Meta, Kind::Ends, Kind::Members, Kind::Users];
 
 /// What of a name decides about its slot (Redis Cluster specification, "hash tags").
 fn tag(name: &str) -> &str {
