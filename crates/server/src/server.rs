@@ -300,6 +300,7 @@ fn endpoint(
         subprotocols: routes::SUBPROTOCOLS,
         admission: Admission {
             allowed_origins: Some(client.allowed_origins.clone()),
+            allows_own_origin: config.demo.enabled,
             connection_limit: client.connection_limit,
             descriptor_limit: descriptors::for_clients(descriptors),
             rate: Rate::new(client.connection_rate_limit, now),

@@ -18,6 +18,8 @@ use super::{
 pub struct Admission {
     /// Patterns of allowed origins; `None` checks nothing.
     pub allowed_origins: Option<Vec<String>>,
+    /// Pages of the server itself may connect, too: the demo page.
+    pub allows_own_origin: bool,
     /// Connections there may be; 0 = no limit.
     pub connection_limit: usize,
     /// Connections for which there are descriptors; 0 = no limit.
@@ -37,6 +39,7 @@ impl Admission {
     pub fn open(now: Instant) -> Self {
         Self {
             allowed_origins: None,
+            allows_own_origin: false,
             connection_limit: 0,
             descriptor_limit: 0,
             rate: Rate::new(0, now),
@@ -55,6 +58,7 @@ impl Admission {
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
         if let Some(patterns) = &self.allowed_origins
             && !origin::is_allowed(origin, patterns)
+            && !(self.allows_own_origin && is_own(origin, headers))
         {
             self.refuse_origin(origin.unwrap_or_default(), now);
             return Err((StatusCode::FORBIDDEN, WRONG_ORIGIN));
@@ -100,6 +104,15 @@ impl Admission {
             );
         }
     }
+}
+
+/// Whether the page comes from the host that the request names. With `https` TLS ended in front of the server.
+fn is_own(origin: Option<&str>, headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let page = origin.and_then(|origin| origin.split_once("://"));
+    page.zip(host).is_some_and(|((scheme, of), host)| {
+        matches!(scheme, "http" | "https") && of.eq_ignore_ascii_case(host)
+    })
 }
 
 const WRONG_ORIGIN: &str =

@@ -3,6 +3,8 @@
 //! Uses moments made by hand and a permit that counts. Never: sockets.
 //! What the answers look like on the wire is tested in `tests/it/handshake.rs`.
 
+use axum::http::HeaderValue;
+
 use super::*;
 
 fn admit(admission: &Admission, origin: Option<&str>, connections: usize) -> Result<(), u16> {
@@ -47,4 +49,29 @@ fn a_page_that_is_not_listed_is_refused_before_anything_is_counted() {
     assert_eq!(admit(&admission, None, 0), Err(503), "the second one in a second");
     let counts: Vec<_> = admission.refusals.counts().filter(|(_, count)| *count > 0).collect();
     assert_eq!(counts, [(Cause::Origin, 1), (Cause::Rate, 1)]);
+}
+
+#[test]
+fn a_page_of_the_server_itself_is_let_in_where_the_demo_is_on() {
+    let now = Instant::now();
+    let check = |allows_own_origin, origin: &'static str, host: &'static str, expect| {
+        let admission = Admission {
+            allowed_origins: Some(Vec::new()),
+            allows_own_origin,
+            ..Admission::open(now)
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+        headers.insert(header::HOST, HeaderValue::from_static(host));
+        let admitted = admission.admit(&headers, now, |_| Some(()));
+        assert_eq!(admitted.is_ok(), expect, "{origin} at {host}");
+    };
+    check(true, "http://localhost:8000", "localhost:8000", true);
+    check(true, "https://LIVE.example", "live.example", true);
+    check(false, "http://localhost:8000", "localhost:8000", false);
+    check(true, "http://localhost:8001", "localhost:8000", false);
+    check(true, "http://evil.example", "localhost:8000", false);
+    check(true, "ftp://localhost:8000", "localhost:8000", false);
+    check(true, "null", "localhost:8000", false);
+    check(true, "http://", "localhost:8000", false);
 }
