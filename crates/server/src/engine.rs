@@ -63,7 +63,7 @@ impl Engine {
         let listener: Weak<Node> = Arc::downgrade(&node);
         node.join_cluster(redis.clone());
         let greeter = Weak::clone(&listener);
-        let hears = redis.hear_nodes(node.uid(), move |message| {
+        let hears = redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.hear(message, Instant::now()))
         });
         // Should this node not hear yet, it goes on speaking, and is answered by and by.
@@ -87,8 +87,8 @@ impl Engine {
         match self {
             Self::Memory => None,
             Self::Redis(redis) => {
-                redis.health().trouble().map(|error| error.to_string()).or_else(|| {
-                    (!redis.health().is_well()).then(|| "Redis is not connected yet".to_owned())
+                redis.health().current_error().map(|error| error.to_string()).or_else(|| {
+                    (!redis.health().is_healthy()).then(|| "Redis is not connected yet".to_owned())
                 })
             }
         }

@@ -10,13 +10,13 @@ use fanwire_broker::PresenceStats;
 use fanwire_protocol::ClientInfo;
 use redis::Value;
 
+use super::command_connection::CommandConnection;
 use super::error::Failure;
 use super::health::Health;
-use super::keys::{Keys, Kind};
-use super::line::Line;
-use super::record::{Written as _, read_member};
+use super::keys::{KeyKind, Keys};
+use super::record::{RecordBody as _, read_member};
 use super::script::Script;
-use super::wire::{Command, number, parts, text};
+use super::wire::{RedisCommand, number, parts, text};
 
 /// The command that adds or renews a member.
 pub(crate) fn add(
@@ -24,7 +24,7 @@ pub(crate) fn add(
     member: &ClientInfo,
     ttl: Duration,
     now_ms: u64,
-) -> Command {
+) -> RedisCommand {
     let length = member.length();
     let ttl_ms = (ttl.as_millis() as u64).min(TTL_MS_MAX);
     let mut command =
@@ -39,14 +39,14 @@ pub(crate) fn add(
 }
 
 /// The command that removes a member.
-pub(crate) fn remove(keys: &Keys, channel: &str, client: &str) -> Command {
+pub(crate) fn remove(keys: &Keys, channel: &str, client: &str) -> RedisCommand {
     let mut command = call(Script::PresenceRemove, &KINDS, (keys, channel), (1, client.len()));
     command.text(client);
     command
 }
 
 /// The command that lists members.
-pub(crate) fn list(keys: &Keys, channel: &str, now_ms: u64) -> Command {
+pub(crate) fn list(keys: &Keys, channel: &str, now_ms: u64) -> RedisCommand {
     let mut command = call(Script::PresenceMembers, &KINDS[..2], (keys, channel), (1, 0));
     command.number(now_ms);
     command
@@ -66,7 +66,7 @@ pub(crate) fn listed(
     for member in parts.into_iter().filter_map(text) {
         match read_member(member) {
             Ok(member) => members.push(Arc::new(member)),
-            Err(_) => health.is_foreign(keys.of(Kind::Members, channel).as_bytes()),
+            Err(_) => health.skipped_foreign_record(keys.of(KeyKind::Members, channel).as_bytes()),
         }
     }
     Ok(members)
@@ -74,17 +74,17 @@ pub(crate) fn listed(
 
 /// Counts, with as many calls as it takes to remove members whose time is over: each is bounded.
 pub(crate) fn count(
-    line: Line,
+    connection: CommandConnection,
     (keys, channel): (Keys, String),
     now_ms: u64,
     done: impl FnOnce(Result<PresenceStats, Failure>) + Send + 'static,
 ) {
     let mut command = call(Script::PresenceStats, &KINDS, (&keys, &channel), (2, 0));
     command.number(now_ms).number(SWEEP_MAX);
-    let again = line.clone();
-    line.send(command, move |reply| match reply.and_then(counted) {
+    let to_repeat = connection.clone();
+    connection.send(command, move |reply| match reply.and_then(counted) {
         Ok((stats, false)) => done(Ok(stats)),
-        Ok((_, true)) => count(again, (keys, channel), now_ms, Box::new(done) as Box<Done>),
+        Ok((_, true)) => count(to_repeat, (keys, channel), now_ms, Box::new(done) as Box<Done>),
         Err(failure) => done(Err(failure)),
     });
 }
@@ -102,17 +102,17 @@ fn counted(reply: Value) -> Result<(PresenceStats, bool), Failure> {
 /// Begins a call with the names of `kinds`, and room for so many arguments: numbers, and so many bytes of others.
 fn call(
     script: Script,
-    kinds: &[Kind],
+    kinds: &[KeyKind],
     (keys, channel): (&Keys, &str),
     (arguments, bytes): (usize, usize),
-) -> Command {
+) -> RedisCommand {
     let names: Vec<String> = kinds.iter().map(|kind| keys.of(*kind, channel)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     script.call(&names, arguments, bytes + 3 * NUMBER_BYTES)
 }
 
 /// What presence consists of, in the order that its scripts have.
-const KINDS: [Kind; 3] = [Kind::Ends, Kind::Members, Kind::Users];
+const KINDS: [KeyKind; 3] = [KeyKind::Ends, KeyKind::Members, KeyKind::Users];
 /// Members that one call of a script removes.
 const SWEEP_MAX: u64 = 1000;
 /// A thousand years.

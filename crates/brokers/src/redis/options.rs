@@ -62,7 +62,7 @@ impl Default for RedisOptions {
 impl RedisOptions {
     /// A Redis whose database was chosen by number while names begin as they do by default. Whoever wants to keep two
     /// installations apart that way does not: PUB/SUB of Redis knows no databases.
-    pub(crate) fn set_apart_by_number(&self) -> Option<&Address> {
+    pub(crate) fn separated_by_database_only(&self) -> Option<&Address> {
         let has_own_names = self.prefix != Self::default().prefix;
         self.addresses.iter().find(|address| address.db != 0 && !has_own_names)
     }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use sha1::{Digest as _, Sha1};
 
-use super::wire::Command;
+use super::wire::RedisCommand;
 
 /// One script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +23,10 @@ pub(crate) enum Script {
 
 impl Script {
     /// Begins a call: `keys` first, then room for `arguments` more, of about `bytes`.
-    pub(crate) fn call(self, keys: &[&str], arguments: usize, bytes: usize) -> Command {
+    pub(crate) fn call(self, keys: &[&str], arguments: usize, bytes: usize) -> RedisCommand {
         let key_bytes: usize = keys.iter().map(|key| key.len()).sum();
-        let mut command = Command::new(3 + keys.len() + arguments, CALL_BYTES + key_bytes + bytes);
+        let mut command =
+            RedisCommand::new(3 + keys.len() + arguments, CALL_BYTES + key_bytes + bytes);
         command.text("EVALSHA").text(&SOURCES[self as usize].name).number(keys.len() as u64);
         for key in keys {
             command.text(key);
@@ -41,8 +42,8 @@ impl Script {
 }
 
 /// Makes a Redis know all scripts.
-pub(crate) fn loads() -> impl Iterator<Item = Command> {
-    SOURCES.iter().map(|source| Command::of(&[b"SCRIPT", b"LOAD", source.text.as_bytes()]))
+pub(crate) fn loads() -> impl Iterator<Item = RedisCommand> {
+    SOURCES.iter().map(|source| RedisCommand::of(&[b"SCRIPT", b"LOAD", source.text.as_bytes()]))
 }
 
 struct Source {
@@ -54,8 +55,8 @@ struct Source {
 /// In the order of [`Script`].
 static SOURCES: LazyLock<[Source; 6]> = LazyLock::new(|| {
     [
-        [REIGN, PUBLISH].concat(),
-        [REIGN, HISTORY].concat(),
+        [REPLICATION_HISTORY, PUBLISH].concat(),
+        [REPLICATION_HISTORY, HISTORY].concat(),
         [PRESENCE, PRESENCE_ADD].concat(),
         [PRESENCE, PRESENCE_REMOVE].concat(),
         PRESENCE_MEMBERS.to_owned(),
@@ -72,7 +73,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// What publishing and reading have in common.
-const REIGN: &str = include_str!("script/reign.lua");
+const REPLICATION_HISTORY: &str = include_str!("script/replication_history.lua");
 const PUBLISH: &str = include_str!("script/publish.lua");
 const HISTORY: &str = include_str!("script/history.lua");
 /// What adding, removing and counting members have in common.

@@ -48,7 +48,7 @@ impl Member {
         node.attach(Arc::new(Mailbox(sender)));
         node.join_cluster(Arc::clone(&redis) as _);
         let listener = Arc::downgrade(&node);
-        runtime.block_on(redis.hear_nodes(node.uid(), move |message| {
+        runtime.block_on(redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.hear(message, Instant::now()))
         }));
         node.introduce(Instant::now());

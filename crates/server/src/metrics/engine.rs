@@ -24,7 +24,7 @@ pub(super) fn write(engine: &Engine, node: &Node, page: &mut impl Page) -> fmt::
     page.gauge(
         "redis_up",
         "1 while all connections to Redis are up",
-        usize::from(health.is_well()),
+        usize::from(health.is_healthy()),
     )?;
     for (name, help, read) in COUNTERS {
         page.counters(name, help, [([], read(health))])?;

@@ -11,24 +11,24 @@ use crate::redis::wire::{number, parts, text};
 
 /// Who may know where the master is.
 #[derive(Debug)]
-pub(super) struct Circle {
+pub(super) struct SentinelSet {
     configured: Vec<Address>,
     /// Whom others told of last comes last.
-    learnt: Vec<Address>,
+    discovered: Vec<Address>,
     /// Whom to ask first: the one that answered last.
     first: Option<Address>,
 }
 
 /// What a circle has learnt.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Learnt {
+pub(super) struct SentinelChanges {
     pub(super) new: Vec<Address>,
     pub(super) forgotten: Vec<Address>,
 }
 
-impl Circle {
+impl SentinelSet {
     pub(super) fn of(configured: Vec<Address>) -> Self {
-        Self { configured, learnt: Vec::new(), first: None }
+        Self { configured, discovered: Vec::new(), first: None }
     }
 
     /// All of them, in the order in which to ask them: the one that answered last, then the configured ones.
@@ -44,33 +44,33 @@ impl Circle {
     }
 
     /// Its answer was of no use: the one behind it is asked first.
-    pub(super) fn was_wrong(&mut self) {
+    pub(super) fn ask_next_first(&mut self) {
         let all: Vec<&Address> = self.all().collect();
         let at = all.iter().position(|one| self.first.as_ref() == Some(*one)).unwrap_or(0);
         self.first = Some(all[(at + 1) % all.len()].clone());
     }
 
     /// A Sentinel knows of these. Whom nobody tells of any more is forgotten when there are too many.
-    pub(super) fn learn(&mut self, told: Vec<Address>) -> Learnt {
-        let mut learnt = Learnt::default();
-        for address in told.into_iter().take(LEARNT_MAX) {
+    pub(super) fn add_discovered(&mut self, announced: Vec<Address>) -> SentinelChanges {
+        let mut discovered = SentinelChanges::default();
+        for address in announced.into_iter().take(LEARNT_MAX) {
             if self.configured.contains(&address) {
                 continue;
             }
-            match self.learnt.iter().position(|one| *one == address) {
-                Some(at) => drop(self.learnt.remove(at)),
-                None => learnt.new.push(address.clone()),
+            match self.discovered.iter().position(|one| *one == address) {
+                Some(at) => drop(self.discovered.remove(at)),
+                None => discovered.new.push(address.clone()),
             }
-            self.learnt.push(address);
+            self.discovered.push(address);
         }
-        let surplus = self.learnt.len().saturating_sub(LEARNT_MAX);
-        learnt.forgotten = self.learnt.drain(..surplus).collect();
-        self.first.take_if(|first| learnt.forgotten.contains(first));
-        learnt
+        let surplus = self.discovered.len().saturating_sub(LEARNT_MAX);
+        discovered.forgotten = self.discovered.drain(..surplus).collect();
+        self.first.take_if(|first| discovered.forgotten.contains(first));
+        discovered
     }
 
     fn all(&self) -> impl Iterator<Item = &Address> {
-        self.configured.iter().chain(&self.learnt)
+        self.configured.iter().chain(&self.discovered)
     }
 
     fn has(&self, sentinel: &Address) -> bool {

@@ -9,38 +9,41 @@ fn at(port: u16) -> Address {
     Address { host: "h".into(), port, is_sentinel: true, ..Address::default() }
 }
 
-fn ports(circle: &Circle) -> Vec<u16> {
-    circle.in_order().iter().map(|address| address.port).collect()
+fn ports(sentinel_set: &SentinelSet) -> Vec<u16> {
+    sentinel_set.in_order().iter().map(|address| address.port).collect()
 }
 
 #[test]
 fn who_answered_last_is_asked_first_then_the_configured_ones() {
-    let mut circle = Circle::of(vec![at(1), at(2)]);
-    assert_eq!(circle.learn(vec![at(2), at(3)]), Learnt { new: vec![at(3)], forgotten: vec![] });
-    assert_eq!(circle.learn(vec![at(3)]), Learnt::default());
-    assert_eq!(ports(&circle), [1, 2, 3]);
-    circle.answered(&at(3));
-    assert_eq!(ports(&circle), [3, 1, 2]);
-    circle.answered(&at(9));
-    assert_eq!(ports(&circle), [3, 1, 2], "nobody knows it any more");
-    circle.was_wrong();
-    assert_eq!(ports(&circle), [1, 2, 3]);
-    circle.was_wrong();
-    assert_eq!(ports(&circle), [2, 1, 3]);
+    let mut sentinel_set = SentinelSet::of(vec![at(1), at(2)]);
+    assert_eq!(
+        sentinel_set.add_discovered(vec![at(2), at(3)]),
+        SentinelChanges { new: vec![at(3)], forgotten: vec![] }
+    );
+    assert_eq!(sentinel_set.add_discovered(vec![at(3)]), SentinelChanges::default());
+    assert_eq!(ports(&sentinel_set), [1, 2, 3]);
+    sentinel_set.answered(&at(3));
+    assert_eq!(ports(&sentinel_set), [3, 1, 2]);
+    sentinel_set.answered(&at(9));
+    assert_eq!(ports(&sentinel_set), [3, 1, 2], "nobody knows it any more");
+    sentinel_set.ask_next_first();
+    assert_eq!(ports(&sentinel_set), [1, 2, 3]);
+    sentinel_set.ask_next_first();
+    assert_eq!(ports(&sentinel_set), [2, 1, 3]);
 }
 
 #[test]
 fn who_was_not_told_of_for_longest_is_forgotten() {
-    let mut circle = Circle::of(vec![at(1)]);
-    circle.learn((100..100 + LEARNT_MAX as u16).map(at).collect());
-    circle.answered(&at(101));
-    circle.learn(vec![at(100)]);
-    let learnt = circle.learn(vec![at(7)]);
-    assert_eq!(learnt, Learnt { new: vec![at(7)], forgotten: vec![at(101)] });
-    assert_eq!(ports(&circle).len(), 1 + LEARNT_MAX);
-    assert_eq!(ports(&circle)[0], 1, "the one that answered last is forgotten");
-    circle.learn((1000..2000).map(at).collect());
-    assert_eq!(ports(&circle).len(), 1 + LEARNT_MAX);
+    let mut sentinel_set = SentinelSet::of(vec![at(1)]);
+    sentinel_set.add_discovered((100..100 + LEARNT_MAX as u16).map(at).collect());
+    sentinel_set.answered(&at(101));
+    sentinel_set.add_discovered(vec![at(100)]);
+    let discovered = sentinel_set.add_discovered(vec![at(7)]);
+    assert_eq!(discovered, SentinelChanges { new: vec![at(7)], forgotten: vec![at(101)] });
+    assert_eq!(ports(&sentinel_set).len(), 1 + LEARNT_MAX);
+    assert_eq!(ports(&sentinel_set)[0], 1, "the one that answered last is forgotten");
+    sentinel_set.add_discovered((1000..2000).map(at).collect());
+    assert_eq!(ports(&sentinel_set).len(), 1 + LEARNT_MAX);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use redis::{Pipeline, Value};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
-use super::super::clock::Clock;
+use super::super::clock::RedisClock;
 use super::super::dial::{Dialer, Expected};
 use super::super::error::RedisError;
 use super::super::options::{Address, RedisOptions};
@@ -23,21 +23,21 @@ use super::topology::Topology;
 
 /// Keeps the map of a Cluster true for as long as there is one.
 pub(super) async fn watch(cluster: Weak<Cluster>, woken: Arc<Notify>) {
-    let (mut pause, mut restless) = (PAUSE_MIN, 0);
+    let (mut pause, mut fast_refreshes) = (PAUSE_MIN, 0);
     loop {
         let mut period = match cluster.upgrade() {
             Some(cluster) => cluster.look().await,
             None => return,
         };
-        if restless > 0 {
-            (restless, period) = (restless - 1, PERIOD_IN_TROUBLE);
+        if fast_refreshes > 0 {
+            (fast_refreshes, period) = (fast_refreshes - 1, PERIOD_IN_TROUBLE);
         }
         let looked = Instant::now();
         let is_woken = timeout(period, woken.notified()).await.is_ok();
         if is_woken && cluster.strong_count() > 0 {
             let is_calm = looked.elapsed() >= CALM;
             pause = if is_calm { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
-            restless = RESTLESS;
+            fast_refreshes = FAST_REFRESHES;
             sleep(pause).await;
         }
     }
@@ -46,15 +46,15 @@ pub(super) async fn watch(cluster: Weak<Cluster>, woken: Arc<Notify>) {
 impl Cluster {
     /// Looks once; when to look again if nobody asks for it.
     async fn look(&self) -> Duration {
-        match self.newest().await {
+        match self.newest_topology().await {
             Ok(topology) => self.adopt(&topology),
-            Err(error) => self.opener.health.is_troubled(error),
+            Err(error) => self.opener.health.report_error(error),
         }
-        self.settle();
+        self.send_waiting_calls();
         if self.is_settled() { PERIOD } else { PERIOD_IN_TROUBLE }
     }
 
-    async fn newest(&self) -> Result<Topology, RedisError> {
+    async fn newest_topology(&self) -> Result<Topology, RedisError> {
         let servers = self.servers();
         let up = servers.iter().filter(|server| !server.is_down());
         let asked: FuturesUnordered<_> = up.map(|server| ask(server)).collect();
@@ -73,7 +73,7 @@ impl Cluster {
 async fn ask(server: &Server) -> Option<Topology> {
     let replies = Topology::questions().map(|question| {
         let (sender, reply) = oneshot::channel();
-        server.lines[0].send(question, |reply| drop(sender.send(reply)));
+        server.command_connections[0].send(question, |reply| drop(sender.send(reply)));
         reply
     });
     let [slots, nodes] = replies;
@@ -120,7 +120,7 @@ pub(super) async fn ask_seeds(
 /// What a node says over a connection of its own.
 async fn ask_seed(seed: &Address, options: &RedisOptions) -> Result<Topology, RedisError> {
     let dialer =
-        Dialer::new(seed, options, Arc::new(Clock::new())).expecting(Expected::ClusterNode);
+        Dialer::new(seed, options, Arc::new(RedisClock::new())).expecting(Expected::ClusterNode);
     let mut connection = dialer.dial(std::iter::empty(), drop).await?;
     let mut questions = Pipeline::new();
     for question in Topology::questions() {
@@ -140,9 +140,9 @@ async fn ask_seed(seed: &Address, options: &RedisOptions) -> Result<Topology, Re
 async fn all(asked: FuturesUnordered<impl Future<Output = Option<Topology>>>) -> Option<Topology> {
     let mut all: Option<Topology> = None;
     let mut answers = pin!(asked.filter_map(std::future::ready));
-    let mut patience = Duration::MAX;
-    while let Ok(Some(topology)) = timeout(patience, answers.next()).await {
-        patience = GRACE;
+    let mut wait_timeout = Duration::MAX;
+    while let Ok(Some(topology)) = timeout(wait_timeout, answers.next()).await {
+        wait_timeout = GRACE;
         match &mut all {
             Some(all) => all.join(topology),
             None => all = Some(topology),
@@ -152,7 +152,7 @@ async fn all(asked: FuturesUnordered<impl Future<Output = Option<Topology>>>) ->
 }
 
 /// Looks in short periods after one that somebody asked for: what one node knows others hear a moment later.
-const RESTLESS: u32 = 4;
+const FAST_REFRESHES: u32 = 4;
 /// Between two looks, when nothing happens.
 const PERIOD: Duration = Duration::from_secs(10);
 /// The same while a slot has no master that can be reached.

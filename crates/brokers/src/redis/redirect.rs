@@ -9,63 +9,63 @@ use std::time::Instant;
 use redis::ServerError;
 
 use super::cluster::topology::target;
-use super::line::Call;
+use super::command_connection::Call;
 use super::options::Address;
 
 /// Who knows where the slots are. Called on the tasks of connections: to be short.
-pub(crate) trait Guide: Send + Sync {
+pub(crate) trait Redirector: Send + Sync {
     /// Takes a call that a Redis did not answer.
-    fn pass_on(&self, call: Call, elsewhere: Elsewhere);
+    fn redirect(&self, call: Call, elsewhere: Redirect);
 
     /// Slots may not be where they were.
-    fn look_again(&self);
+    fn request_refresh(&self);
 }
 
 /// The guide of a connection; none outside of Clusters.
 #[derive(Clone, Default)]
-pub(crate) struct Guided(Option<Weak<dyn Guide>>);
+pub(crate) struct ClusterRedirects(Option<Weak<dyn Redirector>>);
 
-impl Guided {
-    pub(crate) fn by(guide: Weak<dyn Guide>) -> Self {
-        Self(Some(guide))
+impl ClusterRedirects {
+    pub(crate) fn by(redirector: Weak<dyn Redirector>) -> Self {
+        Self(Some(redirector))
     }
 
     /// Whether the connection is one to a node of a Cluster.
-    pub(crate) fn is_guided(&self) -> bool {
+    pub(crate) fn is_cluster(&self) -> bool {
         self.0.is_some()
     }
 
-    pub(crate) fn guide(&self) -> Option<Arc<dyn Guide>> {
+    pub(crate) fn redirector(&self) -> Option<Arc<dyn Redirector>> {
         self.0.as_ref()?.upgrade()
     }
 
     /// Slots may not be where they were.
-    pub(crate) fn look_again(&self) {
-        if let Some(guide) = self.guide() {
-            guide.look_again();
+    pub(crate) fn request_refresh(&self) {
+        if let Some(redirector) = self.redirector() {
+            redirector.request_refresh();
         }
     }
 }
 
 /// Where a call can be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Elsewhere {
+pub(crate) enum Redirect {
     /// There, from now on.
     Moved(Address),
     /// There, this once: the slot is on its way.
     Ask(Address),
     /// In a moment: some keys of the slot are here, some there.
-    Later,
+    TryAgain,
 }
 
-impl Elsewhere {
+impl Redirect {
     /// What a refusal of `node` says; `None` when it is the last word.
     pub(crate) fn of(node: &Address, error: &ServerError) -> Option<Self> {
         let target = || target(node, error.details()?);
         match error.code() {
             "MOVED" => target().map(Self::Moved),
             "ASK" => target().map(Self::Ask),
-            "TRYAGAIN" => Some(Self::Later),
+            "TRYAGAIN" => Some(Self::TryAgain),
             _ => None,
         }
     }
@@ -73,16 +73,16 @@ impl Elsewhere {
 
 /// How a call goes through a Cluster.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Way {
+pub(crate) struct Route {
     pub(crate) slot: u16,
     /// Which of the connections to a Redis: the same at each.
-    pub(crate) lane: usize,
+    pub(crate) connection_index: usize,
     /// How often it was sent elsewhere.
-    pub(crate) hops: u8,
+    pub(crate) redirect_count: u8,
     /// Asked of a Redis to which its slot is on the way.
     pub(crate) is_asking: bool,
     /// Until when it may wait for its slot; set when that begins.
-    pub(crate) waits_until: Option<Instant>,
+    pub(crate) wait_deadline: Option<Instant>,
 }
 
 /// Refusals after which slots may not be where they were.

@@ -11,19 +11,19 @@ use super::*;
 #[tokio::test]
 async fn questions_leave_in_their_order_when_the_task_has_no_time_left() {
     let (sender, mut sent) = mpsc::channel(3);
-    let mut asked = FuturesUnordered::new();
+    let mut pending_replies = FuturesUnordered::new();
     while has_budget_remaining() {
         consume_budget().await;
     }
     for number in 0..3 {
         let sender = sender.clone();
-        let question = async move {
+        let pending = async move {
             let _ = sender.send(number).await;
             Ok(Replies::default())
         };
-        begin(&mut asked, Box::pin(question));
+        start(&mut pending_replies, Box::pin(pending));
     }
-    while asked.next().await.is_some() {}
+    while pending_replies.next().await.is_some() {}
     for number in 0..3 {
         assert_eq!(sent.recv().await, Some(number));
     }

@@ -14,17 +14,17 @@ use super::error::Failure;
 use super::health::Health;
 
 /// Something that can be read. Equal values have equal answers at any one moment.
-pub(crate) trait Read: Clone + Eq + Hash + Send + 'static {
+pub(crate) trait SharedRead: Clone + Eq + Hash + Send + 'static {
     /// What it takes to send it; of those who share a read that of the last one counts.
-    type Means: Send + 'static;
+    type Context: Send + 'static;
     /// What is found. Who shares it gets a clone.
-    type Found: Clone + Send + 'static;
+    type Output: Clone + Send + 'static;
 
     /// Sends it. `done` is called once or dropped, which is a failure.
     fn send(
         &self,
-        means: Self::Means,
-        done: impl FnOnce(Result<Self::Found, Failure>) + Send + 'static,
+        context: Self::Context,
+        done: impl FnOnce(Result<Self::Output, Failure>) + Send + 'static,
     );
 }
 
@@ -35,139 +35,139 @@ pub(crate) trait Read: Clone + Eq + Hash + Send + 'static {
 /// nobody shares a read that was sent, or waits to be sent behind other commands: the answer of each shows the Redis as it was
 /// when the question came, or later, and after all that the same thread had sent before. A single reader waits for nobody,
 /// and however many ask, there are two: the one on its way, and the next.
-pub(crate) struct Flights<R: Read> {
+pub(crate) struct Singleflight<R: SharedRead> {
     shared: Arc<Shared<R>>,
 }
 
-struct Shared<R: Read> {
-    board: Mutex<Board<R, R::Means, Waiter<R::Found>>>,
+struct Shared<R: SharedRead> {
+    table: Mutex<InFlightTable<R, R::Context, Waiter<R::Output>>>,
     health: Arc<Health>,
 }
 
 type Waiter<T> = Box<dyn FnOnce(Result<T, Failure>) + Send>;
 
-impl<R: Read> Flights<R> {
+impl<R: SharedRead> Singleflight<R> {
     pub(crate) fn new(health: Arc<Health>) -> Self {
-        let board = Mutex::new(Board::new(WAITERS_MAX));
-        Self { shared: Arc::new(Shared { board, health }) }
+        let table = Mutex::new(InFlightTable::new(WAITERS_MAX));
+        Self { shared: Arc::new(Shared { table, health }) }
     }
 
     /// Reads. `done` gets the answer, later on another thread; or it gets a failure, perhaps at once.
     pub(crate) fn ask(
         &self,
         read: R,
-        means: R::Means,
-        done: impl FnOnce(Result<R::Found, Failure>) + Send + 'static,
+        context: R::Context,
+        done: impl FnOnce(Result<R::Output, Failure>) + Send + 'static,
     ) {
-        let boarded = self.shared.board.lock().board(&read, means, Box::new(done));
-        match boarded {
-            Boarded::First(means) => self.shared.launch(read, means),
-            Boarded::Shares => {}
-            Boarded::Full(done) => done(Err(Failure::Unavailable)),
+        let joined = self.shared.table.lock().join(&read, context, Box::new(done));
+        match joined {
+            Joined::SendNow(context) => self.shared.send_read(read, context),
+            Joined::WaitsForNext => {}
+            Joined::TableFull(done) => done(Err(Failure::Unavailable)),
         }
     }
 }
 
-impl<R: Read> Shared<R> {
+impl<R: SharedRead> Shared<R> {
     /// Sends a read, and the next ones for as long as they are answered at once, as they are while nothing can be sent.
-    fn launch(self: &Arc<Self>, read: R, mut means: R::Means) {
+    fn send_read(self: &Arc<Self>, read: R, mut context: R::Context) {
         loop {
             let (promise, answer) = Answer::later();
-            read.send(means, |found| promise.keep(found));
+            read.send(context, |output| promise.keep(output));
             let next = match answer.ready() {
-                Ok(found) => self.land(&read, found),
+                Ok(output) => self.complete(&read, output),
                 Err(later) => {
                     let shared = Arc::clone(self);
-                    return later.then(move |found| {
-                        if let Some(means) = shared.land(&read, found) {
-                            shared.launch(read, means);
+                    return later.then(move |output| {
+                        if let Some(context) = shared.complete(&read, output) {
+                            shared.send_read(read, context);
                         }
                     });
                 }
             };
             match next {
-                Some(next) => means = next,
+                Some(next) => context = next,
                 None => return,
             }
         }
     }
 
     /// Answers those who wanted this one; with what to send the next, if somebody wants that.
-    fn land(&self, read: &R, found: Result<R::Found, Failure>) -> Option<R::Means> {
-        let (mut aboard, next) = self.board.lock().land(read);
-        let last = aboard.pop();
-        self.health.merges(aboard.len());
-        for waiter in aboard {
-            waiter(found.clone());
+    fn complete(&self, read: &R, output: Result<R::Output, Failure>) -> Option<R::Context> {
+        let (mut waiters, next) = self.table.lock().complete(read);
+        let last = waiters.pop();
+        self.health.count_merged(waiters.len());
+        for waiter in waiters {
+            waiter(output.clone());
         }
         if let Some(last) = last {
-            last(found);
+            last(output);
         }
         next
     }
 }
 
 /// Who waits for which read. `M` is what a read is sent with, `W` who waits.
-struct Board<K, M, W> {
-    flights: HashMap<K, Flight<M, W>>,
+struct InFlightTable<K, M, W> {
+    reads: HashMap<K, InFlight<M, W>>,
     /// For all reads together.
     waiters: usize,
     waiters_max: usize,
 }
 
-struct Flight<M, W> {
+struct InFlight<M, W> {
     /// Who is answered by the read that is on its way.
-    aboard: Vec<W>,
+    waiters: Vec<W>,
     /// Who came since, and what the last of them would have the next one sent with.
     next: Option<(M, Vec<W>)>,
 }
 
 /// What became of a question.
 #[derive(Debug, PartialEq, Eq)]
-enum Boarded<M, W> {
+enum Joined<M, W> {
     /// None is on its way: this one is to be sent now.
-    First(M),
+    SendNow(M),
     /// It is answered by the next one.
-    Shares,
+    WaitsForNext,
     /// Too many wait.
-    Full(W),
+    TableFull(W),
 }
 
-impl<K: Clone + Eq + Hash, M, W> Board<K, M, W> {
+impl<K: Clone + Eq + Hash, M, W> InFlightTable<K, M, W> {
     fn new(waiters_max: usize) -> Self {
-        Self { flights: HashMap::new(), waiters: 0, waiters_max }
+        Self { reads: HashMap::new(), waiters: 0, waiters_max }
     }
 
     /// Somebody wants a read.
-    fn board(&mut self, read: &K, means: M, waiter: W) -> Boarded<M, W> {
+    fn join(&mut self, read: &K, context: M, waiter: W) -> Joined<M, W> {
         if self.waiters == self.waiters_max {
-            return Boarded::Full(waiter);
+            return Joined::TableFull(waiter);
         }
         self.waiters += 1;
-        let Some(flight) = self.flights.get_mut(read) else {
-            self.flights.insert(read.clone(), Flight { aboard: vec![waiter], next: None });
-            return Boarded::First(means);
+        let Some(in_flight) = self.reads.get_mut(read) else {
+            self.reads.insert(read.clone(), InFlight { waiters: vec![waiter], next: None });
+            return Joined::SendNow(context);
         };
-        let mut waiters = flight.next.take().map(|(_, waiters)| waiters).unwrap_or_default();
+        let mut waiters = in_flight.next.take().map(|(_, waiters)| waiters).unwrap_or_default();
         waiters.push(waiter);
-        flight.next = Some((means, waiters));
-        Boarded::Shares
+        in_flight.next = Some((context, waiters));
+        Joined::WaitsForNext
     }
 
     /// The read on its way is back: who waited for it, and what the next one, which counts as sent from now on, is to be
     /// sent with.
-    fn land(&mut self, read: &K) -> (Vec<W>, Option<M>) {
-        let Some(flight) = self.flights.get_mut(read) else { return (Vec::new(), None) };
-        let (means, following) = flight.next.take().unzip();
-        let aboard = std::mem::replace(&mut flight.aboard, following.unwrap_or_default());
-        self.waiters -= aboard.len();
-        if means.is_none() {
-            self.flights.remove(read);
-            if self.flights.is_empty() {
-                self.flights.shrink_to(SPARE);
+    fn complete(&mut self, read: &K) -> (Vec<W>, Option<M>) {
+        let Some(in_flight) = self.reads.get_mut(read) else { return (Vec::new(), None) };
+        let (context, following) = in_flight.next.take().unzip();
+        let waiters = std::mem::replace(&mut in_flight.waiters, following.unwrap_or_default());
+        self.waiters -= waiters.len();
+        if context.is_none() {
+            self.reads.remove(read);
+            if self.reads.is_empty() {
+                self.reads.shrink_to(SPARE);
             }
         }
-        (aboard, means)
+        (waiters, context)
     }
 }
 

@@ -11,12 +11,12 @@ use super::*;
 fn commands_are_described_by_their_keys() {
     let mut script = cmd("EVALSHA");
     script.arg("0123").arg(2).arg("p.stream.{:a}").arg("p.meta.{:a}").arg("secret");
-    assert_eq!(described(&script), "a script on p.stream.{:a}, p.meta.{:a}");
+    assert_eq!(describe_command(&script), "a script on p.stream.{:a}, p.meta.{:a}");
     let mut publish = cmd("PUBLISH");
     publish.arg("p.feed.{:a}").arg("secret");
-    assert_eq!(described(&publish), "PUBLISH p.feed.{:a}");
-    assert_eq!(described(&cmd("TIME")), "TIME");
-    assert_eq!(described(&Cmd::new()), "");
+    assert_eq!(describe_command(&publish), "PUBLISH p.feed.{:a}");
+    assert_eq!(describe_command(&cmd("TIME")), "TIME");
+    assert_eq!(describe_command(&Cmd::new()), "");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn refusals_have_remedies() {
         else {
             panic!("{text}")
         };
-        let said = remedy(&error);
+        let said = hint(&error);
         assert!(
             said.contains(expected) && said.is_empty() == expected.is_empty(),
             "{text}: {said}"

@@ -14,13 +14,13 @@ fn push(length: usize) -> PushInfo {
     PushInfo { kind: PushKind::Message, data: texts.map(Value::BulkString).into() }
 }
 
-fn has_overflowed(pushes: &Pushes) -> bool {
+fn has_overflowed(pushes: &PushQueue) -> bool {
     pushes.overflow.notified().now_or_never().is_some()
 }
 
 #[test]
 fn too_many_pushes_are_an_overflow() {
-    let (send, pushes) = Pushes::pair();
+    let (send, pushes) = PushQueue::pair();
     (0..PUSHES_MAX).for_each(|_| send(push(1)));
     assert!(!has_overflowed(&pushes));
     send(push(1));
@@ -29,7 +29,7 @@ fn too_many_pushes_are_an_overflow() {
 
 #[test]
 fn too_many_bytes_are_an_overflow() {
-    let (send, pushes) = Pushes::pair();
+    let (send, pushes) = PushQueue::pair();
     (0..16).for_each(|_| send(push(PUSH_BYTES_MAX / 16)));
     send(push(1)); // names count, so this is beyond the limit by a little
     assert!(has_overflowed(&pushes));
@@ -37,7 +37,7 @@ fn too_many_bytes_are_an_overflow() {
 
 #[test]
 fn what_was_taken_counts_no_more() {
-    let (send, mut pushes) = Pushes::pair();
+    let (send, mut pushes) = PushQueue::pair();
     for _ in 0..64 {
         send(push(PUSH_BYTES_MAX / 4));
         let taken = pushes.queue.try_recv().expect("it was sent");

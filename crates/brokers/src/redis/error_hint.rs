@@ -6,7 +6,7 @@
 use redis::{Arg, Cmd, ServerError};
 
 /// What a command does to which keys, as far as its first arguments say.
-pub(crate) fn described(command: &Cmd) -> String {
+pub(crate) fn describe_command(command: &Cmd) -> String {
     let mut arguments = command.args_iter().map(|argument| match argument {
         Arg::Simple(text) => String::from_utf8_lossy(text),
         _ => "?".into(),
@@ -23,14 +23,14 @@ pub(crate) fn described(command: &Cmd) -> String {
 
 /// What to do about a refusal; "" where Redis says it itself, or nobody knows. Before 7.0 the refusal of a command inside a
 /// script stands in an error of another name.
-pub(crate) fn remedy(error: &ServerError) -> &'static str {
+pub(crate) fn hint(error: &ServerError) -> &'static str {
     let details = error.details().unwrap_or_default();
     let is = |code: &str| error.code() == code || error.code() == "ERR" && details.contains(code);
-    REMEDIES.iter().find(|(code, _)| is(code)).map_or("", |(_, remedy)| remedy)
+    HINTS.iter().find(|(code, _)| is(code)).map_or("", |(_, hint)| hint)
 }
 
 /// By code, or by what stands in an error without one.
-const REMEDIES: [(&str, &str); 6] = [
+const HINTS: [(&str, &str); 6] = [
     ("WRONGTYPE", NOT_OURS),
     ("is not an integer", NOT_OURS),
     ("NOPERM", ": let engine.redis.user do that"),

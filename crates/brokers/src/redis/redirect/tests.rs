@@ -19,9 +19,9 @@ fn refusals_of_slots_say_where_to_go() {
     let node = Address::default();
     let at = |port| Address { port, ..node.clone() };
     for (text, is_of_slot, expected) in [
-        ("MOVED 3999 127.0.0.1:6381", true, Some(Elsewhere::Moved(at(6381)))),
-        ("ASK 3999 :6382", true, Some(Elsewhere::Ask(at(6382)))),
-        ("TRYAGAIN Multiple keys request during rehashing of slot", true, Some(Elsewhere::Later)),
+        ("MOVED 3999 127.0.0.1:6381", true, Some(Redirect::Moved(at(6381)))),
+        ("ASK 3999 :6382", true, Some(Redirect::Ask(at(6382)))),
+        ("TRYAGAIN Multiple keys request during rehashing of slot", true, Some(Redirect::TryAgain)),
         ("CLUSTERDOWN Hash slot not served", true, None),
         ("READONLY You can't write against a read only replica.", true, None),
         ("MOVED somewhere", true, None),
@@ -30,7 +30,7 @@ fn refusals_of_slots_say_where_to_go() {
     ] {
         let error = refusal(text);
         assert_eq!(is_of_slots(&error), is_of_slot, "{text}");
-        assert_eq!(Elsewhere::of(&node, &error), expected, "{text}");
+        assert_eq!(Redirect::of(&node, &error), expected, "{text}");
     }
 }
 
@@ -55,7 +55,7 @@ fn a_redis_that_became_a_replica_is_left_whatever_its_version() {
 
 #[test]
 fn nobody_guides_outside_of_clusters() {
-    let guided = Guided::default();
-    assert!(!guided.is_guided() && guided.guide().is_none());
-    guided.look_again();
+    let redirects = ClusterRedirects::default();
+    assert!(!redirects.is_cluster() && redirects.redirector().is_none());
+    redirects.request_refresh();
 }

@@ -18,20 +18,20 @@ use super::{Call, Caller, QUEUE_MAX, Shared};
 use crate::redis::dial::{BATCHES_MAX, Connection};
 use crate::redis::options::Wait;
 use crate::redis::script;
-use crate::redis::wire::Command;
+use crate::redis::wire::RedisCommand;
 
 /// What is on its way.
-pub(super) struct Flow {
+pub(super) struct InFlightBatches {
     connection: Connection,
     wait: Wait,
     shared: Arc<Shared>,
     /// Sent, and when, in this order, in which they are answered.
-    pub(super) flight: VecDeque<(Instant, MaybeDone<Flying>)>,
+    pub(super) in_flight: VecDeque<(Instant, MaybeDone<PendingBatch>)>,
     /// To be sent again, because a script was not known.
-    pub(super) again: VecDeque<Call>,
+    pub(super) to_repeat: VecDeque<Call>,
 }
 
-type Flying = Pin<Box<dyn Future<Output = Batch> + Send>>;
+type PendingBatch = Pin<Box<dyn Future<Output = Batch> + Send>>;
 
 /// Commands that left together.
 pub(super) struct Batch {
@@ -42,76 +42,76 @@ pub(super) struct Batch {
     pub(super) waits: bool,
     pub(super) replies: RedisResult<Vec<Value>>,
     /// Until the replies were taken.
-    _weight: Weight,
+    _weight: HeldBytes,
 }
 
 /// Bytes that count until this is dropped.
-struct Weight {
+struct HeldBytes {
     shared: Arc<Shared>,
     bytes: usize,
 }
 
-impl Drop for Weight {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.shared.held_bytes.fetch_sub(self.bytes, Relaxed);
     }
 }
 
-impl Flow {
+impl InFlightBatches {
     pub(super) fn new(connection: Connection, wait: Wait, shared: Arc<Shared>) -> Self {
-        Self { connection, wait, shared, flight: VecDeque::new(), again: VecDeque::new() }
+        Self { connection, wait, shared, in_flight: VecDeque::new(), to_repeat: VecDeque::new() }
     }
 
-    pub(super) fn begin(&mut self, calls: Vec<Call>) {
+    pub(super) fn send(&mut self, calls: Vec<Call>) {
         let mut connection = self.connection.clone();
         let mut commands = Pipeline::with_capacity(calls.len());
         let mut callers = Vec::with_capacity(calls.len());
-        let mut weight = Weight { shared: Arc::clone(&self.shared), bytes: 0 };
+        let mut held_bytes_guard = HeldBytes { shared: Arc::clone(&self.shared), bytes: 0 };
         let mut waits = false;
         for Call { mut command, bytes, is_write, caller } in calls {
-            weight.bytes += bytes;
+            held_bytes_guard.bytes += bytes;
             waits |= is_write && self.wait.replicas > 0;
-            if caller.way.is_asking {
-                let asking = Call::of(Command::of(&[b"ASKING"]));
+            if caller.route.is_asking {
+                let asking = Call::of(RedisCommand::of(&[b"ASKING"]));
                 commands.add_command(asking.command);
                 callers.push((0, false, asking.caller));
             }
-            connection.sign(&mut command);
+            connection.append_replication_history(&mut command);
             commands.add_command(command);
             callers.push((bytes, is_write, caller));
         }
         if waits {
-            let mut command = Command::new(3, 3 * NUMBER_BYTES);
+            let mut command = RedisCommand::new(3, 3 * NUMBER_BYTES);
             let timeout_ms = self.wait.timeout.as_millis().max(1) as u64; // 0 would be for ever
             command.text("WAIT").number(self.wait.replicas.into()).number(timeout_ms);
             commands.add_command(command.into_cmd());
         }
         let mut batch = maybe_done(Box::pin(unconstrained(async move {
             let replies = connection.send_packed_commands(&commands, 0, commands.len()).await;
-            Batch { commands, callers, waits, replies, _weight: weight }
-        })) as Flying);
+            Batch { commands, callers, waits, replies, _weight: held_bytes_guard }
+        })) as PendingBatch);
         // It is given to the connection when it is first looked at, which nothing may delay: the next one must not overtake
         // it. The queue of the connection is long enough for all that are on their way.
         let _ = (&mut batch).now_or_never();
-        self.flight.push_back((Instant::now(), batch));
+        self.in_flight.push_back((Instant::now(), batch));
     }
 
     /// The oldest, once it is answered; `None` when nothing is on its way. Nothing is lost when this is dropped.
     pub(super) async fn next(&mut self) -> Option<Batch> {
-        let (_, batch) = self.flight.front_mut()?;
+        let (_, batch) = self.in_flight.front_mut()?;
         batch.await;
-        Pin::new(&mut self.flight.pop_front()?.1).take_output()
+        Pin::new(&mut self.in_flight.pop_front()?.1).take_output()
     }
 
     /// When the oldest was sent, unless it is answered.
-    pub(super) fn owed_since(&mut self) -> Option<Instant> {
-        let (since, batch) = self.flight.front_mut()?;
+    pub(super) fn oldest_unanswered_since(&mut self) -> Option<Instant> {
+        let (since, batch) = self.in_flight.front_mut()?;
         batch.now_or_never().is_none().then_some(*since)
     }
 
     /// Whether more commands may be sent: not while some wait to be repeated, which must not be overtaken.
     pub(super) fn has_room(&self) -> bool {
-        self.flight.len() < self.batches_max() && self.again.is_empty()
+        self.in_flight.len() < self.batches_max() && self.to_repeat.is_empty()
     }
 
     /// Most batches on their way. Each may have to wait for replicas after the one before it.
@@ -125,18 +125,18 @@ impl Flow {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.flight.is_empty() && self.again.is_empty()
+        self.in_flight.is_empty() && self.to_repeat.is_empty()
     }
 
     /// Once all that was sent is answered: loads the scripts and repeats what needed them, in its order.
     pub(super) fn repeat(&mut self) {
-        if self.again.is_empty() || !self.flight.is_empty() {
+        if self.to_repeat.is_empty() || !self.in_flight.is_empty() {
             return;
         }
-        let again = std::mem::take(&mut self.again);
-        let bytes = again.iter().map(|call| call.bytes).sum();
+        let to_repeat = std::mem::take(&mut self.to_repeat);
+        let bytes = to_repeat.iter().map(|call| call.bytes).sum();
         self.shared.held_bytes.fetch_add(bytes, Relaxed); // they gave it back with their first batch
-        self.begin(script::loads().map(Call::of).chain(again).collect());
+        self.send(script::loads().map(Call::of).chain(to_repeat).collect());
     }
 }
 

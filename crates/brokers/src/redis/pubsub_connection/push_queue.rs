@@ -10,14 +10,14 @@ use redis::{PushInfo, Value};
 use tokio::sync::{Notify, mpsc};
 
 /// What the Redis sent and nobody took yet.
-pub(super) struct Pushes {
+pub(super) struct PushQueue {
     pub(super) queue: mpsc::Receiver<PushInfo>,
     bytes: Arc<AtomicUsize>,
     /// It became too much: something was dropped, so the connection has to be made again.
     pub(super) overflow: Arc<Notify>,
 }
 
-impl Pushes {
+impl PushQueue {
     /// The sending end is called by the task that reads the socket, which must not wait.
     pub(super) fn pair() -> (impl Fn(PushInfo) + Send + Sync + 'static, Self) {
         let (sender, queue) = mpsc::channel(PUSHES_MAX);
@@ -45,7 +45,7 @@ fn length(push: &PushInfo) -> usize {
     texts.sum()
 }
 
-/// Pushes that wait to be taken.
+/// PushQueue that wait to be taken.
 const PUSHES_MAX: usize = 64 * 1024;
 /// And their bytes.
 const PUSH_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -14,17 +14,17 @@ use super::keys::Keys;
 use super::record::{Message, Record};
 
 /// Hands messages on. Shared by all feeds.
-pub(crate) struct Mouth {
+pub(crate) struct MessageHandler {
     keys: Keys,
     health: Arc<Health>,
     door: OnceLock<Arc<dyn Deliver>>,
-    listener: OnceLock<Listener>,
+    listener: OnceLock<NodeListener>,
 }
 
 /// Takes what other nodes say, and says whether it was understood. To be short.
-pub(crate) type Listener = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
+pub(crate) type NodeListener = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
-impl Mouth {
+impl MessageHandler {
     pub(crate) fn new(keys: Keys, health: Arc<Health>) -> Self {
         Self { keys, health, door: OnceLock::new(), listener: OnceLock::new() }
     }
@@ -35,7 +35,7 @@ impl Mouth {
     }
 
     /// From now on words of nodes go here.
-    pub(crate) fn tell(&self, listener: Listener) {
+    pub(crate) fn set_node_listener(&self, listener: NodeListener) {
         assert!(self.listener.set(listener).is_ok(), "an engine has one listener");
     }
 
@@ -45,27 +45,27 @@ impl Mouth {
     }
 
     /// Whether what is published under `name` is a word of a node.
-    pub(crate) fn is_of_nodes(&self, name: &[u8]) -> bool {
-        self.keys.is_of_nodes(name)
+    pub(crate) fn is_node_channel(&self, name: &[u8]) -> bool {
+        self.keys.is_node_channel(name)
     }
 
     /// Hands on what was published under `name`.
-    pub(crate) fn say(&self, name: &[u8], message: Bytes, now: Instant) {
+    pub(crate) fn handle(&self, name: &[u8], message: Bytes, now: Instant) {
         if let Some(channel) = self.keys.channel_of_feed(name) {
             return self.deliver(channel, name, message, now);
         }
         match self.listener.get() {
-            Some(listener) if self.keys.is_of_nodes(name) => {
+            Some(listener) if self.keys.is_node_channel(name) => {
                 if !listener(&message) {
-                    self.health.heard_foreign_word(name);
+                    self.health.skipped_foreign_node_message(name);
                 }
             }
-            _ => self.health.heard_foreign(name),
+            _ => self.health.skipped_foreign_message(name),
         }
     }
 
     /// What is published under `name` is heard again; what was published meanwhile was not.
-    pub(crate) fn doubt(&self, name: &str) {
+    pub(crate) fn report_gap(&self, name: &str) {
         if let (Some(door), Some(channel)) =
             (self.door.get(), self.keys.channel_of_feed(name.as_bytes()))
         {
@@ -80,7 +80,7 @@ impl Mouth {
                 door.deliver(channel, publication, epoch, delta, excluded, now);
             }
             Ok(Message::Change(change, client)) => door.announce(channel, change, client),
-            Err(_) => self.health.heard_foreign(name),
+            Err(_) => self.health.skipped_foreign_message(name),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Uses one task, a bounded queue, a connection. Never: knows what a command does.
 //! Change here: how commands are sent, and what becomes of them when the connection is lost.
 
-mod flow;
+mod in_flight;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout, timeout_at};
 
-use self::flow::{Batch, Flow};
+use self::in_flight::{Batch, InFlightBatches};
 use super::backoff::Backoff;
 use super::dial::{Connection, Dialer};
 use super::error::{Failure, RedisError};
-use super::guide::{Elsewhere, Guided, Way, ends_connection, is_of_slots};
 use super::health::Health;
+use super::redirect::{ClusterRedirects, Redirect, Route, ends_connection, is_of_slots};
 use super::script;
-use super::wire::{Command, number};
+use super::wire::{RedisCommand, number};
 
 /// The sending end. The connection ends with the last of them.
 #[derive(Clone)]
-pub(crate) struct Line {
+pub(crate) struct CommandConnection {
     queue: mpsc::Sender<Call>,
     shared: Arc<Shared>,
     /// How what is sent through this handle goes through a Cluster.
-    way: Way,
+    route: Route,
 }
 
 struct Shared {
@@ -56,39 +56,40 @@ pub(crate) struct Call {
 struct Caller {
     done: Option<Done>,
     is_repeated: bool,
-    way: Way,
+    route: Route,
 }
 
-impl Line {
+impl CommandConnection {
     /// Begins to connect, and goes on until the last handle is gone.
     pub(crate) fn open(
         dialer: Dialer,
         health: Arc<Health>,
-        guided: Guided,
+        redirects: ClusterRedirects,
         runtime: &Handle,
     ) -> Self {
-        health.counts_on();
-        let (line, Limbo { calls, shared }) = Self::nowhere(health);
-        let keeper = Keeper { dialer, calls, shared, guided, backoff: Backoff::default() };
+        health.connection_added();
+        let (connection, UnroutedCalls { calls, shared }) = Self::unrouted(health);
+        let keeper =
+            ConnectionTask { dialer, calls, shared, redirects, backoff: Backoff::default() };
         runtime.spawn(keeper.run());
-        line
+        connection
     }
 
     /// A line that leads nowhere yet.
-    pub(crate) fn nowhere(health: Arc<Health>) -> (Self, Limbo) {
+    pub(crate) fn unrouted(health: Arc<Health>) -> (Self, UnroutedCalls) {
         let (queue, calls) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared {
             held_bytes: AtomicUsize::new(0),
             is_down: AtomicBool::new(false),
             health,
         });
-        let limbo = Limbo { calls, shared: Arc::clone(&shared) };
-        (Self { queue, shared, way: Way::default() }, limbo)
+        let unrouted_calls = UnroutedCalls { calls, shared: Arc::clone(&shared) };
+        (Self { queue, shared, route: Route::default() }, unrouted_calls)
     }
 
     /// A handle for what goes this way.
-    pub(crate) fn on(&self, way: Way) -> Self {
-        Self { way, ..self.clone() }
+    pub(crate) fn on(&self, route: Route) -> Self {
+        Self { route, ..self.clone() }
     }
 
     /// The last try to connect failed, so that calls fail at once.
@@ -101,17 +102,17 @@ impl Line {
     /// Commands of one thread are sent in its order. An error reply is a failure.
     pub(crate) fn send(
         &self,
-        command: Command,
+        command: RedisCommand,
         done: impl FnOnce(Result<Value, Failure>) + Send + 'static,
     ) {
         let bytes = command.length();
         let is_write = command.is_write();
-        let caller = Caller { done: Some(Box::new(done)), is_repeated: false, way: self.way };
-        self.pass(Call { command: command.into_cmd(), bytes, is_write, caller }, self.is_down());
+        let caller = Caller { done: Some(Box::new(done)), is_repeated: false, route: self.route };
+        self.forward(Call { command: command.into_cmd(), bytes, is_write, caller }, self.is_down());
     }
 
     /// Sends a call that was begun before, or fails it.
-    pub(crate) fn pass(&self, call: Call, is_refused: bool) {
+    pub(crate) fn forward(&self, call: Call, is_refused: bool) {
         let held = self.shared.held_bytes.fetch_add(call.bytes, Relaxed);
         if is_refused || held > HELD_BYTES_MAX {
             self.shared.fail(call);
@@ -122,13 +123,13 @@ impl Line {
 }
 
 /// Calls that nobody sends yet.
-pub(crate) struct Limbo {
+pub(crate) struct UnroutedCalls {
     calls: mpsc::Receiver<Call>,
     shared: Arc<Shared>,
 }
 
-impl Limbo {
-    /// From now on calls fail at once, but those that are [passed](Line::pass) here.
+impl UnroutedCalls {
+    /// From now on calls fail at once, but those that are [passed](CommandConnection::pass) here.
     pub(crate) fn close(&self) {
         self.shared.is_down.store(true, Relaxed);
     }
@@ -156,18 +157,18 @@ impl Shared {
 
 impl Call {
     /// A command whose reply nobody wants.
-    fn of(command: Command) -> Self {
-        let caller = Caller { done: None, is_repeated: true, way: Way::default() };
+    fn of(command: RedisCommand) -> Self {
+        let caller = Caller { done: None, is_repeated: true, route: Route::default() };
         Self { command: command.into_cmd(), bytes: 0, is_write: false, caller }
     }
 
-    pub(crate) fn way(&self) -> Way {
-        self.caller.way
+    pub(crate) fn route(&self) -> Route {
+        self.caller.route
     }
 
     /// The same call on another way.
-    pub(crate) fn on(mut self, way: Way) -> Self {
-        self.caller.way = way;
+    pub(crate) fn on(mut self, route: Route) -> Self {
+        self.caller.route = route;
         self.caller.is_repeated = false;
         self
     }
@@ -187,11 +188,11 @@ impl Caller {
 }
 
 /// The task of a line.
-struct Keeper {
+struct ConnectionTask {
     dialer: Dialer,
     calls: mpsc::Receiver<Call>,
     shared: Arc<Shared>,
-    guided: Guided,
+    redirects: ClusterRedirects,
     backoff: Backoff,
 }
 
@@ -207,38 +208,38 @@ enum End {
 
 /// What the Redis says by itself.
 #[derive(Default)]
-struct News {
+struct ConnectionSignals {
     /// The connection has ended.
-    gone: Notify,
+    disconnected: Notify,
     /// All its data was dropped: by whoever flushed it, or because it became a replica of another.
-    replaced: Notify,
+    invalidated: Notify,
 }
 
-impl Keeper {
+impl ConnectionTask {
     async fn run(mut self) {
-        self.keep().await;
-        self.shared.health.counts_off();
+        self.reconnect_until_closed().await;
+        self.shared.health.connection_removed();
     }
 
     /// Connects again and again, until nobody needs it any more.
-    async fn keep(&mut self) {
+    async fn reconnect_until_closed(&mut self) {
         loop {
-            let news = Arc::new(News::default());
-            let told = Arc::clone(&news);
+            let signals = Arc::new(ConnectionSignals::default());
+            let sender = Arc::clone(&signals);
             let pushed = move |push: PushInfo| match push.kind {
-                PushKind::Disconnection => told.gone.notify_one(),
-                PushKind::Invalidate => told.replaced.notify_one(),
+                PushKind::Disconnection => sender.disconnected.notify_one(),
+                PushKind::Invalidate => sender.invalidated.notify_one(),
                 _ => {}
             };
             let must_wait = match self.dial(pushed).await {
-                Ok(connection) => match self.serve_counted(connection, &news).await {
+                Ok(connection) => match self.serve_counted(connection, &signals).await {
                     Some(must_wait) => must_wait,
                     None => return,
                 },
                 Err(error) => {
                     self.shared.is_down.store(true, Relaxed);
-                    self.shared.health.is_troubled(error);
-                    self.guided.look_again();
+                    self.shared.health.report_error(error);
+                    self.redirects.request_refresh();
                     true
                 }
             };
@@ -267,69 +268,75 @@ impl Keeper {
     }
 
     /// Serves until the connection ends; whether to wait then, or `None` when nobody needs it any more.
-    async fn serve_counted(&mut self, connection: Connection, news: &News) -> Option<bool> {
+    async fn serve_counted(
+        &mut self,
+        connection: Connection,
+        signals: &ConnectionSignals,
+    ) -> Option<bool> {
         let began = Instant::now();
         self.shared.is_down.store(false, Relaxed);
-        self.shared.health.came_up();
-        let mut flow = Flow::new(connection, self.dialer.wait, Arc::clone(&self.shared));
-        let end = self.serve(&mut flow, news).await;
+        self.shared.health.connection_up();
+        let mut batches =
+            InFlightBatches::new(connection, self.dialer.wait, Arc::clone(&self.shared));
+        let end = self.serve(&mut batches, signals).await;
         match end {
             End::Closed => {
-                self.shared.health.was_closed();
+                self.shared.health.connection_closed();
                 None
             }
             End::Replaced => {
-                self.shared.health.was_closed();
+                self.shared.health.connection_closed();
                 Some(self.backoff.ended(began.elapsed()))
             }
             End::Lost(error) => {
-                self.shared.health.went_down();
-                self.shared.health.is_troubled(error);
-                self.guided.look_again();
+                self.shared.health.connection_lost();
+                self.shared.health.report_error(error);
+                self.redirects.request_refresh();
                 Some(self.backoff.ended(began.elapsed()))
             }
         }
     }
 
-    async fn serve(&mut self, flow: &mut Flow, news: &News) -> End {
+    async fn serve(&mut self, batches: &mut InFlightBatches, signals: &ConnectionSignals) -> End {
         let mut calls = Vec::new();
         let (mut is_closing, mut is_replaced) = (false, false);
         let limit = self.dialer.io_timeout;
-        let mut watch = pin!(sleep(limit));
+        let mut reply_timer = pin!(sleep(limit));
         // Asked again, not anew, each time.
-        let (mut gone, mut replaced) = (pin!(news.gone.notified()), pin!(news.replaced.notified()));
-        while !(is_closing || is_replaced) || !flow.is_idle() {
+        let (mut disconnected, mut invalidated) =
+            (pin!(signals.disconnected.notified()), pin!(signals.invalidated.notified()));
+        while !(is_closing || is_replaced) || !batches.is_idle() {
             tokio::select! {
                 // In this order, which lets nobody wait: news are rare, calls come while there is room, replies to calls.
                 biased;
-                () = &mut gone => {
+                () = &mut disconnected => {
                     return End::Lost(self.dialer.unreachable("it closed the connection"));
                 }
-                () = &mut replaced, if !is_replaced => is_replaced = true,
-                count = self.calls.recv_many(&mut calls, flow.batch_max()), if flow.has_room() && !is_closing && !is_replaced => {
+                () = &mut invalidated, if !is_replaced => is_replaced = true,
+                count = self.calls.recv_many(&mut calls, batches.batch_max()), if batches.has_room() && !is_closing && !is_replaced => {
                     if count == 0 {
                         is_closing = true;
                         continue;
                     }
-                    flow.begin(std::mem::take(&mut calls));
+                    batches.send(std::mem::take(&mut calls));
                 }
-                Some(batch) = flow.next() => {
-                    if let Err(error) = self.hear(flow, batch) {
+                Some(batch) = batches.next() => {
+                    if let Err(error) = self.handle_replies(batches, batch) {
                         return End::Lost(error);
                     }
                 }
                 // One for all batches: a timer for each, and futures that wake by themselves, took 1,900 of 26,400
                 // instructions of a publish.
-                () = &mut watch => {
-                    let since = flow.owed_since().unwrap_or_else(tokio::time::Instant::now);
+                () = &mut reply_timer => {
+                    let since = batches.oldest_unanswered_since().unwrap_or_else(tokio::time::Instant::now);
                     if since.elapsed() >= limit {
                         return End::Lost(RedisError::late(self.dialer.address(), "a reply", limit));
                     }
                     // Whoever calls next is not to be the one who finds out that the connection is dead.
-                    if flow.flight.is_empty() {
-                        flow.begin(vec![Call::of(Command::of(&[b"PING"]))]);
+                    if batches.in_flight.is_empty() {
+                        batches.send(vec![Call::of(RedisCommand::of(&[b"PING"]))]);
                     }
-                    watch.as_mut().reset(since + limit);
+                    reply_timer.as_mut().reset(since + limit);
                 }
             }
         }
@@ -337,7 +344,11 @@ impl Keeper {
     }
 
     /// Takes the replies to a batch.
-    fn hear(&self, flow: &mut Flow, batch: Batch) -> Result<(), RedisError> {
+    fn handle_replies(
+        &self,
+        batches: &mut InFlightBatches,
+        batch: Batch,
+    ) -> Result<(), RedisError> {
         let mut replies = batch.replies.map_err(|error| self.dialer.broken(&error))?;
         let wait = self.dialer.wait;
         let is_kept = !batch.waits || replies.pop().is_some_and(|count| has(count, wait.replicas));
@@ -347,7 +358,7 @@ impl Keeper {
             match reply {
                 Value::ServerError(error) => {
                     let call = Call { command: command.clone(), bytes, is_write, caller };
-                    self.refused(flow, call, &error)?;
+                    self.handle_error(batches, call, &error)?;
                 }
                 _ if is_write && !is_kept => {
                     unkept += 1;
@@ -356,31 +367,31 @@ impl Keeper {
                 reply => caller.finish(Ok(reply)),
             }
         }
-        self.shared.health.lacks_replicas(unkept, wait.replicas);
-        flow.repeat();
+        self.shared.health.count_unreplicated(unkept, wait.replicas);
+        batches.repeat();
         Ok(())
     }
 
     /// A command was not done: it is repeated, goes elsewhere, or has failed.
-    fn refused(
+    fn handle_error(
         &self,
-        flow: &mut Flow,
+        batches: &mut InFlightBatches,
         mut call: Call,
         error: &ServerError,
     ) -> Result<(), RedisError> {
         if error.code() == "NOSCRIPT" && !call.caller.is_repeated {
             call.caller.is_repeated = true;
-            flow.again.push_back(call);
+            batches.to_repeat.push_back(call);
             return Ok(());
         }
-        if let Some(guide) = self.guided.guide().filter(|_| is_of_slots(error)) {
-            match Elsewhere::of(self.dialer.address(), error) {
-                Some(elsewhere) => guide.pass_on(call, elsewhere),
+        if let Some(redirector) = self.redirects.redirector().filter(|_| is_of_slots(error)) {
+            match Redirect::of(self.dialer.address(), error) {
+                Some(elsewhere) => redirector.redirect(call, elsewhere),
                 None => call.fail(),
             }
-            guide.look_again();
+            redirector.request_refresh();
         } else {
-            self.shared.health.was_refused(self.dialer.address(), &call.command, error);
+            self.shared.health.command_refused(self.dialer.address(), &call.command, error);
             call.caller.finish(Err(Failure::Refused));
         }
         if ends_connection(error) {
@@ -392,7 +403,7 @@ impl Keeper {
     /// Waits before the next try, failing what is asked for meanwhile; false when nobody needs the line any more.
     async fn wait(&mut self) -> bool {
         let end = tokio::time::Instant::now() + self.backoff.next();
-        let mut moves = self.dialer.moves();
+        let mut until_moved = self.dialer.until_moved();
         loop {
             tokio::select! {
                 called = timeout_at(end, self.calls.recv()) => match called {
@@ -400,7 +411,7 @@ impl Keeper {
                     Ok(None) => return false,
                     Err(_) => return true,
                 },
-                () = &mut moves => return true,
+                () = &mut until_moved => return true,
             }
         }
     }
