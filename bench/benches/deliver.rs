@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fanwire_node::{
-    Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Shape,
+    Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox,
 };
 use fanwire_protocol::{Disconnect, Encoding};
 
@@ -32,7 +32,7 @@ struct Count(u64);
 impl Outbox for Count {
     fn send(&mut self, _connection: ConnectionKey, _message: &[u8]) {}
 
-    fn deliver(&mut self, connection: u32, place: u32, _: &Arc<Broadcast>, _: Shape) {
+    fn deliver(&mut self, connection: u32, place: u32, _: &Arc<Broadcast>, _: DeltaMode) {
         self.0 += u64::from(connection ^ place);
     }
 

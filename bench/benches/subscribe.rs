@@ -12,7 +12,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fanwire_broker::PublishOptions;
 use fanwire_node::options::Namespace;
 use fanwire_node::{
-    Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Options, Outbox, Shape,
+    Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Options, Outbox,
 };
 use fanwire_protocol::{Disconnect, Encoding, Publication, encode_publication};
 
@@ -37,7 +37,7 @@ impl Outbox for Count {
         self.0 += message.len() as u64;
     }
 
-    fn deliver(&mut self, _connection: u32, _place: u32, _: &Arc<Broadcast>, _: Shape) {}
+    fn deliver(&mut self, _connection: u32, _place: u32, _: &Arc<Broadcast>, _: DeltaMode) {}
 
     fn ping(&mut self, _connection: ConnectionKey) {}
 

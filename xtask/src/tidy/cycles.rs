@@ -184,7 +184,6 @@ const IS_ROOT: [&str; 2] = ["lib", "main"];
 const NOT_YET: &[&str] = &[
     "crates/api",
     "crates/auth",
-    "crates/broker",
     "crates/config",
     "crates/deflate",
     "crates/server",

@@ -16,7 +16,7 @@ use fanwire_api::http::HttpApi;
 use fanwire_api::{Api, ApiOptions};
 use fanwire_node::options::{DataFormat, Namespace, Options};
 use fanwire_node::protocol::{Disconnect, Encoding};
-use fanwire_node::{Broadcast, ConnectionKey, Hello, Hub, Inbox, Node, Notice, Outbox, Shape};
+use fanwire_node::{Broadcast, ConnectionKey, DeltaMode, Hello, Hub, Inbox, Node, Notice, Outbox};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use tower::ServiceExt as _;
@@ -237,7 +237,7 @@ impl Outbox for Heard {
         self.note(connection.index, String::from_utf8(message.to_vec()).expect("JSON is text"));
     }
 
-    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>, _: Shape) {
+    fn deliver(&mut self, connection: u32, _place: u32, broadcast: &Arc<Broadcast>, _: DeltaMode) {
         let message = broadcast.message(Encoding::Json).expect("data is JSON");
         self.note(connection, String::from_utf8(message.to_vec()).expect("JSON is text"));
     }

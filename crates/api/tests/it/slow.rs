@@ -64,8 +64,8 @@ impl Broker for Slow {
         self.inner.follow(channel, query, retention, now)
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
-        self.inner.announce(channel, change, info)
+    fn publish_join_leave(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
+        self.inner.publish_join_leave(channel, change, info)
     }
 
     fn remove_history(&self, channel: &str, now: Instant) -> Answer<()> {
