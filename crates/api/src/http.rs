@@ -29,7 +29,7 @@ pub struct HttpApi {
 
 /// What a path of the API asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ApiRoute {
     /// `PREFIX/NAME`.
     Method(Method),
     /// The prefix alone: the method is named in the body.
@@ -37,8 +37,8 @@ pub enum Place {
 }
 
 /// A request that was read and let in.
-pub struct Asked {
-    place: Place,
+pub struct ApiRequest {
+    route: ApiRoute,
     headers: HeaderMap,
     body: Bytes,
 }
@@ -58,33 +58,40 @@ impl HttpApi {
     }
 
     /// What a path asks for, if it is one of them. Only POST does.
-    pub fn place(&self, path: &str) -> Option<Place> {
+    pub fn route(&self, path: &str) -> Option<ApiRoute> {
         let rest = path.strip_prefix(self.prefix.as_str())?;
         match rest.strip_prefix('/') {
-            None => rest.is_empty().then_some(Place::Legacy),
-            Some("") if self.prefix.is_empty() => Some(Place::Legacy),
-            Some(name) => Method::of_name(name).map(Place::Method),
+            None => rest.is_empty().then_some(ApiRoute::Legacy),
+            Some("") if self.prefix.is_empty() => Some(ApiRoute::Legacy),
+            Some(name) => Method::of_name(name).map(ApiRoute::Method),
         }
     }
 
-    /// Reads what a request asks at a place.
+    /// Reads what a request asks at a route.
     ///
     /// # Errors
     /// The answer to one that is not let in, or whose body cannot be had.
-    pub async fn read<B>(&self, place: Place, request: Request<B>) -> Result<Asked, Response<Bytes>>
+    pub async fn read<B>(
+        &self,
+        route: ApiRoute,
+        request: Request<B>,
+    ) -> Result<ApiRequest, Response<Bytes>>
     where
         B: HttpBody<Data = Bytes>,
     {
         let (Parts { headers, uri, .. }, body) = request.into_parts();
         match door::receive(&self.api, (&headers, &uri), body).await {
-            Ok(body) => Ok(Asked { place, headers, body }),
+            Ok(body) => Ok(ApiRequest { route, headers, body }),
             Err(refusal) => Err(self.refused(refusal)),
         }
     }
 
     /// Does what was asked, and answers.
-    pub async fn answer(&self, Asked { place, mut headers, body }: Asked) -> Response<Bytes> {
-        let answer = self.run(place, &body, &headers).await;
+    pub async fn answer(
+        &self,
+        ApiRequest { route, mut headers, body }: ApiRequest,
+    ) -> Response<Bytes> {
+        let answer = self.run(route, &body, &headers).await;
         match answer {
             Ok(Reply { status, json }) => {
                 // The map has room already, and after this answer hyper reads the next request's headers into it.
@@ -103,17 +110,22 @@ impl HttpApi {
         refusal.response()
     }
 
-    async fn run(&self, place: Place, body: &Bytes, headers: &HeaderMap) -> Result<Reply, Refusal> {
+    async fn run(
+        &self,
+        route: ApiRoute,
+        body: &Bytes,
+        headers: &HeaderMap,
+    ) -> Result<Reply, Refusal> {
         // JSON is UTF-8 (RFC 8259 §8.1), also in the parts of a body that nobody reads.
         let text = str::from_utf8(body)
             .map_err(|error| Refusal::Malformed(format!("the body is not UTF-8: {error}")))?;
-        match place {
-            Place::Method(method) => {
+        match route {
+            ApiRoute::Method(method) => {
                 let wrong = |error| Refusal::Malformed(fault::told(text, &error));
                 let outcome = self.api.run(decode(method, text).map_err(wrong)?).await;
                 Ok(reply::reply(outcome, self.api.options.error_mode, headers))
             }
-            Place::Legacy => legacy::run(&self.api, text).await,
+            ApiRoute::Legacy => legacy::run(&self.api, text).await,
         }
     }
 }

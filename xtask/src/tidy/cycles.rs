@@ -186,7 +186,6 @@ const NOT_YET: &[&str] = &[
     "crates/auth",
     "crates/config",
     "crates/deflate",
-    "crates/server",
     "crates/shard",
     "crates/tune",
     "crates/ws",

@@ -27,20 +27,20 @@ fn prefixes_begin_with_a_slash_and_do_not_end_with_one() {
 fn every_path_has_its_place_and_no_other_path_has_one() {
     for prefix in ["/api", "api/", "/v1/api", "/", ""] {
         let face = face(prefix);
-        let all = Method::ALL.into_iter().map(Place::Method).chain([Place::Legacy]);
-        for (path, place) in face.paths().zip(all) {
-            assert_eq!(face.place(&path), Some(place), "{prefix:?}");
+        let all = Method::ALL.into_iter().map(ApiRoute::Method).chain([ApiRoute::Legacy]);
+        for (path, route) in face.paths().zip(all) {
+            assert_eq!(face.route(&path), Some(route), "{prefix:?}");
             for other in ["x", "/", "/x"] {
-                assert_eq!(face.place(&format!("{path}{other}")), None, "{prefix:?}");
-                assert_eq!(face.place(&format!("{other}{path}")), None, "{prefix:?}");
+                assert_eq!(face.route(&format!("{path}{other}")), None, "{prefix:?}");
+                assert_eq!(face.route(&format!("{other}{path}")), None, "{prefix:?}");
             }
         }
-        assert_eq!(face.place(&format!("{}/Publish", face.prefix)), None, "{prefix:?}");
-        assert_eq!(face.place("/other"), None, "{prefix:?}");
+        assert_eq!(face.route(&format!("{}/Publish", face.prefix)), None, "{prefix:?}");
+        assert_eq!(face.route("/other"), None, "{prefix:?}");
     }
-    assert_eq!(face("/api").place("/"), None);
-    assert_eq!(face("/api").place("/publish"), None);
-    assert_eq!(face("/api").place(""), None);
+    assert_eq!(face("/api").route("/"), None);
+    assert_eq!(face("/api").route("/publish"), None);
+    assert_eq!(face("/api").route(""), None);
 }
 
 #[test]

@@ -69,13 +69,13 @@ impl Room {
         let shard = node.attach(Arc::<Letters>::clone(&letters));
         let shard = Shard { hub: Hub::new(Arc::clone(&node), shard), heard: Heard::default() };
         let api = Arc::new(Api::new(node, options));
-        let face = Arc::new(HttpApi::new(Arc::clone(&api)));
-        let router = face.paths().fold(Router::new(), |router, path| {
-            let place = face.place(&path).expect("the face knows its paths");
-            let face = Arc::clone(&face);
+        let http_api = Arc::new(HttpApi::new(Arc::clone(&api)));
+        let router = http_api.paths().fold(Router::new(), |router, path| {
+            let route = http_api.route(&path).expect("a path of the API");
+            let http_api = Arc::clone(&http_api);
             let answer = async move |request: Request<Body>| {
-                let answer = match face.read(place, request).await {
-                    Ok(asked) => face.answer(asked).await,
+                let answer = match http_api.read(route, request).await {
+                    Ok(asked) => http_api.answer(asked).await,
                     Err(refused) => refused,
                 };
                 answer.map(Body::from)

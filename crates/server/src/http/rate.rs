@@ -1,19 +1,20 @@
 //! The limit on new connections per second (`client.connection_rate_limit`).
-//! In: the time of a handshake → out: may it go on?
+//! In: the time of a handshake → out: whether it is allowed.
 //! Uses a token bucket behind a small lock; never waits.
-//! Changed here: the bucket. Where it applies lives in `admission`.
+//! Changed here: the bucket. `admission` applies it.
 
 use std::time::Instant;
 
 use parking_lot::Mutex;
 
-/// Allows `per_second` events a second, and as many at once after a quiet second. 0 allows everything.
-pub struct Rate {
+/// Allows `per_second` events per second, with bursts of as many. 0 allows everything.
+pub struct TokenBucket {
     per_second: f64,
+    /// The time of the last call, and the tokens left then.
     state: Mutex<(Instant, f64)>,
 }
 
-impl Rate {
+impl TokenBucket {
     pub fn new(per_second: usize, now: Instant) -> Self {
         let per_second = per_second as f64;
         Self { per_second, state: Mutex::new((now, per_second)) }
@@ -39,21 +40,21 @@ impl Rate {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Rate;
+    use super::TokenBucket;
 
     #[test]
     fn a_bucket_empties_and_refills() {
         let start = Instant::now();
-        let rate = Rate::new(2, start);
-        assert_eq!([0, 0, 0].map(|_| rate.allows(start)), [true, true, false]);
-        assert!(rate.allows(start + Duration::from_millis(500)));
-        assert!(!rate.allows(start + Duration::from_millis(500)));
+        let bucket = TokenBucket::new(2, start);
+        assert_eq!([0, 0, 0].map(|_| bucket.allows(start)), [true, true, false]);
+        assert!(bucket.allows(start + Duration::from_millis(500)));
+        assert!(!bucket.allows(start + Duration::from_millis(500)));
     }
 
     #[test]
     fn zero_is_no_limit() {
         let start = Instant::now();
-        let rate = Rate::new(0, start);
-        assert!((0..1000).all(|_| rate.allows(start)));
+        let bucket = TokenBucket::new(0, start);
+        assert!((0..1000).all(|_| bucket.allows(start)));
     }
 }
