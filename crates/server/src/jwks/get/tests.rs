@@ -213,7 +213,7 @@ fn pem_that_cannot_be_read_names_its_key() {
         ),
         (
             TlsOptions { server_ca_pem: KEY.to_owned(), ..TlsOptions::default() },
-            "server_ca_pem: there is no certificate",
+            "server_ca_pem: it contains no certificate",
         ),
         (TlsOptions { cert_pem: CERTIFICATE.into(), ..TlsOptions::default() }, "key_pem: "),
         (
