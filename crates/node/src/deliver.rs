@@ -95,7 +95,7 @@ impl Deliver for BroadcastRouter {
         }
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
+    fn deliver_join_leave(&self, channel: &str, change: Change, info: ClientInfo) {
         let Some(Listeners { channel, shards, .. }) = self.registry.listeners(channel) else {
             return;
         };
@@ -106,7 +106,7 @@ impl Deliver for BroadcastRouter {
         }
     }
 
-    fn doubt(&self, channel: &str) {
+    fn report_possible_gap(&self, channel: &str) {
         if let Some(Listeners { channel, .. }) = self.registry.listeners(channel) {
             self.tell(&channel, &Notice::Doubt(Arc::clone(&channel)));
         }

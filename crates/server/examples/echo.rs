@@ -15,7 +15,7 @@ use fanwire::{
         admission::Admission,
         listener,
         root_service::RootService,
-        upgrade::{Endpoint, Welcome},
+        upgrade::{ConnectionSetup, Endpoint},
     },
     shard::{Settings, Shards},
     ws::extension,
@@ -46,14 +46,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         subprotocols: &[],
         admission: Admission::open(Instant::now()),
     });
-    let router = Router::new().fallback_service(any(move |request: Request| {
-        let endpoint = endpoint.clone();
-        async move { endpoint.upgrade(request, |_, _| Welcome { hello: (), is_binary: false }) }
-    }));
+    let router =
+        Router::new().fallback_service(any(move |request: Request| {
+            let endpoint = endpoint.clone();
+            async move {
+                endpoint.upgrade(request, |_, _| ConnectionSetup { hello: (), is_binary: false })
+            }
+        }));
     let listener = listener::bind(address)?;
     println!("echo on ws://{}", listener.local_addr()?);
     let (_stop, stopped) = tokio::sync::watch::channel(false);
-    let service = RootService { api_service: None, router, only_here: false };
+    let service = RootService { api_service: None, router, local_hosts_only: false };
     listener::serve(listener, service, listener::HTTP_CONNECTIONS_MAX, stopped).await;
     Ok(())
 }

@@ -60,7 +60,6 @@ const NOT_YET: &[&str] = &[
     "bench",
     "crates/api",
     "crates/auth",
-    "crates/broker",
     "crates/brokers",
     "crates/cli",
     "crates/config",

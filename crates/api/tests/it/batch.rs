@@ -5,10 +5,10 @@
 
 use fanwire_api::Method;
 
-use crate::room::{Room, ok};
+use crate::harness::{Harness, ok};
 
 async fn check(body: &str, expect: &str) {
-    assert_eq!(Room::new().post("/api/batch", body.to_owned()).await, ok(expect), "{body}");
+    assert_eq!(Harness::new().post("/api/batch", body.to_owned()).await, ok(expect), "{body}");
 }
 
 #[tokio::test]
@@ -66,8 +66,8 @@ async fn an_item_that_fails_leaves_the_others_alone() {
 #[tokio::test]
 async fn every_command_of_a_batch_with_mixed_failures_is_run_once() {
     for parallel in [false, true] {
-        let mut room = Room::new();
-        room.subscriber(0, "42", &["a", "chat:b"]);
+        let mut harness = Harness::new();
+        harness.subscriber(0, "42", &["a", "chat:b"]);
         let body = format!(
             concat!(
                 r#"{{"parallel":{},"commands":[{{"publish":{{"channel":"a","data":1}}}},null,"#,
@@ -86,12 +86,12 @@ async fn every_command_of_a_batch_with_mixed_failures_is_run_once() {
             r#"{"error":{"code":104,"message":"not found"}},"#,
             r#"{"error":{"code":108,"message":"not available"}},{"publish":{}}]}"#,
         );
-        assert_eq!(room.post("/api/batch", body).await, ok(expect), "parallel {parallel}");
+        assert_eq!(harness.post("/api/batch", body).await, ok(expect), "parallel {parallel}");
         let push = |channel: &str, data: u32| {
             format!(r#"{{"push":{{"channel":"{channel}","pub":{{"data":{data}}}}}}}"#)
         };
         // In parallel only the order within a channel that one command publishes to is promised.
-        let mut heard = room.heard_by(0);
+        let mut heard = harness.heard_by(0);
         heard.sort();
         assert_eq!(heard, [push("a", 1), push("a", 3), push("chat:b", 3), push("chat:b", 4)]);
     }
@@ -99,14 +99,14 @@ async fn every_command_of_a_batch_with_mixed_failures_is_run_once() {
 
 #[tokio::test]
 async fn publications_of_a_batch_arrive_in_its_order() {
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["a"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a"]);
     let item = |number| format!(r#"{{"publish":{{"channel":"a","data":{number}}}}}"#);
     let items: Vec<String> = (0..100).map(item).collect();
-    room.post("/api/batch", format!(r#"{{"commands":[{}]}}"#, items.join(","))).await;
+    harness.post("/api/batch", format!(r#"{{"commands":[{}]}}"#, items.join(","))).await;
 
     let push = |number| format!(r#"{{"push":{{"channel":"a","pub":{{"data":{number}}}}}}}"#);
-    assert_eq!(room.heard_by(0), (0..100).map(push).collect::<Vec<_>>());
-    assert_eq!(room.api.counters().of(Method::Publish).calls, 100);
-    assert_eq!(room.api.counters().of(Method::Batch).calls, 1);
+    assert_eq!(harness.heard_by(0), (0..100).map(push).collect::<Vec<_>>());
+    assert_eq!(harness.api.counters().of(Method::Publish).calls, 100);
+    assert_eq!(harness.api.counters().of(Method::Batch).calls, 1);
 }

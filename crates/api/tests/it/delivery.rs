@@ -3,14 +3,14 @@
 //! Uses the test bench with a hub and its in-memory connections.
 //! The encoding of pushes itself is tested in `protocol`.
 
-use crate::room::{Room, ok};
+use crate::harness::{Harness, ok};
 
 async fn check(request: &str, pushed: &[&str]) {
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["a", "chat:b"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a", "chat:b"]);
     let path = if request.contains("channels") { "/api/broadcast" } else { "/api/publish" };
-    assert_eq!(room.post(path, request.to_owned()).await.status, 200, "{request}");
-    assert_eq!(room.heard_by(0), pushed, "{request}");
+    assert_eq!(harness.post(path, request.to_owned()).await.status, 200, "{request}");
+    assert_eq!(harness.heard_by(0), pushed, "{request}");
 }
 
 #[tokio::test]
@@ -36,17 +36,17 @@ async fn data_arrives_as_the_bytes_that_were_sent() {
 async fn data_nested_to_any_depth_arrives_by_every_path() {
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     let publish = format!(r#"{{"channel":"a","data":{deep}}}"#);
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["a"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a"]);
     for (path, body) in [
         ("/api/publish", publish.clone()),
         ("/api/broadcast", format!(r#"{{"channels":["a"],"data":{deep}}}"#)),
         ("/api/batch", format!(r#"{{"commands":[{{"publish":{publish}}}]}}"#)),
         ("/api", format!(r#"{{"method":"publish","params":{publish}}}"#)),
     ] {
-        assert_eq!(room.post(path, body).await.status, 200, "{path}");
+        assert_eq!(harness.post(path, body).await.status, 200, "{path}");
         let pushed = format!(r#"{{"push":{{"channel":"a","pub":{{"data":{deep}}}}}}}"#);
-        assert!(room.heard_by(0) == [pushed], "{path}");
+        assert!(harness.heard_by(0) == [pushed], "{path}");
     }
 }
 
@@ -79,17 +79,17 @@ async fn refused_publications_reach_nobody() {
 
 #[tokio::test]
 async fn a_repeat_with_the_same_idempotency_key_is_not_sent_again() {
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["a", "b"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a", "b"]);
     let publish = |channel: &str, data: u32, key: &str| {
         let body = format!(r#"{{"channel":"{channel}","data":{data},"idempotency_key":"{key}"}}"#);
-        room.post("/api/publish", body)
+        harness.post("/api/publish", body)
     };
     let rows = [("a", 1, "k"), ("a", 2, "k"), ("b", 3, "k"), ("a", 4, "l"), ("a", 5, "")];
     for (channel, data, key) in rows {
         assert_eq!(publish(channel, data, key).await, ok(r#"{"result":{}}"#));
     }
-    let data: Vec<String> = room.heard_by(0);
+    let data: Vec<String> = harness.heard_by(0);
     let expect = [("a", 1), ("b", 3), ("a", 4), ("a", 5)].map(|(channel, n)| {
         format!(r#"{{"push":{{"channel":"{channel}","pub":{{"data":{n}}}}}}}"#)
     });
@@ -98,8 +98,8 @@ async fn a_repeat_with_the_same_idempotency_key_is_not_sent_again() {
 
 #[tokio::test]
 async fn exclude_client_spares_one_connection_in_all_channels() {
-    let mut room = Room::new();
-    let ids = [0, 1].map(|index| room.subscriber(index, "42", &["a", "chat:b"]));
+    let mut harness = Harness::new();
+    let ids = [0, 1].map(|index| harness.subscriber(index, "42", &["a", "chat:b"]));
     let spared = &ids[1];
     let requests = [
         ("/api/publish", format!(r#"{{"channel":"a","data":1,"exclude_client":"{spared}"}}"#)),
@@ -110,7 +110,7 @@ async fn exclude_client_spares_one_connection_in_all_channels() {
         ("/api/publish", r#"{"channel":"a","data":3,"exclude_client":""}"#.to_owned()),
     ];
     for (path, request) in requests {
-        let answer = room.post(path, request.clone()).await;
+        let answer = harness.post(path, request.clone()).await;
         assert!(!answer.body.contains("error"), "{request}: {}", answer.body);
     }
     let heard = [
@@ -118,8 +118,8 @@ async fn exclude_client_spares_one_connection_in_all_channels() {
         r#"{"push":{"channel":"chat:b","pub":{"data":2}}}"#,
         r#"{"push":{"channel":"a","pub":{"data":3}}}"#,
     ];
-    assert_eq!(room.heard_by(0), heard);
-    assert_eq!(room.heard_by(1), heard[2..]);
+    assert_eq!(harness.heard_by(0), heard);
+    assert_eq!(harness.heard_by(1), heard[2..]);
 }
 
 #[tokio::test]

@@ -5,10 +5,10 @@
 
 use fanwire_api::BATCH_COMMANDS_MAX;
 
-use crate::room::{Room, ok};
+use crate::harness::{Harness, ok};
 
 async fn check(body: &str, expect: &str) {
-    assert_eq!(Room::new().post("/api", body.to_owned()).await, ok(expect), "{body}");
+    assert_eq!(Harness::new().post("/api", body.to_owned()).await, ok(expect), "{body}");
 }
 
 #[tokio::test]
@@ -71,29 +71,29 @@ async fn several_commands_are_answered_line_by_line() {
 
 #[tokio::test]
 async fn a_body_of_too_many_commands_gets_400_and_runs_nothing() {
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["a"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a"]);
     let publish = r#"{"method":"publish","params":{"channel":"a","data":1}}"#;
     let over = format!("{publish}{}", "{}".repeat(BATCH_COMMANDS_MAX));
-    let answer = room.post("/api", over).await;
+    let answer = harness.post("/api", over).await;
     assert_eq!(answer.fault(), "there are more than 10000 commands in the body");
-    assert!(room.heard_by(0).is_empty());
+    assert!(harness.heard_by(0).is_empty());
     let most = format!("{publish}{}", "{}".repeat(BATCH_COMMANDS_MAX - 1));
-    let answer = room.post("/api", most).await;
+    let answer = harness.post("/api", most).await;
     assert_eq!((answer.status.as_u16(), answer.body.lines().count()), (200, BATCH_COMMANDS_MAX));
-    assert_eq!(room.heard_by(0).len(), 1);
+    assert_eq!(harness.heard_by(0).len(), 1);
 }
 
 #[tokio::test]
 async fn an_empty_or_broken_body_gets_400_and_runs_nothing() {
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["a"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a"]);
     let good = r#"{"method":"publish","params":{"channel":"a","data":1}}"#;
     for bad in ["", " \n", "[]", "null", "{", "{\"id\":-1}", "{\"id\":\"x\"}", "x"] {
         let body = if bad.trim().is_empty() { bad.to_owned() } else { format!("{good}\n{bad}") };
-        let answer = room.post("/api", body).await;
+        let answer = harness.post("/api", body).await;
         let is_empty = answer.fault() == "there is no command in the body";
         assert_eq!(is_empty, bad.trim().is_empty(), "{bad:?}: {answer:?}");
     }
-    assert!(room.heard_by(0).is_empty());
+    assert!(harness.heard_by(0).is_empty());
 }

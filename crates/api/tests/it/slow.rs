@@ -15,7 +15,7 @@ use fanwire_node::Node;
 use fanwire_node::protocol::{ClientInfo, Publication};
 use tokio::task::JoinHandle;
 
-use crate::room::{Answer as Reply, KEY, Room, node_options, ok};
+use crate::harness::{Answer as Reply, Harness, KEY, node_options, ok};
 
 /// What was published, and the answers that are held back: each call brings one.
 type Held = Arc<Mutex<Vec<(String, Box<dyn FnOnce(bool) + Send>)>>>;
@@ -64,8 +64,8 @@ impl Broker for Slow {
         self.inner.follow(channel, query, retention, now)
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
-        self.inner.announce(channel, change, info)
+    fn publish_join_leave(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
+        self.inner.publish_join_leave(channel, change, info)
     }
 
     fn remove_history(&self, channel: &str, now: Instant) -> Answer<()> {
@@ -104,7 +104,8 @@ impl Call {
         });
         let options = ApiOptions { key: KEY.into(), ..ApiOptions::default() };
         let node = node.expect("the options are valid");
-        let reply = tokio::spawn(async move { Room::around(node, options).post(path, body).await });
+        let reply =
+            tokio::spawn(async move { Harness::around(node, options).post(path, body).await });
         Self { held, reply }
     }
 

@@ -69,7 +69,7 @@ impl MessageHandler {
         if let (Some(door), Some(channel)) =
             (self.door.get(), self.keys.channel_of_feed(name.as_bytes()))
         {
-            door.doubt(channel);
+            door.report_possible_gap(channel);
         }
     }
 
@@ -79,7 +79,7 @@ impl MessageHandler {
             Ok(Message::Publication { publication, epoch, delta, excluded }) => {
                 door.deliver(channel, publication, epoch, delta, excluded, now);
             }
-            Ok(Message::Change(change, client)) => door.announce(channel, change, client),
+            Ok(Message::Change(change, client)) => door.deliver_join_leave(channel, change, client),
             Err(_) => self.health.skipped_foreign_message(name),
         }
     }

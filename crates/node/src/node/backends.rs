@@ -63,7 +63,7 @@ impl Node {
 
     /// Tells who wants to know that a client came or went. Where the broker cannot be asked nobody hears of it.
     pub(crate) fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
-        drop(self.broker.announce(channel, change, info));
+        drop(self.broker.publish_join_leave(channel, change, info));
     }
 
     /// Publishes what has been checked already.

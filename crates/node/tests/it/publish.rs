@@ -262,7 +262,7 @@ impl Broker for Unreachable {
         away()
     }
 
-    fn announce(&self, _: &str, _: Change, _: ClientInfo) -> Answer<()> {
+    fn publish_join_leave(&self, _: &str, _: Change, _: ClientInfo) -> Answer<()> {
         away()
     }
 

@@ -71,8 +71,8 @@ impl Broker for Slow<MemoryBroker> {
         self.later(self.inner.follow(channel, query, retention, now))
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
-        self.later(self.inner.announce(channel, change, info))
+    fn publish_join_leave(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
+        self.later(self.inner.publish_join_leave(channel, change, info))
     }
 
     fn remove_history(&self, channel: &str, now: Instant) -> Answer<()> {

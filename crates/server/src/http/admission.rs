@@ -8,11 +8,8 @@ use std::{sync::Arc, time::Instant};
 use axum::http::{HeaderMap, StatusCode, header};
 use fanwire_telemetry::LogThrottle;
 
-use super::{
-    origin,
-    rate::Rate,
-    refusals::{Cause, Refusals},
-};
+use super::{origin, rate::ConnectionRate};
+use crate::refusals::{Cause, Refusals};
 
 /// The limits of an endpoint, and what was said of them.
 pub struct Admission {
@@ -24,9 +21,9 @@ pub struct Admission {
     pub connection_limit: usize,
     /// Connections for which there are descriptors; 0 = no limit.
     pub descriptor_limit: usize,
-    pub rate: Rate,
+    pub rate: ConnectionRate,
     /// How many were refused.
-    pub refusals: Arc<Refusals>,
+    pub(crate) refusals: Arc<Refusals>,
     /// What the log said of refusals.
     pub(crate) told: LogThrottle,
 }
@@ -42,7 +39,7 @@ impl Admission {
             allows_own_origin: false,
             connection_limit: 0,
             descriptor_limit: 0,
-            rate: Rate::new(0, now),
+            rate: ConnectionRate::new(0, now),
             refusals: Arc::default(),
             told: LogThrottle::default(),
         }

@@ -42,7 +42,7 @@ fn the_smaller_of_both_limits_holds_and_says_which_it_is() {
 fn a_page_that_is_not_listed_is_refused_before_anything_is_counted() {
     let now = Instant::now();
     let allowed_origins = Some(vec!["https://a.example".to_owned()]);
-    let rate = Rate::new(1, now);
+    let rate = ConnectionRate::new(1, now);
     let admission = Admission { allowed_origins, rate, ..Admission::open(now) };
     assert_eq!(admit(&admission, Some("https://b.example"), 0), Err(403));
     assert_eq!(admit(&admission, Some("https://a.example"), 0), Ok(()));

@@ -23,14 +23,14 @@ use tower::ServiceExt as _;
 
 pub(crate) const KEY: &str = "secret";
 
-pub(crate) struct Room {
+pub(crate) struct Harness {
     pub(crate) api: Arc<Api>,
     router: Router,
     shard: Mutex<Shard>,
-    letters: Arc<Letters>,
+    notices: Arc<Notices>,
 }
 
-/// The room's one shard, with what its connections heard.
+/// The harness's one shard, with what its connections heard.
 struct Shard {
     hub: Hub,
     heard: Heard,
@@ -54,7 +54,7 @@ impl Answer {
     }
 }
 
-impl Room {
+impl Harness {
     pub(crate) fn new() -> Self {
         Self::with(ApiOptions { key: KEY.into(), ..ApiOptions::default() })
     }
@@ -63,26 +63,26 @@ impl Room {
         Self::around(Node::new(node_options()).expect("the options are valid"), options)
     }
 
-    /// A room with a node of the test's own making.
+    /// A harness with a node of the test's own making.
     pub(crate) fn around(node: Arc<Node>, options: ApiOptions) -> Self {
-        let letters = Arc::new(Letters::default());
-        let shard = node.attach(Arc::<Letters>::clone(&letters));
+        let notices = Arc::new(Notices::default());
+        let shard = node.attach(Arc::<Notices>::clone(&notices));
         let shard = Shard { hub: Hub::new(Arc::clone(&node), shard), heard: Heard::default() };
         let api = Arc::new(Api::new(node, options));
-        let face = Arc::new(HttpApi::new(Arc::clone(&api)));
-        let router = face.paths().fold(Router::new(), |router, path| {
-            let place = face.place(&path).expect("the face knows its paths");
-            let face = Arc::clone(&face);
+        let http_api = Arc::new(HttpApi::new(Arc::clone(&api)));
+        let router = http_api.paths().fold(Router::new(), |router, path| {
+            let route = http_api.route(&path).expect("a path of the API");
+            let http_api = Arc::clone(&http_api);
             let answer = async move |request: Request<Body>| {
-                let answer = match face.read(place, request).await {
-                    Ok(asked) => face.answer(asked).await,
+                let answer = match http_api.read(route, request).await {
+                    Ok(asked) => http_api.answer(asked).await,
                     Err(refused) => refused,
                 };
                 answer.map(Body::from)
             };
             router.route(&path, post(answer))
         });
-        Self { api, router, shard: Mutex::new(shard), letters }
+        Self { api, router, shard: Mutex::new(shard), notices }
     }
 
     /// A POST with the right key.
@@ -131,7 +131,7 @@ impl Room {
         id[..36].to_owned()
     }
 
-    /// A connection says something; what it hears at once.
+    /// A connection says something; what it receives at once.
     pub(crate) fn say(&mut self, index: u32, command: &str) -> Vec<String> {
         let key = ConnectionKey { index, generation: 0 };
         let Shard { hub, heard } = self.shard.get_mut().expect("no panics");
@@ -156,7 +156,7 @@ impl Room {
     /// Brings what the node pushed to the connections.
     fn settle(&self) {
         let Shard { hub, heard } = &mut *self.shard.lock().expect("no panics");
-        for notice in std::mem::take(&mut *self.letters.0.lock().expect("no panics")) {
+        for notice in std::mem::take(&mut *self.notices.0.lock().expect("no panics")) {
             hub.notice(notice, Instant::now(), heard);
         }
     }
@@ -187,7 +187,7 @@ fn answer(status: u16, content_type: &str, body: &str) -> Answer {
 
 pub(crate) fn node_options() -> Options {
     let mut options =
-        Options { name: "room".into(), version: "1.2.3".into(), ..Options::default() };
+        Options { name: "harness".into(), version: "1.2.3".into(), ..Options::default() };
     options.client.insecure = true;
     options.client.insecure_skip_token_signature_verify = true;
     let namespace = |name: &str, publication_data_format| Namespace {
@@ -210,9 +210,9 @@ pub(crate) fn node_options() -> Options {
 }
 
 #[derive(Default)]
-struct Letters(Mutex<Vec<Notice>>);
+struct Notices(Mutex<Vec<Notice>>);
 
-impl Inbox for Letters {
+impl Inbox for Notices {
     fn push(&self, notice: Notice) {
         self.0.lock().expect("no panics").push(notice);
     }
