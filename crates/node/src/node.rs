@@ -4,8 +4,8 @@
 //! Change here: what a node is made of. Its verbs live in `node/`, per-connection behaviour in `hub/` and `command/`.
 
 mod backends;
+mod control_commands;
 mod peers;
-mod steering;
 mod verbs;
 
 use std::sync::Arc;
@@ -173,7 +173,7 @@ impl Node {
     /// this with every turn. After a step every shard sets the timers of its sessions again.
     pub fn synchronise(&self, now: Instant, unix_ms: u64) {
         if self.clock.synchronise(now, unix_ms) {
-            self.router.tell_all(&Notice::ClockStep);
+            self.router.send_to_all_shards(&Notice::ClockStep);
         }
     }
 

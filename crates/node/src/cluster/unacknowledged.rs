@@ -1,4 +1,4 @@
-//! Orders until every node has them: one that reached too few is given again, and nobody obeys one twice.
+//! UnacknowledgedCommands until every node has them: one that reached too few is given again, and nobody obeys one twice.
 //! In: how many heard an order, who is there, the time → out: what to give again, answers; whether a number is new.
 //! Uses: promises. Never: sends; that is `cluster.rs`.
 //! Change here: how long is tried, and what is remembered of what others gave.
@@ -10,14 +10,14 @@ use bytes::Bytes;
 use fanwire_broker::{BrokerError, Promise};
 use fanwire_protocol::ErrorCode;
 
-/// The orders of this node that some other node may not have.
+/// The unacknowledged of this node that some other node may not have.
 #[derive(Default)]
-pub(super) struct Orders {
-    given: BTreeMap<u64, Given>,
+pub(super) struct UnacknowledgedCommands {
+    given: BTreeMap<u64, SentCommand>,
     last: u64,
 }
 
-struct Given {
+struct SentCommand {
     message: Bytes,
     /// To how many nodes it went the last time; `None` while that is not known.
     reached: Option<usize>,
@@ -28,15 +28,15 @@ struct Given {
 
 /// An answer that is to be given without a lock.
 #[must_use]
-pub(super) struct Settled(Promise<(), ErrorCode>, Result<(), ErrorCode>);
+pub(super) struct SettledPromise(Promise<(), ErrorCode>, Result<(), ErrorCode>);
 
-impl Settled {
+impl SettledPromise {
     pub(super) fn keep(self) {
         self.0.keep(self.1);
     }
 }
 
-impl Orders {
+impl UnacknowledgedCommands {
     /// The number of the next order; the first one is 1.
     pub(super) fn next(&mut self) -> u64 {
         self.last += 1;
@@ -45,7 +45,7 @@ impl Orders {
 
     /// An order is about to be given for the first time.
     pub(super) fn begin(&mut self, number: u64, message: Bytes, promise: Promise<(), ErrorCode>) {
-        self.given.insert(number, Given { message, reached: None, since: None, promise });
+        self.given.insert(number, SentCommand { message, reached: None, since: None, promise });
     }
 
     /// It went to so many nodes, this one among them if it hears itself, while `others` were there beside it. It is done when
@@ -55,8 +55,8 @@ impl Orders {
         number: u64,
         reached: Result<usize, BrokerError>,
         others: usize,
-    ) -> Option<Settled> {
-        let is_full = self.given.len() > ORDERS_MAX;
+    ) -> Option<SettledPromise> {
+        let is_full = self.given.len() > COMMANDS_MAX;
         let given = self.given.get_mut(&number)?;
         let result = match reached {
             Ok(count) if is_enough(count, others) => Ok(()),
@@ -66,7 +66,7 @@ impl Orders {
             }
             _ => Err(ErrorCode::INTERNAL),
         };
-        self.given.remove(&number).map(|given| Settled(given.promise, result))
+        self.given.remove(&number).map(|given| SettledPromise(given.promise, result))
     }
 
     /// Those that are to be given again, and those for which that is over: they are done when all nodes have them that said
@@ -75,14 +75,14 @@ impl Orders {
         &mut self,
         now: Instant,
         spoken_since: impl Fn(Instant) -> usize,
-    ) -> (Vec<(u64, Bytes)>, Vec<Settled>) {
-        let is_over = |_: &u64, given: &mut Given| {
+    ) -> (Vec<(u64, Bytes)>, Vec<SettledPromise>) {
+        let is_over = |_: &u64, given: &mut SentCommand| {
             given.reached.is_some() && *given.since.get_or_insert(now) + ORDER_TIME <= now
         };
         let over = self.given.extract_if(.., is_over).map(|(_, given)| {
             let others = given.since.map_or(0, &spoken_since);
             let is_done = given.reached.is_some_and(|count| is_enough(count, others));
-            Settled(given.promise, if is_done { Ok(()) } else { Err(ErrorCode::INTERNAL) })
+            SettledPromise(given.promise, if is_done { Ok(()) } else { Err(ErrorCode::INTERNAL) })
         });
         let over = over.collect();
         let again = self.given.iter_mut().filter_map(|(number, given)| {
@@ -97,39 +97,39 @@ fn is_enough(count: usize, others: usize) -> bool {
     others == 0 || count > others
 }
 
-/// Which orders of another node were heard: of its last [`ORDERS_MAX`], as RFC 4303 §3.4.3 remembers packets.
-pub(super) struct Window {
+/// Which unacknowledged of another node were heard: of its last [`COMMANDS_MAX`], as RFC 4303 §3.4.3 remembers packets.
+pub(super) struct ReceivedCommands {
     last: u64,
     /// By number, modulo their count.
-    heard: [bool; ORDERS_MAX],
+    received: [bool; COMMANDS_MAX],
 }
 
-impl Default for Window {
+impl Default for ReceivedCommands {
     fn default() -> Self {
-        Self { last: 0, heard: [false; ORDERS_MAX] }
+        Self { last: 0, received: [false; COMMANDS_MAX] }
     }
 }
 
-impl Window {
+impl ReceivedCommands {
     /// Whether an order is heard for the first time. One older than all that are remembered is not.
     pub(super) fn is_new(&mut self, number: u64) -> bool {
-        let place = |number: u64| (number % ORDERS_MAX as u64) as usize;
+        let place = |number: u64| (number % COMMANDS_MAX as u64) as usize;
         if number > self.last {
-            let skipped = (self.last + 1..number).rev().take(ORDERS_MAX - 1);
-            skipped.for_each(|number| self.heard[place(number)] = false);
+            let skipped = (self.last + 1..number).rev().take(COMMANDS_MAX - 1);
+            skipped.for_each(|number| self.received[place(number)] = false);
             self.last = number;
-        } else if self.last - number >= ORDERS_MAX as u64 || self.heard[place(number)] {
+        } else if self.last - number >= COMMANDS_MAX as u64 || self.received[place(number)] {
             return false;
         }
-        self.heard[place(number)] = true;
+        self.received[place(number)] = true;
         true
     }
 }
 
 /// How long an order is given again. Every node that is there says something in this time.
 pub(super) const ORDER_TIME: Duration = Duration::from_secs(6);
-/// Orders that wait for nodes which did not hear them; more fail at once.
-pub(super) const ORDERS_MAX: usize = 1024;
+/// UnacknowledgedCommands that wait for nodes which did not hear them; more fail at once.
+pub(super) const COMMANDS_MAX: usize = 1024;
 
 #[cfg(test)]
 mod tests;

@@ -13,23 +13,25 @@ use fanwire_protocol::{Command, Commands, DecodeError, Disconnect, ErrorCode, Re
 
 use super::subscribe::Finished;
 use super::{
-    connect, credentials, history, order, presence, presence_stats, publish, refresh, rpc, send,
-    sub_refresh, subscribe, unsubscribe,
+    connect, credentials, history, presence, presence_stats, publish, refresh, rpc, send,
+    server_subscribe, sub_refresh, subscribe, unsubscribe,
 };
 use crate::broadcast::Broadcast;
 use crate::channel::Who;
 use crate::counters::CommandKind;
-use crate::encode_job::{EncodeJob, Encoded, Found};
+use crate::encode_job::{EncodeJob, Encoded, ReplySource};
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::options::Namespace;
-use crate::pending::{Arrival, Awaited, Outcome, Part, PendingSubscribe, SubscribeOrigin, Ticket};
+use crate::pending::{
+    Awaited, AwaitedResult, Outcome, Part, PendingSubscribe, SubscribeOrigin, Ticket,
+};
 use crate::session::{ConnectionKey, Phase, Session};
 use crate::session_table::SessionTable;
 use crate::subscribers::CatchUp;
 
 /// One command of one session: who asks, and when. The session is there as long as its turn lasts.
-pub(crate) struct Turn<'a> {
+pub(crate) struct CommandContext<'a> {
     pub(crate) node: &'a Node,
     pub(crate) session_table: &'a mut SessionTable,
     pub(crate) key: ConnectionKey,
@@ -75,11 +77,11 @@ impl Backlog {
 pub(super) type Done = Result<Reply, Refusal>;
 
 /// What any command comes to, or what it waits for.
-pub(super) type Begun = Result<Step, Refusal>;
+pub(super) type Begun = Result<CommandStep, Refusal>;
 
 /// How far a command is.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum CommandStep {
     Done(Outcome),
     /// The outcome comes later.
     Later(Answer<Outcome, ErrorCode>),
@@ -96,7 +98,7 @@ pub(super) enum Refusal {
     Disconnect(Disconnect),
 }
 
-impl Step {
+impl CommandStep {
     /// An outcome made of an answer.
     pub(super) fn of<T: Send + 'static>(
         answer: Answer<T, ErrorCode>,
@@ -109,7 +111,7 @@ impl Step {
     }
 }
 
-impl<'a> Turn<'a> {
+impl<'a> CommandContext<'a> {
     pub(crate) fn new(
         node: &'a Node,
         session_table: &'a mut SessionTable,
@@ -129,7 +131,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl<'a> Turn<'a> {
+impl<'a> CommandContext<'a> {
     /// Takes one command as far as it goes now. `None` when it has no reply, or none yet. `bytes` are its own, to be kept.
     pub(crate) fn take(
         &mut self,
@@ -172,14 +174,14 @@ impl<'a> Turn<'a> {
         }
     }
 
-    pub(super) fn step(&mut self, id: u32, step: Step) -> Result<Option<Reply>, Disconnect> {
+    pub(super) fn step(&mut self, id: u32, step: CommandStep) -> Result<Option<Reply>, Disconnect> {
         let work = match step {
-            Step::Done(outcome) => return self.arrived(id, Ok(outcome)),
-            Step::Enter(pending_subscribe) if pending_subscribe.is_complete() => {
+            CommandStep::Done(outcome) => return self.arrived(id, Ok(outcome)),
+            CommandStep::Enter(pending_subscribe) if pending_subscribe.is_complete() => {
                 return self.finish(id, *pending_subscribe);
             }
-            Step::Enter(pending_subscribe) => Awaited::Enter(pending_subscribe),
-            Step::Later(answer) => {
+            CommandStep::Enter(pending_subscribe) => Awaited::Enter(pending_subscribe),
+            CommandStep::Later(answer) => {
                 match self.soon(answer, |outcome| Part::Outcome(Box::new(outcome))) {
                     Some(result) => return self.arrived(id, result), // it came between two looks
                     None => Awaited::Reply,
@@ -200,16 +202,16 @@ impl<'a> Turn<'a> {
         id: u32,
         pending_subscribe: PendingSubscribe,
     ) -> Result<Option<Reply>, Disconnect> {
-        let (entries, then, encoded) = pending_subscribe.into_parts();
+        let (channels, then, encoded) = pending_subscribe.into_parts();
         let finished = match &then {
             SubscribeOrigin::Subscribe(lifetime) => {
-                subscribe::finish(self, entries, encoded, *lifetime)
+                subscribe::finish(self, channels, encoded, *lifetime)
             }
             SubscribeOrigin::Connect { lifetime, grants_hash } => {
-                connect::finish(self, entries, encoded, (*lifetime, *grants_hash))
+                connect::finish(self, channels, encoded, (*lifetime, *grants_hash))
             }
-            SubscribeOrigin::Order(lifetime, order) => {
-                match order::finish(self, entries, encoded, *lifetime, order) {
+            SubscribeOrigin::Order(lifetime, command) => {
+                match server_subscribe::finish(self, channels, encoded, *lifetime, command) {
                     Ok(Some(finished)) => Ok(finished),
                     Ok(None) => return Ok(None),
                     Err(refusal) => Err(refusal),
@@ -222,8 +224,8 @@ impl<'a> Turn<'a> {
                 self.backlog.messages = messages;
                 Ok(None)
             }
-            Ok(Finished::Large(found, entries)) => {
-                let pending_subscribe = Box::new(PendingSubscribe::untold(entries, then));
+            Ok(Finished::Large(found, channels)) => {
+                let pending_subscribe = Box::new(PendingSubscribe::without_results(channels, then));
                 self.offload(id, found, Awaited::Enter(pending_subscribe));
                 Ok(None)
             }
@@ -238,25 +240,25 @@ impl<'a> Turn<'a> {
         outcome: Result<Outcome, ErrorCode>,
     ) -> Result<Option<Reply>, Disconnect> {
         match outcome {
-            Ok(Outcome::Found(found)) if found.is_large() => {
+            Ok(Outcome::ReplySource(found)) if found.is_large() => {
                 self.offload(id, found, Awaited::Reply);
                 Ok(None)
             }
-            Ok(Outcome::Found(found)) => self.reply(id, Ok(found.replies().0)),
+            Ok(Outcome::ReplySource(found)) => self.reply(id, Ok(found.replies().0)),
             Ok(Outcome::Reply(reply)) => self.reply(id, Ok(reply)),
             Err(code) => self.reply(id, Err(code.into())),
         }
     }
 
     /// Lets a large reply be encoded elsewhere; the session waits for it, to do `work` then.
-    fn offload(&mut self, id: u32, found: Found, work: Awaited) {
+    fn offload(&mut self, id: u32, found: ReplySource, work: Awaited) {
         let (promise, answer) = Answer::later();
         let encoding = self.session().encoding;
         let early = self.soon(answer, Part::Encoded);
         debug_assert!(early.is_none(), "nobody has begun yet");
         self.park(id, work);
-        let wish = self.session_table.pending_mut().wish(self.key);
-        self.backlog.encode_job = Some(EncodeJob::new(found, (id, encoding), promise, wish));
+        let interest = self.session_table.pending_mut().interest(self.key);
+        self.backlog.encode_job = Some(EncodeJob::new(found, (id, encoding), promise, interest));
     }
 
     /// An encoded reply has come back.
@@ -307,7 +309,11 @@ impl<'a> Turn<'a> {
         let (key, ticket) = (self.key, self.ticket);
         let inbox = self.node.inbox(self.session_table.shard());
         later.then(move |result| {
-            inbox.push(Notice::Arrival(Box::new(Arrival { key, ticket, part: part(result) })));
+            inbox.push(Notice::AwaitedResult(Box::new(AwaitedResult {
+                key,
+                ticket,
+                part: part(result),
+            })));
         });
         None
     }
@@ -349,7 +355,7 @@ impl<'a> Turn<'a> {
             Request::SubRefresh(request) => sub_refresh::handle(self, request),
             Request::Pong | Request::Unknown => Err(Disconnect::BAD_REQUEST.into()),
         };
-        done.map(|reply| Step::Done(reply.into()))
+        done.map(|reply| CommandStep::Done(reply.into()))
     }
 
     pub(super) fn session(&self) -> &Session {
@@ -401,4 +407,4 @@ impl From<Disconnect> for Refusal {
     }
 }
 
-const LIVES: &str = "a session lives as long as its turn";
+const LIVES: &str = "a session lives as long as its context";

@@ -1,6 +1,6 @@
 //! What the server API orders for connections that are there: subscriptions and lifetimes, told to the hubs of all shards.
 //! In: targets and orders → out: notices in every inbox, orders for other nodes, or the error of what makes no sense.
-//! Uses: `router`, `registry`, the cluster, channel rules, the clock. Never: sessions; how a hub obeys lives in `hub/orders.rs`.
+//! Uses: `router`, `registry`, the cluster, channel rules, the clock. Never: sessions; how a hub obeys lives in `hub/control_commands.rs`.
 //! Change here: what is checked before an order goes out.
 
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use fanwire_broker::{Answer, ClientId};
 use fanwire_protocol::{Disconnect, ErrorCode};
 
 use super::Node;
-use crate::cluster::Order;
-use crate::control::{Renewal, ServerSubscription, SubscribeOrder, Target};
+use crate::cluster::ControlCommand;
+use crate::control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
 use crate::notice::Notice;
 
 impl Node {
@@ -23,16 +23,16 @@ impl Node {
     /// or presence failed for a connection of this node, which stays unsubscribed, or when the other nodes could not be told.
     pub fn subscribe(
         &self,
-        target: Target,
+        target: ConnectionSelector,
         subscription: ServerSubscription,
         now: Instant,
     ) -> Answer<(), ErrorCode> {
         if let Err(error) = self.check_subscription(&subscription, now) {
             return Answer::now(Err(error));
         }
-        let told = self.cluster.order(Order::subscribe(&target, &subscription));
+        let told = self.cluster.command(ControlCommand::subscribe(&target, &subscription));
         let (promise, answer) = Answer::later();
-        self.tell_subscribe(target, SubscribeOrder::new(subscription, Some(promise)));
+        self.send_subscribe(target, ServerSubscribe::new(subscription, Some(promise)));
         told.and(answer)
     }
 
@@ -50,17 +50,17 @@ impl Node {
         }
     }
 
-    pub(super) fn tell_subscribe(&self, target: Target, order: SubscribeOrder) {
-        self.router.tell_all(&Notice::Subscribe { target, order: Arc::new(order) });
+    pub(super) fn send_subscribe(&self, target: ConnectionSelector, command: ServerSubscribe) {
+        self.router.send_to_all_shards(&Notice::Subscribe { target, command: Arc::new(command) });
     }
 
     /// Gives the connections of `target`, on every node, another lifetime; one that is over already disconnects them.
     ///
     /// # Errors
     /// 100 when the other nodes could not be told; those of this node have it by then.
-    pub fn refresh(&self, target: Target, renewal: Renewal) -> Answer<(), ErrorCode> {
-        let told = self.cluster.order(Order::refresh(&target, &renewal));
-        self.router.tell_all(&Notice::Refresh { target, renewal });
+    pub fn refresh(&self, target: ConnectionSelector, renewal: Renewal) -> Answer<(), ErrorCode> {
+        let told = self.cluster.command(ControlCommand::refresh(&target, &renewal));
+        self.router.send_to_all_shards(&Notice::Refresh { target, renewal });
         told
     }
 
@@ -68,21 +68,25 @@ impl Node {
     /// Of two that connect to two nodes at one moment both may be closed. When the other nodes could not be told, this
     /// connection is closed so that it comes again, which tells them again.
     pub(crate) fn supersede(&self, user: &Arc<str>, newest: ClientId) {
-        let others = Target {
+        let others = ConnectionSelector {
             user: user.as_ref().to_owned(),
             whitelist: vec![newest.to_string()],
-            ..Target::default()
+            ..ConnectionSelector::default()
         };
-        let told = self.cluster.order(Order::disconnect(&others, &Disconnect::CONNECTION_LIMIT));
+        let told = self
+            .cluster
+            .command(ControlCommand::disconnect(&others, &Disconnect::CONNECTION_LIMIT));
         self.registry.supersede(user, newest);
-        self.router.tell_all(&Notice::Supersede { user: Arc::clone(user) });
+        self.router.send_to_all_shards(&Notice::Supersede { user: Arc::clone(user) });
         let (router, user) = (Arc::clone(&self.router), Arc::clone(user));
         told.then(move |told| {
             if told.is_err() {
                 let (user, client) = (user.as_ref().to_owned(), newest.to_string());
-                let target = Target { user, client, ..Target::default() };
-                router
-                    .tell_all(&Notice::Disconnect { target, disconnect: Disconnect::SERVER_ERROR });
+                let target = ConnectionSelector { user, client, ..ConnectionSelector::default() };
+                router.send_to_all_shards(&Notice::Disconnect {
+                    target,
+                    disconnect: Disconnect::SERVER_ERROR,
+                });
             }
         });
     }
