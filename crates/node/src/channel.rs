@@ -31,16 +31,16 @@ pub struct Channels {
     user_separator: Option<char>,
     without_namespace: Rules,
     namespaces: HashMap<String, Rules>,
-    /// `None`: users have no personal channels.
+    /// `None`: personal channels are off.
     personal: Option<Personal>,
 }
 
-/// Names one namespace of a node: 0 is for channels without one, then those of `ChannelOptions::namespaces` in order.
+/// Identifies a namespace: 0 is for channels without one, then those of `ChannelOptions::namespaces` in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NamespaceId(pub u16);
 
 impl NamespaceId {
-    /// All of them with their options, in the order of the ids.
+    /// All namespaces with their options, in the order of their ids.
     pub fn all(options: &ChannelOptions) -> impl Iterator<Item = &Namespace> {
         std::iter::once(&options.without_namespace).chain(&options.namespaces)
     }
@@ -53,11 +53,12 @@ struct Rules {
     channel_regex: Option<Regex>,
 }
 
-/// A name taken apart.
+/// The parts of a channel name.
 struct Name<'a> {
     /// "" = none.
     namespace: &'a str,
-    /// What `channel_regex` sees: the part after the namespace, or the whole name (prefix included) without one.
+    /// The part that `channel_regex` must match: the part after the namespace, or the whole name (prefix included)
+    /// without one.
     rest: &'a str,
 }
 
@@ -85,7 +86,7 @@ impl Channels {
         if valid { Ok(&rules.namespace) } else { Err(ErrorCode::BAD_REQUEST) }
     }
 
-    /// The namespace a name belongs to; that of channels without one when it is unknown.
+    /// The namespace of a name; that of channels without one when it is unknown.
     pub(crate) fn namespace_id(&self, channel: &str) -> NamespaceId {
         self.rules(self.split(channel).namespace)
             .map_or_else(NamespaceId::default, |rules| rules.id)

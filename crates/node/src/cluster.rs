@@ -1,7 +1,7 @@
-//! The other nodes of an installation: who is there, what they are told, what they are asked.
-//! In: messages of other nodes, the time → out: unacknowledged for this node's shards, states of all nodes, answers to surveys.
+//! The other nodes of an installation: membership, control commands and surveys.
+//! In: messages of other nodes, the time → out: control commands for this node's shards, states of all nodes, answers to surveys.
 //! Uses: a `Bus` to carry messages; Protobuf with a version byte in front. Never: sockets, channels, sessions.
-//! Change here: what nodes tell each other. Publications travel through the broker, not here.
+//! Change here: what nodes send each other. Publications travel through the broker, not here.
 
 mod message;
 mod unacknowledged;
@@ -22,7 +22,7 @@ use message::NodeMessage;
 pub use message::{Metrics, NodeState};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 
-/// What a node knows of the others. Alone until it gets a bus.
+/// State of the other nodes. Without a bus there are none.
 pub(crate) struct Cluster {
     uid: String,
     bus: OnceLock<Arc<dyn Bus>>,
@@ -38,13 +38,13 @@ struct NodeTable {
     commands: UnacknowledgedCommands,
     surveys: HashMap<u64, Survey>,
     last_survey: u64,
-    /// When all were told of this node last; `None` before the first time.
+    /// When this node last sent its state to all; `None` before the first time.
     told_at: Option<Instant>,
-    /// They have not got it, as far as is known: then their silence may be the fault of the bus.
+    /// The last state was not delivered, as far as is known: silence of the others may be a fault of the bus.
     is_untold: bool,
-    /// This node has not heard that itself: then their silence may be its own fault.
+    /// This node did not receive its own last state: silence of the others may be its own fault.
     is_deaf: bool,
-    /// When they were told last and did not get it, or this node did not hear what it had told before.
+    /// Last time a state was not delivered, or this node did not receive its own.
     cut_at: Option<Instant>,
 }
 
@@ -54,7 +54,7 @@ struct Peer {
     executed: ReceivedCommands,
 }
 
-/// SurveyChannels of all nodes, being collected.
+/// A running survey: channels collected from all nodes.
 struct Survey {
     /// Uids that have not answered.
     awaited: BTreeSet<String>,
@@ -63,7 +63,7 @@ struct Survey {
     promise: Promise<SurveyChannels, ErrorCode>,
 }
 
-/// A message that some node sent, as this one would send it; `None` for what is none.
+/// Decodes a message and encodes it again; `None` for invalid bytes.
 pub(crate) fn rewritten(bytes: &[u8]) -> Option<Bytes> {
     NodeMessage::decoded(bytes).map(|message| message.encoded())
 }
@@ -71,16 +71,16 @@ pub(crate) fn rewritten(bytes: &[u8]) -> Option<Bytes> {
 /// Subscribers by channel.
 pub(crate) type SurveyChannels = BTreeMap<String, u32>;
 
-/// What a message of another node asks of this one.
+/// What this node must do after a message of another node.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Task {
     Nothing,
-    /// It was not understood.
+    /// The message was not understood.
     Refuse,
-    /// A node appeared: tell it of this one.
+    /// A new node: send it the state of this node.
     Greet(String),
     Obey(ControlCommand),
-    /// A node wants to know the channels that match a pattern.
+    /// Another node asks for the channels that match a pattern.
     Answer {
         to: String,
         survey: u64,
@@ -107,16 +107,17 @@ impl Cluster {
         assert!(self.bus.set(bus).is_ok(), "a node is in one cluster");
     }
 
-    /// Messages that were not understood: garbage, or of a version this node does not know.
+    /// Messages that were not understood: garbage, or an unknown version.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }
 
-    /// Tells every other node to do something; at once where there is no bus. A node that does not hear it, because its
-    /// connection is just made anew, is told again for a while.
+    /// Sends a control command to all other nodes; completes at once without a bus. It is sent again for a while to a
+    /// node that did
+    /// not receive it, for example while its connection is re-established.
     ///
     /// # Errors
-    /// 100 when the bus did not take it, and nobody heard of it; or when some node that is there did not hear it.
+    /// 100 when the bus did not accept it, or when some live node did not receive it.
     pub(crate) fn command(&self, command: ControlCommand) -> Answer<(), ErrorCode> {
         let Some(bus) = self.bus.get() else { return Answer::now(Ok(())) };
         let (promise, answer) = Answer::later();
@@ -130,7 +131,7 @@ impl Cluster {
         answer
     }
 
-    /// Gives an order, for the first time or again.
+    /// Sends a command, for the first time or again.
     fn give(&self, bus: &dyn Bus, number: u64, message: Bytes) {
         let table = Arc::clone(&self.table);
         bus.send(None, message).then(move |reached| {
@@ -153,8 +154,8 @@ impl Cluster {
         }
     }
 
-    /// Tells everybody how this node is: the first time when it hears the others, who answer then, and whenever that is
-    /// due.
+    /// Sends the state of this node to all: first when its own subscription works, so that answers arrive, then at
+    /// each interval.
     pub(crate) fn introduce(&self, now: Instant, state: impl FnOnce() -> NodeState) {
         let mut table = self.table.lock();
         if table.told_at.is_some() && table.is_deaf {
@@ -169,7 +170,7 @@ impl Cluster {
         });
     }
 
-    /// Tells how this node is, to one that does not know it or to everybody; nobody any more once it has left.
+    /// Sends the state of this node to one node or to all; nothing after it has left.
     pub(crate) fn publish_state(
         &self,
         to: Option<&str>,
@@ -179,21 +180,22 @@ impl Cluster {
             return Answer::now(Ok(0));
         }
         let state = ControlCommand::State(state());
-        // Asked last: another thread may let it leave while this one counts.
+        // Checked last: another thread may call `leave` while this one counts.
         match self.has_left.load(Relaxed) {
             true => Answer::now(Ok(0)),
             false => self.send(to, state),
         }
     }
 
-    /// Tells the others that this node goes. One that does not hear it notices the silence. It hears them until it ends:
-    /// whom it answered then, as one that is new, would wait for it.
+    /// Tells the other nodes that this node stops. A node that misses this notices the silence. This node keeps
+    /// receiving until it ends;
+    /// it no longer answers new nodes, which would wait for it.
     pub(crate) fn leave(&self) {
         self.has_left.store(true, Relaxed);
         drop(self.send(None, ControlCommand::Leaving(message::Leaving {})));
     }
 
-    /// Takes a message of another node.
+    /// Handles a message of another node.
     pub(crate) fn hear(&self, message: &[u8], now: Instant) -> Task {
         let Some(NodeMessage { from, command: Some(command), number }) =
             NodeMessage::decoded(message)
@@ -240,7 +242,7 @@ impl Cluster {
         }
     }
 
-    /// Answers a survey of another node, which notices when it does not hear the answer.
+    /// Answers a survey of another node. A lost answer fails the survey there.
     pub(crate) fn answer(&self, to: &str, survey: u64, channels: SurveyChannels) {
         drop(self.send(
             Some(to),
@@ -248,10 +250,10 @@ impl Cluster {
         ));
     }
 
-    /// Asks every other node for its channels, which are added to `own`: all of them, or none.
+    /// Asks every other node for its channels and adds them to `own`: complete, or an error.
     ///
     /// # Errors
-    /// 100 when the others could not be asked, or one that was there did not answer in time; 111 when too many ask.
+    /// 100 when the others could not be asked, or a live one did not answer in time; 111 when too many surveys run.
     pub(crate) fn survey(
         &self,
         pattern: &str,
@@ -285,8 +287,9 @@ impl Cluster {
         answer
     }
 
-    /// Forgets nodes that were silent for too long, ends surveys that took too long, gives unacknowledged again that did not reach
-    /// all, and says whether it is time to tell again how this node is.
+    /// Forgets nodes that were silent for too long, ends surveys that took too long, repeats unacknowledged commands,
+    /// and returns
+    /// whether the state of this node is due again.
     pub(crate) fn tick(&self, now: Instant) -> bool {
         let mut table = self.table.lock();
         let mut failed = table.forget_silent(now);
@@ -307,21 +310,21 @@ impl Cluster {
         is_due
     }
 
-    /// The other nodes, as they last said, by uid.
+    /// The last states of the other nodes, by uid.
     pub(crate) fn peers(&self) -> Vec<NodeState> {
         self.table.lock().peers.values().map(|peer| peer.state.clone()).collect()
     }
 }
 
 impl NodeTable {
-    /// The nodes were asked, or could not be. Returns the survey when that is all there is to wait for.
+    /// The survey was sent, or could not be. Returns it when no answer is outstanding.
     fn asked(&mut self, number: u64, is_asked: bool) -> Option<Survey> {
         let survey = self.surveys.get(&number)?;
         let is_over = !is_asked || survey.awaited.is_empty();
         is_over.then(|| self.surveys.remove(&number)).flatten()
     }
 
-    /// Adds what a node found. Returns the survey when it was the last one.
+    /// Adds the answer of a node. Returns the survey when it was the last one.
     fn answered(&mut self, from: &str, number: u64, channels: SurveyChannels) -> Option<Survey> {
         let survey = self.surveys.get_mut(&number)?;
         if survey.awaited.remove(from) {
@@ -332,7 +335,7 @@ impl NodeTable {
         if survey.awaited.is_empty() { self.surveys.remove(&number) } else { None }
     }
 
-    /// A node went, with its channels: nobody waits for it any more. Returns the surveys that waited for it alone.
+    /// A node left with its channels: no survey waits for it any more. Returns the surveys that waited for it alone.
     fn done_with(&mut self, uid: &str) -> Vec<Survey> {
         for survey in self.surveys.values_mut() {
             survey.awaited.remove(uid);
@@ -344,16 +347,18 @@ impl NodeTable {
         self.surveys.extract_if(|_, survey| which(survey)).map(|(_, survey)| survey).collect()
     }
 
-    /// How many nodes said something since then. All count if this one may not have heard what they said: one that is deaf
-    /// cannot tell who died.
+    /// How many nodes sent something since then. All count if this node may not have received them: a node whose own
+    /// subscription is
+    /// down cannot tell dead nodes from silent ones.
     fn spoken_since(&self, since: Instant) -> usize {
         let is_unsure = self.is_untold || self.is_deaf || self.cut_at.is_some_and(|at| at >= since);
         self.peers.values().filter(|peer| is_unsure || peer.heard_at >= since).count()
     }
 
-    /// Returns the surveys that wait for a node which is forgotten: what it had is not known. While this node cannot make
-    /// itself heard, or does not hear itself, nobody counts as silent, and afterwards everybody has as long as ever to say
-    /// something.
+    /// Forgets silent nodes and returns the surveys that wait for them, because their channels are unknown. While this
+    /// node cannot
+    /// send, or does not receive its own messages, no node counts as silent, and each has the full time again
+    /// afterwards.
     fn forget_silent(&mut self, now: Instant) -> Vec<Survey> {
         if self.is_untold {
             return Vec::new();
@@ -384,13 +389,13 @@ impl Survey {
     }
 }
 
-/// How often a node tells how it is.
+/// Interval between states.
 const STATE_INTERVAL: Duration = Duration::from_secs(3);
-/// A node that said nothing for so long is gone.
+/// A node that is silent for so long is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// How long nodes have to answer a survey (server API §3 channels).
+/// Time limit of a survey (server API §3 channels).
 const SURVEY_TIME: Duration = Duration::from_secs(10);
-/// Surveys under way at once; each may hold the channels of all nodes.
+/// Concurrent surveys; each may hold the channels of all nodes.
 const SURVEYS_MAX: usize = 64;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The node: what all shards and the server API share. A facade over registry, broker and the one router `deliver`.
-//! In: API verbs with values and `now` → out: `Notice`s in the inboxes of the shards, positions, counts.
+//! The node: what all shards and the server API share. A facade over registry, broker and the broadcast router.
+//! In: API methods with values and `now` → out: `Notice`s in the inboxes of the shards, positions, counts.
 //! Uses: `registry`, `broker`, `presence`, `deliver`, `channel`. Never: sockets, sessions, HTTP.
-//! Change here: what a node is made of. Its verbs live in `node/`, per-connection behaviour in `hub/` and `command/`.
+//! Change here: the parts of a node. Its methods live in `node/`, per-connection behaviour in `hub/` and `command/`.
 
 mod backends;
 mod control_commands;
@@ -29,9 +29,9 @@ use crate::registry::ShardId;
 
 pub use verbs::{Counts, Page};
 
-/// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time comes with the calls.
+/// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time is a parameter.
 ///
-/// Which locks are taken, and which of them while another is held: the table in ARCHITECTURE.md.
+/// The table in ARCHITECTURE.md lists the locks and their order.
 pub struct Node {
     options: Options,
     channels: Channels,
@@ -50,20 +50,20 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node with the memory broker. Looks once at the clock, to know how instants relate to Unix time.
+    /// A node with the memory broker. Reads the clock once, to relate instants to Unix time.
     ///
     /// # Errors
-    /// The first option that cannot be used.
+    /// The first invalid option.
     pub fn new(options: Options) -> Result<Arc<Self>, OptionsError> {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let unix_ms = unix.as_millis().try_into().unwrap_or(u64::MAX);
         Self::starting_at(options, Instant::now(), unix_ms)
     }
 
-    /// [`new`](Self::new) with a clock of the caller's: at instant `now` it is `unix_ms` (Unix time in milliseconds).
+    /// [`new`](Self::new) with a given clock: instant `now` is `unix_ms` (Unix time in milliseconds).
     ///
     /// # Errors
-    /// The first option that cannot be used.
+    /// The first invalid option.
     pub fn starting_at(
         options: Options,
         now: Instant,
@@ -75,10 +75,10 @@ impl Node {
         })
     }
 
-    /// [`starting_at`](Self::starting_at) with the broker that `make` puts in front of the node's router.
+    /// [`starting_at`](Self::starting_at) with the broker that `make` creates for the node's router.
     ///
     /// # Errors
-    /// The first option that cannot be used.
+    /// The first invalid option.
     pub fn with_broker(
         options: Options,
         now: Instant,
@@ -88,10 +88,10 @@ impl Node {
         Self::with_backends(options, now, unix_ms, make, Arc::new(MemoryPresence::new()))
     }
 
-    /// [`with_broker`](Self::with_broker) with another place for presence.
+    /// [`with_broker`](Self::with_broker) with another store of presence.
     ///
     /// # Errors
-    /// The first option that cannot be used.
+    /// The first invalid option.
     pub fn with_backends(
         options: Options,
         now: Instant,
@@ -126,7 +126,7 @@ impl Node {
         }))
     }
 
-    /// Says once a minute that users connect who cannot have a personal channel.
+    /// Warns once a minute that users connect who cannot have a personal channel.
     pub(crate) fn log_no_personal_channel(&self, now: Instant) {
         if let Some(repeats) = self.log_throttle.happens("personal channel", now) {
             tracing::warn!(
@@ -144,7 +144,7 @@ impl Node {
         self.router.attach(inbox)
     }
 
-    /// Lets `prepare` add the shell's part to every broadcast; before the first connection, and once.
+    /// Sets the shell that prepares every broadcast; before the first connection, and once.
     ///
     /// # Panics
     /// At the second call.
@@ -152,7 +152,7 @@ impl Node {
         self.router.prepare_with(prepare);
     }
 
-    /// Lets every node of the installation see what `meters` read, as `info` tells it; once.
+    /// Sets the source of the metrics that `info` returns on every node; once.
     ///
     /// # Panics
     /// At the second call.
@@ -169,7 +169,8 @@ impl Node {
         &self.options
     }
 
-    /// At `now` it is `unix_ms`, by the system's clock. Tokens are checked with the time of the last call, so each shard calls
+    /// Sets Unix time at `now`, by the system's clock. Tokens are checked with the time of the last call, so each
+    /// shard calls
     /// this with every turn. After a step every shard sets the timers of its sessions again.
     pub fn synchronise(&self, now: Instant, unix_ms: u64) {
         if self.clock.synchronise(now, unix_ms) {
@@ -177,8 +178,9 @@ impl Node {
         }
     }
 
-    /// What a node does by itself, to be called once a second: broker and presence give memory back of what has expired, its
-    /// numbers are summed up, the other nodes hear how it is, and those that are silent are forgotten.
+    /// Periodic work, once a second: broker and presence free what has expired, metrics are summed up, the other nodes
+    /// get this node's
+    /// state, and silent nodes are forgotten.
     pub fn tick(&self, now: Instant) {
         self.broker.sweep(now);
         self.presence.sweep(now);
@@ -188,12 +190,12 @@ impl Node {
         }
     }
 
-    /// Writes to a shard.
+    /// The inbox of a shard.
     pub(crate) fn inbox(&self, shard: ShardId) -> Arc<dyn Inbox> {
         self.router.inbox(shard)
     }
 
-    /// Who fetches the documents of `client.token.jwks_public_endpoint`, and those of `client.subscription_token`. Until then
+    /// Sets the fetcher of `client.token.jwks_public_endpoint`, and that of `client.subscription_token`. Until then
     /// their keys are unknown.
     pub fn fetch_keys_with(
         &self,
@@ -206,7 +208,7 @@ impl Node {
         }
     }
 
-    /// How often documents of keys were fetched, for tokens of both kinds.
+    /// Counters of JWKS fetches, for tokens of both kinds.
     pub fn key_counters(&self) -> KeyCounters {
         let verifiers = [Some(&self.connection_verifier), self.subscription_verifier.as_ref()];
         verifiers.into_iter().flatten().map(Verifier::key_counters).sum()

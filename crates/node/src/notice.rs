@@ -1,7 +1,7 @@
-//! What reaches a shard from outside: publications, joins, leaves, and the orders of the server API.
+//! Notices for a shard: publications, joins, leaves, and control commands of the server API.
 //! In: calls of `Node` and `Deliver` on any thread → out: `Notice`s pushed into the `Inbox` of each shard.
 //! Uses: protocol codes, `Broadcast`. Never: sockets, session state.
-//! Change here: what can be told to a shard. How a shard obeys lives in `hub/notices.rs` and `hub/control_commands.rs`.
+//! Change here: the notices. `hub/notices.rs` and `hub/control_commands.rs` handle them.
 
 use std::sync::Arc;
 
@@ -13,49 +13,50 @@ use crate::join_leave::JoinLeave;
 use crate::pending::AwaitedResult;
 use crate::subscribers::PositionCheck;
 
-/// The letter box of one shard, written by every thread and emptied by the shard.
+/// The inbox of one shard, written by every thread and emptied by the shard.
 ///
-/// `push` must keep the order of the calls, must not block for longer than a short lock, and must wake the shard. It is
-/// called while the lock of a channel is held, so it must never call back into the node.
+/// `push` must keep the order of the calls, must not block for longer than a short lock, and must wake the shard. The
+/// caller
+/// holds the lock of a channel, so `push` must never call the node.
 pub trait Inbox: Send + Sync {
     /// Appends `notice` and wakes the shard.
     fn push(&self, notice: Notice);
 
-    /// Whether the shard is so far behind that whoever can wait should bring nothing more. `push` refuses nothing.
+    /// Whether the shard is far behind, so that producers that can wait should wait. `push` accepts everything.
     fn is_congested(&self) -> bool {
         false
     }
 }
 
-/// One thing a shard is told.
+/// A notice for a shard.
 #[derive(Clone, Debug)]
 pub enum Notice {
     /// A publication of a channel that has subscribers on the shard.
     Broadcast(Arc<Broadcast>),
     /// The top of a channel's stream, for its subscribers to compare.
     Position { channel: Arc<str>, look: PositionCheck },
-    /// Publications of a channel may be missing: its subscribers are to compare their positions soon.
+    /// Publications of a channel may be missing: its subscribers compare their positions soon.
     PossibleGap(Arc<str>),
     /// A join or leave in a channel that has subscribers on the shard.
     JoinLeave(Arc<JoinLeave>),
-    /// A part of what a session of the shard waits for.
+    /// One of the results that a session of the shard waits for.
     AwaitedResult(Box<AwaitedResult>),
     /// Close the connections of `target`.
     Disconnect { target: ConnectionSelector, disconnect: Disconnect },
-    /// Subscribe the connections of `target`, as far as they are not subscribed.
+    /// Subscribe the connections of `target` that are not subscribed yet.
     Subscribe { target: ConnectionSelector, command: Arc<ServerSubscribe> },
-    /// Give the connections of `target` another lifetime.
+    /// Set the lifetime of the connections of `target`.
     Refresh { target: ConnectionSelector, renewal: Renewal },
-    /// Close the connections of a user but the newest.
+    /// Close the connections of a user except the newest.
     Supersede { user: Arc<str> },
-    /// Unix time was set: what ends at a Unix second ends at another moment.
+    /// The system clock stepped: expiry timers must be set again.
     ClockStep,
     /// End the subscriptions of `target` to `channel`, or to all channels when it is `None`.
     Unsubscribe { target: ConnectionSelector, channel: Option<Arc<str>>, code: UnsubscribeCode },
 }
 
 impl Notice {
-    /// Memory of payloads that it keeps alive, in bytes; what a shell prepared not counted.
+    /// Bytes of payloads that it keeps alive, without the prepared state of the shell.
     pub fn payload_bytes(&self) -> usize {
         match self {
             Self::Broadcast(broadcast) => broadcast.payload_bytes(),

@@ -8,7 +8,7 @@ use fanwire_protocol::ErrorCode;
 use super::Channels;
 use crate::options::{Namespace, PersonalChannelOptions};
 
-/// What the names of personal channels begin with.
+/// The prefix of personal channel names.
 #[derive(Debug)]
 pub(super) struct Personal {
     /// "" = none.
@@ -17,8 +17,9 @@ pub(super) struct Personal {
     prefix: String,
 }
 
-/// Why a user has no personal channel: `channel.user_boundary` or `channel.user_separator` is a part of the id, so the
-/// channel's name would name other users, who could subscribe to it.
+/// The user has no personal channel: the id contains `channel.user_boundary` or `channel.user_separator`, so the
+/// channel's name would
+/// list other users, who could subscribe to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamesOthers;
 

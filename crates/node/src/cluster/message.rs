@@ -1,6 +1,6 @@
-//! What nodes tell each other, as Protobuf behind a version byte.
-//! In: unacknowledged → out: bytes; and back, `None` for garbage and for other versions.
-//! Uses: prost. Never: trusts; every byte may come from anywhere that reaches the bus.
+//! Messages between nodes, as Protobuf behind a version byte.
+//! In: messages → out: bytes; and back, `None` for garbage and for other versions.
+//! Uses: prost. Never: trusts its input; every byte may come from any program that reaches the bus.
 //! Change here: the messages. Field numbers stay for ever, meanings change with the version byte.
 
 use std::collections::BTreeMap;
@@ -15,17 +15,18 @@ use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
 /// One message of a node.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct NodeMessage {
-    /// Its uid.
+    /// Uid of the sender.
     #[prost(string, tag = "1")]
     pub(crate) from: String,
     #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
     pub(crate) command: Option<ControlCommand>,
-    /// Of what is given again when it did not reach every node, counted by its sender from 1; 0 for the rest.
+    /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
+    /// 0 for other messages.
     #[prost(uint64, tag = "10")]
     pub(crate) number: u64,
 }
 
-/// What it says.
+/// The content.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub(crate) enum ControlCommand {
     #[prost(message, tag = "2")]
@@ -46,7 +47,7 @@ pub(crate) enum ControlCommand {
     Refresh(RefreshCommand),
 }
 
-/// How a node is, as it tells the others every 3 s.
+/// State of a node, sent every 3 s.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct NodeState {
     /// Random, made at the start of the process.
@@ -61,30 +62,30 @@ pub struct NodeState {
     /// Distinct user ids; the empty one counts as one.
     #[prost(uint64, tag = "5")]
     pub users: u64,
-    /// SurveyChannels with at least one subscriber.
+    /// Channels with at least one subscriber.
     #[prost(uint64, tag = "6")]
     pub channels: u64,
     #[prost(uint64, tag = "7")]
     pub subscriptions: u64,
     #[prost(uint64, tag = "8")]
     pub uptime_seconds: u64,
-    /// None before the end of the first interval.
+    /// `None` before the end of the first interval.
     #[prost(message, optional, tag = "9")]
     pub metrics: Option<Metrics>,
 }
 
-/// The numbers of a node in its last interval (`node.info_metrics_aggregate_interval`).
+/// Metrics of a node in its last interval (`node.info_metrics_aggregate_interval`).
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Metrics {
-    /// How long it was.
+    /// Length of the interval in seconds.
     #[prost(double, tag = "1")]
     pub interval_seconds: f64,
-    /// By name: by how much a total grew in it, where a level stood at its end. What is 0 is left out.
+    /// By name: the increase of a counter, or the value of a gauge at the end. Zeros are left out.
     #[prost(btree_map = "string, double", tag = "2")]
     pub items: BTreeMap<String, f64>,
 }
 
-/// The node goes; nobody needs to wait for it.
+/// The node stops; other nodes do not wait for it.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub(crate) struct Leaving {}
 
@@ -104,7 +105,7 @@ pub(crate) struct DisconnectCommand {
 pub(crate) struct UnsubscribeCommand {
     #[prost(message, required, tag = "1")]
     target: SelectorMessage,
-    /// None = all channels.
+    /// `None` = all channels.
     #[prost(string, optional, tag = "2")]
     channel: Option<String>,
 }
@@ -149,7 +150,7 @@ pub(crate) struct RefreshCommand {
     info: Bytes,
 }
 
-/// The channels that match are wanted.
+/// Asks for the channels that match.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct Survey {
     #[prost(uint64, tag = "1")]
@@ -187,7 +188,7 @@ impl NodeMessage {
         out.freeze()
     }
 
-    /// `None` for what is no message of this version.
+    /// `None` for bytes that are no message of this version.
     pub(super) fn decoded(bytes: &[u8]) -> Option<Self> {
         let (version, message) = bytes.split_first()?;
         (*version == VERSION).then(|| Self::decode(message).ok()).flatten()
@@ -267,7 +268,7 @@ impl RefreshCommand {
 }
 
 impl DisconnectCommand {
-    /// `None` for a code that no close frame has.
+    /// `None` for a code that is invalid in close frames.
     pub(crate) fn into_parts(self) -> Option<(ConnectionSelector, Disconnect)> {
         let code = u16::try_from(self.code).ok()?;
         Some((self.target.into(), Disconnect { code, reason: self.reason.into() }))
@@ -294,5 +295,5 @@ impl From<SelectorMessage> for ConnectionSelector {
     }
 }
 
-/// In front of every message. A node of another version is not understood, and counts what it cannot read.
+/// First byte of every message. Messages of another version are counted and dropped.
 const VERSION: u8 = 1;

@@ -1,7 +1,7 @@
-//! UnacknowledgedCommands until every node has them: one that reached too few is given again, and nobody obeys one twice.
-//! In: how many heard an order, who is there, the time → out: what to give again, answers; whether a number is new.
+//! Control commands until every node has them: one that reached too few nodes is repeated, and each is executed once.
+//! In: how many nodes received a command, which nodes are alive, the time → out: what to repeat, answers; whether a number is new.
 //! Uses: promises. Never: sends; that is `cluster.rs`.
-//! Change here: how long is tried, and what is remembered of what others gave.
+//! Change here: how long a command is repeated, and how many received ones are remembered.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use fanwire_broker::{BrokerError, Promise};
 use fanwire_protocol::ErrorCode;
 
-/// The unacknowledged of this node that some other node may not have.
+/// Commands of this node that some other node may not have.
 #[derive(Default)]
 pub(super) struct UnacknowledgedCommands {
     given: BTreeMap<u64, SentCommand>,
@@ -19,14 +19,14 @@ pub(super) struct UnacknowledgedCommands {
 
 struct SentCommand {
     message: Bytes,
-    /// To how many nodes it went the last time; `None` while that is not known.
+    /// How many nodes received the last attempt; `None` while unknown.
     reached: Option<usize>,
-    /// When it was to be given again first.
+    /// When its first repetition was due.
     since: Option<Instant>,
     promise: Promise<(), ErrorCode>,
 }
 
-/// An answer that is to be given without a lock.
+/// A result to be delivered after the lock is released.
 #[must_use]
 pub(super) struct SettledPromise(Promise<(), ErrorCode>, Result<(), ErrorCode>);
 
@@ -37,19 +37,20 @@ impl SettledPromise {
 }
 
 impl UnacknowledgedCommands {
-    /// The number of the next order; the first one is 1.
+    /// The next sequence number; the first one is 1.
     pub(super) fn next(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
-    /// An order is about to be given for the first time.
+    /// A command is about to be sent for the first time.
     pub(super) fn begin(&mut self, number: u64, message: Bytes, promise: Promise<(), ErrorCode>) {
         self.given.insert(number, SentCommand { message, reached: None, since: None, promise });
     }
 
-    /// It went to so many nodes, this one among them if it hears itself, while `others` were there beside it. It is done when
-    /// these are all, and has failed when nobody took it, or too many wait already.
+    /// A command reached `count` nodes, this one included if its subscription works, while `others` were alive. It
+    /// succeeds when that is
+    /// all of them, and fails when no node received it, or too many commands wait already.
     pub(super) fn reached(
         &mut self,
         number: u64,
@@ -69,8 +70,9 @@ impl UnacknowledgedCommands {
         self.given.remove(&number).map(|given| SettledPromise(given.promise, result))
     }
 
-    /// Those that are to be given again, and those for which that is over: they are done when all nodes have them that said
-    /// something meanwhile, as `spoken_since` counts them, because the others are gone.
+    /// Commands to repeat, and those whose time is over: they succeed when all nodes have them that sent something
+    /// since, counted by
+    /// `spoken_since`, because the others are gone.
     pub(super) fn due(
         &mut self,
         now: Instant,
@@ -92,15 +94,15 @@ impl UnacknowledgedCommands {
     }
 }
 
-/// Whether an order that went to `count` nodes has reached this one and the `others`.
+/// Whether a command that reached `count` nodes has reached this one and the `others`.
 fn is_enough(count: usize, others: usize) -> bool {
     others == 0 || count > others
 }
 
-/// Which unacknowledged of another node were heard: of its last [`COMMANDS_MAX`], as RFC 4303 §3.4.3 remembers packets.
+/// Which commands of another node were received: a window of its last [`COMMANDS_MAX`] (RFC 4303 §3.4.3).
 pub(super) struct ReceivedCommands {
     last: u64,
-    /// By number, modulo their count.
+    /// By number modulo [`COMMANDS_MAX`].
     received: [bool; COMMANDS_MAX],
 }
 
@@ -111,7 +113,7 @@ impl Default for ReceivedCommands {
 }
 
 impl ReceivedCommands {
-    /// Whether an order is heard for the first time. One older than all that are remembered is not.
+    /// Whether a command is new. One older than the window is not.
     pub(super) fn is_new(&mut self, number: u64) -> bool {
         let place = |number: u64| (number % COMMANDS_MAX as u64) as usize;
         if number > self.last {
@@ -126,9 +128,9 @@ impl ReceivedCommands {
     }
 }
 
-/// How long an order is given again. Every node that is there says something in this time.
+/// How long a command is repeated. Every live node sends something in this time.
 pub(super) const ORDER_TIME: Duration = Duration::from_secs(6);
-/// UnacknowledgedCommands that wait for nodes which did not hear them; more fail at once.
+/// Commands that wait for nodes which did not receive them; further ones fail at once.
 pub(super) const COMMANDS_MAX: usize = 1024;
 
 #[cfg(test)]

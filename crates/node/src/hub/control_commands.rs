@@ -1,7 +1,7 @@
-//! How a hub obeys the control_commands of the server API and of its own node about single connections (server API §3).
-//! In: targets with a subscription, a lifetime, an end → out: subscribe, refresh and unsubscribe pushes, disconnects.
-//! Uses: `session_table` lists, `command` to enter channels. Never: permissions; the server may.
-//! Change here: matching of targets, what clients are told about an order.
+//! Executes control commands of the server API and of this node for single connections (server API §3).
+//! In: selectors with a subscription, a lifetime, an end → out: subscribe, refresh and unsubscribe pushes, disconnects.
+//! Uses: `session_table` lists, `command` to subscribe. Never: permissions; the server has all of them.
+//! Change here: how connections are selected, what clients receive.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,8 +27,9 @@ impl Hub {
         }
     }
 
-    /// Closes the connections of a user but the newest, which another order may have made another one meanwhile: of two
-    /// that connect at once exactly one stays.
+    /// Closes the connections of a user except the newest. The newest is read from the registry, so that of two
+    /// simultaneous
+    /// connects exactly one stays.
     pub(super) fn supersede(&mut self, user: &str, out: &mut impl Outbox) {
         let Some(newest) = self.node.newest_of(user) else { return };
         let target = ConnectionSelector { user: user.to_owned(), ..ConnectionSelector::default() };
@@ -48,7 +49,7 @@ impl Hub {
         out: &mut impl Outbox,
     ) {
         for key in self.matching_or_connecting(target) {
-            // It may be entering that very channel: then it enters first and leaves afterwards.
+            // The session may be subscribing to that channel: then it subscribes first and unsubscribes afterwards.
             let later = || Deferred::Unsubscribe(channel.map(Into::into), code);
             if !self.defer(key, later, out) {
                 self.unsubscribe_one(key, channel, code, out);
@@ -84,7 +85,7 @@ impl Hub {
         }
     }
 
-    /// Who is subscribed already stays as it is.
+    /// Existing subscriptions stay as they are.
     pub(super) fn subscribe_target(
         &mut self,
         target: &ConnectionSelector,
@@ -100,7 +101,7 @@ impl Hub {
         }
     }
 
-    /// Begins to subscribe a session that does not wait, if it is connected.
+    /// Starts a subscription of a session that does not wait, if it is connected.
     pub(super) fn subscribe_one(
         &mut self,
         key: ConnectionKey,
@@ -131,13 +132,13 @@ impl Hub {
             if self.is_connected(key) {
                 self.refresh_one(key, renewal, now, out);
             } else {
-                // Its credentials give it a lifetime when it is connected: then this one takes their place.
+                // The connect that is pending sets a lifetime: this one replaces it afterwards.
                 self.defer(key, || Deferred::Refresh(Box::new(renewal.clone())), out);
             }
         }
     }
 
-    /// Gives a session another lifetime, if it is connected.
+    /// Sets the lifetime of a session, if it is connected.
     pub(super) fn refresh_one(
         &mut self,
         key: ConnectionKey,
@@ -167,7 +168,7 @@ impl Hub {
         self.session_table.session(key).is_some_and(Session::is_connected)
     }
 
-    /// The connected sessions a target means.
+    /// The connected sessions that a selector matches.
     fn matching(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
         (self.session_table.users().of(&target.user))
             .filter(|index| {
@@ -179,8 +180,9 @@ impl Hub {
 }
 
 impl Hub {
-    /// Also those that were believed to be who they say and wait for their first channels: what a backend control_commands for a user
-    /// must not miss whoever asked a moment before.
+    /// Also sessions that are authenticated and wait for their first channels: a command for a user must include
+    /// connections
+    /// that authenticated a moment before.
     fn matching_or_connecting(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
         let mut keys = self.matching(target);
         keys.extend(self.session_table.pending().connecting().filter(|key| {

@@ -1,7 +1,7 @@
-//! How a hub obeys notices of channels: who gets a broadcast (step 6 of the route), who hears of a join.
-//! In: broadcasts, join_leaves → out: deliveries, join and leave pushes, disconnects.
+//! Handles notices of channels: delivers broadcasts (step 6 of the route), joins and leaves.
+//! In: broadcasts, joins and leaves → out: deliveries, join and leave pushes, disconnects.
 //! Uses: `session_table` lists. Never: encodes a broadcast, beyond asking whether its JSON form exists.
-//! Change here: the delivery loop. What the server API control_commands lives in `hub/control_commands.rs`.
+//! Change here: the delivery loop. `hub/control_commands.rs` executes commands of the server API.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,10 +18,11 @@ use crate::session::ConnectionKey;
 use crate::subscribers::{PositionStep, Subscriber};
 
 impl Hub {
-    /// Hands the broadcast to every subscriber of its channel here: one walk over one dense list, no lookup and no
+    /// Delivers the broadcast to every subscriber of its channel on this shard: one walk over one dense list, no
+    /// lookup and no
     /// allocation per subscriber, and one comparison for the positions of all of them.
     ///
-    /// The JSON form is made first when JSON subscribers are there (once for all shards), because it may not exist.
+    /// The JSON form is made first when there are JSON subscribers (once for all shards), because it may not exist.
     pub(super) fn broadcast(
         &mut self,
         broadcast: &Arc<Broadcast>,
@@ -57,8 +58,9 @@ impl Hub {
         out.deliver_to_all(receivers, broadcast);
     }
 
-    /// The same where some have agreed to deltas, or have a filter, or a connection of this shard is left out: a second dense
-    /// list says what each of them is sent, and the first one who has to be asked whether it wants it, and who it is.
+    /// The same for channels where subscribers have deltas or filters, or a connection of this shard is excluded: a
+    /// second dense list
+    /// has the delta state of each subscriber.
     fn broadcast_by_delta_state(
         &mut self,
         index: u32,
@@ -99,10 +101,13 @@ impl Hub {
         }
     }
 
-    /// The rarer way, for each subscriber by itself: data that is not JSON reaches the Protobuf subscribers, the JSON ones are
-    /// disconnected with 3506 (protocol §3); positioned subscribers do not get what they know, and those that missed something
-    /// before it lose their place (protocol §10). Here, too, who is excluded or has a filter that does not match gets nothing,
-    /// and is where the others are.
+    /// The rare case, one subscriber after the other: data that is not JSON reaches the Protobuf subscribers, the JSON
+    /// ones are
+    /// disconnected with 3506 (protocol §3); positioned subscribers do not get a publication that they have, and those
+    /// that missed
+    /// an earlier one lose their position (protocol §10). Excluded connections and those whose filter does not match
+    /// get
+    /// nothing, and their position advances.
     fn broadcast_one_by_one(
         &mut self,
         index: u32,
@@ -165,8 +170,9 @@ impl Hub {
         }
     }
 
-    /// Tells those who want to hear of it that a client came or went. Where nobody does, nothing is encoded and no list
-    /// is walked. Who left and came back before its leave was here does not hear of that: it is there.
+    /// Sends a join or leave to the subscribers that want it. Without such subscribers nothing is encoded and no list
+    /// is walked. A client
+    /// that left and returned before its leave arrived does not receive that leave.
     pub(super) fn announce(&mut self, join_leave: &JoinLeave, out: &mut impl Outbox) {
         let subscribers = self.session_table.subscribers();
         let Some(index) = subscribers.find(join_leave.channel()) else { return };
@@ -194,7 +200,7 @@ impl Hub {
 }
 
 impl Broadcast {
-    /// Whether a subscriber can be sent it; says so without making what nobody may need.
+    /// Whether the push exists for an encoding and a delta mode. Encodes only the plain JSON form.
     pub(super) fn exists_for(&self, encoding: Encoding, shape: DeltaMode) -> bool {
         match (encoding, shape) {
             (Encoding::Protobuf, _) => true,

@@ -1,7 +1,7 @@
 //! One WebSocket message of a session: its commands in order, each to completion (protocol §5: life cycle, order, ids).
-//! In: the bytes of a message → out: replies in order, or one disconnect; what has to wait is kept.
+//! In: the bytes of a message → out: replies in order, or one disconnect; commands behind a pending one are kept.
 //! Uses: `fanwire_protocol::Commands`, the commands, the pending ones. Never: rules of a single command.
-//! Change here: how many commands a connection may have done at once. What follows a wait lives in `resume.rs`.
+//! Change here: how many commands of a connection run at once. `resume.rs` continues after a wait.
 
 use std::time::Instant;
 
@@ -18,11 +18,13 @@ use crate::session::{ConnectionKey, Phase};
 impl Hub {
     /// Processes one WebSocket message: its commands in order, each to completion.
     ///
-    /// It ends early with the first disconnect, and after a refused `connect`, whose reply is the last one (protocol §5.6). When
-    /// a command has to wait, the rest waits behind it (`pending.rs`), and the shell is asked to read no further. So it is after
-    /// [`COMMANDS_AT_ONCE`]: the rest waits for the other letters of the shard. `keep` makes of a part of `frame` what is kept.
+    /// It ends early with the first disconnect, and after a refused `connect`, whose reply is the last one (protocol
+    /// §5.6). When
+    /// a command has to wait, the rest waits behind it (`pending.rs`), and the shell stops reading the connection. The
+    /// same happens after
+    /// [`COMMANDS_AT_ONCE`]: the rest waits for the other messages of the shard. `keep` copies the rest of `frame`.
     ///
-    /// Returns how many commands were done; one with a large reply counts as several.
+    /// Returns how many commands ran; one with a large reply counts as several.
     pub(super) fn receive_frame<'a>(
         &mut self,
         key: ConnectionKey,
@@ -67,8 +69,8 @@ impl Hub {
         done
     }
 
-    /// Lets a session that does not wait, but did [`COMMANDS_AT_ONCE`], wait until the letters of its shard are served that are
-    /// there already.
+    /// After [`COMMANDS_AT_ONCE`] commands a session waits until the shard has handled the messages that are in its
+    /// inbox now.
     pub(super) fn await_turn(&mut self, key: ConnectionKey) {
         let (node, session_table) = self.parts();
         let ticket = session_table.pending_mut().ticket();
@@ -78,7 +80,7 @@ impl Hub {
     }
 }
 
-/// Small commands of one connection that are done without a look at what else the shard has to do, in some 0.2 ms.
+/// Small commands of one connection that run without interruption, some 0.2 ms.
 pub(super) const COMMANDS_AT_ONCE: usize = 128;
-/// So much of a reply is encoded and compressed in about the time of a small command.
+/// Bytes of a reply that are encoded and compressed in about the time of a small command.
 pub(super) const COMMAND_BYTES: usize = 512;

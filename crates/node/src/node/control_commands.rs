@@ -1,7 +1,7 @@
-//! What the server API orders for connections that are there: subscriptions and lifetimes, told to the hubs of all shards.
-//! In: targets and orders → out: notices in every inbox, orders for other nodes, or the error of what makes no sense.
-//! Uses: `router`, `registry`, the cluster, channel rules, the clock. Never: sessions; how a hub obeys lives in `hub/control_commands.rs`.
-//! Change here: what is checked before an order goes out.
+//! Control commands of the server API for existing connections: subscriptions and lifetimes, sent to the hubs of all shards.
+//! In: selectors and commands → out: notices in every inbox, commands for other nodes, or the error of an invalid command.
+//! Uses: `router`, `registry`, the cluster, channel rules, the clock. Never: sessions; `hub/control_commands.rs` executes the commands.
+//! Change here: checks before a command is sent.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,12 +15,15 @@ use crate::control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscri
 use crate::notice::Notice;
 
 impl Node {
-    /// Subscribes the connections of `target`, on every node, that are not subscribed to the channel. Answers when those of
-    /// this node are, so that what is published then reaches them.
+    /// Subscribes the connections of `target`, on every node, that are not subscribed to the channel. Answers when
+    /// those of
+    /// this node are subscribed, so that they receive what is published then.
     ///
     /// # Errors
-    /// 102 unknown namespace; 107 impossible name, a namespace of maps or shared polls, or an end in the past; 100 when broker
-    /// or presence failed for a connection of this node, which stays unsubscribed, or when the other nodes could not be told.
+    /// 102 unknown namespace; 107 invalid name, a namespace of maps or shared polls, or an end in the past; 100 when
+    /// broker
+    /// or presence failed for a connection of this node, which stays unsubscribed, or when the command did not reach
+    /// all nodes.
     pub fn subscribe(
         &self,
         target: ConnectionSelector,
@@ -54,19 +57,19 @@ impl Node {
         self.router.send_to_all_shards(&Notice::Subscribe { target, command: Arc::new(command) });
     }
 
-    /// Gives the connections of `target`, on every node, another lifetime; one that is over already disconnects them.
+    /// Sets the lifetime of the connections of `target`, on every node; one in the past disconnects them.
     ///
     /// # Errors
-    /// 100 when the other nodes could not be told; those of this node have it by then.
+    /// 100 when the command did not reach all nodes; the connections of this node have it by then.
     pub fn refresh(&self, target: ConnectionSelector, renewal: Renewal) -> Answer<(), ErrorCode> {
         let told = self.cluster.command(ControlCommand::refresh(&target, &renewal));
         self.router.send_to_all_shards(&Notice::Refresh { target, renewal });
         told
     }
 
-    /// Makes a connection the only one of its user: the others are closed, whichever of this node connected later stays.
-    /// Of two that connect to two nodes at one moment both may be closed. When the other nodes could not be told, this
-    /// connection is closed so that it comes again, which tells them again.
+    /// Makes a connection the only one of its user and closes the others, except a newer one on this node.
+    /// Of two simultaneous connects to two nodes both may be closed. When the command did not reach all nodes, this
+    /// connection is closed, so that its client reconnects and repeats it.
     pub(crate) fn supersede(&self, user: &Arc<str>, newest: ClientId) {
         let others = ConnectionSelector {
             user: user.as_ref().to_owned(),
@@ -91,7 +94,7 @@ impl Node {
         });
     }
 
-    /// The connection of a user that closed the others.
+    /// The newest connection of a user, which closed the others.
     pub(crate) fn newest_of(&self, user: &str) -> Option<ClientId> {
         self.registry.newest_of(user)
     }

@@ -1,7 +1,7 @@
-//! A node among others: what it tells them, and what it does because they say so.
-//! In: messages that the bus brought → out: orders to this node's shards, answers to surveys, the states of all nodes.
+//! The node in a cluster: sends its state and executes commands of other nodes.
+//! In: messages from the bus → out: notices for this node's shards, answers to surveys, the states of all nodes.
 //! Uses: `cluster`, the router. Never: the bus itself.
-//! Change here: what an order of another node does here. Which messages there are lives in `cluster/message.rs`.
+//! Change here: how a command of another node is executed. `cluster/message.rs` defines the messages.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,12 +14,12 @@ use crate::control::ServerSubscribe;
 use crate::notice::Notice;
 
 impl Node {
-    /// What other nodes know this one by.
+    /// The id of this node among the others.
     pub fn uid(&self) -> &str {
         self.cluster.uid()
     }
 
-    /// Makes the node one of several, which hear each other through `bus`; before the first connection, and once.
+    /// Makes the node part of a cluster whose nodes communicate through `bus`; before the first connection, and once.
     ///
     /// # Panics
     /// At the second call.
@@ -27,19 +27,19 @@ impl Node {
         self.cluster.join(bus);
     }
 
-    /// Tells the other nodes that this one is there, so that each answers how it is, and from now on every few seconds: to
-    /// be called once this node hears them. One that says it earlier misses the answers.
+    /// Announces this node, so that each other node sends its state, and repeats that every few seconds. Call once
+    /// this node receives
+    /// messages; earlier it would miss the answers.
     pub fn introduce(&self, now: Instant) {
         self.cluster.introduce(now, || self.state(now));
     }
 
-    /// Tells the other nodes that this one goes.
+    /// Tells the other nodes that this one stops.
     pub fn leave_cluster(&self) {
         self.cluster.leave();
     }
 
-    /// Takes a message that the bus brought, whoever sent it. Whether it was understood: not if it is garbage, or of another
-    /// version.
+    /// Handles a message from the bus. Returns false for garbage and for messages of another version.
     pub fn hear(&self, message: &[u8], now: Instant) -> bool {
         match self.cluster.hear(message, now) {
             Task::Nothing => {}
@@ -81,7 +81,7 @@ impl Node {
         }
     }
 
-    /// All nodes of the installation as they last said, this one first.
+    /// The last states of all nodes, this one first.
     pub fn nodes(&self, now: Instant) -> Vec<NodeState> {
         std::iter::once(self.state(now)).chain(self.cluster.peers()).collect()
     }

@@ -1,7 +1,7 @@
-//! What the server API asks of a node: each verb checks names and rules, then passes on.
-//! In: channels, targets, values and `now` → out: positions, streams, counts, or why not.
+//! Methods of the node for the server API: each checks names and rules, then calls a port.
+//! In: channels, selectors, values and `now` → out: positions, streams, counts, or an error.
 //! Uses: channel rules, broker, presence, the router, the cluster. Never: sessions, HTTP.
-//! Change here: verbs of the server API. What sessions ask of broker and presence lives in `backends.rs`.
+//! Change here: methods for the server API. `backends.rs` has the calls of sessions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::control::ConnectionSelector;
 use crate::glob::Glob;
 use crate::notice::Notice;
 
-/// A page of history, as clients and the server API ask for it (protocol §18).
+/// A page of history, as requested by clients and the server API (protocol §18).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// Most publications; `None` = all, 0 = only the top of the stream.
@@ -31,7 +31,7 @@ pub struct Page {
     pub reverse: bool,
 }
 
-/// How much is going on in the whole node.
+/// Totals of the whole node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections whose connect succeeded.
@@ -42,7 +42,7 @@ pub struct Counts {
     pub channels: usize,
     /// Subscriptions of all connections.
     pub subscriptions: usize,
-    /// Memory that histories take in this process, roughly.
+    /// Approximate bytes of histories in this process.
     pub history_bytes: usize,
 }
 
@@ -107,7 +107,7 @@ impl Node {
         if retention.keeps_history() { Ok(retention) } else { Err(ErrorCode::NOT_AVAILABLE) }
     }
 
-    /// Who is in a channel, for the server API.
+    /// The members of a channel, for the server API.
     ///
     /// # Errors
     /// 102 unknown namespace; 107 impossible name; 108 no presence there; 100 the store failed.
@@ -118,7 +118,7 @@ impl Node {
         }
     }
 
-    /// How many are in a channel, for the server API.
+    /// The number of members of a channel, for the server API.
     ///
     /// # Errors
     /// Those of [`presence`](Self::presence).
@@ -140,7 +140,7 @@ impl Node {
     /// Disconnects the connections of `target`, on every shard of every node.
     ///
     /// # Errors
-    /// 100 when the other nodes could not be told; those of this node are told by then.
+    /// 100 when the command did not reach all nodes; the shards of this node have it by then.
     pub fn disconnect(
         &self,
         target: ConnectionSelector,
@@ -154,8 +154,8 @@ impl Node {
     /// Ends the subscriptions of `target` to `channel`, or to all channels (then no name is checked), on every node.
     ///
     /// # Errors
-    /// 102 unknown namespace; 107 impossible name; 100 when the other nodes could not be told; those of this node are told
-    /// by then.
+    /// 102 unknown namespace; 107 impossible name; 100 when the command did not reach all nodes; the shards of this
+    /// node have it by then.
     pub fn unsubscribe(
         &self,
         target: ConnectionSelector,
@@ -174,18 +174,19 @@ impl Node {
         self.router.send_to_all_shards(&Notice::Unsubscribe { target, channel, code });
     }
 
-    /// Whether a channel of that name can be, for methods that then refuse its kind.
+    /// Checks a channel name, for methods that then refuse the channel's kind.
     ///
     /// # Errors
-    /// 102 for an unknown namespace, 107 for a name that its rules refuse.
+    /// 102 for an unknown namespace, 107 for an invalid name.
     pub fn check_channel(&self, channel: &str) -> Result<(), ErrorCode> {
         self.channels.resolve_trusted(channel).map(drop)
     }
 
-    /// The channels that match a glob (`*`, `?`, `[a-z]`, `[!a]`, `{a,b}`; "" = all), each with its subscribers on all nodes.
+    /// The channels that match a glob (`*`, `?`, `[a-z]`, `[!a]`, `{a,b}`; "" = all), each with its subscribers on all
+    /// nodes.
     ///
     /// # Errors
-    /// 107 when the pattern is no glob; 111 when too many ask at once; 100 when the other nodes could not be asked, or one
+    /// 107 for an invalid glob; 111 when too many surveys run; 100 when the other nodes could not be asked, or one
     /// of them did not answer within 10 s.
     pub fn channels(
         &self,
