@@ -1,7 +1,7 @@
-//! What clients ask: one file per command, and the rules all of them share (protocol §5: life cycle, order, ids).
-//! In: one command of a session, or what the server orders for it → out: a reply, nothing yet, or one disconnect.
+//! Client commands: one file per command, and the rules that all of them share (protocol §5: life cycle, order, ids).
+//! In: one command of a session, or a control command for it → out: a reply, nothing yet, or one disconnect.
 //! Uses: `session_table`, the node, `pending`. Never: sends by itself; a command returns its reply or refusal.
-//! Change here: what holds for every command. A command lives in the file of its name; messages of many commands are read in `hub/receive.rs`.
+//! Change here: rules for every command. Each command has a file; `hub/receive.rs` reads messages of many commands.
 
 mod connect;
 mod context;
@@ -29,7 +29,7 @@ use crate::control::{Renewal, ServerSubscribe};
 pub(crate) use context::{Backlog, CommandContext};
 use context::{Begun, CommandStep, Done, Refusal};
 
-/// Subscribes a connected session that does not wait, by order of the server.
+/// Subscribes a connected session that does not wait, for the server API.
 ///
 /// # Errors
 /// The disconnect of a session that cannot have one more subscription.
@@ -43,7 +43,7 @@ pub(crate) fn subscribe_by_server(
     }
 }
 
-/// Gives a connected session another lifetime, by order of the server. `None` when it is over already.
+/// Sets the lifetime of a connected session, for the server API. `None` when the lifetime is over already.
 pub(crate) fn refresh_by_order(
     context: &mut CommandContext<'_>,
     renewal: &Renewal,
@@ -56,5 +56,5 @@ fn named(channel: &str) -> Result<(), Refusal> {
     if channel.is_empty() { Err(Disconnect::BAD_REQUEST.into()) } else { Ok(()) }
 }
 
-/// The id of what no command asked for.
+/// The id of pushes, which answer no command.
 pub(crate) const NO_COMMAND: u32 = 0;

@@ -76,7 +76,7 @@ impl Deliver for BroadcastRouter {
         accepted_at: Instant,
     ) {
         let Some(listeners) = self.registry.listeners(channel) else {
-            return; // nobody listens: nothing is made, nothing is encoded
+            return; // no subscriber here: nothing is encoded
         };
         let Listeners { channel, namespace, shards } = listeners;
         if publication.offset == 1 {

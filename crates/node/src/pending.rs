@@ -1,8 +1,8 @@
-//! Sessions of a shard that wait for an answer of broker, presence or a provider of keys: what came meanwhile, in order.
-//! In: commands that cannot be answered yet, later frames and orders of their sessions, broadcasts of channels that are
-//! being entered → out: the same, when the answers are there.
+//! Sessions of a shard that wait for an answer of broker, presence or a key provider, with everything that arrives during the wait.
+//! In: commands that cannot be answered yet, later frames and control commands of their sessions, broadcasts of channels that
+//! sessions subscribe to → out: the same, when the answers are there.
 //! Uses: values only. Never: sends. With the memory broker a session waits for its turn only, after many commands at once.
-//! Change here: what is kept for whom. Who resumes lives in `hub/resume.rs`.
+//! Change here: what is kept for a waiting session. `hub/resume.rs` continues it.
 
 mod channel_buffer;
 mod subscribe;
@@ -25,8 +25,8 @@ pub(crate) use subscribe::{
     Large, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };
 
-/// The waiting sessions of one shard. A session waits for one command at most: its later ones are put off, so that each
-/// is answered before the next begins, whatever the broker is made of.
+/// The waiting sessions of one shard. A session waits for one command at most: later ones are deferred, so that each
+/// is answered before the next begins, with every broker.
 #[derive(Debug, Default)]
 pub(crate) struct PendingCommands {
     /// By connection index.
@@ -35,7 +35,7 @@ pub(crate) struct PendingCommands {
     ticket: u64,
 }
 
-/// Tells the waits of a shard apart, so that an answer to what was given up reaches nobody.
+/// Identifies a wait, so that an answer to one that was given up is dropped.
 pub(crate) type Ticket = u64;
 
 /// A session whose command waits.
@@ -43,60 +43,61 @@ pub(crate) type Ticket = u64;
 pub(crate) struct PendingCommand {
     generation: u32,
     ticket: Ticket,
-    /// Of the command.
+    /// Id of the command.
     pub(crate) id: u32,
     pub(crate) work: Awaited,
-    /// There as long as it waits for something that is made for it alone.
+    /// Exists as long as the session waits for an encode job.
     interest: Option<Arc<()>>,
     deferred: VecDeque<Deferred>,
-    /// What that weighs.
+    /// Bytes of the deferred work.
     deferred_bytes: usize,
 }
 
 /// What a session waits for.
 #[derive(Debug)]
 pub(crate) enum Awaited {
-    /// The reply itself.
+    /// The reply.
     Reply,
-    /// The key of the token in a command, which is begun then: its bytes, because what is made of them may be many times larger.
+    /// The key of the token in a command. Holds the bytes of the command, because its decoded form may be many times
+    /// larger.
     Key(Bytes),
     /// All channels of a subscribe or a connect.
     Enter(Box<PendingSubscribe>),
-    /// Its turn, after those of others: it has done much at once.
+    /// Its turn, after other connections: it ran many commands at once.
     Turn,
-    /// Nothing: what was put off is being done.
+    /// Nothing: its deferred work is running.
     Resuming,
 }
 
-/// What a command that went well came to.
+/// The outcome of a successful command.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "most are replies, and one is not boxed on its way")]
 pub(crate) enum Outcome {
     Reply(Reply),
-    /// What the reply is made of, which may be large.
+    /// The source of the reply, which may be large.
     ReplySource(ReplySource),
 }
 
-/// What was to happen to a session while it waited.
+/// Work of a session that was deferred while it waited.
 #[derive(Clone, Debug)]
 pub(crate) enum Deferred {
     /// Commands of the client.
     Frame(Bytes),
-    /// What is left of a message behind a command that waits; nothing follows a `connect` that is refused then.
+    /// The rest of a message behind a pending command; nothing runs after a `connect` that is refused.
     Rest(Bytes),
-    /// An order of the server API, for one channel or all.
+    /// A control command, for one channel or all.
     Unsubscribe(Option<Arc<str>>, UnsubscribeCode),
-    /// An order of the server API, too.
+    /// A control command.
     Subscribe(Arc<ServerSubscribe>),
-    /// And this one, which only a session that is connecting has to wait for.
+    /// A control command that waits only for a pending connect.
     Refresh(Box<Renewal>),
 }
 
-/// More was to happen to a session than is kept while it waits.
+/// More work was deferred than a waiting session may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMuch;
 
-/// A part of what a session waits for, in the inbox of its shard.
+/// One of the results that a session waits for, in the inbox of its shard.
 #[derive(Clone, Debug)]
 pub struct AwaitedResult {
     pub(crate) key: ConnectionKey,
@@ -104,15 +105,15 @@ pub struct AwaitedResult {
     pub(crate) part: Part,
 }
 
-/// Which part it is; numbers count the channels of an pending_subscribe.
+/// Which result it is; numbers count the channels of a pending subscribe.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
     Outcome(Box<Result<Outcome, ErrorCode>>),
-    /// A reply that was encoded elsewhere.
+    /// The reply, encoded by a worker.
     Encoded(Result<Encoded, ErrorCode>),
-    /// The key is here, or will not come.
+    /// The key was fetched, or the fetch failed.
     Key,
-    /// The others had theirs.
+    /// Other connections had their turn.
     Turn,
     StreamSlice(usize, Result<StreamSlice, ErrorCode>),
     Presence(usize, Result<(), ErrorCode>),
@@ -131,7 +132,7 @@ impl From<ReplySource> for Outcome {
 }
 
 impl AwaitedResult {
-    /// Memory of payloads that it keeps alive, in bytes.
+    /// Bytes of payloads that it keeps alive.
     pub(crate) fn payload_bytes(&self) -> usize {
         match &self.part {
             Part::Outcome(outcome) => match outcome.as_ref() {
@@ -148,7 +149,7 @@ impl AwaitedResult {
 }
 
 impl PendingCommands {
-    /// A ticket nobody had.
+    /// A new ticket.
     pub(crate) fn ticket(&mut self) -> Ticket {
         self.ticket += 1;
         self.ticket
@@ -179,7 +180,7 @@ impl PendingCommands {
         self.pending.insert(key.index, pending);
     }
 
-    /// What is gone when the session, which waits, does not wait any more.
+    /// A reference that ends when the waiting session no longer waits.
     pub(crate) fn interest(&mut self, key: ConnectionKey) -> Weak<()> {
         let pending = self.pending.get_mut(&key.index);
         pending.map_or_else(Weak::new, |pending| {
@@ -187,10 +188,10 @@ impl PendingCommands {
         })
     }
 
-    /// Whether the session has to wait for anything; then `what` is kept until it has not.
+    /// If the session waits, defers `what` and returns true.
     ///
     /// # Errors
-    /// That it is too much, with which the session is to be ended. The first thing is never too much.
+    /// It is too much, and the session must be ended. The first item is always accepted.
     pub(crate) fn defer(
         &mut self,
         key: ConnectionKey,
@@ -205,7 +206,7 @@ impl PendingCommands {
         }
     }
 
-    /// Keeps a broadcast for those who are entering its channel.
+    /// Buffers a broadcast for the sessions that subscribe to its channel.
     pub(crate) fn hold(&mut self, broadcast: &Arc<Broadcast>) {
         if self.channel_buffers.is_empty() {
             return;
@@ -215,14 +216,14 @@ impl PendingCommands {
         }
     }
 
-    /// Publications of a channel may have been lost: those who are entering it are checked when they are there.
+    /// Publications of a channel may have been lost: sessions that subscribe to it check their positions afterwards.
     pub(crate) fn report_possible_gap(&mut self, channel: &str) {
         if let Some(channel_buffer) = self.channel_buffers.get_mut(channel) {
             channel_buffer.report_possible_gap();
         }
     }
 
-    /// The session that waits for an arrival, if it still does.
+    /// The session that waits for a result, if it still does.
     pub(crate) fn awaiting(&mut self, arrival: &AwaitedResult) -> Option<&mut PendingCommand> {
         let pending = self.pending.get_mut(&arrival.key.index)?;
         let is_meant =
@@ -230,7 +231,7 @@ impl PendingCommands {
         is_meant.then_some(pending)
     }
 
-    /// Everything has come: takes what the session waited for, and gives its entries what was held for them.
+    /// All results arrived: returns the pending work, with the buffered publications of its channels.
     pub(crate) fn take_work(&mut self, key: ConnectionKey) -> Option<(u32, Awaited)> {
         let pending = self.pending.get_mut(&key.index)?;
         let id = pending.id;
@@ -246,7 +247,7 @@ impl PendingCommands {
         Some((id, work))
     }
 
-    /// What the session is to do next of what was put off. `None` when it waits again, or is done: then it is forgotten.
+    /// The next deferred item of a session. `None` when it waits again, or nothing is left: then it is removed.
     pub(crate) fn next_deferred(&mut self, key: ConnectionKey) -> Option<Deferred> {
         let pending = self.pending.get_mut(&key.index)?;
         if !matches!(pending.work, Awaited::Resuming) {
@@ -260,7 +261,7 @@ impl PendingCommands {
         next
     }
 
-    /// Puts back in front what a session, which waits again, did not come to.
+    /// Puts an item back in front, of a session that waits again.
     pub(crate) fn put_back(&mut self, key: ConnectionKey, rest: Deferred) {
         if let Some(pending) = self.pending.get_mut(&key.index) {
             pending.deferred_bytes += rest.bytes();
@@ -268,7 +269,7 @@ impl PendingCommands {
         }
     }
 
-    /// The sessions whose connect waits after their credentials were believed.
+    /// The sessions whose connect waits after authentication.
     pub(crate) fn connecting(&self) -> impl Iterator<Item = ConnectionKey> + '_ {
         let pending = self.pending.iter().filter(|(_, pending)| match &pending.work {
             Awaited::Enter(pending_subscribe) => pending_subscribe.is_of_connect(),
@@ -283,7 +284,7 @@ impl PendingCommands {
         self.pending.get(&key.index).is_some_and(|pending| pending.waits_as(key))
     }
 
-    /// The session is gone. Returns what it was entering, to be abandoned.
+    /// The session is gone. Returns its pending subscribe, to be abandoned.
     pub(crate) fn forget(&mut self, key: ConnectionKey) -> Option<Box<PendingSubscribe>> {
         if self.pending.is_empty() {
             return None;
@@ -297,10 +298,10 @@ impl PendingCommands {
         Some(pending_subscribe)
     }
 
-    /// What was held since a waiter came.
+    /// The publications buffered since a session started to wait.
     ///
     /// # Errors
-    /// 100 when that was too much to be kept.
+    /// 100 when they exceeded the buffer.
     fn leave_room(&mut self, channel: &Arc<str>, from: u64) -> Result<BufferedMessages, ErrorCode> {
         let channel_buffer = self
             .channel_buffers
@@ -331,7 +332,7 @@ impl PendingCommand {
 }
 
 impl Deferred {
-    /// Roughly the memory it takes.
+    /// Approximate bytes.
     fn bytes(&self) -> usize {
         let own = match self {
             Self::Frame(frame) | Self::Rest(frame) => frame.len(),
@@ -343,10 +344,11 @@ impl Deferred {
     }
 }
 
-/// What is kept of things put off for one session, in bytes; with one more it is ended with 3013. The shell reads on only to
-/// the end of what it has in its hands, but that may have been compressed, and the server API orders what it likes.
+/// Bytes of deferred work per session; beyond it the session ends with 3013. The shell reads on only to the end of the
+/// bytes it has
+/// read, but those may have been compressed, and the server API may send any number of commands.
 const PUT_OFF_BYTES_MAX: usize = 2 << 20;
-/// Of each of them, beside its own.
+/// Bytes counted for each item, besides its contents.
 const PUT_OFF_BYTES: usize = 128;
 
 #[cfg(test)]

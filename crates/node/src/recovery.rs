@@ -1,7 +1,7 @@
-//! Whether a subscriber that comes back has missed anything it can still be given (protocol §9): stream and cache mode.
-//! In: the position it had, what the broker read for it → out: recovered or not, and the publications it gets.
-//! Uses: positions, publications and filters. Never: sessions, brokers; the query is only described here.
-//! Change here: the rules of recovery. Who may recover, and what is replied, lives in `command/subscribe/`.
+//! Recovery (protocol §9): whether a returning subscriber can get everything it missed, in stream and cache mode.
+//! In: its position, the answer of the broker → out: recovered or not, and the publications for it.
+//! Uses: positions, publications and filters. Never: sessions, brokers; it only describes the query.
+//! Change here: the rules of recovery. `command/subscribe/` checks permission and makes the reply.
 
 use fanwire_broker::{Query, StreamSlice};
 use fanwire_protocol::Publication;
@@ -9,16 +9,16 @@ use fanwire_protocol::Publication;
 use crate::filter::Filter;
 use crate::options::RecoveryMode;
 
-/// Where a subscriber says it was.
+/// The position that a subscriber claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClaimedPosition<'a> {
     pub(crate) offset: u64,
-    /// As the client wrote it: "" is the epoch of any stream, except in cache mode; `_` is never the epoch of one.
+    /// As in the request: "" matches the epoch of any stream, except in cache mode; `_` matches none.
     pub(crate) epoch: &'a str,
 }
 
-/// What to read from the broker for a recovery; `limit` 0 = unlimited. In cache mode a filter has so many publications
-/// looked at, newest first.
+/// The query for a recovery; `limit` 0 = unlimited. In cache mode with a filter, so many publications are read, newest
+/// first.
 pub(crate) fn query(
     mode: RecoveryMode,
     claimed: ClaimedPosition<'_>,
@@ -33,8 +33,8 @@ pub(crate) fn query(
     }
 }
 
-/// The publications that bring the subscriber from its claim to the top, without those that its filter drops; `None` when
-/// that is not possible.
+/// The publications between the claimed position and the top, without those that the filter drops; `None` when
+/// they are not available.
 pub(crate) fn recover(
     mode: RecoveryMode,
     claimed: ClaimedPosition<'_>,
@@ -47,7 +47,8 @@ pub(crate) fn recover(
     }
 }
 
-/// Everything after the claim, without a hole, up to the top. What a filter drops fills no hole and makes none.
+/// Everything after the claimed position, without a gap, up to the top. Publications that the filter drops count as
+/// present.
 fn recover_stream(
     claimed: ClaimedPosition<'_>,
     read: StreamSlice,
@@ -70,8 +71,9 @@ fn recover_stream(
     Some(publications)
 }
 
-/// The newest publication, with a filter the newest one that matches, unless it is known already. When none of those that are
-/// kept matches, an older one may have, unless all of them came after the claim.
+/// The newest publication, with a filter the newest one that matches, unless the subscriber has it. When none of the
+/// stored ones
+/// matches, an older one may have, unless all of them came after the claimed position.
 fn recover_cache(
     claimed: ClaimedPosition<'_>,
     read: StreamSlice,

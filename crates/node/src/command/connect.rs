@@ -1,7 +1,7 @@
 //! The `connect` command (protocol §7): from credentials to a connected session with its server-side subscriptions.
 //! In: a ConnectRequest → out: a ConnectResult, an error that makes the connection unusable, or a disconnect.
-//! Uses: `credentials`, `lifetime`, `subscribe`, channel rules, the session_table. Never: leaves anything behind when it refuses.
-//! Change here: what a connect result says and which channels the server adds.
+//! Uses: `credentials`, `lifetime`, `subscribe`, channel rules, the session table. Never: leaves state behind when it refuses.
+//! Change here: the connect result and the channels that the server adds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking
 use crate::session::Lifetime;
 use crate::session::{NO_EXPIRY, Terms};
 
-/// Everything that can be refused is refused before the session is connected.
+/// All checks run before the session is connected.
 pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) -> Begun {
     let Credentials { user, info, expire_at, channels } = credentials::of(context, &request.token)?;
     let lifetime = Lifetime::of(context, expire_at)?;
@@ -39,7 +39,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) 
     Ok(CommandStep::Enter(Box::new(PendingSubscribe::new(pending_channels, then))))
 }
 
-/// Every answer is there: the session is connected and in all its channels, or in none.
+/// All answers arrived: the session is connected and in all its channels, or in none.
 pub(super) fn finish(
     context: &mut CommandContext<'_>,
     channels: Vec<PendingChannel>,
@@ -78,8 +78,9 @@ pub(super) fn finish(
     Ok(finished)
 }
 
-/// The channels of the token and the user's personal one, which must be possible, and the requested ones (`connect.subs`)
-/// the user may subscribe to.
+/// The channels of the token and the personal channel, which must be valid, and those of `connect.subs` that the user
+/// may
+/// subscribe to.
 fn server_side_channels(
     context: &CommandContext<'_>,
     user: &str,
@@ -120,7 +121,7 @@ fn server_side_channels(
     Ok(channels)
 }
 
-/// Closes the older connections of the user, where one is to be the only one.
+/// Closes the older connections of the user, where only one is allowed.
 fn supersede_others(context: &CommandContext<'_>) {
     let personal = &context.node.options().client.subscribe_to_user_personal_channel;
     let session = context.session();
@@ -129,7 +130,7 @@ fn supersede_others(context: &CommandContext<'_>) {
     }
 }
 
-/// Says who the session is, so that it can be present where it enters.
+/// Sets id, user and info of the session, which presence needs.
 fn introduce(context: &mut CommandContext<'_>, user: &str, info: Bytes) {
     let session = context.session_mut();
     session.id = Builder::from_random_bytes(rand::random()).into_uuid();
@@ -146,7 +147,7 @@ fn admit(context: &mut CommandContext<'_>, user: Arc<str>, lifetime: Lifetime, g
     session.beat_at = first_ping;
 }
 
-/// A random moment between half an interval and a whole one, so that connections of one moment do not ping at one moment.
+/// A random moment in the second half of an interval, so that simultaneous connects do not ping at the same time.
 fn first_ping_after(context: &CommandContext<'_>) -> Duration {
     let interval = context.node.options().client.ping_interval;
     interval.mul_f64(rand::random_range(0.5..1.0))
@@ -196,7 +197,7 @@ fn result(
     }
 }
 
-/// Rounded up: a client that hears 0 expects no pings at all.
+/// Rounded up: a client that receives 0 expects no pings at all.
 fn whole_seconds(duration: Duration) -> u32 {
     duration.as_millis().div_ceil(1000).try_into().unwrap_or(u32::MAX)
 }

@@ -1,5 +1,5 @@
-//! One command of one session, from its first check to its reply: what is done at once, and what has to wait.
-//! In: a command, or what one waited for → out: a reply, nothing yet, or the disconnect.
+//! One command of one session, from its first check to its reply: executed at once, or waiting for answers.
+//! In: a command, or the answers of a pending one → out: a reply, nothing yet, or the disconnect.
 //! Uses: the commands by their names, `session_table`, the node. Never: sends by itself.
 //! Change here: the steps that all commands share. The rates are in `rates.rs`, messages of many commands in `command.rs`.
 
@@ -30,36 +30,37 @@ use crate::session::{ConnectionKey, Phase, Session};
 use crate::session_table::SessionTable;
 use crate::subscribers::CatchUp;
 
-/// One command of one session: who asks, and when. The session is there as long as its turn lasts.
+/// The context of one command: its session, the node and the time. The session exists as long as the context.
 pub(crate) struct CommandContext<'a> {
     pub(crate) node: &'a Node,
     pub(crate) session_table: &'a mut SessionTable,
     pub(crate) key: ConnectionKey,
     pub(crate) now: Instant,
-    /// Of what the command may have to wait for.
+    /// Identifies the wait that the command may start.
     ticket: Ticket,
-    /// What the look for the key of its token found, if it has one that is published and did not wait for it.
+    /// The result of the key lookup, if the token has a published key that was available without waiting.
     key_lookup: Option<KeyLookup>,
-    /// What is to be delivered behind the reply.
+    /// Work after the reply.
     pub(crate) backlog: Backlog,
 }
 
-/// What a command leaves to be done beside its reply: what was published while its session entered channels, by the places of
-/// its subscriptions, and what takes too long for a turn.
+/// Work that a command leaves besides its reply: publications buffered while the session subscribed, by the places of
+/// its
+/// subscriptions, and a job too long for a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    /// The reply itself and what follows it, if they were encoded elsewhere.
+    /// The reply and the messages after it, when a worker encoded them.
     pub(crate) messages: Vec<Bytes>,
-    /// The reply is to be encoded elsewhere.
+    /// The reply must be encoded by a worker.
     pub(crate) encode_job: Option<EncodeJob>,
     /// Pushes of this connection alone, before the others.
     pub(crate) pushes: Vec<Reply>,
     pub(crate) deliveries: Vec<(usize, Arc<Broadcast>)>,
-    /// Subscriptions that lost their place meanwhile.
+    /// Subscriptions that lost their position during the wait.
     pub(crate) lost: Vec<usize>,
-    /// From where to where a subscription moved.
+    /// Old and new place of a subscription that moved.
     pub(crate) moved: Option<(u32, u32)>,
-    /// Bytes of payloads that were looked at for patches.
+    /// Bytes of payloads that were searched for patches.
     pub(crate) compared: usize,
 }
 
@@ -73,33 +74,33 @@ impl Backlog {
     }
 }
 
-/// What a command comes to that never waits: a reply (the id is added later), or no.
+/// The outcome of a command that never waits: a reply (its id is added later), or a refusal.
 pub(super) type Done = Result<Reply, Refusal>;
 
-/// What any command comes to, or what it waits for.
+/// The outcome of any command, or its pending step.
 pub(super) type Begun = Result<CommandStep, Refusal>;
 
-/// How far a command is.
+/// The state of a command.
 #[derive(Debug)]
 pub(super) enum CommandStep {
     Done(Outcome),
-    /// The outcome comes later.
+    /// The broker or presence will answer.
     Later(Answer<Outcome, ErrorCode>),
-    /// Channels are being entered.
+    /// A subscribe waits for its channels.
     Enter(Box<PendingSubscribe>),
 }
 
-/// Why a command was not done.
+/// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The client made a mistake it can live with: an error reply.
+    /// An error reply.
     Error(ErrorCode),
     /// The connection must end.
     Disconnect(Disconnect),
 }
 
 impl CommandStep {
-    /// An outcome made of an answer.
+    /// Converts a ready or pending answer into an outcome.
     pub(super) fn of<T: Send + 'static>(
         answer: Answer<T, ErrorCode>,
         outcome: impl FnOnce(T) -> Outcome + Send + 'static,
@@ -132,7 +133,9 @@ impl<'a> CommandContext<'a> {
 }
 
 impl<'a> CommandContext<'a> {
-    /// Takes one command as far as it goes now. `None` when it has no reply, or none yet. `bytes` are its own, to be kept.
+    /// Executes one command as far as possible now. `None` when it has no reply, or none yet. `bytes` are its
+    /// encoding, kept while
+    /// it waits.
     pub(crate) fn take(
         &mut self,
         command: Result<Command, DecodeError>,
@@ -159,7 +162,7 @@ impl<'a> CommandContext<'a> {
         self.begin(id, request)
     }
 
-    /// Begins a command, of these bytes, that was taken and may be begun: the key of its token is here, or will not come.
+    /// Executes a kept command after the key of its token was fetched, or the fetch failed.
     pub(crate) fn begin_kept(&mut self, bytes: &[u8]) -> Result<Option<Reply>, Disconnect> {
         let command = Commands::new(self.session().encoding, bytes).next();
         let Some(Ok(command)) = command else { return Err(Disconnect::BAD_REQUEST) };
@@ -196,7 +199,7 @@ impl<'a> CommandContext<'a> {
         self.session_table.pending_mut().park(self.key, self.ticket, id, work);
     }
 
-    /// Goes on with a command that entered channels, of which every answer is there.
+    /// Finishes a subscribe whose answers have all arrived.
     pub(crate) fn finish(
         &mut self,
         id: u32,
@@ -233,7 +236,7 @@ impl<'a> CommandContext<'a> {
         }
     }
 
-    /// What a command waited for has come.
+    /// An answer for the pending command arrived.
     pub(crate) fn arrived(
         &mut self,
         id: u32,
@@ -250,7 +253,7 @@ impl<'a> CommandContext<'a> {
         }
     }
 
-    /// Lets a large reply be encoded elsewhere; the session waits for it, to do `work` then.
+    /// Offloads the encoding of a large reply; the session waits for it and continues with `work`.
     fn offload(&mut self, id: u32, found: ReplySource, work: Awaited) {
         let (promise, answer) = Answer::later();
         let encoding = self.session().encoding;
@@ -261,7 +264,7 @@ impl<'a> CommandContext<'a> {
         self.backlog.encode_job = Some(EncodeJob::new(found, (id, encoding), promise, interest));
     }
 
-    /// An encoded reply has come back.
+    /// A worker has encoded the reply.
     pub(crate) fn encoded(
         &mut self,
         id: u32,
@@ -275,7 +278,7 @@ impl<'a> CommandContext<'a> {
         Ok(None)
     }
 
-    /// What the client hears of its command.
+    /// Converts an outcome into the reply.
     pub(super) fn reply(&mut self, id: u32, done: Done) -> Result<Option<Reply>, Disconnect> {
         match done {
             Ok(mut reply) => {
@@ -296,7 +299,7 @@ impl<'a> CommandContext<'a> {
         }
     }
 
-    /// The result, if it is there; else it comes through the shard's inbox, as a part of what the command waits for.
+    /// The result, if it is ready; a pending one will come through the shard's inbox.
     pub(super) fn soon<T: Clone + Send + 'static>(
         &self,
         answer: Answer<T, ErrorCode>,
@@ -330,7 +333,7 @@ impl<'a> CommandContext<'a> {
         if in_order && (id > 0 || may_lack_id) { Ok(()) } else { Err(Disconnect::BAD_REQUEST) }
     }
 
-    /// The answer to a ping; unasked it is an error (protocol §6).
+    /// The answer to a ping; an unsolicited one is an error (protocol §6).
     fn pong(&mut self) -> Result<(), Disconnect> {
         let session = self.session_mut();
         if session.frame_ping || !session.awaits_pong {
@@ -379,17 +382,17 @@ impl<'a> CommandContext<'a> {
         self.node.options().client.insecure
     }
 
-    /// The namespace of a channel that this client names.
+    /// The namespace of a channel name from this client.
     pub(super) fn resolve(&self, channel: &str) -> Result<&'a Namespace, ErrorCode> {
         self.node.rules().resolve_for(&self.session().user, channel)
     }
 
-    /// The one who asks, for permission rules.
+    /// The requesting user, for permission rules.
     pub(super) fn who(&self) -> Who<'_> {
         Who { user: &self.session().user, insecure: self.insecure() }
     }
 
-    /// Where the session keeps its subscription to a channel.
+    /// The index of the session's subscription to a channel.
     pub(super) fn place_of(&self, channel: &str) -> Option<usize> {
         self.session_table.place_of(self.key.index, channel)
     }

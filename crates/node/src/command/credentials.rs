@@ -1,8 +1,8 @@
-//! Who a connection is (protocol §7): token, trusted header, anonymous or insecure, in this order.
-//! In: the token of `connect` or `refresh` → out: credentials, or the error or disconnect of the failure mapping. Likewise
-//! for the tokens of subscriptions.
+//! Authentication (protocol §7): token, trusted header, anonymous or insecure, in this order.
+//! In: the token of `connect` or `refresh` → out: credentials, or the error or disconnect of the failure mapping. The same for
+//! subscription tokens.
 //! Uses: `token::Verifier`. Never: changes a session.
-//! Change here: the order of ways in, and what a bad token leads to. How tokens are read lives in `fanwire_auth`.
+//! Change here: the order of credentials, and the consequence of a bad token. `fanwire_auth` verifies tokens.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,7 +18,7 @@ use crate::counters::TokenRefusal;
 /// Server-side channels by name.
 pub(super) type Grants = BTreeMap<String, ChannelGrant>;
 
-/// What a connection may say about itself after authentication.
+/// The authenticated identity of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Credentials {
     /// "" = anonymous.
@@ -32,7 +32,8 @@ pub(super) struct Credentials {
 /// The credentials of a connect.
 ///
 /// # Errors
-/// Expired token 109, a key that is not here yet 100, bad token 3500, anonymous token where not allowed 3507, nothing to go by 3501.
+/// Expired token 109, key not fetched yet 100, bad token 3500, anonymous token where not allowed 3507, no credentials
+/// 3501.
 pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credentials, Refusal> {
     let options = &context.node.options().client;
     if !token.is_empty() {
@@ -51,10 +52,10 @@ pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credential
     Err(Disconnect::BAD_REQUEST.into())
 }
 
-/// Looks for the published key of a command's token, if it has one.
+/// Looks up the published key of a command's token, if it has one.
 ///
 /// # Errors
-/// An answer that comes when the key, which is being fetched, has come or failed.
+/// An answer that completes when the fetch of the key has succeeded or failed.
 pub(super) fn lookup_key(
     context: &CommandContext<'_>,
     request: &Request,
@@ -82,10 +83,10 @@ fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims,
     decided(context, verified, (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into()))
 }
 
-/// What a subscription token says, when it is for this client and `channel`.
+/// Verifies a subscription token for this client and `channel`.
 ///
 /// # Errors
-/// As [`judged`]; 3500 for a token of another client or channel.
+/// As [`decided`]; 3500 for a token of another client or channel.
 pub(super) fn of_subscription(
     context: &CommandContext<'_>,
     (channel, token): (&str, &str),
@@ -102,10 +103,11 @@ pub(super) fn of_subscription(
     if is_ours { Ok(claims) } else { Err(foreign(context)) }
 }
 
-/// What a token is worth. One that is refused is counted with its cause, which no client is told.
+/// Converts the result of a verification. A refused token is counted with its cause, which is not sent to the client.
 ///
 /// # Errors
-/// 100 where the key is not here now, else the first of `refusals` for a token whose time it is not, the second for any other.
+/// 100 when the key is not available now, else the first of `refusals` for a token that is expired or not valid yet,
+/// the second for any other.
 fn decided<T>(
     context: &CommandContext<'_>,
     verified: Result<T, TokenError>,
@@ -121,7 +123,7 @@ fn decided<T>(
     })
 }
 
-/// The refusal of a genuine token that is somebody else's.
+/// The refusal of a valid token of another user, client or channel.
 fn foreign(context: &CommandContext<'_>) -> Refusal {
     context.session_table.counters().count_token_refusal(TokenRefusal::Foreign);
     Disconnect::INVALID_TOKEN.into()
@@ -130,7 +132,7 @@ fn foreign(context: &CommandContext<'_>) -> Refusal {
 /// The credentials of a refresh: the same user and the same server-side channels, or a disconnect.
 ///
 /// # Errors
-/// Expired token 3005, bad token or another user 3500, other channels 3010, a key that is not here yet 100.
+/// Expired token 3005, bad token or another user 3500, other channels 3010, key not fetched yet 100.
 pub(super) fn renewed(context: &CommandContext<'_>, token: &str) -> Result<Credentials, Refusal> {
     let verifier = context.node.connection_verifier();
     let verified = verifier.connection(token, context.key_lookup(), context.unix());
@@ -146,7 +148,7 @@ pub(super) fn renewed(context: &CommandContext<'_>, token: &str) -> Result<Crede
     Ok(claims.into())
 }
 
-/// A fingerprint of the names, to compare a later token with an earlier one in 8 bytes.
+/// A hash of the names, to compare the channels of two tokens in 8 bytes.
 pub(super) fn hash(channels: &Grants) -> u64 {
     let mut hasher = DefaultHasher::new();
     channels.len().hash(&mut hasher);

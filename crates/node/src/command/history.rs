@@ -1,8 +1,7 @@
 //! The `history` command (protocol §18): stored publications of a channel, and the top of its stream.
-//! In: a HistoryRequest → out: a HistoryResult, or why not.
-//! Uses: channel rules, the broker through the node. Never: subscriptions, except to see whether there is one.
-//! Change here: order of the checks and how long a page is. How streams are read lives in `broker/`, the reply is made
-//! in `encode_job.rs`.
+//! In: a HistoryRequest → out: a HistoryResult, or an error.
+//! Uses: channel rules, the broker through the node. Never: subscriptions, except whether there is one.
+//! Change here: order of the checks and the length of a page. `broker/` reads streams, `encode_job.rs` makes the reply.
 
 use fanwire_protocol::HistoryRequest;
 
@@ -22,7 +21,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: HistoryRequest) 
     CommandStep::of(read, |stretch| ReplySource::StreamSlice(stretch).into())
 }
 
-/// Below zero asks for all, which is as much as `max` allows; `max` 0 allows any length.
+/// Negative: all, up to `max`; `max` 0 is no limit.
 fn page_length(limit: i32, max: usize) -> Option<usize> {
     let max = (max > 0).then_some(max);
     let Ok(limit) = usize::try_from(limit) else { return max };

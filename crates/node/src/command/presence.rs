@@ -1,7 +1,7 @@
-//! The `presence` command (protocol §17): who is in a channel.
-//! In: a PresenceRequest → out: a PresenceResult, or why not.
-//! Uses: channel rules, presence through the node. Never: subscriptions, except to see whether there is one.
-//! Change here: order of the checks. Who is where is kept behind `crate::presence`, the reply is made in `encode_job.rs`.
+//! The `presence` command (protocol §17): the members of a channel.
+//! In: a PresenceRequest → out: a PresenceResult, or an error.
+//! Uses: channel rules, presence through the node. Never: subscriptions, except whether there is one.
+//! Change here: order of the checks. `crate::presence` stores members, `encode_job.rs` makes the reply.
 
 use fanwire_protocol::PresenceRequest;
 

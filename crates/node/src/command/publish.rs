@@ -1,8 +1,8 @@
-//! The `publish` command (protocol §16): a client's publication on its way to the broker.
-//! In: a PublishRequest → out: an empty result, or why not; the publication comes back to the publisher like to
-//! anybody, except with `exclude_publisher`.
+//! The `publish` command (protocol §16): sends a client's publication to the broker.
+//! In: a PublishRequest → out: an empty result, or an error; the publisher receives its own publication,
+//! except with `exclude_publisher`.
 //! Uses: channel rules, the broker through the node. Never: delivers by itself.
-//! Change here: order of the checks and what a client's publication carries.
+//! Change here: order of the checks and the contents of a client's publication.
 
 use fanwire_broker::PublishOptions;
 use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply};
@@ -36,5 +36,5 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     })
 }
 
-/// `type` of a publication into a map; all others are ordinary ones.
+/// `type` of a publication into a map channel.
 const MAP: i32 = 1;

@@ -1,5 +1,5 @@
-//! The `refresh` command (protocol §21): a new connection token before the old one has run out.
-//! In: a RefreshRequest → out: the new lifetime, 110 when it is over already, or a disconnect.
+//! The `refresh` command (protocol §21): a new connection token before the old one expires.
+//! In: a RefreshRequest → out: the new lifetime, 110 when it has passed, or a disconnect.
 //! Uses: `credentials`, `lifetime`. Never: changes user or channels of a connection.
 //! Change here: what a refresh renews. Enforcement of expiry lives in `hub/timers.rs`.
 
@@ -15,7 +15,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RefreshRequest) 
     let renewed = credentials::renewed(context, &request.token)?;
     let lifetime = Lifetime::of(context, renewed.expire_at)?;
     let session = context.session_mut();
-    // A token without info says nothing of it: what there is stays, as in Centrifugo.
+    // A token without info leaves the info unchanged, as in Centrifugo.
     if !renewed.info.is_empty() {
         session.info = renewed.info;
     }

@@ -1,7 +1,7 @@
 //! The `rpc` command (protocol §20): only the built-in ping exists.
-//! In: an RpcRequest → out: an empty result for the ping, 104 for other methods beside it, 108 when nothing is configured.
+//! In: an RpcRequest → out: an empty result for the ping, 104 for other methods, 108 when no method is configured.
 //! Uses: options. Never: calls a backend.
-//! Change here: which methods the server answers itself.
+//! Change here: methods that the server answers itself.
 
 use fanwire_protocol::{ErrorCode, Reply, RpcRequest, RpcResult};
 

@@ -1,7 +1,7 @@
 //! The `send` command (protocol §20): a message without reply, for which there is no receiver.
 //! In: a SendRequest → out: disconnect 3508.
 //! Uses: nothing. Never: replies; `send` has none.
-//! Change here: who receives such messages, once somebody does.
+//! Change here: the receiver of such messages, once there is one.
 
 use fanwire_protocol::{Disconnect, SendRequest};
 

@@ -1,7 +1,7 @@
-//! What the server orders for a connection that is there: a subscription or another lifetime (server API §3).
-//! In: an order, a connected session → out: what the client is told, or the disconnect of what cannot be.
-//! Uses: `subscribe`, `lifetime`, the session_table, as the commands of clients do. Never: permissions; the server may.
-//! Change here: what an order changes in a session. Who it reaches is decided in `hub/control_commands.rs`.
+//! Control commands for one connection: a subscription or another lifetime (server API §3).
+//! In: a control command, a connected session → out: the pushes for the client, or the disconnect.
+//! Uses: `subscribe`, `lifetime`, the session table, as client commands do. Never: permissions; the server has all.
+//! Change here: the effect of a control command on a session. `hub/control_commands.rs` selects the sessions.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::recovery::ClaimedPosition;
 use crate::session::Lifetime;
 use crate::session::{NO_EXPIRY, Terms};
 
-/// Begins to subscribe. `None` when the session is subscribed already, or the order came too late.
+/// Starts a subscription. `None` when the session is subscribed already, or the command came too late.
 ///
 /// # Errors
 /// 3505 at `client.channel_limit`.
@@ -38,7 +38,7 @@ pub(super) fn begin(
     }))
 }
 
-/// As other subscriptions of the server enter, but in stream mode: this is about what the client missed.
+/// As other server-side subscriptions, but in stream mode: the client recovers missed publications.
 fn pending_channel(
     context: &mut CommandContext<'_>,
     command: &ServerSubscription,
@@ -62,8 +62,8 @@ fn pending_channel(
     Ok((subscribe::begin(context, namespace, parameters, 0), lifetime))
 }
 
-/// Every answer is there: the push, and behind it what was missed. Where broker or presence failed, the session stays
-/// unsubscribed and hears nothing; whoever gave the order does.
+/// All answers arrived: the push, then the recovered publications. Where broker or presence failed, the session stays
+/// unsubscribed and receives nothing; the caller of the API gets the error.
 pub(super) fn finish(
     context: &mut CommandContext<'_>,
     channels: Vec<PendingChannel>,
@@ -97,10 +97,10 @@ pub(super) fn finish(
     Ok(Some(finished))
 }
 
-/// Another lifetime, and perhaps another `conn_info`.
+/// Sets another lifetime, and another `conn_info` if there is one.
 ///
 /// # Errors
-/// 110 when it is over already.
+/// 110 when it has passed.
 pub(super) fn refresh(
     context: &mut CommandContext<'_>,
     renewal: &Renewal,

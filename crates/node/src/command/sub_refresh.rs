@@ -1,5 +1,5 @@
-//! The `sub_refresh` command (protocol §21): a new subscription token before the old one has run out.
-//! In: a SubRefreshRequest → out: the new lifetime, nothing for an expired token, an error, or a disconnect.
+//! The `sub_refresh` command (protocol §21): a new subscription token before the old one expires.
+//! In: a SubRefreshRequest → out: the new lifetime, an empty result for an expired token, an error, or a disconnect.
 //! Uses: subscription tokens, `lifetime`. Never: subscribes.
 //! Change here: what a subscription refresh renews. Enforcement of expiry lives in `hub/timers.rs`.
 
@@ -24,8 +24,8 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
     let refusals = (expired.clone(), Disconnect::INVALID_TOKEN.into());
     let named = (request.channel.as_str(), request.token.as_str());
     let claims = match credentials::of_subscription(context, named, refusals) {
-        // Nothing is renewed: the subscription ends when its own time is over, and the SDK then gets a new token. A disconnect
-        // would end the other subscriptions too (so centrifuge 0.40), and some SDKs give up after an error.
+        // Nothing is renewed: the subscription ends at its own expiry, and the SDK then gets a new token. A disconnect
+        // would end the other subscriptions too (as in centrifuge 0.40), and some SDKs give up after an error.
         Err(refusal) if refusal == expired => return Ok(reply(SubRefreshResult::default())),
         claims => claims?,
     };

@@ -1,7 +1,7 @@
-//! The `subscribe` command (protocol §8): checks in the order of Centrifugo, then a place in the lists.
+//! The `subscribe` command (protocol §8): checks in the order of Centrifugo, then an entry in the subscriber list.
 //! In: a SubscribeRequest → out: a SubscribeResult, an error, or a disconnect.
-//! Uses: channel rules, subscription tokens, the steps below. Never: history; what a subscriber missed is looked for in the steps below.
-//! Change here: order and answers of the checks. Permission rules themselves live in `channel/permission.rs`.
+//! Uses: channel rules, subscription tokens, the steps below. Never: history; the steps below read it.
+//! Change here: order and answers of the checks. Permission rules live in `channel/permission.rs`.
 
 use bytes::Bytes;
 use fanwire_auth::{Overrides, SubscriptionClaims};
@@ -59,7 +59,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
     ))))
 }
 
-/// Every answer is there: the subscription is made, or it is not.
+/// All answers arrived: the subscription is made, or refused.
 pub(super) fn finish(
     context: &mut CommandContext<'_>,
     channels: Vec<PendingChannel>,
@@ -92,7 +92,7 @@ pub(super) fn finish(
     Ok(finished)
 }
 
-/// The checks that need no rules of the namespace.
+/// Checks that need no rules of the namespace.
 fn check_request(context: &CommandContext<'_>, request: &SubscribeRequest) -> Result<(), Refusal> {
     named(&request.channel)?;
     if !(STREAM..=TYPE_MAX).contains(&request.r#type) {
@@ -114,7 +114,7 @@ fn check_request(context: &CommandContext<'_>, request: &SubscribeRequest) -> Re
     Ok(())
 }
 
-/// What a permitted subscription brings along; empty without a token.
+/// Attributes from the subscription token; empty without one.
 #[derive(Default)]
 struct Permit {
     info: Bytes,
@@ -143,7 +143,7 @@ fn permit(
 
 /// Bit of `flag`: error 112 instead of a subscription that was not recovered (protocol §4).
 const ONLY_RECOVERED: i64 = 2;
-/// `type` of an ordinary subscription.
+/// `type` of a stream subscription.
 const STREAM: i32 = 0;
-/// `type` of a shared poll subscription, the last one there is.
+/// `type` of a shared poll subscription, the largest one.
 const TYPE_MAX: i32 = 4;

@@ -1,7 +1,7 @@
-//! The first step into a channel (protocol §8): the registry, the look into the stream, the presence.
-//! In: the options of a subscription → out: a pending channel, whose answers are there or on their way.
-//! Uses: broker and presence through the node. Never: asks who may enter.
-//! Change here: what is asked before a subscription is made, and in which order.
+//! First step of a subscribe (protocol §8): registry, stream, presence.
+//! In: the options of a subscription → out: a pending channel, with answers that are ready or pending.
+//! Uses: broker and presence through the node. Never: permissions.
+//! Change here: which calls precede a subscription, and their order.
 
 use fanwire_broker::Query;
 
@@ -11,8 +11,9 @@ use crate::options::{Namespace, RecoveryMode};
 use crate::pending::{BufferedMessages, OwnedPosition, Part, PendingChannel};
 use crate::recovery::{self, ClaimedPosition};
 
-/// Begins to enter a channel: first the registry, so that everything published from now on is on its way to this shard;
-/// then the look into the stream and the presence, at once. The session has a name by now.
+/// Starts to subscribe: first the registry, so that everything published from now on reaches this shard; then the
+/// stream
+/// and the presence, concurrently. The session has its id by now.
 pub(in crate::command) fn begin(
     context: &mut CommandContext<'_>,
     namespace: &Namespace,
@@ -62,8 +63,9 @@ pub(in crate::command) fn begin(
     }
 }
 
-/// The claim of the client, or the one that the namespace makes for it. Only a stream can be refused for what is missing: a
-/// cache that holds nothing yet would be refused for ever.
+/// The position that the client claims, or that the namespace sets. Only a stream subscription is refused for missing
+/// publications: an
+/// empty cache would be refused for ever.
 fn effective_claim(
     parameters: &SubscribeParameters<'_>,
     namespace: &Namespace,

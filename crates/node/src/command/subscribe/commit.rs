@@ -1,7 +1,7 @@
-//! The last step into channels: the subscriptions are made, all of them or none, and what they missed is told.
-//! In: pending channels whose answers are all there → out: subscriptions and their results, or none and the refusal.
-//! Uses: the session_table, patches for what was missed. Never: asks who may enter.
-//! Change here: the order in which a subscription becomes visible. Answers are judged in `recover.rs`.
+//! Last step of a subscribe: makes the subscriptions, all of them or none, and returns their missed publications.
+//! In: pending channels with all answers → out: subscriptions and their results, or none and the refusal.
+//! Uses: the session table, patches for missed publications. Never: permissions.
+//! Change here: the order in which a subscription becomes visible. `recover.rs` evaluates the answers.
 
 use bytes::Bytes;
 use fanwire_broker::Position;
@@ -15,31 +15,33 @@ use crate::pending::{BufferedMessages, Large, PendingChannel};
 use crate::session_table::NewSubscription;
 use crate::subscribers::{CatchUp, DeltaState};
 
-/// How far a session is that enters channels. Results are in the order of its entries.
+/// State of a session that subscribes. Results are in the order of its channels.
 pub(in crate::command) enum Progress {
     Entered(Vec<SubscribeResult>),
-    /// This is to be encoded elsewhere, and the entries to wait for it.
+    /// A worker must encode these results; the channels wait for it.
     Large(Vec<SubscribeResult>, Vec<PendingChannel>),
-    /// Entered, and these tell it so.
+    /// Subscribed; these are the encoded results.
     Told(Vec<Bytes>),
 }
 
-/// What a command that enters channels comes to when their answers are all there.
+/// Outcome of a command that subscribes, when all answers are there.
 #[expect(clippy::large_enum_variant, reason = "most are replies, and one is not boxed on its way")]
 pub(in crate::command) enum Finished {
     Reply(Reply),
-    /// What it is told is large, and to be encoded elsewhere.
+    /// The reply is large, and a worker must encode it.
     Large(ReplySource, Vec<PendingChannel>),
-    /// It was, and this is it.
+    /// A worker has encoded it.
     Told(Vec<Bytes>),
 }
 
-/// Enters all channels, of which every answer is there. When what they say to their new subscriber is large, none is entered
-/// before that is `encoded`, and what is published meanwhile is held as behind a slow broker.
+/// Subscribes to all channels, whose answers are all there. When their results are large, no subscription is made
+/// before the reply is
+/// `encoded`, and publications are buffered as behind a slow broker.
 ///
 /// # Errors
-/// 100 when broker or presence failed, or nobody encoded; 112 when only a recovered subscription was wanted; the disconnect of
-/// who cannot be told in its encoding. None is entered then.
+/// 100 when broker or presence failed, or the worker dropped the job; 112 when only a recovered subscription was
+/// wanted; the disconnect
+/// of a session whose encoding cannot hold a payload. No subscription is made then.
 pub(in crate::command) fn all(
     context: &mut CommandContext<'_>,
     mut channels: Vec<PendingChannel>,
@@ -68,13 +70,13 @@ pub(in crate::command) fn all(
     Ok(Progress::Large(results, channels))
 }
 
-/// The large reply is there: the channels are entered with it, or left.
+/// The large reply is encoded: the subscriptions are made with it, or dropped.
 fn commit_encoded(
     context: &mut CommandContext<'_>,
     mut channels: Vec<PendingChannel>,
     encoded: Result<Encoded, ErrorCode>,
 ) -> Result<Vec<Bytes>, Refusal> {
-    // Something fails an entry for which more was published meanwhile than is held.
+    // A channel fails when more was published during the wait than its buffer holds.
     let failed = channels
         .iter_mut()
         .find_map(|pending_channel| pending_channel.stretch.take().and_then(Result::err));
@@ -103,7 +105,7 @@ fn commit_encoded(
     }
 }
 
-/// Enters a channel with a result that is told at once.
+/// Makes a subscription whose result is sent at once.
 fn commit(
     context: &mut CommandContext<'_>,
     pending_channel: PendingChannel,
@@ -122,8 +124,9 @@ fn commit(
     result
 }
 
-/// Takes a new_subscription in a channel: what is published from now on is delivered, after what was held meanwhile, which is left to
-/// the turn. Its join comes through the inbox, so after the reply, which tells so many publications as missed.
+/// Adds a subscription: later publications are delivered, after the buffered ones, which the context delivers. Its
+/// join comes through the
+/// inbox, so after the reply, which contains `missed` recovered publications.
 fn add_subscription(
     context: &mut CommandContext<'_>,
     pending_channel: PendingChannel,
@@ -151,13 +154,13 @@ fn add_subscription(
         context.session_table.report_possible_gap(&channel, node.clock().moment(context.now));
     }
     match delta {
-        // What it recovered is the base of the first one.
+        // Its recovered publication is the base of the first delta.
         Some(mark) => context.session_table.agree(
             index,
             place,
             if missed > 0 { DeltaState::HasStream } else { mark },
         ),
-        // Those that agreed to deltas take no part in context.
+        // Subscriptions with deltas take no part in context compression.
         None if missed > 0 => context.session_table.recover(index, place),
         None => {}
     }
@@ -173,7 +176,7 @@ fn add_subscription(
     }
 }
 
-/// Counts a subscription that was made; `recovered` says what became of its recovery, if it wanted one.
+/// Counts a subscription; `recovered` is the result of its recovery, if it requested one.
 fn count(context: &CommandContext<'_>, recovered: Option<bool>, missed: usize) {
     let counters = context.session_table.counters();
     counters.subscriptions_accepted.add(1);

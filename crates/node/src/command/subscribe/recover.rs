@@ -1,7 +1,7 @@
-//! What the answers of broker and presence say about a new subscription: its position, and what it missed (protocol §9).
-//! In: a pending channel whose answers are all there → out: the top of the stream and the result, or the error.
-//! Uses: `recovery` for the rules. Never: enters the channel.
-//! Change here: what a subscribe result says about positions.
+//! Evaluates the answers of broker and presence for a new subscription: its position, and the missed publications (protocol §9).
+//! In: a pending channel with all answers → out: the top of the stream and the result, or the error.
+//! Uses: `recovery` for the rules. Never: makes the subscription.
+//! Change here: positions in a subscribe result.
 
 use fanwire_broker::Position;
 use fanwire_protocol::{ErrorCode, SubscribeResult};
@@ -9,7 +9,7 @@ use fanwire_protocol::{ErrorCode, SubscribeResult};
 use crate::pending::{PendingChannel, Tracking};
 use crate::recovery;
 
-/// The top of the stream, and what the result says about it and about what was missed.
+/// The top of the stream, and the result with its position and missed publications.
 pub(super) fn decide(
     pending_channel: &mut PendingChannel,
 ) -> Result<(Position, SubscribeResult), ErrorCode> {
@@ -31,7 +31,7 @@ pub(super) fn decide(
     if missed.is_none() && claimed.is_some_and(|claimed| claimed.only_recovered) {
         return Err(ErrorCode::UNRECOVERABLE_POSITION);
     }
-    // A client that recovered moves on from its own position, publication by publication.
+    // A client that recovered continues from its own position, publication by publication.
     let offset = match (&missed, claimed) {
         (Some(_), Some(claimed)) => claimed.offset,
         _ => top.offset,
