@@ -1,7 +1,7 @@
-//! Who may become a connection: origin, rate, and how many there are.
+//! Limits on new connections: origin, rate, and their number.
 //! In: the head of a handshake, and the time → out: a permit, or the status and the text of the refusal.
-//! Uses `origin`, `rate` and permits of the shards; never decides who may do what once connected.
-//! Changed here: the checks, and what the log says of refusals: operators see those of a limit, and seldom.
+//! Uses `origin`, `rate` and permits of the shards; never checks permissions of connected clients.
+//! Changed here: the checks, and the throttled log lines of refusals.
 
 use std::{sync::Arc, time::Instant};
 
@@ -11,26 +11,26 @@ use fanwire_telemetry::LogThrottle;
 use super::{origin, rate::TokenBucket};
 use crate::refusals::{Cause, Refusals};
 
-/// The limits of an endpoint, and what was said of them.
+/// The limits of an endpoint.
 pub struct Admission {
     /// Patterns of allowed origins; `None` checks nothing.
     pub allowed_origins: Option<Vec<String>>,
-    /// Connections there may be; 0 = no limit.
+    /// Maximum number of connections; 0 = no limit.
     pub connection_limit: usize,
-    /// Connections for which there are descriptors; 0 = no limit.
+    /// Number of connections for which there are descriptors; 0 = no limit.
     pub descriptor_limit: usize,
     pub rate: TokenBucket,
-    /// How many were refused.
+    /// Counts refused handshakes.
     pub(crate) refusals: Arc<Refusals>,
-    /// What the log said of refusals.
-    pub(crate) told: LogThrottle,
+    /// Limits log lines about refusals.
+    pub(crate) log_throttle: LogThrottle,
 }
 
-/// Status and text of an answer.
+/// Status and text of a response.
 pub(super) type Refusal = (StatusCode, &'static str);
 
 impl Admission {
-    /// One that lets everybody in.
+    /// Accepts every handshake.
     pub fn open(now: Instant) -> Self {
         Self {
             allowed_origins: None,
@@ -38,11 +38,15 @@ impl Admission {
             descriptor_limit: 0,
             rate: TokenBucket::new(0, now),
             refusals: Arc::default(),
-            told: LogThrottle::default(),
+            log_throttle: LogThrottle::default(),
         }
     }
 
-    /// Lets a handshake in, with what `permit` gives while there are fewer connections than it is told (0 = any number).
+    /// Checks a handshake. Calls `permit` with the maximum number of connections (0 = no limit); it returns `None` when that
+    /// is reached.
+    ///
+    /// # Errors
+    /// The status and the text of the refusal.
     pub(super) fn admit<P>(
         &self,
         headers: &HeaderMap,
@@ -71,7 +75,7 @@ impl Admission {
         })
     }
 
-    /// How many connections there may be (0 = any number), and why there may be no more.
+    /// The maximum number of connections (0 = no limit), and the cause of refusals above it.
     fn limit(&self) -> (usize, Cause) {
         match (self.connection_limit, self.descriptor_limit) {
             (0, max) => (max, Cause::Descriptors),
@@ -82,18 +86,18 @@ impl Admission {
 
     fn refuse(&self, cause: Cause, now: Instant, what: &str) {
         self.refusals.count(cause);
-        if let Some(cases) = self.told.happens(cause.name(), now) {
-            tracing::warn!("refusing clients with 503: {what}{cases}");
+        if let Some(repeats) = self.log_throttle.happens(cause.name(), now) {
+            tracing::warn!("refusing clients with 503: {what}{repeats}");
         }
     }
 
-    /// Mostly somebody else's page, sometimes the operator's own.
+    /// Logged at level info, because most such pages are not the operator's.
     fn refuse_origin(&self, origin: &str, now: Instant) {
         self.refusals.count(Cause::Origin);
-        if let Some(cases) = self.told.happens(Cause::Origin.name(), now) {
+        if let Some(repeats) = self.log_throttle.happens(Cause::Origin.name(), now) {
             let origin: String = origin.chars().take(ORIGIN_CHARS_MAX).collect();
             tracing::info!(
-                "refusing pages of {origin:?} with 403: client.allowed_origins does not list them{cases}"
+                "refusing pages of {origin:?} with 403: client.allowed_origins does not list them{repeats}"
             );
         }
     }
