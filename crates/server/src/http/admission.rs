@@ -64,14 +64,14 @@ impl Admission {
             self.refuse(Cause::Rate, now, TOO_MANY_AT_ONCE);
             return Err((
                 StatusCode::SERVICE_UNAVAILABLE,
-                "too many new connections at the moment, try again",
+                "too many new connections, try again later",
             ));
         }
         let (max, cause) = self.limit();
         permit(max).ok_or_else(|| {
             let is_limit = cause == Cause::Limit;
             self.refuse(cause, now, if is_limit { FULL } else { OUT_OF_DESCRIPTORS });
-            (StatusCode::SERVICE_UNAVAILABLE, "this node has as many connections as it may")
+            (StatusCode::SERVICE_UNAVAILABLE, "this node has reached its connection limit")
         })
     }
 
@@ -106,13 +106,12 @@ impl Admission {
 const WRONG_ORIGIN: &str =
     "this Origin is not allowed: the server's client.allowed_origins must list it";
 
-const TOO_MANY_AT_ONCE: &str = "more come in a second than client.connection_rate_limit says";
+const TOO_MANY_AT_ONCE: &str = "more handshakes per second than client.connection_rate_limit";
 
-const FULL: &str =
-    "there are as many connections as client.connection_limit says; raise it, or add a node";
+const FULL: &str = "client.connection_limit is reached; raise it, or add a node";
 
-const OUT_OF_DESCRIPTORS: &str = "each takes a descriptor, and the rest is kept for the server itself; let this process \
-                                  have more (ulimit -Hn, LimitNOFILE= of a unit), or add a node";
+const OUT_OF_DESCRIPTORS: &str = "the file descriptors for clients are used up, the rest is reserved for the server itself; raise \
+                                  the limit of this process (ulimit -Hn, LimitNOFILE= of a unit), or add a node";
 
 /// Longer than any host name.
 const ORIGIN_CHARS_MAX: usize = 300;
