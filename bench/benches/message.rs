@@ -1,13 +1,12 @@
-//! Criterion benches of what happens once per message: encode a publication, read a frame, compress, inflate.
+//! Criterion benches of what happens once per message of a client: read a frame, inflate.
 //! In: made-up messages of typical sizes → out: time per message, with bytes as throughput.
 //! Uses the pure crates only: no sockets, no server.
-//! Change here which single steps are timed; whole routes are measured by the scenarios of `fanwire-bench`.
+//! Change here what of reading is timed; `encode.rs` times publications, `deflate.rs` compressing, `fanwire-bench` whole routes.
 #![forbid(unsafe_code)]
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fanwire_bench::generator::frame::{TEXT, encode_masked};
 use fanwire_deflate::{Compressor, Inflater};
-use fanwire_protocol::{Encoding, Publication, encode_publication};
 use fanwire_ws::{Input, Limits, Pool, Reader};
 use std::hint::black_box;
 
@@ -30,19 +29,6 @@ fn message(bytes: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-fn encode(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("encode publication");
-    for bytes in SIZES {
-        let publication = Publication { data: message(bytes).into(), ..Publication::default() };
-        group.throughput(Throughput::Bytes(publication.data.len() as u64));
-        for (name, encoding) in [("json", Encoding::Json), ("protobuf", Encoding::Protobuf)] {
-            group.bench_function(BenchmarkId::new(name, bytes), |bencher| {
-                bencher.iter(|| encode_publication(encoding, "bench", black_box(&publication)));
-            });
-        }
-    }
-}
-
 fn read(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("read frame");
     let limits = Limits::default();
@@ -60,23 +46,6 @@ fn read(criterion: &mut Criterion) {
             // Unmasking changes the bytes, so each turn needs its own copy.
             bencher.iter_batched_ref(|| frame.clone(), read, BatchSize::SmallInput);
         });
-    }
-}
-
-fn compress(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("compress standalone");
-    for bytes in SIZES {
-        let message = message(bytes);
-        group.throughput(Throughput::Bytes(message.len() as u64));
-        for level in [1, 6] {
-            group.bench_function(BenchmarkId::new(format!("level {level}"), bytes), |bencher| {
-                let (mut compressor, mut out) = (Compressor::new(level), Vec::new());
-                bencher.iter(|| {
-                    out.clear();
-                    compressor.standalone(black_box(&message), &mut out);
-                });
-            });
-        }
     }
 }
 
@@ -99,5 +68,5 @@ fn inflate(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, encode, read, compress, inflate);
+criterion_group!(benches, read, inflate);
 criterion_main!(benches);

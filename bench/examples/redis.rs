@@ -1,19 +1,17 @@
 //! Prints how fast the Redis engine publishes, as a ratio to `redis-benchmark` publishing the same bytes at the same depth.
-//! In: nothing; starts Redis of its own → out: a table; also how fast 100,000 channels are subscribed again, also in a Cluster.
+//! In: nothing; starts a Redis of its own → out: a table.
 //! Uses Debian's redis-server and redis-benchmark on the loopback. Never: a Redis that was there before.
-//! Change here what the table shows: cargo run --profile dist -p fanwire-bench --example redis [subscribe], to leave out the table
+//! Change here what the table shows: cargo run --profile dist -p fanwire-bench --example redis
 #![forbid(unsafe_code)]
 
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use fanwire_bench::redis::{RedisServer, free_port};
-use fanwire_broker::{Answer, PublishOptions};
-use fanwire_broker::{Broker as _, Retention};
+use fanwire_bench::redis::RedisServer;
+use fanwire_broker::{Answer, Broker as _, PublishOptions, Retention};
 use fanwire_brokers::redis::{Address, Redis, RedisOptions};
 use fanwire_node::protocol::Publication;
-use tokio::runtime::Handle;
 
 fn main() -> Result<()> {
     let server = RedisServer::start(None)?;
@@ -23,10 +21,7 @@ fn main() -> Result<()> {
     let options = RedisOptions { addresses: vec![address], ..RedisOptions::default() };
     runtime.block_on(Redis::check(&options))?;
     let redis = Redis::start(&options, runtime.handle());
-    if std::env::args().all(|argument| argument != "subscribe") {
-        print_table(&redis, &server)?;
-    }
-    print_resubscribing(&redis, &server, runtime.handle())
+    print_table(&redis, &server)
 }
 
 /// How fast channels are published to.
@@ -51,25 +46,6 @@ fn print_table(redis: &Redis, server: &RedisServer) -> Result<()> {
             times.0, times.1, ratios.0, times.2, ratios.1
         );
     }
-    Ok(())
-}
-
-/// How fast many channels are subscribed again, at a Redis that stands alone and in a Cluster of one node.
-fn print_resubscribing(redis: &Redis, server: &RedisServer, runtime: &Handle) -> Result<()> {
-    println!("\n100,000 channels subscribed again after the PUB/SUB connections were lost:");
-    let times = (0..3).map(|_| resubscribe(redis, server)).collect::<Result<Vec<_>>>()?;
-    let single = median(times);
-    println!("{single:.2} s, the median of 3");
-    let port = free_port()?.to_string();
-    let node =
-        RedisServer::start_with(None, &["--cluster-enabled", "yes", "--cluster-port", &port])?;
-    node.cli(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"])?;
-    let seeds = vec![Address { port: node.port(), ..Address::default() }];
-    let options = RedisOptions { clusters: vec![seeds], ..RedisOptions::default() };
-    let redis = Redis::start(&options, runtime);
-    let times = (0..3).map(|_| resubscribe(&redis, &node)).collect::<Result<Vec<_>>>()?;
-    let cluster = median(times);
-    println!("{cluster:.2} s in a Cluster of one node, {:.2} times as long", cluster / single);
     Ok(())
 }
 
@@ -110,31 +86,6 @@ fn collect<T: Send + 'static>(answer: Answer<T>, sender: &Sender<Result<()>>) {
     answer.then(move |result| {
         let _ = sender.send(result.map(drop).map_err(|error| anyhow::anyhow!("{error:?}")));
     });
-}
-
-/// Seconds from the loss of the connections until the last channel is heard again.
-fn resubscribe(redis: &Redis, server: &RedisServer) -> Result<f64> {
-    let names: Vec<String> = (0..100_000).map(name).collect();
-    names.iter().for_each(|name| redis.subscribe(name));
-    hear_all(redis, &names)?;
-    let lost = redis.health().lost_count();
-    server.cli(&["CLIENT", "KILL", "TYPE", "pubsub"])?;
-    let began = Instant::now();
-    while redis.health().lost_count() < lost + 2 {
-        ensure!(began.elapsed() < Duration::from_secs(20), "the connections are not lost");
-        std::thread::yield_now();
-    }
-    hear_all(redis, &names)?;
-    Ok(began.elapsed().as_secs_f64())
-}
-
-fn hear_all(redis: &Redis, names: &[String]) -> Result<()> {
-    let (sender, answers) = channel();
-    for name in names {
-        collect(redis.follow(name, None, Retention::default(), Instant::now()), &sender);
-    }
-    drop(sender);
-    answers.into_iter().collect()
 }
 
 fn kept() -> Retention {

@@ -26,20 +26,12 @@ impl RedisServer {
     /// # Errors
     /// There is no redis-server, or it ends before it is ready.
     pub fn start(core: Option<usize>) -> Result<Self> {
-        Self::start_with(core, &[])
-    }
-
-    /// The same with more options; what they make it keep is kept in a folder of its own.
-    ///
-    /// # Errors
-    /// There is no redis-server, or it ends before it is ready.
-    pub fn start_with(core: Option<usize>, options: &[&str]) -> Result<Self> {
         let port = free_port()?;
         let folder = std::env::temp_dir().join(format!("fanwire-bench-redis-{port}"));
         std::fs::create_dir_all(&folder)?;
         let mut command = command_on(core, program(&folder)?.as_ref());
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
-        command.arg("--dir").arg(&folder).args(options).stdout(Stdio::piped());
+        command.arg("--dir").arg(&folder).stdout(Stdio::piped());
         let mut child = command.spawn().context(PACKAGE)?;
         let mut lines = BufReader::new(child.stdout.take().context("it was piped")?).lines();
         let server = Self { child, port, folder };
@@ -126,7 +118,7 @@ fn program(folder: &Path) -> Result<OsString> {
 ///
 /// # Errors
 /// There is none.
-pub fn free_port() -> Result<u16> {
+fn free_port() -> Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 

@@ -9,7 +9,7 @@ use jsonwebtoken::crypto::CryptoProvider;
 use jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER;
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 
-use super::{Fault, ecdsa, self_test};
+use super::{Fault, ecdsa};
 use crate::{OptionsError, TokenOptions};
 
 /// The cryptography of all tokens.
@@ -33,9 +33,9 @@ struct Previous {
 }
 
 impl Keys {
-    /// Parses what is configured and runs the self-test of each family that is used.
+    /// Parses what is configured.
     pub(super) fn new(options: &TokenOptions, prefix_key: &str) -> Result<Self, OptionsError> {
-        let keys = Self {
+        Ok(Self {
             hmac: secret(&options.hmac_secret_key),
             hmac_previous: secret(&options.hmac_previous_secret_key).map(|key| Previous {
                 key,
@@ -43,28 +43,14 @@ impl Keys {
             }),
             rsa: rsa(&format!("{prefix_key}.rsa_public_key"), &options.rsa_public_key)?,
             ecdsa: ecdsa(&format!("{prefix_key}.ecdsa_public_key"), &options.ecdsa_public_key)?,
-        };
-        if keys.hmac.is_some() || keys.hmac_previous.is_some() {
-            self_test::hmac()?;
-        }
-        if keys.rsa.is_some() {
-            self_test::rsa()?;
-        }
-        if let Some(key) = &keys.ecdsa {
-            self_test::ecdsa(key.curve)?;
-        }
-        Ok(keys)
+        })
     }
 
     /// Everything that keeps [`new`](Self::new) from making keys.
     pub(super) fn mistakes(options: &TokenOptions, prefix_key: &str) -> Vec<OptionsError> {
         let rsa = rsa(&format!("{prefix_key}.rsa_public_key"), &options.rsa_public_key).err();
         let ecdsa = ecdsa(&format!("{prefix_key}.ecdsa_public_key"), &options.ecdsa_public_key);
-        let found: Vec<_> = rsa.into_iter().chain(ecdsa.err()).collect();
-        if found.is_empty() {
-            return Self::new(options, prefix_key).err().into_iter().collect();
-        }
-        found
+        rsa.into_iter().chain(ecdsa.err()).collect()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -13,11 +13,12 @@ mod fixture;
 pub mod fuzzing;
 mod jwks;
 mod keys;
+#[cfg(test)]
+mod known_answers;
 mod options;
 mod options_error;
 mod registered;
 mod secret;
-mod self_test;
 mod sign;
 mod verifier;
 

@@ -19,8 +19,6 @@ pub enum OptionsError {
     Regex { key: String, value: String, fault: String },
     /// Text that is not a usable public key; the text itself is not repeated.
     PublicKey { key: String, fault: String, expected: &'static str },
-    /// The cryptography does not give the known answer for this algorithm: a broken build.
-    Crypto { algorithm: &'static str },
 }
 
 impl OptionsError {
@@ -47,9 +45,6 @@ impl fmt::Display for OptionsError {
             }
             Self::PublicKey { key, fault, expected } => {
                 write!(f, "{key} {fault}, expected {expected}")
-            }
-            Self::Crypto { algorithm } => {
-                write!(f, "token verification fails its self-test for {algorithm}: broken build")
             }
         }
     }

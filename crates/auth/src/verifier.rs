@@ -34,13 +34,13 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Parses keys and patterns and proves that the cryptography behind each configured key works.
+    /// Parses keys and patterns.
     ///
     /// `prefix_key` is where the options stand (`client.token`), for errors. `skip_signature` believes every claim of
     /// every token, whatever its algorithm; `exp`, `nbf`, `aud` and `iss` are still checked.
     ///
     /// # Errors
-    /// Keys or patterns that do not parse, a bad claim name, or cryptography that fails its self-test.
+    /// Keys or patterns that do not parse, or a bad claim name.
     pub fn new(
         options: &TokenOptions,
         prefix_key: &str,

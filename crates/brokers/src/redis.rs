@@ -6,30 +6,30 @@
 mod backoff;
 mod clock;
 mod cluster;
-mod complaint;
+mod command_connection;
+mod consistent_hash;
 mod dial;
 mod error;
-mod feed;
-mod flight;
-mod guide;
+mod error_hint;
 mod health;
 mod keys;
-mod line;
 mod members;
-mod mouth;
+mod message_handler;
 mod options;
-mod place;
 mod ports;
+mod pubsub_connection;
 mod reads;
 mod record;
-mod roll;
+mod redirect;
 mod script;
 mod sentinel;
 mod server;
+mod singleflight;
 mod slot;
 mod socket;
 mod store;
 mod stream;
+mod subscription_table;
 mod wire;
 
 use std::sync::Arc;
@@ -39,15 +39,15 @@ use std::time::Instant;
 use fanwire_broker::Deliver;
 use tokio::runtime::Handle;
 
-use clock::Clock;
+use clock::RedisClock;
 use cluster::Cluster;
 use dial::{Dialer, Expected};
-use guide::Guided;
-use keys::{Keys, Kind};
-use mouth::Mouth;
+use keys::{KeyKind, Keys};
+use message_handler::MessageHandler;
 use reads::Reads;
-use server::Opener;
-use store::{FeedAt, LineAt, Spot, Store};
+use redirect::ClusterRedirects;
+use server::ConnectionFactory;
+use store::{CommandConnectionRef, Location, PubSubConnectionRef, Store};
 
 pub use error::RedisError;
 pub use health::Health;
@@ -58,7 +58,7 @@ pub use socket::Tls;
 pub struct Redis {
     stores: Vec<Store>,
     keys: Keys,
-    mouth: Arc<Mouth>,
+    message_handler: Arc<MessageHandler>,
     health: Arc<Health>,
     reads: Reads,
     started_at: Instant,
@@ -70,7 +70,7 @@ impl Redis {
     /// Begins to connect and returns at once; what comes of it is seen by [`health`](Self::health). Connections are made
     /// again for as long as this value lives.
     pub fn start(options: &RedisOptions, runtime: &Handle) -> Self {
-        if let Some(address) = options.set_apart_by_number() {
+        if let Some(address) = options.separated_by_database_only() {
             let (db, prefix) = (address.db, &options.prefix);
             tracing::warn!(
                 "database {db} of the Redis at {address} does not separate installations, because PUB/SUB knows no databases: should another one use this Redis, give each a prefix of its own (engine.redis.prefix is {prefix})"
@@ -82,16 +82,16 @@ impl Redis {
             _ => Health::at(seeds),
         });
         let keys = Keys::new(&options.prefix, !options.clusters.is_empty());
-        let mouth = Arc::new(Mouth::new(keys.clone(), Arc::clone(&health)));
-        let opener = Opener {
+        let message_handler = Arc::new(MessageHandler::new(keys.clone(), Arc::clone(&health)));
+        let opener = ConnectionFactory {
             options: Arc::new(options.clone()),
-            mouth: Arc::clone(&mouth),
+            message_handler: Arc::clone(&message_handler),
             health: Arc::clone(&health),
             runtime: runtime.clone(),
-            clock: Arc::new(Clock::new()),
+            clock: Arc::new(RedisClock::new()),
         };
         let single = |address| {
-            let server = opener.open(address, Expected::Standalone, &Guided::default());
+            let server = opener.open(address, Expected::Standalone, &ClusterRedirects::default());
             Store::Single(Box::new(server))
         };
         let cluster =
@@ -102,7 +102,7 @@ impl Redis {
         };
         let (started_at, asked_at_s) = (Instant::now(), AtomicU64::new(0));
         let reads = Reads::new(keys.clone(), Arc::clone(&health), options.unpublished_ttl);
-        Self { stores, keys, mouth, health, reads, started_at, asked_at_s }
+        Self { stores, keys, message_handler, health, reads, started_at, asked_at_s }
     }
 
     /// Connects to each Redis once and disconnects again; of a Cluster to one of the nodes that are named.
@@ -115,7 +115,7 @@ impl Redis {
         }
         let singles = if options.clusters.is_empty() { &options.addresses[..] } else { &[] };
         for address in singles {
-            let dialer = Dialer::new(address, options, Arc::new(Clock::new()));
+            let dialer = Dialer::new(address, options, Arc::new(RedisClock::new()));
             dialer.dial(script::loads(), drop).await?;
         }
         Ok(())
@@ -126,7 +126,7 @@ impl Redis {
     /// # Panics
     /// At the second call.
     pub fn deliver_to(&self, door: Arc<dyn Deliver>) {
-        self.mouth.deliver_to(door);
+        self.message_handler.deliver_to(door);
     }
 
     /// Makes this node, which has the id `uid`, hear the others: `listener` gets what they send to all and to it, as it
@@ -135,17 +135,17 @@ impl Redis {
     ///
     /// # Panics
     /// At the second call.
-    pub fn hear_nodes<L>(&self, uid: &str, listener: L) -> impl Future<Output = ()> + use<L>
+    pub fn subscribe_to_nodes<L>(&self, uid: &str, listener: L) -> impl Future<Output = ()> + use<L>
     where
         L: Fn(&[u8]) -> bool + Send + Sync + 'static,
     {
-        self.mouth.tell(Box::new(listener));
+        self.message_handler.set_node_listener(Box::new(listener));
         let heard = [None, Some(uid)].map(|to| {
-            let name = self.keys.of_node(to);
-            let feed = self.stores[0].feed(Spot::of_nodes(&name));
-            feed.want(&name);
+            let name = self.keys.node_channel(to);
+            let pubsub = self.stores[0].pubsub_connection(Location::of_node_channel(&name));
+            pubsub.subscribe(&name);
             let (done, answer) = ports::later();
-            feed.when_heard(&name, |heard| done(heard.map(drop)));
+            pubsub.when_subscribed(&name, |heard| done(heard.map(drop)));
             answer
         });
         async move {
@@ -162,36 +162,36 @@ impl Redis {
 
     /// Asks each Redis for its time, but not more often than every half minute: a clock that was set, or a machine that
     /// slept, would else make members end too early or too late.
-    fn keep_time(&self) {
+    fn sync_clock(&self) {
         let now_s = self.started_at.elapsed().as_secs();
         if now_s < self.asked_at_s.load(Relaxed) + TIME_INTERVAL_S {
             return;
         }
         self.asked_at_s.store(now_s, Relaxed);
-        self.stores.iter().for_each(Store::keep_time);
+        self.stores.iter().for_each(Store::sync_clock);
     }
 
     /// Who has a channel, and where there.
-    fn place(&self, channel: &str) -> (&Store, Spot) {
-        let hash = place::hash(channel);
-        let store = &self.stores[place::jump(hash, self.stores.len())];
-        (store, Spot::of(channel, hash, &self.keys))
+    fn place(&self, channel: &str) -> (&Store, Location) {
+        let hash = consistent_hash::hash(channel);
+        let store = &self.stores[consistent_hash::jump(hash, self.stores.len())];
+        (store, Location::of(channel, hash, &self.keys))
     }
 
-    fn line(&self, channel: &str) -> LineAt<'_> {
-        let (store, spot) = self.place(channel);
-        store.line(spot)
+    fn command_connection(&self, channel: &str) -> CommandConnectionRef<'_> {
+        let (store, location) = self.place(channel);
+        store.command_connection(location)
     }
 
     /// The feed of a channel, and the name to hear.
-    fn feed(&self, channel: &str) -> (FeedAt<'_>, String) {
-        let (store, spot) = self.place(channel);
-        (store.feed(spot), self.keys.of(Kind::Feed, channel))
+    fn pubsub_connection(&self, channel: &str) -> (PubSubConnectionRef<'_>, String) {
+        let (store, location) = self.place(channel);
+        (store.pubsub_connection(location), self.keys.of(KeyKind::Feed, channel))
     }
 
     fn ms(&self, channel: &str, now: Instant) -> u64 {
-        let (store, spot) = self.place(channel);
-        store.ms(spot, now)
+        let (store, location) = self.place(channel);
+        store.ms(location, now)
     }
 }
 

@@ -29,7 +29,6 @@ impl EngineRedisOptions {
             connect_timeout: self.connect_timeout,
             io_timeout: self.io_timeout,
             wait: Wait { replicas: self.wait_replicas, timeout: self.wait_timeout },
-            presence_fields: self.presence_hash_field_ttl,
             command_connections: self.command_connections,
             feed_connections: self.feed_connections,
             ..RedisOptions::default()

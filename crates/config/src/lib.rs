@@ -140,8 +140,6 @@ pub struct EngineRedisOptions {
     /// Replicas that must have a write; 0 = none.
     pub wait_replicas: u32,
     pub wait_timeout: Duration,
-    /// Members are put into hash fields where a Redis has ends of them.
-    pub presence_hash_field_ttl: bool,
     pub command_connections: usize,
     pub feed_connections: usize,
 }

@@ -1,7 +1,9 @@
 //! The known name nearest to a mistyped one.
 //! In: a name and candidates → out: the candidate with the fewest edits, when it is near enough to be meant.
-//! Uses nothing. Never: the tables themselves.
+//! Uses `strsim`. Never: the tables themselves.
 //! What counts as near is changed here; what is done with it in `finding`.
+
+use strsim::osa_distance;
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +11,7 @@ mod tests;
 /// The candidate that `name` was probably meant to be.
 ///
 /// Near is: the same last part elsewhere (`ping_interval` for `client.ping_interval`), the same without sections
-/// (`token_hmac_secret_key`), or at most one edit in four letters.
+/// (`token_hmac_secret_key`), or at most one edit in four letters. Two neighbours that changed places are one edit.
 pub(crate) fn nearest<'a>(
     name: &str,
     candidates: impl Iterator<Item = &'a str> + Clone,
@@ -20,7 +22,7 @@ pub(crate) fn nearest<'a>(
         .clone()
         // Lengths that differ by more cannot be near, and comparing them is what takes time.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= edits_max)
-        .map(|candidate| (edits(name, candidate), candidate))
+        .map(|candidate| (osa_distance(name, candidate), candidate))
         .filter(|(distance, _)| *distance <= edits_max)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate);
@@ -51,24 +53,4 @@ fn misplaced<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Optio
 
 fn last_part(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
-}
-
-/// Levenshtein distance in characters, neighbouring letters swapped counting as one edit.
-fn edits(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for i in 0..a.len() {
-        let mut row = vec![i + 1];
-        for j in 0..b.len() {
-            let replaced = above[j] + usize::from(a[i] != b[j]);
-            let mut best = replaced.min(above[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
-                best = best.min(before[j - 1] + 1);
-            }
-            row.push(best);
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above[b.len()]
 }

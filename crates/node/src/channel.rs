@@ -6,17 +6,20 @@
 mod build;
 mod history;
 mod permission;
+mod personal;
 
 use fanwire_protocol::ErrorCode;
 use hashbrown::HashMap;
 use regex::Regex;
 
+use self::personal::Personal;
 use crate::options::{ChannelOptions, Namespace};
 
 pub use permission::{
     SubscribeDecision, Who, check_data, has_presence_access, may_publish, may_read_history,
     may_see_presence,
 };
+pub(crate) use personal::NamesOthers;
 
 /// The rules of all channels, compiled once; shared by every connection.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub struct Channels {
     user_separator: Option<char>,
     without_namespace: Rules,
     namespaces: HashMap<String, Rules>,
+    /// `None`: users have no personal channels.
+    personal: Option<Personal>,
 }
 
 /// Names one namespace of a node: 0 is for channels without one, then those of `ChannelOptions::namespaces` in order.
@@ -105,14 +110,6 @@ impl Channels {
         let separator = self.user_separator;
         let users = users.split(move |c| Some(c) == separator);
         Some(users.filter(|user| !user.is_empty()))
-    }
-
-    /// The name of a user's own channel: `#42`, or `news:#42` in a namespace.
-    pub(crate) fn personal_channel(&self, namespace: &str, user: &str) -> String {
-        let boundary = self.namespace_boundary.filter(|_| !namespace.is_empty());
-        let characters = [boundary, self.user_boundary];
-        let [boundary, mark] = characters.map(|one| one.map_or_else(String::new, String::from));
-        format!("{namespace}{boundary}{mark}{user}")
     }
 
     fn split<'a>(&self, channel: &'a str) -> Name<'a> {

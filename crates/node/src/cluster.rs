@@ -1,10 +1,10 @@
 //! The other nodes of an installation: who is there, what they are told, what they are asked.
-//! In: messages of other nodes, the time → out: orders for this node's shards, states of all nodes, answers to surveys.
+//! In: messages of other nodes, the time → out: unacknowledged for this node's shards, states of all nodes, answers to surveys.
 //! Uses: a `Bus` to carry messages; Protobuf with a version byte in front. Never: sockets, channels, sessions.
 //! Change here: what nodes tell each other. Publications travel through the broker, not here.
 
 mod message;
-mod orders;
+mod unacknowledged;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -17,25 +17,25 @@ use fanwire_protocol::ErrorCode;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use message::Message;
-pub(crate) use message::Order;
+pub(crate) use message::ControlCommand;
+use message::NodeMessage;
 pub use message::{Metrics, NodeState};
-use orders::{Orders, Settled, Window};
+use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 
 /// What a node knows of the others. Alone until it gets a bus.
 pub(crate) struct Cluster {
     uid: String,
     bus: OnceLock<Arc<dyn Bus>>,
-    table: Arc<Mutex<Table>>,
+    table: Arc<Mutex<NodeTable>>,
     refused: AtomicU64,
     has_left: AtomicBool,
 }
 
 #[derive(Default)]
-struct Table {
+struct NodeTable {
     /// By uid.
     peers: BTreeMap<String, Peer>,
-    orders: Orders,
+    commands: UnacknowledgedCommands,
     surveys: HashMap<u64, Survey>,
     last_survey: u64,
     /// When all were told of this node last; `None` before the first time.
@@ -51,25 +51,25 @@ struct Table {
 struct Peer {
     state: NodeState,
     heard_at: Instant,
-    obeyed: Window,
+    executed: ReceivedCommands,
 }
 
-/// Channels of all nodes, being collected.
+/// SurveyChannels of all nodes, being collected.
 struct Survey {
     /// Uids that have not answered.
     awaited: BTreeSet<String>,
-    found: Channels,
+    found: SurveyChannels,
     until: Instant,
-    promise: Promise<Channels, ErrorCode>,
+    promise: Promise<SurveyChannels, ErrorCode>,
 }
 
 /// A message that some node sent, as this one would send it; `None` for what is none.
 pub(crate) fn rewritten(bytes: &[u8]) -> Option<Bytes> {
-    Message::decoded(bytes).map(|message| message.encoded())
+    NodeMessage::decoded(bytes).map(|message| message.encoded())
 }
 
 /// Subscribers by channel.
-pub(crate) type Channels = BTreeMap<String, u32>;
+pub(crate) type SurveyChannels = BTreeMap<String, u32>;
 
 /// What a message of another node asks of this one.
 #[derive(Debug, PartialEq)]
@@ -79,7 +79,7 @@ pub(crate) enum Task {
     Refuse,
     /// A node appeared: tell it of this one.
     Greet(String),
-    Obey(Order),
+    Obey(ControlCommand),
     /// A node wants to know the channels that match a pattern.
     Answer {
         to: String,
@@ -117,13 +117,14 @@ impl Cluster {
     ///
     /// # Errors
     /// 100 when the bus did not take it, and nobody heard of it; or when some node that is there did not hear it.
-    pub(crate) fn order(&self, order: Order) -> Answer<(), ErrorCode> {
+    pub(crate) fn command(&self, command: ControlCommand) -> Answer<(), ErrorCode> {
         let Some(bus) = self.bus.get() else { return Answer::now(Ok(())) };
         let (promise, answer) = Answer::later();
         let mut table = self.table.lock();
-        let number = table.orders.next();
-        let message = Message { from: self.uid.clone(), order: Some(order), number }.encoded();
-        table.orders.begin(number, message.clone(), promise);
+        let number = table.commands.next();
+        let message =
+            NodeMessage { from: self.uid.clone(), command: Some(command), number }.encoded();
+        table.commands.begin(number, message.clone(), promise);
         drop(table);
         self.give(bus.as_ref(), number, message);
         answer
@@ -135,16 +136,17 @@ impl Cluster {
         bus.send(None, message).then(move |reached| {
             let mut table = table.lock();
             let others = table.peers.len();
-            let settled = table.orders.reached(number, reached, others);
+            let settled = table.commands.reached(number, reached, others);
             drop(table);
-            settled.into_iter().for_each(Settled::keep);
+            settled.into_iter().for_each(SettledPromise::keep);
         });
     }
 
-    fn send(&self, to: Option<&str>, order: Order) -> Answer<usize> {
+    fn send(&self, to: Option<&str>, command: ControlCommand) -> Answer<usize> {
         match self.bus.get() {
             Some(bus) => {
-                let message = Message { from: self.uid.clone(), order: Some(order), number: 0 };
+                let message =
+                    NodeMessage { from: self.uid.clone(), command: Some(command), number: 0 };
                 bus.send(to, message.encoded())
             }
             None => Answer::now(Ok(0)),
@@ -161,14 +163,14 @@ impl Cluster {
         (table.told_at, table.is_untold, table.is_deaf) = (Some(now), true, true);
         drop(table);
         let table = Arc::clone(&self.table);
-        self.tell_state(None, state).then(move |told| match told {
+        self.publish_state(None, state).then(move |told| match told {
             Ok(_) => table.lock().is_untold = false,
             Err(_) => table.lock().cut_at = Some(now),
         });
     }
 
     /// Tells how this node is, to one that does not know it or to everybody; nobody any more once it has left.
-    pub(crate) fn tell_state(
+    pub(crate) fn publish_state(
         &self,
         to: Option<&str>,
         state: impl FnOnce() -> NodeState,
@@ -176,7 +178,7 @@ impl Cluster {
         if self.bus.get().is_none() {
             return Answer::now(Ok(0));
         }
-        let state = Order::State(state());
+        let state = ControlCommand::State(state());
         // Asked last: another thread may let it leave while this one counts.
         match self.has_left.load(Relaxed) {
             true => Answer::now(Ok(0)),
@@ -188,57 +190,62 @@ impl Cluster {
     /// whom it answered then, as one that is new, would wait for it.
     pub(crate) fn leave(&self) {
         self.has_left.store(true, Relaxed);
-        drop(self.send(None, Order::Leaving(message::Leaving {})));
+        drop(self.send(None, ControlCommand::Leaving(message::Leaving {})));
     }
 
     /// Takes a message of another node.
     pub(crate) fn hear(&self, message: &[u8], now: Instant) -> Task {
-        let Some(Message { from, order: Some(order), number }) = Message::decoded(message) else {
+        let Some(NodeMessage { from, command: Some(command), number }) =
+            NodeMessage::decoded(message)
+        else {
             self.refused.fetch_add(1, Relaxed);
             return Task::Refuse;
         };
         let mut table = self.table.lock();
         if from == self.uid {
-            table.is_deaf &= !matches!(order, Order::State(_));
+            table.is_deaf &= !matches!(command, ControlCommand::State(_));
             return Task::Nothing;
         }
-        match order {
-            Order::State(state) => {
+        match command {
+            ControlCommand::State(state) => {
                 let Some(peer) = table.peers.get_mut(&from) else {
-                    let peer = Peer { state, heard_at: now, obeyed: Window::default() };
+                    let peer = Peer { state, heard_at: now, executed: ReceivedCommands::default() };
                     table.peers.insert(from.clone(), peer);
                     return Task::Greet(from);
                 };
                 (peer.state, peer.heard_at) = (state, now);
                 Task::Nothing
             }
-            Order::Leaving(_) => {
+            ControlCommand::Leaving(_) => {
                 table.peers.remove(&from);
                 let done = table.done_with(&from);
                 drop(table);
                 done.into_iter().for_each(Survey::end);
                 Task::Nothing
             }
-            Order::Survey(survey) => {
+            ControlCommand::Survey(survey) => {
                 Task::Answer { to: from, survey: survey.number, pattern: survey.pattern }
             }
-            Order::Channels(channels) => {
+            ControlCommand::SurveyChannels(channels) => {
                 let done = table.answered(&from, channels.survey, channels.channels);
                 drop(table);
                 done.into_iter().for_each(Survey::end);
                 Task::Nothing
             }
-            order => {
+            command => {
                 let peer = table.peers.get_mut(&from).filter(|_| number > 0);
-                let is_new = peer.is_none_or(|peer| peer.obeyed.is_new(number));
-                if is_new { Task::Obey(order) } else { Task::Nothing }
+                let is_new = peer.is_none_or(|peer| peer.executed.is_new(number));
+                if is_new { Task::Obey(command) } else { Task::Nothing }
             }
         }
     }
 
     /// Answers a survey of another node, which notices when it does not hear the answer.
-    pub(crate) fn answer(&self, to: &str, survey: u64, channels: Channels) {
-        drop(self.send(Some(to), Order::Channels(message::Channels { survey, channels })));
+    pub(crate) fn answer(&self, to: &str, survey: u64, channels: SurveyChannels) {
+        drop(self.send(
+            Some(to),
+            ControlCommand::SurveyChannels(message::SurveyChannels { survey, channels }),
+        ));
     }
 
     /// Asks every other node for its channels, which are added to `own`: all of them, or none.
@@ -248,9 +255,9 @@ impl Cluster {
     pub(crate) fn survey(
         &self,
         pattern: &str,
-        own: Channels,
+        own: SurveyChannels,
         now: Instant,
-    ) -> Answer<Channels, ErrorCode> {
+    ) -> Answer<SurveyChannels, ErrorCode> {
         if self.bus.get().is_none() {
             return Answer::now(Ok(own));
         }
@@ -267,7 +274,7 @@ impl Cluster {
         drop(table);
         let question = message::Survey { number, pattern: pattern.to_owned() };
         let table = Arc::clone(&self.table);
-        self.send(None, Order::Survey(question)).then(move |asked| {
+        self.send(None, ControlCommand::Survey(question)).then(move |asked| {
             let done = table.lock().asked(number, asked.is_ok());
             match (done, asked) {
                 (Some(survey), Ok(_)) => survey.end(),
@@ -278,7 +285,7 @@ impl Cluster {
         answer
     }
 
-    /// Forgets nodes that were silent for too long, ends surveys that took too long, gives orders again that did not reach
+    /// Forgets nodes that were silent for too long, ends surveys that took too long, gives unacknowledged again that did not reach
     /// all, and says whether it is time to tell again how this node is.
     pub(crate) fn tick(&self, now: Instant) -> bool {
         let mut table = self.table.lock();
@@ -286,14 +293,16 @@ impl Cluster {
         failed.extend(table.take_surveys(|survey| survey.until <= now));
         let is_old = |told_at| now.saturating_duration_since(told_at) >= STATE_INTERVAL;
         let is_due = table.told_at.is_some_and(is_old);
-        let mut orders = std::mem::take(&mut table.orders);
-        let (again, over) = orders.due(now, |since| table.spoken_since(since));
-        table.orders = orders;
+        let mut commands = std::mem::take(&mut table.commands);
+        let (again, over) = commands.due(now, |since| table.spoken_since(since));
+        table.commands = commands;
         drop(table);
         failed.into_iter().for_each(Survey::fail);
-        over.into_iter().for_each(Settled::keep);
+        over.into_iter().for_each(SettledPromise::keep);
         if let Some(bus) = self.bus.get() {
-            again.into_iter().for_each(|(number, order)| self.give(bus.as_ref(), number, order));
+            again
+                .into_iter()
+                .for_each(|(number, command)| self.give(bus.as_ref(), number, command));
         }
         is_due
     }
@@ -304,7 +313,7 @@ impl Cluster {
     }
 }
 
-impl Table {
+impl NodeTable {
     /// The nodes were asked, or could not be. Returns the survey when that is all there is to wait for.
     fn asked(&mut self, number: u64, is_asked: bool) -> Option<Survey> {
         let survey = self.surveys.get(&number)?;
@@ -313,7 +322,7 @@ impl Table {
     }
 
     /// Adds what a node found. Returns the survey when it was the last one.
-    fn answered(&mut self, from: &str, number: u64, channels: Channels) -> Option<Survey> {
+    fn answered(&mut self, from: &str, number: u64, channels: SurveyChannels) -> Option<Survey> {
         let survey = self.surveys.get_mut(&number)?;
         if survey.awaited.remove(from) {
             for (channel, subscribers) in channels {

@@ -1,6 +1,6 @@
 //! Control commands of the server API for connections that are there: subscribe, refresh, and whom they mean.
 //! In: calls of the server API on any node → out: values that travel between nodes and into the inboxes of shards.
-//! Uses: shared strings, a promise for whoever ordered. Never: sessions; what a command does to one is in `hub/orders.rs`.
+//! Uses: shared strings, a promise for whoever ordered. Never: sessions; what a command does to one is in `hub/control_commands.rs`.
 //! Change here: what can be ordered. Between nodes it is encoded in `cluster/message.rs`.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct ServerSubscription {
 /// A subscription on its way to connections. Whoever ordered it is answered when the last copy is gone: then it was obeyed
 /// by all whom it reached.
 #[derive(Debug)]
-pub struct SubscribeOrder {
+pub struct ServerSubscribe {
     subscription: ServerSubscription,
     orderer: Mutex<Option<Promise<(), ErrorCode>>>,
 }
@@ -46,7 +46,7 @@ pub struct Renewal {
 
 /// Which connections are meant: those of `user` (exact; "" = the anonymous ones) that pass every further filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct ConnectionSelector {
     /// User id, matched exactly.
     pub user: String,
     /// Only this client id; "" = any.
@@ -65,7 +65,7 @@ impl ServerSubscription {
     }
 }
 
-impl SubscribeOrder {
+impl ServerSubscribe {
     /// An order whose giver wants to know, or of another node, whose giver is answered there.
     pub(crate) fn new(
         subscription: ServerSubscription,
@@ -87,7 +87,7 @@ impl SubscribeOrder {
     }
 }
 
-impl Drop for SubscribeOrder {
+impl Drop for ServerSubscribe {
     fn drop(&mut self) {
         if let Some(orderer) = self.orderer.get_mut().take() {
             orderer.keep(Ok(()));

@@ -47,7 +47,7 @@ impl BroadcastRouter {
     }
 
     /// Tells the shards that listen to a channel.
-    pub(crate) fn tell(&self, channel: &str, notice: &Notice) {
+    pub(crate) fn send_to_shards(&self, channel: &str, notice: &Notice) {
         let Some(listeners) = self.registry.listeners(channel) else { return };
         let inboxes = self.inboxes.read();
         for shard in listeners.shards {
@@ -56,7 +56,7 @@ impl BroadcastRouter {
     }
 
     /// Tells every shard.
-    pub(crate) fn tell_all(&self, notice: &Notice) {
+    pub(crate) fn send_to_all_shards(&self, notice: &Notice) {
         for inbox in self.inboxes.read().iter() {
             inbox.push(notice.clone());
         }
@@ -108,7 +108,7 @@ impl Deliver for BroadcastRouter {
 
     fn report_possible_gap(&self, channel: &str) {
         if let Some(Listeners { channel, .. }) = self.registry.listeners(channel) {
-            self.tell(&channel, &Notice::Doubt(Arc::clone(&channel)));
+            self.send_to_shards(&channel, &Notice::PossibleGap(Arc::clone(&channel)));
         }
     }
 

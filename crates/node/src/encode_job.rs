@@ -21,7 +21,7 @@ use crate::delta::{self, Saved, payload_bytes};
 /// error 100.
 #[derive(Debug)]
 pub struct EncodeJob {
-    found: Found,
+    found: ReplySource,
     /// Of the command.
     id: u32,
     encoding: Encoding,
@@ -32,7 +32,7 @@ pub struct EncodeJob {
 
 /// What was found for a client.
 #[derive(Clone, Debug)]
-pub(crate) enum Found {
+pub(crate) enum ReplySource {
     /// Of a channel.
     Members(Vec<Arc<ClientInfo>>),
     /// Of its history.
@@ -40,7 +40,7 @@ pub(crate) enum Found {
     /// Of a channel that it enters; with deltas or without.
     Missed(Box<SubscribeResult>, bool),
     /// Of the channels that it enters as it connects.
-    Welcome(Box<ConnectResult>),
+    Connect(Box<ConnectResult>),
     /// Of a channel that it enters by order of the server.
     Ordered(Arc<str>, Box<SubscribeResult>),
 }
@@ -56,7 +56,7 @@ pub(crate) struct Encoded {
 
 impl EncodeJob {
     pub(crate) fn new(
-        found: Found,
+        found: ReplySource,
         (id, encoding): (u32, Encoding),
         promise: Promise<Encoded, ErrorCode>,
         wish: Weak<()>,
@@ -86,7 +86,7 @@ impl EncodeJob {
     }
 }
 
-impl Found {
+impl ReplySource {
     /// Whether the way to another thread and back is short beside the time it takes to encode this.
     pub(crate) fn is_large(&self) -> bool {
         let count = match self {
@@ -97,7 +97,7 @@ impl Found {
             Self::Missed(result, _) | Self::Ordered(_, result) => {
                 return are_large([&result.publications]);
             }
-            Self::Welcome(result) => {
+            Self::Connect(result) => {
                 return are_large(result.subs.values().map(|result| &result.publications));
             }
         };
@@ -110,7 +110,7 @@ impl Found {
             Self::Members(members) => return size_of_val(&members[..]),
             Self::StreamSlice(stretch) => stretch.publications.len(),
             Self::Missed(result, _) | Self::Ordered(_, result) => result.publications.len(),
-            Self::Welcome(result) => {
+            Self::Connect(result) => {
                 result.subs.values().map(|result| result.publications.len()).sum()
             }
         };
@@ -135,7 +135,7 @@ impl Found {
             Self::Missed(result, _) | Self::Ordered(_, result) => {
                 payload_bytes(&result.publications)
             }
-            Self::Welcome(result) => {
+            Self::Connect(result) => {
                 result.subs.values().map(|result| payload_bytes(&result.publications)).sum()
             }
         }
@@ -155,7 +155,7 @@ impl Found {
                 Reply { history: Some(history), ..Reply::default() }
             }
             Self::Missed(result, _) => Reply { subscribe: Some(*result), ..Reply::default() },
-            Self::Welcome(result) => Reply { connect: Some(*result), ..Reply::default() },
+            Self::Connect(result) => Reply { connect: Some(*result), ..Reply::default() },
             Self::Ordered(channel, result) => return pushes(&channel, *result),
         };
         (reply, Vec::new())
@@ -175,7 +175,7 @@ fn pushes(channel: &str, result: SubscribeResult) -> (Reply, Vec<Reply>) {
     (subscribe, publications.into_iter().map(missed).collect())
 }
 
-/// As [`Found::is_large`], of publications of some channels.
+/// As [`ReplySource::is_large`], of publications of some channels.
 pub(crate) fn are_large<'a>(channels: impl IntoIterator<Item = &'a Vec<Publication>>) -> bool {
     let (mut count, mut bytes) = (0, 0);
     channels.into_iter().any(|publications| {

@@ -22,7 +22,7 @@ impl Filter {
     /// # Errors
     /// 107 for a tree that breaks a rule of protocol §13 or is larger than the limits of this file.
     pub(crate) fn new(node: &FilterNode) -> Result<Self, ErrorCode> {
-        let mut room = Room { nodes: NODES_MAX, values: VALUES_MAX, bytes: BYTES_MAX };
+        let mut room = Budget { nodes: NODES_MAX, values: VALUES_MAX, bytes: BYTES_MAX };
         rule(node, DEPTH_MAX, &mut room).map(Self).ok_or(ErrorCode::BAD_REQUEST)
     }
 
@@ -115,13 +115,13 @@ fn has(sorted: &[Box<str>], tag: &str) -> bool {
 }
 
 /// What is left of the limits while a tree is read.
-struct Room {
+struct Budget {
     nodes: usize,
     values: usize,
     bytes: usize,
 }
 
-impl Room {
+impl Budget {
     fn take_node(&mut self, node: &FilterNode) -> Option<()> {
         self.nodes = self.nodes.checked_sub(1)?;
         self.values = self.values.checked_sub(node.vals.len())?;
@@ -132,7 +132,7 @@ impl Room {
 }
 
 /// The rule of a node with at most `depth` levels; `None` when it breaks one.
-fn rule(node: &FilterNode, depth: usize, room: &mut Room) -> Option<Rule> {
+fn rule(node: &FilterNode, depth: usize, room: &mut Budget) -> Option<Rule> {
     let depth = depth.checked_sub(1)?;
     room.take_node(node)?;
     match node.op.as_str() {
@@ -147,7 +147,7 @@ fn rule(node: &FilterNode, depth: usize, room: &mut Room) -> Option<Rule> {
     }
 }
 
-fn rules(node: &FilterNode, depth: usize, room: &mut Room) -> Option<Box<[Rule]>> {
+fn rules(node: &FilterNode, depth: usize, room: &mut Budget) -> Option<Box<[Rule]>> {
     let rules: Option<Box<[Rule]>> =
         node.nodes.iter().map(|child| rule(child, depth, room)).collect();
     rules.filter(|rules| !rules.is_empty())

@@ -6,6 +6,8 @@
 use regex::{Regex, RegexBuilder, escape};
 
 /// A compiled pattern: `*` any text, `?` one character, `[a-z]` and `[!a-z]` classes, `{a,b}` alternatives, `\` escapes.
+///
+/// globset 0.4 is made for paths: `?` and `[!a]` match one byte of `ä` there, `a/**/b` matches `a/b`, and `a}` is no pattern.
 pub(crate) struct Glob(Option<Regex>);
 
 impl Glob {

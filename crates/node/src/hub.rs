@@ -1,11 +1,11 @@
 //! The hub of one shard: its sessions and what happens to them (steps 4 and 6 of the route). Single-threaded and pure.
 //! In: opened connections, whole WebSocket messages, notices, the time → out: effects in an `Outbox`.
 //! Uses: `session_table` for state, `command` for what clients ask. Never: sockets, clocks, locks of its own.
-//! Change here: the face a shard sees. What a notice does: `hub/notices.rs`, `hub/orders.rs`; what time does: `hub/timers.rs`.
+//! Change here: the face a shard sees. What a notice does: `hub/notices.rs`, `hub/control_commands.rs`; what time does: `hub/timers.rs`.
 
 mod checks;
+mod control_commands;
 mod notices;
-mod orders;
 mod receive;
 mod resume;
 mod timers;
@@ -89,11 +89,11 @@ impl Hub {
             Notice::Position { channel, look } => {
                 self.compare_positions(&channel, look, self.node.clock().moment(now), out);
             }
-            Notice::Doubt(channel) => {
-                self.session_table.pending_mut().doubt(&channel);
-                self.session_table.doubt(&channel, self.node.clock().moment(now));
+            Notice::PossibleGap(channel) => {
+                self.session_table.pending_mut().report_possible_gap(&channel);
+                self.session_table.report_possible_gap(&channel, self.node.clock().moment(now));
             }
-            Notice::Arrival(arrival) => self.arrive(*arrival, now, out),
+            Notice::AwaitedResult(arrival) => self.arrive(*arrival, now, out),
             Notice::JoinLeave(join_leave) => self.announce(&join_leave, out),
             Notice::Disconnect { target, disconnect } => {
                 self.disconnect_target(&target, &disconnect, out);
@@ -101,8 +101,8 @@ impl Hub {
             Notice::Unsubscribe { target, channel, code } => {
                 self.unsubscribe_target(&target, channel.as_deref(), code, out);
             }
-            Notice::Subscribe { target, order } => {
-                self.subscribe_target(&target, &order, now, out);
+            Notice::Subscribe { target, command } => {
+                self.subscribe_target(&target, &command, now, out);
             }
             Notice::Refresh { target, renewal } => self.refresh_target(&target, &renewal, now, out),
             Notice::ClockStep => self.session_table.reschedule(&self.node),

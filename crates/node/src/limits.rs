@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::channel::NamespaceId;
 use crate::options::Rate;
-use bucket::Bucket;
+pub use bucket::TokenBucket;
 
 /// The buckets of the connections of one shard, by connection index.
 ///
@@ -21,10 +21,10 @@ pub(crate) struct Limits {
 
 #[derive(Debug, Default)]
 struct Buckets {
-    commands: Bucket,
-    refusals: Bucket,
+    commands: TokenBucket,
+    refusals: TokenBucket,
     /// Those of limited namespaces that the connection used.
-    namespaces: SmallVec<[(NamespaceId, InNamespace, Bucket); 1]>,
+    namespaces: SmallVec<[(NamespaceId, InNamespace, TokenBucket); 1]>,
 }
 
 /// What is limited per namespace.
@@ -59,7 +59,7 @@ impl Limits {
         let buckets = &mut self.buckets(index).namespaces;
         let known = buckets.iter().position(|(of, does, _)| (*of, *does) == (namespace, what));
         let place = known.unwrap_or_else(|| {
-            buckets.push((namespace, what, Bucket::default()));
+            buckets.push((namespace, what, TokenBucket::default()));
             buckets.len() - 1
         });
         buckets[place].2.take(rate, now)

@@ -4,8 +4,8 @@
 //! Change here: what a node is made of. Its verbs live in `node/`, per-connection behaviour in `hub/` and `command/`.
 
 mod backends;
+mod control_commands;
 mod peers;
-mod steering;
 mod verbs;
 
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use fanwire_auth::{KeyCounters, KeySource, OptionsError, Verifier};
 use fanwire_broker::{Broker, Deliver, MemoryBroker, MemoryPresence, Presence};
+use fanwire_telemetry::LogThrottle;
 use uuid::Uuid;
 
 use crate::broadcast::Prepare;
@@ -45,6 +46,7 @@ pub struct Node {
     cluster: Cluster,
     summaries: Summaries,
     started_at: Instant,
+    log_throttle: LogThrottle,
 }
 
 impl Node {
@@ -104,7 +106,8 @@ impl Node {
         let registry = Arc::new(Registry::new());
         let router = Arc::new(BroadcastRouter::new(Arc::clone(&registry)));
         Ok(Arc::new(Self {
-            channels: Channels::new(&options.channel)?,
+            channels: Channels::new(&options.channel)?
+                .with_personal(&client.subscribe_to_user_personal_channel),
             connection_verifier: verifier(&client.token, "client.token")?,
             subscription_verifier: match &client.subscription_token {
                 Some(token) => Some(verifier(token, "client.subscription_token")?),
@@ -118,8 +121,19 @@ impl Node {
             cluster: Cluster::new(Uuid::new_v4().to_string()),
             summaries: Summaries::default(),
             started_at: now,
+            log_throttle: LogThrottle::default(),
             options,
         }))
+    }
+
+    /// Says once a minute that users connect who cannot have a personal channel.
+    pub(crate) fn log_no_personal_channel(&self, now: Instant) {
+        if let Some(repeats) = self.log_throttle.happens("personal channel", now) {
+            tracing::warn!(
+                "a user id contains channel.user_boundary or channel.user_separator: the connection has no personal channel, \
+                 because other users could subscribe to it{repeats}"
+            );
+        }
     }
 
     /// Adds the inbox of a further shard; before the first connection. At most 65,536 shards.
@@ -159,7 +173,7 @@ impl Node {
     /// this with every turn. After a step every shard sets the timers of its sessions again.
     pub fn synchronise(&self, now: Instant, unix_ms: u64) {
         if self.clock.synchronise(now, unix_ms) {
-            self.router.tell_all(&Notice::ClockStep);
+            self.router.send_to_all_shards(&Notice::ClockStep);
         }
     }
 

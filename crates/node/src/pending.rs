@@ -16,13 +16,13 @@ use fanwire_protocol::{ErrorCode, Reply, UnsubscribeCode};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
-use crate::control::{Renewal, SubscribeOrder};
-use crate::encode_job::{Encoded, Found};
+use crate::control::{Renewal, ServerSubscribe};
+use crate::encode_job::{Encoded, ReplySource};
 use crate::session::ConnectionKey;
 pub(crate) use channel_buffer::BufferedMessages;
 use channel_buffer::ChannelBuffer;
 pub(crate) use subscribe::{
-    Large, OwnClaim, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
+    Large, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };
 
 /// The waiting sessions of one shard. A session waits for one command at most: its later ones are put off, so that each
@@ -31,7 +31,7 @@ pub(crate) use subscribe::{
 pub(crate) struct PendingCommands {
     /// By connection index.
     pending: HashMap<u32, PendingCommand>,
-    rooms: HashMap<Arc<str>, ChannelBuffer>,
+    channel_buffers: HashMap<Arc<str>, ChannelBuffer>,
     ticket: u64,
 }
 
@@ -47,10 +47,10 @@ pub(crate) struct PendingCommand {
     pub(crate) id: u32,
     pub(crate) work: Awaited,
     /// There as long as it waits for something that is made for it alone.
-    wish: Option<Arc<()>>,
-    put_off: VecDeque<Deferred>,
+    interest: Option<Arc<()>>,
+    deferred: VecDeque<Deferred>,
     /// What that weighs.
-    put_off_bytes: usize,
+    deferred_bytes: usize,
 }
 
 /// What a session waits for.
@@ -74,7 +74,7 @@ pub(crate) enum Awaited {
 pub(crate) enum Outcome {
     Reply(Reply),
     /// What the reply is made of, which may be large.
-    Found(Found),
+    ReplySource(ReplySource),
 }
 
 /// What was to happen to a session while it waited.
@@ -87,7 +87,7 @@ pub(crate) enum Deferred {
     /// An order of the server API, for one channel or all.
     Unsubscribe(Option<Arc<str>>, UnsubscribeCode),
     /// An order of the server API, too.
-    Subscribe(Arc<SubscribeOrder>),
+    Subscribe(Arc<ServerSubscribe>),
     /// And this one, which only a session that is connecting has to wait for.
     Refresh(Box<Renewal>),
 }
@@ -98,7 +98,7 @@ pub(crate) struct TooMuch;
 
 /// A part of what a session waits for, in the inbox of its shard.
 #[derive(Clone, Debug)]
-pub struct Arrival {
+pub struct AwaitedResult {
     pub(crate) key: ConnectionKey,
     pub(crate) ticket: Ticket,
     pub(crate) part: Part,
@@ -124,18 +124,18 @@ impl From<Reply> for Outcome {
     }
 }
 
-impl From<Found> for Outcome {
-    fn from(found: Found) -> Self {
-        Self::Found(found)
+impl From<ReplySource> for Outcome {
+    fn from(found: ReplySource) -> Self {
+        Self::ReplySource(found)
     }
 }
 
-impl Arrival {
+impl AwaitedResult {
     /// Memory of payloads that it keeps alive, in bytes.
     pub(crate) fn payload_bytes(&self) -> usize {
         match &self.part {
             Part::Outcome(outcome) => match outcome.as_ref() {
-                Ok(Outcome::Found(found)) => found.payload_bytes(),
+                Ok(Outcome::ReplySource(found)) => found.payload_bytes(),
                 Ok(Outcome::Reply(_)) | Err(_) => 0,
             },
             Part::Encoded(encoded) => {
@@ -157,32 +157,41 @@ impl PendingCommands {
     /// The session waits from now on.
     pub(crate) fn park(&mut self, key: ConnectionKey, ticket: Ticket, id: u32, mut work: Awaited) {
         if let Awaited::Enter(pending_subscribe) = &mut work {
-            for entry in &mut pending_subscribe.entries {
-                let channel_buffer = self.rooms.entry(Arc::clone(&entry.channel)).or_default();
-                entry.held_from = channel_buffer.enter();
+            for pending_channel in &mut pending_subscribe.channels {
+                let channel_buffer =
+                    self.channel_buffers.entry(Arc::clone(&pending_channel.channel)).or_default();
+                pending_channel.held_from = channel_buffer.enter();
             }
         }
         let old = self.pending.remove(&key.index);
-        let (put_off, put_off_bytes) =
-            old.map(|old| (old.put_off, old.put_off_bytes)).unwrap_or_default();
+        let (deferred, deferred_bytes) =
+            old.map(|old| (old.deferred, old.deferred_bytes)).unwrap_or_default();
         let generation = key.generation;
-        let pending =
-            PendingCommand { generation, ticket, id, work, wish: None, put_off, put_off_bytes };
+        let pending = PendingCommand {
+            generation,
+            ticket,
+            id,
+            work,
+            interest: None,
+            deferred,
+            deferred_bytes,
+        };
         self.pending.insert(key.index, pending);
     }
 
     /// What is gone when the session, which waits, does not wait any more.
-    pub(crate) fn wish(&mut self, key: ConnectionKey) -> Weak<()> {
+    pub(crate) fn interest(&mut self, key: ConnectionKey) -> Weak<()> {
         let pending = self.pending.get_mut(&key.index);
-        pending
-            .map_or_else(Weak::new, |pending| Arc::downgrade(pending.wish.get_or_insert_default()))
+        pending.map_or_else(Weak::new, |pending| {
+            Arc::downgrade(pending.interest.get_or_insert_default())
+        })
     }
 
     /// Whether the session has to wait for anything; then `what` is kept until it has not.
     ///
     /// # Errors
     /// That it is too much, with which the session is to be ended. The first thing is never too much.
-    pub(crate) fn put_off(
+    pub(crate) fn defer(
         &mut self,
         key: ConnectionKey,
         what: impl FnOnce() -> Deferred,
@@ -191,30 +200,30 @@ impl PendingCommands {
             return Ok(false);
         }
         match self.pending.get_mut(&key.index) {
-            Some(pending) if pending.waits_as(key) => pending.put_off(what()).map(|()| true),
+            Some(pending) if pending.waits_as(key) => pending.defer(what()).map(|()| true),
             _ => Ok(false),
         }
     }
 
     /// Keeps a broadcast for those who are entering its channel.
     pub(crate) fn hold(&mut self, broadcast: &Arc<Broadcast>) {
-        if self.rooms.is_empty() {
+        if self.channel_buffers.is_empty() {
             return;
         }
-        if let Some(channel_buffer) = self.rooms.get_mut(broadcast.channel().as_ref()) {
+        if let Some(channel_buffer) = self.channel_buffers.get_mut(broadcast.channel().as_ref()) {
             channel_buffer.hold(broadcast);
         }
     }
 
     /// Publications of a channel may have been lost: those who are entering it are checked when they are there.
-    pub(crate) fn doubt(&mut self, channel: &str) {
-        if let Some(channel_buffer) = self.rooms.get_mut(channel) {
-            channel_buffer.doubt();
+    pub(crate) fn report_possible_gap(&mut self, channel: &str) {
+        if let Some(channel_buffer) = self.channel_buffers.get_mut(channel) {
+            channel_buffer.report_possible_gap();
         }
     }
 
     /// The session that waits for an arrival, if it still does.
-    pub(crate) fn awaiting(&mut self, arrival: &Arrival) -> Option<&mut PendingCommand> {
+    pub(crate) fn awaiting(&mut self, arrival: &AwaitedResult) -> Option<&mut PendingCommand> {
         let pending = self.pending.get_mut(&arrival.key.index)?;
         let is_meant =
             pending.generation == arrival.key.generation && pending.ticket == arrival.ticket;
@@ -227,10 +236,10 @@ impl PendingCommands {
         let id = pending.id;
         let mut work = std::mem::replace(&mut pending.work, Awaited::Resuming);
         if let Awaited::Enter(pending_subscribe) = &mut work {
-            for entry in &mut pending_subscribe.entries {
-                match self.leave_room(&entry.channel, entry.held_from) {
-                    Ok(held) => entry.held.append(held), // it may have waited before
-                    Err(error) => entry.fail(error),
+            for pending_channel in &mut pending_subscribe.channels {
+                match self.leave_room(&pending_channel.channel, pending_channel.held_from) {
+                    Ok(buffered) => pending_channel.buffered.append(buffered), // it may have waited before
+                    Err(error) => pending_channel.fail(error),
                 }
             }
         }
@@ -238,14 +247,14 @@ impl PendingCommands {
     }
 
     /// What the session is to do next of what was put off. `None` when it waits again, or is done: then it is forgotten.
-    pub(crate) fn next_put_off(&mut self, key: ConnectionKey) -> Option<Deferred> {
+    pub(crate) fn next_deferred(&mut self, key: ConnectionKey) -> Option<Deferred> {
         let pending = self.pending.get_mut(&key.index)?;
         if !matches!(pending.work, Awaited::Resuming) {
             return None;
         }
-        let next = pending.put_off.pop_front();
+        let next = pending.deferred.pop_front();
         match &next {
-            Some(next) => pending.put_off_bytes -= next.bytes(),
+            Some(next) => pending.deferred_bytes -= next.bytes(),
             None => drop(self.pending.remove(&key.index)),
         }
         next
@@ -254,8 +263,8 @@ impl PendingCommands {
     /// Puts back in front what a session, which waits again, did not come to.
     pub(crate) fn put_back(&mut self, key: ConnectionKey, rest: Deferred) {
         if let Some(pending) = self.pending.get_mut(&key.index) {
-            pending.put_off_bytes += rest.bytes();
-            pending.put_off.push_front(rest);
+            pending.deferred_bytes += rest.bytes();
+            pending.deferred.push_front(rest);
         }
     }
 
@@ -282,8 +291,8 @@ impl PendingCommands {
         let Awaited::Enter(pending_subscribe) = self.pending.remove(&key.index)?.work else {
             return None;
         };
-        for entry in &pending_subscribe.entries {
-            let _ = self.leave_room(&entry.channel, entry.held_from);
+        for pending_channel in &pending_subscribe.channels {
+            let _ = self.leave_room(&pending_channel.channel, pending_channel.held_from);
         }
         Some(pending_subscribe)
     }
@@ -293,24 +302,26 @@ impl PendingCommands {
     /// # Errors
     /// 100 when that was too much to be kept.
     fn leave_room(&mut self, channel: &Arc<str>, from: u64) -> Result<BufferedMessages, ErrorCode> {
-        let channel_buffer =
-            self.rooms.get_mut(channel).expect("who waits for a channel is in its channel_buffer");
-        let held = channel_buffer.leave(from);
+        let channel_buffer = self
+            .channel_buffers
+            .get_mut(channel)
+            .expect("who waits for a channel is in its channel_buffer");
+        let buffered = channel_buffer.leave(from);
         if channel_buffer.is_empty() {
-            self.rooms.remove(channel);
+            self.channel_buffers.remove(channel);
         }
-        held
+        buffered
     }
 }
 
 impl PendingCommand {
-    fn put_off(&mut self, what: Deferred) -> Result<(), TooMuch> {
-        let bytes = self.put_off_bytes + what.bytes();
-        if bytes > PUT_OFF_BYTES_MAX && !self.put_off.is_empty() {
+    fn defer(&mut self, what: Deferred) -> Result<(), TooMuch> {
+        let bytes = self.deferred_bytes + what.bytes();
+        if bytes > PUT_OFF_BYTES_MAX && !self.deferred.is_empty() {
             return Err(TooMuch);
         }
-        self.put_off_bytes = bytes;
-        self.put_off.push_back(what);
+        self.deferred_bytes = bytes;
+        self.deferred.push_back(what);
         Ok(())
     }
 

@@ -102,7 +102,7 @@ pub(crate) struct Subscription {
     /// The channel heard of its join, and is to hear of its leave.
     pub(crate) announced: bool,
     /// It wants to hear of joins and leaves.
-    pub(crate) hears: bool,
+    pub(crate) wants_join_leave: bool,
     /// Only when a token or the client's filter said something.
     pub(crate) terms: Option<Box<Terms>>,
 }

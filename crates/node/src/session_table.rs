@@ -17,7 +17,9 @@ use crate::node::Node;
 use crate::pending::{PendingChannel, PendingCommands};
 use crate::registry::ShardId;
 use crate::session::{ConnectionKey, Hello, Phase, Session, Subscription, Terms};
-use crate::subscribers::{Clients, Deltas, Mark, PositionTracker, Subscriber, Subscribers, Users};
+use crate::subscribers::{
+    Clients, DeltaState, Deltas, PositionTracker, Subscriber, Subscribers, Users,
+};
 use crate::wheel::Wheel;
 
 /// The tables of one shard.
@@ -151,7 +153,7 @@ impl SessionTable {
             recovers: false,
             present: false,
             announced: false,
-            hears: false,
+            wants_join_leave: false,
             terms,
         };
         session.subscriptions.push(subscription);
@@ -213,7 +215,7 @@ impl SessionTable {
     }
 
     /// The subscription at `place` of a session gets deltas from now on, where it can.
-    pub(crate) fn agree(&mut self, index: u32, place: usize, mark: Mark) {
+    pub(crate) fn agree(&mut self, index: u32, place: usize, mark: DeltaState) {
         let session = self.expect_session(index);
         let (encoding, subscription) = (session.encoding, &session.subscriptions[place]);
         let (channel, place) = (subscription.channel, subscription.place);
@@ -272,8 +274,8 @@ impl SessionTable {
     /// From now on the subscription at `place` of a session hears of joins and leaves.
     pub(crate) fn hear(&mut self, index: u32, place: usize) {
         let subscription = &mut self.expect_session(index).subscriptions[place];
-        debug_assert!(!subscription.hears, "hears already");
-        subscription.hears = true;
+        debug_assert!(!subscription.wants_join_leave, "wants_join_leave already");
+        subscription.wants_join_leave = true;
         let (channel, place) = (subscription.channel, subscription.place);
         self.subscribers.audience_mut(channel).hear(place);
     }
@@ -315,8 +317,8 @@ impl SessionTable {
         }
         let moved = moved.map(|_| (last, place as u32));
         let channel = Arc::clone(&self.subscribers.audience(ended.channel).channel);
-        if ended.hears {
-            self.subscribers.audience_mut(ended.channel).hearers -= 1;
+        if ended.wants_join_leave {
+            self.subscribers.audience_mut(ended.channel).join_leave_subscribers -= 1;
         }
         if ended.filter().is_some() {
             self.subscribers.audience_mut(ended.channel).filtered -= 1;
@@ -348,7 +350,7 @@ impl SessionTable {
             self.leave(node, key.index, place);
         }
         if let Some(pending_subscribe) = self.pending.forget(key) {
-            self.abandon(node, key.index, pending_subscribe.entries);
+            self.abandon(node, key.index, pending_subscribe.channels);
         }
         self.wheel.clear(key.index);
         self.limits.forget(key.index);
@@ -365,13 +367,13 @@ impl SessionTable {
     }
 
     /// Leaves channels that a session was entering, as if that had never begun.
-    pub(crate) fn abandon(&self, node: &Node, index: u32, entries: Vec<PendingChannel>) {
+    pub(crate) fn abandon(&self, node: &Node, index: u32, channels: Vec<PendingChannel>) {
         let client = self.at(index).expect(LIVES).client();
-        for entry in entries {
-            if entry.visibility.present {
-                node.disappear(&entry.channel, &client);
+        for pending_channel in channels {
+            if pending_channel.visibility.present {
+                node.disappear(&pending_channel.channel, &client);
             }
-            node.leave(&entry.channel, self.shard);
+            node.leave(&pending_channel.channel, self.shard);
         }
     }
 
@@ -383,8 +385,8 @@ impl SessionTable {
         if own.len() <= audience.len() {
             return own.iter().position(|subscription| subscription.channel == channel);
         }
-        let entry = audience.iter().find(|subscriber| subscriber.connection == index)?;
-        Some(entry.place() as usize)
+        let pending_channel = audience.iter().find(|subscriber| subscriber.connection == index)?;
+        Some(pending_channel.place() as usize)
     }
 
     /// Sets the session's timer to the earliest thing it has to do.
@@ -446,7 +448,7 @@ impl SessionTable {
     }
 
     /// Publications of a channel may have been lost on their way here: the positions of its subscribers are checked soon.
-    pub(crate) fn doubt(&mut self, channel: &str, now: Moment) {
+    pub(crate) fn report_possible_gap(&mut self, channel: &str, now: Moment) {
         let Some(channel) = self.subscribers.find(channel) else { return };
         if let Some(position_tracker) =
             self.subscribers.audience_mut(channel).position_tracker.as_deref_mut()

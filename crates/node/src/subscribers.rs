@@ -19,9 +19,9 @@ use smallvec::SmallVec;
 use crate::broadcast::Broadcast;
 
 pub(crate) use clients::Clients;
-pub(crate) use deltas::{Deltas, Mark};
-pub use position_tracker::Look;
-pub(crate) use position_tracker::{CatchUp, PositionTracker, PossibleGap, Step};
+pub(crate) use deltas::{DeltaState, Deltas};
+pub use position_tracker::PositionCheck;
+pub(crate) use position_tracker::{CatchUp, PositionStep, PositionTracker, PossibleGap};
 pub(crate) use users::Users;
 
 /// The channels of one shard, each with its subscribers. A channel without subscribers is not kept.
@@ -42,7 +42,7 @@ pub(crate) struct Audience {
     /// How many of them speak JSON.
     pub(crate) json: u32,
     /// How many of them want to hear of joins and leaves.
-    pub(crate) hearers: u32,
+    pub(crate) join_leave_subscribers: u32,
     /// How many of them have a filter.
     pub(crate) filtered: u32,
     /// Only while there are positioned ones among them.
@@ -83,7 +83,7 @@ impl Subscriber {
     }
 
     /// It hears of joins and leaves.
-    pub(crate) fn hears(self) -> bool {
+    pub(crate) fn wants_join_leave(self) -> bool {
         self.marked_place & HEARS != 0
     }
 }
@@ -155,8 +155,15 @@ impl Subscribers {
     fn insert(&mut self, channel: Arc<str>) -> u32 {
         let hash = self.hasher.hash_one(channel.as_ref());
         let (list, position_tracker, deltas) = Default::default();
-        let audience =
-            Audience { channel, list, json: 0, hearers: 0, filtered: 0, position_tracker, deltas };
+        let audience = Audience {
+            channel,
+            list,
+            json: 0,
+            join_leave_subscribers: 0,
+            filtered: 0,
+            position_tracker,
+            deltas,
+        };
         let index =
             u32::try_from(self.channels.insert(audience)).expect("fewer than 2^32 channels");
         let (channels, hasher) = (&self.channels, &self.hasher);
@@ -176,7 +183,7 @@ impl Subscribers {
 
 impl Audience {
     /// The subscriber at `place` has agreed to deltas.
-    pub(crate) fn agree(&mut self, place: u32, encoding: Encoding, mark: Mark) {
+    pub(crate) fn agree(&mut self, place: u32, encoding: Encoding, mark: DeltaState) {
         let count = self.list.len();
         self.deltas
             .get_or_insert_with(|| Box::new(Deltas::new(count)))
@@ -185,7 +192,7 @@ impl Audience {
 
     /// The subscriber at `place` hears of joins and leaves from now on.
     pub(crate) fn hear(&mut self, place: u32) {
-        self.hearers += 1;
+        self.join_leave_subscribers += 1;
         self.list[place as usize].marked_place |= HEARS;
     }
 

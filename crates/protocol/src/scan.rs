@@ -25,6 +25,9 @@ pub(crate) fn newlines_in_json(data: &[u8]) -> Option<usize> {
 
 /// Stands somewhere in a text. Every method goes past one thing, or finds something else.
 ///
+/// serde_json's `IgnoredAny`, with a count of newlines, gives the same verdicts in 1.9 times the instructions, so that encoding the
+/// push of a tick takes 1.6 times as many (lines of `bench/corpus`, callgrind).
+///
 /// What is done per byte or token is inlined: calls took a third of the time.
 struct Scanner<'a> {
     text: &'a [u8],

@@ -63,7 +63,7 @@ impl Engine {
         let listener: Weak<Node> = Arc::downgrade(&node);
         node.join_cluster(redis.clone());
         let node_to_introduce = Weak::clone(&listener);
-        let subscribed = redis.hear_nodes(node.uid(), move |message| {
+        let subscribed = redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.hear(message, Instant::now()))
         });
         // The node publishes its presence from the start; other nodes answer once its subscription is active.
@@ -90,9 +90,9 @@ impl Engine {
             Self::Memory => None,
             Self::Redis(redis) => {
                 let health = redis.health();
-                match health.trouble() {
+                match health.current_error() {
                     Some(error) => Some(error.to_string()),
-                    None if health.is_well() => None,
+                    None if health.is_healthy() => None,
                     None => Some("Redis is not connected yet".to_owned()),
                 }
             }

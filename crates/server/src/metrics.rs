@@ -32,10 +32,9 @@ pub struct Metrics {
     registry: Registry,
 }
 
-/// Messages and bytes sent since the start, over all shards and encodings.
+/// Bytes sent since the start, over all shards and encodings.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Sent {
-    pub messages: u64,
     pub payload_bytes: u64,
     pub wire_bytes: u64,
 }
@@ -77,11 +76,15 @@ impl Metrics {
         let mut sent = Sent::default();
         for traffic in self.sources.shards.counters().iter().flat_map(|counters| &counters.traffic)
         {
-            sent.messages += traffic.messages_out.value();
             sent.payload_bytes += traffic.payload_bytes_out.value();
             sent.wire_bytes += traffic.wire_bytes_out.value();
         }
         sent
+    }
+
+    /// Publications handed to subscribers since the start.
+    pub fn deliveries(&self) -> u64 {
+        self.sources.hubs.lock().iter().map(|counters| counters.deliveries.value()).sum()
     }
 
     pub fn connections(&self) -> usize {

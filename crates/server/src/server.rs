@@ -23,7 +23,7 @@ use crate::{
     descriptors,
     engine::{Engine, EngineError},
     example,
-    http::{admission::Admission, listener, rate::TokenBucket, routes, upgrade::Endpoint},
+    http::{admission::Admission, listener, rate::ConnectionRate, routes, upgrade::Endpoint},
     jwks::Fetcher,
     metrics::{Metrics, Sources},
     refusals::Refusals,
@@ -309,9 +309,10 @@ fn admission(config: &Config, descriptors: usize, refusals: Arc<Refusals>) -> Ad
     let (client, now) = (&config.client, Instant::now());
     Admission {
         allowed_origins: Some(client.allowed_origins.clone()),
+        allows_own_origin: config.demo.enabled,
         connection_limit: client.connection_limit,
         descriptor_limit: descriptors::for_clients(descriptors),
-        rate: TokenBucket::new(client.connection_rate_limit, now),
+        rate: ConnectionRate::new(client.connection_rate_limit, now),
         refusals,
         ..Admission::open(now)
     }

@@ -3,7 +3,7 @@
 //! Uses the node's disconnect; a target without connections is not an error.
 //! The node's hub selects the connections of a target; the built-in codes live in `protocol`.
 
-use fanwire_node::Target;
+use fanwire_node::ConnectionSelector;
 use fanwire_node::protocol::Disconnect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ impl Api {
     ) -> Result<DisconnectResult, ApiError> {
         self.measure_async(Method::Disconnect, async |_| {
             let disconnect = disconnect_of(request.disconnect)?;
-            let target = Target {
+            let target = ConnectionSelector {
                 user: request.user,
                 client: request.client,
                 session: request.session,

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use fanwire_node::protocol::Disconnect;
-use fanwire_node::{Renewal, Target};
+use fanwire_node::{ConnectionSelector, Renewal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ impl Api {
     pub async fn refresh(&self, request: RefreshRequest) -> Result<RefreshResult, ApiError> {
         self.measure_async(Method::Refresh, async |_| {
             let RefreshRequest { user, client, expired, expire_at, info, session } = request;
-            let target = Target { user, client, session, whitelist: Vec::new() };
+            let target = ConnectionSelector { user, client, session, whitelist: Vec::new() };
             if expired {
                 self.node.disconnect(target, Disconnect::EXPIRED).await?;
             } else {

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use fanwire_auth::Overrides;
 use fanwire_node::protocol::StreamPosition;
-use fanwire_node::{ServerSubscription, Target};
+use fanwire_node::{ConnectionSelector, ServerSubscription};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +123,7 @@ impl Api {
                     .map(|Since { offset, epoch }| StreamPosition { offset, epoch }),
             };
             let (user, client, session) = (request.user, request.client, request.session);
-            let target = Target { user, client, session, whitelist: Vec::new() };
+            let target = ConnectionSelector { user, client, session, whitelist: Vec::new() };
             self.node.subscribe(target, subscription, now).await?;
             Ok(SubscribeResult {})
         })

@@ -3,7 +3,7 @@
 //! Uses the node's unsubscribe; a target without connections is not an error.
 //! The node's hub selects the connections of a target.
 
-use fanwire_node::Target;
+use fanwire_node::ConnectionSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ impl Api {
         request: UnsubscribeRequest,
     ) -> Result<UnsubscribeResult, ApiError> {
         self.measure_async(Method::Unsubscribe, async |_| {
-            let target = Target {
+            let target = ConnectionSelector {
                 user: request.user,
                 client: request.client,
                 session: request.session,

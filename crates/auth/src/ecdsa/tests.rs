@@ -1,7 +1,7 @@
 //! Tests of ECDSA: the algorithm of each curve, signatures that are none, and which PEM texts are accepted.
 //! In: PEM texts of `tests/keys`, tokens of `fixture.rs` → out: the user, the fault, or the text of the error.
 //! May use: `fixture.rs`, aws-lc and jsonwebtoken to sign.
-//! The known answers of the self-test are checked in `keys/tests.rs`.
+//! Known answers are checked in `known_answers.rs`.
 
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::Algorithm;

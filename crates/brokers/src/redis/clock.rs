@@ -8,19 +8,19 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Turns instants into milliseconds. Differences between instants are kept exactly, but for steps of the clock.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct RedisClock {
     base: Instant,
     base_ms: AtomicU64,
 }
 
-impl Clock {
+impl RedisClock {
     pub(crate) fn new() -> Self {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { base: Instant::now(), base_ms: AtomicU64::new(unix.as_millis() as u64) }
     }
 
     /// Another, which begins with what this one says.
-    pub(crate) fn twin(&self) -> Self {
+    pub(crate) fn fork(&self) -> Self {
         Self { base: self.base, base_ms: AtomicU64::new(self.base_ms.load(Relaxed)) }
     }
 

@@ -3,9 +3,9 @@
 //! Uses: servers, one lock that is held for a look, or to change the map. Never: sockets; it does not ask for topologies.
 //! Change here: what a new topology leads to. Who is asked for one and when is in `cluster/scout.rs`.
 
-mod scout;
 mod seeds;
 pub(crate) mod topology;
+mod topology_refresh;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -14,31 +14,31 @@ use std::time::Instant;
 use parking_lot::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard};
 use tokio::sync::Notify;
 
+use super::command_connection::{Call, CommandConnection, UnroutedCalls};
 use super::dial::Expected;
 use super::error::RedisError;
-use super::feed::Feed;
-use super::guide::{Elsewhere, Guide, Guided, Way};
-use super::line::{Call, Limbo, Line};
 use super::options::{Address, RedisOptions};
-use super::server::{Opener, Server};
+use super::pubsub_connection::PubSubConnection;
+use super::redirect::{ClusterRedirects, Redirect, Redirector, Route};
+use super::server::{ConnectionFactory, Server};
 use super::slot::{self, SLOTS};
-use super::store::Spot;
+use super::store::Location;
 use topology::Topology;
 
 /// One Cluster. Its connections end with it.
 pub(crate) struct Cluster {
     /// Nodes that are asked when no other is known.
     seeds: Vec<Address>,
-    opener: Opener,
-    guided: Guided,
+    opener: ConnectionFactory,
+    redirects: ClusterRedirects,
     map: RwLock<Map>,
     /// Calls that wait for their slot, and how they get there.
-    limbo: Mutex<Limbo>,
-    waiting: Line,
+    unrouted_calls: Mutex<UnroutedCalls>,
+    waiting: CommandConnection,
     /// Somebody wants the topology to be looked at.
     woken: Arc<Notify>,
     /// Every slot has a master.
-    is_whole: AtomicBool,
+    is_complete: AtomicBool,
     /// Looks in a row at which a slot was said to be where it was before.
     older: AtomicU32,
 }
@@ -107,19 +107,29 @@ impl Map {
 
 impl Cluster {
     /// Begins to look for the masters, and goes on until it is dropped.
-    pub(crate) fn start(seeds: Vec<Address>, opener: Opener) -> Arc<Self> {
-        opener.health.counts_on();
+    pub(crate) fn start(seeds: Vec<Address>, opener: ConnectionFactory) -> Arc<Self> {
+        opener.health.connection_added();
         let cluster = Arc::new_cyclic(|me: &Weak<Self>| {
-            let guided = Guided::by(me.clone());
-            let (nowhere, limbo) = opener.nowhere(&guided);
-            let waiting = nowhere.lines[0].clone();
+            let redirects = ClusterRedirects::by(me.clone());
+            let (unrouted, unrouted_calls) = opener.unrouted(&redirects);
+            let waiting = unrouted.command_connections[0].clone();
             let (slots, epochs) = (vec![0; SLOTS], vec![0; SLOTS]);
-            let map = RwLock::new(Map { slots, epochs, servers: vec![Arc::new(nowhere)] });
-            let (limbo, woken) = (Mutex::new(limbo), Arc::new(Notify::new()));
-            let (is_whole, older) = (AtomicBool::new(false), AtomicU32::new(0));
-            Self { seeds, opener, guided, map, limbo, waiting, woken, is_whole, older }
+            let map = RwLock::new(Map { slots, epochs, servers: vec![Arc::new(unrouted)] });
+            let (unrouted_calls, woken) = (Mutex::new(unrouted_calls), Arc::new(Notify::new()));
+            let (is_complete, older) = (AtomicBool::new(false), AtomicU32::new(0));
+            Self {
+                seeds,
+                opener,
+                redirects,
+                map,
+                unrouted_calls,
+                waiting,
+                woken,
+                is_complete,
+                older,
+            }
         });
-        let watch = scout::watch(Arc::downgrade(&cluster), Arc::clone(&cluster.woken));
+        let watch = topology_refresh::watch(Arc::downgrade(&cluster), Arc::clone(&cluster.woken));
         cluster.opener.runtime.spawn(watch);
         cluster
     }
@@ -129,7 +139,7 @@ impl Cluster {
     /// # Errors
     /// What is wrong, if possible with what needs somebody to change it.
     pub(crate) async fn check(seeds: &[Address], options: &RedisOptions) -> Result<(), RedisError> {
-        scout::ask_seeds(seeds, options).await.map(drop)
+        topology_refresh::ask_seeds(seeds, options).await.map(drop)
     }
 
     pub(crate) fn server(&self, slot: u16) -> Arc<Server> {
@@ -137,10 +147,13 @@ impl Cluster {
     }
 
     /// The feed of a name; the name stays there while it is held.
-    pub(crate) fn feed(&self, spot: Spot) -> MappedRwLockReadGuard<'_, Feed> {
+    pub(crate) fn pubsub_connection(
+        &self,
+        location: Location,
+    ) -> MappedRwLockReadGuard<'_, PubSubConnection> {
         RwLockReadGuard::map(self.map.read_recursive(), |map| {
-            let feeds = &map.server(spot.slot).feeds;
-            &feeds[spot.lane(feeds.len())]
+            let pubsub_connections = &map.server(location.slot).pubsub_connections;
+            &pubsub_connections[location.connection_index(pubsub_connections.len())]
         })
     }
 
@@ -153,7 +166,7 @@ impl Cluster {
     fn adopt(&self, topology: &Topology) {
         let older = self.older.load(Relaxed);
         let open =
-            |address: &Address| self.opener.open(address, Expected::ClusterMaster, &self.guided);
+            |address: &Address| self.opener.open(address, Expected::ClusterMaster, &self.redirects);
         let (next, is_older) = self.map.read().after(topology, older >= OLDER_MAX, open);
         self.older.store(if is_older { older + 1 } else { 0 }, Relaxed);
         let missing = next.slots.iter().filter(|index| **index == 0).count();
@@ -172,7 +185,10 @@ impl Cluster {
         }
         self.is_covered(missing);
         let servers = self.servers();
-        servers.iter().flat_map(|server| &server.feeds).for_each(Feed::ask_displaced);
+        servers
+            .iter()
+            .flat_map(|server| &server.pubsub_connections)
+            .for_each(PubSubConnection::retry_misrouted);
     }
 
     /// Changes the map, and moves the names of changed slots with it, in one moment for whoever wants or leaves one.
@@ -180,15 +196,15 @@ impl Cluster {
         let mut map = self.map.write();
         let is_elsewhere = |name: &str| changed[usize::from(slot::of(name.as_bytes()))];
         for server in &map.servers {
-            for (lane, feed) in server.feeds.iter().enumerate() {
+            for (connection_index, pubsub) in server.pubsub_connections.iter().enumerate() {
                 let mut moved: Vec<Vec<_>> = next.servers.iter().map(|_| Vec::new()).collect();
-                for name in feed.take(is_elsewhere) {
+                for name in pubsub.take_matching(is_elsewhere) {
                     let slot = usize::from(slot::of(name.name().as_bytes()));
                     moved[usize::from(next.slots[slot])].push(name);
                 }
                 for (server, moved) in next.servers.iter().zip(moved) {
                     if !moved.is_empty() {
-                        server.feeds[lane].put(moved);
+                        server.pubsub_connections[connection_index].insert_moved(moved);
                     }
                 }
             }
@@ -198,39 +214,39 @@ impl Cluster {
 
     /// Counts as a connection: it is up while every slot has a master.
     fn is_covered(&self, missing: usize) {
-        let is_whole = missing == 0;
-        if !is_whole {
+        let is_complete = missing == 0;
+        if !is_complete {
             let reply = format!("{missing} slots of the Cluster have no master");
             let address = self.seeds.first().cloned().unwrap_or_default();
-            self.opener.health.is_troubled(RedisError::Refused { address, reply });
+            self.opener.health.report_error(RedisError::Refused { address, reply });
         }
-        match (self.is_whole.swap(is_whole, Relaxed), is_whole) {
-            (false, true) => self.opener.health.came_up(),
-            (true, false) => self.opener.health.went_down(),
+        match (self.is_complete.swap(is_complete, Relaxed), is_complete) {
+            (false, true) => self.opener.health.connection_up(),
+            (true, false) => self.opener.health.connection_lost(),
             _ => {}
         }
     }
 
     /// Sends what waited, now that the slots were looked at. What has none, or waited for too long, fails.
-    fn settle(&self) {
+    fn send_waiting_calls(&self) {
         let calls = {
-            let mut limbo = self.limbo.lock();
-            limbo.close();
-            limbo.take()
+            let mut unrouted_calls = self.unrouted_calls.lock();
+            unrouted_calls.close();
+            unrouted_calls.take()
         };
         let now = Instant::now();
         for call in calls {
-            let way = Way { is_asking: false, hops: 0, ..call.way() };
-            let server = self.server(way.slot);
-            if way.waits_until.is_some_and(|until| until <= now) || self.is_nowhere(&server) {
+            let route = Route { is_asking: false, redirect_count: 0, ..call.route() };
+            let server = self.server(route.slot);
+            if route.wait_deadline.is_some_and(|until| until <= now) || self.is_nowhere(&server) {
                 call.fail();
             } else {
-                let line = &server.lines[way.lane];
-                line.pass(call.on(way), line.is_down());
+                let connection = &server.command_connections[route.connection_index];
+                connection.forward(call.on(route), connection.is_down());
             }
         }
-        let nowhere = Arc::clone(&self.map.read().servers[0]);
-        nowhere.feeds.iter().for_each(Feed::tire);
+        let unrouted = Arc::clone(&self.map.read().servers[0]);
+        unrouted.pubsub_connections.iter().for_each(PubSubConnection::expire_waiters);
     }
 
     fn is_nowhere(&self, server: &Arc<Server>) -> bool {
@@ -239,36 +255,36 @@ impl Cluster {
 
     /// Whether every slot has a master that can be reached, and all agree about it, as far as is known.
     fn is_settled(&self) -> bool {
-        let is_sure = self.is_whole.load(Relaxed) && self.older.load(Relaxed) == 0;
-        is_sure && !self.servers().iter().any(|server| server.is_down())
+        let is_unbroken = self.is_complete.load(Relaxed) && self.older.load(Relaxed) == 0;
+        is_unbroken && !self.servers().iter().any(|server| server.is_down())
     }
 }
 
-impl Guide for Cluster {
-    fn pass_on(&self, call: Call, elsewhere: Elsewhere) {
-        let way = call.way();
+impl Redirector for Cluster {
+    fn redirect(&self, call: Call, elsewhere: Redirect) {
+        let route = call.route();
         let (address, is_asking) = match elsewhere {
-            Elsewhere::Moved(address) => (Some(address), false),
-            Elsewhere::Ask(address) => (Some(address), true),
-            Elsewhere::Later => (None, false),
+            Redirect::Moved(address) => (Some(address), false),
+            Redirect::Ask(address) => (Some(address), true),
+            Redirect::TryAgain => (None, false),
         };
-        let hops = way.hops + u8::from(address.is_some());
+        let redirect_count = route.redirect_count + u8::from(address.is_some());
         let until =
-            way.waits_until.unwrap_or_else(|| Instant::now() + self.opener.options.io_timeout);
-        if hops > HOPS_MAX || until <= Instant::now() {
+            route.wait_deadline.unwrap_or_else(|| Instant::now() + self.opener.options.io_timeout);
+        if redirect_count > REDIRECTS_MAX || until <= Instant::now() {
             return call.fail();
         }
-        let way = Way { hops, is_asking, waits_until: Some(until), ..way };
+        let route = Route { redirect_count, is_asking, wait_deadline: Some(until), ..route };
         match address.and_then(|address| self.map.read_recursive().at(&address).cloned()) {
             Some(server) => {
-                let line = &server.lines[way.lane];
-                line.pass(call.on(way), line.is_down());
+                let connection = &server.command_connections[route.connection_index];
+                connection.forward(call.on(route), connection.is_down());
             }
-            None => self.waiting.pass(call.on(way), false),
+            None => self.waiting.forward(call.on(route), false),
         }
     }
 
-    fn look_again(&self) {
+    fn request_refresh(&self) {
         self.woken.notify_one();
     }
 }
@@ -280,7 +296,7 @@ impl Drop for Cluster {
 }
 
 /// How often a call is sent elsewhere between two looks at the slots. How long it may go on is a matter of time.
-const HOPS_MAX: u8 = 4;
+const REDIRECTS_MAX: u8 = 4;
 /// How often nodes may say what is older than what others said before, until it is believed: the Cluster was made anew.
 const OLDER_MAX: u32 = 8;
 

@@ -5,7 +5,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -13,42 +12,27 @@ use redis::{Pipeline, PushInfo, Value};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::clock::Clock;
+use super::clock::RedisClock;
 use super::error::RedisError;
-use super::keys::{Keys, Kind};
 use super::options::{Address, RedisOptions, Wait};
-use super::script;
-use super::sentinel::Compass;
+use super::sentinel::MasterResolver;
 pub(crate) use super::socket::{BATCHES_MAX, Connection};
-use super::socket::{Limits, Tls, open};
-use super::wire::{Command, number, parts, text};
+use super::socket::{Timeouts, Tls, open};
+use super::wire::{RedisCommand, number, parts, text};
 
 /// Opens connections to one Redis.
 #[derive(Clone, Debug)]
 pub(crate) struct Dialer {
     address: Address,
     client_name: String,
-    pub(crate) limits: Limits,
+    pub(crate) limits: Timeouts,
     pub(crate) io_timeout: Duration,
     pub(crate) wait: Wait,
     tls: Option<Tls>,
-    clock: Arc<Clock>,
+    clock: Arc<RedisClock>,
     expected: Expected,
     /// Tells where it is, when that can change.
-    compass: Option<Arc<Compass>>,
-    /// What is asked about ends of hash fields.
-    fields: Option<Arc<Fields>>,
-}
-
-/// A question to each Redis whether it has ends of hash fields.
-#[derive(Debug)]
-struct Fields {
-    /// A key such as those that would have them.
-    key: String,
-    /// Members are to be put there; otherwise they are only seen there.
-    are_wanted: bool,
-    /// That they may not be used was said.
-    is_told: AtomicBool,
+    resolver: Option<Arc<MasterResolver>>,
 }
 
 /// What has to be at an address.
@@ -63,11 +47,15 @@ pub(crate) enum Expected {
 }
 
 impl Dialer {
-    pub(crate) fn new(address: &Address, options: &RedisOptions, clock: Arc<Clock>) -> Self {
+    pub(crate) fn new(address: &Address, options: &RedisOptions, clock: Arc<RedisClock>) -> Self {
         let (connect, io) = (options.connect_timeout, options.io_timeout);
-        let limits = Limits { connect, io, is_watched: false };
-        let compass = address.sentinels.as_ref().map(|sentinels| {
-            Arc::new(Compass::new(Arc::clone(sentinels), options.sentinel_tls.clone(), limits))
+        let limits = Timeouts { connect, io, has_own_timeout: false };
+        let resolver = address.sentinels.as_ref().map(|sentinels| {
+            Arc::new(MasterResolver::new(
+                Arc::clone(sentinels),
+                options.sentinel_tls.clone(),
+                limits,
+            ))
         });
         Self {
             address: address.clone(),
@@ -78,25 +66,21 @@ impl Dialer {
             tls: options.tls.clone(),
             clock,
             expected: Expected::Standalone,
-            compass,
-            fields: None,
+            resolver,
         }
     }
 
-    /// One for a line, which looks after late replies and whose scripts are told how members are kept: it asks whether there
-    /// are ends of fields.
-    pub(crate) fn for_a_line(self, options: &RedisOptions) -> Self {
-        let limits = Limits { is_watched: true, ..self.limits };
-        let key = Keys::new(&options.prefix, false).of(Kind::Clients, "");
-        let (are_wanted, is_told) = (options.presence_fields, AtomicBool::new(false));
-        Self { fields: Some(Arc::new(Fields { key, are_wanted, is_told })), limits, ..self }
+    /// One for a line, which looks after late replies.
+    pub(crate) fn for_commands(self) -> Self {
+        let limits = Timeouts { has_own_timeout: true, ..self.limits };
+        Self { limits, ..self }
     }
 
     /// From now on hears from the Sentinels, if there are any, that another Redis became the master; connections to the
     /// old one end then.
     pub(crate) fn watch(&self, runtime: &Handle) {
-        if let Some(compass) = &self.compass {
-            Compass::watch(compass, runtime);
+        if let Some(resolver) = &self.resolver {
+            MasterResolver::watch(resolver, runtime);
         }
     }
 
@@ -109,27 +93,26 @@ impl Dialer {
         &self.address
     }
 
-    /// A connection on which `first` was answered well, too; where the dialer asks for fields, `first` has to load the scripts.
-    /// Sets the clock by the time of the Redis. `pushed` gets what the Redis sends by itself, and the end of the connection; it
-    /// must not block.
+    /// A connection on which `first` was answered well, too. Sets the clock by the time of the Redis. `pushed` gets what the
+    /// Redis sends by itself, and the end of the connection; it must not block.
     ///
     /// # Errors
     /// A [`RedisError`] with the address, after twice the two timeouts at the latest, three times with Sentinels.
     pub(crate) async fn dial(
         &self,
-        first: impl Iterator<Item = Command>,
+        first: impl Iterator<Item = RedisCommand>,
         pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     ) -> Result<Connection, RedisError> {
-        let (address, left) = self.aim().await?;
+        let (address, left) = self.resolve_address().await?;
         let place = (&address, self.tls.as_ref());
         let mut connection = open(place, self.limits, pushed, left).await?;
-        let judged = timeout(self.io_timeout, self.judge(&address, &mut connection, first)).await;
+        let judged = timeout(self.io_timeout, self.verify(&address, &mut connection, first)).await;
         let late = |_| RedisError::late(&address, "its first reply", self.io_timeout);
-        match (judged.map_err(late)?, &self.compass) {
+        match (judged.map_err(late)?, &self.resolver) {
             (Ok(()), _) => Ok(connection),
-            (Err(error), compass) => {
-                if let (RedisError::Role { .. }, Some(compass)) = (&error, compass) {
-                    compass.was_wrong();
+            (Err(error), resolver) => {
+                if let (RedisError::Role { .. }, Some(resolver)) = (&error, resolver) {
+                    resolver.ask_next_first();
                 }
                 Err(error)
             }
@@ -137,21 +120,21 @@ impl Dialer {
     }
 
     /// Over when trying again is worth more than it was: another Redis became the master.
-    pub(crate) fn moves(&self) -> Leaving {
-        match &self.compass {
+    pub(crate) fn until_moved(&self) -> MasterChange {
+        match &self.resolver {
             None => Box::pin(std::future::pending()),
-            Some(compass) => Box::pin(compass.moves()),
+            Some(resolver) => Box::pin(resolver.until_moved()),
         }
     }
 
     /// Where the Redis is now, and what is over when it is no longer there.
-    async fn aim(&self) -> Result<(Address, Leaving), RedisError> {
-        match &self.compass {
+    async fn resolve_address(&self) -> Result<(Address, MasterChange), RedisError> {
+        match &self.resolver {
             None => Ok((self.address.clone(), Box::pin(std::future::pending()))),
-            Some(compass) => {
-                let known = compass.find().await?;
+            Some(resolver) => {
+                let known = resolver.resolve().await?;
                 let address = self.address.located(&known.host, known.port);
-                Ok((address, Box::pin(compass.is_left(known.term))))
+                Ok((address, Box::pin(resolver.until_replaced(known.config_epoch))))
             }
         }
     }
@@ -172,32 +155,29 @@ impl Dialer {
     }
 
     /// Whether we can work with it.
-    async fn judge(
+    async fn verify(
         &self,
         address: &Address,
         connection: &mut Connection,
-        first: impl Iterator<Item = Command>,
+        first: impl Iterator<Item = RedisCommand>,
     ) -> Result<(), RedisError> {
-        let mut questions = Pipeline::new();
+        let mut commands = Pipeline::new();
         // From now on it says when all its data is replaced; one that does not know how is none the worse.
-        questions.add_command(Command::of(&[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]).into_cmd());
+        commands
+            .add_command(RedisCommand::of(&[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]).into_cmd());
         for [one, other] in [["INFO", "server"], ["INFO", "replication"]] {
-            questions.add_command(Command::of(&[one.as_bytes(), other.as_bytes()]).into_cmd());
+            commands.add_command(RedisCommand::of(&[one.as_bytes(), other.as_bytes()]).into_cmd());
         }
-        questions.add_command(Command::of(&[b"TIME"]).into_cmd());
-        let asked = questions.len();
+        commands.add_command(RedisCommand::of(&[b"TIME"]).into_cmd());
+        let preamble_length = commands.len();
         if !self.client_name.is_empty() {
             let name = self.client_name.as_bytes();
-            questions.add_command(Command::of(&[b"CLIENT", b"SETNAME", name]).into_cmd());
+            commands.add_command(RedisCommand::of(&[b"CLIENT", b"SETNAME", name]).into_cmd());
         }
         for command in first {
-            questions.add_command(command.into_cmd());
+            commands.add_command(command.into_cmd());
         }
-        let needed = questions.len();
-        if let Some(fields) = &self.fields {
-            questions.add_command(script::asks_for_fields(&fields.key).into_cmd());
-        }
-        let answers = connection.send_packed_commands(&questions, 0, questions.len()).await;
+        let answers = connection.send_packed_commands(&commands, 0, commands.len()).await;
         let broken = |error: redis::RedisError| RedisError::of(address, &error, self.io_timeout);
         let mut answers = answers.map_err(broken)?.into_iter();
         let mut next = || match answers.next().unwrap_or_default() {
@@ -212,39 +192,21 @@ impl Dialer {
             Err(error) => return Err(error), // it may know how at another time
         }
         let (server, replication) = (text(next()?), text(next()?));
-        judge_by(address, self.expected, server.as_ref(), replication.as_ref())?; // a Sentinel has no time
+        verify_info(address, self.expected, server.as_ref(), replication.as_ref())?; // a Sentinel has no time
         let not_redis = || RedisError::NotRedis { address: address.clone() };
         self.clock.set(Instant::now(), unix_ms(next()?).ok_or_else(not_redis)?);
-        (asked..needed).try_for_each(|_| next().map(drop))?;
-        let form = self.fields.as_ref().map_or("", |fields| fields.form(address, next()));
-        connection.reigns(reign_of(server.as_ref(), replication.as_ref()), form);
+        (preamble_length..commands.len()).try_for_each(|_| next().map(drop))?;
+        connection
+            .set_replication_history(replication_history_of(server.as_ref(), replication.as_ref()));
         Ok(())
     }
 }
 
-impl Fields {
-    /// How members are kept in a Redis that answers this. One that refuses the question has no ends of fields: it is served
-    /// as it is.
-    fn form(&self, address: &Address, answer: Result<Value, RedisError>) -> &'static str {
-        match answer {
-            Ok(Value::Int(1)) if self.are_wanted => "fields",
-            Ok(Value::Int(1)) => "sorted",
-            Ok(Value::Int(-1)) if self.are_wanted && !self.is_told.swap(true, Relaxed) => {
-                tracing::info!(
-                    "Redis at {address} keeps presence in sorted sets: its user may not use all of HPEXPIREAT, HPEXPIRETIME, HVALS, HKEYS, HEXISTS and EXISTS; allow them, or say engine.redis.presence_hash_field_ttl: false"
-                );
-                ""
-            }
-            _ => "",
-        }
-    }
-}
-
 /// Over when the Redis is no longer the one to use.
-pub(crate) type Leaving = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type MasterChange = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Whether we can work with a Redis that says this of itself (`INFO`). What it does not say is not held against it.
-fn judge_by(
+fn verify_info(
     address: &Address,
     expected: Expected,
     server: Option<&Bytes>,
@@ -252,7 +214,7 @@ fn judge_by(
 ) -> Result<(), RedisError> {
     let address = || address.clone();
     let is_in_cluster = expected != Expected::Standalone;
-    if let Some(version) = said(server, "redis_version") {
+    if let Some(version) = info_field(server, "redis_version") {
         if number_of(&version) < VERSION_MIN {
             return Err(RedisError::TooOld { address: address(), version });
         }
@@ -261,12 +223,12 @@ fn judge_by(
         }
     }
     // Valkey has another name for it.
-    let mode = said(server, "redis_mode").or_else(|| said(server, "server_mode"));
+    let mode = info_field(server, "redis_mode").or_else(|| info_field(server, "server_mode"));
     if is_in_cluster && mode.as_deref().is_some_and(|mode| mode != "cluster") {
         return Err(RedisError::NotCluster { address: address() });
     }
     let mode = mode.filter(|mode| !is_in_cluster && mode != "standalone");
-    let role = said(replication, "role").filter(|role| role != "master");
+    let role = info_field(replication, "role").filter(|role| role != "master");
     match mode.or(role.filter(|_| expected != Expected::ClusterNode)) {
         Some(role) => Err(RedisError::Role { address: address(), role }),
         None => Ok(()),
@@ -275,15 +237,15 @@ fn judge_by(
 
 /// In which reign a Redis is that says this of itself: its process, and the id of the history of its writes, which is
 /// another one each time that it is promoted.
-fn reign_of(server: Option<&Bytes>, replication: Option<&Bytes>) -> String {
-    let ids = [said(server, "run_id"), said(replication, "master_replid")];
+fn replication_history_of(server: Option<&Bytes>, replication: Option<&Bytes>) -> String {
+    let ids = [info_field(server, "run_id"), info_field(replication, "master_replid")];
     ids.into_iter()
         .flatten()
         .flat_map(|id| id.chars().take(ID_LENGTH).collect::<Vec<_>>())
         .collect()
 }
 
-fn said(section: Option<&Bytes>, name: &str) -> Option<String> {
+fn info_field(section: Option<&Bytes>, name: &str) -> Option<String> {
     field(section.map_or(b"", |text| text), name)
 }
 

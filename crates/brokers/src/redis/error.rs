@@ -38,7 +38,7 @@ pub enum RedisError {
     /// A certificate is not believed, or one side does not speak TLS.
     Tls { address: Address, why: String },
     /// The connection fell silent or broke off where it does when one side speaks TLS and the other does not.
-    TlsDoubt { address: Address, why: String },
+    TlsSuspected { address: Address, why: String },
     /// A Redis, where a Sentinel is expected.
     NotSentinel { address: Address },
     /// A Sentinel that has not heard of the master.
@@ -49,7 +49,7 @@ impl RedisError {
     /// Whether trying again is of no use until somebody changes the configuration or the Redis.
     pub fn is_permanent(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Refused { .. } | Self::TlsDoubt { .. } => false,
+            Self::Unreachable { .. } | Self::Refused { .. } | Self::TlsSuspected { .. } => false,
             Self::Address { .. } | Self::Denied { .. } | Self::NotRedis { .. } => true,
             Self::TooOld { .. } | Self::TooOldForCluster { .. } | Self::Tls { .. } => true,
             Self::NotSentinel { .. } | Self::NotCluster { .. } | Self::Master { .. } => true,
@@ -97,7 +97,7 @@ impl RedisError {
     }
 
     pub(crate) fn doubt(address: &Address, why: impl ToString) -> Self {
-        Self::TlsDoubt { address: address.clone(), why: why.to_string() }
+        Self::TlsSuspected { address: address.clone(), why: why.to_string() }
     }
 
     pub(crate) fn late(address: &Address, what: &str, after: Duration) -> Self {
@@ -160,7 +160,7 @@ impl fmt::Display for RedisError {
                     "{what} at {address} and this server do not agree on TLS ({why}): check that this port speaks TLS, and {key}tls"
                 )
             }
-            Self::TlsDoubt { address, why } => write_doubt(address, why, out),
+            Self::TlsSuspected { address, why } => write_doubt(address, why, out),
             Self::NotSentinel { address } => write!(
                 out,
                 "what listens at {address} is a Redis and no Sentinel: name Sentinels in engine.redis.sentinel_address, or this one in engine.redis.address"

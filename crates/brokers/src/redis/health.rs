@@ -9,8 +9,8 @@ use std::time::Instant;
 use fanwire_telemetry::LogThrottle;
 use parking_lot::Mutex;
 
-use super::complaint;
 use super::error::RedisError;
+use super::error_hint;
 use super::options::Address;
 
 /// The state of an engine, shared by its connections.
@@ -20,24 +20,24 @@ pub struct Health {
     place: String,
     connections: AtomicUsize,
     up: AtomicUsize,
-    trouble: Mutex<Trouble>,
+    trouble: Mutex<ConnectionErrors>,
     lost: AtomicU64,
     foreign: AtomicU64,
     refused: AtomicU64,
     unreplicated: AtomicU64,
     merged: AtomicU64,
-    seldom: LogThrottle,
+    log_throttle: LogThrottle,
 }
 
 /// What keeps connections from being up.
 #[derive(Debug, Default)]
-struct Trouble {
+struct ConnectionErrors {
     latest: Option<RedisError>,
     /// Said in the log since all was well. Several addresses that are away are in trouble by turns, at every try.
     said: Vec<RedisError>,
 }
 
-impl Trouble {
+impl ConnectionErrors {
     /// Whether this has not been said yet.
     fn is_new(&mut self, error: RedisError) -> bool {
         let is_new = !self.said.contains(&error);
@@ -62,13 +62,13 @@ impl Health {
     }
 
     /// Whether every connection is up.
-    pub fn is_well(&self) -> bool {
+    pub fn is_healthy(&self) -> bool {
         self.up.load(Relaxed) == self.connections.load(Relaxed)
     }
 
     /// What keeps a connection from being up; `None` when all are.
-    pub fn trouble(&self) -> Option<RedisError> {
-        if self.is_well() { None } else { self.trouble.lock().latest.clone() }
+    pub fn current_error(&self) -> Option<RedisError> {
+        if self.is_healthy() { None } else { self.trouble.lock().latest.clone() }
     }
 
     /// Connections that were up and ended.
@@ -96,48 +96,48 @@ impl Health {
         self.merged.load(Relaxed)
     }
 
-    pub(crate) fn counts_on(&self) {
+    pub(crate) fn connection_added(&self) {
         self.connections.fetch_add(1, Relaxed);
     }
 
     /// A connection is not needed any more, and not up.
-    pub(crate) fn counts_off(&self) {
+    pub(crate) fn connection_removed(&self) {
         self.connections.fetch_sub(1, Relaxed);
-        self.is_relieved();
+        self.log_recovery();
     }
 
-    pub(crate) fn came_up(&self) {
+    pub(crate) fn connection_up(&self) {
         self.up.fetch_add(1, Relaxed);
-        self.is_relieved();
+        self.log_recovery();
     }
 
     /// Ended because nobody needs it any more.
-    pub(crate) fn was_closed(&self) {
+    pub(crate) fn connection_closed(&self) {
         self.up.fetch_sub(1, Relaxed);
     }
 
-    fn is_relieved(&self) {
-        if self.is_well() && std::mem::take(&mut *self.trouble.lock()).latest.is_some() {
+    fn log_recovery(&self) {
+        if self.is_healthy() && std::mem::take(&mut *self.trouble.lock()).latest.is_some() {
             tracing::info!("all connections to Redis are up again");
         }
     }
 
-    pub(crate) fn went_down(&self) {
+    pub(crate) fn connection_lost(&self) {
         self.up.fetch_sub(1, Relaxed);
         self.lost.fetch_add(1, Relaxed);
     }
 
     /// Something keeps a connection from being up. Said once, until all is well again.
-    pub(crate) fn is_troubled(&self, error: RedisError) {
+    pub(crate) fn report_error(&self, error: RedisError) {
         if self.trouble.lock().is_new(error.clone()) {
             tracing::warn!("{error}; trying again");
         }
     }
 
     /// Skipped a record that is stored under this key.
-    pub(crate) fn is_foreign(&self, key: &[u8]) {
+    pub(crate) fn skipped_foreign_record(&self, key: &[u8]) {
         self.foreign.fetch_add(1, Relaxed);
-        if let Some(cases) = self.seldom.happens("stored", Instant::now()) {
+        if let Some(cases) = self.log_throttle.happens("stored", Instant::now()) {
             let (key, place) = (String::from_utf8_lossy(key), &self.place);
             tracing::warn!(
                 "skipped a record in {key} of Redis at {place}, which this version of Fanwire did not write: delete the key, or give whatever else writes there another prefix (engine.redis.prefix){cases}"
@@ -146,18 +146,18 @@ impl Health {
     }
 
     /// Skipped a message that was published under this name.
-    pub(crate) fn heard_foreign(&self, name: &[u8]) {
+    pub(crate) fn skipped_foreign_message(&self, name: &[u8]) {
         self.foreign.fetch_add(1, Relaxed);
-        self.tells_foreign("published", name);
+        self.log_foreign_message("published", name);
     }
 
     /// The node skipped, and counted, a word that was said under this name.
-    pub(crate) fn heard_foreign_word(&self, name: &[u8]) {
-        self.tells_foreign("said", name);
+    pub(crate) fn skipped_foreign_node_message(&self, name: &[u8]) {
+        self.log_foreign_message("said", name);
     }
 
-    fn tells_foreign(&self, kind: &str, name: &[u8]) {
-        if let Some(cases) = self.seldom.happens(kind, Instant::now()) {
+    fn log_foreign_message(&self, kind: &str, name: &[u8]) {
+        if let Some(cases) = self.log_throttle.happens(kind, Instant::now()) {
             let (name, place) = (String::from_utf8_lossy(name), &self.place);
             tracing::warn!(
                 "skipped a message published to {name} of Redis at {place}, which this version of Fanwire did not send: give whatever else publishes there another prefix (engine.redis.prefix){cases}"
@@ -166,12 +166,12 @@ impl Health {
     }
 
     /// Writes that too few replicas have.
-    pub(crate) fn lacks_replicas(&self, writes: usize, replicas: u32) {
+    pub(crate) fn count_unreplicated(&self, writes: usize, replicas: u32) {
         if writes == 0 {
             return;
         }
         self.unreplicated.fetch_add(writes as u64, Relaxed);
-        if let Some(cases) = self.seldom.happens("replicas", Instant::now()) {
+        if let Some(cases) = self.log_throttle.happens("replicas", Instant::now()) {
             tracing::warn!(
                 "writes fail: fewer than {replicas} replicas of Redis had them within engine.redis.wait.timeout{cases}"
             );
@@ -179,22 +179,22 @@ impl Health {
     }
 
     /// So many reads need no command of their own.
-    pub(crate) fn merges(&self, reads: usize) {
+    pub(crate) fn count_merged(&self, reads: usize) {
         self.merged.fetch_add(reads as u64, Relaxed);
     }
 
     /// The Redis at this address answered with an error.
-    pub(crate) fn was_refused(
+    pub(crate) fn command_refused(
         &self,
         at: &Address,
         command: &redis::Cmd,
         reply: &redis::ServerError,
     ) {
         self.refused.fetch_add(1, Relaxed);
-        if let Some(cases) = self.seldom.happens(reply.code(), Instant::now()) {
-            let (what, remedy) = (complaint::described(command), complaint::remedy(reply));
+        if let Some(cases) = self.log_throttle.happens(reply.code(), Instant::now()) {
+            let (what, hint) = (error_hint::describe_command(command), error_hint::hint(reply));
             let (code, details) = (reply.code(), reply.details().unwrap_or_default());
-            tracing::warn!("Redis at {at} refused {what}: {code} {details}{remedy}{cases}");
+            tracing::warn!("Redis at {at} refused {what}: {code} {details}{hint}{cases}");
         }
     }
 }

@@ -14,12 +14,12 @@ pub(crate) struct Keys {
     /// Messages go to the master of a slot only, as in a Cluster.
     is_sharded: bool,
     /// What comes before the channel in names of each kind.
-    heads: [String; Kind::ALL.len()],
+    heads: [String; KeyKind::ALL.len()],
 }
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum KeyKind {
     /// PUB/SUB: publications, joins and leaves.
     Feed,
     /// Stream: stored publications, the id being the offset.
@@ -32,15 +32,11 @@ pub(crate) enum Kind {
     Members,
     /// Hash: user id to how many of its clients are here.
     Users,
-    /// Hash: client id to member, instead of the three before; each field has the end of the member.
-    Clients,
-    /// Hash: user id to how many of those clients end when; each field has the end of the last.
-    Tallies,
 }
 
 impl Keys {
     pub(crate) fn new(prefix: &str, is_sharded: bool) -> Self {
-        let heads = Kind::ALL.map(|kind| format!("{prefix}.{}.{OPEN}", kind.word()));
+        let heads = KeyKind::ALL.map(|kind| format!("{prefix}.{}.{OPEN}", kind.word()));
         Self { prefix: prefix.to_owned(), is_sharded, heads }
     }
 
@@ -58,7 +54,7 @@ impl Keys {
     }
 
     /// The name of something of a channel.
-    pub(crate) fn of(&self, kind: Kind, channel: &str) -> String {
+    pub(crate) fn of(&self, kind: KeyKind, channel: &str) -> String {
         let head = &self.heads[kind as usize];
         let mut name = String::with_capacity(head.len() + channel.len() + CLOSE.len());
         for part in [head, channel, CLOSE] {
@@ -74,7 +70,7 @@ impl Keys {
     }
 
     /// The name under which nodes speak to one of them, or to all.
-    pub(crate) fn of_node(&self, uid: Option<&str>) -> String {
+    pub(crate) fn node_channel(&self, uid: Option<&str>) -> String {
         let (prefix, nodes) = (&self.prefix, NODES);
         match uid {
             Some(uid) => [prefix, nodes, ".", uid].concat(),
@@ -83,31 +79,23 @@ impl Keys {
     }
 
     /// Whether nodes speak under this name.
-    pub(crate) fn is_of_nodes(&self, name: &[u8]) -> bool {
+    pub(crate) fn is_node_channel(&self, name: &[u8]) -> bool {
         let rest = name.strip_prefix(self.prefix.as_bytes());
         rest.is_some_and(|rest| rest.starts_with(NODES.as_bytes()))
     }
 
     /// The channel whose PUB/SUB has this name, if it is one of ours.
     pub(crate) fn channel_of_feed<'a>(&self, name: &'a [u8]) -> Option<&'a str> {
-        let inner = name.strip_prefix(self.heads[Kind::Feed as usize].as_bytes())?;
+        let inner = name.strip_prefix(self.heads[KeyKind::Feed as usize].as_bytes())?;
         let inner = inner.strip_suffix(CLOSE.as_bytes())?;
         str::from_utf8(inner).ok()
     }
 }
 
-impl Kind {
+impl KeyKind {
     /// In their order.
-    const ALL: [Self; 8] = [
-        Self::Feed,
-        Self::Stream,
-        Self::Meta,
-        Self::Ends,
-        Self::Members,
-        Self::Users,
-        Self::Clients,
-        Self::Tallies,
-    ];
+    const ALL: [Self; 6] =
+        [Self::Feed, Self::Stream, Self::Meta, Self::Ends, Self::Members, Self::Users];
 
     const fn word(self) -> &'static str {
         match self {
@@ -117,8 +105,6 @@ impl Kind {
             Self::Ends => "presence.ends",
             Self::Members => "presence.members",
             Self::Users => "presence.users",
-            Self::Clients => "presence.clients",
-            Self::Tallies => "presence.tallies",
         }
     }
 }

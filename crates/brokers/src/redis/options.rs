@@ -27,9 +27,6 @@ pub struct RedisOptions {
     pub io_timeout: Duration,
     /// What a write needs beside the Redis itself.
     pub wait: Wait,
-    /// Whether members are put into hashes whose fields have ends of their own, in each Redis that has them (Redis 7.4,
-    /// Valkey 9); elsewhere, and otherwise, beside a sorted set of ends. Seen are those of both.
-    pub presence_fields: bool,
     /// How long the epoch of a channel that was never published to is kept after it was read; zero = as long as any other.
     /// Who compares positions of its subscribers with the stream, must do so within this time.
     pub unpublished_ttl: Duration,
@@ -53,7 +50,6 @@ impl Default for RedisOptions {
             connect_timeout: Duration::from_secs(1),
             io_timeout: Duration::from_secs(4),
             wait: Wait::default(),
-            presence_fields: true,
             unpublished_ttl: Duration::from_secs(55),
             command_connections: 2,
             feed_connections: 2,
@@ -66,7 +62,7 @@ impl Default for RedisOptions {
 impl RedisOptions {
     /// A Redis whose database was chosen by number while names begin as they do by default. Whoever wants to keep two
     /// installations apart that way does not: PUB/SUB of Redis knows no databases.
-    pub(crate) fn set_apart_by_number(&self) -> Option<&Address> {
+    pub(crate) fn separated_by_database_only(&self) -> Option<&Address> {
         let has_own_names = self.prefix != Self::default().prefix;
         self.addresses.iter().find(|address| address.db != 0 && !has_own_names)
     }

@@ -14,9 +14,8 @@ use fanwire_broker::{
 use fanwire_protocol::{ClientInfo, Publication};
 
 use super::error::Failure;
-use super::members::Place;
-use super::store::Spot;
-use super::wire::{Command, number};
+use super::store::Location;
+use super::wire::{RedisCommand, number};
 use super::{Redis, members, stream};
 
 impl Broker for Redis {
@@ -30,7 +29,8 @@ impl Broker for Redis {
     ) -> Answer<Position> {
         let (done, answer) = later();
         let command = stream::publish(&self.keys, channel, publication, options, retention);
-        self.line(channel).send(command, |reply| done(reply.and_then(stream::published)));
+        self.command_connection(channel)
+            .send(command, |reply| done(reply.and_then(stream::read_published)));
         answer
     }
 
@@ -59,12 +59,18 @@ impl Broker for Redis {
         let (done, answer) = later();
         let query = query.filter(|_| retention.keeps_history());
         let read = query.map(|query| self.page(channel, query, retention));
-        let (feed, name) = self.feed(channel);
-        feed.when_heard(&name, move |heard| match (heard, read) {
-            (Ok(witness), Some(read)) => read(move |stretch: Result<StreamSlice, Failure>| {
-                // Else what came after that moment may have been lost, and whoever waits for this is not in doubt yet.
-                done(if witness.is_sure() { stretch } else { Err(Failure::Unavailable) });
-            }),
+        let (pubsub, name) = self.pubsub_connection(channel);
+        pubsub.when_subscribed(&name, move |heard| match (heard, read) {
+            (Ok(continuity), Some(read)) => {
+                read(move |read_slice: Result<StreamSlice, Failure>| {
+                    // Else what came after that moment may have been lost, and whoever waits for this is not in doubt yet.
+                    done(if continuity.is_unbroken() {
+                        read_slice
+                    } else {
+                        Err(Failure::Unavailable)
+                    });
+                })
+            }
             (Ok(_), None) => done(Ok(StreamSlice::default())),
             (Err(failure), _) => done(Err(failure)),
         });
@@ -72,21 +78,21 @@ impl Broker for Redis {
     }
 
     fn publish_join_leave(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
-        self.do_it(channel, stream::announce(&self.keys, channel, change, info))
+        self.send_simple(channel, stream::announce(&self.keys, channel, change, info))
     }
 
     fn remove_history(&self, channel: &str, _now: Instant) -> Answer<()> {
-        self.do_it(channel, stream::remove(&self.keys, channel))
+        self.send_simple(channel, stream::remove(&self.keys, channel))
     }
 
     fn subscribe(&self, channel: &str) {
-        let (feed, name) = self.feed(channel);
-        feed.want(&name);
+        let (pubsub, name) = self.pubsub_connection(channel);
+        pubsub.subscribe(&name);
     }
 
     fn unsubscribe(&self, channel: &str) {
-        let (feed, name) = self.feed(channel);
-        feed.leave(&name);
+        let (pubsub, name) = self.pubsub_connection(channel);
+        pubsub.unsubscribe(&name);
     }
 
     /// Redis forgets by itself.
@@ -100,31 +106,32 @@ impl Broker for Redis {
 impl Presence for Redis {
     fn add(&self, channel: &str, info: ClientInfo, ttl: Duration, now: Instant) -> Answer<()> {
         let now_ms = self.ms(channel, now);
-        self.change(channel, |place| members::add(place, &info, ttl, now_ms))
+        self.send_simple(channel, members::add((&self.keys, channel), &info, ttl, now_ms))
     }
 
     fn remove(&self, channel: &str, client: &str) -> Answer<()> {
-        let now_ms = self.ms(channel, Instant::now());
-        self.change(channel, |place| members::remove(place, client, now_ms))
+        self.send_simple(channel, members::remove(&self.keys, channel, client))
     }
 
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
         let (done, answer) = later();
-        let (line, now_ms) = (self.line(channel).clone(), self.ms(channel, now));
-        self.reads.members(line, channel, now_ms, done);
+        let (connection, now_ms) =
+            (self.command_connection(channel).clone(), self.ms(channel, now));
+        self.reads.members(connection, channel, now_ms, done);
         answer
     }
 
     fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats> {
         let (done, answer) = later();
-        let (line, now_ms) = (self.line(channel).clone(), self.ms(channel, now));
-        self.reads.count(line, channel, now_ms, done);
+        let (connection, now_ms) =
+            (self.command_connection(channel).clone(), self.ms(channel, now));
+        self.reads.count(connection, channel, now_ms, done);
         answer
     }
 
     /// Redis forgets by itself, by its own time, which is asked for here.
     fn sweep(&self, _now: Instant) {
-        self.keep_time();
+        self.sync_clock();
     }
 }
 
@@ -133,13 +140,17 @@ impl Bus for Redis {
     /// PUBLISH and SPUBLISH tell to how many connections they send. Each node has one for this name, in a Cluster to the master
     /// of its slot, which is the one that is asked.
     fn send(&self, to: Option<&str>, message: Bytes) -> Answer<usize> {
-        let name = self.keys.of_node(to);
-        let command = Command::of(&[self.keys.publish().as_bytes(), name.as_bytes(), &message]);
+        let name = self.keys.node_channel(to);
+        let command =
+            RedisCommand::of(&[self.keys.publish().as_bytes(), name.as_bytes(), &message]);
         let (done, answer) = later();
         let heard = |reply| number(reply).and_then(|count| count.try_into().ok());
-        self.stores[0].line(Spot::of_nodes(&name)).send(command, move |reply| {
-            done(reply.and_then(|reply| heard(reply).ok_or(Failure::Refused)));
-        });
+        self.stores[0].command_connection(Location::of_node_channel(&name)).send(
+            command,
+            move |reply| {
+                done(reply.and_then(|reply| heard(reply).ok_or(Failure::Refused)));
+            },
+        );
         answer
     }
 }
@@ -150,22 +161,13 @@ impl Redis {
     where
         F: FnOnce(Result<StreamSlice, Failure>) + Send + 'static,
     {
-        self.reads.page(self.line(channel).clone(), channel, query, retention)
+        self.reads.page(self.command_connection(channel).clone(), channel, query, retention)
     }
 
     /// A command whose reply says nothing but that it was done.
-    fn do_it(&self, channel: &str, command: Command) -> Answer<()> {
+    fn send_simple(&self, channel: &str, command: RedisCommand) -> Answer<()> {
         let (done, answer) = later();
-        self.line(channel).send(command, |reply| done(reply.map(drop)));
-        answer
-    }
-
-    /// The same of one that is made for the line on which it leaves.
-    fn change(&self, channel: &str, command: impl FnOnce(Place<'_>) -> Command) -> Answer<()> {
-        let (done, answer) = later();
-        let line = self.line(channel);
-        let command = command(Place::on(&line, &self.keys, channel));
-        line.send(command, |reply| done(reply.map(drop)));
+        self.command_connection(channel).send(command, |reply| done(reply.map(drop)));
         answer
     }
 }

@@ -9,33 +9,32 @@ use std::time::Duration;
 use fanwire_broker::{PresenceStats, Query, Retention, StreamSlice};
 use fanwire_protocol::ClientInfo;
 
+use super::command_connection::CommandConnection;
 use super::error::Failure;
-use super::flight::{Flights, Read};
 use super::health::Health;
 use super::keys::Keys;
-use super::line::Line;
-use super::members::Place;
+use super::singleflight::{SharedRead, Singleflight};
 use super::{members, stream};
 
 /// All reads of an engine.
 pub(crate) struct Reads {
-    reader: Arc<Reader>,
-    pages: Arc<Flights<Page>>,
-    members: Flights<Members>,
-    counts: Flights<Count>,
+    settings: Arc<ReadSettings>,
+    pages: Arc<Singleflight<HistoryPage>>,
+    members: Singleflight<Members>,
+    counts: Singleflight<Count>,
 }
 
 /// What every read needs.
-struct Reader {
+struct ReadSettings {
     keys: Keys,
     health: Arc<Health>,
     unpublished_ttl: Duration,
 }
 
 /// What a read is sent with.
-struct Means {
-    line: Line,
-    reader: Arc<Reader>,
+struct ReadContext {
+    connection: CommandConnection,
+    settings: Arc<ReadSettings>,
     /// By the Redis of that line. A page of history is the same at any time.
     now_ms: u64,
 }
@@ -43,17 +42,17 @@ struct Means {
 impl Reads {
     pub(crate) fn new(keys: Keys, health: Arc<Health>, unpublished_ttl: Duration) -> Self {
         Self {
-            pages: Arc::new(Flights::new(Arc::clone(&health))),
-            members: Flights::new(Arc::clone(&health)),
-            counts: Flights::new(Arc::clone(&health)),
-            reader: Arc::new(Reader { keys, health, unpublished_ttl }),
+            pages: Arc::new(Singleflight::new(Arc::clone(&health))),
+            members: Singleflight::new(Arc::clone(&health)),
+            counts: Singleflight::new(Arc::clone(&health)),
+            settings: Arc::new(ReadSettings { keys, health, unpublished_ttl }),
         }
     }
 
     /// A read of history that is begun when it is called.
     pub(crate) fn page<F>(
         &self,
-        line: Line,
+        connection: CommandConnection,
         channel: &str,
         query: Query,
         retention: Retention,
@@ -61,58 +60,62 @@ impl Reads {
     where
         F: FnOnce(Result<StreamSlice, Failure>) + Send + 'static,
     {
-        let (pages, means) = (Arc::clone(&self.pages), self.means(line, 0));
-        let page = Page { channel: channel.into(), query, retention };
-        move |done| pages.ask(page, means, done)
+        let (pages, context) = (Arc::clone(&self.pages), self.context(connection, 0));
+        let page = HistoryPage { channel: channel.into(), query, retention };
+        move |done| pages.ask(page, context, done)
     }
 
     /// Members at a time in milliseconds of the Redis.
     pub(crate) fn members(
         &self,
-        line: Line,
+        connection: CommandConnection,
         channel: &str,
         now_ms: u64,
         done: impl FnOnce(Result<Vec<Arc<ClientInfo>>, Failure>) + Send + 'static,
     ) {
-        self.members.ask(Members(channel.into()), self.means(line, now_ms), done);
+        self.members.ask(Members(channel.into()), self.context(connection, now_ms), done);
     }
 
     /// How many they are then.
     pub(crate) fn count(
         &self,
-        line: Line,
+        connection: CommandConnection,
         channel: &str,
         now_ms: u64,
         done: impl FnOnce(Result<PresenceStats, Failure>) + Send + 'static,
     ) {
-        self.counts.ask(Count(channel.into()), self.means(line, now_ms), done);
+        self.counts.ask(Count(channel.into()), self.context(connection, now_ms), done);
     }
 
-    fn means(&self, line: Line, now_ms: u64) -> Means {
-        Means { line, reader: Arc::clone(&self.reader), now_ms }
+    fn context(&self, connection: CommandConnection, now_ms: u64) -> ReadContext {
+        ReadContext { connection, settings: Arc::clone(&self.settings), now_ms }
     }
 }
 
 /// Stored publications of a channel. A subscriber that comes back from another place asks for another page, which is another read.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Page {
+struct HistoryPage {
     channel: Box<str>,
     query: Query,
     retention: Retention,
 }
 
-impl Read for Page {
-    type Means = Means;
-    type Found = StreamSlice;
+impl SharedRead for HistoryPage {
+    type Context = ReadContext;
+    type Output = StreamSlice;
 
-    fn send(&self, means: Means, done: impl FnOnce(Result<StreamSlice, Failure>) + Send + 'static) {
-        let Means { line, reader, .. } = means;
+    fn send(
+        &self,
+        context: ReadContext,
+        done: impl FnOnce(Result<StreamSlice, Failure>) + Send + 'static,
+    ) {
+        let ReadContext { connection, settings, .. } = context;
         let Self { channel, query, retention } = self.clone();
-        let ttl = reader.unpublished_ttl;
-        let command = stream::history(&reader.keys, &channel, query, retention, ttl);
-        line.send(command, move |reply| {
-            let Reader { keys, health, .. } = &*reader;
-            let read = |reply| stream::stretch(reply, (keys, &channel), query.reverse, health);
+        let ttl = settings.unpublished_ttl;
+        let command = stream::history(&settings.keys, &channel, query, retention, ttl);
+        connection.send(command, move |reply| {
+            let ReadSettings { keys, health, .. } = &*settings;
+            let read = |reply| stream::read_slice(reply, (keys, &channel), query.reverse, health);
             done(reply.and_then(read));
         });
     }
@@ -122,17 +125,20 @@ impl Read for Page {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Members(Box<str>);
 
-impl Read for Members {
-    type Means = Means;
-    type Found = Vec<Arc<ClientInfo>>;
+impl SharedRead for Members {
+    type Context = ReadContext;
+    type Output = Vec<Arc<ClientInfo>>;
 
-    fn send(&self, means: Means, done: impl FnOnce(Result<Self::Found, Failure>) + Send + 'static) {
-        let Means { line, reader, now_ms } = means;
-        let place = Place::on(&line, &reader.keys, &self.0);
-        let command = members::list(place, now_ms);
+    fn send(
+        &self,
+        context: ReadContext,
+        done: impl FnOnce(Result<Self::Output, Failure>) + Send + 'static,
+    ) {
+        let ReadContext { connection, settings, now_ms } = context;
+        let command = members::list(&settings.keys, &self.0, now_ms);
         let channel = self.0.clone();
-        line.send(command, move |reply| {
-            let Reader { keys, health, .. } = &*reader;
+        connection.send(command, move |reply| {
+            let ReadSettings { keys, health, .. } = &*settings;
             done(reply.and_then(|reply| members::listed(reply, (keys, &channel), health)));
         });
     }
@@ -142,12 +148,16 @@ impl Read for Members {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Count(Box<str>);
 
-impl Read for Count {
-    type Means = Means;
-    type Found = PresenceStats;
+impl SharedRead for Count {
+    type Context = ReadContext;
+    type Output = PresenceStats;
 
-    fn send(&self, means: Means, done: impl FnOnce(Result<Self::Found, Failure>) + Send + 'static) {
-        let Means { line, reader, now_ms } = means;
-        members::count(line, (reader.keys.clone(), self.0.to_string()), now_ms, done);
+    fn send(
+        &self,
+        context: ReadContext,
+        done: impl FnOnce(Result<Self::Output, Failure>) + Send + 'static,
+    ) {
+        let ReadContext { connection, settings, now_ms } = context;
+        members::count(connection, (settings.keys.clone(), self.0.to_string()), now_ms, done);
     }
 }

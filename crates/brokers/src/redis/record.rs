@@ -133,14 +133,14 @@ fn data_of(record: Bytes) -> Option<Bytes> {
 
 /// What is written behind a version byte. A `ClientInfo` is the record of a member: its first field is the user, which the
 /// scripts of presence read.
-pub(crate) trait Written {
+pub(crate) trait RecordBody {
     /// Bytes that [`put`](Self::put) puts.
     fn length(&self) -> usize;
 
     fn put(&self, out: &mut impl BufMut);
 }
 
-impl Written for ClientInfo {
+impl RecordBody for ClientInfo {
     fn length(&self) -> usize {
         1 + self.encoded_len()
     }
@@ -152,7 +152,7 @@ impl Written for ClientInfo {
 }
 
 /// Publications are written by hand: prost would measure each three times. Fields that only scripts append are not there.
-impl Written for Record {
+impl RecordBody for Record {
     fn length(&self) -> usize {
         let Some(publication) = &self.publication else { return 1 + self.encoded_len() };
         1 + protobuf::field_length(protobuf::publication_length(publication))

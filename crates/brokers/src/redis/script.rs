@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use sha1::{Digest as _, Sha1};
 
-use super::wire::Command;
+use super::wire::RedisCommand;
 
 /// One script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,14 +19,14 @@ pub(crate) enum Script {
     PresenceRemove,
     PresenceMembers,
     PresenceStats,
-    Fields,
 }
 
 impl Script {
     /// Begins a call: `keys` first, then room for `arguments` more, of about `bytes`.
-    pub(crate) fn call(self, keys: &[&str], arguments: usize, bytes: usize) -> Command {
+    pub(crate) fn call(self, keys: &[&str], arguments: usize, bytes: usize) -> RedisCommand {
         let key_bytes: usize = keys.iter().map(|key| key.len()).sum();
-        let mut command = Command::new(3 + keys.len() + arguments, CALL_BYTES + key_bytes + bytes);
+        let mut command =
+            RedisCommand::new(3 + keys.len() + arguments, CALL_BYTES + key_bytes + bytes);
         command.text("EVALSHA").text(&SOURCES[self as usize].name).number(keys.len() as u64);
         for key in keys {
             command.text(key);
@@ -41,17 +41,9 @@ impl Script {
     }
 }
 
-/// Asks whether a Redis has ends of hash fields that may be used for keys such as `key`: the answer is 1, 0 if it has none,
-/// -1 if they may not be used.
-pub(crate) fn asks_for_fields(key: &str) -> Command {
-    let mut command = Script::Fields.call(&[], 1, key.len());
-    command.text(key);
-    command
-}
-
 /// Makes a Redis know all scripts.
-pub(crate) fn loads() -> impl Iterator<Item = Command> {
-    SOURCES.iter().map(|source| Command::of(&[b"SCRIPT", b"LOAD", source.text.as_bytes()]))
+pub(crate) fn loads() -> impl Iterator<Item = RedisCommand> {
+    SOURCES.iter().map(|source| RedisCommand::of(&[b"SCRIPT", b"LOAD", source.text.as_bytes()]))
 }
 
 struct Source {
@@ -61,15 +53,14 @@ struct Source {
 }
 
 /// In the order of [`Script`].
-static SOURCES: LazyLock<[Source; 7]> = LazyLock::new(|| {
+static SOURCES: LazyLock<[Source; 6]> = LazyLock::new(|| {
     [
-        [REIGN, PUBLISH].concat(),
-        [REIGN, HISTORY].concat(),
-        [PRESENCE, PRESENCE_FIELDS, PRESENCE_ADD].concat(),
-        [PRESENCE, PRESENCE_FIELDS, PRESENCE_REMOVE].concat(),
+        [REPLICATION_HISTORY, PUBLISH].concat(),
+        [REPLICATION_HISTORY, HISTORY].concat(),
+        [PRESENCE, PRESENCE_ADD].concat(),
+        [PRESENCE, PRESENCE_REMOVE].concat(),
         PRESENCE_MEMBERS.to_owned(),
         [PRESENCE, PRESENCE_STATS].concat(),
-        FIELDS.to_owned(),
     ]
     .map(|text| Source { name: hexadecimal(&Sha1::digest(&text)), text })
 });
@@ -82,17 +73,14 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// What publishing and reading have in common.
-const REIGN: &str = include_str!("script/reign.lua");
+const REPLICATION_HISTORY: &str = include_str!("script/replication_history.lua");
 const PUBLISH: &str = include_str!("script/publish.lua");
 const HISTORY: &str = include_str!("script/history.lua");
 /// What adding, removing and counting members have in common.
 const PRESENCE: &str = include_str!("script/presence.lua");
-/// What adding and removing have in common beside it.
-const PRESENCE_FIELDS: &str = include_str!("script/presence_fields.lua");
 const PRESENCE_ADD: &str = include_str!("script/presence_add.lua");
 const PRESENCE_REMOVE: &str = include_str!("script/presence_remove.lua");
 const PRESENCE_MEMBERS: &str = include_str!("script/presence_members.lua");
 const PRESENCE_STATS: &str = include_str!("script/presence_stats.lua");
-const FIELDS: &str = include_str!("script/fields.lua");
 /// The name of a script and the frame of a call.
 const CALL_BYTES: usize = 80;

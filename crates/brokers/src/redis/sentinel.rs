@@ -3,7 +3,7 @@
 //! Uses connections of its own. Never: the Redis itself; whether it is a master is seen in `dial.rs`.
 //! Change here: what is asked, and which of two answers is the newer one. Whom to ask in which order is in `sentinel/circle.rs`.
 
-mod circle;
+mod sentinel_set;
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -19,17 +19,17 @@ use tokio::time::{Instant, sleep, timeout};
 use super::backoff::Backoff;
 use super::error::RedisError;
 use super::options::{Address, Sentinels};
-use super::socket::{Connection, Limits, Tls, open};
-use super::wire::{Command, number, parts, text};
-use circle::{Circle, Learnt, others_of};
+use super::socket::{Connection, Timeouts, Tls, open};
+use super::wire::{RedisCommand, number, parts, text};
+use sentinel_set::{SentinelChanges, SentinelSet, others_of};
 
 /// What the Sentinels of one master said. Shared by the connections to it.
-pub(crate) struct Compass {
+pub(crate) struct MasterResolver {
     sentinels: Arc<Sentinels>,
     tls: Option<Tls>,
-    limits: Limits,
-    known: watch::Sender<Option<Known>>,
-    circle: Mutex<Circle>,
+    limits: Timeouts,
+    known: watch::Sender<Option<MasterAddress>>,
+    sentinel_set: Mutex<SentinelSet>,
     watchers: Mutex<Watchers>,
 }
 
@@ -43,18 +43,18 @@ struct Watchers {
 
 /// Where the master is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct MasterAddress {
     pub(crate) host: String,
     pub(crate) port: u16,
     /// Larger after each failover (`config-epoch`): a Sentinel that was cut off from the others has an old one.
-    pub(crate) term: u64,
+    pub(crate) config_epoch: u64,
 }
 
-impl Compass {
-    pub(crate) fn new(sentinels: Arc<Sentinels>, tls: Option<Tls>, limits: Limits) -> Self {
+impl MasterResolver {
+    pub(crate) fn new(sentinels: Arc<Sentinels>, tls: Option<Tls>, limits: Timeouts) -> Self {
         let (known, _) = watch::channel(None);
-        let circle = Mutex::new(Circle::of(sentinels.addresses.clone()));
-        Self { sentinels, tls, limits, known, circle, watchers: Mutex::default() }
+        let sentinel_set = Mutex::new(SentinelSet::of(sentinels.addresses.clone()));
+        Self { sentinels, tls, limits, known, sentinel_set, watchers: Mutex::default() }
     }
 
     /// Asks one Sentinel after another, until one knows no older place than we do. When all answers are older, somebody
@@ -62,7 +62,7 @@ impl Compass {
     ///
     /// # Errors
     /// When none answers, the error that tells most; after the two timeouts together at the latest.
-    pub(crate) async fn find(self: &Arc<Self>) -> Result<Known, RedisError> {
+    pub(crate) async fn resolve(self: &Arc<Self>) -> Result<MasterAddress, RedisError> {
         let limit = self.limits.connect + self.limits.io;
         let found = timeout(limit, self.ask_all()).await;
         found.map_err(|_| {
@@ -70,17 +70,19 @@ impl Compass {
         })?
     }
 
-    async fn ask_all(self: &Arc<Self>) -> Result<Known, RedisError> {
-        let (mut older, mut trouble) = (None::<Known>, None::<RedisError>);
-        let sentinels = self.circle.lock().in_order();
+    async fn ask_all(self: &Arc<Self>) -> Result<MasterAddress, RedisError> {
+        let (mut older, mut trouble) = (None::<MasterAddress>, None::<RedisError>);
+        let sentinels = self.sentinel_set.lock().in_order();
         for sentinel in &sentinels {
             match self.ask(sentinel).await {
-                Ok(found) if self.learn(&found) => {
-                    self.circle.lock().answered(sentinel);
+                Ok(found) if self.accept(&found) => {
+                    self.sentinel_set.lock().answered(sentinel);
                     return Ok(found);
                 }
                 Ok(found) => {
-                    older = older.filter(|other| other.term >= found.term).or(Some(found));
+                    older = older
+                        .filter(|other| other.config_epoch >= found.config_epoch)
+                        .or(Some(found));
                 }
                 Err(error) => {
                     trouble = trouble.filter(RedisError::is_permanent).or(Some(error));
@@ -95,15 +97,20 @@ impl Compass {
     }
 
     /// What was found was no master. Next time somebody else is asked first.
-    pub(crate) fn was_wrong(&self) {
-        self.circle.lock().was_wrong();
+    pub(crate) fn ask_next_first(&self) {
+        self.sentinel_set.lock().ask_next_first();
     }
 
     /// Over as soon as a newer place is known.
-    pub(crate) fn is_left(&self, term: u64) -> impl Future<Output = ()> + Send + use<> {
+    pub(crate) fn until_replaced(
+        &self,
+        config_epoch: u64,
+    ) -> impl Future<Output = ()> + Send + use<> {
         let mut known = self.known.subscribe();
         async move {
-            let is_newer = |known: &Option<Known>| known.as_ref().is_some_and(|it| it.term > term);
+            let is_newer = |known: &Option<MasterAddress>| {
+                known.as_ref().is_some_and(|it| it.config_epoch > config_epoch)
+            };
             if known.wait_for(is_newer).await.is_err() {
                 std::future::pending::<()>().await; // nobody can learn any more
             }
@@ -111,7 +118,7 @@ impl Compass {
     }
 
     /// Over as soon as there is another master than now.
-    pub(crate) fn moves(&self) -> impl Future<Output = ()> + Send + use<> {
+    pub(crate) fn until_moved(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut known = self.known.subscribe();
         async move {
             if known.changed().await.is_err() {
@@ -123,30 +130,30 @@ impl Compass {
     /// Begins to hear from every Sentinel that the master has changed, until this value is dropped.
     pub(crate) fn watch(this: &Arc<Self>, runtime: &Handle) {
         this.watchers.lock().runtime = Some(runtime.clone());
-        let new = this.circle.lock().in_order();
-        this.hear_from(Learnt { new, ..Learnt::default() });
+        let new = this.sentinel_set.lock().in_order();
+        this.update_watchers(SentinelChanges { new, ..SentinelChanges::default() });
     }
 
     /// There are new Sentinels to hear from, or some that are not heard any more.
-    fn hear_from(self: &Arc<Self>, Learnt { new, forgotten }: Learnt) {
+    fn update_watchers(self: &Arc<Self>, SentinelChanges { new, forgotten }: SentinelChanges) {
         let mut watchers = self.watchers.lock();
         let Some(runtime) = watchers.runtime.clone() else { return };
         for (_, task) in watchers.tasks.extract_if(.., |(one, _)| forgotten.contains(one)) {
             task.abort();
         }
         for sentinel in new {
-            let watcher = Watcher { compass: Arc::downgrade(self), sentinel: sentinel.clone() };
+            let watcher = Watcher { resolver: Arc::downgrade(self), sentinel: sentinel.clone() };
             watchers.tasks.push((sentinel, runtime.spawn(watcher.run()).abort_handle()));
         }
     }
 
     /// Whether this is not older than what is known; then it is known from now on.
-    fn learn(&self, found: &Known) -> bool {
+    fn accept(&self, found: &MasterAddress) -> bool {
         let mut is_fresh = true;
         self.known.send_if_modified(|known| {
-            let term = known.as_ref().map_or(0, |known| known.term);
-            is_fresh = found.term >= term;
-            let has_moved = known.as_ref().is_some_and(|_| found.term > term);
+            let config_epoch = known.as_ref().map_or(0, |known| known.config_epoch);
+            is_fresh = found.config_epoch >= config_epoch;
+            let has_moved = known.as_ref().is_some_and(|_| found.config_epoch > config_epoch);
             if has_moved {
                 tracing::info!("the master {} is at {found} now", self.sentinels.master);
             }
@@ -159,7 +166,7 @@ impl Compass {
     }
 
     /// Asks one Sentinel on a connection of its own.
-    async fn ask(self: &Arc<Self>, sentinel: &Address) -> Result<Known, RedisError> {
+    async fn ask(self: &Arc<Self>, sentinel: &Address) -> Result<MasterAddress, RedisError> {
         let mut connection = self.open(sentinel, drop).await?;
         self.ask_on(sentinel, &mut connection).await
     }
@@ -169,7 +176,7 @@ impl Compass {
         sentinel: &Address,
         pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     ) -> Result<Connection, RedisError> {
-        let limits = Limits { io: self.limits.io.min(self.limits.connect), ..self.limits };
+        let limits = Timeouts { io: self.limits.io.min(self.limits.connect), ..self.limits };
         open((sentinel, self.tls.as_ref()), limits, pushed, std::future::pending()).await
     }
 
@@ -177,16 +184,16 @@ impl Compass {
         self: &Arc<Self>,
         sentinel: &Address,
         connection: &mut Connection,
-    ) -> Result<Known, RedisError> {
+    ) -> Result<MasterAddress, RedisError> {
         let name = self.sentinels.master.as_bytes();
         let mut questions = Pipeline::new();
         let client_name = self.sentinels.client_name.as_bytes();
         if !client_name.is_empty() {
-            let naming = Command::of(&[b"CLIENT", b"SETNAME", client_name]);
+            let naming = RedisCommand::of(&[b"CLIENT", b"SETNAME", client_name]);
             questions.add_command(naming.into_cmd()).ignore();
         }
         for question in [&b"GET-MASTER-ADDR-BY-NAME"[..], b"MASTER", b"SENTINELS"] {
-            let question = Command::of(&[b"SENTINEL", question, name]);
+            let question = RedisCommand::of(&[b"SENTINEL", question, name]);
             questions.add_command(question.into_cmd());
         }
         let skipped = questions.len() - 3;
@@ -203,9 +210,9 @@ impl Compass {
             Value::Nil => Err(unknown()),
             place => {
                 let (host, port) = place_of(place).ok_or_else(|| not_a_sentinel(sentinel))?;
-                let learnt = self.circle.lock().learn(others_of(sentinel, others));
-                self.hear_from(learnt);
-                Ok(Known { host, port, term: term_of(state) })
+                let learnt = self.sentinel_set.lock().add_discovered(others_of(sentinel, others));
+                self.update_watchers(learnt);
+                Ok(MasterAddress { host, port, config_epoch: config_epoch_of(state) })
             }
         }
     }
@@ -233,7 +240,7 @@ fn place_of(reply: Value) -> Option<(String, u16)> {
 }
 
 /// What `SENTINEL MASTER` answers has a field for it; a store without one has every answer believed.
-fn term_of(reply: Value) -> u64 {
+fn config_epoch_of(reply: Value) -> u64 {
     let fields = fields_of(reply);
     let is_term = |name: &Bytes| name == "config-epoch";
     let found =
@@ -254,7 +261,7 @@ fn fields_of(reply: Value) -> Vec<(Value, Value)> {
 
 /// The task that hears from one Sentinel.
 struct Watcher {
-    compass: Weak<Compass>,
+    resolver: Weak<MasterResolver>,
     sentinel: Address,
 }
 
@@ -264,7 +271,7 @@ impl Watcher {
         let (mut backoff, mut is_missed) = (Backoff::default(), false);
         loop {
             let began = Instant::now();
-            let Err(error) = self.hear().await else { return };
+            let Err(error) = self.watch_sentinel().await else { return };
             if !is_missed {
                 tracing::warn!("{error}; the other Sentinels are heard meanwhile");
             }
@@ -276,7 +283,7 @@ impl Watcher {
     }
 
     /// Hears until the connection ends, which is an error, or the compass is gone.
-    async fn hear(&self) -> Result<(), RedisError> {
+    async fn watch_sentinel(&self) -> Result<(), RedisError> {
         let woken = Arc::new(Notify::new());
         let told = Arc::clone(&woken);
         let pushed = move |push: PushInfo| {
@@ -284,38 +291,38 @@ impl Watcher {
                 told.notify_one();
             }
         };
-        let Some(compass) = self.compass.upgrade() else { return Ok(()) };
-        let limit = compass.limits.io;
-        let mut connection = compass.open(&self.sentinel, pushed).await?;
-        drop(compass);
+        let Some(resolver) = self.resolver.upgrade() else { return Ok(()) };
+        let limit = resolver.limits.io;
+        let mut connection = resolver.open(&self.sentinel, pushed).await?;
+        drop(resolver);
         let subscribed = connection.subscribe("+switch-master").await;
         subscribed.map_err(|error| RedisError::of(&self.sentinel, &error, limit))?;
-        while let Some(compass) = self.compass.upgrade() {
+        while let Some(resolver) = self.resolver.upgrade() {
             // Asking is the sign of life, too, and what tells that the connection was lost.
-            if compass.learn(&compass.ask_on(&self.sentinel, &mut connection).await?) {
-                compass.circle.lock().answered(&self.sentinel);
+            if resolver.accept(&resolver.ask_on(&self.sentinel, &mut connection).await?) {
+                resolver.sentinel_set.lock().answered(&self.sentinel);
             }
-            drop(compass);
+            drop(resolver);
             let _ = timeout(limit, woken.notified()).await;
         }
         Ok(())
     }
 }
 
-impl Drop for Compass {
+impl Drop for MasterResolver {
     fn drop(&mut self) {
         self.watchers.lock().tasks.iter().for_each(|(_, task)| task.abort());
     }
 }
 
-impl fmt::Display for Known {
+impl fmt::Display for MasterAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, .. } = self;
         write!(out, "{host}:{port}")
     }
 }
 
-impl fmt::Debug for Compass {
+impl fmt::Debug for MasterResolver {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Compass").field("sentinels", &self.sentinels).finish_non_exhaustive()
     }

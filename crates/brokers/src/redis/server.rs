@@ -9,95 +9,118 @@ use std::time::Instant;
 use redis::Value;
 use tokio::runtime::Handle;
 
-use super::clock::Clock;
+use super::clock::RedisClock;
+use super::command_connection::{CommandConnection, UnroutedCalls};
 use super::dial::{self, Dialer, Expected};
 use super::error::Failure;
-use super::feed::Feed;
-use super::guide::Guided;
 use super::health::Health;
-use super::line::{Limbo, Line};
-use super::mouth::Mouth;
+use super::message_handler::MessageHandler;
 use super::options::{Address, RedisOptions};
-use super::wire::Command;
+use super::pubsub_connection::PubSubConnection;
+use super::redirect::ClusterRedirects;
+use super::wire::RedisCommand;
 
 /// The connections to one Redis.
 pub(crate) struct Server {
     pub(crate) address: Address,
-    pub(crate) lines: Vec<Line>,
-    pub(crate) feeds: Vec<Feed>,
-    pub(crate) clock: Arc<Clock>,
+    pub(crate) command_connections: Vec<CommandConnection>,
+    pub(crate) pubsub_connections: Vec<PubSubConnection>,
+    pub(crate) clock: Arc<RedisClock>,
 }
 
 impl Server {
     /// Whether the last try to open a connection for commands failed.
     pub(crate) fn is_down(&self) -> bool {
-        self.lines.iter().any(Line::is_down)
+        self.command_connections.iter().any(CommandConnection::is_down)
     }
 
     /// Asks for the time and sets the clock by it, later.
-    pub(crate) fn keep_time(&self) {
+    pub(crate) fn sync_clock(&self) {
         let clock = Arc::clone(&self.clock);
         let set = move |reply: Result<Value, Failure>| {
             if let Some(unix_ms) = reply.ok().and_then(dial::unix_ms) {
                 clock.set(Instant::now(), unix_ms);
             }
         };
-        self.lines[0].send(Command::of(&[b"TIME"]), set);
+        self.command_connections[0].send(RedisCommand::of(&[b"TIME"]), set);
     }
 }
 
 /// Opens connections of one engine.
 #[derive(Clone)]
-pub(crate) struct Opener {
+pub(crate) struct ConnectionFactory {
     pub(crate) options: Arc<RedisOptions>,
-    pub(crate) mouth: Arc<Mouth>,
+    pub(crate) message_handler: Arc<MessageHandler>,
     pub(crate) health: Arc<Health>,
     pub(crate) runtime: Handle,
     /// What clocks say until the time of their Redis is known: all the same.
-    pub(crate) clock: Arc<Clock>,
+    pub(crate) clock: Arc<RedisClock>,
 }
 
-impl Opener {
+impl ConnectionFactory {
     /// Begins to connect, and goes on until the server is dropped.
-    pub(crate) fn open(&self, address: &Address, expected: Expected, guided: &Guided) -> Server {
-        let clock = Arc::new(self.clock.twin());
+    pub(crate) fn open(
+        &self,
+        address: &Address,
+        expected: Expected,
+        redirects: &ClusterRedirects,
+    ) -> Server {
+        let clock = Arc::new(self.clock.fork());
         let dialer = Dialer::new(address, &self.options, Arc::clone(&clock)).expecting(expected);
         dialer.watch(&self.runtime);
-        let to_line = dialer.clone().for_a_line(&self.options);
-        let line = |_| {
-            Line::open(to_line.clone(), Arc::clone(&self.health), guided.clone(), &self.runtime)
+        let for_commands = dialer.clone().for_commands();
+        let connection = |_| {
+            CommandConnection::open(
+                for_commands.clone(),
+                Arc::clone(&self.health),
+                redirects.clone(),
+                &self.runtime,
+            )
         };
-        let feed = |_| {
-            let (mouth, health) = (Arc::clone(&self.mouth), Arc::clone(&self.health));
-            Feed::open(dialer.clone(), mouth, health, guided.clone(), &self.runtime)
+        let pubsub = |_| {
+            let (message_handler, health) =
+                (Arc::clone(&self.message_handler), Arc::clone(&self.health));
+            PubSubConnection::open(
+                dialer.clone(),
+                message_handler,
+                health,
+                redirects.clone(),
+                &self.runtime,
+            )
         };
         Server {
             address: address.clone(),
-            lines: (0..self.line_count()).map(line).collect(),
-            feeds: (0..self.feed_count()).map(feed).collect(),
+            command_connections: (0..self.command_connection_count()).map(connection).collect(),
+            pubsub_connections: (0..self.pubsub_connection_count()).map(pubsub).collect(),
             clock,
         }
     }
 
     /// A server for what belongs to none yet: calls and names wait there.
-    pub(crate) fn nowhere(&self, guided: &Guided) -> (Server, Limbo) {
-        let (line, limbo) = Line::nowhere(Arc::clone(&self.health));
-        let patience = self.options.io_timeout;
-        let feed = |_| Feed::nowhere(Arc::clone(&self.mouth), guided.clone(), patience);
+    pub(crate) fn unrouted(&self, redirects: &ClusterRedirects) -> (Server, UnroutedCalls) {
+        let (connection, unrouted_calls) = CommandConnection::unrouted(Arc::clone(&self.health));
+        let wait_timeout = self.options.io_timeout;
+        let pubsub = |_| {
+            PubSubConnection::unrouted(
+                Arc::clone(&self.message_handler),
+                redirects.clone(),
+                wait_timeout,
+            )
+        };
         let server = Server {
             address: Address::default(),
-            lines: vec![line; self.line_count()],
-            feeds: (0..self.feed_count()).map(feed).collect(),
+            command_connections: vec![connection; self.command_connection_count()],
+            pubsub_connections: (0..self.pubsub_connection_count()).map(pubsub).collect(),
             clock: Arc::clone(&self.clock),
         };
-        (server, limbo)
+        (server, unrouted_calls)
     }
 
-    fn line_count(&self) -> usize {
+    fn command_connection_count(&self) -> usize {
         self.options.command_connections.max(1)
     }
 
-    fn feed_count(&self) -> usize {
+    fn pubsub_connection_count(&self) -> usize {
         self.options.feed_connections.max(1)
     }
 }

@@ -37,24 +37,22 @@ pub struct Tls {
 pub(crate) struct Connection {
     commands: MultiplexedConnection,
     /// Tells one life of a Redis as a master from another, of this Redis and of others; "" = unknown.
-    reign: Arc<str>,
-    /// How members are kept, as scripts are told it; "" where the Redis has no ends of hash fields.
-    form: &'static str,
-    _driver: Arc<Driver>,
+    replication_history: Arc<str>,
+    _driver: Arc<SocketTask>,
 }
 
 /// The task that reads and writes.
-struct Driver(AbortHandle);
+struct SocketTask(AbortHandle);
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct Timeouts {
     /// For the socket, and as long again for TLS.
     pub(crate) connect: Duration,
     /// For a reply.
     pub(crate) io: Duration,
     /// After the greeting whoever uses the connection looks after replies that are late.
-    pub(crate) is_watched: bool,
+    pub(crate) has_own_timeout: bool,
 }
 
 /// Opens a connection. `pushed` gets what the other side sends by itself, and the end of the connection; it must not
@@ -64,7 +62,7 @@ pub(crate) struct Limits {
 /// A [`RedisError`] with the address, after the limits at the latest.
 pub(crate) async fn open(
     (address, tls): (&Address, Option<&Tls>),
-    limits: Limits,
+    limits: Timeouts,
     pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     left: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Connection, RedisError> {
@@ -107,14 +105,14 @@ impl Tls {
 async fn greet(
     address: &Address,
     socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    limits: Limits,
+    limits: Timeouts,
     pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     left: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Connection, RedisError> {
     let pushed = Arc::new(pushed);
     let told = Arc::clone(&pushed);
     let config = AsyncConnectionConfig::new()
-        .set_response_timeout((!limits.is_watched).then_some(limits.io))
+        .set_response_timeout((!limits.has_own_timeout).then_some(limits.io))
         .set_pipeline_buffer_size(BATCHES_MAX)
         .set_push_sender(move |push| {
             told(push);
@@ -136,9 +134,8 @@ async fn greet(
     });
     Ok(Connection {
         commands,
-        reign: "".into(),
-        form: "",
-        _driver: Arc::new(Driver(task.abort_handle())),
+        replication_history: "".into(),
+        _driver: Arc::new(SocketTask(task.abort_handle())),
     })
 }
 
@@ -159,23 +156,15 @@ fn settings(address: &Address) -> RedisConnectionInfo {
 
 impl Connection {
     /// The Redis says this of itself.
-    pub(crate) fn reigns(&mut self, reign: String, form: &'static str) {
-        (self.reign, self.form) = (reign.into(), form);
+    pub(crate) fn set_replication_history(&mut self, replication_history: String) {
+        self.replication_history = replication_history.into();
     }
 
-    /// Whether members may be in hash fields there.
-    pub(crate) fn sees_fields(&self) -> bool {
-        !self.form.is_empty()
-    }
-
-    /// Adds to a call of a script, as its last arguments, in which reign it is made, and before that how members are kept
-    /// where they may be in hash fields. That is not known before it is sent, and scripts that do not ask do not mind.
-    pub(crate) fn sign(&self, command: &mut Cmd) {
+    /// Adds to a call of a script, as its last arguments, in which reign it is made. That is not known before it is sent, and
+    /// scripts that do not ask do not mind.
+    pub(crate) fn append_replication_history(&self, command: &mut Cmd) {
         if matches!(command.args_iter().next(), Some(Arg::Simple(b"EVALSHA"))) {
-            if self.sees_fields() {
-                command.arg(self.form);
-            }
-            command.arg("reign").arg(&*self.reign);
+            command.arg("reign").arg(&*self.replication_history);
         }
     }
 }
@@ -194,7 +183,7 @@ impl DerefMut for Connection {
     }
 }
 
-impl Drop for Driver {
+impl Drop for SocketTask {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -1,7 +1,7 @@
 //! What has a share of the channels: a Redis that stands alone, or a Cluster, which shares its part among masters.
 //! In: the place of a channel → out: its line, its feed, its clock.
 //! Uses: servers, the map of a Cluster. Never: blocks for longer than a Cluster takes to change its map.
-//! Change here: how a connection is found. Which store has a channel is `place::jump`, which slot `keys.rs`.
+//! Change here: how a connection is found. Which store has a channel is `consistent_hash::jump`, which slot `keys.rs`.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use std::time::Instant;
 use parking_lot::MappedRwLockReadGuard;
 
 use super::cluster::Cluster;
-use super::feed::Feed;
-use super::guide::Way;
+use super::command_connection::CommandConnection;
+use super::consistent_hash;
 use super::keys::Keys;
-use super::line::Line;
-use super::place;
+use super::pubsub_connection::PubSubConnection;
+use super::redirect::Route;
 use super::server::Server;
 use super::slot;
 
@@ -26,95 +26,105 @@ pub(crate) enum Store {
 
 /// Where something belongs within a store.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spot {
+pub(crate) struct Location {
     /// Chooses among the connections to one Redis.
     hash: u64,
     pub(crate) slot: u16,
 }
 
-impl Spot {
+impl Location {
     /// Of a channel whose hash is known.
     pub(crate) fn of(channel: &str, hash: u64, keys: &Keys) -> Self {
         Self { hash, slot: keys.slot(channel) }
     }
 
     /// Of what nodes say to each other under this name: the first connection of where it is.
-    pub(crate) fn of_nodes(name: &str) -> Self {
+    pub(crate) fn of_node_channel(name: &str) -> Self {
         Self { hash: 0, slot: slot::of(name.as_bytes()) }
     }
 
-    pub(crate) fn lane(self, count: usize) -> usize {
-        place::spread(self.hash, count)
+    pub(crate) fn connection_index(self, count: usize) -> usize {
+        consistent_hash::spread(self.hash, count)
     }
 }
 
 /// A line to send a command on.
-pub(crate) enum LineAt<'a> {
-    Single(&'a Line),
-    Cluster(Line),
+pub(crate) enum CommandConnectionRef<'a> {
+    Single(&'a CommandConnection),
+    Cluster(CommandConnection),
 }
 
-impl Deref for LineAt<'_> {
-    type Target = Line;
+impl Deref for CommandConnectionRef<'_> {
+    type Target = CommandConnection;
 
-    fn deref(&self) -> &Line {
+    fn deref(&self) -> &CommandConnection {
         match self {
-            Self::Single(line) => line,
-            Self::Cluster(line) => line,
+            Self::Single(connection) => connection,
+            Self::Cluster(connection) => connection,
         }
     }
 }
 
 /// A feed that keeps its names while it is looked at.
-pub(crate) enum FeedAt<'a> {
-    Single(&'a Feed),
-    Cluster(MappedRwLockReadGuard<'a, Feed>),
+pub(crate) enum PubSubConnectionRef<'a> {
+    Single(&'a PubSubConnection),
+    Cluster(MappedRwLockReadGuard<'a, PubSubConnection>),
 }
 
-impl Deref for FeedAt<'_> {
-    type Target = Feed;
+impl Deref for PubSubConnectionRef<'_> {
+    type Target = PubSubConnection;
 
-    fn deref(&self) -> &Feed {
+    fn deref(&self) -> &PubSubConnection {
         match self {
-            Self::Single(feed) => feed,
-            Self::Cluster(feed) => feed,
+            Self::Single(pubsub) => pubsub,
+            Self::Cluster(pubsub) => pubsub,
         }
     }
 }
 
 impl Store {
-    pub(crate) fn line(&self, spot: Spot) -> LineAt<'_> {
+    pub(crate) fn command_connection(&self, location: Location) -> CommandConnectionRef<'_> {
         match self {
-            Self::Single(server) => LineAt::Single(&server.lines[spot.lane(server.lines.len())]),
+            Self::Single(server) => CommandConnectionRef::Single(
+                &server.command_connections
+                    [location.connection_index(server.command_connections.len())],
+            ),
             Self::Cluster(cluster) => {
-                let server = cluster.server(spot.slot);
-                let lane = spot.lane(server.lines.len());
-                let way = Way { slot: spot.slot, lane, ..Way::default() };
-                LineAt::Cluster(server.lines[lane].on(way))
+                let server = cluster.server(location.slot);
+                let connection_index = location.connection_index(server.command_connections.len());
+                let route = Route { slot: location.slot, connection_index, ..Route::default() };
+                CommandConnectionRef::Cluster(
+                    server.command_connections[connection_index].on(route),
+                )
             }
         }
     }
 
-    pub(crate) fn feed(&self, spot: Spot) -> FeedAt<'_> {
+    pub(crate) fn pubsub_connection(&self, location: Location) -> PubSubConnectionRef<'_> {
         match self {
-            Self::Single(server) => FeedAt::Single(&server.feeds[spot.lane(server.feeds.len())]),
-            Self::Cluster(cluster) => FeedAt::Cluster(cluster.feed(spot)),
+            Self::Single(server) => PubSubConnectionRef::Single(
+                &server.pubsub_connections
+                    [location.connection_index(server.pubsub_connections.len())],
+            ),
+            Self::Cluster(cluster) => {
+                PubSubConnectionRef::Cluster(cluster.pubsub_connection(location))
+            }
         }
     }
 
     /// Unix milliseconds at `now`, by the clock of the Redis.
-    pub(crate) fn ms(&self, spot: Spot, now: Instant) -> u64 {
+    pub(crate) fn ms(&self, location: Location, now: Instant) -> u64 {
         match self {
             Self::Single(server) => server.clock.ms(now),
-            Self::Cluster(cluster) => cluster.server(spot.slot).clock.ms(now),
+            Self::Cluster(cluster) => cluster.server(location.slot).clock.ms(now),
         }
     }
 
     /// Asks each Redis for its time.
-    pub(crate) fn keep_time(&self) {
+    pub(crate) fn sync_clock(&self) {
         match self {
-            Self::Single(server) => server.keep_time(),
-            Self::Cluster(cluster) => cluster.servers().iter().for_each(|one| one.keep_time()),
+            Self::Single(server) => server.sync_clock(),
+            Self::Cluster(cluster) => cluster.servers().iter().for_each(|one| one.sync_clock()),
         }
     }
 }

@@ -12,10 +12,10 @@ use redis::Value;
 
 use super::error::Failure;
 use super::health::Health;
-use super::keys::{Keys, Kind};
-use super::record::{Record, Written as _, read_position};
+use super::keys::{KeyKind, Keys};
+use super::record::{Record, RecordBody as _, read_position};
 use super::script::Script;
-use super::wire::{Command, parts, text};
+use super::wire::{RedisCommand, parts, text};
 
 /// The command that publishes.
 pub(crate) fn publish(
@@ -24,16 +24,16 @@ pub(crate) fn publish(
     publication: Publication,
     options: &PublishOptions,
     retention: Retention,
-) -> Command {
+) -> RedisCommand {
     let record = Record::of_publication(publication, options.exclude_client, options.delta);
     let is_kept = retention.keeps_history() && !options.skip_history;
     if !is_kept && options.idempotency_key.is_empty() {
         return send(keys, channel, &record);
     }
     let mut names = vec![
-        keys.of(Kind::Stream, channel),
-        keys.of(Kind::Meta, channel),
-        keys.of(Kind::Feed, channel),
+        keys.of(KeyKind::Stream, channel),
+        keys.of(KeyKind::Meta, channel),
+        keys.of(KeyKind::Feed, channel),
     ];
     if !options.idempotency_key.is_empty() {
         names.push(keys.of_result(channel, &options.idempotency_key));
@@ -60,7 +60,7 @@ pub(crate) fn publish(
 ///
 /// # Errors
 /// [`Failure::Refused`] for a reply that no such command has.
-pub(crate) fn published(reply: Value) -> Result<Position, Failure> {
+pub(crate) fn read_published(reply: Value) -> Result<Position, Failure> {
     match reply {
         Value::Int(_) => Ok(Position::default()), // PUBLISH: how many heard it here
         reply => position(reply).ok_or(Failure::Refused),
@@ -68,7 +68,12 @@ pub(crate) fn published(reply: Value) -> Result<Position, Failure> {
 }
 
 /// The command that tells who came or went.
-pub(crate) fn announce(keys: &Keys, channel: &str, change: Change, client: ClientInfo) -> Command {
+pub(crate) fn announce(
+    keys: &Keys,
+    channel: &str,
+    change: Change,
+    client: ClientInfo,
+) -> RedisCommand {
     send(keys, channel, &Record::of_change(change, client))
 }
 
@@ -79,8 +84,8 @@ pub(crate) fn history(
     query: Query,
     retention: Retention,
     unpublished_ttl: Duration,
-) -> Command {
-    let (stream, meta) = (keys.of(Kind::Stream, channel), keys.of(Kind::Meta, channel));
+) -> RedisCommand {
+    let (stream, meta) = (keys.of(KeyKind::Stream, channel), keys.of(KeyKind::Meta, channel));
     let mut command = Script::History.call(&[&stream, &meta], 7, ARGUMENT_BYTES);
     let name = match query {
         Query { limit: Some(0), .. } | Query { reverse: true, since: Some(0), .. } => "",
@@ -109,7 +114,7 @@ pub(crate) fn history(
 ///
 /// # Errors
 /// [`Failure::Refused`] for a reply that no such command has.
-pub(crate) fn stretch(
+pub(crate) fn read_slice(
     reply: Value,
     (keys, channel): (&Keys, &str),
     is_reverse: bool,
@@ -125,7 +130,7 @@ pub(crate) fn stretch(
         match stored(entry) {
             Some(publication) => publications.push(publication),
             None => {
-                health.is_foreign(keys.of(Kind::Stream, channel).as_bytes());
+                health.skipped_foreign_record(keys.of(KeyKind::Stream, channel).as_bytes());
                 if is_reverse {
                     break;
                 }
@@ -137,8 +142,8 @@ pub(crate) fn stretch(
 }
 
 /// The command that drops what is stored; the position stays.
-pub(crate) fn remove(keys: &Keys, channel: &str) -> Command {
-    Command::of(&[b"DEL", keys.of(Kind::Stream, channel).as_bytes()]).writes()
+pub(crate) fn remove(keys: &Keys, channel: &str) -> RedisCommand {
+    RedisCommand::of(&[b"DEL", keys.of(KeyKind::Stream, channel).as_bytes()]).writes()
 }
 
 /// An entry of a stream: its id, and one field with its value.
@@ -158,10 +163,10 @@ fn pair(value: Value) -> Option<[Value; 2]> {
     parts(value)?.try_into().ok()
 }
 
-fn send(keys: &Keys, channel: &str, record: &Record) -> Command {
-    let feed = keys.of(Kind::Feed, channel);
+fn send(keys: &Keys, channel: &str, record: &Record) -> RedisCommand {
+    let feed = keys.of(KeyKind::Feed, channel);
     let length = record.length();
-    let mut command = Command::new(3, feed.len() + length + ARGUMENT_BYTES).writes();
+    let mut command = RedisCommand::new(3, feed.len() + length + ARGUMENT_BYTES).writes();
     command.text(keys.publish()).text(feed).message(length, record);
     command
 }

@@ -6,17 +6,17 @@
 use bytes::Bytes;
 use redis::{Cmd, RedisWrite as _, ToRedisArgs, Value};
 
-use super::record::Written;
+use super::record::RecordBody;
 
 /// A command being written.
-pub(crate) struct Command {
+pub(crate) struct RedisCommand {
     cmd: Cmd,
     /// About how long it is on the wire.
     length: usize,
     is_write: bool,
 }
 
-impl Command {
+impl RedisCommand {
     /// Begins a command of `count` arguments, its name included, with room for `bytes` of them.
     pub(crate) fn new(count: usize, bytes: usize) -> Self {
         Self { cmd: Cmd::with_capacity(count, bytes), length: 0, is_write: false }
@@ -57,7 +57,7 @@ impl Command {
     }
 
     /// The next argument, of `length` bytes, written in place.
-    pub(crate) fn message(&mut self, length: usize, message: &impl Written) -> &mut Self {
+    pub(crate) fn message(&mut self, length: usize, message: &impl RecordBody) -> &mut Self {
         self.length += FRAME_BYTES + length;
         let mut place = self.cmd.bufmut_for_next_arg(length);
         message.put(&mut place);

@@ -74,7 +74,8 @@ fn nodes_speak_and_members_are_seen() {
     let cluster = Slots::start(0);
     let [one, other] = [(); 2].map(|()| Node::start(&cluster.options()));
     let (sender, words) = std::sync::mpsc::channel();
-    let hears = other.redis.hear_nodes("two", move |word| sender.send(word.to_vec()).is_ok());
+    let hears =
+        other.redis.subscribe_to_nodes("two", move |word| sender.send(word.to_vec()).is_ok());
     runtime().block_on(hears);
     assert_eq!(one.redis.send(None, "all".into()).wait(), Ok(1), "so many hear it");
     assert_eq!(words.recv().expect("a word"), b"all");
@@ -98,7 +99,8 @@ fn several_clusters_share_the_channels() {
     assert_eq!(runtime().block_on(Redis::check(&options)), Ok(()));
     let [one, other] = [(); 2].map(|()| Node::start(&options));
     let (sender, words) = std::sync::mpsc::channel();
-    let hears = other.redis.hear_nodes("two", move |word| sender.send(word.to_vec()).is_ok());
+    let hears =
+        other.redis.subscribe_to_nodes("two", move |word| sender.send(word.to_vec()).is_ok());
     runtime().block_on(hears);
     one.redis.send(Some("two"), "you".into()).wait().expect("the Cluster is there");
     assert_eq!(words.recv().expect("a word"), b"you");

@@ -165,14 +165,14 @@ impl Node {
             if let Ok(position) = self.publish(channel, data) {
                 return position;
             }
-            assert!(Instant::now() < by, "{:?}", self.redis.health().trouble());
+            assert!(Instant::now() < by, "{:?}", self.redis.health().current_error());
             std::thread::park_timeout(BETWEEN_TRIES);
         }
     }
 
     /// Waits until every connection is up.
     pub(crate) fn wait_until_well(&self) {
-        self.wait_until(Health::is_well);
+        self.wait_until(Health::is_healthy);
     }
 
     pub(crate) fn wait_until(&self, is_so: impl Fn(&Health) -> bool) {

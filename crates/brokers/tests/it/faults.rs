@@ -93,7 +93,7 @@ fn a_redis_that_is_not_there_is_named_and_waited_for() {
     assert!(complaint(&address).contains("engine.redis.address"));
     let node = Node::start(&at(address));
     assert_eq!(node.publish("a", "1"), Err(BrokerError::Unavailable));
-    assert!(!node.redis.health().is_well());
+    assert!(!node.redis.health().is_healthy());
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn calls_fail_while_a_redis_is_away_and_succeed_when_it_is_back() {
     assert_eq!(node.event(), ("a".into(), "1".into(), first));
     server.kill();
     let by = Instant::now() + Duration::from_secs(20);
-    while node.publish("a", "2").is_ok() || node.redis.health().trouble().is_none() {
+    while node.publish("a", "2").is_ok() || node.redis.health().current_error().is_none() {
         assert!(Instant::now() < by, "its absence is noticed");
     }
     server.revive();
@@ -232,7 +232,8 @@ fn while_shards_are_behind_nothing_is_delivered_and_beyond_its_bounds_a_feed_is_
     let server = RedisServer::start(&[]);
     let node = Node::start(&RedisOptions { feed_connections: 1, ..server.options() });
     let (sender, words) = std::sync::mpsc::channel();
-    let hears = node.redis.hear_nodes("one", move |word| sender.send(word.to_vec()).is_ok());
+    let hears =
+        node.redis.subscribe_to_nodes("one", move |word| sender.send(word.to_vec()).is_ok());
     runtime().block_on(hears);
     node.hear("a");
     node.congest(true);
@@ -242,13 +243,13 @@ fn while_shards_are_behind_nothing_is_delivered_and_beyond_its_bounds_a_feed_is_
         publish(vec![b'x'; 1 << 20]).expect("publishers on this node are held by others");
     }
     node.wait_until(|health| health.lost_count() == 1);
-    assert!(!node.redis.health().is_well(), "which is reported");
+    assert!(!node.redis.health().is_healthy(), "which is reported");
     assert!(node.events_so_far().len() <= 1, "one at most was waited for before");
     assert_eq!(words.recv_timeout(PATIENCE), Ok(b"order".to_vec()), "which counted as heard");
     node.redis.subscribe("b");
     let heard = node.redis.follow("b", None, retention(), Instant::now());
     assert_eq!(heard.wait(), Err(BrokerError::Unavailable), "nobody listens meanwhile");
-    assert!(!node.redis.health().is_well());
+    assert!(!node.redis.health().is_healthy());
 
     node.congest(false);
     node.doubted("a");
@@ -284,7 +285,7 @@ fn a_redis_that_does_not_answer_costs_a_bounded_time() {
     let heard = node.redis.follow("b", None, retention(), Instant::now());
     assert_eq!(heard.wait(), Err(BrokerError::Unavailable));
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
-    while node.redis.health().trouble().is_none() {
+    while node.redis.health().current_error().is_none() {
         assert!(began.elapsed() < Duration::from_secs(20), "its silence is noticed");
         std::thread::yield_now();
     }
@@ -522,7 +523,8 @@ fn nodes_hear_what_is_said_to_all_and_to_them() {
     let nodes = ["one", "two"].map(|uid| {
         let node = Node::start(&server.options());
         let (sender, words) = std::sync::mpsc::channel();
-        let hears = node.redis.hear_nodes(uid, move |word| sender.send(word.to_vec()).is_ok());
+        let hears =
+            node.redis.subscribe_to_nodes(uid, move |word| sender.send(word.to_vec()).is_ok());
         runtime().block_on(hears);
         (node, words)
     });

@@ -140,7 +140,7 @@ fn spoiled_replies_cost_a_connection_and_nothing_else() {
         }
         proxy.heals();
         proxy.resets(); // no checksum would have let those bytes through, so no connection lives on with them
-        node.wait_until(|health| health.trouble().is_none());
+        node.wait_until(|health| health.current_error().is_none());
         let last = node.publish_stubbornly("a", "sound");
         assert_eq!(node.read("a").expect("it is well").top, last, "seed {seed}");
     }

@@ -120,7 +120,7 @@ fn a_cut_is_survived(cut: Network) {
             other.publish_stubbornly(channel, "meanwhile");
         }
     }
-    node.wait_until(|health| health.trouble().is_some());
+    node.wait_until(|health| health.current_error().is_some());
     assert_eq!(node.publish("channel:0", "too early"), Err(BrokerError::Unavailable));
     proxy.heals();
     node.wait_until_well();
@@ -281,7 +281,7 @@ fn taken_while_stopped<T: Send + 'static>(call: impl Fn(&Node) -> Answer<T>) -> 
         }
     };
     assert_eq!(failed.err(), Some(BrokerError::Unavailable), "at once");
-    assert_eq!(node.redis.health().trouble(), None);
+    assert_eq!(node.redis.health().current_error(), None);
     server.signal("-CONT");
     let taken = answers.len();
     for answer in answers {

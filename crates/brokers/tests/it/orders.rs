@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::Answer;
 use fanwire_brokers::redis::{Redis, RedisOptions};
-use fanwire_node::{Inbox, Node, Notice, Options, Renewal, ServerSubscription, Target};
+use fanwire_node::{ConnectionSelector, Inbox, Node, Notice, Options, Renewal, ServerSubscription};
 use fanwire_protocol::{Disconnect, ErrorCode};
 use tokio::runtime::Runtime;
 
@@ -48,7 +48,7 @@ impl Member {
         node.attach(Arc::new(Mailbox(sender)));
         node.join_cluster(Arc::clone(&redis) as _);
         let listener = Arc::downgrade(&node);
-        runtime.block_on(redis.hear_nodes(node.uid(), move |message| {
+        runtime.block_on(redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.hear(message, Instant::now()))
         }));
         node.introduce(Instant::now());
@@ -65,7 +65,7 @@ impl Member {
 
     fn disconnect(&self, code: u16) -> Result<(), ErrorCode> {
         let disconnect = Disconnect { code, reason: "bye".into() };
-        let mut answer = self.node.disconnect(Target::default(), disconnect);
+        let mut answer = self.node.disconnect(ConnectionSelector::default(), disconnect);
         loop {
             match answer.ready() {
                 Ok(result) => return result,
@@ -87,7 +87,7 @@ impl Member {
 
     /// What each call that concerns other nodes answers.
     fn order_everything(&self) -> Vec<Result<(), ErrorCode>> {
-        let (node, everybody, now) = (&self.node, Target::default, Instant::now());
+        let (node, everybody, now) = (&self.node, ConnectionSelector::default, Instant::now());
         let extra = ServerSubscription { channel: "extra".into(), ..Default::default() };
         let renewal = Renewal { expire_at: None, info: "{}".into() };
         let bye = Disconnect { code: 4_000, reason: "bye".into() };

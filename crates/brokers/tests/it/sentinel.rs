@@ -321,8 +321,8 @@ fn sentinels_that_are_not_there_yet_are_waited_for() {
     let node =
         Node::start(&under(ports.iter().map(|port| Address { port: *port, ..Address::default() })));
     assert_eq!(node.publish("a", "1"), Err(BrokerError::Unavailable));
-    until(|| node.redis.health().trouble().is_some());
-    let trouble = node.redis.health().trouble().expect("nobody knows the master").to_string();
+    until(|| node.redis.health().current_error().is_some());
+    let trouble = node.redis.health().current_error().expect("nobody knows the master").to_string();
     assert!(trouble.contains("engine.redis.sentinel_address"), "{trouble}");
     let _sentinel = RedisServer::start_sentinel(ports[1], NAME, &redis[0], &[]);
     node.wait_until_well();

@@ -85,7 +85,10 @@ fn tls_on_one_side_only_is_named_with_the_remedy() {
     let (server, address) = start();
     let check = |address: Address, tls, remedy: &str| {
         let error = complaint(&options(address, tls));
-        assert!(matches!(error, RedisError::TlsDoubt { .. }) && !error.is_permanent(), "{error:?}");
+        assert!(
+            matches!(error, RedisError::TlsSuspected { .. }) && !error.is_permanent(),
+            "{error:?}"
+        );
         let said = error.to_string();
         assert!(said.contains(remedy) && said.contains("engine.redis.tls.enabled"), "{said}");
     };

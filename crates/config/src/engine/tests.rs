@@ -129,12 +129,3 @@ fn replicas_are_waited_for_as_configured() {
     let wait = waiting.options().expect("a good address").wait;
     assert_eq!(wait, Wait { replicas: 2, timeout: wait_timeout });
 }
-
-#[test]
-fn members_are_in_hash_fields_unless_that_is_switched_off() {
-    let default = crate::Config::default().engine.redis;
-    let without = EngineRedisOptions { presence_hash_field_ttl: false, ..default.clone() };
-    for (settings, expected) in [(default, true), (without, false)] {
-        assert_eq!(settings.options().expect("a good address").presence_fields, expected);
-    }
-}

@@ -27,6 +27,7 @@ not_yet! { NOT_YET;
     "engine.redis.force_resp2", SWITCH, "false", Tuning, "Version of the Redis protocol.";
     "engine.redis.history_use_lists", SWITCH, "false", Tuning, "History in lists; Fanwire keeps it in streams.";
     "engine.redis.presence_ttl", DELAY, "60s", Tuning, "Life of presence in Redis; it is client.presence_ttl.";
+    "engine.redis.presence_hash_field_ttl", SWITCH, "false", Tuning, "Lets Redis expire members; Fanwire keeps their ends in a sorted set.";
     "engine.redis.presence_user_mapping", SWITCH, "false", Tuning, "Counts users in Redis; Fanwire always does.";
     "broker.enabled", SWITCH, "false", Refused, "Brokers apart from the engine; several servers would not hear each other.";
     "broker.type", Kind::Choice(&["memory", "redis", "nats", "redisnats", "postgres"]), "memory", Tuning, "Which broker broker.enabled switches on.";

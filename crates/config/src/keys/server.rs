@@ -84,8 +84,6 @@ rows! { SERVER: Config;
         "Fanwire only: replicas that must have a write before it is answered; 0 asks none.";
     "engine.redis.wait.timeout", REDIS_TIME, "500ms" => [engine.redis.wait_timeout],
         "Fanwire only: how long those replicas may take before the write fails; at most a quarter of engine.redis.io_timeout.";
-    "engine.redis.presence_hash_field_ttl", SWITCH, "true" => [engine.redis.presence_hash_field_ttl],
-        "Keeps members in hash fields that end by themselves where Redis has that (7.4 or newer, Valkey 9); Centrifugo's default is false.";
     "engine.redis.command_connections", integer(1, 64), "2" => [engine.redis.command_connections],
         "Fanwire only: connections for commands to each Redis.";
     "engine.redis.feed_connections", integer(1, 64), "2" => [engine.redis.feed_connections],

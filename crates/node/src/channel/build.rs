@@ -27,6 +27,7 @@ impl Channels {
             user_separator: one_char(USER_SEPARATOR, &options.user_separator)?,
             without_namespace: rules(0, WITHOUT_NAMESPACE, &options.without_namespace, options)?,
             namespaces: namespaces(options)?,
+            personal: None,
         })
     }
 

@@ -12,7 +12,7 @@ use fanwire_auth::{ChannelGrant, ConnectionClaims, KeyLookup, SubscriptionClaims
 use fanwire_broker::Answer;
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
-use super::{Refusal, Turn};
+use super::{CommandContext, Refusal};
 use crate::counters::TokenRefusal;
 
 /// Server-side channels by name.
@@ -33,16 +33,16 @@ pub(super) struct Credentials {
 ///
 /// # Errors
 /// Expired token 109, a key that is not here yet 100, bad token 3500, anonymous token where not allowed 3507, nothing to go by 3501.
-pub(super) fn of(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
-    let options = &turn.node.options().client;
+pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credentials, Refusal> {
+    let options = &context.node.options().client;
     if !token.is_empty() {
-        let claims = claims(turn, token)?;
+        let claims = claims(context, token)?;
         if claims.user.is_empty() && options.disallow_anonymous_connection_tokens {
             return Err(Disconnect::PERMISSION_DENIED.into());
         }
         return Ok(claims.into());
     }
-    if let Some(user) = turn.session().header_user.as_deref() {
+    if let Some(user) = context.session().header_user.as_deref() {
         return Ok(Credentials { user: user.to_owned(), ..Credentials::default() });
     }
     if options.allow_anonymous_connect_without_token || options.insecure {
@@ -56,30 +56,30 @@ pub(super) fn of(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
 /// # Errors
 /// An answer that comes when the key, which is being fetched, has come or failed.
 pub(super) fn lookup_key(
-    turn: &Turn<'_>,
+    context: &CommandContext<'_>,
     request: &Request,
 ) -> Result<Option<KeyLookup>, Answer<(), ErrorCode>> {
     let (verifier, token) = match request {
-        Request::Connect(request) => (turn.node.connection_verifier(), &request.token),
-        Request::Refresh(request) => (turn.node.connection_verifier(), &request.token),
-        Request::Subscribe(request) => (turn.node.subscription_verifier(), &request.token),
-        Request::SubRefresh(request) => (turn.node.subscription_verifier(), &request.token),
+        Request::Connect(request) => (context.node.connection_verifier(), &request.token),
+        Request::Refresh(request) => (context.node.connection_verifier(), &request.token),
+        Request::Subscribe(request) => (context.node.subscription_verifier(), &request.token),
+        Request::SubRefresh(request) => (context.node.subscription_verifier(), &request.token),
         _ => return Ok(None),
     };
     if token.is_empty() {
         return Ok(None);
     }
-    verifier.lookup_key(token, turn.unix()).map_err(|fetching| {
+    verifier.lookup_key(token, context.unix()).map_err(|fetching| {
         let (promise, answer) = Answer::later();
         fetching.then(move || promise.keep(Ok(())));
         answer
     })
 }
 
-fn claims(turn: &Turn<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
+fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
     let verified =
-        turn.node.connection_verifier().connection(token, turn.key_lookup(), turn.unix());
-    judged(turn, verified, (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into()))
+        context.node.connection_verifier().connection(token, context.key_lookup(), context.unix());
+    decided(context, verified, (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into()))
 }
 
 /// What a subscription token says, when it is for this client and `channel`.
@@ -87,29 +87,32 @@ fn claims(turn: &Turn<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
 /// # Errors
 /// As [`judged`]; 3500 for a token of another client or channel.
 pub(super) fn of_subscription(
-    turn: &Turn<'_>,
+    context: &CommandContext<'_>,
     (channel, token): (&str, &str),
     refusals: (Refusal, Refusal),
 ) -> Result<SubscriptionClaims, Refusal> {
-    let verified =
-        turn.node.subscription_verifier().subscription(token, turn.key_lookup(), turn.unix());
-    let claims = judged(turn, verified, refusals)?;
-    let session = turn.session();
+    let verified = context.node.subscription_verifier().subscription(
+        token,
+        context.key_lookup(),
+        context.unix(),
+    );
+    let claims = decided(context, verified, refusals)?;
+    let session = context.session();
     let is_ours = claims.is_for(&session.user, channel, &session.client());
-    if is_ours { Ok(claims) } else { Err(foreign(turn)) }
+    if is_ours { Ok(claims) } else { Err(foreign(context)) }
 }
 
 /// What a token is worth. One that is refused is counted with its cause, which no client is told.
 ///
 /// # Errors
 /// 100 where the key is not here now, else the first of `refusals` for a token whose time it is not, the second for any other.
-fn judged<T>(
-    turn: &Turn<'_>,
+fn decided<T>(
+    context: &CommandContext<'_>,
     verified: Result<T, TokenError>,
     (expired, invalid): (Refusal, Refusal),
 ) -> Result<T, Refusal> {
     verified.map_err(|error| {
-        turn.session_table.counters().count_token_refusal(error.into());
+        context.session_table.counters().count_token_refusal(error.into());
         match error {
             TokenError::Expired => expired,
             TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
@@ -119,8 +122,8 @@ fn judged<T>(
 }
 
 /// The refusal of a genuine token that is somebody else's.
-fn foreign(turn: &Turn<'_>) -> Refusal {
-    turn.session_table.counters().count_token_refusal(TokenRefusal::Foreign);
+fn foreign(context: &CommandContext<'_>) -> Refusal {
+    context.session_table.counters().count_token_refusal(TokenRefusal::Foreign);
     Disconnect::INVALID_TOKEN.into()
 }
 
@@ -128,14 +131,14 @@ fn foreign(turn: &Turn<'_>) -> Refusal {
 ///
 /// # Errors
 /// Expired token 3005, bad token or another user 3500, other channels 3010, a key that is not here yet 100.
-pub(super) fn renewed(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
-    let verifier = turn.node.connection_verifier();
-    let verified = verifier.connection(token, turn.key_lookup(), turn.unix());
+pub(super) fn renewed(context: &CommandContext<'_>, token: &str) -> Result<Credentials, Refusal> {
+    let verifier = context.node.connection_verifier();
+    let verified = verifier.connection(token, context.key_lookup(), context.unix());
     let refusals = (Disconnect::EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
-    let claims = judged(turn, verified, refusals)?;
-    let session = turn.session();
+    let claims = decided(context, verified, refusals)?;
+    let session = context.session();
     if claims.user != *session.user {
-        return Err(foreign(turn));
+        return Err(foreign(context));
     }
     if hash(&claims.channels) != session.grants_hash {
         return Err(Disconnect::INSUFFICIENT_STATE.into());

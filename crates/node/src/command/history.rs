@@ -6,20 +6,20 @@
 
 use fanwire_protocol::HistoryRequest;
 
-use super::{Begun, Step, Turn, named};
+use super::{Begun, CommandContext, CommandStep, named};
 use crate::channel::may_read_history;
-use crate::encode_job::Found;
+use crate::encode_job::ReplySource;
 use crate::node::Page;
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: HistoryRequest) -> Begun {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: HistoryRequest) -> Begun {
     let HistoryRequest { channel, limit, since, reverse } = request;
     named(&channel)?;
-    let namespace = turn.node.rules().resolve(&channel)?;
-    may_read_history(turn.who(), namespace, turn.place_of(&channel).is_some())?;
-    let limit = page_length(limit, turn.node.options().client.history_max_publication_limit);
+    let namespace = context.resolve(&channel)?;
+    may_read_history(context.who(), namespace, context.place_of(&channel).is_some())?;
+    let limit = page_length(limit, context.node.options().client.history_max_publication_limit);
     let page = Page { limit, since, reverse };
-    let read = turn.node.read(&channel, &page, namespace.retention(), turn.now);
-    Step::of(read, |stretch| Found::StreamSlice(stretch).into())
+    let read = context.node.read(&channel, &page, namespace.retention(), context.now);
+    CommandStep::of(read, |stretch| ReplySource::StreamSlice(stretch).into())
 }
 
 /// Below zero asks for all, which is as much as `max` allows; `max` 0 allows any length.

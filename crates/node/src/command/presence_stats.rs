@@ -6,17 +6,21 @@
 use fanwire_broker::PresenceStats;
 use fanwire_protocol::{PresenceStatsRequest, PresenceStatsResult, Reply};
 
-use super::{Begun, Step, Turn, named};
+use super::{Begun, CommandContext, CommandStep, named};
 use crate::channel::may_see_presence;
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceStatsRequest) -> Begun {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: PresenceStatsRequest) -> Begun {
     let channel = request.channel;
     named(&channel)?;
-    let namespace = turn.node.rules().resolve(&channel)?;
-    may_see_presence(turn.who(), namespace, turn.place_of(&channel).is_some())?;
-    Step::of(turn.node.member_stats(&channel, turn.now), |PresenceStats { clients, users }| {
-        let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
-        let stats = PresenceStatsResult { num_clients: count(clients), num_users: count(users) };
-        Reply { presence_stats: Some(stats), ..Reply::default() }.into()
-    })
+    let namespace = context.resolve(&channel)?;
+    may_see_presence(context.who(), namespace, context.place_of(&channel).is_some())?;
+    CommandStep::of(
+        context.node.member_stats(&channel, context.now),
+        |PresenceStats { clients, users }| {
+            let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
+            let stats =
+                PresenceStatsResult { num_clients: count(clients), num_users: count(users) };
+            Reply { presence_stats: Some(stats), ..Reply::default() }.into()
+        },
+    )
 }

@@ -5,11 +5,11 @@
 
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
-use super::turn::{Refusal, Turn};
+use super::context::{CommandContext, Refusal};
 use crate::limits::InNamespace;
 use crate::options::Namespace;
 
-impl Turn<'_> {
+impl CommandContext<'_> {
     /// The rate of all commands of the connection. What ends something, and what has no reply, always passes: a refused
     /// unsubscribe would leave client and server of different minds.
     pub(super) fn limit(&mut self, request: &Request) -> Result<(), Refusal> {

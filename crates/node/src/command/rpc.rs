@@ -5,10 +5,10 @@
 
 use fanwire_protocol::{ErrorCode, Reply, RpcRequest, RpcResult};
 
-use super::{Done, Turn};
+use super::{CommandContext, Done};
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: RpcRequest) -> Done {
-    let options = &turn.node.options().rpc;
+pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> Done {
+    let options = &context.node.options().rpc;
     if !options.ping {
         return Err(ErrorCode::NOT_AVAILABLE.into());
     }

@@ -5,8 +5,8 @@
 
 use fanwire_protocol::{Disconnect, SendRequest};
 
-use super::{Done, Turn};
+use super::{CommandContext, Done};
 
-pub(super) fn handle(_turn: &mut Turn<'_>, _request: SendRequest) -> Done {
+pub(super) fn handle(_turn: &mut CommandContext<'_>, _request: SendRequest) -> Done {
     Err(Disconnect::NOT_AVAILABLE.into())
 }

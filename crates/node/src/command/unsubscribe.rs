@@ -5,12 +5,13 @@
 
 use fanwire_protocol::{Reply, UnsubscribeRequest, UnsubscribeResult};
 
-use super::{Done, Turn, named};
+use super::{CommandContext, Done, named};
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: UnsubscribeRequest) -> Done {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeRequest) -> Done {
     named(&request.channel)?;
-    if let Some(place) = turn.place_of(&request.channel) {
-        turn.backlog.moved = turn.session_table.leave(turn.node, turn.key.index, place).moved;
+    if let Some(place) = context.place_of(&request.channel) {
+        context.backlog.moved =
+            context.session_table.leave(context.node, context.key.index, place).moved;
     }
     Ok(Reply { unsubscribe: Some(UnsubscribeResult {}), ..Reply::default() })
 }

@@ -69,7 +69,7 @@ fn an_announcement_goes_to_the_shards_that_listen() {
 fn an_order_of_the_api_goes_to_every_shard() {
     let (_, router, letters) = door_with_two_shards();
     let disconnect = fanwire_protocol::Disconnect::FORCE_DISCONNECT;
-    router.tell_all(&Notice::Disconnect { target: Default::default(), disconnect });
+    router.send_to_all_shards(&Notice::Disconnect { target: Default::default(), disconnect });
     assert!(letters.iter().all(|inbox| inbox.0.lock().len() == 1));
 }
 

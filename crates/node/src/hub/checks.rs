@@ -14,8 +14,8 @@ use crate::broadcast::Broadcast;
 use crate::clock::Moment;
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
-use crate::subscribers::Look;
-use crate::subscribers::{PositionTracker, PossibleGap, Step};
+use crate::subscribers::PositionCheck;
+use crate::subscribers::{PositionStep, PositionTracker, PossibleGap};
 
 impl Hub {
     /// A channel that was active within `client.channel_position_check_delay` needs no check. Otherwise the node looks at
@@ -43,7 +43,7 @@ impl Hub {
             due = moment.after(delay);
             let known = position_tracker.furthest();
             let audience = self.session_table.subscribers().audience(channel);
-            self.node.tell_position(&audience.channel, known, now);
+            self.node.send_position(&audience.channel, known, now);
         }
         self.session_table.schedule_check(channel, due);
         let lost = over.map(|PossibleGap { top, .. }| self.lacking(channel, top));
@@ -65,7 +65,7 @@ impl Hub {
         if let Some(channel) = self.session_table.subscribers().find(late.channel()) {
             let position = late.position();
             let lost = self.positioned(channel, |position_tracker, connection| {
-                position_tracker.step(connection, position) != Step::Known
+                position_tracker.step(connection, position) != PositionStep::Known
             });
             self.end_lost(&lost, out);
         }
@@ -75,11 +75,11 @@ impl Hub {
     pub(super) fn compare_positions(
         &mut self,
         channel: &str,
-        look: Look,
+        look: PositionCheck,
         now: Moment,
         out: &mut impl Outbox,
     ) {
-        let Look { top, is_in_order, has_lost_end } = look;
+        let PositionCheck { top, is_in_order, has_lost_end } = look;
         let Some(channel) = self.session_table.subscribers().find(channel) else { return };
         // Nothing that is on its way leads into another epoch, or back.
         let lost = self.positioned(channel, |position_tracker, connection| {

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use fanwire_protocol::Commands;
 
 use super::Hub;
-use crate::command::{NO_COMMAND, Turn};
+use crate::command::{CommandContext, NO_COMMAND};
 use crate::notice::Notice;
 use crate::outbox::Outbox;
-use crate::pending::{Arrival, Awaited, Deferred, Part};
+use crate::pending::{Awaited, AwaitedResult, Deferred, Part};
 use crate::session::{ConnectionKey, Phase};
 
 impl Hub {
@@ -35,7 +35,7 @@ impl Hub {
         let Some(encoding) = session_table.session(key).map(|session| session.encoding) else {
             return 0;
         };
-        if self.put_off(key, || Deferred::Frame(keep(frame)), out) {
+        if self.defer(key, || Deferred::Frame(keep(frame)), out) {
             return 0;
         }
         let (mut commands, mut done) = (Commands::new(encoding, frame), 0);
@@ -44,7 +44,7 @@ impl Hub {
             let own = &left[..left.len() - commands.rest().len()];
             left = commands.rest();
             let (node, session_table) = self.parts();
-            let mut turn = Turn::new(node, session_table, key, now);
+            let mut turn = CommandContext::new(node, session_table, key, now);
             let outcome = turn.take(command, || keep(own));
             let backlog = turn.backlog;
             done += 1 + self.conclude(key, outcome, backlog, out);
@@ -73,8 +73,8 @@ impl Hub {
         let (node, session_table) = self.parts();
         let ticket = session_table.pending_mut().ticket();
         session_table.pending_mut().park(key, ticket, NO_COMMAND, Awaited::Turn);
-        let arrival = Arrival { key, ticket, part: Part::Turn };
-        node.inbox(session_table.shard()).push(Notice::Arrival(Box::new(arrival)));
+        let arrival = AwaitedResult { key, ticket, part: Part::Turn };
+        node.inbox(session_table.shard()).push(Notice::AwaitedResult(Box::new(arrival)));
     }
 }
 

@@ -12,14 +12,14 @@ use fanwire_protocol::{Disconnect, Reply};
 use super::Hub;
 use super::receive::{COMMAND_BYTES, COMMANDS_AT_ONCE};
 use crate::broadcast::{Broadcast, DeltaMode};
-use crate::command::{Backlog, Turn};
+use crate::command::{Backlog, CommandContext};
 use crate::outbox::Outbox;
-use crate::pending::{Arrival, Awaited, Deferred, Part, TooMuch};
+use crate::pending::{Awaited, AwaitedResult, Deferred, Part, TooMuch};
 use crate::session::{ConnectionKey, Phase, Session};
 
 impl Hub {
     /// A part of what a session waits for has come. An answer to what was given up reaches nobody.
-    pub(super) fn arrive(&mut self, arrival: Arrival, now: Instant, out: &mut impl Outbox) {
+    pub(super) fn arrive(&mut self, arrival: AwaitedResult, now: Instant, out: &mut impl Outbox) {
         let key = arrival.key;
         let Some(pending) = self.session_table.pending_mut().awaiting(&arrival) else { return };
         let came = match (&mut pending.work, arrival.part) {
@@ -33,7 +33,7 @@ impl Hub {
             (_, part) => Some(part),
         };
         let Some((id, work)) = self.session_table.pending_mut().take_work(key) else { return };
-        let mut turn = Turn::new(&self.node, &mut self.session_table, key, now);
+        let mut turn = CommandContext::new(&self.node, &mut self.session_table, key, now);
         let outcome = match (work, came) {
             (Awaited::Enter(pending_subscribe), _) => turn.finish(id, *pending_subscribe),
             (Awaited::Key(command), _) => turn.begin_kept(&command),
@@ -79,7 +79,7 @@ impl Hub {
             bytes += self.replay(key, &backlog.pushes, out);
         }
         let more = bytes / COMMAND_BYTES + backlog.deliveries.len();
-        if self.deliver_held(key, backlog.deliveries, out) {
+        if self.deliver_buffered(key, backlog.deliveries, out) {
             let lost: Vec<_> = backlog.lost.into_iter().rev().map(|place| (key, place)).collect();
             self.end_lost(&lost, out);
         }
@@ -87,7 +87,7 @@ impl Hub {
     }
 
     /// Delivers what was published while the session entered channels. Whether it goes on.
-    fn deliver_held(
+    fn deliver_buffered(
         &mut self,
         key: ConnectionKey,
         deliveries: Vec<(usize, Arc<Broadcast>)>,
@@ -127,13 +127,13 @@ impl Hub {
 
     /// Whether a session has to wait; then `what` is put off, or, where that is too much, the session is ended: a client
     /// that comes back finds a server that agrees with it.
-    pub(crate) fn put_off(
+    pub(crate) fn defer(
         &mut self,
         key: ConnectionKey,
         what: impl FnOnce() -> Deferred,
         out: &mut impl Outbox,
     ) -> bool {
-        self.session_table.pending_mut().put_off(key, what).unwrap_or_else(|TooMuch| {
+        self.session_table.pending_mut().defer(key, what).unwrap_or_else(|TooMuch| {
             self.disconnect(key, &Disconnect::TOO_MANY_REQUESTS, out);
             true
         })
@@ -142,7 +142,7 @@ impl Hub {
     /// Does what was put off until the session waits again, nothing is left, or others are to have their turn, because so
     /// much was done.
     fn resume(&mut self, key: ConnectionKey, mut done: usize, now: Instant, out: &mut impl Outbox) {
-        while let Some(next) = self.session_table.pending_mut().next_put_off(key) {
+        while let Some(next) = self.session_table.pending_mut().next_deferred(key) {
             done += self.do_put_off(key, next, now, out);
             if done >= COMMANDS_AT_ONCE
                 && self.session_table.session(key).is_some()
@@ -175,7 +175,7 @@ impl Hub {
             Deferred::Unsubscribe(channel, code) => {
                 self.unsubscribe_one(key, channel.as_deref(), code, out);
             }
-            Deferred::Subscribe(order) => self.subscribe_one(key, &order, now, out),
+            Deferred::Subscribe(command) => self.subscribe_one(key, &command, now, out),
             Deferred::Refresh(renewal) => self.refresh_one(key, &renewal, now, out),
         }
         1

@@ -7,14 +7,15 @@ use crate::options::Rate;
 
 /// Holds up to `limit` tokens and gets `limit` in an interval, evenly. Full at the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Bucket {
+pub struct TokenBucket {
     /// When it is full again, in nanoseconds.
     full_at: u64,
 }
 
-impl Bucket {
-    /// Takes a token, if there is one. `now` does not go backwards; `rate` has a limit and is the same in all calls.
-    pub(super) fn take(&mut self, rate: Rate, now: u64) -> bool {
+impl TokenBucket {
+    /// Takes a token, if there is one. `now` is nanoseconds since some beginning and does not go backwards; `rate` has a limit and
+    /// is the same in all calls.
+    pub fn take(&mut self, rate: Rate, now: u64) -> bool {
         let limit = u64::from(rate.limit);
         let interval = u64::try_from(rate.interval.as_nanos()).unwrap_or(u64::MAX);
         let per_token = interval / limit; // at least a microsecond, see `Rate::LIMIT_MAX`

@@ -15,7 +15,7 @@ use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 use super::{Node, Page};
 use crate::notice::Notice;
 use crate::registry::ShardId;
-use crate::subscribers::Look;
+use crate::subscribers::PositionCheck;
 
 impl Node {
     /// Who is in a channel, for those who may know.
@@ -141,18 +141,18 @@ impl Node {
     /// Looks at the top of a channel's stream, which was at `known` before, and tells it to every shard that listens: behind
     /// the publications up to it when the broker answers at once, else when the answer comes. A broker that is away tells
     /// nobody anything.
-    pub(crate) fn tell_position(&self, channel: &Arc<str>, known: Position, now: Instant) {
-        let Ok(namespace) = self.channels.resolve(channel) else { return };
+    pub(crate) fn send_position(&self, channel: &Arc<str>, known: Position, now: Instant) {
+        let Ok(namespace) = self.channels.resolve_trusted(channel) else { return };
         let (router, name) = (Arc::clone(&self.router), Arc::clone(channel));
-        let tell = move |top: Position, is_in_order| {
+        let send = move |top: Position, is_in_order| {
             let has_lost_end = top.epoch == known.epoch && top.offset < known.offset;
-            let look = Look { top, is_in_order, has_lost_end };
-            router.tell(&name, &Notice::Position { channel: Arc::clone(&name), look });
+            let look = PositionCheck { top, is_in_order, has_lost_end };
+            router.send_to_shards(&name, &Notice::Position { channel: Arc::clone(&name), look });
         };
         match self.broker.history(channel, Query::TOP, namespace.retention(), now).ready() {
-            Ok(read) => read.into_iter().for_each(|read| tell(read.top, true)),
+            Ok(read) => read.into_iter().for_each(|read| send(read.top, true)),
             Err(later) => {
-                later.then(move |read| read.into_iter().for_each(|read| tell(read.top, false)));
+                later.then(move |read| read.into_iter().for_each(|read| send(read.top, false)));
             }
         }
     }

@@ -9,8 +9,8 @@ use std::time::Instant;
 use fanwire_broker::Bus;
 
 use super::{Counts, Node};
-use crate::cluster::{NodeState, Order, Task};
-use crate::control::SubscribeOrder;
+use crate::cluster::{ControlCommand, NodeState, Task};
+use crate::control::ServerSubscribe;
 use crate::notice::Notice;
 
 impl Node {
@@ -44,35 +44,38 @@ impl Node {
         match self.cluster.hear(message, now) {
             Task::Nothing => {}
             Task::Refuse => return false,
-            Task::Greet(uid) => drop(self.cluster.tell_state(Some(&uid), || self.state(now))),
+            Task::Greet(uid) => drop(self.cluster.publish_state(Some(&uid), || self.state(now))),
             Task::Answer { to, survey, pattern } => {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }
-            Task::Obey(order) => self.obey(order),
+            Task::Obey(command) => self.execute(command),
         }
         true
     }
 
-    fn obey(&self, order: Order) {
-        match order {
-            Order::Disconnect(order) => {
-                if let Some((target, disconnect)) = order.into_parts() {
-                    self.router.tell_all(&Notice::Disconnect { target, disconnect });
+    fn execute(&self, command: ControlCommand) {
+        match command {
+            ControlCommand::Disconnect(command) => {
+                if let Some((target, disconnect)) = command.into_parts() {
+                    self.router.send_to_all_shards(&Notice::Disconnect { target, disconnect });
                 }
             }
-            Order::Unsubscribe(order) => {
-                let (target, channel) = order.into_parts();
-                self.tell_unsubscribe(target, channel.as_deref());
+            ControlCommand::Unsubscribe(command) => {
+                let (target, channel) = command.into_parts();
+                self.send_unsubscribe(target, channel.as_deref());
             }
-            Order::Subscribe(order) => {
-                let (target, subscription) = order.into_parts();
-                self.tell_subscribe(target, SubscribeOrder::new(subscription, None));
+            ControlCommand::Subscribe(command) => {
+                let (target, subscription) = command.into_parts();
+                self.send_subscribe(target, ServerSubscribe::new(subscription, None));
             }
-            Order::Refresh(order) => {
-                let (target, renewal) = order.into_parts();
-                self.router.tell_all(&Notice::Refresh { target, renewal });
+            ControlCommand::Refresh(command) => {
+                let (target, renewal) = command.into_parts();
+                self.router.send_to_all_shards(&Notice::Refresh { target, renewal });
             }
-            Order::State(_) | Order::Leaving(_) | Order::Survey(_) | Order::Channels(_) => {
+            ControlCommand::State(_)
+            | ControlCommand::Leaving(_)
+            | ControlCommand::Survey(_)
+            | ControlCommand::SurveyChannels(_) => {
                 unreachable!("the cluster keeps these to itself")
             }
         }

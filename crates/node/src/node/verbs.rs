@@ -15,8 +15,8 @@ use fanwire_protocol::{
 use super::Node;
 use super::backends::temporary;
 use crate::channel::check_data;
-use crate::cluster::Order;
-use crate::control::Target;
+use crate::cluster::ControlCommand;
+use crate::control::ConnectionSelector;
 use crate::glob::Glob;
 use crate::notice::Notice;
 
@@ -59,7 +59,7 @@ impl Node {
         mut options: PublishOptions,
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
-        let checked = self.channels.resolve(channel).and_then(|namespace| {
+        let checked = self.channels.resolve_trusted(channel).and_then(|namespace| {
             options.delta |= namespace.delta_publish;
             if !namespace.is_of_streams() {
                 return Err(ErrorCode::BAD_REQUEST); // server API §4
@@ -103,7 +103,7 @@ impl Node {
 
     /// How long the publications of a channel are kept.
     fn stored(&self, channel: &str) -> Result<Retention, ErrorCode> {
-        let retention = self.channels.resolve(channel)?.retention();
+        let retention = self.channels.resolve_trusted(channel)?.retention();
         if retention.keeps_history() { Ok(retention) } else { Err(ErrorCode::NOT_AVAILABLE) }
     }
 
@@ -130,7 +130,7 @@ impl Node {
     }
 
     fn keeps_presence(&self, channel: &str) -> Result<(), ErrorCode> {
-        if self.channels.resolve(channel)?.presence {
+        if self.channels.resolve_trusted(channel)?.presence {
             Ok(())
         } else {
             Err(ErrorCode::NOT_AVAILABLE)
@@ -141,9 +141,13 @@ impl Node {
     ///
     /// # Errors
     /// 100 when the other nodes could not be told; those of this node are told by then.
-    pub fn disconnect(&self, target: Target, disconnect: Disconnect) -> Answer<(), ErrorCode> {
-        let told = self.cluster.order(Order::disconnect(&target, &disconnect));
-        self.router.tell_all(&Notice::Disconnect { target, disconnect });
+    pub fn disconnect(
+        &self,
+        target: ConnectionSelector,
+        disconnect: Disconnect,
+    ) -> Answer<(), ErrorCode> {
+        let told = self.cluster.command(ControlCommand::disconnect(&target, &disconnect));
+        self.router.send_to_all_shards(&Notice::Disconnect { target, disconnect });
         told
     }
 
@@ -152,18 +156,22 @@ impl Node {
     /// # Errors
     /// 102 unknown namespace; 107 impossible name; 100 when the other nodes could not be told; those of this node are told
     /// by then.
-    pub fn unsubscribe(&self, target: Target, channel: Option<&str>) -> Answer<(), ErrorCode> {
+    pub fn unsubscribe(
+        &self,
+        target: ConnectionSelector,
+        channel: Option<&str>,
+    ) -> Answer<(), ErrorCode> {
         if let Some(Err(error)) = channel.map(|channel| self.check_channel(channel)) {
             return Answer::now(Err(error));
         }
-        let told = self.cluster.order(Order::unsubscribe(&target, channel));
-        self.tell_unsubscribe(target, channel);
+        let told = self.cluster.command(ControlCommand::unsubscribe(&target, channel));
+        self.send_unsubscribe(target, channel);
         told
     }
 
-    pub(super) fn tell_unsubscribe(&self, target: Target, channel: Option<&str>) {
+    pub(super) fn send_unsubscribe(&self, target: ConnectionSelector, channel: Option<&str>) {
         let (channel, code) = (channel.map(Into::into), UnsubscribeCode::SERVER);
-        self.router.tell_all(&Notice::Unsubscribe { target, channel, code });
+        self.router.send_to_all_shards(&Notice::Unsubscribe { target, channel, code });
     }
 
     /// Whether a channel of that name can be, for methods that then refuse its kind.
@@ -171,7 +179,7 @@ impl Node {
     /// # Errors
     /// 102 for an unknown namespace, 107 for a name that its rules refuse.
     pub fn check_channel(&self, channel: &str) -> Result<(), ErrorCode> {
-        self.channels.resolve(channel).map(drop)
+        self.channels.resolve_trusted(channel).map(drop)
     }
 
     /// The channels that match a glob (`*`, `?`, `[a-z]`, `[!a]`, `{a,b}`; "" = all), each with its subscribers on all nodes.

@@ -21,7 +21,7 @@ pub(super) struct ChannelBuffer {
     /// How many were kept once and are not any more.
     gone: u64,
     /// In the order in which they came; `None` where something may be missing.
-    held: VecDeque<Option<Arc<Broadcast>>>,
+    buffered: VecDeque<Option<Arc<Broadcast>>>,
     bytes: usize,
 }
 
@@ -46,7 +46,7 @@ impl ChannelBuffer {
     /// One more is on the way in. Returns from where on it is owed what is held.
     pub(super) fn enter(&mut self) -> u64 {
         self.waiters += 1;
-        self.gone + self.held.len() as u64
+        self.gone + self.buffered.len() as u64
     }
 
     /// Keeps a broadcast.
@@ -56,14 +56,14 @@ impl ChannelBuffer {
     }
 
     /// Publications may have been lost on their way here.
-    pub(super) fn doubt(&mut self) {
+    pub(super) fn report_possible_gap(&mut self) {
         self.keep(None);
     }
 
     fn keep(&mut self, one: Option<Arc<Broadcast>>) {
-        self.held.push_back(one);
-        while self.held.len() > HELD_MAX || self.bytes > HELD_BYTES_MAX {
-            let oldest = self.held.pop_front().expect("more than nothing is too much");
+        self.buffered.push_back(one);
+        while self.buffered.len() > HELD_MAX || self.bytes > HELD_BYTES_MAX {
+            let oldest = self.buffered.pop_front().expect("more than nothing is too much");
             self.bytes -= oldest.map_or(0, |oldest| oldest.payload_bytes());
             self.gone += 1;
         }
@@ -76,7 +76,7 @@ impl ChannelBuffer {
     pub(super) fn leave(&mut self, from: u64) -> Result<BufferedMessages, ErrorCode> {
         self.waiters -= 1;
         let first = from.checked_sub(self.gone).ok_or(ErrorCode::INTERNAL)?;
-        let since = self.held.range(first as usize..);
+        let since = self.buffered.range(first as usize..);
         let is_doubted = since.clone().any(Option::is_none);
         Ok(BufferedMessages { broadcasts: since.flatten().cloned().collect(), is_doubted })
     }

@@ -10,21 +10,21 @@ use fanwire_broker::{Position, StreamSlice};
 use fanwire_protocol::{ErrorCode, SubscribeResult};
 
 use super::{BufferedMessages, Part};
-use crate::control::SubscribeOrder;
+use crate::control::ServerSubscribe;
 use crate::encode_job::Encoded;
 use crate::options::RecoveryMode;
-use crate::recovery::Claim;
+use crate::recovery::ClaimedPosition;
 use crate::session::{Lifetime, Terms};
-use crate::subscribers::Mark;
+use crate::subscribers::DeltaState;
 
 /// A session on its way into channels: it is known to the registry, so broker and router serve it already, and it has asked
 /// for everything it has to know. It hears nothing before the last answer is there.
 #[derive(Debug)]
 pub(crate) struct PendingSubscribe {
-    pub(crate) entries: Vec<PendingChannel>,
+    pub(crate) channels: Vec<PendingChannel>,
     /// Which command it is.
     pub(crate) then: SubscribeOrigin,
-    pub(crate) telling: ReplyEncoder,
+    pub(crate) encoder: ReplyEncoder,
 }
 
 /// Who encodes what a session is told of the channels it enters.
@@ -44,10 +44,10 @@ pub(crate) struct PendingChannel {
     pub(crate) server_side: bool,
     pub(crate) terms: Option<Box<Terms>>,
     pub(crate) tracking: Tracking,
-    pub(crate) delta: Option<Mark>,
+    pub(crate) delta: Option<DeltaState>,
     pub(crate) visibility: Visibility,
     pub(crate) mode: RecoveryMode,
-    pub(crate) claim: Option<OwnClaim>,
+    pub(crate) claimed: Option<OwnedPosition>,
     /// What the result says of it, which is more than `claim` where nothing can be recovered.
     pub(crate) was_recovering: bool,
     /// Of the application, for the result.
@@ -59,7 +59,7 @@ pub(crate) struct PendingChannel {
     /// From where on the session is owed what the channel's channel_buffer holds.
     pub(crate) held_from: u64,
     /// What was published while the session waited, and whether that is all.
-    pub(crate) held: BufferedMessages,
+    pub(crate) buffered: BufferedMessages,
 }
 
 /// What an entry that waits for its large reply has to know when it is there.
@@ -74,7 +74,7 @@ pub(crate) struct Large {
 
 /// A claim of a session that may have to wait.
 #[derive(Debug)]
-pub(crate) struct OwnClaim {
+pub(crate) struct OwnedPosition {
     pub(crate) offset: u64,
     pub(crate) epoch: String,
     pub(crate) only_recovered: bool,
@@ -97,7 +97,7 @@ pub(crate) struct Visibility {
     /// Its join and its leave are announced.
     pub(crate) announced: bool,
     /// It hears of joins and leaves.
-    pub(crate) hears: bool,
+    pub(crate) wants_join_leave: bool,
 }
 
 /// Which command enters channels, with what it needs to finish.
@@ -109,40 +109,40 @@ pub(crate) enum SubscribeOrigin {
         grants_hash: u64,
     },
     /// No command: an order of the server.
-    Order(Lifetime, Arc<SubscribeOrder>),
+    Order(Lifetime, Arc<ServerSubscribe>),
 }
 
-impl OwnClaim {
-    pub(crate) fn borrowed(&self) -> Claim<'_> {
-        Claim { offset: self.offset, epoch: &self.epoch }
+impl OwnedPosition {
+    pub(crate) fn borrowed(&self) -> ClaimedPosition<'_> {
+        ClaimedPosition { offset: self.offset, epoch: &self.epoch }
     }
 }
 
 impl PendingSubscribe {
-    pub(crate) fn new(entries: Vec<PendingChannel>, then: SubscribeOrigin) -> Self {
-        Self { entries, then, telling: ReplyEncoder::Here }
+    pub(crate) fn new(channels: Vec<PendingChannel>, then: SubscribeOrigin) -> Self {
+        Self { channels, then, encoder: ReplyEncoder::Here }
     }
 
     /// One that waits for its reply.
-    pub(crate) fn untold(entries: Vec<PendingChannel>, then: SubscribeOrigin) -> Self {
-        Self { entries, then, telling: ReplyEncoder::Elsewhere }
+    pub(crate) fn without_results(channels: Vec<PendingChannel>, then: SubscribeOrigin) -> Self {
+        Self { channels, then, encoder: ReplyEncoder::Elsewhere }
     }
 
     /// Its entries, which command it is, and the reply, if that was encoded elsewhere.
     pub(crate) fn into_parts(
         self,
     ) -> (Vec<PendingChannel>, SubscribeOrigin, Option<Result<Encoded, ErrorCode>>) {
-        let encoded = match self.telling {
+        let encoded = match self.encoder {
             ReplyEncoder::Encoded(encoded) => Some(encoded),
             ReplyEncoder::Here | ReplyEncoder::Elsewhere => None,
         };
-        (self.entries, self.then, encoded)
+        (self.channels, self.then, encoded)
     }
 
     /// Whether every answer has come.
     pub(crate) fn is_complete(&self) -> bool {
-        match self.telling {
-            ReplyEncoder::Here => self.entries.iter().all(PendingChannel::is_complete),
+        match self.encoder {
+            ReplyEncoder::Here => self.channels.iter().all(PendingChannel::is_complete),
             ReplyEncoder::Elsewhere => false,
             ReplyEncoder::Encoded(_) => true,
         }
@@ -156,9 +156,9 @@ impl PendingSubscribe {
     /// One more answer.
     pub(crate) fn arrive(&mut self, part: Part) {
         match part {
-            Part::StreamSlice(number, result) => self.entries[number].stretch = Some(result),
-            Part::Presence(number, result) => self.entries[number].appeared = Some(result),
-            Part::Encoded(result) => self.telling = ReplyEncoder::Encoded(result),
+            Part::StreamSlice(number, result) => self.channels[number].stretch = Some(result),
+            Part::Presence(number, result) => self.channels[number].appeared = Some(result),
+            Part::Encoded(result) => self.encoder = ReplyEncoder::Encoded(result),
             Part::Outcome(_) | Part::Key | Part::Turn => {
                 unreachable!("a pending subscribe waits for none of these")
             }
@@ -177,11 +177,11 @@ impl PendingChannel {
 
     /// What became of its recovery, if there could be one.
     pub(crate) fn outcome(&self, result: &SubscribeResult) -> Option<bool> {
-        self.claim.as_ref().map(|_| result.recovered)
+        self.claimed.as_ref().map(|_| result.recovered)
     }
 
     /// What it says is encoded elsewhere; it is entered behind that.
-    pub(crate) fn put_off(
+    pub(crate) fn defer(
         mut self,
         top: Position,
         mut result: SubscribeResult,

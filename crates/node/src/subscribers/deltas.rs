@@ -12,7 +12,7 @@ use crate::broadcast::{Broadcast, DeltaMode};
 #[derive(Debug)]
 pub(crate) struct Deltas {
     /// In the order of the channel's list.
-    marks: Vec<Mark>,
+    marks: Vec<DeltaState>,
     /// Who have agreed.
     count: u32,
     /// Those of them that speak JSON.
@@ -25,7 +25,7 @@ pub(crate) struct Deltas {
 
 /// What one subscriber has agreed to, and whether the client holds the base of the next delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum DeltaState {
     /// No deltas.
     Plain,
     /// It would understand deltas and never gets one: nothing says what it has missed.
@@ -43,7 +43,7 @@ pub(crate) enum Mark {
 impl Deltas {
     /// Nobody of `count` subscribers has agreed.
     pub(crate) fn new(count: usize) -> Self {
-        let marks = vec![Mark::Plain; count];
+        let marks = vec![DeltaState::Plain; count];
         Self { marks, count: 0, json: 0, unpositioned: 0, latest: None }
     }
 
@@ -54,13 +54,13 @@ impl Deltas {
 
     /// A further subscriber, who has not agreed.
     pub(crate) fn push(&mut self) {
-        self.marks.push(Mark::Plain);
+        self.marks.push(DeltaState::Plain);
     }
 
     /// The subscriber at `place` agrees.
-    pub(crate) fn agree(&mut self, place: u32, encoding: Encoding, mark: Mark) {
+    pub(crate) fn agree(&mut self, place: u32, encoding: Encoding, mark: DeltaState) {
         let old = std::mem::replace(&mut self.marks[place as usize], mark);
-        debug_assert!(old == Mark::Plain && mark != Mark::Plain, "agreed once");
+        debug_assert!(old == DeltaState::Plain && mark != DeltaState::Plain, "agreed once");
         self.count += 1;
         self.json += u32::from(encoding == Encoding::Json);
         self.unpositioned += u32::from(mark.is_unpositioned());
@@ -69,7 +69,7 @@ impl Deltas {
     /// Removes the subscriber at `place`, where the last one comes to stand. Returns whether nobody is left who agreed.
     pub(crate) fn remove(&mut self, place: u32, encoding: Encoding) -> bool {
         let mark = self.marks.swap_remove(place as usize);
-        let has_agreed = mark != Mark::Plain;
+        let has_agreed = mark != DeltaState::Plain;
         self.unpositioned -= u32::from(mark.is_unpositioned());
         self.count -= u32::from(has_agreed);
         self.json -= u32::from(has_agreed && encoding == Encoding::Json);
@@ -86,10 +86,12 @@ impl Deltas {
     pub(crate) fn send(&mut self, place: usize, broadcast: &Broadcast) -> DeltaMode {
         let mark = self.marks[place];
         let is_base_held = match mark {
-            Mark::Plain => return DeltaMode::Plain,
-            Mark::Full | Mark::AwaitsStream | Mark::AwaitsLatest => false,
-            Mark::HasStream => broadcast.follows_stream(),
-            Mark::HasLatest => self.latest.as_ref().is_some_and(|latest| broadcast.follows(latest)),
+            DeltaState::Plain => return DeltaMode::Plain,
+            DeltaState::Full | DeltaState::AwaitsStream | DeltaState::AwaitsLatest => false,
+            DeltaState::HasStream => broadcast.follows_stream(),
+            DeltaState::HasLatest => {
+                self.latest.as_ref().is_some_and(|latest| broadcast.follows(latest))
+            }
         };
         self.marks[place] = mark.sent(broadcast.position().offset > 0);
         if is_base_held && broadcast.patch().is_some() { DeltaMode::Patch } else { DeltaMode::Full }
@@ -102,7 +104,8 @@ impl Deltas {
             return self.send(place, broadcast);
         }
         let is_latest = self.latest.as_ref() == Some(&broadcast.publication().data);
-        self.marks[place] = if is_latest { Mark::HasLatest } else { Mark::AwaitsLatest };
+        self.marks[place] =
+            if is_latest { DeltaState::HasLatest } else { DeltaState::AwaitsLatest };
         DeltaMode::Full
     }
 
@@ -117,7 +120,7 @@ impl Deltas {
     }
 }
 
-impl Mark {
+impl DeltaState {
     /// After a publication was sent, which has a place in the stream or not.
     fn sent(self, is_in_stream: bool) -> Self {
         match self {

@@ -13,7 +13,7 @@ use crate::clock::Moment;
 
 /// What a look at the top of a stream found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct PositionCheck {
     pub top: Position,
     /// It follows all publications up to the top; else some may be on their way.
     pub is_in_order: bool,
@@ -51,7 +51,7 @@ pub(crate) struct PossibleGap {
 
 /// What a publication is to a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PositionStep {
     /// The one after the last: to be delivered.
     Next,
     /// Seen already.
@@ -60,7 +60,7 @@ pub(crate) enum Step {
     Lost,
 }
 
-impl Step {
+impl PositionStep {
     /// The step from a position to a publication (the table of protocol §10).
     fn from_to(from: Position, to: Position) -> Self {
         if from.epoch == Epoch::NONE {
@@ -110,7 +110,9 @@ impl PositionTracker {
         if publication.offset == 0 {
             return true;
         }
-        if !self.ahead.is_empty() || Step::from_to(self.position, publication) != Step::Next {
+        if !self.ahead.is_empty()
+            || PositionStep::from_to(self.position, publication) != PositionStep::Next
+        {
             return false;
         }
         self.position = publication;
@@ -119,17 +121,17 @@ impl PositionTracker {
     }
 
     /// What a publication is to one positioned subscriber.
-    pub(crate) fn step(&self, connection: u32, publication: Position) -> Step {
-        Step::from_to(self.position_of(connection), publication)
+    pub(crate) fn step(&self, connection: u32, publication: Position) -> PositionStep {
+        PositionStep::from_to(self.position_of(connection), publication)
     }
 
     /// Every subscriber was looked at; those who lost their place are about to be told so.
     pub(crate) fn settle(&mut self, publication: Position, now: Moment) {
-        let reached = |from| match Step::from_to(from, publication) {
-            Step::Known => from,
-            Step::Next | Step::Lost => publication,
+        let reached = |from| match PositionStep::from_to(from, publication) {
+            PositionStep::Known => from,
+            PositionStep::Next | PositionStep::Lost => publication,
         };
-        if Step::from_to(self.position, publication) != Step::Known {
+        if PositionStep::from_to(self.position, publication) != PositionStep::Known {
             self.sure_at = now; // else the stream may have lost its end, and comes here for the second time
         }
         self.position = reached(self.position);
@@ -187,7 +189,7 @@ impl PositionTracker {
 
     /// A look at the stream says what its top is; subscribers that lack something before it, or know what the stream has lost,
     /// are about to be told so. False when somebody knows more than that top.
-    pub(crate) fn confirm(&mut self, look: Look, now: Moment) -> bool {
+    pub(crate) fn confirm(&mut self, look: PositionCheck, now: Moment) -> bool {
         let top = look.top;
         let is_behind = self.position.epoch != top.epoch || self.position.offset < top.offset;
         if is_behind || look.has_lost_end {
@@ -221,10 +223,10 @@ impl CatchUp {
         for broadcast in held {
             let to = broadcast.position();
             if to.offset > 0 {
-                match Step::from_to(position, to) {
-                    Step::Known => continue,
-                    Step::Lost => return Self { broadcasts, position, has_lost: true },
-                    Step::Next => position = to,
+                match PositionStep::from_to(position, to) {
+                    PositionStep::Known => continue,
+                    PositionStep::Lost => return Self { broadcasts, position, has_lost: true },
+                    PositionStep::Next => position = to,
                 }
             }
             broadcasts.push(broadcast);

@@ -8,18 +8,20 @@ use std::{sync::Arc, time::Instant};
 use axum::http::{HeaderMap, StatusCode, header};
 use fanwire_telemetry::LogThrottle;
 
-use super::{origin, rate::TokenBucket};
+use super::{origin, rate::ConnectionRate};
 use crate::refusals::{Cause, Refusals};
 
 /// The limits of an endpoint.
 pub struct Admission {
     /// Patterns of allowed origins; `None` checks nothing.
     pub allowed_origins: Option<Vec<String>>,
+    /// Accept pages of the server itself too: the demo page.
+    pub allows_own_origin: bool,
     /// Maximum number of connections; 0 = no limit.
     pub connection_limit: usize,
     /// Number of connections for which there are descriptors; 0 = no limit.
     pub descriptor_limit: usize,
-    pub rate: TokenBucket,
+    pub rate: ConnectionRate,
     /// Counts refused handshakes.
     pub(crate) refusals: Arc<Refusals>,
     /// Limits log lines about refusals.
@@ -34,9 +36,10 @@ impl Admission {
     pub fn open(now: Instant) -> Self {
         Self {
             allowed_origins: None,
+            allows_own_origin: false,
             connection_limit: 0,
             descriptor_limit: 0,
-            rate: TokenBucket::new(0, now),
+            rate: ConnectionRate::new(0, now),
             refusals: Arc::default(),
             log_throttle: LogThrottle::default(),
         }
@@ -56,6 +59,7 @@ impl Admission {
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
         if let Some(patterns) = &self.allowed_origins
             && !origin::is_allowed(origin, patterns)
+            && !(self.allows_own_origin && is_own(origin, headers))
         {
             self.refuse_origin(origin.unwrap_or_default(), now);
             return Err((StatusCode::FORBIDDEN, WRONG_ORIGIN));
@@ -101,6 +105,15 @@ impl Admission {
             );
         }
     }
+}
+
+/// Whether `Origin` has the same host as the request. Its scheme may be `https` when a proxy terminates TLS.
+fn is_own(origin: Option<&str>, headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let page = origin.and_then(|origin| origin.split_once("://"));
+    page.zip(host).is_some_and(|((scheme, of), host)| {
+        matches!(scheme, "http" | "https") && of.eq_ignore_ascii_case(host)
+    })
 }
 
 const WRONG_ORIGIN: &str =

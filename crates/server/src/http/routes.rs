@@ -215,7 +215,7 @@ async fn demo_stats(State(metrics): State<Arc<Metrics>>) -> Json<DemoStats> {
     Json(DemoStats {
         payload_bytes: sent.payload_bytes,
         wire_bytes: sent.wire_bytes,
-        deliveries: sent.messages,
+        deliveries: metrics.deliveries(),
         connections: metrics.connections(),
     })
 }

@@ -24,7 +24,7 @@ pub(super) fn write(engine: &Engine, node: &Node, writer: &mut impl MetricsWrite
     writer.gauge(
         "redis_up",
         "1 while all connections to Redis are up",
-        usize::from(health.is_well()),
+        usize::from(health.is_healthy()),
     )?;
     for (name, help, read) in COUNTERS {
         writer.counters(name, help, [([], read(health))])?;

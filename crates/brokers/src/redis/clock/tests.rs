@@ -9,7 +9,7 @@ use super::*;
 
 #[test]
 fn a_clock_that_is_off_follows_the_redis() {
-    let clock = Clock::new();
+    let clock = RedisClock::new();
     let now = Instant::now();
     clock.set(now, 5_000_000);
     assert_eq!(clock.ms(now), 5_000_000);

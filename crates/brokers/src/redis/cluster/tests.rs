@@ -6,10 +6,10 @@
 use redis::Value;
 use tokio::runtime::Runtime;
 
-use super::super::clock::Clock;
+use super::super::clock::RedisClock;
 use super::super::health::Health;
 use super::super::keys::Keys;
-use super::super::mouth::Mouth;
+use super::super::message_handler::MessageHandler;
 use super::*;
 
 fn text(text: &str) -> Value {
@@ -26,14 +26,17 @@ fn said(last: i64, host: &str, epoch: u64) -> Topology {
 
 fn server(address: &Address) -> Server {
     let (runtime, health) = (Runtime::new().expect("a runtime"), Arc::new(Health::default()));
-    let opener = Opener {
+    let opener = ConnectionFactory {
         options: Arc::default(),
-        mouth: Arc::new(Mouth::new(Keys::new("fanwire", true), Arc::clone(&health))),
+        message_handler: Arc::new(MessageHandler::new(
+            Keys::new("fanwire", true),
+            Arc::clone(&health),
+        )),
         health,
         runtime: runtime.handle().clone(),
-        clock: Arc::new(Clock::new()),
+        clock: Arc::new(RedisClock::new()),
     };
-    Server { address: address.clone(), ..opener.nowhere(&Guided::default()).0 }
+    Server { address: address.clone(), ..opener.unrouted(&ClusterRedirects::default()).0 }
 }
 
 fn hosts(map: &Map) -> Vec<&str> {
@@ -42,8 +45,8 @@ fn hosts(map: &Map) -> Vec<&str> {
 
 #[test]
 fn slots_follow_the_newer_claim_and_do_not_go_back() {
-    let nowhere = Arc::new(server(&Address::default()));
-    let empty = Map { slots: vec![0; SLOTS], epochs: vec![0; SLOTS], servers: vec![nowhere] };
+    let unrouted = Arc::new(server(&Address::default()));
+    let empty = Map { slots: vec![0; SLOTS], epochs: vec![0; SLOTS], servers: vec![unrouted] };
     let (first, is_older) = empty.after(&said(99, "one", 5), false, server);
     assert_eq!((hosts(&first), is_older), (vec!["one"], false));
     assert_eq!([first.slots[99], first.slots[100]], [1, 0]);
@@ -63,8 +66,8 @@ fn slots_follow_the_newer_claim_and_do_not_go_back() {
 
 #[test]
 fn a_claim_that_does_not_count_opens_no_connection() {
-    let nowhere = Arc::new(server(&Address::default()));
-    let empty = Map { slots: vec![0; SLOTS], epochs: vec![0; SLOTS], servers: vec![nowhere] };
+    let unrouted = Arc::new(server(&Address::default()));
+    let empty = Map { slots: vec![0; SLOTS], epochs: vec![0; SLOTS], servers: vec![unrouted] };
     let mut both = said(99, "old", 5);
     both.join(said(99, "new", 6));
     let (map, _) = empty.after(&both, false, server);

@@ -7,7 +7,7 @@ use redis::Value;
 
 use super::super::options::Address;
 use super::super::slot::SLOTS;
-use super::super::wire::{Command, number, parts, text};
+use super::super::wire::{RedisCommand, number, parts, text};
 
 /// Who has the slots, as one node or several say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,8 +28,8 @@ struct Range {
 
 impl Topology {
     /// What to ask a node.
-    pub(crate) fn questions() -> [Command; 2] {
-        [Command::of(&[b"CLUSTER", b"SLOTS"]), Command::of(&[b"CLUSTER", b"NODES"])]
+    pub(crate) fn questions() -> [RedisCommand; 2] {
+        [RedisCommand::of(&[b"CLUSTER", b"SLOTS"]), RedisCommand::of(&[b"CLUSTER", b"NODES"])]
     }
 
     /// What `node` answered. Masters are reached with the credentials of `node`; where it names no host, at its own.

@@ -6,14 +6,14 @@
 use super::*;
 
 fn dialer() -> Dialer {
-    Dialer::new(&Address::default(), &RedisOptions::default(), Arc::new(Clock::new()))
+    Dialer::new(&Address::default(), &RedisOptions::default(), Arc::new(RedisClock::new()))
 }
 
 fn judged(server: &'static str, replication: &'static str) -> Result<(), String> {
     let [server, replication] =
         [server, replication].map(|text| Bytes::from_static(text.as_bytes()));
     let judged =
-        judge_by(&Address::default(), Expected::Standalone, Some(&server), Some(&replication));
+        verify_info(&Address::default(), Expected::Standalone, Some(&server), Some(&replication));
     judged.map_err(|error| error.to_string())
 }
 
@@ -25,13 +25,13 @@ fn a_standalone_master_of_our_time_will_do() {
         let replication = Bytes::from_static(b"# Replication\r\nrole:master\r\n");
         let address = Address::default();
         assert_eq!(
-            judge_by(&address, Expected::Standalone, Some(&server), Some(&replication)),
+            verify_info(&address, Expected::Standalone, Some(&server), Some(&replication)),
             Ok(()),
             "{version}"
         );
     }
     assert_eq!(judged("", ""), Ok(()), "a store that says nothing");
-    assert_eq!(judge_by(&Address::default(), Expected::Standalone, None, None), Ok(()));
+    assert_eq!(verify_info(&Address::default(), Expected::Standalone, None, None), Ok(()));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn nodes_of_a_cluster_are_judged_by_other_rules() {
     for (expected, server, replication, complaint) in rows {
         let [server, replication] =
             [server, replication].map(|text: &'static str| Bytes::from(text));
-        let judged = judge_by(&Address::default(), expected, Some(&server), Some(&replication));
+        let judged = verify_info(&Address::default(), expected, Some(&server), Some(&replication));
         let said = judged.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(said.contains(complaint) && said.is_empty() == complaint.is_empty(), "{said}");
     }
@@ -71,17 +71,17 @@ fn nodes_of_a_cluster_are_judged_by_other_rules() {
 
 #[test]
 fn a_reign_is_a_process_and_a_history_of_its_writes() {
-    let reign = |server: &'static str, replication: &'static str| {
+    let replication_history = |server: &'static str, replication: &'static str| {
         let [server, replication] =
             [server, replication].map(|text| Bytes::from_static(text.as_bytes()));
-        reign_of(Some(&server), Some(&replication))
+        replication_history_of(Some(&server), Some(&replication))
     };
     let run_id = "run_id:0123456789abcdef0123456789abcdef01234567\r\n";
     let replication = "master_replid:fedcba9876543210fedcba9876543210fedcba98\r\n";
-    assert_eq!(reign(run_id, replication), "0123456789abcdeffedcba9876543210");
-    assert_eq!(reign(run_id, ""), "0123456789abcdef");
-    assert_eq!(reign("", ""), "", "a store that says nothing");
-    assert_eq!(reign_of(None, None), "");
+    assert_eq!(replication_history(run_id, replication), "0123456789abcdeffedcba9876543210");
+    assert_eq!(replication_history(run_id, ""), "0123456789abcdef");
+    assert_eq!(replication_history("", ""), "", "a store that says nothing");
+    assert_eq!(replication_history_of(None, None), "");
 }
 
 #[test]

@@ -5,15 +5,13 @@
 
 use super::*;
 
-const KINDS: [Kind; 8] = [
-    Kind::Feed,
-    Kind::Stream,
-    Kind::Meta,
-    Kind::Ends,
-    Kind::Members,
-    Kind::Users,
-    Kind::Clients,
-    Kind::Tallies,
+const KINDS: [KeyKind; 6] = [
+    KeyKind::Feed,
+    KeyKind::Stream,
+    KeyKind::Meta,
+    KeyKind::Ends,
+    KeyKind::Members,
+    KeyKind::Users,
 ];
 
 /// What of a name decides about its slot (Redis Cluster specification, "hash tags").
@@ -29,13 +27,13 @@ fn tag(name: &str) -> &str {
 fn all_names_of_a_channel_have_one_hash_tag() {
     let keys = Keys::new("fanwire", true);
     for channel in ["news", "", "}", "{}", "a}b", "user:#42", "\u{fffd} "] {
-        let expected = tag(&keys.of(Kind::Feed, channel)).to_owned();
+        let expected = tag(&keys.of(KeyKind::Feed, channel)).to_owned();
         assert!(expected.starts_with(':'), "{channel}");
         for kind in KINDS {
             assert_eq!(tag(&keys.of(kind, channel)), expected, "{kind:?} of {channel}");
         }
         assert_eq!(tag(&keys.of_result(channel, "any} key")), expected, "{channel}");
-        let name = keys.of(Kind::Meta, channel);
+        let name = keys.of(KeyKind::Meta, channel);
         assert_eq!(keys.slot(channel), slot::of(name.as_bytes()), "{channel}");
     }
 }
@@ -56,7 +54,7 @@ fn different_kinds_have_different_names() {
 fn the_channel_of_a_feed_is_found_again() {
     let keys = Keys::new("a.b", false);
     for channel in ["news", "", "}", "a}b"] {
-        let name = keys.of(Kind::Feed, channel);
+        let name = keys.of(KeyKind::Feed, channel);
         assert_eq!(keys.channel_of_feed(name.as_bytes()), Some(channel));
     }
     for foreign in ["a.b.feed.{:news", "a.b.stream.{:news}", "news", "", "a.b.feed.{:"] {
@@ -68,12 +66,12 @@ fn the_channel_of_a_feed_is_found_again() {
 #[test]
 fn names_of_nodes_are_told_from_names_of_channels() {
     let keys = Keys::new("fanwire", false);
-    assert_eq!(keys.of_node(None), "fanwire.nodes");
-    assert_eq!(keys.of_node(Some("uid")), "fanwire.nodes.uid");
-    for name in [keys.of_node(None), keys.of_node(Some("uid"))] {
-        assert!(keys.is_of_nodes(name.as_bytes()));
+    assert_eq!(keys.node_channel(None), "fanwire.nodes");
+    assert_eq!(keys.node_channel(Some("uid")), "fanwire.nodes.uid");
+    for name in [keys.node_channel(None), keys.node_channel(Some("uid"))] {
+        assert!(keys.is_node_channel(name.as_bytes()));
         assert_eq!(keys.channel_of_feed(name.as_bytes()), None);
     }
-    assert!(!keys.is_of_nodes(keys.of(Kind::Feed, "nodes").as_bytes()));
-    assert!(!keys.is_of_nodes(b"other.nodes"));
+    assert!(!keys.is_node_channel(keys.of(KeyKind::Feed, "nodes").as_bytes()));
+    assert!(!keys.is_node_channel(b"other.nodes"));
 }

@@ -97,6 +97,6 @@ fn a_number_of_a_database_does_not_set_installations_apart() {
     for (db, prefix, is_warned) in [(0, "fanwire", false), (1, "fanwire", true), (1, "b", false)] {
         let addresses = vec![Address::default(), Address { db, ..Address::default() }];
         let options = RedisOptions { addresses, prefix: prefix.into(), ..RedisOptions::default() };
-        assert_eq!(options.set_apart_by_number().is_some(), is_warned, "{db} {prefix}");
+        assert_eq!(options.separated_by_database_only().is_some(), is_warned, "{db} {prefix}");
     }
 }

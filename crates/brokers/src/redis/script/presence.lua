@@ -1,12 +1,6 @@
 -- What the scripts of presence share; it stands before each of them.
--- KEYS: 1 ends, 2 members, 3 users: a sorted set of ends beside two hashes; each call takes out whose time is over.
---       4 clients, 5 tallies, unless the Redis lacks such ends: hashes whose fields have ends of their own (presence_fields.lua).
--- ARGV, the third from the end: what a connection adds where the Redis has such ends: the word fields if members are to be
---       put there, the word sorted if they are not, though other nodes may do so.
-local ends, members, users, clients, tallies = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local form = clients and ARGV[#ARGV - 2]
-local in_fields = form == 'fields'
-local sees_fields = in_fields or form == 'sorted'
+-- KEYS: 1 ends, 2 members, 3 users: a sorted set of ends and two hashes; each call removes members whose time is over.
+local ends, members, users = KEYS[1], KEYS[2], KEYS[3]
 
 -- The user of a member: field 1 after the version byte, left out when empty.
 local function user_of(member)

@@ -9,49 +9,52 @@ use futures_util::FutureExt as _;
 
 use super::*;
 
-fn compass() -> Compass {
+fn resolver() -> MasterResolver {
     let sentinels = Sentinels {
         master: "main".to_owned(),
         addresses: vec![Address::default()],
         client_name: String::new(),
     };
-    let limits =
-        Limits { connect: Duration::from_secs(1), io: Duration::from_secs(1), is_watched: false };
-    Compass::new(Arc::new(sentinels), None, limits)
+    let limits = Timeouts {
+        connect: Duration::from_secs(1),
+        io: Duration::from_secs(1),
+        has_own_timeout: false,
+    };
+    MasterResolver::new(Arc::new(sentinels), None, limits)
 }
 
-fn at(port: u16, term: u64) -> Known {
-    Known { host: "h".to_owned(), port, term }
+fn at(port: u16, config_epoch: u64) -> MasterAddress {
+    MasterAddress { host: "h".to_owned(), port, config_epoch }
 }
 
 #[test]
 fn a_newer_place_ends_connections_to_the_older_one_only() {
-    let compass = compass();
-    assert!(compass.learn(&at(1, 3)));
-    let (older, newer) = (compass.is_left(3), compass.is_left(4));
+    let resolver = resolver();
+    assert!(resolver.accept(&at(1, 3)));
+    let (older, newer) = (resolver.until_replaced(3), resolver.until_replaced(4));
     assert!(
-        compass.learn(&at(2, 3)),
+        resolver.accept(&at(2, 3)),
         "of the same age, as Sentinels may spell an address differently"
     );
-    assert!(!compass.learn(&at(1, 2)), "a Sentinel that was cut off");
+    assert!(!resolver.accept(&at(1, 2)), "a Sentinel that was cut off");
     let (mut older, mut newer) = (Box::pin(older), Box::pin(newer));
     assert!(older.as_mut().now_or_never().is_none());
-    assert!(compass.learn(&at(2, 4)));
+    assert!(resolver.accept(&at(2, 4)));
     assert!(older.as_mut().now_or_never().is_some());
     assert!(newer.as_mut().now_or_never().is_none());
-    drop(compass);
+    drop(resolver);
     assert!(newer.now_or_never().is_none(), "nothing ends because nobody listens any more");
 }
 
 #[test]
 fn who_waits_to_try_again_is_woken_by_another_master_only() {
-    let compass = compass();
-    assert!(compass.learn(&at(1, 3)));
-    let mut moves = Box::pin(compass.moves());
-    assert!(compass.learn(&at(1, 3)) && !compass.learn(&at(9, 2)));
-    assert!(moves.as_mut().now_or_never().is_none());
-    assert!(compass.learn(&at(2, 4)));
-    assert!(moves.as_mut().now_or_never().is_some());
+    let resolver = resolver();
+    assert!(resolver.accept(&at(1, 3)));
+    let mut until_moved = Box::pin(resolver.until_moved());
+    assert!(resolver.accept(&at(1, 3)) && !resolver.accept(&at(9, 2)));
+    assert!(until_moved.as_mut().now_or_never().is_none());
+    assert!(resolver.accept(&at(2, 4)));
+    assert!(until_moved.as_mut().now_or_never().is_some());
 }
 
 fn texts(texts: &[&str]) -> Vec<Value> {
@@ -72,10 +75,10 @@ fn a_place_is_a_host_and_a_port() {
 fn the_term_is_a_field_in_either_protocol() {
     let fields = texts(&["name", "main", "config-epoch", "7"]);
     let pairs = fields.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
-    assert_eq!(term_of(Value::Map(pairs)), 7);
-    assert_eq!(term_of(Value::Array(fields)), 7);
-    assert_eq!(term_of(Value::Array(texts(&["config-epoch"]))), 0);
-    assert_eq!(term_of(Value::Nil), 0);
+    assert_eq!(config_epoch_of(Value::Map(pairs)), 7);
+    assert_eq!(config_epoch_of(Value::Array(fields)), 7);
+    assert_eq!(config_epoch_of(Value::Array(texts(&["config-epoch"]))), 0);
+    assert_eq!(config_epoch_of(Value::Nil), 0);
 }
 
 #[test]

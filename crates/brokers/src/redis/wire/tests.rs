@@ -7,12 +7,12 @@ use super::*;
 
 #[test]
 fn commands_are_arrays_of_texts() {
-    let mut command = Command::new(3, 0);
+    let mut command = RedisCommand::new(3, 0);
     command.text("SET").text(b"\r\n").number(u64::MAX);
     let expected = b"*3\r\n$3\r\nSET\r\n$2\r\n\r\n\r\n$20\r\n18446744073709551615\r\n";
     assert_eq!(command.length(), 3 * FRAME_BYTES + 25);
     assert_eq!(command.into_cmd().get_packed_command(), expected);
-    let ping = Command::of(&[b"PING"]);
+    let ping = RedisCommand::of(&[b"PING"]);
     assert_eq!(ping.into_cmd().get_packed_command(), b"*1\r\n$4\r\nPING\r\n");
 }
 

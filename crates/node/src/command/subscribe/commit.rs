@@ -7,13 +7,13 @@ use bytes::Bytes;
 use fanwire_broker::Position;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeResult};
 
-use super::recover::judge;
-use crate::command::{Refusal, Turn};
+use super::recover::decide;
+use crate::command::{CommandContext, Refusal};
 use crate::delta;
-use crate::encode_job::{self, Encoded, Found};
+use crate::encode_job::{self, Encoded, ReplySource};
 use crate::pending::{BufferedMessages, Large, PendingChannel};
 use crate::session_table::NewSubscription;
-use crate::subscribers::{CatchUp, Mark};
+use crate::subscribers::{CatchUp, DeltaState};
 
 /// How far a session is that enters channels. Results are in the order of its entries.
 pub(in crate::command) enum Progress {
@@ -29,7 +29,7 @@ pub(in crate::command) enum Progress {
 pub(in crate::command) enum Finished {
     Reply(Reply),
     /// What it is told is large, and to be encoded elsewhere.
-    Large(Found, Vec<PendingChannel>),
+    Large(ReplySource, Vec<PendingChannel>),
     /// It was, and this is it.
     Told(Vec<Bytes>),
 }
@@ -41,42 +41,46 @@ pub(in crate::command) enum Finished {
 /// 100 when broker or presence failed, or nobody encoded; 112 when only a recovered subscription was wanted; the disconnect of
 /// who cannot be told in its encoding. None is entered then.
 pub(in crate::command) fn all(
-    turn: &mut Turn<'_>,
-    mut entries: Vec<PendingChannel>,
+    context: &mut CommandContext<'_>,
+    mut channels: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
 ) -> Result<Progress, Refusal> {
     if let Some(encoded) = encoded {
-        return told(turn, entries, encoded).map(Progress::Told);
+        return commit_encoded(context, channels, encoded).map(Progress::Told);
     }
-    let judged: Result<Vec<_>, _> = entries.iter_mut().map(judge).collect();
-    let judged = match judged {
-        Ok(judged) => judged,
+    let decided: Result<Vec<_>, _> = channels.iter_mut().map(decide).collect();
+    let decided = match decided {
+        Ok(decided) => decided,
         Err(error) => {
-            turn.session_table.abandon(turn.node, turn.key.index, entries);
+            context.session_table.abandon(context.node, context.key.index, channels);
             return Err(error.into());
         }
     };
-    let is_large = encode_job::are_large(judged.iter().map(|(_, result)| &result.publications));
-    let seats = entries.into_iter().zip(judged);
+    let is_large = encode_job::are_large(decided.iter().map(|(_, result)| &result.publications));
+    let seats = channels.into_iter().zip(decided);
     if !is_large {
-        let entered = seats.map(|(entry, (top, result))| tell(turn, entry, top, result));
+        let entered = seats
+            .map(|(pending_channel, (top, result))| commit(context, pending_channel, top, result));
         return Ok(Progress::Entered(entered.collect()));
     }
-    let (results, entries) = seats.map(|(entry, (top, result))| entry.put_off(top, result)).unzip();
-    Ok(Progress::Large(results, entries))
+    let (results, channels) =
+        seats.map(|(pending_channel, (top, result))| pending_channel.defer(top, result)).unzip();
+    Ok(Progress::Large(results, channels))
 }
 
 /// The large reply is there: the channels are entered with it, or left.
-fn told(
-    turn: &mut Turn<'_>,
-    mut entries: Vec<PendingChannel>,
+fn commit_encoded(
+    context: &mut CommandContext<'_>,
+    mut channels: Vec<PendingChannel>,
     encoded: Result<Encoded, ErrorCode>,
 ) -> Result<Vec<Bytes>, Refusal> {
     // Something fails an entry for which more was published meanwhile than is held.
-    let failed = entries.iter_mut().find_map(|entry| entry.stretch.take().and_then(Result::err));
+    let failed = channels
+        .iter_mut()
+        .find_map(|pending_channel| pending_channel.stretch.take().and_then(Result::err));
     let messages = match failed.map_or(encoded, Err) {
         Ok(Encoded { messages: Some(messages), saved }) => {
-            turn.session_table.counters().count_deltas(saved);
+            context.session_table.counters().count_deltas(saved);
             Ok(messages)
         }
         Ok(Encoded { messages: None, .. }) => Err(Disconnect::INAPPROPRIATE_PROTOCOL.into()),
@@ -84,47 +88,54 @@ fn told(
     };
     match messages {
         Ok(messages) => {
-            for mut entry in entries {
-                let Large { top, recovered, missed } = entry.large.take().expect(COMPLETE);
-                add_subscription(turn, entry, top, missed);
-                count(turn, recovered, missed);
+            for mut pending_channel in channels {
+                let Large { top, recovered, missed } =
+                    pending_channel.large.take().expect(COMPLETE);
+                add_subscription(context, pending_channel, top, missed);
+                count(context, recovered, missed);
             }
             Ok(messages)
         }
         Err(refusal) => {
-            turn.session_table.abandon(turn.node, turn.key.index, entries);
+            context.session_table.abandon(context.node, context.key.index, channels);
             Err(refusal)
         }
     }
 }
 
 /// Enters a channel with a result that is told at once.
-fn tell(
-    turn: &mut Turn<'_>,
-    entry: PendingChannel,
+fn commit(
+    context: &mut CommandContext<'_>,
+    pending_channel: PendingChannel,
     top: Position,
     mut result: SubscribeResult,
 ) -> SubscribeResult {
-    if entry.gets_deltas() {
+    if pending_channel.gets_deltas() {
         result.delta = true;
-        turn.backlog.compared += delta::payload_bytes(&result.publications);
-        let saved = delta::shape_missed(turn.session().encoding, &mut result.publications);
-        turn.session_table.counters().count_deltas(saved);
+        context.backlog.compared += delta::payload_bytes(&result.publications);
+        let saved = delta::shape_missed(context.session().encoding, &mut result.publications);
+        context.session_table.counters().count_deltas(saved);
     }
-    let (missed, recovered) = (result.publications.len(), entry.outcome(&result));
-    add_subscription(turn, entry, top, missed);
-    count(turn, recovered, missed);
+    let (missed, recovered) = (result.publications.len(), pending_channel.outcome(&result));
+    add_subscription(context, pending_channel, top, missed);
+    count(context, recovered, missed);
     result
 }
 
 /// Takes a new_subscription in a channel: what is published from now on is delivered, after what was held meanwhile, which is left to
 /// the turn. Its join comes through the inbox, so after the reply, which tells so many publications as missed.
-fn add_subscription(turn: &mut Turn<'_>, entry: PendingChannel, top: Position, missed: usize) {
-    let PendingChannel { channel, server_side, terms, tracking, delta, visibility, held, .. } =
-        entry;
-    let BufferedMessages { broadcasts, is_doubted } = held;
-    let (node, index) = (turn.node, turn.key.index);
-    let place = turn.session_table.add_subscription(
+fn add_subscription(
+    context: &mut CommandContext<'_>,
+    pending_channel: PendingChannel,
+    top: Position,
+    missed: usize,
+) {
+    let PendingChannel {
+        channel, server_side, terms, tracking, delta, visibility, buffered, ..
+    } = pending_channel;
+    let BufferedMessages { broadcasts, is_doubted } = buffered;
+    let (node, index) = (context.node, context.key.index);
+    let place = context.session_table.add_subscription(
         index,
         &channel,
         NewSubscription { server_side, terms },
@@ -134,35 +145,37 @@ fn add_subscription(turn: &mut Turn<'_>, entry: PendingChannel, top: Position, m
         false => CatchUp::all(broadcasts),
     };
     if tracking.positioned {
-        turn.session_table.position_tracker(node, index, place, caught_up.position, turn.now);
+        context.session_table.position_tracker(node, index, place, caught_up.position, context.now);
     }
     if tracking.positioned && is_doubted {
-        turn.session_table.doubt(&channel, node.clock().moment(turn.now));
+        context.session_table.report_possible_gap(&channel, node.clock().moment(context.now));
     }
     match delta {
         // What it recovered is the base of the first one.
-        Some(mark) => {
-            turn.session_table.agree(index, place, if missed > 0 { Mark::HasStream } else { mark })
-        }
+        Some(mark) => context.session_table.agree(
+            index,
+            place,
+            if missed > 0 { DeltaState::HasStream } else { mark },
+        ),
         // Those that agreed to deltas take no part in context.
-        None if missed > 0 => turn.session_table.recover(index, place),
+        None if missed > 0 => context.session_table.recover(index, place),
         None => {}
     }
-    turn.backlog.add(place, caught_up);
+    context.backlog.add(place, caught_up);
     if visibility.present {
-        turn.session_table.appeared(node, index, place, turn.now);
+        context.session_table.appeared(node, index, place, context.now);
     }
-    if visibility.hears {
-        turn.session_table.hear(index, place);
+    if visibility.wants_join_leave {
+        context.session_table.hear(index, place);
     }
     if visibility.announced {
-        turn.session_table.announce(node, index, place);
+        context.session_table.announce(node, index, place);
     }
 }
 
 /// Counts a subscription that was made; `recovered` says what became of its recovery, if it wanted one.
-fn count(turn: &Turn<'_>, recovered: Option<bool>, missed: usize) {
-    let counters = turn.session_table.counters();
+fn count(context: &CommandContext<'_>, recovered: Option<bool>, missed: usize) {
+    let counters = context.session_table.counters();
     counters.subscriptions_accepted.add(1);
     if let Some(recovered) = recovered {
         let outcome = if recovered { &counters.recoveries } else { &counters.failed_recoveries };

@@ -10,26 +10,30 @@ use crate::pending::{PendingChannel, Tracking};
 use crate::recovery;
 
 /// The top of the stream, and what the result says about it and about what was missed.
-pub(super) fn judge(entry: &mut PendingChannel) -> Result<(Position, SubscribeResult), ErrorCode> {
-    entry.appeared.take().expect(COMPLETE)?;
-    let read = entry.stretch.take().expect(COMPLETE)?;
-    let Tracking { positioned, recoverable } = entry.tracking;
-    let (data, was_recovering) = (std::mem::take(&mut entry.data), entry.was_recovering);
+pub(super) fn decide(
+    pending_channel: &mut PendingChannel,
+) -> Result<(Position, SubscribeResult), ErrorCode> {
+    pending_channel.appeared.take().expect(COMPLETE)?;
+    let read = pending_channel.stretch.take().expect(COMPLETE)?;
+    let Tracking { positioned, recoverable } = pending_channel.tracking;
+    let (data, was_recovering) =
+        (std::mem::take(&mut pending_channel.data), pending_channel.was_recovering);
     if !positioned {
         let result = SubscribeResult { data, was_recovering, ..Default::default() };
         return Ok((Position::default(), result));
     }
     let top = read.top;
-    let claim = entry.claim.as_ref();
-    let filter = entry.terms.as_ref().and_then(|terms| terms.filter.as_deref());
-    let missed =
-        claim.and_then(|claim| recovery::recover(entry.mode, claim.borrowed(), read, filter));
-    if missed.is_none() && claim.is_some_and(|claim| claim.only_recovered) {
+    let claimed = pending_channel.claimed.as_ref();
+    let filter = pending_channel.terms.as_ref().and_then(|terms| terms.filter.as_deref());
+    let missed = claimed.and_then(|claimed| {
+        recovery::recover(pending_channel.mode, claimed.borrowed(), read, filter)
+    });
+    if missed.is_none() && claimed.is_some_and(|claimed| claimed.only_recovered) {
         return Err(ErrorCode::UNRECOVERABLE_POSITION);
     }
     // A client that recovered moves on from its own position, publication by publication.
-    let offset = match (&missed, claim) {
-        (Some(_), Some(claim)) => claim.offset,
+    let offset = match (&missed, claimed) {
+        (Some(_), Some(claimed)) => claimed.offset,
         _ => top.offset,
     };
     let result = SubscribeResult {

@@ -36,7 +36,7 @@ proptest! {
         unit in prop_oneof![Just(1), Just(1_000), Just(50_000_000), Just(1_000_000_000u64)],
     ) {
         let rate = Rate { limit, interval: Duration::from_millis(interval_ms) };
-        let (mut bucket, mut now) = (Bucket::default(), 0);
+        let (mut bucket, mut now) = (TokenBucket::default(), 0);
         let mut jar = Jar { pieces: u64::MAX / 2, filled_at: 0 };
         for pause in pauses {
             now += pause * unit;
@@ -48,7 +48,7 @@ proptest! {
 #[test]
 fn the_whole_limit_is_there_at_once_and_comes_back_evenly() {
     let rate = Rate { limit: 3, interval: Duration::from_secs(1) };
-    let mut bucket = Bucket::default();
+    let mut bucket = TokenBucket::default();
     let mut taken_at = |ms: u64| (0..10).filter(|_| bucket.take(rate, ms * 1_000_000)).count();
     assert_eq!([0, 333, 334, 999, 1000, 5000].map(&mut taken_at), [3, 0, 1, 1, 1, 3]);
 }

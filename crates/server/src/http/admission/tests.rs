@@ -3,6 +3,8 @@
 //! Uses moments made by hand and a permit that counts. Never: sockets.
 //! The responses over sockets are tested in `tests/it/handshake.rs`.
 
+use axum::http::HeaderValue;
+
 use super::*;
 
 fn admit(admission: &Admission, origin: Option<&str>, connections: usize) -> Result<(), u16> {
@@ -40,11 +42,36 @@ fn the_smaller_of_both_limits_applies_and_is_the_cause() {
 fn an_origin_that_is_not_listed_is_refused_first() {
     let now = Instant::now();
     let allowed_origins = Some(vec!["https://a.example".to_owned()]);
-    let rate = TokenBucket::new(1, now);
+    let rate = ConnectionRate::new(1, now);
     let admission = Admission { allowed_origins, rate, ..Admission::open(now) };
     assert_eq!(admit(&admission, Some("https://b.example"), 0), Err(403));
     assert_eq!(admit(&admission, Some("https://a.example"), 0), Ok(()));
     assert_eq!(admit(&admission, None, 0), Err(503), "the second one in a second");
     let counts: Vec<_> = admission.refusals.counts().filter(|(_, count)| *count > 0).collect();
     assert_eq!(counts, [(Cause::Origin, 1), (Cause::Rate, 1)]);
+}
+
+#[test]
+fn a_page_of_the_server_itself_is_let_in_where_the_demo_is_on() {
+    let now = Instant::now();
+    let check = |allows_own_origin, origin: &'static str, host: &'static str, expect| {
+        let admission = Admission {
+            allowed_origins: Some(Vec::new()),
+            allows_own_origin,
+            ..Admission::open(now)
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+        headers.insert(header::HOST, HeaderValue::from_static(host));
+        let admitted = admission.admit(&headers, now, |_| Some(()));
+        assert_eq!(admitted.is_ok(), expect, "{origin} at {host}");
+    };
+    check(true, "http://localhost:8000", "localhost:8000", true);
+    check(true, "https://LIVE.example", "live.example", true);
+    check(false, "http://localhost:8000", "localhost:8000", false);
+    check(true, "http://localhost:8001", "localhost:8000", false);
+    check(true, "http://evil.example", "localhost:8000", false);
+    check(true, "ftp://localhost:8000", "localhost:8000", false);
+    check(true, "null", "localhost:8000", false);
+    check(true, "http://", "localhost:8000", false);
 }

@@ -1,0 +1,166 @@
+//! Finding out which master has which slot: every now and then, and whenever something shows that slots moved.
+//! In: nodes that are known, wishes to look → out: what they say, together.
+//! Uses: one task per Cluster, lines that are there, connections to seeds while none is. Never: asks more than a few times a second.
+//! Change here: who is asked, and how often. What a topology leads to is in `cluster.rs`.
+
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use redis::{Pipeline, Value};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{sleep, timeout};
+
+use super::super::clock::RedisClock;
+use super::super::dial::{Dialer, Expected};
+use super::super::error::RedisError;
+use super::super::options::{Address, RedisOptions};
+use super::super::server::Server;
+use super::Cluster;
+use super::topology::Topology;
+
+/// Keeps the map of a Cluster true for as long as there is one.
+pub(super) async fn watch(cluster: Weak<Cluster>, woken: Arc<Notify>) {
+    let (mut pause, mut fast_refreshes) = (PAUSE_MIN, 0);
+    loop {
+        let mut period = match cluster.upgrade() {
+            Some(cluster) => cluster.look().await,
+            None => return,
+        };
+        if fast_refreshes > 0 {
+            (fast_refreshes, period) = (fast_refreshes - 1, PERIOD_IN_TROUBLE);
+        }
+        let looked = Instant::now();
+        let is_woken = timeout(period, woken.notified()).await.is_ok();
+        if is_woken && cluster.strong_count() > 0 {
+            let is_calm = looked.elapsed() >= CALM;
+            pause = if is_calm { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
+            fast_refreshes = FAST_REFRESHES;
+            sleep(pause).await;
+        }
+    }
+}
+
+impl Cluster {
+    /// Looks once; when to look again if nobody asks for it.
+    async fn look(&self) -> Duration {
+        match self.newest_topology().await {
+            Ok(topology) => self.adopt(&topology),
+            Err(error) => self.opener.health.report_error(error),
+        }
+        self.send_waiting_calls();
+        if self.is_settled() { PERIOD } else { PERIOD_IN_TROUBLE }
+    }
+
+    async fn newest_topology(&self) -> Result<Topology, RedisError> {
+        let servers = self.servers();
+        let up = servers.iter().filter(|server| !server.is_down());
+        let asked: FuturesUnordered<_> = up.map(|server| ask(server)).collect();
+        match all(asked).await {
+            Some(topology) => Ok(topology),
+            None => {
+                let known = servers.iter().map(|server| &server.address);
+                let seeds: Vec<_> = self.seeds.iter().chain(known).cloned().collect();
+                ask_seeds(&seeds, &self.opener.options).await
+            }
+        }
+    }
+}
+
+/// What a master says over a connection that is there.
+async fn ask(server: &Server) -> Option<Topology> {
+    let replies = Topology::questions().map(|question| {
+        let (sender, reply) = oneshot::channel();
+        server.command_connections[0].send(question, |reply| drop(sender.send(reply)));
+        reply
+    });
+    let [slots, nodes] = replies;
+    Topology::read(&server.address, [slots.await.ok()?.ok()?, nodes.await.ok()?.ok()?])
+}
+
+/// What these nodes say, together.
+///
+/// # Errors
+/// When none says anything: the first error, or the first that is permanent.
+pub(super) async fn ask_seeds(
+    seeds: &[Address],
+    options: &RedisOptions,
+) -> Result<Topology, RedisError> {
+    let mut errors = Vec::new();
+    let topology = {
+        let (sender, mut said) = tokio::sync::mpsc::unbounded_channel();
+        let asked: FuturesUnordered<_> = seeds
+            .iter()
+            .map(|seed| {
+                let sender = sender.clone();
+                async move {
+                    let said = ask_seed(seed, options).await;
+                    said.map_err(|error| drop(sender.send(error))).ok()
+                }
+            })
+            .collect();
+        let all = all(asked).await;
+        while let Ok(error) = said.try_recv() {
+            errors.push(error);
+        }
+        all
+    };
+    let nobody = || RedisError::Unreachable {
+        address: seeds.first().cloned().unwrap_or_default(),
+        why: "no node of the Cluster is named".to_owned(),
+    };
+    topology.ok_or_else(|| {
+        let worst = errors.iter().position(RedisError::is_permanent).unwrap_or(0);
+        if errors.is_empty() { nobody() } else { errors.swap_remove(worst) }
+    })
+}
+
+/// What a node says over a connection of its own.
+async fn ask_seed(seed: &Address, options: &RedisOptions) -> Result<Topology, RedisError> {
+    let dialer =
+        Dialer::new(seed, options, Arc::new(RedisClock::new())).expecting(Expected::ClusterNode);
+    let mut connection = dialer.dial(std::iter::empty(), drop).await?;
+    let mut questions = Pipeline::new();
+    for question in Topology::questions() {
+        questions.add_command(question.into_cmd());
+    }
+    let replies = connection.send_packed_commands(&questions, 0, questions.len()).await;
+    let replies: Result<[Value; 2], _> = replies.map_err(|error| dialer.broken(&error))?.try_into();
+    if let Ok([Value::ServerError(error), _] | [_, Value::ServerError(error)]) = &replies {
+        return Err(dialer.refused(error.code(), error.details()));
+    }
+    let topology = replies.ok().and_then(|replies| Topology::read(seed, replies));
+    topology.ok_or_else(|| RedisError::NotCluster { address: seed.clone() })
+}
+
+/// What all say together that answer, a moment after the first did: a node that was cut off may answer first, and a dead
+/// one never.
+async fn all(asked: FuturesUnordered<impl Future<Output = Option<Topology>>>) -> Option<Topology> {
+    let mut all: Option<Topology> = None;
+    let mut answers = pin!(asked.filter_map(std::future::ready));
+    let mut wait_timeout = Duration::MAX;
+    while let Ok(Some(topology)) = timeout(wait_timeout, answers.next()).await {
+        wait_timeout = GRACE;
+        match &mut all {
+            Some(all) => all.join(topology),
+            None => all = Some(topology),
+        }
+    }
+    all
+}
+
+/// Looks in short periods after one that somebody asked for: what one node knows others hear a moment later.
+const FAST_REFRESHES: u32 = 4;
+/// Between two looks, when nothing happens.
+const PERIOD: Duration = Duration::from_secs(10);
+/// The same while a slot has no master that can be reached.
+const PERIOD_IN_TROUBLE: Duration = Duration::from_millis(500);
+/// Before a look that somebody asked for, so that many can ask for one; longer if the last is not long ago.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(300);
+/// A look is long ago.
+const CALM: Duration = Duration::from_secs(1);
+/// How long others may answer after one has.
+const GRACE: Duration = Duration::from_millis(100);

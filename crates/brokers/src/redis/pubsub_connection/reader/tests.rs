@@ -1,0 +1,30 @@
+//! Tests of questions to the Redis: in which order they leave.
+//! In: questions that a task begins after it has used up its time → out: the order in which a queue gets them.
+//! Uses a queue in place of a connection. Never: sockets.
+//! Change here: tests of `ear.rs`; connections that break are tested in `tests/it/network.rs`.
+
+use tokio::sync::mpsc;
+use tokio::task::coop::{consume_budget, has_budget_remaining};
+
+use super::*;
+
+#[tokio::test]
+async fn questions_leave_in_their_order_when_the_task_has_no_time_left() {
+    let (sender, mut sent) = mpsc::channel(3);
+    let mut pending_replies = FuturesUnordered::new();
+    while has_budget_remaining() {
+        consume_budget().await;
+    }
+    for number in 0..3 {
+        let sender = sender.clone();
+        let pending = async move {
+            let _ = sender.send(number).await;
+            Ok(Replies::default())
+        };
+        start(&mut pending_replies, Box::pin(pending));
+    }
+    while pending_replies.next().await.is_some() {}
+    for number in 0..3 {
+        assert_eq!(sent.recv().await, Some(number));
+    }
+}

@@ -1,0 +1,68 @@
+//! Tests of what a pubsub says of names that are taken away while it confirms them.
+//! In: pushes, made up → out: witnesses.
+//! Uses a door in memory. Never: connections.
+//! Change here: tests of `pubsub.rs`; real losses are in `tests/it/`.
+
+use std::sync::{OnceLock, Weak};
+
+use fanwire_broker::{Change, ClientId, Deliver, Delta, Epoch};
+use fanwire_protocol::{ClientInfo, Publication};
+
+use super::*;
+use crate::redis::keys::{KeyKind, Keys};
+
+/// Takes all names away from a pubsub as soon as it says that one is heard again.
+#[derive(Default)]
+struct UnsubscribingHandler(OnceLock<Weak<PubSubConnection>>);
+
+impl Deliver for UnsubscribingHandler {
+    fn deliver(
+        &self,
+        _: &str,
+        _: Publication,
+        _: Epoch,
+        _: Delta,
+        _: Option<ClientId>,
+        _: Instant,
+    ) {
+    }
+
+    fn deliver_join_leave(&self, _: &str, _: Change, _: ClientInfo) {}
+
+    fn report_possible_gap(&self, _: &str) {
+        let pubsub = self.0.get().and_then(Weak::upgrade).expect("it says so");
+        assert_eq!(pubsub.take_matching(|_| true).len(), 1);
+    }
+}
+
+/// A name was subscribed, and lost, and is subscribed again for somebody who waits for that.
+#[test]
+fn nobody_vouches_for_a_name_that_was_taken_away_since_it_was_heard() {
+    let (keys, handler) = (Keys::new("p", false), Arc::new(UnsubscribingHandler::default()));
+    let name = keys.of(KeyKind::Feed, "a");
+    let message_handler =
+        Arc::new(MessageHandler::new(keys, Arc::new(Health::at(std::iter::empty()))));
+    message_handler.deliver_to(Arc::clone(&handler) as _);
+    let pubsub = Arc::new(PubSubConnection::unrouted(
+        message_handler,
+        ClusterRedirects::default(),
+        Duration::from_secs(1),
+    ));
+    handler.0.set(Arc::downgrade(&pubsub)).expect("once");
+    let subscribe = || {
+        let changes = pubsub.shared.table.lock().next_changes(Instant::now(), 1);
+        assert_eq!(changes.subscribe.len(), 1);
+        let data = vec![Value::BulkString(name.clone().into()), Value::Int(1)];
+        pubsub.shared.handle_push(PushInfo { kind: PushKind::Subscribe, data });
+    };
+    pubsub.subscribe(&name);
+    subscribe();
+    pubsub.shared.connection_lost();
+    let sure = Arc::new(OnceLock::new());
+    let told = Arc::clone(&sure);
+    pubsub.when_subscribed(&name, move |heard| {
+        let _ = told.set(heard.expect("it was heard").is_unbroken());
+    });
+    subscribe();
+    assert_eq!(sure.get(), Some(&false));
+}

@@ -1,0 +1,104 @@
+//! The Sentinels of one master: those that were configured, and others that these tell of.
+//! In: which of them answered, what they say of others → out: whom to ask in which order, whom to hear from.
+//! Uses: addresses. Never: connections.
+//! Change here: how many are learnt, and when one is forgotten. What they are asked is in `sentinel.rs`.
+
+use redis::Value;
+
+use super::fields_of;
+use crate::redis::options::Address;
+use crate::redis::wire::{number, parts, text};
+
+/// Who may know where the master is.
+#[derive(Debug)]
+pub(super) struct SentinelSet {
+    configured: Vec<Address>,
+    /// Whom others told of last comes last.
+    discovered: Vec<Address>,
+    /// Whom to ask first: the one that answered last.
+    first: Option<Address>,
+}
+
+/// What a circle has learnt.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct SentinelChanges {
+    pub(super) new: Vec<Address>,
+    pub(super) forgotten: Vec<Address>,
+}
+
+impl SentinelSet {
+    pub(super) fn of(configured: Vec<Address>) -> Self {
+        Self { configured, discovered: Vec::new(), first: None }
+    }
+
+    /// All of them, in the order in which to ask them: the one that answered last, then the configured ones.
+    pub(super) fn in_order(&self) -> Vec<Address> {
+        let others = self.all().filter(|one| self.first.as_ref() != Some(one));
+        self.first.iter().chain(others).cloned().collect()
+    }
+
+    pub(super) fn answered(&mut self, sentinel: &Address) {
+        if self.first.as_ref() != Some(sentinel) && self.has(sentinel) {
+            self.first = Some(sentinel.clone());
+        }
+    }
+
+    /// Its answer was of no use: the one behind it is asked first.
+    pub(super) fn ask_next_first(&mut self) {
+        let all: Vec<&Address> = self.all().collect();
+        let at = all.iter().position(|one| self.first.as_ref() == Some(*one)).unwrap_or(0);
+        self.first = Some(all[(at + 1) % all.len()].clone());
+    }
+
+    /// A Sentinel knows of these. Whom nobody tells of any more is forgotten when there are too many.
+    pub(super) fn add_discovered(&mut self, announced: Vec<Address>) -> SentinelChanges {
+        let mut discovered = SentinelChanges::default();
+        for address in announced.into_iter().take(LEARNT_MAX) {
+            if self.configured.contains(&address) {
+                continue;
+            }
+            match self.discovered.iter().position(|one| *one == address) {
+                Some(at) => drop(self.discovered.remove(at)),
+                None => discovered.new.push(address.clone()),
+            }
+            self.discovered.push(address);
+        }
+        let surplus = self.discovered.len().saturating_sub(LEARNT_MAX);
+        discovered.forgotten = self.discovered.drain(..surplus).collect();
+        self.first.take_if(|first| discovered.forgotten.contains(first));
+        discovered
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Address> {
+        self.configured.iter().chain(&self.discovered)
+    }
+
+    fn has(&self, sentinel: &Address) -> bool {
+        self.all().any(|one| one == sentinel)
+    }
+}
+
+/// What `SENTINEL SENTINELS` answers: the others, but not those that it takes for dead. They are reached as `sentinel` is.
+pub(super) fn others_of(sentinel: &Address, reply: Value) -> Vec<Address> {
+    let other = |fields: Value| {
+        let fields = fields_of(fields);
+        let of = |name: &str| {
+            let is_it = |(key, _): &&(Value, Value)| {
+                text(key.clone()).is_some_and(|key| key == name.as_bytes())
+            };
+            fields.iter().find(is_it).map(|(_, value)| value.clone())
+        };
+        let words = |name| Some(String::from_utf8_lossy(&text(of(name)?)?).into_owned());
+        let is_dead = words("flags").is_some_and(|flags| flags.contains("_down"));
+        let (host, port) = (words("ip")?, number(of("port")?)?.try_into().ok()?);
+        let is_place = !is_dead && !host.is_empty() && port > 0;
+        is_place.then(|| Address { host, port, ..sentinel.clone() })
+    };
+    parts(reply).unwrap_or_default().into_iter().filter_map(other).collect()
+}
+
+/// Most Sentinels beside the configured ones. More than a handful would help nobody.
+const LEARNT_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,410 @@
+//! One command of one session, from its first check to its reply: what is done at once, and what has to wait.
+//! In: a command, or what one waited for → out: a reply, nothing yet, or the disconnect.
+//! Uses: the commands by their names, `session_table`, the node. Never: sends by itself.
+//! Change here: the steps that all commands share. The rates are in `rates.rs`, messages of many commands in `command.rs`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use fanwire_auth::KeyLookup;
+use fanwire_broker::Answer;
+use fanwire_protocol::{Command, Commands, DecodeError, Disconnect, ErrorCode, Reply, Request};
+
+use super::subscribe::Finished;
+use super::{
+    connect, credentials, history, presence, presence_stats, publish, refresh, rpc, send,
+    server_subscribe, sub_refresh, subscribe, unsubscribe,
+};
+use crate::broadcast::Broadcast;
+use crate::channel::Who;
+use crate::counters::CommandKind;
+use crate::encode_job::{EncodeJob, Encoded, ReplySource};
+use crate::node::Node;
+use crate::notice::Notice;
+use crate::options::Namespace;
+use crate::pending::{
+    Awaited, AwaitedResult, Outcome, Part, PendingSubscribe, SubscribeOrigin, Ticket,
+};
+use crate::session::{ConnectionKey, Phase, Session};
+use crate::session_table::SessionTable;
+use crate::subscribers::CatchUp;
+
+/// One command of one session: who asks, and when. The session is there as long as its turn lasts.
+pub(crate) struct CommandContext<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) session_table: &'a mut SessionTable,
+    pub(crate) key: ConnectionKey,
+    pub(crate) now: Instant,
+    /// Of what the command may have to wait for.
+    ticket: Ticket,
+    /// What the look for the key of its token found, if it has one that is published and did not wait for it.
+    key_lookup: Option<KeyLookup>,
+    /// What is to be delivered behind the reply.
+    pub(crate) backlog: Backlog,
+}
+
+/// What a command leaves to be done beside its reply: what was published while its session entered channels, by the places of
+/// its subscriptions, and what takes too long for a turn.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    /// The reply itself and what follows it, if they were encoded elsewhere.
+    pub(crate) messages: Vec<Bytes>,
+    /// The reply is to be encoded elsewhere.
+    pub(crate) encode_job: Option<EncodeJob>,
+    /// Pushes of this connection alone, before the others.
+    pub(crate) pushes: Vec<Reply>,
+    pub(crate) deliveries: Vec<(usize, Arc<Broadcast>)>,
+    /// Subscriptions that lost their place meanwhile.
+    pub(crate) lost: Vec<usize>,
+    /// From where to where a subscription moved.
+    pub(crate) moved: Option<(u32, u32)>,
+    /// Bytes of payloads that were looked at for patches.
+    pub(crate) compared: usize,
+}
+
+impl Backlog {
+    pub(super) fn add(&mut self, place: usize, caught_up: CatchUp) {
+        let CatchUp { broadcasts, has_lost, .. } = caught_up;
+        self.deliveries.extend(broadcasts.into_iter().map(|broadcast| (place, broadcast)));
+        if has_lost {
+            self.lost.push(place);
+        }
+    }
+}
+
+/// What a command comes to that never waits: a reply (the id is added later), or no.
+pub(super) type Done = Result<Reply, Refusal>;
+
+/// What any command comes to, or what it waits for.
+pub(super) type Begun = Result<CommandStep, Refusal>;
+
+/// How far a command is.
+#[derive(Debug)]
+pub(super) enum CommandStep {
+    Done(Outcome),
+    /// The outcome comes later.
+    Later(Answer<Outcome, ErrorCode>),
+    /// Channels are being entered.
+    Enter(Box<PendingSubscribe>),
+}
+
+/// Why a command was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The client made a mistake it can live with: an error reply.
+    Error(ErrorCode),
+    /// The connection must end.
+    Disconnect(Disconnect),
+}
+
+impl CommandStep {
+    /// An outcome made of an answer.
+    pub(super) fn of<T: Send + 'static>(
+        answer: Answer<T, ErrorCode>,
+        outcome: impl FnOnce(T) -> Outcome + Send + 'static,
+    ) -> Begun {
+        match answer.ready() {
+            Ok(result) => Ok(Self::Done(outcome(result?))),
+            Err(later) => Ok(Self::Later(later.map(|result| result.map(outcome)))),
+        }
+    }
+}
+
+impl<'a> CommandContext<'a> {
+    pub(crate) fn new(
+        node: &'a Node,
+        session_table: &'a mut SessionTable,
+        key: ConnectionKey,
+        now: Instant,
+    ) -> Self {
+        let ticket = session_table.pending_mut().ticket();
+        Self {
+            node,
+            session_table,
+            key,
+            now,
+            ticket,
+            key_lookup: None,
+            backlog: Backlog::default(),
+        }
+    }
+}
+
+impl<'a> CommandContext<'a> {
+    /// Takes one command as far as it goes now. `None` when it has no reply, or none yet. `bytes` are its own, to be kept.
+    pub(crate) fn take(
+        &mut self,
+        command: Result<Command, DecodeError>,
+        bytes: impl FnOnce() -> Bytes,
+    ) -> Result<Option<Reply>, Disconnect> {
+        let (id, request) = command.map_err(|_| Disconnect::BAD_REQUEST)?.into_request();
+        self.session_table.counters().count_command(CommandKind::from(&request));
+        self.check_order(id, &request)?;
+        if request == Request::Pong {
+            return self.pong().map(|()| None);
+        }
+        if let Err(refusal) = self.limit(&request) {
+            return self.reply(id, Err(refusal));
+        }
+        match credentials::lookup_key(self, &request) {
+            Ok(lookup) => self.key_lookup = lookup,
+            Err(later) => {
+                if self.soon(later, |_| Part::Key).is_none() {
+                    self.park(id, Awaited::Key(bytes()));
+                    return Ok(None);
+                }
+            }
+        }
+        self.begin(id, request)
+    }
+
+    /// Begins a command, of these bytes, that was taken and may be begun: the key of its token is here, or will not come.
+    pub(crate) fn begin_kept(&mut self, bytes: &[u8]) -> Result<Option<Reply>, Disconnect> {
+        let command = Commands::new(self.session().encoding, bytes).next();
+        let Some(Ok(command)) = command else { return Err(Disconnect::BAD_REQUEST) };
+        let (id, request) = command.into_request();
+        self.begin(id, request)
+    }
+
+    fn begin(&mut self, id: u32, request: Request) -> Result<Option<Reply>, Disconnect> {
+        match self.dispatch(request) {
+            Ok(step) => self.step(id, step),
+            Err(refusal) => self.reply(id, Err(refusal)),
+        }
+    }
+
+    pub(super) fn step(&mut self, id: u32, step: CommandStep) -> Result<Option<Reply>, Disconnect> {
+        let work = match step {
+            CommandStep::Done(outcome) => return self.arrived(id, Ok(outcome)),
+            CommandStep::Enter(pending_subscribe) if pending_subscribe.is_complete() => {
+                return self.finish(id, *pending_subscribe);
+            }
+            CommandStep::Enter(pending_subscribe) => Awaited::Enter(pending_subscribe),
+            CommandStep::Later(answer) => {
+                match self.soon(answer, |outcome| Part::Outcome(Box::new(outcome))) {
+                    Some(result) => return self.arrived(id, result), // it came between two looks
+                    None => Awaited::Reply,
+                }
+            }
+        };
+        self.park(id, work);
+        Ok(None)
+    }
+
+    fn park(&mut self, id: u32, work: Awaited) {
+        self.session_table.pending_mut().park(self.key, self.ticket, id, work);
+    }
+
+    /// Goes on with a command that entered channels, of which every answer is there.
+    pub(crate) fn finish(
+        &mut self,
+        id: u32,
+        pending_subscribe: PendingSubscribe,
+    ) -> Result<Option<Reply>, Disconnect> {
+        let (channels, then, encoded) = pending_subscribe.into_parts();
+        let finished = match &then {
+            SubscribeOrigin::Subscribe(lifetime) => {
+                subscribe::finish(self, channels, encoded, *lifetime)
+            }
+            SubscribeOrigin::Connect { lifetime, grants_hash } => {
+                connect::finish(self, channels, encoded, (*lifetime, *grants_hash))
+            }
+            SubscribeOrigin::Order(lifetime, command) => {
+                match server_subscribe::finish(self, channels, encoded, *lifetime, command) {
+                    Ok(Some(finished)) => Ok(finished),
+                    Ok(None) => return Ok(None),
+                    Err(refusal) => Err(refusal),
+                }
+            }
+        };
+        match finished {
+            Ok(Finished::Reply(reply)) => self.reply(id, Ok(reply)),
+            Ok(Finished::Told(messages)) => {
+                self.backlog.messages = messages;
+                Ok(None)
+            }
+            Ok(Finished::Large(found, channels)) => {
+                let pending_subscribe = Box::new(PendingSubscribe::without_results(channels, then));
+                self.offload(id, found, Awaited::Enter(pending_subscribe));
+                Ok(None)
+            }
+            Err(refusal) => self.reply(id, Err(refusal)),
+        }
+    }
+
+    /// What a command waited for has come.
+    pub(crate) fn arrived(
+        &mut self,
+        id: u32,
+        outcome: Result<Outcome, ErrorCode>,
+    ) -> Result<Option<Reply>, Disconnect> {
+        match outcome {
+            Ok(Outcome::ReplySource(found)) if found.is_large() => {
+                self.offload(id, found, Awaited::Reply);
+                Ok(None)
+            }
+            Ok(Outcome::ReplySource(found)) => self.reply(id, Ok(found.replies().0)),
+            Ok(Outcome::Reply(reply)) => self.reply(id, Ok(reply)),
+            Err(code) => self.reply(id, Err(code.into())),
+        }
+    }
+
+    /// Lets a large reply be encoded elsewhere; the session waits for it, to do `work` then.
+    fn offload(&mut self, id: u32, found: ReplySource, work: Awaited) {
+        let (promise, answer) = Answer::later();
+        let encoding = self.session().encoding;
+        let early = self.soon(answer, Part::Encoded);
+        debug_assert!(early.is_none(), "nobody has begun yet");
+        self.park(id, work);
+        let interest = self.session_table.pending_mut().interest(self.key);
+        self.backlog.encode_job = Some(EncodeJob::new(found, (id, encoding), promise, interest));
+    }
+
+    /// An encoded reply has come back.
+    pub(crate) fn encoded(
+        &mut self,
+        id: u32,
+        encoded: Result<Encoded, ErrorCode>,
+    ) -> Result<Option<Reply>, Disconnect> {
+        match encoded.map(|encoded| encoded.messages) {
+            Ok(Some(messages)) => self.backlog.messages = messages,
+            Ok(None) => return Err(Disconnect::INAPPROPRIATE_PROTOCOL),
+            Err(code) => return self.reply(id, Err(code.into())),
+        }
+        Ok(None)
+    }
+
+    /// What the client hears of its command.
+    pub(super) fn reply(&mut self, id: u32, done: Done) -> Result<Option<Reply>, Disconnect> {
+        match done {
+            Ok(mut reply) => {
+                reply.id = id; // in place: a reply is large
+                Ok(Some(reply))
+            }
+            Err(Refusal::Disconnect(disconnect)) => Err(disconnect),
+            Err(Refusal::Error(code)) => {
+                if self.session().phase == Phase::Open {
+                    self.session_mut().phase = Phase::Refused; // only `connect` comes before that phase ends
+                }
+                self.session_table.counters().count_error(code.code);
+                if code == ErrorCode::TOO_MANY_REQUESTS {
+                    self.refused()?;
+                }
+                Ok(Some(Reply { id, error: Some(code.into()), ..Reply::default() }))
+            }
+        }
+    }
+
+    /// The result, if it is there; else it comes through the shard's inbox, as a part of what the command waits for.
+    pub(super) fn soon<T: Clone + Send + 'static>(
+        &self,
+        answer: Answer<T, ErrorCode>,
+        part: impl FnOnce(Result<T, ErrorCode>) -> Part + Send + 'static,
+    ) -> Option<Result<T, ErrorCode>> {
+        let later = match answer.ready() {
+            Ok(result) => return Some(result),
+            Err(later) => later,
+        };
+        let (key, ticket) = (self.key, self.ticket);
+        let inbox = self.node.inbox(self.session_table.shard());
+        later.then(move |result| {
+            inbox.push(Notice::AwaitedResult(Box::new(AwaitedResult {
+                key,
+                ticket,
+                part: part(result),
+            })));
+        });
+        None
+    }
+
+    /// The life cycle of protocol §5.2–5.6: connect first, once, and nothing after a refused one; ids.
+    fn check_order(&self, id: u32, request: &Request) -> Result<(), Disconnect> {
+        let is_connect = matches!(request, Request::Connect(_));
+        let in_order = match self.session().phase {
+            Phase::Open => is_connect,
+            Phase::Refused => false,
+            Phase::Connected => !is_connect,
+        };
+        let may_lack_id = matches!(request, Request::Send(_) | Request::Pong);
+        if in_order && (id > 0 || may_lack_id) { Ok(()) } else { Err(Disconnect::BAD_REQUEST) }
+    }
+
+    /// The answer to a ping; unasked it is an error (protocol §6).
+    fn pong(&mut self) -> Result<(), Disconnect> {
+        let session = self.session_mut();
+        if session.frame_ping || !session.awaits_pong {
+            return Err(Disconnect::BAD_REQUEST);
+        }
+        session.awaits_pong = false; // its timer stays: it fires once for nothing, which is cheaper than moving it now
+        Ok(())
+    }
+
+    fn dispatch(&mut self, request: Request) -> Begun {
+        let done = match request {
+            Request::Connect(request) => return connect::handle(self, request),
+            Request::Subscribe(request) => return subscribe::handle(self, request),
+            Request::Publish(request) => return publish::handle(self, request),
+            Request::Presence(request) => return presence::handle(self, request),
+            Request::PresenceStats(request) => return presence_stats::handle(self, request),
+            Request::History(request) => return history::handle(self, request),
+            Request::Unsubscribe(request) => unsubscribe::handle(self, request),
+            Request::Rpc(request) => rpc::handle(self, request),
+            Request::Send(request) => send::handle(self, request),
+            Request::Refresh(request) => refresh::handle(self, request),
+            Request::SubRefresh(request) => sub_refresh::handle(self, request),
+            Request::Pong | Request::Unknown => Err(Disconnect::BAD_REQUEST.into()),
+        };
+        done.map(|reply| CommandStep::Done(reply.into()))
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        self.session_table.session(self.key).expect(LIVES)
+    }
+
+    pub(super) fn session_mut(&mut self) -> &mut Session {
+        self.session_table.session_mut(self.key).expect(LIVES)
+    }
+
+    pub(super) fn key_lookup(&self) -> Option<&KeyLookup> {
+        self.key_lookup.as_ref()
+    }
+
+    /// Unix time in seconds.
+    pub(super) fn unix(&self) -> u64 {
+        self.node.clock().unix(self.now)
+    }
+
+    pub(super) fn insecure(&self) -> bool {
+        self.node.options().client.insecure
+    }
+
+    /// The namespace of a channel that this client names.
+    pub(super) fn resolve(&self, channel: &str) -> Result<&'a Namespace, ErrorCode> {
+        self.node.rules().resolve_for(&self.session().user, channel)
+    }
+
+    /// The one who asks, for permission rules.
+    pub(super) fn who(&self) -> Who<'_> {
+        Who { user: &self.session().user, insecure: self.insecure() }
+    }
+
+    /// Where the session keeps its subscription to a channel.
+    pub(super) fn place_of(&self, channel: &str) -> Option<usize> {
+        self.session_table.place_of(self.key.index, channel)
+    }
+}
+
+impl From<ErrorCode> for Refusal {
+    fn from(code: ErrorCode) -> Self {
+        Self::Error(code)
+    }
+}
+
+impl From<Disconnect> for Refusal {
+    fn from(disconnect: Disconnect) -> Self {
+        Self::Disconnect(disconnect)
+    }
+}
+
+const LIVES: &str = "a session lives as long as its context";

@@ -1,0 +1,203 @@
+//! How a hub obeys the control_commands of the server API and of its own node about single connections (server API §3).
+//! In: targets with a subscription, a lifetime, an end → out: subscribe, refresh and unsubscribe pushes, disconnects.
+//! Uses: `session_table` lists, `command` to enter channels. Never: permissions; the server may.
+//! Change here: matching of targets, what clients are told about an order.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use fanwire_protocol::{Disconnect, Refresh, UnsubscribeCode, encode_refresh_push};
+
+use super::{Hub, SCRATCH_BYTES_MAX};
+use crate::command::{self, CommandContext};
+use crate::control::{ConnectionSelector, Renewal, ServerSubscribe};
+use crate::outbox::Outbox;
+use crate::pending::Deferred;
+use crate::session::{ConnectionKey, Session};
+
+impl Hub {
+    pub(super) fn disconnect_target(
+        &mut self,
+        target: &ConnectionSelector,
+        disconnect: &Disconnect,
+        out: &mut impl Outbox,
+    ) {
+        for key in self.matching_or_connecting(target) {
+            self.disconnect(key, disconnect, out);
+        }
+    }
+
+    /// Closes the connections of a user but the newest, which another order may have made another one meanwhile: of two
+    /// that connect at once exactly one stays.
+    pub(super) fn supersede(&mut self, user: &str, out: &mut impl Outbox) {
+        let Some(newest) = self.node.newest_of(user) else { return };
+        let target = ConnectionSelector { user: user.to_owned(), ..ConnectionSelector::default() };
+        for key in self.matching(&target) {
+            if self.session_table.session(key).is_some_and(|session| session.client_id() != newest)
+            {
+                self.disconnect(key, &Disconnect::CONNECTION_LIMIT, out);
+            }
+        }
+    }
+
+    pub(super) fn unsubscribe_target(
+        &mut self,
+        target: &ConnectionSelector,
+        channel: Option<&str>,
+        code: UnsubscribeCode,
+        out: &mut impl Outbox,
+    ) {
+        for key in self.matching_or_connecting(target) {
+            // It may be entering that very channel: then it enters first and leaves afterwards.
+            let later = || Deferred::Unsubscribe(channel.map(Into::into), code);
+            if !self.defer(key, later, out) {
+                self.unsubscribe_one(key, channel, code, out);
+            }
+        }
+    }
+
+    /// Ends the subscription of a session to one channel, if it has one, or to all.
+    pub(super) fn unsubscribe_one(
+        &mut self,
+        key: ConnectionKey,
+        channel: Option<&str>,
+        code: UnsubscribeCode,
+        out: &mut impl Outbox,
+    ) {
+        match channel.map(|channel| self.session_table.place_of(key.index, channel)) {
+            Some(Some(place)) => self.end_subscription(key, place, code, out),
+            Some(None) => {}
+            None => self.end_all_subscriptions(key, code, out),
+        }
+    }
+
+    fn end_all_subscriptions(
+        &mut self,
+        key: ConnectionKey,
+        code: UnsubscribeCode,
+        out: &mut impl Outbox,
+    ) {
+        let count =
+            self.session_table.session(key).map_or(0, |session| session.subscriptions.len());
+        for place in (0..count).rev() {
+            self.end_subscription(key, place, code, out);
+        }
+    }
+
+    /// Who is subscribed already stays as it is.
+    pub(super) fn subscribe_target(
+        &mut self,
+        target: &ConnectionSelector,
+        command: &Arc<ServerSubscribe>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        for key in self.matching_or_connecting(target) {
+            let later = || Deferred::Subscribe(Arc::clone(command));
+            if !self.defer(key, later, out) {
+                self.subscribe_one(key, command, now, out);
+            }
+        }
+    }
+
+    /// Begins to subscribe a session that does not wait, if it is connected.
+    pub(super) fn subscribe_one(
+        &mut self,
+        key: ConnectionKey,
+        command: &Arc<ServerSubscribe>,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        if !self.is_connected(key) {
+            return;
+        }
+        let mut turn = CommandContext::new(&self.node, &mut self.session_table, key, now);
+        let outcome = command::subscribe_by_server(&mut turn, command);
+        let backlog = turn.backlog;
+        self.conclude(key, outcome, backlog, out);
+        if self.session_table.pending().waits(key) {
+            out.hold(key);
+        }
+    }
+
+    pub(super) fn refresh_target(
+        &mut self,
+        target: &ConnectionSelector,
+        renewal: &Renewal,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        for key in self.matching_or_connecting(target) {
+            if self.is_connected(key) {
+                self.refresh_one(key, renewal, now, out);
+            } else {
+                // Its credentials give it a lifetime when it is connected: then this one takes their place.
+                self.defer(key, || Deferred::Refresh(Box::new(renewal.clone())), out);
+            }
+        }
+    }
+
+    /// Gives a session another lifetime, if it is connected.
+    pub(super) fn refresh_one(
+        &mut self,
+        key: ConnectionKey,
+        renewal: &Renewal,
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        if !self.is_connected(key) {
+            return;
+        }
+        let mut turn = CommandContext::new(&self.node, &mut self.session_table, key, now);
+        match command::refresh_by_order(&mut turn, renewal) {
+            Some(refresh) => self.send_refresh_push(key, refresh, out),
+            None => self.disconnect(key, &Disconnect::EXPIRED, out),
+        }
+    }
+
+    fn send_refresh_push(&mut self, key: ConnectionKey, refresh: Refresh, out: &mut impl Outbox) {
+        let Some(session) = self.session_table.session(key) else { return };
+        self.scratch.clear();
+        encode_refresh_push(session.encoding, refresh, &mut self.scratch);
+        out.send(key, &self.scratch);
+        self.scratch.shrink_to(SCRATCH_BYTES_MAX);
+    }
+
+    fn is_connected(&self, key: ConnectionKey) -> bool {
+        self.session_table.session(key).is_some_and(Session::is_connected)
+    }
+
+    /// The connected sessions a target means.
+    fn matching(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
+        (self.session_table.users().of(&target.user))
+            .filter(|index| {
+                self.session_table.at(*index).is_some_and(|session| target.means(session))
+            })
+            .filter_map(|index| self.session_table.key_at(index))
+            .collect()
+    }
+}
+
+impl Hub {
+    /// Also those that were believed to be who they say and wait for their first channels: what a backend control_commands for a user
+    /// must not miss whoever asked a moment before.
+    fn matching_or_connecting(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
+        let mut keys = self.matching(target);
+        keys.extend(self.session_table.pending().connecting().filter(|key| {
+            let session = self.session_table.session(*key);
+            session.is_some_and(|one| *one.user == *target.user && target.means(one))
+        }));
+        keys
+    }
+}
+
+impl ConnectionSelector {
+    /// Whether a session of the right user passes the other filters.
+    fn means(&self, session: &Session) -> bool {
+        let mut buffer = uuid::Uuid::encode_buffer();
+        let client: &str = session.id.hyphenated().encode_lower(&mut buffer);
+        self.session.is_empty()
+            && (self.client.is_empty() || self.client == client)
+            && !self.whitelist.iter().any(|spared| spared == client)
+    }
+}
