@@ -20,7 +20,7 @@ pub use memory::MemoryBroker;
 /// Orders, stores and distributes publications.
 ///
 /// A broker gets publications from the node of the publisher and passes them to the [`Deliver`](crate::Deliver) of every
-/// node with subscribers. The conformance suite tests these promises:
+/// node with subscribers. Its promises, most of them tested by the conformance suite:
 ///
 /// **Order.** All publications of one channel reach every `Deliver` in the same order, also when many threads publish.
 /// If one `publish` returned before another `publish` of the same channel began, its publication comes first.

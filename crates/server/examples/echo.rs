@@ -1,7 +1,7 @@
 //! A WebSocket echo server on Fanwire's shards, frames and handshake (RFC 6455, RFC 7692).
 //! In: an address on the command line → out: every message sent back, until the process is stopped.
-//! Uses the library alone; what it shows is also what the conformance suites run against.
-//! Changed here: nothing but the set-up. The echo itself is `fanwire::echo`.
+//! Uses the library alone; the conformance suites run against this program.
+//! Changed here: only the set-up. The echo itself is `fanwire::echo`.
 //!
 //! `cargo run --release --example echo -- 127.0.0.1:9001 [--dedicated]`
 #![forbid(unsafe_code)]

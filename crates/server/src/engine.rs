@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// Why calls of the engine fail now, if they do.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn failure(&self) -> Option<String> {
         match self {
             Self::Memory => None,
             Self::Redis(redis) => {

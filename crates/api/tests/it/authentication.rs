@@ -1,7 +1,7 @@
-//! Who is let in: keys in three places, the off-switch, methods and paths, the body limit, shutdown.
-//! In: requests with all kinds of credentials. Out: statuses, and plain text where the door refuses.
-//! Uses the test bench only.
-//! What happens behind the door is in `replies`.
+//! Authentication and limits: keys in three places, insecure mode, methods and paths, the body limit, shutdown.
+//! In: requests with all kinds of credentials. Out: statuses, and plain text for refused requests.
+//! Uses the test harness only.
+//! The replies of methods are tested in `replies`.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,12 +13,12 @@ use hyper::body::{Frame, SizeHint};
 
 use crate::harness::{Harness, ok, plain, request};
 
-/// A body whose bytes are still under way, for ever; it has said how many they are, as hyper's do.
-struct NeverComes {
+/// A body with a known length whose bytes never arrive.
+struct PendingBody {
     length: u64,
 }
 
-impl HttpBody for NeverComes {
+impl HttpBody for PendingBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -40,18 +40,18 @@ fn with_key(key: &str) -> Harness {
     Harness::with(ApiOptions { key: key.into(), ..ApiOptions::default() })
 }
 
-async fn check(harness: &Harness, headers: &[(&str, &str)], query: &str, is_let_in: bool) {
+async fn check(harness: &Harness, headers: &[(&str, &str)], query: &str, is_accepted: bool) {
     let mut request = request(&format!("/api/channels{query}"));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let answer = harness.send(request.body(Body::from("{}")).expect("valid")).await;
-    let expect = if is_let_in { ok(CHANNELS) } else { plain(401, "Unauthorized") };
+    let expect = if is_accepted { ok(CHANNELS) } else { plain(401, "Unauthorized") };
     assert_eq!(answer, expect, "{headers:?} {query}");
 }
 
 #[tokio::test]
-async fn the_key_is_taken_from_header_authorization_or_query_in_this_order() {
+async fn the_key_is_read_from_header_authorization_or_query_in_this_order() {
     let harness = with_key("k1");
     let check = async |headers: &[(&str, &str)], query, expect| {
         check(&harness, headers, query, expect).await;
@@ -91,7 +91,7 @@ async fn of_several_keys_a_wrong_header_beats_a_right_authorization_but_not_the_
 }
 
 #[tokio::test]
-async fn an_empty_configured_key_lets_nobody_in() {
+async fn an_empty_configured_key_accepts_no_request() {
     let harness = with_key("");
     check(&harness, &[], "", false).await;
     check(&harness, &[("X-API-Key", "")], "?api_key=", false).await;
@@ -100,7 +100,7 @@ async fn an_empty_configured_key_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn insecure_lets_everybody_in() {
+async fn insecure_accepts_every_request() {
     let harness = Harness::with(ApiOptions { insecure: true, ..ApiOptions::default() });
     check(&harness, &[], "", true).await;
     check(&harness, &[("X-API-Key", "wrong")], "", true).await;
@@ -146,11 +146,11 @@ async fn bodies_over_the_limit_get_413_and_those_at_the_limit_pass() {
 }
 
 #[tokio::test]
-async fn a_body_that_says_it_is_too_long_gets_413_without_being_waited_for() {
+async fn a_too_large_content_length_gets_413_at_once() {
     let options = ApiOptions { insecure: true, body_bytes_max: 1000, ..ApiOptions::default() };
     let harness = Harness::with(options);
     let announce =
-        |length| request("/api/publish").body(Body::new(NeverComes { length })).expect("valid");
+        |length| request("/api/publish").body(Body::new(PendingBody { length })).expect("valid");
     for length in [1001, 17_179_869_184, u64::MAX] {
         let answer = harness.send(announce(length)).await;
         assert_eq!(answer, plain(413, "Payload Too Large"), "{length}");
@@ -161,7 +161,7 @@ async fn a_body_that_says_it_is_too_long_gets_413_without_being_waited_for() {
 }
 
 #[tokio::test]
-async fn a_body_may_come_in_pieces_which_are_one_in_the_end() {
+async fn a_body_may_arrive_in_pieces() {
     let options = ApiOptions { insecure: true, body_bytes_max: 1000, ..ApiOptions::default() };
     let harness = Harness::with(options);
     let text = format!(r#"{{"channel":"kept:a","data":"{}"}}"#, "x".repeat(900));
@@ -180,11 +180,11 @@ async fn a_body_may_come_in_pieces_which_are_one_in_the_end() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_malformed() {
+async fn an_incomplete_body_is_malformed() {
     let harness = Harness::new();
     let parts = [Ok("{}"), Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof))];
     let body = Body::from_stream(futures_util::stream::iter(parts));
-    assert_eq!(harness.post("/api/channels", body).await.fault(), "the body is incomplete");
+    assert_eq!(harness.post("/api/channels", body).await.malformed(), "the body is incomplete");
     assert_eq!(harness.api.counters().refusals().malformed, 1);
 }
 
@@ -197,7 +197,7 @@ async fn a_closing_server_answers_503() {
 }
 
 #[tokio::test]
-async fn strangers_are_turned_away_before_their_body_is_looked_at() {
+async fn a_request_without_a_key_is_refused_before_its_body_is_read() {
     let harness = Harness::new();
     let body = Body::from("x".repeat(64 * 1024 * 1024));
     let answer = harness.send(request("/api/publish").body(body).expect("valid")).await;

@@ -1,7 +1,7 @@
 //! Methods that act on connections or count them: subscribe, unsubscribe, refresh, disconnect, channels, info.
-//! In: requests over HTTP. Out: what connections were told, and what is counted afterwards.
-//! Uses the test bench with a hub and its in-memory connections.
-//! Which connections match a target is tested in full in the node.
+//! In: requests over HTTP. Out: the messages of connections, and counts after the request.
+//! Uses the test harness with a hub and its in-memory connections.
+//! The selection of connections by a target is tested in the node.
 
 use crate::harness::{Harness, ok};
 
@@ -29,31 +29,31 @@ async fn disconnect_closes_the_users_connections_with_the_given_code() {
     for (body, expect) in rows {
         let mut harness = harness();
         assert_eq!(harness.post("/api/disconnect", body).await, ok(DONE));
-        assert_eq!(harness.heard_by(0), [expect], "{body}");
-        assert!(harness.heard_by(1).is_empty(), "{body}");
+        assert_eq!(harness.messages_of(0), [expect], "{body}");
+        assert!(harness.messages_of(1).is_empty(), "{body}");
     }
 }
 
 #[tokio::test]
-async fn disconnect_spares_the_client_ids_it_names_as_the_api_or_gocent_does() {
+async fn disconnect_skips_whitelisted_clients_in_both_spellings() {
     for key in ["whitelist", "ClientWhitelist"] {
         let mut harness = Harness::new();
         let spared = harness.subscriber(0, "42", &["b"]);
         let body = format!(r#"{{"user":"42","Disconnect":null,"{key}":["{spared}"]}}"#);
         assert_eq!(harness.post("/api/disconnect", body).await, ok(DONE));
-        assert!(harness.heard_by(0).is_empty(), "{key}");
-        let nobody = format!(r#"{{"user":"42","{key}":null}}"#);
-        assert_eq!(harness.post("/api/disconnect", nobody).await, ok(DONE));
-        assert_eq!(harness.heard_by(0), ["close 3503 force disconnect"], "{key}");
+        assert!(harness.messages_of(0).is_empty(), "{key}");
+        let absent = format!(r#"{{"user":"42","{key}":null}}"#);
+        assert_eq!(harness.post("/api/disconnect", absent).await, ok(DONE));
+        assert_eq!(harness.messages_of(0), ["close 3503 force disconnect"], "{key}");
     }
 }
 
 #[tokio::test]
-async fn disconnect_of_nobody_is_no_error() {
+async fn disconnect_without_a_matching_connection_is_no_error() {
     let mut harness = harness();
     for body in [r#"{"user":"44"}"#, r#"{}"#, r#"{"user":"42","client":"no-such-client"}"#] {
         assert_eq!(harness.post("/api/disconnect", body).await, ok(DONE));
-        assert!(harness.heard_by(0).is_empty(), "{body}");
+        assert!(harness.messages_of(0).is_empty(), "{body}");
     }
 }
 
@@ -66,22 +66,22 @@ async fn unsubscribe_ends_one_channel_or_all_with_code_2000() {
     };
     let mut one = harness();
     assert_eq!(one.post("/api/unsubscribe", r#"{"user":"42","channel":"chat:a"}"#).await, ok(DONE));
-    assert_eq!(one.heard_by(0), [push("chat:a")]);
-    assert!(one.heard_by(1).is_empty());
+    assert_eq!(one.messages_of(0), [push("chat:a")]);
+    assert!(one.messages_of(1).is_empty());
 
     let mut all = harness();
     assert_eq!(all.post("/api/unsubscribe", r#"{"user":"42"}"#).await, ok(DONE));
-    let mut heard = all.heard_by(0);
-    heard.sort();
-    assert_eq!(heard, [push("b"), push("chat:a")]);
+    let mut messages = all.messages_of(0);
+    messages.sort();
+    assert_eq!(messages, [push("b"), push("chat:a")]);
 }
 
-/// What the connections of user 42 hear of a subscribe.
+/// The messages of the connections of user 42 after a subscribe.
 async fn subscribed(body: &str) -> Vec<String> {
     let mut harness = harness();
     assert_eq!(harness.post("/api/subscribe", body.to_owned()).await, ok(DONE), "{body}");
-    assert!(harness.heard_by(1).is_empty(), "{body}");
-    harness.heard_by(0)
+    assert!(harness.messages_of(1).is_empty(), "{body}");
+    harness.messages_of(0)
 }
 
 fn subscribe_push(channel: &str, fields: &str) -> String {
@@ -89,7 +89,7 @@ fn subscribe_push(channel: &str, fields: &str) -> String {
 }
 
 #[tokio::test]
-async fn subscribe_puts_connections_into_a_channel_with_data() {
+async fn subscribe_subscribes_connections_and_sends_data() {
     let rows = [
         (r#"{"user":"42","channel":"new"}"#, ""),
         (r#"{"user":"42","channel":"new","data":{"a": [1]}}"#, r#""data":{"a": [1]}"#),
@@ -104,7 +104,7 @@ async fn subscribe_puts_connections_into_a_channel_with_data() {
 }
 
 #[tokio::test]
-async fn subscribe_of_nobody_or_of_subscribers_is_no_error() {
+async fn subscribe_without_a_new_subscriber_is_no_error() {
     for body in [
         r#"{"user":"42","channel":"b"}"#,
         r#"{"user":"44","channel":"new"}"#,
@@ -117,7 +117,7 @@ async fn subscribe_of_nobody_or_of_subscribers_is_no_error() {
 }
 
 #[tokio::test]
-async fn subscribe_refuses_what_makes_no_sense() {
+async fn subscribe_refuses_invalid_requests() {
     let unknown = r#"{"error":{"code":102,"message":"unknown channel"}}"#;
     let bad = r#"{"error":{"code":107,"message":"bad request"}}"#;
     let rows = [
@@ -131,7 +131,7 @@ async fn subscribe_refuses_what_makes_no_sense() {
     for (body, error) in rows {
         assert_eq!(harness.post("/api/subscribe", body).await, ok(error), "{body}");
     }
-    assert!(harness.heard_by(0).is_empty());
+    assert!(harness.messages_of(0).is_empty());
 }
 
 #[tokio::test]
@@ -143,24 +143,24 @@ async fn subscribe_recovers_since_a_position_and_overrides_the_namespace() {
     let body = r#"{"user":"42","channel":"kept:a","recover_since":{"offset":1},
         "override":{"force_recovery":{"value":true},"presence":{"value":true},"join_leave":{}},"info":{"seat":7}}"#;
     assert_eq!(harness.post("/api/subscribe", body).await, ok(DONE));
-    let heard = harness.heard_by(0);
-    assert!(heard[0].contains(r#""offset":1,"positioned":true"#), "{heard:?}");
-    assert!(heard[1].contains(r#""data":2,"offset":2"#) && heard[2].contains(r#""data":3"#));
-    assert_eq!(heard.len(), 3, "{heard:?}");
+    let messages = harness.messages_of(0);
+    assert!(messages[0].contains(r#""offset":1,"positioned":true"#), "{messages:?}");
+    assert!(messages[1].contains(r#""data":2,"offset":2"#) && messages[2].contains(r#""data":3"#));
+    assert_eq!(messages.len(), 3, "{messages:?}");
 }
 
 #[tokio::test]
-async fn subscribe_shows_others_its_info() {
+async fn subscribe_sends_its_info_to_others() {
     let mut harness = harness();
     let body = r#"{"user":"42","channel":"here:a","info":1,"b64info":"eyJzZWF0Ijo3fQ=="}"#;
     assert_eq!(harness.post("/api/subscribe", body).await, ok(DONE));
-    assert_eq!(harness.heard_by(0).len(), 1);
+    assert_eq!(harness.messages_of(0).len(), 1);
     let presence = harness.post("/api/presence", r#"{"channel":"here:a"}"#).await.body;
     assert!(presence.contains(r#""chan_info":{"seat":7}"#), "{presence}");
 }
 
 #[tokio::test]
-async fn refresh_tells_the_connections_or_closes_them() {
+async fn refresh_sends_a_push_or_closes_connections() {
     let rows = [
         (r#"{"user":"42"}"#, vec![r#"{"push":{"refresh":{}}}"#]),
         (r#"{"user":"42","info":{"a":1},"expire_at":0}"#, vec![r#"{"push":{"refresh":{}}}"#]),
@@ -169,11 +169,11 @@ async fn refresh_tells_the_connections_or_closes_them() {
         (r#"{"user":"44","expired":true}"#, vec![]),
         (r#"{"user":"42","session":"unknown"}"#, vec![]),
     ];
-    for (body, heard) in rows {
+    for (body, messages) in rows {
         let mut harness = harness();
         assert_eq!(harness.post("/api/refresh", body).await, ok(DONE), "{body}");
-        assert_eq!(harness.heard_by(0), heard, "{body}");
-        assert!(harness.heard_by(1).is_empty(), "{body}");
+        assert_eq!(harness.messages_of(0), messages, "{body}");
+        assert!(harness.messages_of(1).is_empty(), "{body}");
     }
 }
 

@@ -1,7 +1,7 @@
-//! Where an application error is told: in the body, or in the status.
+//! Where an application error is reported: in the body, or in the status.
 //! In: the configured mode and the header of a request. Out: status and body.
-//! Uses the test bench only.
-//! The rows of codes, texts and statuses are checked here against those of Centrifugo.
+//! Uses the test harness only.
+//! The rows of codes, texts and statuses are compared here with those of Centrifugo.
 
 use fanwire_api::{ApiError, ApiOptions, ErrorMode};
 
@@ -24,7 +24,7 @@ async fn publish(harness: &Harness, mode_header: Option<&str>) -> Answer {
 }
 
 #[tokio::test]
-async fn the_header_asks_for_transport_mode_and_nothing_else() {
+async fn the_header_selects_transport_mode_only() {
     let body = harness(ErrorMode::Body);
     assert_eq!(publish(&body, None).await, ok(IN_BODY));
     assert_eq!(publish(&body, Some("body")).await, ok(IN_BODY));
@@ -49,15 +49,15 @@ async fn each_error_has_its_status_and_nothing_around_it_in_transport_mode() {
         let answer = harness.post(&format!("/api/{method}"), body).await;
         assert_eq!(answer, json(status, expect), "{method} {body}");
     }
-    // Refusals of the door stay what they are, and the old path knows one mode only.
+    // Plain text errors do not depend on the mode, and the legacy path has one mode only.
     let broken = harness.post("/api/publish", "{").await;
-    assert_eq!(broken.fault(), "EOF while parsing an object at line 1 column 1");
+    assert_eq!(broken.malformed(), "EOF while parsing an object at line 1 column 1");
     let legacy = format!(r#"{{"method":"publish","params":{UNKNOWN}}}"#);
     assert_eq!(harness.post("/api", legacy).await, ok(IN_BODY));
 }
 
 #[tokio::test]
-async fn results_read_the_same_in_both_modes() {
+async fn results_are_the_same_in_both_modes() {
     let harness = harness(ErrorMode::Transport);
     let published = harness.post("/api/publish", r#"{"channel":"a","data":{}}"#).await;
     assert_eq!(published, ok(r#"{"result":{}}"#));
@@ -89,7 +89,7 @@ fn every_code_has_its_own_text_and_status() {
 }
 
 #[test]
-fn codes_that_only_clients_know_become_100() {
+fn codes_of_the_client_protocol_become_100() {
     use fanwire_node::protocol::ErrorCode;
     let check = |code: ErrorCode, expect| assert_eq!(ApiError::from(code), expect, "{code}");
     check(ErrorCode::UNKNOWN_CHANNEL, ApiError::UNKNOWN_CHANNEL);

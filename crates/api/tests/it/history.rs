@@ -1,11 +1,11 @@
-//! history, history_remove and what publish says about positions: whole replies, with the random epoch read as EPOCH.
+//! history, history_remove and the positions in publish results: whole replies, with the random epoch replaced by EPOCH.
 //! In: bodies. Out: replies as text.
-//! Uses the test bench, whose namespace `kept` stores three publications of any bytes.
-//! Clients' history is tested in the node.
+//! Uses the test harness, whose namespace `kept` stores three publications of any bytes.
+//! History of clients is tested in the node.
 
 use crate::harness::{Harness, json, request};
 
-/// Posts and compares; whatever epoch is answered counts as EPOCH.
+/// Posts and compares, with the epoch of the reply replaced by EPOCH.
 async fn check(harness: &Harness, method: &str, body: &str, expect: &str) {
     let answer = harness.post(&format!("/api/{method}"), body.to_owned()).await;
     let text = match answer.body.split_once(r#""epoch":""#) {
@@ -64,7 +64,7 @@ async fn history_answers_by_the_table() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_with_its_code() {
+async fn invalid_requests_are_refused_with_their_code() {
     let harness = harness().await;
     let error = |code, message| format!(r#"{{"error":{{"code":{code},"message":"{message}"}}}}"#);
     let rows = [
@@ -106,7 +106,7 @@ async fn removal_keeps_the_offset() {
 }
 
 #[tokio::test]
-async fn versions_skipping_and_keys_decide_about_offsets() {
+async fn versions_skip_history_and_keys_affect_offsets() {
     let harness = Harness::new();
     let position = |offset| format!(r#"{{"result":{{"offset":{offset},"epoch":"EPOCH"}}}}"#);
     let rows = [
@@ -125,7 +125,7 @@ async fn versions_skipping_and_keys_decide_about_offsets() {
 }
 
 #[tokio::test]
-async fn a_payload_that_is_not_json_is_told_in_base64_and_harms_no_other_command() {
+async fn a_payload_that_is_not_json_is_returned_in_base64() {
     let harness = Harness::new();
     let first = r#"{"result":{"offset":1,"epoch":"EPOCH"}}"#;
     check(&harness, "publish", r#"{"channel":"kept:b","b64data":"AAEC/w=="}"#, first).await;

@@ -1,7 +1,7 @@
 //! Integration tests of the server API: HTTP requests into the router, publications out of a real node.
-//! In: requests made by hand, without sockets. Out: asserted replies, and what a subscriber received.
-//! Uses the public http_api of the crate and of the node; never its private parts.
-//! The test bench is `harness`; each other module is one chapter of the contract.
+//! In: requests made by hand, without sockets. Out: asserted replies, and the messages of subscribers.
+//! Uses the public interface of the crate and of the node; never their private parts.
+//! The test harness is `harness`; each other module tests one part of the API.
 #![forbid(unsafe_code)]
 
 mod any_bytes;

@@ -1,7 +1,7 @@
-//! Bodies that are no request: broken JSON, wrong types, wrong text encodings.
-//! In: bytes. Out: 400 with what is wrong in plain text, and nothing done.
-//! Uses the test bench only.
-//! Requests that can be read but make no sense are in `replies`.
+//! Malformed bodies: broken JSON, wrong types, wrong text encodings.
+//! In: bytes. Out: 400 with the reason in plain text, and no effect.
+//! Uses the test harness only.
+//! Well-formed requests with invalid values are in `replies`.
 
 use crate::harness::Harness;
 
@@ -31,7 +31,7 @@ async fn broken_json_gets_400_in_plain_text() {
         for path in ["/api/publish", "/api/broadcast"] {
             let answer = harness.post(path, body.to_vec()).await;
             let is_text = str::from_utf8(body).is_ok();
-            assert_eq!(answer.fault().contains("not UTF-8"), !is_text, "{path}: {answer:?}");
+            assert_eq!(answer.malformed().contains("not UTF-8"), !is_text, "{path}: {answer:?}");
         }
     }
     assert_eq!(harness.api.counters().refusals().malformed, 32);
@@ -88,6 +88,6 @@ async fn wrong_types_get_400() {
     let harness = Harness::new();
     for (method, body) in rows {
         let answer = harness.post(&format!("/api/{method}"), body).await;
-        assert!(answer.fault().contains(" at line 1 column "), "{method} {body}: {answer:?}");
+        assert!(answer.malformed().contains(" at line 1 column "), "{method} {body}: {answer:?}");
     }
 }

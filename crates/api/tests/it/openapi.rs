@@ -1,6 +1,6 @@
-//! The OpenAPI document: the golden file, and that it is whole and true.
-//! In: the generated document. Out: the file `docs/openapi.json`, and what the router really serves.
-//! Uses the document and the test bench.
+//! The OpenAPI document: the golden file, and that it is complete and correct.
+//! In: the generated document. Out: the file `docs/openapi.json`, and the behaviour of the router.
+//! Uses the document and the test harness.
 //! When a method or field changes: `cargo run -- api-doc > docs/openapi.json`.
 
 use fanwire_api::{ApiError, ApiOptions, Method, openapi};
@@ -34,7 +34,7 @@ fn the_document_in_the_repository_is_the_generated_one() {
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
+fn every_reference_exists() {
     let document = document();
     let mut references = 0;
     each_object(&document, &mut |object| {
@@ -48,7 +48,7 @@ fn every_reference_leads_somewhere() {
 }
 
 #[test]
-fn every_field_is_described_and_nothing_speaks_of_code() {
+fn every_field_is_described_without_terms_of_the_code() {
     let document = document();
     let schemas = document["components"]["schemas"].as_object().expect("schemas");
     for (name, schema) in schemas {
@@ -64,7 +64,7 @@ fn every_field_is_described_and_nothing_speaks_of_code() {
 }
 
 #[tokio::test]
-async fn every_path_is_served_and_takes_what_it_says_is_required() {
+async fn every_path_is_served_and_accepts_its_required_fields() {
     let document = document();
     let paths = document["paths"].as_object().expect("paths");
     let harness = Harness::new();
@@ -88,7 +88,7 @@ async fn every_path_is_served_and_takes_what_it_says_is_required() {
     assert_eq!(described.count(), paths.len());
 }
 
-/// Every field of every request that the document limits, with the name of its method.
+/// All fields of requests with a limit in the document, each with its method.
 fn limited_fields(document: &Value) -> Vec<(&str, &str, &Value)> {
     let mut limited = Vec::new();
     for method in Method::ALL.into_iter().map(Method::name).filter(|name| *name != "batch") {
@@ -102,8 +102,8 @@ fn limited_fields(document: &Value) -> Vec<(&str, &str, &Value)> {
     limited
 }
 
-/// Whether the server takes a field: 200 without error 107, the required fields being right.
-async fn takes(harness: &Harness, method: &str, field: &str, value: &str) -> bool {
+/// Whether the server accepts a field: 200 without error 107, with valid required fields.
+async fn accepts(harness: &Harness, method: &str, field: &str, value: &str) -> bool {
     let mut fields = vec![format!(r#""{field}":{value}"#)];
     let required = [("channel", r#""kept:a""#), ("channels", r#"["kept:a"]"#), ("data", "1")];
     let required = required.into_iter().filter(|(name, _)| *name != field);
@@ -114,7 +114,7 @@ async fn takes(harness: &Harness, method: &str, field: &str, value: &str) -> boo
 }
 
 #[tokio::test]
-async fn the_limits_of_whole_numbers_are_those_of_the_server() {
+async fn the_limits_of_integers_are_those_of_the_server() {
     let (document, harness) = (document(), Harness::new());
     let mut checked = 0;
     for (method, field, schema) in limited_fields(&document) {
@@ -125,10 +125,13 @@ async fn the_limits_of_whole_numbers_are_those_of_the_server() {
         let least = least.as_i64().expect("every whole number has a least value");
         let most = most.as_u64().expect("and a greatest");
         for beyond in [i128::from(least) - 1, i128::from(most) + 1] {
-            assert!(!takes(&harness, method, field, &beyond.to_string()).await, "{method}.{field}");
+            assert!(
+                !accepts(&harness, method, field, &beyond.to_string()).await,
+                "{method}.{field}"
+            );
         }
         for end in [least.to_string(), most.to_string()] {
-            assert!(takes(&harness, method, field, &end).await, "{method}.{field} {end}");
+            assert!(accepts(&harness, method, field, &end).await, "{method}.{field} {end}");
             checked += 1;
         }
     }
@@ -136,7 +139,7 @@ async fn the_limits_of_whole_numbers_are_those_of_the_server() {
 }
 
 #[tokio::test]
-async fn the_codes_of_a_disconnect_are_those_that_the_server_takes() {
+async fn the_codes_of_a_disconnect_are_those_that_the_server_accepts() {
     let (document, harness) = (document(), Harness::new());
     let code = &document["components"]["schemas"]["DisconnectReason"]["properties"]["code"];
     let ranges = code["anyOf"].as_array().expect("several ranges");
@@ -146,7 +149,7 @@ async fn the_codes_of_a_disconnect_are_those_that_the_server_takes() {
     };
     for code in 0..=5000 {
         let reason = format!(r#"{{"code":{code}}}"#);
-        let is_taken = takes(&harness, "disconnect", "disconnect", &reason);
+        let is_taken = accepts(&harness, "disconnect", "disconnect", &reason);
         let is_described = ranges.iter().any(|range| is_in(range, code));
         assert_eq!(is_taken.await, is_described, "{code}");
     }
@@ -164,13 +167,13 @@ async fn texts_that_the_document_refuses_are_refused() {
             _ => continue,
         };
         for value in refused {
-            assert!(!takes(&harness, method, field, value).await, "{method}.{field} {value}");
+            assert!(!accepts(&harness, method, field, value).await, "{method}.{field} {value}");
             checked += 1;
         }
         if schema.get("pattern").is_some() {
-            assert!(takes(&harness, method, field, r#""""#).await, "{method}.{field}");
+            assert!(accepts(&harness, method, field, r#""""#).await, "{method}.{field}");
             let right = if field == "exclude_client" { CLIENT } else { r#""AAA=""# };
-            assert!(takes(&harness, method, field, right).await, "{method}.{field}");
+            assert!(accepts(&harness, method, field, right).await, "{method}.{field}");
         }
     }
     assert!(checked > 20, "{checked}");
@@ -179,7 +182,7 @@ async fn texts_that_the_document_refuses_are_refused() {
 const CLIENT: &str = r#""4f1d3a52-0b7e-4c57-9d63-0a3f6c1f2b7e""#;
 
 #[tokio::test]
-async fn real_answers_have_no_field_that_is_not_described() {
+async fn answers_have_only_described_fields() {
     let document = document();
     let mut harness = Harness::new();
     harness.subscriber(0, "42", &["here:a", "kept:a"]);

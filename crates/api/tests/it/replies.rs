@@ -1,7 +1,7 @@
-//! Golden replies of each method, good and bad requests in one table.
+//! Golden replies of each method, for valid and invalid requests.
 //! In: path and body. Out: the whole reply as text.
-//! Uses the test bench only.
-//! Replies that depend on subscribers are in `steering`, what subscribers receive in `delivery`.
+//! Uses the test harness only.
+//! Replies that depend on subscribers are in `control`, the messages of subscribers in `delivery`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -74,7 +74,7 @@ async fn broadcast_answers_each_channel_in_order() {
 }
 
 #[tokio::test]
-async fn disconnect_takes_codes_that_a_close_frame_can_carry() {
+async fn disconnect_accepts_codes_that_a_close_frame_may_have() {
     let rows = [
         (r#"{"user":"42"}"#, EMPTY),
         (r#"{}"#, EMPTY),
@@ -106,7 +106,7 @@ async fn unsubscribe_checks_the_namespace_of_a_given_channel_only() {
 }
 
 #[tokio::test]
-async fn channels_and_info_take_an_empty_body() {
+async fn channels_and_info_accept_an_empty_body() {
     check("/api/channels", "", ok(r#"{"result":{"channels":{}}}"#)).await;
     check("/api/channels", r#"{"pattern":null}"#, ok(r#"{"result":{"channels":{}}}"#)).await;
     for body in ["", "{}", r#"{"unknown":1}"#] {
@@ -125,7 +125,7 @@ async fn channels_and_info_take_an_empty_body() {
 }
 
 #[tokio::test]
-async fn info_tells_what_was_counted_in_the_last_interval() {
+async fn info_returns_the_metrics_of_the_last_interval() {
     struct Total(AtomicU32);
     impl Meters for Total {
         fn read(&self) -> Vec<Reading> {
@@ -148,13 +148,13 @@ async fn info_tells_what_was_counted_in_the_last_interval() {
 }
 
 #[tokio::test]
-async fn rpc_knows_no_function() {
+async fn rpc_has_no_function() {
     check("/api/rpc", r#"{"method":"f","params":{}}"#, ok(NOT_FOUND)).await;
     check("/api/rpc", r#"{"params":{}}"#, ok(BAD_REQUEST)).await;
 }
 
 #[tokio::test]
-async fn methods_of_other_kinds_of_channels_refuse_streams() {
+async fn methods_of_other_channel_kinds_refuse_streams() {
     let names = [
         "map_publish",
         "map_remove",
@@ -178,7 +178,7 @@ async fn methods_of_other_kinds_of_channels_refuse_streams() {
 }
 
 #[tokio::test]
-async fn lists_at_their_limit_pass_and_longer_ones_are_refused_whole() {
+async fn lists_at_their_limit_pass_and_longer_ones_are_refused() {
     let rows = [
         ("broadcast", r#"{"data":1,"channels":["#, r#""a""#, BROADCAST_CHANNELS_MAX),
         ("batch", r#"{"commands":["#, "null", BATCH_COMMANDS_MAX),
@@ -190,7 +190,7 @@ async fn lists_at_their_limit_pass_and_longer_ones_are_refused_whole() {
         let path = format!("/api/{method}");
         assert_eq!(harness.post(&path, body(max + 1)).await, ok(BAD_REQUEST), "{method}");
         assert_eq!(harness.post(&path, body(3 * max)).await, ok(BAD_REQUEST), "{method}");
-        assert!(harness.heard_by(0).is_empty(), "{method}");
+        assert!(harness.messages_of(0).is_empty(), "{method}");
         let most = harness.post(&path, body(max)).await;
         assert!(most.status == 200 && most.body.len() > 10 * max, "{method}");
     }

@@ -1,5 +1,5 @@
 //! Tests of the options that the engine gets from the configuration.
-//! In: configurations → out: whether TLS is set up, and errors that are found before a connection is opened.
+//! In: configurations → out: whether TLS is set up, and errors that are error before a connection is opened.
 //! Uses `Engine::check` and the options of Redis. Never: sockets.
 //! Another way to enable TLS is a row here.
 
@@ -69,13 +69,13 @@ fn a_missing_certificate_is_found_before_the_start() {
         config.engine.redis.tls.enabled = true;
         config.engine.redis.tls.server_ca_pem = "/no/such/authorities.pem".to_owned();
     };
-    let found = Engine::check(&config(missing)).expect("a mistake");
-    let told = crate::StartError::from(found).to_string();
+    let error = Engine::check(&config(missing)).expect("a mistake");
+    let message = crate::StartError::from(error).to_string();
     assert!(
-        told.starts_with(
+        message.starts_with(
             "engine.redis.tls.server_ca_pem: \"/no/such/authorities.pem\" cannot be read"
         ),
-        "{told}"
+        "{message}"
     );
     let mut memory = config(missing);
     memory.engine.kind = EngineKind::Memory;

@@ -84,8 +84,8 @@ impl IntoResponse for HostError {
             Self::Several => "there are several Host headers, exactly one is required\n",
             Self::Malformed => "the header Host must be a host, with or without a port\n",
             Self::NotLocal => {
-                "in development mode this server answers for localhost and addresses only; configure who may do what, and \
-                 it answers for every name\n"
+                "in development mode this server accepts only localhost and IP addresses as Host; with permissions configured, \
+                 it accepts every name\n"
             }
         };
         (status, [(CONNECTION, "close")], text).into_response()

@@ -174,10 +174,10 @@ fn user_of(request: &Request<Body>, header: &str) -> Option<String> {
 
 /// 200, or 503 with the reason while calls of the engine fail.
 async fn health(State(engine): State<Engine>) -> Response {
-    match engine.trouble() {
+    match engine.failure() {
         None => Json(serde_json::json!({})).into_response(),
-        Some(trouble) => {
-            let body = Json(serde_json::json!({ "engine": trouble }));
+        Some(reason) => {
+            let body = Json(serde_json::json!({ "engine": reason }));
             (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
         }
     }

@@ -36,6 +36,7 @@ pub(super) struct Timeouts {
 /// Limits for discarding the rest of a request after its response (nginx: `lingering_close`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LingerLimits {
+    /// Maximum total time.
     pub time: Duration,
     /// Maximum time without new bytes.
     pub silence: Duration,
@@ -69,7 +70,7 @@ struct Lingering {
 enum ReadState {
     /// The last operation was a write.
     Answered,
-    /// Nothing was received since the last write; until then the peer may be idle.
+    /// Nothing was received since the last write. The deadline for the next request.
     Idle(Instant),
     /// A request has begun. No deadline is set before the next wait, because most heads arrive in one read.
     Begun,

@@ -1,7 +1,7 @@
-//! Tests of who is let in.
+//! Tests of limits on new connections.
 //! In: limits, headers, numbers of connections → out: a permit, or a status.
 //! Uses moments made by hand and a permit that counts. Never: sockets.
-//! What the answers look like on the wire is tested in `tests/it/handshake.rs`.
+//! The responses over sockets are tested in `tests/it/handshake.rs`.
 
 use axum::http::HeaderValue;
 
@@ -17,13 +17,13 @@ fn admit(admission: &Admission, origin: Option<&str>, connections: usize) -> Res
 }
 
 #[test]
-fn without_limits_everybody_comes_in() {
+fn without_limits_every_handshake_is_accepted() {
     let open = Admission::open(Instant::now());
     assert_eq!(admit(&open, Some("https://a.example"), usize::MAX), Ok(()));
 }
 
 #[test]
-fn the_smaller_of_both_limits_holds_and_says_which_it_is() {
+fn the_smaller_of_both_limits_applies_and_is_the_cause() {
     let check = |connection_limit, descriptor_limit, max, why| {
         let open = Admission::open(Instant::now());
         let admission = Admission { connection_limit, descriptor_limit, ..open };
@@ -39,7 +39,7 @@ fn the_smaller_of_both_limits_holds_and_says_which_it_is() {
 }
 
 #[test]
-fn a_page_that_is_not_listed_is_refused_before_anything_is_counted() {
+fn an_origin_that_is_not_listed_is_refused_first() {
     let now = Instant::now();
     let allowed_origins = Some(vec!["https://a.example".to_owned()]);
     let rate = ConnectionRate::new(1, now);

@@ -47,8 +47,8 @@ impl Subscriber for Log {
     }
 
     fn event(&self, event: &Event<'_>) {
-        event.record(&mut |_: &field::Field, said: &dyn fmt::Debug| {
-            self.0.lock().push(format!("{said:?}"));
+        event.record(&mut |_: &field::Field, value: &dyn fmt::Debug| {
+            self.0.lock().push(format!("{value:?}"));
         });
     }
 

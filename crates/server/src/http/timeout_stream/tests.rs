@@ -40,7 +40,7 @@ async fn seconds_until_timeout(ours: &mut TimeoutStream<DuplexStream>, start: In
     }
 }
 
-async fn say(theirs: &mut DuplexStream, after: Duration) {
+async fn send_after(theirs: &mut DuplexStream, after: Duration) {
     sleep(after).await;
     theirs.write_all(b"x").await.expect("room in the pipe");
 }
@@ -75,7 +75,7 @@ async fn the_first_head_must_arrive_in_time_in_one_or_many_pieces() {
     let start = Instant::now();
     let trickling = async {
         for _ in 0..100 {
-            say(&mut theirs, Duration::from_secs(1)).await;
+            send_after(&mut theirs, Duration::from_secs(1)).await;
         }
     };
     tokio::select! {
@@ -91,7 +91,8 @@ async fn a_peer_may_be_idle_for_longer_between_requests() {
         ours.write_all(b"answer").await.expect("room in the pipe");
         let mut answer = [0; 6];
         theirs.read_exact(&mut answer).await.expect("a pipe");
-        let (read, ()) = tokio::join!(ours.read_u8(), say(&mut theirs, Duration::from_secs(179)));
+        let (read, ()) =
+            tokio::join!(ours.read_u8(), send_after(&mut theirs, Duration::from_secs(179)));
         assert_eq!(read.expect("in time"), b'x');
     }
     let start = Instant::now();
@@ -105,7 +106,8 @@ async fn a_peer_may_be_idle_for_longer_between_requests() {
 async fn no_read_limit_applies_while_a_request_is_in_flight() {
     let (mut ours, mut theirs, exchange) = pair();
     let (_, in_flight) = exchange.begin_request(Request::new(Full::new(Bytes::new())));
-    let (read, ()) = tokio::join!(ours.read_u8(), say(&mut theirs, Duration::from_secs(3600)));
+    let (read, ()) =
+        tokio::join!(ours.read_u8(), send_after(&mut theirs, Duration::from_secs(3600)));
     assert_eq!(read.expect("a body has limits of its own"), b'x');
     ours.write_all(b"answer").await.expect("room in the pipe");
     drop(in_flight);
