@@ -63,7 +63,6 @@ const NOT_YET: &[&str] = &[
     "crates/config",
     "crates/deflate",
     "crates/fanout",
-    "crates/node",
     "crates/protocol",
     "crates/shard",
     "crates/tune",

@@ -365,7 +365,7 @@ fn an_order_fails_that_a_living_node_never_heard_and_does_without_one_that_died(
     }
 }
 
-/// Who hears nobody cannot tell that a node died from its own deafness, nor can it tell that the node heard the order.
+/// A node whose own subscription is down cannot tell dead nodes from silent ones, nor whether they received a command.
 #[test]
 fn an_order_that_nobody_heard_fails_while_the_node_that_gave_it_is_deaf() {
     for (deaf_for, introduced_at) in [(8, 0), (8, 2), (5, 1)] {

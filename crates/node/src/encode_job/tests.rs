@@ -1,6 +1,6 @@
 //! Tests of encode_jobs: what is one, and that each is answered once, whatever becomes of it.
 //! In: crowds and histories of different sizes → out: large or not, encoded replies.
-//! Uses: values only. Never: hubs; what a session does meanwhile is tested in `tests/it/encode_jobs.rs`.
+//! Uses: values only. Never: hubs; what a session does while it waits is tested in `tests/it/encode_jobs.rs`.
 //! Change here: tests of `encode_job.rs`.
 
 use fanwire_broker::Answer;

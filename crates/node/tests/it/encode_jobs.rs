@@ -52,7 +52,7 @@ fn json(text: Option<String>) -> Value {
     serde_json::from_str(&text.expect("a reply")).expect("JSON")
 }
 
-/// Ada asks for something large; what she says meanwhile waits, and what is published does not.
+/// Ada requests a large reply; her next commands wait, and publications do not.
 fn check(command: &str, entries: impl Fn(&Value) -> Option<usize>) {
     for encoding in ["json", "protobuf"] {
         let mut world = world(encoding);

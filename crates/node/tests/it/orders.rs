@@ -49,7 +49,7 @@ fn check(options: &Options, subscription: &ServerSubscription, script: &str) {
     }
 }
 
-/// Channels nobody may subscribe to.
+/// Channels without permission to subscribe.
 fn closed() -> Options {
     options(|options| options.channel.without_namespace = Namespace::default())
 }

@@ -1,4 +1,4 @@
-//! A broker and a presence that answer later: what clients say meanwhile waits, and nothing is lost, doubled or reordered.
+//! A broker and a presence that answer later: commands wait, and nothing is lost, doubled or reordered.
 //! In: a memory broker whose answers a test holds back → out: what each peer heard, before and after they come.
 //! Uses: `world`, its scripts. Never: threads; the test decides when an answer comes.
 //! Change here: promises about waiting. What holds for every broker is tested in the other rooms.

@@ -13,7 +13,7 @@ use crate::world::{UNIX, World, options};
 
 pub(crate) const SECRET: &str = "secret";
 
-/// A node that lets nobody in without a token.
+/// A node that demands a token.
 pub(crate) fn guarded(change: impl FnOnce(&mut Options)) -> Options {
     options(|options| {
         options.client.allow_anonymous_connect_without_token = false;

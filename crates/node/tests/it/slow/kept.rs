@@ -1,4 +1,4 @@
-//! What is kept for those who wait, and for how long: limits with their consequences, and what waiting costs nobody.
+//! State of waiting sessions: limits with their consequences, and that other sessions are not affected.
 //! In: clients that wait for a slow broker, orders, publications, time → out: who is let in, who is disconnected.
 //! Uses: the slow world of the room above. Never: threads.
 //! Change here: promises about limits of waiting. Order and completeness are tested in the room above.
