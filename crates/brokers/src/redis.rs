@@ -1,5 +1,5 @@
 //! The Redis engine: publications, history and presence that several nodes share.
-//! In: options, a door, a runtime → out: calls that are answered later, and whatever any node publishes, at the door.
+//! In: options, a `Deliver`, a runtime → out: answers that come later, and the publications of all nodes for the `Deliver`.
 //! Uses the crate `redis` and a runtime. Never: sessions; no call blocks, every call ends in bounded time.
 //! Change here: which connection a call takes. The ports are in `ports.rs`, commands are made in `stream.rs` and `members.rs`.
 
@@ -54,7 +54,7 @@ pub use health::Health;
 pub use options::{Address, RedisOptions, Sentinels, Wait};
 pub use socket::Tls;
 
-/// One engine: its connections to one Redis or one Cluster, or to several that share the channels among them.
+/// One engine: its connections to one Redis or one Cluster, or to several that share the channels.
 pub struct Redis {
     stores: Vec<Store>,
     keys: Keys,
@@ -62,13 +62,13 @@ pub struct Redis {
     health: Arc<Health>,
     reads: Reads,
     started_at: Instant,
-    /// When the times of the Redis were asked for last, in seconds since the start.
+    /// When `TIME` was sent last, in seconds since `started_at`.
     asked_at_s: AtomicU64,
 }
 
 impl Redis {
-    /// Begins to connect and returns at once; what comes of it is seen by [`health`](Self::health). Connections are made
-    /// again for as long as this value lives.
+    /// Starts to connect and returns at once; [`health`](Self::health) shows the state. The engine reconnects for as
+    /// long as this value lives.
     pub fn start(options: &RedisOptions, runtime: &Handle) -> Self {
         if let Some(address) = options.separated_by_database_only() {
             let (db, prefix) = (address.db, &options.prefix);
@@ -105,7 +105,7 @@ impl Redis {
         Self { stores, keys, message_handler, health, reads, started_at, asked_at_s }
     }
 
-    /// Connects to each Redis once and disconnects again; of a Cluster to one of the nodes that are named.
+    /// Connects to each Redis once and disconnects again; of a Cluster, to one of its configured nodes.
     ///
     /// # Errors
     /// The first [`RedisError`]. One that [is permanent](RedisError::is_permanent) should end a start.
@@ -121,7 +121,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Delivers whatever is published from now on to `door`; before the first call of a port.
+    /// Delivers everything that is published from now on to `door`. Call it before any call of a port.
     ///
     /// # Panics
     /// At the second call.
@@ -129,9 +129,10 @@ impl Redis {
         self.message_handler.deliver_to(door);
     }
 
-    /// Makes this node, which has the id `uid`, hear the others: `listener` gets what they send to all and to it, as it
-    /// was given to `Bus::send`, and returns whether it understood. It is called on the task of a connection, so it must be
-    /// short. What is returned ends when nothing more is missed, or when that takes too long.
+    /// Subscribes to the messages of other nodes. `uid` is the id of this node. `listener` gets each message that was
+    /// sent to all nodes or to this one, as the sender gave it to `Bus::send`, and returns whether it could decode it.
+    /// It runs on the task of a connection, so it must be short. The future ends when the subscriptions are confirmed
+    /// or their time is over.
     ///
     /// # Panics
     /// At the second call.
@@ -155,13 +156,13 @@ impl Redis {
         }
     }
 
-    /// How the connections are.
+    /// The state of the connections.
     pub fn health(&self) -> &Arc<Health> {
         &self.health
     }
 
-    /// Asks each Redis for its time, but not more often than every half minute: a clock that was set, or a machine that
-    /// slept, would else make members end too early or too late.
+    /// Asks each Redis for its time, at most once in [`TIME_INTERVAL_S`]. Without that a clock that was set, or a
+    /// machine that slept, would make members end too early or too late.
     fn sync_clock(&self) {
         let now_s = self.started_at.elapsed().as_secs();
         if now_s < self.asked_at_s.load(Relaxed) + TIME_INTERVAL_S {
@@ -171,7 +172,7 @@ impl Redis {
         self.stores.iter().for_each(Store::sync_clock);
     }
 
-    /// Who has a channel, and where there.
+    /// The store of a channel, and the location in it.
     fn place(&self, channel: &str) -> (&Store, Location) {
         let hash = consistent_hash::hash(channel);
         let store = &self.stores[consistent_hash::jump(hash, self.stores.len())];
@@ -183,7 +184,7 @@ impl Redis {
         store.command_connection(location)
     }
 
-    /// The feed of a channel, and the name to hear.
+    /// The PUB/SUB connection of a channel, and the name to subscribe to.
     fn pubsub_connection(&self, channel: &str) -> (PubSubConnectionRef<'_>, String) {
         let (store, location) = self.place(channel);
         (store.pubsub_connection(location), self.keys.of(KeyKind::Feed, channel))
@@ -195,5 +196,5 @@ impl Redis {
     }
 }
 
-/// Between two questions for the time.
+/// Seconds between two `TIME` commands.
 const TIME_INTERVAL_S: u64 = 30;

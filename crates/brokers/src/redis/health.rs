@@ -1,7 +1,7 @@
-//! How the engine is: which connections are up, what went wrong last, what was skipped.
+//! The state of the engine: connections that are up, the latest error, records that were skipped.
 //! In: events of connections → out: a state for `/health`, counts for metrics, lines in the log.
 //! Uses: atomics and a small lock. Never: decides anything.
-//! Change here: what is known of an engine's state.
+//! Change here: the recorded state of an engine.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
@@ -16,7 +16,7 @@ use super::options::Address;
 /// The state of an engine, shared by its connections.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// The addresses, as lines about what is there name them.
+    /// The addresses, for log lines.
     place: String,
     connections: AtomicUsize,
     up: AtomicUsize,
@@ -29,20 +29,20 @@ pub struct Health {
     log_throttle: LogThrottle,
 }
 
-/// What keeps connections from being up.
+/// The errors of connections that are not up.
 #[derive(Debug, Default)]
 struct ConnectionErrors {
     latest: Option<RedisError>,
-    /// Said in the log since all was well. Several addresses that are away are in trouble by turns, at every try.
+    /// Logged since all connections were up. Several addresses that are down report errors in turn, at every try.
     said: Vec<RedisError>,
 }
 
 impl ConnectionErrors {
-    /// Whether this has not been said yet.
+    /// Whether this error has not been logged yet.
     fn is_new(&mut self, error: RedisError) -> bool {
         let is_new = !self.said.contains(&error);
         if is_new {
-            // The oldest may be said again, before memory grows.
+            // Drops the oldest, which may then be logged again, to bound memory.
             self.said.drain(..(self.said.len() + 1).saturating_sub(SAID_MAX));
             self.said.push(error.clone());
         }
@@ -51,11 +51,11 @@ impl ConnectionErrors {
     }
 }
 
-/// More than a Cluster has masters, each with a few ways to fail.
+/// More than the masters of a Cluster, each with a few kinds of errors.
 const SAID_MAX: usize = 256;
 
 impl Health {
-    /// Of an engine at these addresses.
+    /// For an engine at these addresses.
     pub(crate) fn at<'a>(addresses: impl Iterator<Item = &'a Address>) -> Self {
         let addresses: Vec<_> = addresses.map(Address::to_string).collect();
         Self { place: addresses.join(" or "), ..Self::default() }
@@ -66,7 +66,7 @@ impl Health {
         self.up.load(Relaxed) == self.connections.load(Relaxed)
     }
 
-    /// What keeps a connection from being up; `None` when all are.
+    /// The latest error of a connection; `None` when all are up.
     pub fn current_error(&self) -> Option<RedisError> {
         if self.is_healthy() { None } else { self.trouble.lock().latest.clone() }
     }
@@ -76,7 +76,7 @@ impl Health {
         self.lost.load(Relaxed)
     }
 
-    /// Messages and stored records that were skipped: of another version, or garbage.
+    /// Messages and stored records that were skipped, because another version or another program wrote them.
     pub fn foreign_count(&self) -> u64 {
         self.foreign.load(Relaxed)
     }
@@ -91,7 +91,7 @@ impl Health {
         self.unreplicated.load(Relaxed)
     }
 
-    /// Reads that were answered by an equal one of somebody else.
+    /// Reads that shared the answer of an equal read.
     pub fn merged_count(&self) -> u64 {
         self.merged.load(Relaxed)
     }
@@ -100,7 +100,7 @@ impl Health {
         self.connections.fetch_add(1, Relaxed);
     }
 
-    /// A connection is not needed any more, and not up.
+    /// A connection that is not up is not needed any more.
     pub(crate) fn connection_removed(&self) {
         self.connections.fetch_sub(1, Relaxed);
         self.log_recovery();
@@ -111,7 +111,7 @@ impl Health {
         self.log_recovery();
     }
 
-    /// Ended because nobody needs it any more.
+    /// A connection that is up is not needed any more.
     pub(crate) fn connection_closed(&self) {
         self.up.fetch_sub(1, Relaxed);
     }
@@ -127,7 +127,7 @@ impl Health {
         self.lost.fetch_add(1, Relaxed);
     }
 
-    /// Something keeps a connection from being up. Said once, until all is well again.
+    /// An error keeps a connection from being up. It is logged once until all connections are up again.
     pub(crate) fn report_error(&self, error: RedisError) {
         if self.trouble.lock().is_new(error.clone()) {
             tracing::warn!("{error}; trying again");
@@ -151,7 +151,7 @@ impl Health {
         self.log_foreign_message("published", name);
     }
 
-    /// The node skipped, and counted, a word that was said under this name.
+    /// The node skipped and counted a message that was published under this name.
     pub(crate) fn skipped_foreign_node_message(&self, name: &[u8]) {
         self.log_foreign_message("said", name);
     }
@@ -165,7 +165,7 @@ impl Health {
         }
     }
 
-    /// Writes that too few replicas have.
+    /// Writes failed because too few replicas had them.
     pub(crate) fn count_unreplicated(&self, writes: usize, replicas: u32) {
         if writes == 0 {
             return;
@@ -178,7 +178,7 @@ impl Health {
         }
     }
 
-    /// So many reads need no command of their own.
+    /// So many reads shared the command of another one.
     pub(crate) fn count_merged(&self, reads: usize) {
         self.merged.fetch_add(reads as u64, Relaxed);
     }

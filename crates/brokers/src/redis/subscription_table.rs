@@ -1,7 +1,7 @@
-//! Which channels a PUB/SUB connection should hear, which it asked for, and which it is known to hear.
-//! In: wants of the node, confirmations of the Redis, losses of the connection, the time → out: what to ask for next.
+//! The subscriptions of a PUB/SUB connection: which channels are desired, requested and confirmed.
+//! In: desired channels, confirmations of the Redis, losses of the connection, the time → out: channels to subscribe and unsubscribe next.
 //! Uses: a map. Never: sockets, locks.
-//! Change here: when a channel is subscribed and unsubscribed. Bytes live in `feed.rs`.
+//! Change here: when a channel is subscribed and unsubscribed. `pubsub_connection.rs` sends the commands.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,53 +9,53 @@ use std::time::{Duration, Instant};
 
 use hashbrown::HashMap;
 
-/// The channels of one connection. `W` is what waits for a channel to be heard.
+/// The channels of one connection. `W` waits until a channel is subscribed.
 pub(crate) struct SubscriptionTable<W> {
     channels: HashMap<Arc<str>, Subscription<W>>,
-    /// Wanted and not asked for, or not wanted any more since; each channel is here once.
+    /// Desired and not requested, though some may not be desired any more; each channel once.
     to_subscribe: VecDeque<Arc<str>>,
-    /// Not wanted since a time, or wanted again since; each channel is here once.
+    /// Not desired since a time, though some may be desired again; each channel once.
     to_unsubscribe: VecDeque<(Instant, Arc<str>)>,
-    /// Channels with waiters, by the end of their patience.
+    /// Channels with waiters, by the end of their time.
     wait_timeout: VecDeque<(Instant, Arc<str>)>,
-    /// Wanted, and not to be heard here any more, or moved since; each channel is here once.
+    /// Desired and refused by this Redis, though some may have moved; each channel once.
     misrouted: Vec<Arc<str>>,
 }
 
 struct Subscription<W> {
     is_desired: bool,
-    /// The last that was asked for is to hear it.
+    /// The last command that was sent for it is a subscribe.
     is_requested: bool,
-    /// Questions without a confirmation yet.
+    /// Commands without a confirmation yet.
     unconfirmed: u32,
     is_queued_to_subscribe: bool,
     is_queued_to_unsubscribe: bool,
-    /// The Redis does not send it: in a Cluster its slot is elsewhere, or on its way.
+    /// The Redis does not send its messages: in a Cluster its slot is elsewhere, or is being migrated.
     is_misrouted: bool,
-    /// It was heard over a connection that is gone.
+    /// It was subscribed on a connection that is gone.
     was_interrupted: bool,
     waiters: Vec<(Instant, W)>,
 }
 
-/// What the Redis has done for a channel, asked or not.
+/// A confirmation of the Redis, requested or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     Subscribed,
     Unsubscribed,
 }
 
-/// What a confirmation means.
+/// The effect of a confirmation.
 #[derive(Debug)]
 pub(crate) struct ConfirmationEffect<W> {
-    /// Who waited for it, until when.
+    /// The waiters, with the end of their time.
     pub(crate) waiters: Vec<(Instant, W)>,
-    /// It was heard before, and not for a while.
+    /// It was subscribed before, with a break since.
     pub(crate) is_resubscribed: bool,
-    /// It is wanted, and not heard any more, though nobody asked for that.
+    /// It is desired, and the Redis ended the subscription by itself.
     pub(crate) is_misrouted: bool,
 }
 
-/// A wanted channel on its way to another connection.
+/// A desired channel that moves to another connection.
 pub(crate) struct MovedSubscription<W> {
     name: Arc<str>,
     was_interrupted: bool,
@@ -68,20 +68,20 @@ impl<W> MovedSubscription<W> {
     }
 }
 
-/// What to ask the Redis for.
+/// Channels for the next commands.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct SubscriptionChanges {
     pub(crate) subscribe: Vec<Arc<str>>,
     pub(crate) unsubscribe: Vec<Arc<str>>,
 }
 
-/// Whether a channel is heard.
+/// The result of waiting for a subscription.
 pub(crate) enum WaitOutcome<W> {
-    /// By now: the waiter comes back.
+    /// It is subscribed: the waiter is returned.
     Yes(W),
-    /// Later, perhaps: the waiter stays.
+    /// The waiter is kept.
     Pending,
-    /// Nobody wants to hear it: the waiter comes back.
+    /// The channel is not desired: the waiter is returned.
     NotDesired(W),
 }
 
@@ -113,7 +113,7 @@ impl<W> Default for Subscription<W> {
 }
 
 impl<W> SubscriptionTable<W> {
-    /// A channel has its first subscriber. Whether there is something to ask for.
+    /// A channel has its first subscriber. Returns whether there is something to send.
     pub(crate) fn set_desired(&mut self, channel: &str) -> bool {
         let name = match self.channels.get_key_value(channel) {
             Some((name, _)) => Arc::clone(name),
@@ -129,7 +129,7 @@ impl<W> SubscriptionTable<W> {
         true
     }
 
-    /// A channel has lost its last subscriber: it is left in a while, if it is not wanted again by then.
+    /// A channel has lost its last subscriber. It is unsubscribed after [`DELAY`] unless it is desired again by then.
     pub(crate) fn clear_desired(&mut self, channel: &str, now: Instant) {
         let Some((name, _)) = self.channels.get_key_value(channel) else { return };
         let name = Arc::clone(name);
@@ -141,7 +141,7 @@ impl<W> SubscriptionTable<W> {
         }
     }
 
-    /// Keeps `waiter` until the channel is heard, at most until `by`.
+    /// Keeps `waiter` until the channel is subscribed, at most until `by`.
     pub(crate) fn wait_until_subscribed(
         &mut self,
         channel: &str,
@@ -164,7 +164,7 @@ impl<W> SubscriptionTable<W> {
         WaitOutcome::Pending
     }
 
-    /// What to ask for now, about `max` channels of it.
+    /// The channels for the next commands, at most about `max` of each kind.
     pub(crate) fn next_changes(&mut self, now: Instant, max: usize) -> SubscriptionChanges {
         let mut next_changes = SubscriptionChanges::default();
         while next_changes.subscribe.len() < max
@@ -194,7 +194,8 @@ impl<W> SubscriptionTable<W> {
         next_changes
     }
 
-    /// When [`turn`](Self::turn) has something to do next, if nothing else happens; `now` when it has already.
+    /// When [`next_changes`](Self::next_changes) has something to return, if nothing else happens; at or before `now`
+    /// if it has already.
     pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         if !self.to_subscribe.is_empty() {
             return Some(now);
@@ -202,7 +203,7 @@ impl<W> SubscriptionTable<W> {
         self.to_unsubscribe.front().map(|(due, _)| *due)
     }
 
-    /// The Redis has done something for this channel: what was asked of it first, or what it did by itself.
+    /// The Redis has confirmed a command for this channel, or has changed the subscription by itself.
     pub(crate) fn confirmed(&mut self, channel: &str, done: Done) -> ConfirmationEffect<W> {
         let mut confirmed =
             ConfirmationEffect { waiters: Vec::new(), is_resubscribed: false, is_misrouted: false };
@@ -222,8 +223,8 @@ impl<W> SubscriptionTable<W> {
         confirmed
     }
 
-    /// The Redis does not send what is published to this channel. Whether that is to be cared for, by
-    /// [asking again](Self::ask_displaced) or by [taking it away](Self::take).
+    /// The Redis does not send the messages of this channel. Returns whether the channel has to be [requested
+    /// again](Self::retry_misrouted) or [moved](Self::take_matching).
     pub(crate) fn mark_misrouted(&mut self, channel: &str) -> bool {
         let Some((name, _)) = self.channels.get_key_value(channel) else { return false };
         let name = Arc::clone(name);
@@ -241,7 +242,7 @@ impl<W> SubscriptionTable<W> {
         true
     }
 
-    /// Displaces whatever was asked for and is not confirmed. Whether there is such a channel.
+    /// Marks all requested and unconfirmed channels as misrouted. Returns whether there is one.
     pub(crate) fn mark_unconfirmed_misrouted(&mut self) -> bool {
         let is_unsure = |(name, entry): (&Arc<str>, &Subscription<W>)| {
             (entry.unconfirmed > 0).then(|| Arc::clone(name))
@@ -250,7 +251,7 @@ impl<W> SubscriptionTable<W> {
         unsure.iter().filter(|name| self.mark_misrouted(name)).count() > 0
     }
 
-    /// What was displaced is to be asked for again. Whether there is something to ask for.
+    /// Queues misrouted channels to be requested again. Returns whether there is something to send.
     pub(crate) fn retry_misrouted(&mut self) -> bool {
         for name in std::mem::take(&mut self.misrouted) {
             if let Some(entry) = self.channels.get_mut(&name)
@@ -264,7 +265,7 @@ impl<W> SubscriptionTable<W> {
         !self.to_subscribe.is_empty()
     }
 
-    /// Takes out the channels that belong elsewhere; those that nobody wants are forgotten.
+    /// Removes the channels that belong to another connection. Channels that are not desired are dropped.
     pub(crate) fn take_matching(
         &mut self,
         is_elsewhere: impl Fn(&str) -> bool,
@@ -283,7 +284,7 @@ impl<W> SubscriptionTable<W> {
         moved
     }
 
-    /// Takes in channels that were heard elsewhere until now.
+    /// Adds channels of another connection.
     pub(crate) fn insert_moved(&mut self, moved: Vec<MovedSubscription<W>>) {
         for MovedSubscription { name, was_interrupted, waiters } in moved {
             self.set_desired(&name);
@@ -296,12 +297,12 @@ impl<W> SubscriptionTable<W> {
         self.wait_timeout.make_contiguous().sort_by_key(|(by, _)| *by);
     }
 
-    /// Whether the Redis was asked to send what is published to this channel, and may send it.
+    /// Whether the Redis may send messages of this channel, because it was requested.
     pub(crate) fn is_requested(&self, channel: &str) -> bool {
         self.channels.get(channel).is_some_and(|entry| entry.is_requested)
     }
 
-    /// The connection is gone: whatever is wanted has to be asked for again.
+    /// The connection is gone: all desired channels have to be requested again.
     pub(crate) fn lost(&mut self) {
         self.to_subscribe.clear();
         self.misrouted.clear();
@@ -317,7 +318,7 @@ impl<W> SubscriptionTable<W> {
         self.channels.retain(|_, entry| entry.is_desired || entry.is_queued_to_unsubscribe);
     }
 
-    /// The waiters whose patience is over.
+    /// The waiters whose time is over.
     pub(crate) fn expired_waiters(&mut self, now: Instant) -> Vec<W> {
         let mut over = Vec::new();
         while let Some((_, name)) = self.wait_timeout.pop_front_if(|(by, _)| *by <= now) {
@@ -341,14 +342,15 @@ impl<W> SubscriptionTable<W> {
         }
     }
 
-    /// Channels that anything is known of.
+    /// Channels in the table.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.channels.len()
     }
 }
 
-/// How long a channel is heard after its last subscriber left: who reloads a page comes back within.
+/// How long a channel stays subscribed after its last subscriber left; a client that reloads a page returns within
+/// this time.
 const DELAY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! A Cluster as operators write it: some of its nodes, any of which tells of the others.
-//! In: `host:port,host:port` or a URL → out: addresses, or what is wrong.
+//! Parses the addresses of a Cluster: some of its nodes, each of which knows the others.
+//! In: `host:port,host:port` or a URL → out: addresses, or an error.
 //! Uses: the addresses of a Redis. Never: connections.
-//! Change here: how a Cluster is written. Configuration keys live in the server.
+//! Change here: the syntax. Configuration keys are in the crate `config`.
 
 use super::super::error::RedisError;
 use super::super::options::Address;
 
 impl Address {
-    /// Reads some nodes of one Cluster: `host:port,host:port`, or as Centrifugo writes it
-    /// `redis+cluster://[[user]:password@]host:port[?addr=host:port&…]`. Credentials hold for all nodes.
+    /// Parses some nodes of one Cluster: `host:port,host:port`, or as Centrifugo writes it
+    /// `redis+cluster://[[user]:password@]host:port[?addr=host:port&…]`. Credentials apply to all nodes.
     ///
     /// # Errors
-    /// [`RedisError::Address`], which says what is wrong.
+    /// [`RedisError::Address`] with the reason.
     pub fn parse_cluster(text: &str) -> Result<Vec<Self>, RedisError> {
         let wrong = |wrong| {
             let text = text.rsplit_once('@').map_or(text, |(_, places)| places).to_owned();

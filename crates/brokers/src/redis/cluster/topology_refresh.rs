@@ -1,7 +1,7 @@
-//! Finding out which master has which slot: every now and then, and whenever something shows that slots moved.
-//! In: nodes that are known, wishes to look → out: what they say, together.
-//! Uses: one task per Cluster, lines that are there, connections to seeds while none is. Never: asks more than a few times a second.
-//! Change here: who is asked, and how often. What a topology leads to is in `cluster.rs`.
+//! The topology refresh of a Cluster: periodic, and on request when slots may have moved.
+//! In: known nodes, requests → out: the topology that all answers give together.
+//! Uses: one task per Cluster, open connections, connections to seeds while none is open. Never: asks more than a few times a second.
+//! Change here: which nodes are asked, and how often. `cluster.rs` uses the topology.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -21,7 +21,7 @@ use super::super::server::Server;
 use super::Cluster;
 use super::topology::Topology;
 
-/// Keeps the map of a Cluster true for as long as there is one.
+/// Keeps the map of a Cluster up to date until the Cluster is dropped.
 pub(super) async fn watch(cluster: Weak<Cluster>, woken: Arc<Notify>) {
     let (mut pause, mut fast_refreshes) = (PAUSE_MIN, 0);
     loop {
@@ -44,7 +44,7 @@ pub(super) async fn watch(cluster: Weak<Cluster>, woken: Arc<Notify>) {
 }
 
 impl Cluster {
-    /// Looks once; when to look again if nobody asks for it.
+    /// Refreshes once. Returns the time until the next periodic refresh.
     async fn look(&self) -> Duration {
         match self.newest_topology().await {
             Ok(topology) => self.adopt(&topology),
@@ -69,7 +69,7 @@ impl Cluster {
     }
 }
 
-/// What a master says over a connection that is there.
+/// Asks a master on an open connection.
 async fn ask(server: &Server) -> Option<Topology> {
     let replies = Topology::questions().map(|question| {
         let (sender, reply) = oneshot::channel();
@@ -80,10 +80,10 @@ async fn ask(server: &Server) -> Option<Topology> {
     Topology::read(&server.address, [slots.await.ok()?.ok()?, nodes.await.ok()?.ok()?])
 }
 
-/// What these nodes say, together.
+/// Asks these nodes, and joins their answers.
 ///
 /// # Errors
-/// When none says anything: the first error, or the first that is permanent.
+/// When none answers: the first permanent error, or else the first error.
 pub(super) async fn ask_seeds(
     seeds: &[Address],
     options: &RedisOptions,
@@ -117,7 +117,7 @@ pub(super) async fn ask_seeds(
     })
 }
 
-/// What a node says over a connection of its own.
+/// Asks a node on a connection of its own.
 async fn ask_seed(seed: &Address, options: &RedisOptions) -> Result<Topology, RedisError> {
     let dialer =
         Dialer::new(seed, options, Arc::new(RedisClock::new())).expecting(Expected::ClusterNode);
@@ -135,8 +135,8 @@ async fn ask_seed(seed: &Address, options: &RedisOptions) -> Result<Topology, Re
     topology.ok_or_else(|| RedisError::NotCluster { address: seed.clone() })
 }
 
-/// What all say together that answer, a moment after the first did: a node that was cut off may answer first, and a dead
-/// one never.
+/// Joins all answers that arrive within [`GRACE`] after the first. A node that was cut off may answer first, and a
+/// dead one never answers.
 async fn all(asked: FuturesUnordered<impl Future<Output = Option<Topology>>>) -> Option<Topology> {
     let mut all: Option<Topology> = None;
     let mut answers = pin!(asked.filter_map(std::future::ready));
@@ -151,16 +151,16 @@ async fn all(asked: FuturesUnordered<impl Future<Output = Option<Topology>>>) ->
     all
 }
 
-/// Looks in short periods after one that somebody asked for: what one node knows others hear a moment later.
+/// Refreshes at short intervals after a requested one, because other nodes get the news a moment later.
 const FAST_REFRESHES: u32 = 4;
-/// Between two looks, when nothing happens.
+/// Between two refreshes when nothing happens.
 const PERIOD: Duration = Duration::from_secs(10);
-/// The same while a slot has no master that can be reached.
+/// Between two refreshes while a slot has no reachable master.
 const PERIOD_IN_TROUBLE: Duration = Duration::from_millis(500);
-/// Before a look that somebody asked for, so that many can ask for one; longer if the last is not long ago.
+/// Before a requested refresh, so that many requests cause one; longer if the last refresh is recent.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(300);
-/// A look is long ago.
+/// A refresh is not recent after this time.
 const CALM: Duration = Duration::from_secs(1);
-/// How long others may answer after one has.
+/// How long to wait for other answers after the first.
 const GRACE: Duration = Duration::from_millis(100);
