@@ -1,7 +1,7 @@
-//! Presence in Redis: three keys per channel, always changed together by a script.
-//! In: members with their ends → out: commands; members and counts from the replies.
-//! Uses: a line, keys, scripts, records. Never: the time, which comes in milliseconds of the Redis.
-//! Change here: what is sent for presence. The scripts are `script/presence*.lua`.
+//! Presence in Redis: three keys per channel, which scripts always change together.
+//! In: members and the ends of their time → out: commands; members and counts from the replies.
+//! Uses: a command connection, keys, scripts, records. Never: clocks; times are milliseconds of the Redis.
+//! Change here: the commands for presence. The scripts are `script/presence*.lua`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub(crate) fn list(keys: &Keys, channel: &str, now_ms: u64) -> RedisCommand {
     command
 }
 
-/// What the reply to [`list`] says; foreign members are left out.
+/// Decodes the reply to [`list`]. Members of another version are left out.
 ///
 /// # Errors
 /// [`Failure::Refused`] for a reply that no such command has.
@@ -72,7 +72,7 @@ pub(crate) fn listed(
     Ok(members)
 }
 
-/// Counts, with as many calls as it takes to remove members whose time is over: each is bounded.
+/// Counts members. Each call removes a bounded number of expired members; it is repeated while there may be more.
 pub(crate) fn count(
     connection: CommandConnection,
     (keys, channel): (Keys, String),
@@ -91,7 +91,7 @@ pub(crate) fn count(
 
 type Done = dyn FnOnce(Result<PresenceStats, Failure>) + Send;
 
-/// Counts, and whether there may be more to remove first.
+/// The counts, and whether there may be more members to remove first.
 fn counted(reply: Value) -> Result<(PresenceStats, bool), Failure> {
     let parts = parts(reply).ok_or(Failure::Refused)?;
     let numbers: Vec<u64> = parts.into_iter().filter_map(number).collect();
@@ -99,7 +99,7 @@ fn counted(reply: Value) -> Result<(PresenceStats, bool), Failure> {
     Ok((PresenceStats { clients: clients as usize, users: users as usize }, more > 0))
 }
 
-/// Begins a call with the names of `kinds`, and room for so many arguments: numbers, and so many bytes of others.
+/// Starts a call with the names of `kinds`, and room for `arguments`: numbers, and `bytes` of other arguments.
 fn call(
     script: Script,
     kinds: &[KeyKind],
@@ -111,11 +111,11 @@ fn call(
     script.call(&names, arguments, bytes + 3 * NUMBER_BYTES)
 }
 
-/// What presence consists of, in the order that its scripts have.
+/// The keys of presence, in the order of the scripts' KEYS.
 const KINDS: [KeyKind; 3] = [KeyKind::Ends, KeyKind::Members, KeyKind::Users];
 /// Members that one call of a script removes.
 const SWEEP_MAX: u64 = 1000;
 /// A thousand years.
 const TTL_MS_MAX: u64 = 31_557_600_000_000;
-/// Room for a number.
+/// Bytes for a number.
 const NUMBER_BYTES: usize = 24;

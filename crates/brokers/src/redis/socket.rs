@@ -164,7 +164,7 @@ impl Connection {
     /// the call is sent; scripts that do not need it ignore it.
     pub(crate) fn append_replication_history(&self, command: &mut Cmd) {
         if matches!(command.args_iter().next(), Some(Arg::Simple(b"EVALSHA"))) {
-            command.arg("reign").arg(&*self.replication_history);
+            command.arg("history").arg(&*self.replication_history);
         }
     }
 }
