@@ -83,7 +83,7 @@ impl Redis {
         });
         let keys = Keys::new(&options.prefix, !options.clusters.is_empty());
         let message_handler = Arc::new(MessageHandler::new(keys.clone(), Arc::clone(&health)));
-        let opener = ConnectionFactory {
+        let factory = ConnectionFactory {
             options: Arc::new(options.clone()),
             message_handler: Arc::clone(&message_handler),
             health: Arc::clone(&health),
@@ -91,11 +91,11 @@ impl Redis {
             clock: Arc::new(RedisClock::new()),
         };
         let single = |address| {
-            let server = opener.open(address, Expected::Standalone, &ClusterRedirects::default());
+            let server = factory.open(address, Expected::Standalone, &ClusterRedirects::default());
             Store::Single(Box::new(server))
         };
         let cluster =
-            |seeds: &Vec<Address>| Store::Cluster(Cluster::start(seeds.clone(), opener.clone()));
+            |seeds: &Vec<Address>| Store::Cluster(Cluster::start(seeds.clone(), factory.clone()));
         let stores = match &options.clusters[..] {
             [] => options.addresses.iter().map(single).collect(),
             clusters => clusters.iter().map(cluster).collect(),
@@ -141,16 +141,16 @@ impl Redis {
         L: Fn(&[u8]) -> bool + Send + Sync + 'static,
     {
         self.message_handler.set_node_listener(Box::new(listener));
-        let heard = [None, Some(uid)].map(|to| {
+        let confirmations = [None, Some(uid)].map(|to| {
             let name = self.keys.node_channel(to);
             let pubsub = self.stores[0].pubsub_connection(Location::of_node_channel(&name));
             pubsub.subscribe(&name);
             let (done, answer) = ports::later();
-            pubsub.when_subscribed(&name, |heard| done(heard.map(drop)));
+            pubsub.when_subscribed(&name, |confirmations| done(confirmations.map(drop)));
             answer
         });
         async move {
-            for answer in heard {
+            for answer in confirmations {
                 let _: Result<(), _> = answer.await;
             }
         }
@@ -173,25 +173,25 @@ impl Redis {
     }
 
     /// The store of a channel, and the location in it.
-    fn place(&self, channel: &str) -> (&Store, Location) {
+    fn locate(&self, channel: &str) -> (&Store, Location) {
         let hash = consistent_hash::hash(channel);
         let store = &self.stores[consistent_hash::jump(hash, self.stores.len())];
         (store, Location::of(channel, hash, &self.keys))
     }
 
     fn command_connection(&self, channel: &str) -> CommandConnectionRef<'_> {
-        let (store, location) = self.place(channel);
+        let (store, location) = self.locate(channel);
         store.command_connection(location)
     }
 
     /// The PUB/SUB connection of a channel, and the name to subscribe to.
     fn pubsub_connection(&self, channel: &str) -> (PubSubConnectionRef<'_>, String) {
-        let (store, location) = self.place(channel);
+        let (store, location) = self.locate(channel);
         (store.pubsub_connection(location), self.keys.of(KeyKind::Feed, channel))
     }
 
     fn ms(&self, channel: &str, now: Instant) -> u64 {
-        let (store, location) = self.place(channel);
+        let (store, location) = self.locate(channel);
         store.ms(location, now)
     }
 }

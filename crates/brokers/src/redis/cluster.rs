@@ -29,7 +29,7 @@ use topology::Topology;
 pub(crate) struct Cluster {
     /// Configured nodes, which are asked when no other node answers.
     seeds: Vec<Address>,
-    opener: ConnectionFactory,
+    factory: ConnectionFactory,
     redirects: ClusterRedirects,
     map: RwLock<Map>,
     /// Calls that wait for their slot, and the connection that queues them.
@@ -107,11 +107,11 @@ impl Map {
 
 impl Cluster {
     /// Starts to look for the masters, until it is dropped.
-    pub(crate) fn start(seeds: Vec<Address>, opener: ConnectionFactory) -> Arc<Self> {
-        opener.health.connection_added();
+    pub(crate) fn start(seeds: Vec<Address>, factory: ConnectionFactory) -> Arc<Self> {
+        factory.health.connection_added();
         let cluster = Arc::new_cyclic(|me: &Weak<Self>| {
             let redirects = ClusterRedirects::by(me.clone());
-            let (unrouted, unrouted_calls) = opener.unrouted(&redirects);
+            let (unrouted, unrouted_calls) = factory.unrouted(&redirects);
             let waiting = unrouted.command_connections[0].clone();
             let (slots, epochs) = (vec![0; SLOTS], vec![0; SLOTS]);
             let map = RwLock::new(Map { slots, epochs, servers: vec![Arc::new(unrouted)] });
@@ -119,7 +119,7 @@ impl Cluster {
             let (is_complete, older) = (AtomicBool::new(false), AtomicU32::new(0));
             Self {
                 seeds,
-                opener,
+                factory,
                 redirects,
                 map,
                 unrouted_calls,
@@ -129,8 +129,8 @@ impl Cluster {
                 older,
             }
         });
-        let watch = topology_refresh::watch(Arc::downgrade(&cluster), Arc::clone(&cluster.woken));
-        cluster.opener.runtime.spawn(watch);
+        let watch = topology_refresh::run(Arc::downgrade(&cluster), Arc::clone(&cluster.woken));
+        cluster.factory.runtime.spawn(watch);
         cluster
     }
 
@@ -165,8 +165,9 @@ impl Cluster {
     /// Takes a topology: names move with their slots, and waiting calls can go on.
     fn adopt(&self, topology: &Topology) {
         let older = self.older.load(Relaxed);
-        let open =
-            |address: &Address| self.opener.open(address, Expected::ClusterMaster, &self.redirects);
+        let open = |address: &Address| {
+            self.factory.open(address, Expected::ClusterMaster, &self.redirects)
+        };
         let (next, is_older) = self.map.read().after(topology, older >= OLDER_MAX, open);
         self.older.store(if is_older { older + 1 } else { 0 }, Relaxed);
         let missing = next.slots.iter().filter(|index| **index == 0).count();
@@ -219,11 +220,11 @@ impl Cluster {
         if !is_complete {
             let reply = format!("{missing} slots of the Cluster have no master");
             let address = self.seeds.first().cloned().unwrap_or_default();
-            self.opener.health.report_error(RedisError::Refused { address, reply });
+            self.factory.health.report_error(RedisError::Refused { address, reply });
         }
         match (self.is_complete.swap(is_complete, Relaxed), is_complete) {
-            (false, true) => self.opener.health.connection_up(),
-            (true, false) => self.opener.health.connection_lost(),
+            (false, true) => self.factory.health.connection_up(),
+            (true, false) => self.factory.health.connection_lost(),
             _ => {}
         }
     }
@@ -262,16 +263,16 @@ impl Cluster {
 }
 
 impl Redirector for Cluster {
-    fn redirect(&self, call: Call, elsewhere: Redirect) {
+    fn redirect(&self, call: Call, redirect: Redirect) {
         let route = call.route();
-        let (address, is_asking) = match elsewhere {
+        let (address, is_asking) = match redirect {
             Redirect::Moved(address) => (Some(address), false),
             Redirect::Ask(address) => (Some(address), true),
             Redirect::TryAgain => (None, false),
         };
         let redirect_count = route.redirect_count + u8::from(address.is_some());
         let until =
-            route.wait_deadline.unwrap_or_else(|| Instant::now() + self.opener.options.io_timeout);
+            route.wait_deadline.unwrap_or_else(|| Instant::now() + self.factory.options.io_timeout);
         if redirect_count > REDIRECTS_MAX || until <= Instant::now() {
             return call.fail();
         }

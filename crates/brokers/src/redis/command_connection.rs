@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout, timeout_at};
 
-use self::in_flight::{Batch, InFlightBatches};
+use self::in_flight::{Batch, InFlightBatches, Sent};
 use super::backoff::Backoff;
 use super::dial::{Connection, Dialer};
 use super::error::{Failure, RedisError};
@@ -255,7 +255,7 @@ impl ConnectionTask {
         pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     ) -> Result<Connection, RedisError> {
         let mut dialing = pin!(self.dialer.dial(script::loads(), pushed));
-        if let Ok(dialed) = timeout(self.dialer.limits.connect, &mut dialing).await {
+        if let Ok(dialed) = timeout(self.dialer.timeouts.connect, &mut dialing).await {
             return dialed;
         }
         self.shared.is_down.store(true, Relaxed);
@@ -355,8 +355,8 @@ impl ConnectionTask {
         let wait = self.dialer.wait;
         let is_kept = !batch.waits || replies.pop().is_some_and(|count| has(count, wait.replicas));
         let mut unkept = 0;
-        let sent = batch.commands.cmd_iter().zip(batch.callers);
-        for ((command, (bytes, is_write, caller)), reply) in sent.zip(replies) {
+        let sent = batch.commands.cmd_iter().zip(batch.sent);
+        for ((command, Sent { bytes, is_write, caller }), reply) in sent.zip(replies) {
             match reply {
                 Value::ServerError(error) => {
                     let call = Call { command: command.clone(), bytes, is_write, caller };
@@ -388,7 +388,7 @@ impl ConnectionTask {
         }
         if let Some(redirector) = self.redirects.redirector().filter(|_| is_of_slots(error)) {
             match Redirect::of(self.dialer.address(), error) {
-                Some(elsewhere) => redirector.redirect(call, elsewhere),
+                Some(redirect) => redirector.redirect(call, redirect),
                 None => call.fail(),
             }
             redirector.request_refresh();

@@ -25,7 +25,7 @@ use super::wire::{RedisCommand, number, parts, text};
 pub(crate) struct Dialer {
     address: Address,
     client_name: String,
-    pub(crate) limits: Timeouts,
+    pub(crate) timeouts: Timeouts,
     pub(crate) io_timeout: Duration,
     pub(crate) wait: Wait,
     tls: Option<Tls>,
@@ -49,18 +49,18 @@ pub(crate) enum Expected {
 impl Dialer {
     pub(crate) fn new(address: &Address, options: &RedisOptions, clock: Arc<RedisClock>) -> Self {
         let (connect, io) = (options.connect_timeout, options.io_timeout);
-        let limits = Timeouts { connect, io, has_own_timeout: false };
+        let timeouts = Timeouts { connect, io, has_own_timeout: false };
         let resolver = address.sentinels.as_ref().map(|sentinels| {
             Arc::new(MasterResolver::new(
                 Arc::clone(sentinels),
                 options.sentinel_tls.clone(),
-                limits,
+                timeouts,
             ))
         });
         Self {
             address: address.clone(),
             client_name: options.client_name.clone(),
-            limits,
+            timeouts,
             io_timeout: io,
             wait: options.wait,
             tls: options.tls.clone(),
@@ -72,8 +72,8 @@ impl Dialer {
 
     /// For command connections, which check for late replies themselves.
     pub(crate) fn for_commands(self) -> Self {
-        let limits = Timeouts { has_own_timeout: true, ..self.limits };
-        Self { limits, ..self }
+        let timeouts = Timeouts { has_own_timeout: true, ..self.timeouts };
+        Self { timeouts, ..self }
     }
 
     /// Starts to watch the Sentinels, if there are any. When another Redis becomes the master, connections to the old
@@ -104,11 +104,11 @@ impl Dialer {
         pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     ) -> Result<Connection, RedisError> {
         let (address, left) = self.resolve_address().await?;
-        let place = (&address, self.tls.as_ref());
-        let mut connection = open(place, self.limits, pushed, left).await?;
-        let judged = timeout(self.io_timeout, self.verify(&address, &mut connection, first)).await;
+        let mut connection = open(&address, self.tls.as_ref(), self.timeouts, pushed, left).await?;
+        let verified =
+            timeout(self.io_timeout, self.verify(&address, &mut connection, first)).await;
         let late = |_| RedisError::late(&address, "its first reply", self.io_timeout);
-        match (judged.map_err(late)?, &self.resolver) {
+        match (verified.map_err(late)?, &self.resolver) {
             (Ok(()), _) => Ok(connection),
             (Err(error), resolver) => {
                 if let (RedisError::Role { .. }, Some(resolver)) = (&error, resolver) {
@@ -132,9 +132,9 @@ impl Dialer {
         match &self.resolver {
             None => Ok((self.address.clone(), Box::pin(std::future::pending()))),
             Some(resolver) => {
-                let known = resolver.resolve().await?;
-                let address = self.address.located(&known.host, known.port);
-                Ok((address, Box::pin(resolver.until_replaced(known.config_epoch))))
+                let master = resolver.resolve().await?;
+                let address = self.address.located(&master.host, master.port);
+                Ok((address, Box::pin(resolver.until_replaced(master.config_epoch))))
             }
         }
     }

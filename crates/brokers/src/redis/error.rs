@@ -97,7 +97,7 @@ impl RedisError {
         Self::Unreachable { address: address.clone(), why: why.to_string() }
     }
 
-    pub(crate) fn doubt(address: &Address, why: impl ToString) -> Self {
+    pub(crate) fn tls_suspected(address: &Address, why: impl ToString) -> Self {
         Self::TlsSuspected { address: address.clone(), why: why.to_string() }
     }
 
@@ -161,7 +161,7 @@ impl fmt::Display for RedisError {
                     "{what} at {address} and this server do not agree on TLS ({why}): check that this port speaks TLS, and {key}tls"
                 )
             }
-            Self::TlsSuspected { address, why } => write_doubt(address, why, out),
+            Self::TlsSuspected { address, why } => write_tls_suspected(address, why, out),
             Self::NotSentinel { address } => write!(
                 out,
                 "what listens at {address} is a Redis and no Sentinel: name Sentinels in engine.redis.sentinel_address, or this one in engine.redis.address"
@@ -200,7 +200,7 @@ fn write_role(address: &Address, role: &str, out: &mut fmt::Formatter<'_>) -> fm
 }
 
 /// Perhaps only one side speaks TLS.
-fn write_doubt(address: &Address, why: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_tls_suspected(address: &Address, why: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (what, key) = party(address);
     if address.is_tls {
         return write!(

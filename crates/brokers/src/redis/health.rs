@@ -17,7 +17,7 @@ use super::options::Address;
 #[derive(Debug, Default)]
 pub struct Health {
     /// The addresses, for log lines.
-    place: String,
+    addresses: String,
     connections: AtomicUsize,
     up: AtomicUsize,
     trouble: Mutex<ConnectionErrors>,
@@ -34,17 +34,17 @@ pub struct Health {
 struct ConnectionErrors {
     latest: Option<RedisError>,
     /// Logged since all connections were up. Several addresses that are down report errors in turn, at every try.
-    said: Vec<RedisError>,
+    logged: Vec<RedisError>,
 }
 
 impl ConnectionErrors {
     /// Whether this error has not been logged yet.
     fn is_new(&mut self, error: RedisError) -> bool {
-        let is_new = !self.said.contains(&error);
+        let is_new = !self.logged.contains(&error);
         if is_new {
             // Drops the oldest, which may then be logged again, to bound memory.
-            self.said.drain(..(self.said.len() + 1).saturating_sub(SAID_MAX));
-            self.said.push(error.clone());
+            self.logged.drain(..(self.logged.len() + 1).saturating_sub(LOGGED_MAX));
+            self.logged.push(error.clone());
         }
         self.latest = Some(error);
         is_new
@@ -52,13 +52,13 @@ impl ConnectionErrors {
 }
 
 /// More than the masters of a Cluster, each with a few kinds of errors.
-const SAID_MAX: usize = 256;
+const LOGGED_MAX: usize = 256;
 
 impl Health {
     /// For an engine at these addresses.
     pub(crate) fn at<'a>(addresses: impl Iterator<Item = &'a Address>) -> Self {
         let addresses: Vec<_> = addresses.map(Address::to_string).collect();
-        Self { place: addresses.join(" or "), ..Self::default() }
+        Self { addresses: addresses.join(" or "), ..Self::default() }
     }
 
     /// Whether every connection is up.
@@ -138,9 +138,9 @@ impl Health {
     pub(crate) fn skipped_foreign_record(&self, key: &[u8]) {
         self.foreign.fetch_add(1, Relaxed);
         if let Some(cases) = self.log_throttle.happens("stored", Instant::now()) {
-            let (key, place) = (String::from_utf8_lossy(key), &self.place);
+            let (key, addresses) = (String::from_utf8_lossy(key), &self.addresses);
             tracing::warn!(
-                "skipped a record in {key} of Redis at {place}, which this version of Fanwire did not write: delete the key, or give whatever else writes there another prefix (engine.redis.prefix){cases}"
+                "skipped a record in {key} of Redis at {addresses}, which this version of Fanwire did not write: delete the key, or give whatever else writes there another prefix (engine.redis.prefix){cases}"
             );
         }
     }
@@ -153,14 +153,14 @@ impl Health {
 
     /// The node skipped and counted a message that was published under this name.
     pub(crate) fn skipped_foreign_node_message(&self, name: &[u8]) {
-        self.log_foreign_message("said", name);
+        self.log_foreign_message("node message", name);
     }
 
     fn log_foreign_message(&self, kind: &str, name: &[u8]) {
         if let Some(cases) = self.log_throttle.happens(kind, Instant::now()) {
-            let (name, place) = (String::from_utf8_lossy(name), &self.place);
+            let (name, addresses) = (String::from_utf8_lossy(name), &self.addresses);
             tracing::warn!(
-                "skipped a message published to {name} of Redis at {place}, which this version of Fanwire did not send: give whatever else publishes there another prefix (engine.redis.prefix){cases}"
+                "skipped a message published to {name} of Redis at {addresses}, which this version of Fanwire did not send: give whatever else publishes there another prefix (engine.redis.prefix){cases}"
             );
         }
     }

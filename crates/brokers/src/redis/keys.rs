@@ -36,7 +36,7 @@ pub(crate) enum KeyKind {
 
 impl Keys {
     pub(crate) fn new(prefix: &str, is_sharded: bool) -> Self {
-        let heads = KeyKind::ALL.map(|kind| format!("{prefix}.{}.{OPEN}", kind.word()));
+        let heads = KeyKind::ALL.map(|kind| format!("{prefix}.{}.{OPEN}", kind.name()));
         Self { prefix: prefix.to_owned(), is_sharded, heads }
     }
 
@@ -97,7 +97,7 @@ impl KeyKind {
     const ALL: [Self; 6] =
         [Self::Feed, Self::Stream, Self::Meta, Self::Ends, Self::Members, Self::Users];
 
-    const fn word(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Feed => "feed",
             Self::Stream => "stream",

@@ -20,7 +20,8 @@ use super::wire::{RedisCommand, number, parts, text};
 
 /// The command that adds or renews a member.
 pub(crate) fn add(
-    (keys, channel): (&Keys, &str),
+    keys: &Keys,
+    channel: &str,
     member: &ClientInfo,
     ttl: Duration,
     now_ms: u64,
@@ -28,7 +29,7 @@ pub(crate) fn add(
     let length = member.length();
     let ttl_ms = (ttl.as_millis() as u64).min(TTL_MS_MAX);
     let mut command =
-        call(Script::PresenceAdd, &KINDS, (keys, channel), (5, length + member.client.len()));
+        call(Script::PresenceAdd, &KINDS, keys, channel, 5, length + member.client.len());
     command
         .number(now_ms)
         .number(now_ms + ttl_ms)
@@ -40,14 +41,14 @@ pub(crate) fn add(
 
 /// The command that removes a member.
 pub(crate) fn remove(keys: &Keys, channel: &str, client: &str) -> RedisCommand {
-    let mut command = call(Script::PresenceRemove, &KINDS, (keys, channel), (1, client.len()));
+    let mut command = call(Script::PresenceRemove, &KINDS, keys, channel, 1, client.len());
     command.text(client);
     command
 }
 
 /// The command that lists members.
 pub(crate) fn list(keys: &Keys, channel: &str, now_ms: u64) -> RedisCommand {
-    let mut command = call(Script::PresenceMembers, &KINDS[..2], (keys, channel), (1, 0));
+    let mut command = call(Script::PresenceMembers, &KINDS[..2], keys, channel, 1, 0);
     command.number(now_ms);
     command
 }
@@ -58,7 +59,8 @@ pub(crate) fn list(keys: &Keys, channel: &str, now_ms: u64) -> RedisCommand {
 /// [`Failure::Refused`] for a reply that no such command has.
 pub(crate) fn listed(
     reply: Value,
-    (keys, channel): (&Keys, &str),
+    keys: &Keys,
+    channel: &str,
     health: &Health,
 ) -> Result<Vec<Arc<ClientInfo>>, Failure> {
     let parts = parts(reply).ok_or(Failure::Refused)?;
@@ -75,16 +77,17 @@ pub(crate) fn listed(
 /// Counts members. Each call removes a bounded number of expired members; it is repeated while there may be more.
 pub(crate) fn count(
     connection: CommandConnection,
-    (keys, channel): (Keys, String),
+    keys: Keys,
+    channel: String,
     now_ms: u64,
     done: impl FnOnce(Result<PresenceStats, Failure>) + Send + 'static,
 ) {
-    let mut command = call(Script::PresenceStats, &KINDS, (&keys, &channel), (2, 0));
+    let mut command = call(Script::PresenceStats, &KINDS, &keys, &channel, 2, 0);
     command.number(now_ms).number(SWEEP_MAX);
-    let to_repeat = connection.clone();
+    let again = connection.clone();
     connection.send(command, move |reply| match reply.and_then(counted) {
         Ok((stats, false)) => done(Ok(stats)),
-        Ok((_, true)) => count(to_repeat, (keys, channel), now_ms, Box::new(done) as Box<Done>),
+        Ok((_, true)) => count(again, keys, channel, now_ms, Box::new(done) as Box<Done>),
         Err(failure) => done(Err(failure)),
     });
 }
@@ -103,8 +106,10 @@ fn counted(reply: Value) -> Result<(PresenceStats, bool), Failure> {
 fn call(
     script: Script,
     kinds: &[KeyKind],
-    (keys, channel): (&Keys, &str),
-    (arguments, bytes): (usize, usize),
+    keys: &Keys,
+    channel: &str,
+    arguments: usize,
+    bytes: usize,
 ) -> RedisCommand {
     let names: Vec<String> = kinds.iter().map(|kind| keys.of(*kind, channel)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

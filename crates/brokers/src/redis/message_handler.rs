@@ -17,7 +17,7 @@ use super::record::{Message, Record};
 pub(crate) struct MessageHandler {
     keys: Keys,
     health: Arc<Health>,
-    door: OnceLock<Arc<dyn Deliver>>,
+    receiver: OnceLock<Arc<dyn Deliver>>,
     listener: OnceLock<NodeListener>,
 }
 
@@ -26,12 +26,12 @@ pub(crate) type NodeListener = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 impl MessageHandler {
     pub(crate) fn new(keys: Keys, health: Arc<Health>) -> Self {
-        Self { keys, health, door: OnceLock::new(), listener: OnceLock::new() }
+        Self { keys, health, receiver: OnceLock::new(), listener: OnceLock::new() }
     }
 
     /// Sets the receiver of publications.
-    pub(crate) fn deliver_to(&self, door: Arc<dyn Deliver>) {
-        assert!(self.door.set(door).is_ok(), "an engine has one door");
+    pub(crate) fn deliver_to(&self, receiver: Arc<dyn Deliver>) {
+        assert!(self.receiver.set(receiver).is_ok(), "an engine has one door");
     }
 
     /// Sets the receiver of messages between nodes.
@@ -41,7 +41,7 @@ impl MessageHandler {
 
     /// Whether messages would only wait in the inboxes of shards.
     pub(crate) fn is_congested(&self) -> bool {
-        self.door.get().is_some_and(|door| door.is_congested())
+        self.receiver.get().is_some_and(|receiver| receiver.is_congested())
     }
 
     /// Whether messages of nodes are published under `name`.
@@ -66,20 +66,20 @@ impl MessageHandler {
 
     /// Reports that `name` is subscribed again and messages in between are lost.
     pub(crate) fn report_gap(&self, name: &str) {
-        if let (Some(door), Some(channel)) =
-            (self.door.get(), self.keys.channel_of_feed(name.as_bytes()))
+        if let (Some(receiver), Some(channel)) =
+            (self.receiver.get(), self.keys.channel_of_feed(name.as_bytes()))
         {
-            door.doubt(channel);
+            receiver.doubt(channel);
         }
     }
 
     fn deliver(&self, channel: &str, name: &[u8], record: Bytes, now: Instant) {
-        let Some(door) = self.door.get() else { return };
+        let Some(receiver) = self.receiver.get() else { return };
         match Record::read(record) {
             Ok(Message::Publication { publication, epoch, delta, excluded }) => {
-                door.deliver(channel, publication, epoch, delta, excluded, now);
+                receiver.deliver(channel, publication, epoch, delta, excluded, now);
             }
-            Ok(Message::Change(change, client)) => door.announce(channel, change, client),
+            Ok(Message::Change(change, client)) => receiver.announce(channel, change, client),
             Err(_) => self.health.skipped_foreign_message(name),
         }
     }

@@ -148,21 +148,21 @@ impl Address {
             })?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let query = Query::read(query).map_err(wrong)?;
-        let (place, db) = rest.split_once('/').unwrap_or((rest, ""));
+        let (endpoint, db) = rest.split_once('/').unwrap_or((rest, ""));
         let db = if db.is_empty() { Ok(0) } else { db.parse() };
         let db = db.map_err(|_| wrong("what follows the slash is not the number of a database"))?;
-        let (credentials, place) = place.rsplit_once('@').unwrap_or(("", place));
+        let (credentials, endpoint) = endpoint.rsplit_once('@').unwrap_or(("", endpoint));
         let (user, password) = credentials.split_once(':').unwrap_or(("", credentials));
         let decoded = |text| decoded(text).ok_or(wrong("it has a broken %-escape"));
         let (user, password) = (decoded(user)?, decoded(password)?);
         let mut address = Self { user, password, db, ..Self::default() };
         address.is_tls = is_tls || query.is_tls;
         if is_sentinel || !query.master.is_empty() {
-            let sentinels = query.sentinels(place, is_tls).map_err(wrong)?;
+            let sentinels = query.sentinels(endpoint, is_tls).map_err(wrong)?;
             (address.host, address.sentinels) = (String::new(), Some(Arc::new(sentinels)));
         } else {
             query.has_no_sentinels().map_err(wrong)?;
-            (address.host, address.port) = host_and_port(place, PORT).map_err(wrong)?;
+            (address.host, address.port) = host_and_port(endpoint, PORT).map_err(wrong)?;
         }
         Ok(address)
     }
@@ -216,7 +216,7 @@ impl fmt::Debug for Address {
 #[derive(Default)]
 struct Query {
     master: String,
-    places: Vec<String>,
+    endpoints: Vec<String>,
     user: String,
     password: String,
     is_tls: bool,
@@ -231,7 +231,7 @@ impl Query {
             let value = decoded(value).ok_or("it has a broken %-escape")?;
             match name {
                 "sentinel_master_name" => query.master = value,
-                "addr" => query.places.push(value),
+                "addr" => query.endpoints.push(value),
                 "sentinel_user" => query.user = value,
                 "sentinel_password" => query.password = value,
                 "tls_enabled" => query.is_tls = is_true(&value)?,
@@ -247,13 +247,13 @@ impl Query {
     }
 
     /// The Sentinel of the host part, and those of the options.
-    fn sentinels(self, place: &str, is_tls: bool) -> Result<Sentinels, &'static str> {
+    fn sentinels(self, endpoint: &str, is_tls: bool) -> Result<Sentinels, &'static str> {
         if self.master.is_empty() {
             return Err("it names no master: add ?sentinel_master_name=");
         }
         let mut addresses = Vec::new();
-        for place in std::iter::once(place).chain(self.places.iter().map(String::as_str)) {
-            let (host, port) = host_and_port(place, SENTINEL_PORT)?;
+        for endpoint in std::iter::once(endpoint).chain(self.endpoints.iter().map(String::as_str)) {
+            let (host, port) = host_and_port(endpoint, SENTINEL_PORT)?;
             let (user, password) = (self.user.clone(), self.password.clone());
             let is_tls = is_tls || self.are_sentinels_tls;
             let is_sentinel = true;
@@ -271,8 +271,8 @@ impl Query {
     }
 
     fn has_no_sentinels(&self) -> Result<(), &'static str> {
-        let Self { places, user, password, are_sentinels_tls, .. } = self;
-        if places.is_empty() && user.is_empty() && password.is_empty() && !are_sentinels_tls {
+        let Self { endpoints, user, password, are_sentinels_tls, .. } = self;
+        if endpoints.is_empty() && user.is_empty() && password.is_empty() && !are_sentinels_tls {
             return Ok(());
         }
         Err("it names no master: add sentinel_master_name=")
@@ -287,13 +287,13 @@ fn is_true(text: &str) -> Result<bool, &'static str> {
     }
 }
 
-fn host_and_port(place: &str, default: u16) -> Result<(String, u16), &'static str> {
-    let (host, port) = match place.strip_prefix('[') {
+fn host_and_port(endpoint: &str, default: u16) -> Result<(String, u16), &'static str> {
+    let (host, port) = match endpoint.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or("its [ is not closed")?;
             (host, port.strip_prefix(':').unwrap_or_default())
         }
-        None => place.split_once(':').unwrap_or((place, "")),
+        None => endpoint.split_once(':').unwrap_or((endpoint, "")),
     };
     if host.is_empty() {
         return Err("it has no host");
@@ -320,7 +320,7 @@ fn decoded(text: &str) -> Option<String> {
 fn without_password(text: &str) -> String {
     let head = text.split_once('?').map_or(text, |(head, _)| head);
     match head.rsplit_once('@') {
-        Some((_, place)) => format!("…@{place}"),
+        Some((_, endpoint)) => format!("…@{endpoint}"),
         None if text.contains('@') => "…".to_owned(), // a question mark in a password, or an @ in an option
         None => head.to_owned(),
     }

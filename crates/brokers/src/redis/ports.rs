@@ -60,7 +60,7 @@ impl Broker for Redis {
         let query = query.filter(|_| retention.keeps_history());
         let read = query.map(|query| self.page(channel, query, retention));
         let (pubsub, name) = self.pubsub_connection(channel);
-        pubsub.when_subscribed(&name, move |heard| match (heard, read) {
+        pubsub.when_subscribed(&name, move |subscribed| match (subscribed, read) {
             (Ok(continuity), Some(read)) => {
                 read(move |slice: Result<StreamSlice, Failure>| {
                     // After a break, publications that came after this read may be lost, and the waiting subscriber
@@ -103,7 +103,7 @@ impl Broker for Redis {
 impl Presence for Redis {
     fn add(&self, channel: &str, info: ClientInfo, ttl: Duration, now: Instant) -> Answer<()> {
         let now_ms = self.ms(channel, now);
-        self.send_simple(channel, members::add((&self.keys, channel), &info, ttl, now_ms))
+        self.send_simple(channel, members::add(&self.keys, channel, &info, ttl, now_ms))
     }
 
     fn remove(&self, channel: &str, client: &str) -> Answer<()> {
@@ -141,11 +141,11 @@ impl Bus for Redis {
         let command =
             RedisCommand::of(&[self.keys.publish().as_bytes(), name.as_bytes(), &message]);
         let (done, answer) = later();
-        let heard = |reply| number(reply).and_then(|count| count.try_into().ok());
+        let subscribed = |reply| number(reply).and_then(|count| count.try_into().ok());
         self.stores[0].command_connection(Location::of_node_channel(&name)).send(
             command,
             move |reply| {
-                done(reply.and_then(|reply| heard(reply).ok_or(Failure::Refused)));
+                done(reply.and_then(|reply| subscribed(reply).ok_or(Failure::Refused)));
             },
         );
         answer

@@ -70,10 +70,10 @@ impl PubSubConnection {
         runtime: &Handle,
     ) -> Self {
         health.connection_added();
-        let feed = Self::unrouted(message_handler, redirects, dialer.io_timeout);
-        let (backoff, shared) = (Backoff::default(), Arc::clone(&feed.shared));
+        let connection = Self::unrouted(message_handler, redirects, dialer.io_timeout);
+        let (backoff, shared) = (Backoff::default(), Arc::clone(&connection.shared));
         runtime.spawn(ReaderTask { dialer, shared, health, backoff }.run());
-        feed
+        connection
     }
 
     /// A connection without a Redis: names can be subscribed, waited for and [taken](Self::take_matching).
@@ -142,12 +142,12 @@ impl PubSubConnection {
         waiter: impl FnOnce(Result<ContinuityCheck, Failure>) + Send + 'static,
     ) {
         let by = Instant::now() + self.wait_timeout;
-        let (heard, continuity) = {
+        let (outcome, continuity) = {
             let mut table = self.shared.table.lock();
             (table.wait_until_subscribed(name, by, Box::new(waiter)), self.shared.continuity())
         };
-        match heard {
-            WaitOutcome::Yes(waiter) => waiter(Ok(continuity)),
+        match outcome {
+            WaitOutcome::Subscribed(waiter) => waiter(Ok(continuity)),
             WaitOutcome::Pending => self.shared.woken.notify_one(),
             WaitOutcome::NotDesired(waiter) => waiter(Err(Failure::Unavailable)),
         }
@@ -212,7 +212,7 @@ impl Shared {
     /// The connection is gone.
     fn connection_lost(&self) {
         let mut table = self.table.lock();
-        table.lost();
+        table.connection_lost();
         self.count_loss();
     }
 

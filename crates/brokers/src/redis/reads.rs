@@ -116,7 +116,7 @@ impl SharedRead for HistoryPage {
         let command = stream::history(&settings.keys, &channel, query, retention, ttl);
         connection.send(command, move |reply| {
             let ReadSettings { keys, health, .. } = &*settings;
-            let read = |reply| stream::read_slice(reply, (keys, &channel), query.reverse, health);
+            let read = |reply| stream::read_slice(reply, keys, &channel, query.reverse, health);
             done(reply.and_then(read));
         });
     }
@@ -140,7 +140,7 @@ impl SharedRead for Members {
         let channel = self.0.clone();
         connection.send(command, move |reply| {
             let ReadSettings { keys, health, .. } = &*settings;
-            done(reply.and_then(|reply| members::listed(reply, (keys, &channel), health)));
+            done(reply.and_then(|reply| members::listed(reply, keys, &channel, health)));
         });
     }
 }
@@ -159,6 +159,6 @@ impl SharedRead for Count {
         done: impl FnOnce(Result<Self::Output, Failure>) + Send + 'static,
     ) {
         let ReadContext { connection, settings, now_ms } = context;
-        members::count(connection, (settings.keys.clone(), self.0.to_string()), now_ms, done);
+        members::count(connection, settings.keys.clone(), self.0.to_string(), now_ms, done);
     }
 }

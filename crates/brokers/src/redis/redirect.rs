@@ -15,7 +15,7 @@ use super::options::Address;
 /// Routes redirected calls. It is called on the tasks of connections, so its methods must be short.
 pub(crate) trait Redirector: Send + Sync {
     /// Takes a call that a Redis refused.
-    fn redirect(&self, call: Call, elsewhere: Redirect);
+    fn redirect(&self, call: Call, redirect: Redirect);
 
     /// Requests a topology refresh, because slots may have moved.
     fn request_refresh(&self);

@@ -27,8 +27,8 @@ use sentinel_set::{SentinelChanges, SentinelSet, others_of};
 pub(crate) struct MasterResolver {
     sentinels: Arc<Sentinels>,
     tls: Option<Tls>,
-    limits: Timeouts,
-    known: watch::Sender<Option<MasterAddress>>,
+    timeouts: Timeouts,
+    current: watch::Sender<Option<MasterAddress>>,
     sentinel_set: Mutex<SentinelSet>,
     watchers: Mutex<Watchers>,
 }
@@ -51,10 +51,10 @@ pub(crate) struct MasterAddress {
 }
 
 impl MasterResolver {
-    pub(crate) fn new(sentinels: Arc<Sentinels>, tls: Option<Tls>, limits: Timeouts) -> Self {
-        let (known, _) = watch::channel(None);
+    pub(crate) fn new(sentinels: Arc<Sentinels>, tls: Option<Tls>, timeouts: Timeouts) -> Self {
+        let (current, _) = watch::channel(None);
         let sentinel_set = Mutex::new(SentinelSet::of(sentinels.addresses.clone()));
-        Self { sentinels, tls, limits, known, sentinel_set, watchers: Mutex::default() }
+        Self { sentinels, tls, timeouts, current, sentinel_set, watchers: Mutex::default() }
     }
 
     /// Asks the Sentinels in order until one has an address that is not older than the known one. If all answers are
@@ -63,7 +63,7 @@ impl MasterResolver {
     /// # Errors
     /// When none answers: a permanent error if there is one; after the two timeouts together at the latest.
     pub(crate) async fn resolve(self: &Arc<Self>) -> Result<MasterAddress, RedisError> {
-        let limit = self.limits.connect + self.limits.io;
+        let limit = self.timeouts.connect + self.timeouts.io;
         let found = timeout(limit, self.ask_all()).await;
         found.map_err(|_| {
             RedisError::late(&self.sentinels.addresses[0], "asking all Sentinels", limit)
@@ -90,7 +90,7 @@ impl MasterResolver {
             }
         }
         if let Some(found) = older {
-            self.known.send_replace(Some(found.clone()));
+            self.current.send_replace(Some(found.clone()));
             return Ok(found);
         }
         Err(trouble.expect("there is a Sentinel, and it answered or failed"))
@@ -106,12 +106,12 @@ impl MasterResolver {
         &self,
         config_epoch: u64,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let mut known = self.known.subscribe();
+        let mut current = self.current.subscribe();
         async move {
-            let is_newer = |known: &Option<MasterAddress>| {
-                known.as_ref().is_some_and(|it| it.config_epoch > config_epoch)
+            let is_newer = |current: &Option<MasterAddress>| {
+                current.as_ref().is_some_and(|it| it.config_epoch > config_epoch)
             };
-            if known.wait_for(is_newer).await.is_err() {
+            if current.wait_for(is_newer).await.is_err() {
                 std::future::pending::<()>().await; // the resolver is gone
             }
         }
@@ -119,9 +119,9 @@ impl MasterResolver {
 
     /// Completes when the master changes.
     pub(crate) fn until_moved(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut known = self.known.subscribe();
+        let mut current = self.current.subscribe();
         async move {
-            if known.changed().await.is_err() {
+            if current.changed().await.is_err() {
                 std::future::pending::<()>().await; // the resolver is gone
             }
         }
@@ -130,18 +130,18 @@ impl MasterResolver {
     /// Starts to watch every Sentinel for a failover, until this value is dropped.
     pub(crate) fn watch(this: &Arc<Self>, runtime: &Handle) {
         this.watchers.lock().runtime = Some(runtime.clone());
-        let new = this.sentinel_set.lock().in_order();
-        this.update_watchers(SentinelChanges { new, ..SentinelChanges::default() });
+        let added = this.sentinel_set.lock().in_order();
+        this.update_watchers(SentinelChanges { added, ..SentinelChanges::default() });
     }
 
     /// Starts tasks for new Sentinels and ends those of dropped ones.
-    fn update_watchers(self: &Arc<Self>, SentinelChanges { new, forgotten }: SentinelChanges) {
+    fn update_watchers(self: &Arc<Self>, SentinelChanges { added, removed }: SentinelChanges) {
         let mut watchers = self.watchers.lock();
         let Some(runtime) = watchers.runtime.clone() else { return };
-        for (_, task) in watchers.tasks.extract_if(.., |(one, _)| forgotten.contains(one)) {
+        for (_, task) in watchers.tasks.extract_if(.., |(one, _)| removed.contains(one)) {
             task.abort();
         }
-        for sentinel in new {
+        for sentinel in added {
             let watcher = Watcher { resolver: Arc::downgrade(self), sentinel: sentinel.clone() };
             watchers.tasks.push((sentinel, runtime.spawn(watcher.run()).abort_handle()));
         }
@@ -150,15 +150,15 @@ impl MasterResolver {
     /// Stores an address unless it is older than the known one. Returns whether it was not older.
     fn accept(&self, found: &MasterAddress) -> bool {
         let mut is_fresh = true;
-        self.known.send_if_modified(|known| {
-            let config_epoch = known.as_ref().map_or(0, |known| known.config_epoch);
+        self.current.send_if_modified(|current| {
+            let config_epoch = current.as_ref().map_or(0, |current| current.config_epoch);
             is_fresh = found.config_epoch >= config_epoch;
-            let has_moved = known.as_ref().is_some_and(|_| found.config_epoch > config_epoch);
+            let has_moved = current.as_ref().is_some_and(|_| found.config_epoch > config_epoch);
             if has_moved {
                 tracing::info!("the master {} is at {found} now", self.sentinels.master);
             }
-            if known.is_none() || has_moved {
-                *known = Some(found.clone());
+            if current.is_none() || has_moved {
+                *current = Some(found.clone());
             }
             has_moved
         });
@@ -176,8 +176,9 @@ impl MasterResolver {
         sentinel: &Address,
         pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     ) -> Result<Connection, RedisError> {
-        let limits = Timeouts { io: self.limits.io.min(self.limits.connect), ..self.limits };
-        open((sentinel, self.tls.as_ref()), limits, pushed, std::future::pending()).await
+        let timeouts =
+            Timeouts { io: self.timeouts.io.min(self.timeouts.connect), ..self.timeouts };
+        open(sentinel, self.tls.as_ref(), timeouts, pushed, std::future::pending()).await
     }
 
     async fn ask_on(
@@ -198,7 +199,7 @@ impl MasterResolver {
         }
         let skipped = questions.len() - 3;
         let answers = connection.send_packed_commands(&questions, 0, questions.len()).await;
-        let broken = |error: redis::RedisError| RedisError::of(sentinel, &error, self.limits.io);
+        let broken = |error: redis::RedisError| RedisError::of(sentinel, &error, self.timeouts.io);
         let mut answers = answers.map_err(broken)?.into_iter().skip(skipped);
         let [place, state, others] = [(); 3].map(|()| answers.next().unwrap_or_default());
         let unknown = || RedisError::Master {
@@ -209,9 +210,10 @@ impl MasterResolver {
             Value::ServerError(error) => Err(refusal(sentinel, error.code(), error.details())),
             Value::Nil => Err(unknown()),
             place => {
-                let (host, port) = place_of(place).ok_or_else(|| not_a_sentinel(sentinel))?;
-                let learnt = self.sentinel_set.lock().add_discovered(others_of(sentinel, others));
-                self.update_watchers(learnt);
+                let (host, port) =
+                    host_and_port_of(place).ok_or_else(|| not_a_sentinel(sentinel))?;
+                let changes = self.sentinel_set.lock().add_discovered(others_of(sentinel, others));
+                self.update_watchers(changes);
                 Ok(MasterAddress { host, port, config_epoch: config_epoch_of(state) })
             }
         }
@@ -233,7 +235,7 @@ fn not_a_sentinel(sentinel: &Address) -> RedisError {
 }
 
 /// Decodes the reply to `SENTINEL GET-MASTER-ADDR-BY-NAME`: host and port.
-fn place_of(reply: Value) -> Option<(String, u16)> {
+fn host_and_port_of(reply: Value) -> Option<(String, u16)> {
     let [host, port] = parts(reply)?.try_into().ok()?;
     let host = String::from_utf8(text(host)?.to_vec()).ok()?;
     Some((host, number(port)?.try_into().ok()?))
@@ -285,14 +287,14 @@ impl Watcher {
     /// Watches until the connection ends, which is an error, or the resolver is dropped.
     async fn watch_sentinel(&self) -> Result<(), RedisError> {
         let woken = Arc::new(Notify::new());
-        let told = Arc::clone(&woken);
+        let notifier = Arc::clone(&woken);
         let pushed = move |push: PushInfo| {
             if matches!(push.kind, PushKind::Message | PushKind::Disconnection) {
-                told.notify_one();
+                notifier.notify_one();
             }
         };
         let Some(resolver) = self.resolver.upgrade() else { return Ok(()) };
-        let limit = resolver.limits.io;
+        let limit = resolver.timeouts.io;
         let mut connection = resolver.open(&self.sentinel, pushed).await?;
         drop(resolver);
         let subscribed = connection.subscribe("+switch-master").await;

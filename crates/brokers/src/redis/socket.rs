@@ -61,24 +61,26 @@ pub(crate) struct Timeouts {
 /// # Errors
 /// A [`RedisError`] with the address, after the limits at the latest.
 pub(crate) async fn open(
-    (address, tls): (&Address, Option<&Tls>),
-    limits: Timeouts,
+    address: &Address,
+    tls: Option<&Tls>,
+    timeouts: Timeouts,
     pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     left: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Connection, RedisError> {
-    let place = (address.host.as_str(), address.port);
-    let socket = timeout(limits.connect, TcpStream::connect(place)).await;
-    let socket = socket.map_err(|_| RedisError::late(address, "connecting", limits.connect))?;
+    let endpoint = (address.host.as_str(), address.port);
+    let socket = timeout(timeouts.connect, TcpStream::connect(endpoint)).await;
+    let socket = socket.map_err(|_| RedisError::late(address, "connecting", timeouts.connect))?;
     let socket = socket.map_err(|error| RedisError::unreachable(address, error))?;
     let _ = socket.set_nodelay(true); // only slower without
     if !address.is_tls {
-        return greet(address, socket, limits, pushed, left).await;
+        return greet(address, socket, timeouts, pushed, left).await;
     }
     let tls = tls.expect("whoever makes an address speak TLS says how");
-    let secure = timeout(limits.connect, tls.connect(address, socket)).await;
-    let late = |_| RedisError::doubt(address, format_args!("within {:?}", limits.connect));
+    let secure = timeout(timeouts.connect, tls.connect(address, socket)).await;
+    let late =
+        |_| RedisError::tls_suspected(address, format_args!("within {:?}", timeouts.connect));
     let secure = secure.map_err(late);
-    greet(address, secure??, limits, pushed, left).await
+    greet(address, secure??, timeouts, pushed, left).await
 }
 
 impl Tls {
@@ -96,7 +98,7 @@ impl Tls {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         connector.connect(name, socket).await.map_err(|error| match error.kind() {
             ErrorKind::InvalidData => wrong(&error),
-            _ => RedisError::doubt(address, error),
+            _ => RedisError::tls_suspected(address, error),
         })
     }
 }
@@ -105,26 +107,29 @@ impl Tls {
 async fn greet(
     address: &Address,
     socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    limits: Timeouts,
+    timeouts: Timeouts,
     pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     left: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Connection, RedisError> {
     let pushed = Arc::new(pushed);
-    let told = Arc::clone(&pushed);
+    let push_handler = Arc::clone(&pushed);
     let config = AsyncConnectionConfig::new()
-        .set_response_timeout((!limits.has_own_timeout).then_some(limits.io))
+        .set_response_timeout((!timeouts.has_own_timeout).then_some(timeouts.io))
         .set_pipeline_buffer_size(BATCHES_MAX)
         .set_push_sender(move |push| {
-            told(push);
+            push_handler(push);
             Ok::<(), ()>(())
         });
     let settings = settings(address);
     let greeted = MultiplexedConnection::new_with_config(&settings, socket, config);
-    let greeted = timeout(limits.io, greeted).await;
-    let greeted = greeted.map_err(|_| RedisError::late(address, "the greeting", limits.io))?;
-    let (commands, driver) = greeted.map_err(|error| match error.is_connection_dropped() {
-        true if !address.is_tls => RedisError::doubt(address, error),
-        _ => RedisError::of(address, &error, limits.io),
+    let greeted = timeout(timeouts.io, greeted).await;
+    let greeted = greeted.map_err(|_| RedisError::late(address, "the greeting", timeouts.io))?;
+    let (commands, driver) = greeted.map_err(|error| {
+        if error.is_connection_dropped() && !address.is_tls {
+            RedisError::tls_suspected(address, error)
+        } else {
+            RedisError::of(address, &error, timeouts.io)
+        }
     })?;
     let task = tokio::spawn(async move {
         tokio::select! {

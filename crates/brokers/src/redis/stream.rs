@@ -116,7 +116,8 @@ pub(crate) fn history(
 /// [`Failure::Refused`] for a reply that no such command has.
 pub(crate) fn read_slice(
     reply: Value,
-    (keys, channel): (&Keys, &str),
+    keys: &Keys,
+    channel: &str,
     is_reverse: bool,
     health: &Health,
 ) -> Result<StreamSlice, Failure> {

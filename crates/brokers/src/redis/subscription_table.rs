@@ -17,7 +17,7 @@ pub(crate) struct SubscriptionTable<W> {
     /// Not desired since a time, though some may be desired again; each channel once.
     to_unsubscribe: VecDeque<(Instant, Arc<str>)>,
     /// Channels with waiters, by the end of their time.
-    wait_timeout: VecDeque<(Instant, Arc<str>)>,
+    waiter_deadlines: VecDeque<(Instant, Arc<str>)>,
     /// Desired and refused by this Redis, though some may have moved; each channel once.
     misrouted: Vec<Arc<str>>,
 }
@@ -78,7 +78,7 @@ pub(crate) struct SubscriptionChanges {
 /// The result of waiting for a subscription.
 pub(crate) enum WaitOutcome<W> {
     /// It is subscribed: the waiter is returned.
-    Yes(W),
+    Subscribed(W),
     /// The waiter is kept.
     Pending,
     /// The channel is not desired: the waiter is returned.
@@ -91,7 +91,7 @@ impl<W> Default for SubscriptionTable<W> {
             channels: HashMap::new(),
             to_subscribe: VecDeque::new(),
             to_unsubscribe: VecDeque::new(),
-            wait_timeout: VecDeque::new(),
+            waiter_deadlines: VecDeque::new(),
             misrouted: Vec::new(),
         }
     }
@@ -119,25 +119,28 @@ impl<W> SubscriptionTable<W> {
             Some((name, _)) => Arc::clone(name),
             None => channel.into(),
         };
-        let entry = self.channels.entry(Arc::clone(&name)).or_default();
-        entry.is_desired = true;
-        if entry.is_requested || entry.is_queued_to_subscribe || entry.is_misrouted {
+        let subscription = self.channels.entry(Arc::clone(&name)).or_default();
+        subscription.is_desired = true;
+        if subscription.is_requested
+            || subscription.is_queued_to_subscribe
+            || subscription.is_misrouted
+        {
             return false;
         }
-        entry.is_queued_to_subscribe = true;
+        subscription.is_queued_to_subscribe = true;
         self.to_subscribe.push_back(name);
         true
     }
 
-    /// A channel has lost its last subscriber. It is unsubscribed after [`DELAY`] unless it is desired again by then.
+    /// A channel has lost its last subscriber. It is unsubscribed after [`UNSUBSCRIBE_DELAY`] unless it is desired again by then.
     pub(crate) fn clear_desired(&mut self, channel: &str, now: Instant) {
         let Some((name, _)) = self.channels.get_key_value(channel) else { return };
         let name = Arc::clone(name);
-        let Some(entry) = self.channels.get_mut(channel) else { return };
-        entry.is_desired = false;
-        if !entry.is_queued_to_unsubscribe {
-            entry.is_queued_to_unsubscribe = true;
-            self.to_unsubscribe.push_back((now + DELAY, name));
+        let Some(subscription) = self.channels.get_mut(channel) else { return };
+        subscription.is_desired = false;
+        if !subscription.is_queued_to_unsubscribe {
+            subscription.is_queued_to_unsubscribe = true;
+            self.to_unsubscribe.push_back((now + UNSUBSCRIBE_DELAY, name));
         }
     }
 
@@ -152,15 +155,15 @@ impl<W> SubscriptionTable<W> {
             return WaitOutcome::NotDesired(waiter);
         };
         let name = Arc::clone(name);
-        let entry = self.channels.entry(Arc::clone(&name)).or_default();
-        if !entry.is_desired {
+        let subscription = self.channels.entry(Arc::clone(&name)).or_default();
+        if !subscription.is_desired {
             return WaitOutcome::NotDesired(waiter);
         }
-        if entry.is_requested && entry.unconfirmed == 0 {
-            return WaitOutcome::Yes(waiter);
+        if subscription.is_requested && subscription.unconfirmed == 0 {
+            return WaitOutcome::Subscribed(waiter);
         }
-        entry.waiters.push((by, waiter));
-        self.wait_timeout.push_back((by, name));
+        subscription.waiters.push((by, waiter));
+        self.waiter_deadlines.push_back((by, name));
         WaitOutcome::Pending
     }
 
@@ -170,22 +173,22 @@ impl<W> SubscriptionTable<W> {
         while next_changes.subscribe.len() < max
             && let Some(name) = self.to_subscribe.pop_front()
         {
-            let Some(entry) = self.channels.get_mut(&name) else { continue };
-            entry.is_queued_to_subscribe = false;
-            if entry.is_desired {
-                entry.is_requested = true;
-                entry.unconfirmed += 1;
+            let Some(subscription) = self.channels.get_mut(&name) else { continue };
+            subscription.is_queued_to_subscribe = false;
+            if subscription.is_desired {
+                subscription.is_requested = true;
+                subscription.unconfirmed += 1;
                 next_changes.subscribe.push(name);
             }
         }
         while next_changes.unsubscribe.len() < max
             && let Some((_, name)) = self.to_unsubscribe.pop_front_if(|(due, _)| *due <= now)
         {
-            let Some(entry) = self.channels.get_mut(&name) else { continue };
-            entry.is_queued_to_unsubscribe = false;
-            if !entry.is_desired && entry.is_requested {
-                entry.is_requested = false;
-                entry.unconfirmed += 1;
+            let Some(subscription) = self.channels.get_mut(&name) else { continue };
+            subscription.is_queued_to_unsubscribe = false;
+            if !subscription.is_desired && subscription.is_requested {
+                subscription.is_requested = false;
+                subscription.unconfirmed += 1;
                 next_changes.unsubscribe.push(name);
             } else {
                 self.remove_if_unused(&name);
@@ -207,18 +210,18 @@ impl<W> SubscriptionTable<W> {
     pub(crate) fn confirmed(&mut self, channel: &str, done: Done) -> ConfirmationEffect<W> {
         let mut confirmed =
             ConfirmationEffect { waiters: Vec::new(), is_resubscribed: false, is_misrouted: false };
-        let Some(entry) = self.channels.get_mut(channel) else { return confirmed };
-        entry.unconfirmed = entry.unconfirmed.saturating_sub(1);
-        if entry.unconfirmed > 0 {
+        let Some(subscription) = self.channels.get_mut(channel) else { return confirmed };
+        subscription.unconfirmed = subscription.unconfirmed.saturating_sub(1);
+        if subscription.unconfirmed > 0 {
             return confirmed;
         }
-        if !entry.is_requested {
+        if !subscription.is_requested {
             self.remove_if_unused(channel);
         } else if done == Done::Unsubscribed {
             confirmed.is_misrouted = self.mark_misrouted(channel);
         } else {
-            confirmed.is_resubscribed = std::mem::take(&mut entry.was_interrupted);
-            confirmed.waiters = std::mem::take(&mut entry.waiters);
+            confirmed.is_resubscribed = std::mem::take(&mut subscription.was_interrupted);
+            confirmed.waiters = std::mem::take(&mut subscription.waiters);
         }
         confirmed
     }
@@ -228,15 +231,15 @@ impl<W> SubscriptionTable<W> {
     pub(crate) fn mark_misrouted(&mut self, channel: &str) -> bool {
         let Some((name, _)) = self.channels.get_key_value(channel) else { return false };
         let name = Arc::clone(name);
-        let Some(entry) = self.channels.get_mut(channel) else { return false };
-        entry.was_interrupted |= entry.is_requested;
-        (entry.is_requested, entry.unconfirmed) = (false, 0);
-        if !entry.is_desired {
+        let Some(subscription) = self.channels.get_mut(channel) else { return false };
+        subscription.was_interrupted |= subscription.is_requested;
+        (subscription.is_requested, subscription.unconfirmed) = (false, 0);
+        if !subscription.is_desired {
             self.remove_if_unused(channel);
             return false;
         }
-        if !entry.is_misrouted {
-            entry.is_misrouted = true;
+        if !subscription.is_misrouted {
+            subscription.is_misrouted = true;
             self.misrouted.push(name);
         }
         true
@@ -244,21 +247,21 @@ impl<W> SubscriptionTable<W> {
 
     /// Marks all requested and unconfirmed channels as misrouted. Returns whether there is one.
     pub(crate) fn mark_unconfirmed_misrouted(&mut self) -> bool {
-        let is_unsure = |(name, entry): (&Arc<str>, &Subscription<W>)| {
-            (entry.unconfirmed > 0).then(|| Arc::clone(name))
+        let is_unconfirmed = |(name, subscription): (&Arc<str>, &Subscription<W>)| {
+            (subscription.unconfirmed > 0).then(|| Arc::clone(name))
         };
-        let unsure: Vec<_> = self.channels.iter().filter_map(is_unsure).collect();
-        unsure.iter().filter(|name| self.mark_misrouted(name)).count() > 0
+        let unconfirmed: Vec<_> = self.channels.iter().filter_map(is_unconfirmed).collect();
+        unconfirmed.iter().filter(|name| self.mark_misrouted(name)).count() > 0
     }
 
     /// Queues misrouted channels to be requested again. Returns whether there is something to send.
     pub(crate) fn retry_misrouted(&mut self) -> bool {
         for name in std::mem::take(&mut self.misrouted) {
-            if let Some(entry) = self.channels.get_mut(&name)
-                && std::mem::take(&mut entry.is_misrouted)
-                && !entry.is_queued_to_subscribe
+            if let Some(subscription) = self.channels.get_mut(&name)
+                && std::mem::take(&mut subscription.is_misrouted)
+                && !subscription.is_queued_to_subscribe
             {
-                entry.is_queued_to_subscribe = true;
+                subscription.is_queued_to_subscribe = true;
                 self.to_subscribe.push_back(name);
             }
         }
@@ -271,15 +274,16 @@ impl<W> SubscriptionTable<W> {
         is_elsewhere: impl Fn(&str) -> bool,
     ) -> Vec<MovedSubscription<W>> {
         let gone = self.channels.extract_if(|name, _| is_elsewhere(name));
-        let moved = gone.filter(|(_, entry)| entry.is_desired).map(|(name, entry)| {
-            let was_interrupted = entry.was_interrupted || entry.is_requested;
-            MovedSubscription { name, was_interrupted, waiters: entry.waiters }
-        });
+        let moved =
+            gone.filter(|(_, subscription)| subscription.is_desired).map(|(name, subscription)| {
+                let was_interrupted = subscription.was_interrupted || subscription.is_requested;
+                MovedSubscription { name, was_interrupted, waiters: subscription.waiters }
+            });
         let moved: Vec<_> = moved.collect();
         let channels = &self.channels;
         self.to_subscribe.retain(|name| channels.contains_key(name));
         self.to_unsubscribe.retain(|(_, name)| channels.contains_key(name));
-        self.wait_timeout.retain(|(_, name)| channels.contains_key(name));
+        self.waiter_deadlines.retain(|(_, name)| channels.contains_key(name));
         self.misrouted.retain(|name| channels.contains_key(name));
         moved
     }
@@ -288,42 +292,44 @@ impl<W> SubscriptionTable<W> {
     pub(crate) fn insert_moved(&mut self, moved: Vec<MovedSubscription<W>>) {
         for MovedSubscription { name, was_interrupted, waiters } in moved {
             self.set_desired(&name);
-            self.wait_timeout.extend(waiters.iter().map(|(by, _)| (*by, Arc::clone(&name))));
-            if let Some(entry) = self.channels.get_mut(&name) {
-                entry.was_interrupted |= was_interrupted;
-                entry.waiters.extend(waiters);
+            self.waiter_deadlines.extend(waiters.iter().map(|(by, _)| (*by, Arc::clone(&name))));
+            if let Some(subscription) = self.channels.get_mut(&name) {
+                subscription.was_interrupted |= was_interrupted;
+                subscription.waiters.extend(waiters);
             }
         }
-        self.wait_timeout.make_contiguous().sort_by_key(|(by, _)| *by);
+        self.waiter_deadlines.make_contiguous().sort_by_key(|(by, _)| *by);
     }
 
     /// Whether the Redis may send messages of this channel, because it was requested.
     pub(crate) fn is_requested(&self, channel: &str) -> bool {
-        self.channels.get(channel).is_some_and(|entry| entry.is_requested)
+        self.channels.get(channel).is_some_and(|subscription| subscription.is_requested)
     }
 
     /// The connection is gone: all desired channels have to be requested again.
-    pub(crate) fn lost(&mut self) {
+    pub(crate) fn connection_lost(&mut self) {
         self.to_subscribe.clear();
         self.misrouted.clear();
-        for (name, entry) in &mut self.channels {
-            entry.was_interrupted |= entry.is_requested;
-            (entry.is_requested, entry.unconfirmed) = (false, 0);
-            entry.is_misrouted = false;
-            entry.is_queued_to_subscribe = entry.is_desired;
-            if entry.is_desired {
+        for (name, subscription) in &mut self.channels {
+            subscription.was_interrupted |= subscription.is_requested;
+            (subscription.is_requested, subscription.unconfirmed) = (false, 0);
+            subscription.is_misrouted = false;
+            subscription.is_queued_to_subscribe = subscription.is_desired;
+            if subscription.is_desired {
                 self.to_subscribe.push_back(Arc::clone(name));
             }
         }
-        self.channels.retain(|_, entry| entry.is_desired || entry.is_queued_to_unsubscribe);
+        self.channels.retain(|_, subscription| {
+            subscription.is_desired || subscription.is_queued_to_unsubscribe
+        });
     }
 
     /// The waiters whose time is over.
     pub(crate) fn expired_waiters(&mut self, now: Instant) -> Vec<W> {
         let mut over = Vec::new();
-        while let Some((_, name)) = self.wait_timeout.pop_front_if(|(by, _)| *by <= now) {
-            if let Some(entry) = self.channels.get_mut(&name) {
-                let gone = entry.waiters.extract_if(.., |(by, _)| *by <= now);
+        while let Some((_, name)) = self.waiter_deadlines.pop_front_if(|(by, _)| *by <= now) {
+            if let Some(subscription) = self.channels.get_mut(&name) {
+                let gone = subscription.waiters.extract_if(.., |(by, _)| *by <= now);
                 over.extend(gone.map(|(_, waiter)| waiter));
             }
         }
@@ -331,13 +337,13 @@ impl<W> SubscriptionTable<W> {
     }
 
     fn remove_if_unused(&mut self, channel: &str) {
-        let is_needed = |entry: &Subscription<W>| {
-            entry.is_desired
-                || entry.is_requested
-                || entry.unconfirmed > 0
-                || entry.is_queued_to_unsubscribe
+        let is_needed = |subscription: &Subscription<W>| {
+            subscription.is_desired
+                || subscription.is_requested
+                || subscription.unconfirmed > 0
+                || subscription.is_queued_to_unsubscribe
         };
-        if self.channels.get(channel).is_some_and(|entry| !is_needed(entry)) {
+        if self.channels.get(channel).is_some_and(|subscription| !is_needed(subscription)) {
             self.channels.remove(channel);
         }
     }
@@ -351,7 +357,7 @@ impl<W> SubscriptionTable<W> {
 
 /// How long a channel stays subscribed after its last subscriber left; a client that reloads a page returns within
 /// this time.
-const DELAY: Duration = Duration::from_secs(1);
+const UNSUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests;

@@ -59,9 +59,9 @@ impl RedisCommand {
     /// Appends an argument of `length` bytes, which `message` writes in place.
     pub(crate) fn message(&mut self, length: usize, message: &impl RecordBody) -> &mut Self {
         self.length += FRAME_BYTES + length;
-        let mut place = self.cmd.bufmut_for_next_arg(length);
-        message.put(&mut place);
-        drop(place);
+        let mut buffer = self.cmd.bufmut_for_next_arg(length);
+        message.put(&mut buffer);
+        drop(buffer);
         self
     }
 

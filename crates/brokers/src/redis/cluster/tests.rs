@@ -26,7 +26,7 @@ fn said(last: i64, host: &str, epoch: u64) -> Topology {
 
 fn server(address: &Address) -> Server {
     let (runtime, health) = (Runtime::new().expect("a runtime"), Arc::new(Health::default()));
-    let opener = ConnectionFactory {
+    let factory = ConnectionFactory {
         options: Arc::default(),
         message_handler: Arc::new(MessageHandler::new(
             Keys::new("fanwire", true),
@@ -36,7 +36,7 @@ fn server(address: &Address) -> Server {
         runtime: runtime.handle().clone(),
         clock: Arc::new(RedisClock::new()),
     };
-    Server { address: address.clone(), ..opener.unrouted(&ClusterRedirects::default()).0 }
+    Server { address: address.clone(), ..factory.unrouted(&ClusterRedirects::default()).0 }
 }
 
 fn hosts(map: &Map) -> Vec<&str> {

@@ -28,7 +28,7 @@ struct Range {
 
 impl Topology {
     /// The commands for a node.
-    pub(crate) fn questions() -> [RedisCommand; 2] {
+    pub(crate) fn commands() -> [RedisCommand; 2] {
         [RedisCommand::of(&[b"CLUSTER", b"SLOTS"]), RedisCommand::of(&[b"CLUSTER", b"NODES"])]
     }
 
@@ -48,7 +48,9 @@ impl Topology {
             let host = master.next().and_then(text).map(|host| host_of(&host)).unwrap_or_default();
             let port = u16::try_from(number(master.next()?)?).ok()?;
             let epoch = epoch(&text(master.next()?)?)?;
-            (first <= last && last < SLOTS as u64).then_some(())?;
+            if first > last || last >= SLOTS as u64 {
+                return None;
+            }
             let (first, last) = (first as u16, last as u16);
             Some(Range { first, last, master: at(node, host, port), epoch })
         };

@@ -22,21 +22,21 @@ use super::Cluster;
 use super::topology::Topology;
 
 /// Keeps the map of a Cluster up to date until the Cluster is dropped.
-pub(super) async fn watch(cluster: Weak<Cluster>, woken: Arc<Notify>) {
+pub(super) async fn run(cluster: Weak<Cluster>, woken: Arc<Notify>) {
     let (mut pause, mut fast_refreshes) = (PAUSE_MIN, 0);
     loop {
         let mut period = match cluster.upgrade() {
-            Some(cluster) => cluster.look().await,
+            Some(cluster) => cluster.refresh().await,
             None => return,
         };
         if fast_refreshes > 0 {
             (fast_refreshes, period) = (fast_refreshes - 1, PERIOD_IN_TROUBLE);
         }
-        let looked = Instant::now();
+        let refreshed_at = Instant::now();
         let is_woken = timeout(period, woken.notified()).await.is_ok();
         if is_woken && cluster.strong_count() > 0 {
-            let is_calm = looked.elapsed() >= CALM;
-            pause = if is_calm { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
+            let is_late = refreshed_at.elapsed() >= RECENT;
+            pause = if is_late { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
             fast_refreshes = FAST_REFRESHES;
             sleep(pause).await;
         }
@@ -45,10 +45,10 @@ pub(super) async fn watch(cluster: Weak<Cluster>, woken: Arc<Notify>) {
 
 impl Cluster {
     /// Refreshes once. Returns the time until the next periodic refresh.
-    async fn look(&self) -> Duration {
+    async fn refresh(&self) -> Duration {
         match self.newest_topology().await {
             Ok(topology) => self.adopt(&topology),
-            Err(error) => self.opener.health.report_error(error),
+            Err(error) => self.factory.health.report_error(error),
         }
         self.send_waiting_calls();
         if self.is_settled() { PERIOD } else { PERIOD_IN_TROUBLE }
@@ -57,13 +57,13 @@ impl Cluster {
     async fn newest_topology(&self) -> Result<Topology, RedisError> {
         let servers = self.servers();
         let up = servers.iter().filter(|server| !server.is_down());
-        let asked: FuturesUnordered<_> = up.map(|server| ask(server)).collect();
-        match all(asked).await {
+        let queries: FuturesUnordered<_> = up.map(|server| ask(server)).collect();
+        match join_answers(queries).await {
             Some(topology) => Ok(topology),
             None => {
                 let known = servers.iter().map(|server| &server.address);
                 let seeds: Vec<_> = self.seeds.iter().chain(known).cloned().collect();
-                ask_seeds(&seeds, &self.opener.options).await
+                ask_seeds(&seeds, &self.factory.options).await
             }
         }
     }
@@ -71,7 +71,7 @@ impl Cluster {
 
 /// Asks a master on an open connection.
 async fn ask(server: &Server) -> Option<Topology> {
-    let replies = Topology::questions().map(|question| {
+    let replies = Topology::commands().map(|question| {
         let (sender, reply) = oneshot::channel();
         server.command_connections[0].send(question, |reply| drop(sender.send(reply)));
         reply
@@ -90,30 +90,30 @@ pub(super) async fn ask_seeds(
 ) -> Result<Topology, RedisError> {
     let mut errors = Vec::new();
     let topology = {
-        let (sender, mut said) = tokio::sync::mpsc::unbounded_channel();
-        let asked: FuturesUnordered<_> = seeds
+        let (sender, mut received_errors) = tokio::sync::mpsc::unbounded_channel();
+        let queries: FuturesUnordered<_> = seeds
             .iter()
             .map(|seed| {
                 let sender = sender.clone();
                 async move {
-                    let said = ask_seed(seed, options).await;
-                    said.map_err(|error| drop(sender.send(error))).ok()
+                    let received_errors = ask_seed(seed, options).await;
+                    received_errors.map_err(|error| drop(sender.send(error))).ok()
                 }
             })
             .collect();
-        let all = all(asked).await;
-        while let Ok(error) = said.try_recv() {
+        let join_answers = join_answers(queries).await;
+        while let Ok(error) = received_errors.try_recv() {
             errors.push(error);
         }
-        all
+        join_answers
     };
-    let nobody = || RedisError::Unreachable {
+    let no_seed = || RedisError::Unreachable {
         address: seeds.first().cloned().unwrap_or_default(),
         why: "no node of the Cluster is named".to_owned(),
     };
     topology.ok_or_else(|| {
         let worst = errors.iter().position(RedisError::is_permanent).unwrap_or(0);
-        if errors.is_empty() { nobody() } else { errors.swap_remove(worst) }
+        if errors.is_empty() { no_seed() } else { errors.swap_remove(worst) }
     })
 }
 
@@ -122,11 +122,11 @@ async fn ask_seed(seed: &Address, options: &RedisOptions) -> Result<Topology, Re
     let dialer =
         Dialer::new(seed, options, Arc::new(RedisClock::new())).expecting(Expected::ClusterNode);
     let mut connection = dialer.dial(std::iter::empty(), drop).await?;
-    let mut questions = Pipeline::new();
-    for question in Topology::questions() {
-        questions.add_command(question.into_cmd());
+    let mut commands = Pipeline::new();
+    for question in Topology::commands() {
+        commands.add_command(question.into_cmd());
     }
-    let replies = connection.send_packed_commands(&questions, 0, questions.len()).await;
+    let replies = connection.send_packed_commands(&commands, 0, commands.len()).await;
     let replies: Result<[Value; 2], _> = replies.map_err(|error| dialer.broken(&error))?.try_into();
     if let Ok([Value::ServerError(error), _] | [_, Value::ServerError(error)]) = &replies {
         return Err(dialer.refused(error.code(), error.details()));
@@ -137,18 +137,20 @@ async fn ask_seed(seed: &Address, options: &RedisOptions) -> Result<Topology, Re
 
 /// Joins all answers that arrive within [`GRACE`] after the first. A node that was cut off may answer first, and a
 /// dead one never answers.
-async fn all(asked: FuturesUnordered<impl Future<Output = Option<Topology>>>) -> Option<Topology> {
-    let mut all: Option<Topology> = None;
-    let mut answers = pin!(asked.filter_map(std::future::ready));
+async fn join_answers(
+    queries: FuturesUnordered<impl Future<Output = Option<Topology>>>,
+) -> Option<Topology> {
+    let mut join_answers: Option<Topology> = None;
+    let mut answers = pin!(queries.filter_map(std::future::ready));
     let mut wait_timeout = Duration::MAX;
     while let Ok(Some(topology)) = timeout(wait_timeout, answers.next()).await {
         wait_timeout = GRACE;
-        match &mut all {
-            Some(all) => all.join(topology),
-            None => all = Some(topology),
+        match &mut join_answers {
+            Some(join_answers) => join_answers.join(topology),
+            None => join_answers = Some(topology),
         }
     }
-    all
+    join_answers
 }
 
 /// Refreshes at short intervals after a requested one, because other nodes get the news a moment later.
@@ -161,6 +163,6 @@ const PERIOD_IN_TROUBLE: Duration = Duration::from_millis(500);
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(300);
 /// A refresh is not recent after this time.
-const CALM: Duration = Duration::from_secs(1);
+const RECENT: Duration = Duration::from_secs(1);
 /// How long to wait for other answers after the first.
 const GRACE: Duration = Duration::from_millis(100);

@@ -36,13 +36,20 @@ type PendingBatch = Pin<Box<dyn Future<Output = Batch> + Send>>;
 /// Commands that were sent together.
 pub(super) struct Batch {
     pub(super) commands: Pipeline,
-    /// For each command its bytes, whether it writes, and its caller.
-    pub(super) callers: Vec<(usize, bool, Caller)>,
+    /// One for each command.
+    pub(super) sent: Vec<Sent>,
     /// A `WAIT` follows the commands.
     pub(super) waits: bool,
     pub(super) replies: RedisResult<Vec<Value>>,
     /// Released when the replies were taken.
-    _weight: HeldBytes,
+    _held_bytes: HeldBytes,
+}
+
+/// What remains of a [`Call`] whose command was sent.
+pub(super) struct Sent {
+    pub(super) bytes: usize,
+    pub(super) is_write: bool,
+    pub(super) caller: Caller,
 }
 
 /// Counts bytes as held until it is dropped.
@@ -65,7 +72,7 @@ impl InFlightBatches {
     pub(super) fn send(&mut self, calls: Vec<Call>) {
         let mut connection = self.connection.clone();
         let mut commands = Pipeline::with_capacity(calls.len());
-        let mut callers = Vec::with_capacity(calls.len());
+        let mut sent = Vec::with_capacity(calls.len());
         let mut held_bytes_guard = HeldBytes { shared: Arc::clone(&self.shared), bytes: 0 };
         let mut waits = false;
         for Call { mut command, bytes, is_write, caller } in calls {
@@ -74,11 +81,11 @@ impl InFlightBatches {
             if caller.route.is_asking {
                 let asking = Call::of(RedisCommand::of(&[b"ASKING"]));
                 commands.add_command(asking.command);
-                callers.push((0, false, asking.caller));
+                sent.push(Sent { bytes: 0, is_write: false, caller: asking.caller });
             }
             connection.append_replication_history(&mut command);
             commands.add_command(command);
-            callers.push((bytes, is_write, caller));
+            sent.push(Sent { bytes, is_write, caller });
         }
         if waits {
             let mut command = RedisCommand::new(3, 3 * NUMBER_BYTES);
@@ -88,7 +95,7 @@ impl InFlightBatches {
         }
         let mut batch = maybe_done(Box::pin(unconstrained(async move {
             let replies = connection.send_packed_commands(&commands, 0, commands.len()).await;
-            Batch { commands, callers, waits, replies, _weight: held_bytes_guard }
+            Batch { commands, sent, waits, replies, _held_bytes: held_bytes_guard }
         })) as PendingBatch);
         // The first poll hands the batch to the connection. It happens here so that no later batch overtakes this one.
         // The queue of the connection has room for all batches in flight, so this does not wait.

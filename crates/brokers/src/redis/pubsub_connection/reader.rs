@@ -193,11 +193,12 @@ impl ReaderTask {
         }
         Box::pin(async move {
             let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-            let pending_replies = match is_desired {
-                true => connection.subscribe(names).await,
-                false => connection.unsubscribe(names).await,
+            let sent = if is_desired {
+                connection.subscribe(names).await
+            } else {
+                connection.unsubscribe(names).await
             };
-            pending_replies.map(|()| Replies::default())
+            sent.map(|()| Replies::default())
         })
     }
 

@@ -22,8 +22,8 @@ pub(super) struct SentinelSet {
 /// Changes of the set.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SentinelChanges {
-    pub(super) new: Vec<Address>,
-    pub(super) forgotten: Vec<Address>,
+    pub(super) added: Vec<Address>,
+    pub(super) removed: Vec<Address>,
 }
 
 impl SentinelSet {
@@ -54,19 +54,19 @@ impl SentinelSet {
     /// dropped.
     pub(super) fn add_discovered(&mut self, announced: Vec<Address>) -> SentinelChanges {
         let mut discovered = SentinelChanges::default();
-        for address in announced.into_iter().take(LEARNT_MAX) {
+        for address in announced.into_iter().take(DISCOVERED_MAX) {
             if self.configured.contains(&address) {
                 continue;
             }
             match self.discovered.iter().position(|one| *one == address) {
                 Some(at) => drop(self.discovered.remove(at)),
-                None => discovered.new.push(address.clone()),
+                None => discovered.added.push(address.clone()),
             }
             self.discovered.push(address);
         }
-        let surplus = self.discovered.len().saturating_sub(LEARNT_MAX);
-        discovered.forgotten = self.discovered.drain(..surplus).collect();
-        self.first.take_if(|first| discovered.forgotten.contains(first));
+        let surplus = self.discovered.len().saturating_sub(DISCOVERED_MAX);
+        discovered.removed = self.discovered.drain(..surplus).collect();
+        self.first.take_if(|first| discovered.removed.contains(first));
         discovered
     }
 
@@ -89,17 +89,17 @@ pub(super) fn others_of(sentinel: &Address, reply: Value) -> Vec<Address> {
             };
             fields.iter().find(is_it).map(|(_, value)| value.clone())
         };
-        let words = |name| Some(String::from_utf8_lossy(&text(of(name)?)?).into_owned());
-        let is_dead = words("flags").is_some_and(|flags| flags.contains("_down"));
-        let (host, port) = (words("ip")?, number(of("port")?)?.try_into().ok()?);
-        let is_place = !is_dead && !host.is_empty() && port > 0;
-        is_place.then(|| Address { host, port, ..sentinel.clone() })
+        let text_of = |name| Some(String::from_utf8_lossy(&text(of(name)?)?).into_owned());
+        let is_dead = text_of("flags").is_some_and(|flags| flags.contains("_down"));
+        let (host, port) = (text_of("ip")?, number(of("port")?)?.try_into().ok()?);
+        let is_usable = !is_dead && !host.is_empty() && port > 0;
+        is_usable.then(|| Address { host, port, ..sentinel.clone() })
     };
     parts(reply).unwrap_or_default().into_iter().filter_map(other).collect()
 }
 
 /// Most reported Sentinels. A master needs only a few.
-const LEARNT_MAX: usize = 16;
+const DISCOVERED_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests;
