@@ -34,7 +34,7 @@ pub(crate) struct Cluster {
     map: RwLock<Map>,
     /// Calls that wait for their slot, and the connection that queues them.
     unrouted_calls: Mutex<UnroutedCalls>,
-    waiting: CommandConnection,
+    unrouted_connection: CommandConnection,
     /// Wakes the topology refresh.
     woken: Arc<Notify>,
     /// Every slot has a master.
@@ -112,7 +112,7 @@ impl Cluster {
         let cluster = Arc::new_cyclic(|me: &Weak<Self>| {
             let redirects = ClusterRedirects::by(me.clone());
             let (unrouted, unrouted_calls) = factory.unrouted(&redirects);
-            let waiting = unrouted.command_connections[0].clone();
+            let unrouted_connection = unrouted.command_connections[0].clone();
             let (slots, epochs) = (vec![0; SLOTS], vec![0; SLOTS]);
             let map = RwLock::new(Map { slots, epochs, servers: vec![Arc::new(unrouted)] });
             let (unrouted_calls, woken) = (Mutex::new(unrouted_calls), Arc::new(Notify::new()));
@@ -123,7 +123,7 @@ impl Cluster {
                 redirects,
                 map,
                 unrouted_calls,
-                waiting,
+                unrouted_connection,
                 woken,
                 is_complete,
                 older,
@@ -179,12 +179,12 @@ impl Cluster {
             let masters: Vec<String> =
                 next.servers[1..].iter().map(|server| server.address.to_string()).collect();
             tracing::info!("slots of the Redis Cluster are at {}", masters.join(", "));
-            let former = self.move_to(next, &changed);
-            drop(former); // connections that are not needed any more end here, outside of the lock
+            let previous = self.move_to(next, &changed);
+            drop(previous); // connections that are not needed any more end here, outside of the lock
         } else {
             self.map.write().epochs = next.epochs;
         }
-        self.is_covered(missing);
+        self.report_missing_slots(missing);
         let servers = self.servers();
         servers
             .iter()
@@ -215,7 +215,7 @@ impl Cluster {
     }
 
     /// Reports the Cluster as a connection, which is up while every slot has a master.
-    fn is_covered(&self, missing: usize) {
+    fn report_missing_slots(&self, missing: usize) {
         let is_complete = missing == 0;
         if !is_complete {
             let reply = format!("{missing} slots of the Cluster have no master");
@@ -240,7 +240,7 @@ impl Cluster {
         for call in calls {
             let route = Route { is_asking: false, redirect_count: 0, ..call.route() };
             let server = self.server(route.slot);
-            if route.wait_deadline.is_some_and(|until| until <= now) || self.is_nowhere(&server) {
+            if route.wait_deadline.is_some_and(|until| until <= now) || self.is_unrouted(&server) {
                 call.fail();
             } else {
                 let connection = &server.command_connections[route.connection_index];
@@ -251,14 +251,14 @@ impl Cluster {
         unrouted.pubsub_connections.iter().for_each(PubSubConnection::expire_waiters);
     }
 
-    fn is_nowhere(&self, server: &Arc<Server>) -> bool {
+    fn is_unrouted(&self, server: &Arc<Server>) -> bool {
         Arc::ptr_eq(&self.map.read_recursive().servers[0], server)
     }
 
     /// Whether every slot has a reachable master and no older claim is pending.
     fn is_settled(&self) -> bool {
-        let is_unbroken = self.is_complete.load(Relaxed) && self.older.load(Relaxed) == 0;
-        is_unbroken && !self.servers().iter().any(|server| server.is_down())
+        let is_certain = self.is_complete.load(Relaxed) && self.older.load(Relaxed) == 0;
+        is_certain && !self.servers().iter().any(|server| server.is_down())
     }
 }
 
@@ -282,7 +282,7 @@ impl Redirector for Cluster {
                 let connection = &server.command_connections[route.connection_index];
                 connection.forward(call.on(route), connection.is_down());
             }
-            None => self.waiting.forward(call.on(route), false),
+            None => self.unrouted_connection.forward(call.on(route), false),
         }
     }
 

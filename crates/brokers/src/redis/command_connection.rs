@@ -353,8 +353,9 @@ impl ConnectionTask {
     ) -> Result<(), RedisError> {
         let mut replies = batch.replies.map_err(|error| self.dialer.broken(&error))?;
         let wait = self.dialer.wait;
-        let is_kept = !batch.waits || replies.pop().is_some_and(|count| has(count, wait.replicas));
-        let mut unkept = 0;
+        let is_replicated =
+            !batch.waits || replies.pop().is_some_and(|count| has_replicas(count, wait.replicas));
+        let mut unreplicated = 0;
         let sent = batch.commands.cmd_iter().zip(batch.sent);
         for ((command, Sent { bytes, is_write, caller }), reply) in sent.zip(replies) {
             match reply {
@@ -362,14 +363,14 @@ impl ConnectionTask {
                     let call = Call { command: command.clone(), bytes, is_write, caller };
                     self.handle_error(batches, call, &error)?;
                 }
-                _ if is_write && !is_kept => {
-                    unkept += 1;
+                _ if is_write && !is_replicated => {
+                    unreplicated += 1;
                     caller.finish(Err(Failure::Unavailable));
                 }
                 reply => caller.finish(Ok(reply)),
             }
         }
-        self.shared.health.count_unreplicated(unkept, wait.replicas);
+        self.shared.health.count_unreplicated(unreplicated, wait.replicas);
         batches.repeat();
         Ok(())
     }
@@ -420,7 +421,7 @@ impl ConnectionTask {
 }
 
 /// Whether a reply to `WAIT` counts enough replicas.
-fn has(count: Value, replicas: u32) -> bool {
+fn has_replicas(count: Value, replicas: u32) -> bool {
     number(count).is_some_and(|count| count >= replicas.into())
 }
 

@@ -20,7 +20,7 @@ pub struct Health {
     addresses: String,
     connections: AtomicUsize,
     up: AtomicUsize,
-    trouble: Mutex<ConnectionErrors>,
+    errors: Mutex<ConnectionErrors>,
     lost: AtomicU64,
     foreign: AtomicU64,
     refused: AtomicU64,
@@ -68,7 +68,7 @@ impl Health {
 
     /// The latest error of a connection; `None` when all are up.
     pub fn current_error(&self) -> Option<RedisError> {
-        if self.is_healthy() { None } else { self.trouble.lock().latest.clone() }
+        if self.is_healthy() { None } else { self.errors.lock().latest.clone() }
     }
 
     /// Connections that were up and ended.
@@ -117,7 +117,7 @@ impl Health {
     }
 
     fn log_recovery(&self) {
-        if self.is_healthy() && std::mem::take(&mut *self.trouble.lock()).latest.is_some() {
+        if self.is_healthy() && std::mem::take(&mut *self.errors.lock()).latest.is_some() {
             tracing::info!("all connections to Redis are up again");
         }
     }
@@ -129,7 +129,7 @@ impl Health {
 
     /// An error keeps a connection from being up. It is logged once until all connections are up again.
     pub(crate) fn report_error(&self, error: RedisError) {
-        if self.trouble.lock().is_new(error.clone()) {
+        if self.errors.lock().is_new(error.clone()) {
             tracing::warn!("{error}; trying again");
         }
     }

@@ -54,7 +54,8 @@ pub(crate) enum Redirect {
     Moved(Address),
     /// To this master, only this call: the slot is being migrated.
     Ask(Address),
-    /// To the same master after a while: its slot is being migrated, and the keys of the call are on both sides.
+    /// To the master of the slot after the next topology refresh: the slot is being migrated, and the keys of the call
+    /// are on both sides.
     TryAgain,
 }
 

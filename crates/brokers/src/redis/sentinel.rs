@@ -71,7 +71,7 @@ impl MasterResolver {
     }
 
     async fn ask_all(self: &Arc<Self>) -> Result<MasterAddress, RedisError> {
-        let (mut older, mut trouble) = (None::<MasterAddress>, None::<RedisError>);
+        let (mut older, mut failure) = (None::<MasterAddress>, None::<RedisError>);
         let sentinels = self.sentinel_set.lock().in_order();
         for sentinel in &sentinels {
             match self.ask(sentinel).await {
@@ -85,7 +85,7 @@ impl MasterResolver {
                         .or(Some(found));
                 }
                 Err(error) => {
-                    trouble = trouble.filter(RedisError::is_permanent).or(Some(error));
+                    failure = failure.filter(RedisError::is_permanent).or(Some(error));
                 }
             }
         }
@@ -93,7 +93,7 @@ impl MasterResolver {
             self.current.send_replace(Some(found.clone()));
             return Ok(found);
         }
-        Err(trouble.expect("there is a Sentinel, and it answered or failed"))
+        Err(failure.expect("there is a Sentinel, and it answered or failed"))
     }
 
     /// The address was not a master: the next call asks another Sentinel first.
@@ -187,18 +187,18 @@ impl MasterResolver {
         connection: &mut Connection,
     ) -> Result<MasterAddress, RedisError> {
         let name = self.sentinels.master.as_bytes();
-        let mut questions = Pipeline::new();
+        let mut commands = Pipeline::new();
         let client_name = self.sentinels.client_name.as_bytes();
         if !client_name.is_empty() {
-            let naming = RedisCommand::of(&[b"CLIENT", b"SETNAME", client_name]);
-            questions.add_command(naming.into_cmd()).ignore();
+            let set_name = RedisCommand::of(&[b"CLIENT", b"SETNAME", client_name]);
+            commands.add_command(set_name.into_cmd()).ignore();
         }
-        for question in [&b"GET-MASTER-ADDR-BY-NAME"[..], b"MASTER", b"SENTINELS"] {
-            let question = RedisCommand::of(&[b"SENTINEL", question, name]);
-            questions.add_command(question.into_cmd());
+        for subcommand in [&b"GET-MASTER-ADDR-BY-NAME"[..], b"MASTER", b"SENTINELS"] {
+            let subcommand = RedisCommand::of(&[b"SENTINEL", subcommand, name]);
+            commands.add_command(subcommand.into_cmd());
         }
-        let skipped = questions.len() - 3;
-        let answers = connection.send_packed_commands(&questions, 0, questions.len()).await;
+        let skipped = commands.len() - 3;
+        let answers = connection.send_packed_commands(&commands, 0, commands.len()).await;
         let broken = |error: redis::RedisError| RedisError::of(sentinel, &error, self.timeouts.io);
         let mut answers = answers.map_err(broken)?.into_iter().skip(skipped);
         let [place, state, others] = [(); 3].map(|()| answers.next().unwrap_or_default());

@@ -30,7 +30,7 @@ pub(super) async fn run(cluster: Weak<Cluster>, woken: Arc<Notify>) {
             None => return,
         };
         if fast_refreshes > 0 {
-            (fast_refreshes, period) = (fast_refreshes - 1, PERIOD_IN_TROUBLE);
+            (fast_refreshes, period) = (fast_refreshes - 1, PERIOD_DEGRADED);
         }
         let refreshed_at = Instant::now();
         let is_woken = timeout(period, woken.notified()).await.is_ok();
@@ -51,7 +51,7 @@ impl Cluster {
             Err(error) => self.factory.health.report_error(error),
         }
         self.send_waiting_calls();
-        if self.is_settled() { PERIOD } else { PERIOD_IN_TROUBLE }
+        if self.is_settled() { PERIOD } else { PERIOD_DEGRADED }
     }
 
     async fn newest_topology(&self) -> Result<Topology, RedisError> {
@@ -71,9 +71,9 @@ impl Cluster {
 
 /// Asks a master on an open connection.
 async fn ask(server: &Server) -> Option<Topology> {
-    let replies = Topology::commands().map(|question| {
+    let replies = Topology::commands().map(|command| {
         let (sender, reply) = oneshot::channel();
-        server.command_connections[0].send(question, |reply| drop(sender.send(reply)));
+        server.command_connections[0].send(command, |reply| drop(sender.send(reply)));
         reply
     });
     let [slots, nodes] = replies;
@@ -96,8 +96,8 @@ pub(super) async fn ask_seeds(
             .map(|seed| {
                 let sender = sender.clone();
                 async move {
-                    let received_errors = ask_seed(seed, options).await;
-                    received_errors.map_err(|error| drop(sender.send(error))).ok()
+                    let answer = ask_seed(seed, options).await;
+                    answer.map_err(|error| drop(sender.send(error))).ok()
                 }
             })
             .collect();
@@ -123,8 +123,8 @@ async fn ask_seed(seed: &Address, options: &RedisOptions) -> Result<Topology, Re
         Dialer::new(seed, options, Arc::new(RedisClock::new())).expecting(Expected::ClusterNode);
     let mut connection = dialer.dial(std::iter::empty(), drop).await?;
     let mut commands = Pipeline::new();
-    for question in Topology::commands() {
-        commands.add_command(question.into_cmd());
+    for command in Topology::commands() {
+        commands.add_command(command.into_cmd());
     }
     let replies = connection.send_packed_commands(&commands, 0, commands.len()).await;
     let replies: Result<[Value; 2], _> = replies.map_err(|error| dialer.broken(&error))?.try_into();
@@ -158,7 +158,7 @@ const FAST_REFRESHES: u32 = 4;
 /// Between two refreshes when nothing happens.
 const PERIOD: Duration = Duration::from_secs(10);
 /// Between two refreshes while a slot has no reachable master.
-const PERIOD_IN_TROUBLE: Duration = Duration::from_millis(500);
+const PERIOD_DEGRADED: Duration = Duration::from_millis(500);
 /// Before a requested refresh, so that many requests cause one; longer if the last refresh is recent.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(300);

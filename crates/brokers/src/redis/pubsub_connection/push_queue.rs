@@ -32,7 +32,7 @@ impl PushQueue {
         (send, pushes)
     }
 
-    pub(super) fn taken(&self, push: &PushInfo) {
+    pub(super) fn release(&self, push: &PushInfo) {
         self.bytes.fetch_sub(length(push), Relaxed);
     }
 }

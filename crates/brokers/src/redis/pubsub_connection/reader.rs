@@ -51,12 +51,12 @@ struct Replies {
 
 impl ReaderTask {
     pub(super) async fn run(mut self) {
-        self.keep().await;
+        self.reconnect_until_closed().await;
         self.health.connection_removed();
     }
 
     /// Connects again and again until the handle is dropped.
-    async fn keep(&mut self) {
+    async fn reconnect_until_closed(&mut self) {
         while self.wait_for_shards().await {
             let (sender, mut pushes) = PushQueue::pair();
             let must_wait = match self.dial(sender).await {
@@ -134,24 +134,24 @@ impl ReaderTask {
         let mut probe = interval(self.dialer.io_timeout);
         probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut pushed_batch = Vec::new();
-        let mut unsure_until = None;
+        let mut confirm_deadline = None;
         loop {
             if self.is_closed() {
                 return End::Closed;
             }
-            if unsure_until.is_some_and(|until| until <= Instant::now()) {
-                unsure_until = None;
+            if confirm_deadline.is_some_and(|until| until <= Instant::now()) {
+                confirm_deadline = None;
                 self.shared.mark_unconfirmed_misrouted();
             }
-            let next_look = self.send_due_changes(&connection, &mut pending_replies);
+            let due_at = self.send_due_changes(&connection, &mut pending_replies);
             // While shards are behind, pushes wait in the bounded queue, so the inboxes of the shards stay bounded
             // too.
             let pause = self.shared.message_handler.is_congested().then_some(CONGESTION_PAUSE);
-            let next_turn = pause.map_or(next_look, |pause| next_look.min(Instant::now() + pause));
+            let wake_at = pause.map_or(due_at, |pause| due_at.min(Instant::now() + pause));
             tokio::select! {
-                _ = pushes.queue.recv_many(&mut pushed_batch, PUSHES_IN_A_TURN), if pause.is_none() => {
+                _ = pushes.queue.recv_many(&mut pushed_batch, PUSHES_AT_ONCE), if pause.is_none() => {
                     for push in pushed_batch.drain(..) {
-                        pushes.taken(&push);
+                        pushes.release(&push);
                         if push.kind == PushKind::Disconnection {
                             return End::Lost(self.lost("it closed a PUB/SUB connection"));
                         }
@@ -160,7 +160,7 @@ impl ReaderTask {
                             return End::Lost(self.lost("it ended a subscription by itself"));
                         }
                         if is_misrouted && !pending_replies.is_empty() {
-                            unsure_until = Some(Instant::now() + self.dialer.io_timeout);
+                            confirm_deadline = Some(Instant::now() + self.dialer.io_timeout);
                         }
                     }
                 }
@@ -175,7 +175,7 @@ impl ReaderTask {
                 }
                 _ = probe.tick() => start(&mut pending_replies, ping(connection.clone())),
                 () = self.shared.woken.notified() => {}
-                () = sleep_until(next_turn.into()) => {}
+                () = sleep_until(wake_at.into()) => {}
             }
         }
     }
@@ -308,7 +308,7 @@ const NAMES_MAX: usize = 1024;
 /// Commands in flight.
 const COMMANDS_MAX: usize = 16;
 /// Pushes taken at once.
-const PUSHES_IN_A_TURN: usize = 256;
+const PUSHES_AT_ONCE: usize = 256;
 /// How often to check whether shards have caught up. Shards send no signal, because it would cost time for every
 /// message of an inbox.
 const CONGESTION_PAUSE: Duration = Duration::from_millis(5);

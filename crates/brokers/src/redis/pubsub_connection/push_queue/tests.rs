@@ -41,7 +41,7 @@ fn what_was_taken_counts_no_more() {
     for _ in 0..64 {
         send(push(PUSH_BYTES_MAX / 4));
         let taken = pushes.queue.try_recv().expect("it was sent");
-        pushes.taken(&taken);
+        pushes.release(&taken);
     }
     assert!(!has_overflowed(&pushes));
 }
