@@ -166,14 +166,18 @@ fn what_a_promoted_replica_never_got_is_not_mistaken_for_what_it_publishes() {
         assert_eq!((stretch.top, stretch.inherited), (other, both));
         assert!(!stretch.continues(lost.offset, lost.epoch.as_str()));
         let again = node.publish("a", "and on").expect("it is there");
-        assert_eq!(again, Position { offset: 3, epoch: other.epoch }, "once per reign");
+        assert_eq!(
+            again,
+            Position { offset: 3, epoch: other.epoch },
+            "once per replication history"
+        );
     }
 }
 
 /// Replicas number what they are told, and so do Redis that were restored from a snapshot: the one that is promoted again may
 /// count from far below where it was. Connections that nobody used meanwhile hear of it.
 #[test]
-fn a_master_that_comes_back_with_the_data_of_a_snapshot_is_in_another_reign() {
+fn a_master_that_comes_back_with_the_data_of_a_snapshot_has_another_replication_history() {
     let [teacher, master, restored] = [(); 3].map(|()| RedisServer::start(&[]));
     let follow = |leader: &RedisServer| {
         let port = leader.address().port;
