@@ -1,4 +1,4 @@
-//! Tests of the state of an engine: well only when every connection is up.
+//! Tests of the state of an engine: healthy only when every connection is up.
 //! In: events → out: states and counts.
 //! Uses nothing else. Never: sockets.
 //! A new count is a test here.

@@ -1,5 +1,5 @@
-//! Tests of what Sentinels say: which answer counts, and what is understood of it.
-//! In: places and replies → out: what is known, which connections end.
+//! Tests of the resolver: which answer counts, and how replies are decoded.
+//! In: addresses and replies → out: the current address, connections that end.
 //! Uses no sockets: those are in `tests/it`.
 //! A new form of a reply is a row here.
 

@@ -1,7 +1,7 @@
-//! Tests of the roll: what is asked for when, who waits how long, and random lives against a naive model of a Redis.
-//! In: wants, confirmations, losses → out: turns and waiters.
-//! Uses proptest and instants it counts itself. Never: sockets.
-//! A new event is a test here, and an arm of `live`.
+//! Tests of the subscription table: when channels are sent, how long waiters wait, and random events against a simple model of a Redis.
+//! In: desired channels, confirmations, losses → out: changes and waiters.
+//! Uses proptest and computed instants. Never: sockets.
+//! A new event is a test here, and an arm of the random test.
 
 use proptest::prelude::*;
 
@@ -204,7 +204,7 @@ fn turns_are_as_long_as_they_may_be() {
 }
 
 proptest! {
-    /// After all questions are answered, the Redis sends exactly what is wanted, and nothing is left behind.
+    /// After all confirmations the Redis sends exactly the desired channels, and the table holds no others.
     #[test]
     fn random_lives_end_with_what_is_wanted(steps in prop::collection::vec((0..8_u8, 0..4_u8), 0..80)) {
         let (mut table, mut now) = (SubscriptionTable::<u32>::default(), Instant::now());
@@ -239,7 +239,7 @@ proptest! {
                         table.confirmed(&name, done);
                     }
                 }
-                // The Redis takes a channel away by itself.
+                // The Redis ends a subscription by itself.
                 6 if sent.is_empty() && subscribed.remove(&channel) => {
                     let confirmed = table.confirmed(&channel, Done::Unsubscribed);
                     prop_assert_eq!(confirmed.is_misrouted, wanted.contains(&channel));

@@ -1,5 +1,5 @@
-//! Tests of whom to ask: configured Sentinels before learnt ones, none twice, never too many.
-//! In: addresses and replies → out: the order of asking, who is new, who is forgotten.
+//! Tests of the set of Sentinels: configured ones first, none twice, never too many.
+//! In: addresses and replies → out: the order of asking, added and removed Sentinels.
 //! Uses no sockets: those are in `tests/it/sentinel.rs`.
 //! A new form of the reply is a row here.
 
