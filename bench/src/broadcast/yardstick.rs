@@ -70,7 +70,7 @@ fn echo_us(request: &[u8], answer_bytes: usize, calls: usize, core: usize) -> Re
     Ok(median(times))
 }
 
-/// Under what Fanwire publishes in Redis (docs/redis.md).
+/// Under what Fanwire publishes in Redis (docs/redis-data.md).
 fn feed(channel: &str) -> String {
     format!("fanwire.feed.{{:{channel}}}")
 }

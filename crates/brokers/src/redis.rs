@@ -1,5 +1,5 @@
 //! The Redis engine: publications, history and presence that several nodes share.
-//! In: options, a door, a runtime → out: calls that are answered later, and whatever any node publishes, at the door.
+//! In: options, a `Deliver`, a runtime → out: answers that come later, and the publications of all nodes for the `Deliver`.
 //! Uses the crate `redis` and a runtime. Never: sessions; no call blocks, every call ends in bounded time.
 //! Change here: which connection a call takes. The ports are in `ports.rs`, commands are made in `stream.rs` and `members.rs`.
 
@@ -54,7 +54,7 @@ pub use health::Health;
 pub use options::{Address, RedisOptions, Sentinels, Wait};
 pub use socket::Tls;
 
-/// One engine: its connections to one Redis or one Cluster, or to several that share the channels among them.
+/// One engine: its connections to one Redis or one Cluster, or to several that share the channels.
 pub struct Redis {
     stores: Vec<Store>,
     keys: Keys,
@@ -62,13 +62,13 @@ pub struct Redis {
     health: Arc<Health>,
     reads: Reads,
     started_at: Instant,
-    /// When the times of the Redis were asked for last, in seconds since the start.
+    /// When `TIME` was sent last, in seconds since `started_at`.
     asked_at_s: AtomicU64,
 }
 
 impl Redis {
-    /// Begins to connect and returns at once; what comes of it is seen by [`health`](Self::health). Connections are made
-    /// again for as long as this value lives.
+    /// Starts to connect and returns at once; [`health`](Self::health) shows the state. The engine reconnects for as
+    /// long as this value lives.
     pub fn start(options: &RedisOptions, runtime: &Handle) -> Self {
         if let Some(address) = options.separated_by_database_only() {
             let (db, prefix) = (address.db, &options.prefix);
@@ -83,7 +83,7 @@ impl Redis {
         });
         let keys = Keys::new(&options.prefix, !options.clusters.is_empty());
         let message_handler = Arc::new(MessageHandler::new(keys.clone(), Arc::clone(&health)));
-        let opener = ConnectionFactory {
+        let factory = ConnectionFactory {
             options: Arc::new(options.clone()),
             message_handler: Arc::clone(&message_handler),
             health: Arc::clone(&health),
@@ -91,11 +91,11 @@ impl Redis {
             clock: Arc::new(RedisClock::new()),
         };
         let single = |address| {
-            let server = opener.open(address, Expected::Standalone, &ClusterRedirects::default());
+            let server = factory.open(address, Expected::Standalone, &ClusterRedirects::default());
             Store::Single(Box::new(server))
         };
         let cluster =
-            |seeds: &Vec<Address>| Store::Cluster(Cluster::start(seeds.clone(), opener.clone()));
+            |seeds: &Vec<Address>| Store::Cluster(Cluster::start(seeds.clone(), factory.clone()));
         let stores = match &options.clusters[..] {
             [] => options.addresses.iter().map(single).collect(),
             clusters => clusters.iter().map(cluster).collect(),
@@ -105,7 +105,7 @@ impl Redis {
         Self { stores, keys, message_handler, health, reads, started_at, asked_at_s }
     }
 
-    /// Connects to each Redis once and disconnects again; of a Cluster to one of the nodes that are named.
+    /// Connects to each Redis once and disconnects again; of a Cluster, to one of its configured nodes.
     ///
     /// # Errors
     /// The first [`RedisError`]. One that [is permanent](RedisError::is_permanent) should end a start.
@@ -121,7 +121,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Delivers whatever is published from now on to `door`; before the first call of a port.
+    /// Delivers everything that is published from now on to `door`. Call it before any call of a port.
     ///
     /// # Panics
     /// At the second call.
@@ -129,9 +129,10 @@ impl Redis {
         self.message_handler.deliver_to(door);
     }
 
-    /// Makes this node, which has the id `uid`, hear the others: `listener` gets what they send to all and to it, as it
-    /// was given to `Bus::send`, and returns whether it understood. It is called on the task of a connection, so it must be
-    /// short. What is returned ends when nothing more is missed, or when that takes too long.
+    /// Subscribes to the messages of other nodes. `uid` is the id of this node. `listener` gets each message that was
+    /// sent to all nodes or to this one, as the sender gave it to `Bus::send`, and returns whether it could decode it.
+    /// It runs on the task of a connection, so it must be short. The future ends when the subscriptions are confirmed
+    /// or their time is over.
     ///
     /// # Panics
     /// At the second call.
@@ -140,28 +141,28 @@ impl Redis {
         L: Fn(&[u8]) -> bool + Send + Sync + 'static,
     {
         self.message_handler.set_node_listener(Box::new(listener));
-        let heard = [None, Some(uid)].map(|to| {
+        let confirmations = [None, Some(uid)].map(|to| {
             let name = self.keys.node_channel(to);
             let pubsub = self.stores[0].pubsub_connection(Location::of_node_channel(&name));
             pubsub.subscribe(&name);
             let (done, answer) = ports::later();
-            pubsub.when_subscribed(&name, |heard| done(heard.map(drop)));
+            pubsub.when_subscribed(&name, |confirmations| done(confirmations.map(drop)));
             answer
         });
         async move {
-            for answer in heard {
+            for answer in confirmations {
                 let _: Result<(), _> = answer.await;
             }
         }
     }
 
-    /// How the connections are.
+    /// The state of the connections.
     pub fn health(&self) -> &Arc<Health> {
         &self.health
     }
 
-    /// Asks each Redis for its time, but not more often than every half minute: a clock that was set, or a machine that
-    /// slept, would else make members end too early or too late.
+    /// Asks each Redis for its time, at most once in [`TIME_INTERVAL_S`]. Without that a clock that was set, or a
+    /// machine that slept, would make members end too early or too late.
     fn sync_clock(&self) {
         let now_s = self.started_at.elapsed().as_secs();
         if now_s < self.asked_at_s.load(Relaxed) + TIME_INTERVAL_S {
@@ -171,29 +172,29 @@ impl Redis {
         self.stores.iter().for_each(Store::sync_clock);
     }
 
-    /// Who has a channel, and where there.
-    fn place(&self, channel: &str) -> (&Store, Location) {
+    /// The store of a channel, and the location in it.
+    fn locate(&self, channel: &str) -> (&Store, Location) {
         let hash = consistent_hash::hash(channel);
         let store = &self.stores[consistent_hash::jump(hash, self.stores.len())];
         (store, Location::of(channel, hash, &self.keys))
     }
 
     fn command_connection(&self, channel: &str) -> CommandConnectionRef<'_> {
-        let (store, location) = self.place(channel);
+        let (store, location) = self.locate(channel);
         store.command_connection(location)
     }
 
-    /// The feed of a channel, and the name to hear.
+    /// The PUB/SUB connection of a channel, and the name to subscribe to.
     fn pubsub_connection(&self, channel: &str) -> (PubSubConnectionRef<'_>, String) {
-        let (store, location) = self.place(channel);
+        let (store, location) = self.locate(channel);
         (store.pubsub_connection(location), self.keys.of(KeyKind::Feed, channel))
     }
 
     fn ms(&self, channel: &str, now: Instant) -> u64 {
-        let (store, location) = self.place(channel);
+        let (store, location) = self.locate(channel);
         store.ms(location, now)
     }
 }
 
-/// Between two questions for the time.
+/// Seconds between two `TIME` commands.
 const TIME_INTERVAL_S: u64 = 30;

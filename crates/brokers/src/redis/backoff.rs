@@ -1,14 +1,14 @@
-//! How long to wait before the next try to connect: longer each time, and never all connections at once.
-//! In: tries and how long connections lived → out: durations.
+//! The time to wait before the next try to connect: longer each time, and different for each connection.
+//! In: tries and the lifetimes of connections → out: durations.
 //! Uses: rand, for the jitter. Never: timers.
-//! Change here: how hard a Redis that comes back is met.
+//! Change here: how fast connections return to a Redis that comes back.
 
 use std::time::Duration;
 
-/// The waiting of one connection.
+/// The backoff of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
-    /// Tries since a connection lived.
+    /// Tries since the last useful connection.
     tries: u32,
 }
 
@@ -20,7 +20,8 @@ impl Backoff {
         whole.mul_f64(rand::random_range(0.5..=1.0))
     }
 
-    /// A connection ended after this time. Whether to wait before the next: not after one that was of use.
+    /// A connection ended after `lived`. Returns whether to wait before the next try, which is not needed after a
+    /// useful connection.
     pub(crate) fn ended(&mut self, lived: Duration) -> bool {
         if lived >= OF_USE {
             self.tries = 0;
@@ -31,7 +32,7 @@ impl Backoff {
 
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(5);
-/// A connection that lived as long was not a failed try.
+/// A connection that lived this long was useful.
 const OF_USE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

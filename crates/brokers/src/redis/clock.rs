@@ -1,12 +1,12 @@
-//! The time as one Redis has it, so that all nodes mean the same by the end of a member.
-//! In: instants of this node, now and then the time of the Redis → out: Unix milliseconds.
-//! Uses: the system's clock until a Redis was heard. Never: waits.
-//! Change here: how two clocks are held together.
+//! The time of one Redis, so that all nodes agree about the end of a member.
+//! In: instants of this node, and from time to time the time of the Redis → out: Unix milliseconds.
+//! Uses: the system's clock until the Redis has answered. Never: waits.
+//! Change here: how the two clocks are matched.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Turns instants into milliseconds. Differences between instants are kept exactly, but for steps of the clock.
+/// Converts instants to milliseconds. Differences between instants are exact, except when the clock steps.
 #[derive(Debug)]
 pub(crate) struct RedisClock {
     base: Instant,
@@ -19,7 +19,7 @@ impl RedisClock {
         Self { base: Instant::now(), base_ms: AtomicU64::new(unix.as_millis() as u64) }
     }
 
-    /// Another, which begins with what this one says.
+    /// Another clock that starts with the same time.
     pub(crate) fn fork(&self) -> Self {
         Self { base: self.base, base_ms: AtomicU64::new(self.base_ms.load(Relaxed)) }
     }
@@ -29,7 +29,8 @@ impl RedisClock {
         self.base_ms.load(Relaxed) + self.since_base(now)
     }
 
-    /// At `now` it was `unix_ms` in the Redis. A small difference is the way there and back.
+    /// Sets the clock: at `now` it was `unix_ms` in the Redis. Differences up to [`STEP_MS`] are ignored, because the
+    /// reply took time.
     pub(crate) fn set(&self, now: Instant, unix_ms: u64) {
         if self.ms(now).abs_diff(unix_ms) > STEP_MS {
             self.base_ms.store(unix_ms.saturating_sub(self.since_base(now)), Relaxed);
@@ -41,7 +42,7 @@ impl RedisClock {
     }
 }
 
-/// Below it two clocks are taken for equal.
+/// Smaller differences are ignored.
 const STEP_MS: u64 = 1000;
 
 #[cfg(test)]

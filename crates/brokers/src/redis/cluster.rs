@@ -1,7 +1,7 @@
-//! A Redis Cluster: which master has which slot, and the connections to all of them.
-//! In: topologies, calls that a master sends elsewhere → out: the server of a slot; names move to where their slots go.
-//! Uses: servers, one lock that is held for a look, or to change the map. Never: sockets; it does not ask for topologies.
-//! Change here: what a new topology leads to. Who is asked for one and when is in `cluster/scout.rs`.
+//! A Redis Cluster: the map from slots to masters, and the connections to all masters.
+//! In: topologies, redirected calls → out: the server of a slot; names move with their slots.
+//! Uses: servers, one lock that is held for one look or a change of the map. Never: sockets; it does not ask for topologies.
+//! Change here: the effect of a new topology. `cluster/topology_refresh.rs` asks for it.
 
 mod seeds;
 pub(crate) mod topology;
@@ -27,29 +27,29 @@ use topology::Topology;
 
 /// One Cluster. Its connections end with it.
 pub(crate) struct Cluster {
-    /// Nodes that are asked when no other is known.
+    /// Configured nodes, which are asked when no other node answers.
     seeds: Vec<Address>,
-    opener: ConnectionFactory,
+    factory: ConnectionFactory,
     redirects: ClusterRedirects,
     map: RwLock<Map>,
-    /// Calls that wait for their slot, and how they get there.
+    /// Calls that wait for their slot, and the connection that queues them.
     unrouted_calls: Mutex<UnroutedCalls>,
-    waiting: CommandConnection,
-    /// Somebody wants the topology to be looked at.
+    unrouted_connection: CommandConnection,
+    /// Wakes the topology refresh.
     woken: Arc<Notify>,
     /// Every slot has a master.
     is_complete: AtomicBool,
-    /// Looks in a row at which a slot was said to be where it was before.
+    /// Refreshes in a row with an older claim for a slot.
     older: AtomicU32,
 }
 
-/// Who has which slot.
+/// The map from slots to servers.
 struct Map {
     /// For each slot the index of its server.
     slots: Vec<u16>,
-    /// And how new that is.
+    /// For each slot the configuration epoch of its claim.
     epochs: Vec<u64>,
-    /// The first leads nowhere: it has the slots without a master.
+    /// The first is no Redis; it has the slots without a master.
     servers: Vec<Arc<Server>>,
 }
 
@@ -62,8 +62,8 @@ impl Map {
         self.servers[1..].iter().find(|server| server.address == *address)
     }
 
-    /// What a topology makes of this, and whether it is older for a slot that is then left where it is, unless
-    /// `takes_older`. Masters that are new are opened by `open`.
+    /// The map after a topology, and whether a claim of the topology was older than the known one. Such a slot stays
+    /// where it is, unless `takes_older`. `open` connects to new masters.
     fn after(
         &self,
         topology: &Topology,
@@ -88,7 +88,7 @@ impl Map {
         (next, is_older)
     }
 
-    /// The index of a master, which is put here if it is not.
+    /// The index of a master, which is added if it is missing.
     fn index(&mut self, master: &Address, find: impl Fn() -> Arc<Server>) -> u16 {
         let known = self.servers[1..].iter().position(|server| server.address == *master);
         let index = known.map_or(self.servers.len(), |index| index + 1);
@@ -98,7 +98,7 @@ impl Map {
         index as u16
     }
 
-    /// Whether a slot has another server in `other`.
+    /// Whether the slot has another server in `other`.
     fn differs(&self, other: &Self, slot: usize) -> bool {
         let [one, other] = [self, other].map(|map| map.server(slot as u16));
         !Arc::ptr_eq(one, other)
@@ -106,38 +106,38 @@ impl Map {
 }
 
 impl Cluster {
-    /// Begins to look for the masters, and goes on until it is dropped.
-    pub(crate) fn start(seeds: Vec<Address>, opener: ConnectionFactory) -> Arc<Self> {
-        opener.health.connection_added();
+    /// Starts to look for the masters, until it is dropped.
+    pub(crate) fn start(seeds: Vec<Address>, factory: ConnectionFactory) -> Arc<Self> {
+        factory.health.connection_added();
         let cluster = Arc::new_cyclic(|me: &Weak<Self>| {
             let redirects = ClusterRedirects::by(me.clone());
-            let (unrouted, unrouted_calls) = opener.unrouted(&redirects);
-            let waiting = unrouted.command_connections[0].clone();
+            let (unrouted, unrouted_calls) = factory.unrouted(&redirects);
+            let unrouted_connection = unrouted.command_connections[0].clone();
             let (slots, epochs) = (vec![0; SLOTS], vec![0; SLOTS]);
             let map = RwLock::new(Map { slots, epochs, servers: vec![Arc::new(unrouted)] });
             let (unrouted_calls, woken) = (Mutex::new(unrouted_calls), Arc::new(Notify::new()));
             let (is_complete, older) = (AtomicBool::new(false), AtomicU32::new(0));
             Self {
                 seeds,
-                opener,
+                factory,
                 redirects,
                 map,
                 unrouted_calls,
-                waiting,
+                unrouted_connection,
                 woken,
                 is_complete,
                 older,
             }
         });
-        let watch = topology_refresh::watch(Arc::downgrade(&cluster), Arc::clone(&cluster.woken));
-        cluster.opener.runtime.spawn(watch);
+        let watch = topology_refresh::run(Arc::downgrade(&cluster), Arc::clone(&cluster.woken));
+        cluster.factory.runtime.spawn(watch);
         cluster
     }
 
-    /// Whether one of the seeds is a node of a Cluster that will do.
+    /// Checks that one of the seeds is a node of a usable Cluster.
     ///
     /// # Errors
-    /// What is wrong, if possible with what needs somebody to change it.
+    /// The first permanent error, or else the first error.
     pub(crate) async fn check(seeds: &[Address], options: &RedisOptions) -> Result<(), RedisError> {
         topology_refresh::ask_seeds(seeds, options).await.map(drop)
     }
@@ -146,7 +146,7 @@ impl Cluster {
         Arc::clone(self.map.read_recursive().server(slot))
     }
 
-    /// The feed of a name; the name stays there while it is held.
+    /// The PUB/SUB connection of a name; the name stays there while the guard is held.
     pub(crate) fn pubsub_connection(
         &self,
         location: Location,
@@ -157,16 +157,17 @@ impl Cluster {
         })
     }
 
-    /// The masters that are known.
+    /// The known masters.
     pub(crate) fn servers(&self) -> Vec<Arc<Server>> {
         self.map.read_recursive().servers[1..].to_vec()
     }
 
-    /// Slots are where `topology` says: names move there, and what waited for that goes on.
+    /// Takes a topology: names move with their slots, and waiting calls can go on.
     fn adopt(&self, topology: &Topology) {
         let older = self.older.load(Relaxed);
-        let open =
-            |address: &Address| self.opener.open(address, Expected::ClusterMaster, &self.redirects);
+        let open = |address: &Address| {
+            self.factory.open(address, Expected::ClusterMaster, &self.redirects)
+        };
         let (next, is_older) = self.map.read().after(topology, older >= OLDER_MAX, open);
         self.older.store(if is_older { older + 1 } else { 0 }, Relaxed);
         let missing = next.slots.iter().filter(|index| **index == 0).count();
@@ -178,12 +179,12 @@ impl Cluster {
             let masters: Vec<String> =
                 next.servers[1..].iter().map(|server| server.address.to_string()).collect();
             tracing::info!("slots of the Redis Cluster are at {}", masters.join(", "));
-            let former = self.move_to(next, &changed);
-            drop(former); // connections that are not needed any more end here, outside of the lock
+            let previous = self.move_to(next, &changed);
+            drop(previous); // connections that are not needed any more end here, outside of the lock
         } else {
             self.map.write().epochs = next.epochs;
         }
-        self.is_covered(missing);
+        self.report_missing_slots(missing);
         let servers = self.servers();
         servers
             .iter()
@@ -191,7 +192,8 @@ impl Cluster {
             .for_each(PubSubConnection::retry_misrouted);
     }
 
-    /// Changes the map, and moves the names of changed slots with it, in one moment for whoever wants or leaves one.
+    /// Replaces the map and moves the names of changed slots, under one lock: a subscribe or unsubscribe sees the
+    /// state before or after.
     fn move_to(&self, next: Map, changed: &[bool]) -> Map {
         let mut map = self.map.write();
         let is_elsewhere = |name: &str| changed[usize::from(slot::of(name.as_bytes()))];
@@ -212,22 +214,22 @@ impl Cluster {
         std::mem::replace(&mut map, next)
     }
 
-    /// Counts as a connection: it is up while every slot has a master.
-    fn is_covered(&self, missing: usize) {
+    /// Reports the Cluster as a connection, which is up while every slot has a master.
+    fn report_missing_slots(&self, missing: usize) {
         let is_complete = missing == 0;
         if !is_complete {
             let reply = format!("{missing} slots of the Cluster have no master");
             let address = self.seeds.first().cloned().unwrap_or_default();
-            self.opener.health.report_error(RedisError::Refused { address, reply });
+            self.factory.health.report_error(RedisError::Refused { address, reply });
         }
         match (self.is_complete.swap(is_complete, Relaxed), is_complete) {
-            (false, true) => self.opener.health.connection_up(),
-            (true, false) => self.opener.health.connection_lost(),
+            (false, true) => self.factory.health.connection_up(),
+            (true, false) => self.factory.health.connection_lost(),
             _ => {}
         }
     }
 
-    /// Sends what waited, now that the slots were looked at. What has none, or waited for too long, fails.
+    /// Sends waiting calls after a refresh. Calls whose slot has no master, and those that waited too long, fail.
     fn send_waiting_calls(&self) {
         let calls = {
             let mut unrouted_calls = self.unrouted_calls.lock();
@@ -238,7 +240,7 @@ impl Cluster {
         for call in calls {
             let route = Route { is_asking: false, redirect_count: 0, ..call.route() };
             let server = self.server(route.slot);
-            if route.wait_deadline.is_some_and(|until| until <= now) || self.is_nowhere(&server) {
+            if route.wait_deadline.is_some_and(|until| until <= now) || self.is_unrouted(&server) {
                 call.fail();
             } else {
                 let connection = &server.command_connections[route.connection_index];
@@ -249,28 +251,28 @@ impl Cluster {
         unrouted.pubsub_connections.iter().for_each(PubSubConnection::expire_waiters);
     }
 
-    fn is_nowhere(&self, server: &Arc<Server>) -> bool {
+    fn is_unrouted(&self, server: &Arc<Server>) -> bool {
         Arc::ptr_eq(&self.map.read_recursive().servers[0], server)
     }
 
-    /// Whether every slot has a master that can be reached, and all agree about it, as far as is known.
+    /// Whether every slot has a reachable master and no older claim is pending.
     fn is_settled(&self) -> bool {
-        let is_unbroken = self.is_complete.load(Relaxed) && self.older.load(Relaxed) == 0;
-        is_unbroken && !self.servers().iter().any(|server| server.is_down())
+        let is_certain = self.is_complete.load(Relaxed) && self.older.load(Relaxed) == 0;
+        is_certain && !self.servers().iter().any(|server| server.is_down())
     }
 }
 
 impl Redirector for Cluster {
-    fn redirect(&self, call: Call, elsewhere: Redirect) {
+    fn redirect(&self, call: Call, redirect: Redirect) {
         let route = call.route();
-        let (address, is_asking) = match elsewhere {
+        let (address, is_asking) = match redirect {
             Redirect::Moved(address) => (Some(address), false),
             Redirect::Ask(address) => (Some(address), true),
             Redirect::TryAgain => (None, false),
         };
         let redirect_count = route.redirect_count + u8::from(address.is_some());
         let until =
-            route.wait_deadline.unwrap_or_else(|| Instant::now() + self.opener.options.io_timeout);
+            route.wait_deadline.unwrap_or_else(|| Instant::now() + self.factory.options.io_timeout);
         if redirect_count > REDIRECTS_MAX || until <= Instant::now() {
             return call.fail();
         }
@@ -280,7 +282,7 @@ impl Redirector for Cluster {
                 let connection = &server.command_connections[route.connection_index];
                 connection.forward(call.on(route), connection.is_down());
             }
-            None => self.waiting.forward(call.on(route), false),
+            None => self.unrouted_connection.forward(call.on(route), false),
         }
     }
 
@@ -295,9 +297,9 @@ impl Drop for Cluster {
     }
 }
 
-/// How often a call is sent elsewhere between two looks at the slots. How long it may go on is a matter of time.
+/// Redirects of a call between two refreshes. `wait_deadline` limits the total time.
 const REDIRECTS_MAX: u8 = 4;
-/// How often nodes may say what is older than what others said before, until it is believed: the Cluster was made anew.
+/// Refreshes with an older claim after which it is accepted, because the Cluster was created again.
 const OLDER_MAX: u32 = 8;
 
 #[cfg(test)]

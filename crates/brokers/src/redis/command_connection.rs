@@ -1,6 +1,6 @@
-//! A connection for commands: those of one turn leave together, and replies come in their order.
-//! In: commands with who wants the reply, from any thread → out: replies or failures, each once and in bounded time.
-//! Uses one task, a bounded queue, a connection. Never: knows what a command does.
+//! A connection for commands: commands that are queued together leave as one pipeline, and replies come in their order.
+//! In: commands with a reply handler, from any thread → out: replies or failures, each once and in bounded time.
+//! Uses one task, a bounded queue, a socket connection. Never: the meaning of a command.
 //! Change here: how commands are sent, and what becomes of them when the connection is lost.
 
 mod in_flight;
@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout, timeout_at};
 
-use self::in_flight::{Batch, InFlightBatches};
+use self::in_flight::{Batch, InFlightBatches, Sent};
 use super::backoff::Backoff;
 use super::dial::{Connection, Dialer};
 use super::error::{Failure, RedisError};
@@ -24,27 +24,27 @@ use super::redirect::{ClusterRedirects, Redirect, Route, ends_connection, is_of_
 use super::script;
 use super::wire::{RedisCommand, number};
 
-/// The sending end. The connection ends with the last of them.
+/// A handle to send with. The connection ends with the last handle.
 #[derive(Clone)]
 pub(crate) struct CommandConnection {
     queue: mpsc::Sender<Call>,
     shared: Arc<Shared>,
-    /// How what is sent through this handle goes through a Cluster.
+    /// The route of commands that this handle sends.
     route: Route,
 }
 
 struct Shared {
-    /// Of commands that wait to be sent or answered.
+    /// Bytes of commands that wait to be sent or answered.
     held_bytes: AtomicUsize,
-    /// The last try to connect failed: commands fail at once instead of waiting for the next.
+    /// The last try to connect failed: commands fail at once instead of waiting for the next try.
     is_down: AtomicBool,
     health: Arc<Health>,
 }
 
-/// Takes a reply, on the connection's task: to be short.
+/// Takes a reply. It runs on the connection's task, so it must be short.
 type Done = Box<dyn FnOnce(Result<Value, Failure>) + Send>;
 
-/// A command to be sent.
+/// A command in the queue.
 pub(crate) struct Call {
     command: Cmd,
     bytes: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Call {
     caller: Caller,
 }
 
-/// Who wants a reply. One that is dropped gets none, which is a failure to whoever waits.
+/// Gets a reply. If it is dropped without one, the caller gets a failure.
 struct Caller {
     done: Option<Done>,
     is_repeated: bool,
@@ -60,7 +60,7 @@ struct Caller {
 }
 
 impl CommandConnection {
-    /// Begins to connect, and goes on until the last handle is gone.
+    /// Starts to connect, and reconnects until the last handle is dropped.
     pub(crate) fn open(
         dialer: Dialer,
         health: Arc<Health>,
@@ -75,7 +75,7 @@ impl CommandConnection {
         connection
     }
 
-    /// A line that leads nowhere yet.
+    /// A connection without a Redis: its calls wait in the returned queue.
     pub(crate) fn unrouted(health: Arc<Health>) -> (Self, UnroutedCalls) {
         let (queue, calls) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared {
@@ -87,17 +87,17 @@ impl CommandConnection {
         (Self { queue, shared, route: Route::default() }, unrouted_calls)
     }
 
-    /// A handle for what goes this way.
+    /// A handle for this route.
     pub(crate) fn on(&self, route: Route) -> Self {
         Self { route, ..self.clone() }
     }
 
-    /// The last try to connect failed, so that calls fail at once.
+    /// Whether the last try to connect failed; calls fail at once then.
     pub(crate) fn is_down(&self) -> bool {
         self.shared.is_down.load(Relaxed)
     }
 
-    /// Sends a command. `done` gets the reply, later on another thread; or it gets the failure, perhaps at once.
+    /// Sends a command. `done` gets the reply, later on another thread, or a failure, possibly at once.
     ///
     /// Commands of one thread are sent in its order. An error reply is a failure.
     pub(crate) fn send(
@@ -111,7 +111,7 @@ impl CommandConnection {
         self.forward(Call { command: command.into_cmd(), bytes, is_write, caller }, self.is_down());
     }
 
-    /// Sends a call that was begun before, or fails it.
+    /// Queues a call of another connection, or fails it when `is_refused`.
     pub(crate) fn forward(&self, call: Call, is_refused: bool) {
         let held = self.shared.held_bytes.fetch_add(call.bytes, Relaxed);
         if is_refused || held > HELD_BYTES_MAX {
@@ -122,19 +122,19 @@ impl CommandConnection {
     }
 }
 
-/// Calls that nobody sends yet.
+/// Calls whose slot has no known master yet.
 pub(crate) struct UnroutedCalls {
     calls: mpsc::Receiver<Call>,
     shared: Arc<Shared>,
 }
 
 impl UnroutedCalls {
-    /// From now on calls fail at once, but those that are [passed](CommandConnection::pass) here.
+    /// From now on calls fail at once, except those that are [forwarded](CommandConnection::forward) here.
     pub(crate) fn close(&self) {
         self.shared.is_down.store(true, Relaxed);
     }
 
-    /// Those that wait, at most as many as are there now.
+    /// The waiting calls. Takes at most as many as the queue holds, because others may be queued while it runs.
     pub(crate) fn take(&mut self) -> Vec<Call> {
         let mut taken = Vec::new();
         while taken.len() < QUEUE_MAX
@@ -156,7 +156,7 @@ impl Shared {
 }
 
 impl Call {
-    /// A command whose reply nobody wants.
+    /// A command without a reply handler.
     fn of(command: RedisCommand) -> Self {
         let caller = Caller { done: None, is_repeated: true, route: Route::default() };
         Self { command: command.into_cmd(), bytes: 0, is_write: false, caller }
@@ -166,14 +166,14 @@ impl Call {
         self.caller.route
     }
 
-    /// The same call on another way.
+    /// The same call on another route.
     pub(crate) fn on(mut self, route: Route) -> Self {
         self.caller.route = route;
         self.caller.is_repeated = false;
         self
     }
 
-    /// It will not be done.
+    /// Completes the call with a failure.
     pub(crate) fn fail(self) {
         self.caller.finish(Err(Failure::Unavailable));
     }
@@ -187,7 +187,7 @@ impl Caller {
     }
 }
 
-/// The task of a line.
+/// The task of a connection.
 struct ConnectionTask {
     dialer: Dialer,
     calls: mpsc::Receiver<Call>,
@@ -198,20 +198,20 @@ struct ConnectionTask {
 
 /// Why a connection ended.
 enum End {
-    /// Nobody can send any more.
+    /// The last handle was dropped.
     Closed,
-    /// The Redis has other data than before, perhaps of another master: in which reign it is has to be asked anew. Nothing
-    /// that was sent is unanswered.
+    /// The Redis dropped its data, perhaps to become a replica: its replication history has to be read again. All
+    /// commands were answered.
     Replaced,
     Lost(RedisError),
 }
 
-/// What the Redis says by itself.
+/// Pushes that end a connection.
 #[derive(Default)]
 struct ConnectionSignals {
-    /// The connection has ended.
+    /// The socket is closed.
     disconnected: Notify,
-    /// All its data was dropped: by whoever flushed it, or because it became a replica of another.
+    /// All data was dropped: by FLUSHALL, or because the Redis became a replica of another.
     invalidated: Notify,
 }
 
@@ -221,7 +221,7 @@ impl ConnectionTask {
         self.shared.health.connection_removed();
     }
 
-    /// Connects again and again, until nobody needs it any more.
+    /// Connects again and again until the last handle is dropped.
     async fn reconnect_until_closed(&mut self) {
         loop {
             let signals = Arc::new(ConnectionSignals::default());
@@ -249,13 +249,13 @@ impl ConnectionTask {
         }
     }
 
-    /// Connects. Who waits for that is let go when it takes longer than it should, as is who comes later.
+    /// Connects. After the timeout, waiting and new calls fail while it goes on.
     async fn dial(
         &mut self,
         pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     ) -> Result<Connection, RedisError> {
         let mut dialing = pin!(self.dialer.dial(script::loads(), pushed));
-        if let Ok(dialed) = timeout(self.dialer.limits.connect, &mut dialing).await {
+        if let Ok(dialed) = timeout(self.dialer.timeouts.connect, &mut dialing).await {
             return dialed;
         }
         self.shared.is_down.store(true, Relaxed);
@@ -267,7 +267,8 @@ impl ConnectionTask {
         }
     }
 
-    /// Serves until the connection ends; whether to wait then, or `None` when nobody needs it any more.
+    /// Serves until the connection ends. Returns whether to wait before the next try, or `None` when the last handle
+    /// was dropped.
     async fn serve_counted(
         &mut self,
         connection: Connection,
@@ -302,12 +303,13 @@ impl ConnectionTask {
         let (mut is_closing, mut is_replaced) = (false, false);
         let limit = self.dialer.io_timeout;
         let mut reply_timer = pin!(sleep(limit));
-        // Asked again, not anew, each time.
+        // Created once, so that a signal between two turns of the loop is not lost.
         let (mut disconnected, mut invalidated) =
             (pin!(signals.disconnected.notified()), pin!(signals.invalidated.notified()));
         while !(is_closing || is_replaced) || !batches.is_idle() {
             tokio::select! {
-                // In this order, which lets nobody wait: news are rare, calls come while there is room, replies to calls.
+                // The order starves nothing: signals are rare, calls are taken only while there is room, replies only
+                // follow calls.
                 biased;
                 () = &mut disconnected => {
                     return End::Lost(self.dialer.unreachable("it closed the connection"));
@@ -325,14 +327,14 @@ impl ConnectionTask {
                         return End::Lost(error);
                     }
                 }
-                // One for all batches: a timer for each, and futures that wake by themselves, took 1,900 of 26,400
-                // instructions of a publish.
+                // One timer for all batches: a timer for each, and futures that wake by themselves, took 1,900 of
+                // 26,400 instructions of a publish.
                 () = &mut reply_timer => {
                     let since = batches.oldest_unanswered_since().unwrap_or_else(tokio::time::Instant::now);
                     if since.elapsed() >= limit {
                         return End::Lost(RedisError::late(self.dialer.address(), "a reply", limit));
                     }
-                    // Whoever calls next is not to be the one who finds out that the connection is dead.
+                    // A PING finds a dead connection before the next call does.
                     if batches.in_flight.is_empty() {
                         batches.send(vec![Call::of(RedisCommand::of(&[b"PING"]))]);
                     }
@@ -351,28 +353,29 @@ impl ConnectionTask {
     ) -> Result<(), RedisError> {
         let mut replies = batch.replies.map_err(|error| self.dialer.broken(&error))?;
         let wait = self.dialer.wait;
-        let is_kept = !batch.waits || replies.pop().is_some_and(|count| has(count, wait.replicas));
-        let mut unkept = 0;
-        let sent = batch.commands.cmd_iter().zip(batch.callers);
-        for ((command, (bytes, is_write, caller)), reply) in sent.zip(replies) {
+        let is_replicated =
+            !batch.waits || replies.pop().is_some_and(|count| has_replicas(count, wait.replicas));
+        let mut unreplicated = 0;
+        let sent = batch.commands.cmd_iter().zip(batch.sent);
+        for ((command, Sent { bytes, is_write, caller }), reply) in sent.zip(replies) {
             match reply {
                 Value::ServerError(error) => {
                     let call = Call { command: command.clone(), bytes, is_write, caller };
                     self.handle_error(batches, call, &error)?;
                 }
-                _ if is_write && !is_kept => {
-                    unkept += 1;
+                _ if is_write && !is_replicated => {
+                    unreplicated += 1;
                     caller.finish(Err(Failure::Unavailable));
                 }
                 reply => caller.finish(Ok(reply)),
             }
         }
-        self.shared.health.count_unreplicated(unkept, wait.replicas);
+        self.shared.health.count_unreplicated(unreplicated, wait.replicas);
         batches.repeat();
         Ok(())
     }
 
-    /// A command was not done: it is repeated, goes elsewhere, or has failed.
+    /// Handles an error reply: the call is repeated, redirected, or fails.
     fn handle_error(
         &self,
         batches: &mut InFlightBatches,
@@ -386,7 +389,7 @@ impl ConnectionTask {
         }
         if let Some(redirector) = self.redirects.redirector().filter(|_| is_of_slots(error)) {
             match Redirect::of(self.dialer.address(), error) {
-                Some(elsewhere) => redirector.redirect(call, elsewhere),
+                Some(redirect) => redirector.redirect(call, redirect),
                 None => call.fail(),
             }
             redirector.request_refresh();
@@ -400,7 +403,7 @@ impl ConnectionTask {
         Ok(())
     }
 
-    /// Waits before the next try, failing what is asked for meanwhile; false when nobody needs the line any more.
+    /// Waits before the next try and fails calls until then. Returns false when the last handle was dropped.
     async fn wait(&mut self) -> bool {
         let end = tokio::time::Instant::now() + self.backoff.next();
         let mut until_moved = self.dialer.until_moved();
@@ -417,12 +420,12 @@ impl ConnectionTask {
     }
 }
 
-/// Whether a reply to `WAIT` says that as many replicas have what was written before it.
-fn has(count: Value, replicas: u32) -> bool {
+/// Whether a reply to `WAIT` counts enough replicas.
+fn has_replicas(count: Value, replicas: u32) -> bool {
     number(count).is_some_and(|count| count >= replicas.into())
 }
 
-/// Commands that wait to be sent.
+/// Commands in the queue.
 const QUEUE_MAX: usize = 64 * 1024;
 /// Bytes of commands that wait to be sent or answered.
 const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -1,14 +1,14 @@
-//! Which Redis has a channel, and which of its connections: all nodes must agree about the first.
-//! In: a channel and how many there are → out: an index.
+//! Which Redis has a channel, and which of its connections: all nodes must agree about the Redis.
+//! In: a channel and a count → out: an index.
 //! Uses: FNV-1a and jump consistent hashing (Lamping and Veach, 2014), as Centrifugo does. Never: random hashers.
-//! Change here: nothing, while data is kept: every node computes the same.
+//! Change here: nothing while data is kept, because every node must compute the same.
 
-/// The hash of a channel: 64-bit FNV-1a.
+/// 64-bit FNV-1a.
 pub(crate) fn hash(channel: &str) -> u64 {
     channel.bytes().fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
 }
 
-/// Which of `count` has what hashes to `hash`. One more of them moves one part in `count + 1`, all to the new one.
+/// The index below `count` for `hash`. A larger count by one moves one part in `count + 1`, all to the new index.
 pub(crate) fn jump(mut hash: u64, count: usize) -> usize {
     let (mut at, mut next) = (0_u64, 0_u64);
     while next < count as u64 {
@@ -20,7 +20,7 @@ pub(crate) fn jump(mut hash: u64, count: usize) -> usize {
     at as usize
 }
 
-/// Which of `count` connections to one Redis serves what hashes to `hash`; each node may have its own number.
+/// The connection for `hash`, of `count` connections to one Redis; each node may have another count.
 pub(crate) fn spread(hash: u64, count: usize) -> usize {
     // Other bits than `jump` begins with, so that all connections to each Redis are used.
     ((hash ^ (hash >> 32)) as u32 as usize) % count.max(1)

@@ -1,7 +1,7 @@
-//! Opening a connection to a Redis, and making sure that it is one we can work with.
-//! In: an address and timeouts → out: a connection that is logged in, or an error that names the address and the remedy.
+//! Opens a connection to a Redis and verifies that the engine can work with it.
+//! In: an address and timeouts → out: a connection that is logged in, or an error with the address and a remedy.
 //! Uses sockets and Sentinels. Never: waits without a limit.
-//! Change here: what is asked of a Redis before it is used. Who tries again lives in `line.rs` and `feed.rs`.
+//! Change here: the checks before a Redis is used. `command_connection.rs` and `pubsub_connection.rs` try again.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,20 +25,20 @@ use super::wire::{RedisCommand, number, parts, text};
 pub(crate) struct Dialer {
     address: Address,
     client_name: String,
-    pub(crate) limits: Timeouts,
+    pub(crate) timeouts: Timeouts,
     pub(crate) io_timeout: Duration,
     pub(crate) wait: Wait,
     tls: Option<Tls>,
     clock: Arc<RedisClock>,
     expected: Expected,
-    /// Tells where it is, when that can change.
+    /// Finds the master; `None` for a fixed address.
     resolver: Option<Arc<MasterResolver>>,
 }
 
-/// What has to be at an address.
+/// The expected role of the server at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// A master that stands alone.
+    /// A master outside of Clusters.
     Standalone,
     /// A master of a Cluster.
     ClusterMaster,
@@ -49,18 +49,18 @@ pub(crate) enum Expected {
 impl Dialer {
     pub(crate) fn new(address: &Address, options: &RedisOptions, clock: Arc<RedisClock>) -> Self {
         let (connect, io) = (options.connect_timeout, options.io_timeout);
-        let limits = Timeouts { connect, io, has_own_timeout: false };
+        let timeouts = Timeouts { connect, io, has_own_timeout: false };
         let resolver = address.sentinels.as_ref().map(|sentinels| {
             Arc::new(MasterResolver::new(
                 Arc::clone(sentinels),
                 options.sentinel_tls.clone(),
-                limits,
+                timeouts,
             ))
         });
         Self {
             address: address.clone(),
             client_name: options.client_name.clone(),
-            limits,
+            timeouts,
             io_timeout: io,
             wait: options.wait,
             tls: options.tls.clone(),
@@ -70,21 +70,21 @@ impl Dialer {
         }
     }
 
-    /// One for a line, which looks after late replies.
+    /// For command connections, which check for late replies themselves.
     pub(crate) fn for_commands(self) -> Self {
-        let limits = Timeouts { has_own_timeout: true, ..self.limits };
-        Self { limits, ..self }
+        let timeouts = Timeouts { has_own_timeout: true, ..self.timeouts };
+        Self { timeouts, ..self }
     }
 
-    /// From now on hears from the Sentinels, if there are any, that another Redis became the master; connections to the
-    /// old one end then.
+    /// Starts to watch the Sentinels, if there are any. When another Redis becomes the master, connections to the old
+    /// one end.
     pub(crate) fn watch(&self, runtime: &Handle) {
         if let Some(resolver) = &self.resolver {
             MasterResolver::watch(resolver, runtime);
         }
     }
 
-    /// One that takes something else for right.
+    /// The same with another expected role.
     pub(crate) fn expecting(self, expected: Expected) -> Self {
         Self { expected, ..self }
     }
@@ -93,8 +93,8 @@ impl Dialer {
         &self.address
     }
 
-    /// A connection on which `first` was answered well, too. Sets the clock by the time of the Redis. `pushed` gets what the
-    /// Redis sends by itself, and the end of the connection; it must not block.
+    /// Connects, and requires that each command of `first` succeeds. Sets the clock by the time of the Redis. `pushed`
+    /// gets the pushes of the Redis and the end of the connection; it must not block.
     ///
     /// # Errors
     /// A [`RedisError`] with the address, after twice the two timeouts at the latest, three times with Sentinels.
@@ -104,11 +104,11 @@ impl Dialer {
         pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     ) -> Result<Connection, RedisError> {
         let (address, left) = self.resolve_address().await?;
-        let place = (&address, self.tls.as_ref());
-        let mut connection = open(place, self.limits, pushed, left).await?;
-        let judged = timeout(self.io_timeout, self.verify(&address, &mut connection, first)).await;
+        let mut connection = open(&address, self.tls.as_ref(), self.timeouts, pushed, left).await?;
+        let verified =
+            timeout(self.io_timeout, self.verify(&address, &mut connection, first)).await;
         let late = |_| RedisError::late(&address, "its first reply", self.io_timeout);
-        match (judged.map_err(late)?, &self.resolver) {
+        match (verified.map_err(late)?, &self.resolver) {
             (Ok(()), _) => Ok(connection),
             (Err(error), resolver) => {
                 if let (RedisError::Role { .. }, Some(resolver)) = (&error, resolver) {
@@ -119,7 +119,7 @@ impl Dialer {
         }
     }
 
-    /// Over when trying again is worth more than it was: another Redis became the master.
+    /// Completes when another Redis became the master, so that the next try may succeed.
     pub(crate) fn until_moved(&self) -> MasterChange {
         match &self.resolver {
             None => Box::pin(std::future::pending()),
@@ -127,34 +127,34 @@ impl Dialer {
         }
     }
 
-    /// Where the Redis is now, and what is over when it is no longer there.
+    /// The current address of the Redis, and a future that completes when it is no longer there.
     async fn resolve_address(&self) -> Result<(Address, MasterChange), RedisError> {
         match &self.resolver {
             None => Ok((self.address.clone(), Box::pin(std::future::pending()))),
             Some(resolver) => {
-                let known = resolver.resolve().await?;
-                let address = self.address.located(&known.host, known.port);
-                Ok((address, Box::pin(resolver.until_replaced(known.config_epoch))))
+                let master = resolver.resolve().await?;
+                let address = self.address.located(&master.host, master.port);
+                Ok((address, Box::pin(resolver.until_replaced(master.config_epoch))))
             }
         }
     }
 
-    /// The connection was lost.
+    /// The error of a lost connection.
     pub(crate) fn unreachable(&self, why: impl ToString) -> RedisError {
         RedisError::unreachable(&self.address, why)
     }
 
-    /// What an error of the connection means.
+    /// The error of a failed connection.
     pub(crate) fn broken(&self, error: &redis::RedisError) -> RedisError {
         RedisError::of(&self.address, error, self.io_timeout)
     }
 
-    /// What an error reply means for the connection.
+    /// The error of an error reply.
     pub(crate) fn refused(&self, code: &str, details: Option<&str>) -> RedisError {
         RedisError::refusal(&self.address, code, details)
     }
 
-    /// Whether we can work with it.
+    /// Checks that the engine can work with the server.
     async fn verify(
         &self,
         address: &Address,
@@ -162,7 +162,8 @@ impl Dialer {
         first: impl Iterator<Item = RedisCommand>,
     ) -> Result<(), RedisError> {
         let mut commands = Pipeline::new();
-        // From now on it says when all its data is replaced; one that does not know how is none the worse.
+        // With tracking the Redis sends an invalidation when it drops all its data. A Redis that refuses the command
+        // works without.
         commands
             .add_command(RedisCommand::of(&[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]).into_cmd());
         for [one, other] in [["INFO", "server"], ["INFO", "replication"]] {
@@ -189,10 +190,10 @@ impl Dialer {
         match next() {
             Err(RedisError::Refused { reply, .. }) if reply.starts_with("ERR ") => {}
             Err(RedisError::Denied { .. }) | Ok(_) => {}
-            Err(error) => return Err(error), // it may know how at another time
+            Err(error) => return Err(error), // it may accept the command later
         }
         let (server, replication) = (text(next()?), text(next()?));
-        verify_info(address, self.expected, server.as_ref(), replication.as_ref())?; // a Sentinel has no time
+        verify_info(address, self.expected, server.as_ref(), replication.as_ref())?; // before TIME, which a Sentinel lacks
         let not_redis = || RedisError::NotRedis { address: address.clone() };
         self.clock.set(Instant::now(), unix_ms(next()?).ok_or_else(not_redis)?);
         (preamble_length..commands.len()).try_for_each(|_| next().map(drop))?;
@@ -202,10 +203,10 @@ impl Dialer {
     }
 }
 
-/// Over when the Redis is no longer the one to use.
+/// Completes when the Redis is not the master any more.
 pub(crate) type MasterChange = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Whether we can work with a Redis that says this of itself (`INFO`). What it does not say is not held against it.
+/// Checks the reply to `INFO`. A missing field passes.
 fn verify_info(
     address: &Address,
     expected: Expected,
@@ -222,7 +223,7 @@ fn verify_info(
             return Err(RedisError::TooOldForCluster { address: address(), version });
         }
     }
-    // Valkey has another name for it.
+    // Valkey has another name for the field.
     let mode = info_field(server, "redis_mode").or_else(|| info_field(server, "server_mode"));
     if is_in_cluster && mode.as_deref().is_some_and(|mode| mode != "cluster") {
         return Err(RedisError::NotCluster { address: address() });
@@ -235,8 +236,8 @@ fn verify_info(
     }
 }
 
-/// In which reign a Redis is that says this of itself: its process, and the id of the history of its writes, which is
-/// another one each time that it is promoted.
+/// The id of a replication history: the first 16 digits of the process (`run_id`), then of `master_replid`, which
+/// changes with each promotion.
 fn replication_history_of(server: Option<&Bytes>, replication: Option<&Bytes>) -> String {
     let ids = [info_field(server, "run_id"), info_field(replication, "master_replid")];
     ids.into_iter()
@@ -249,7 +250,7 @@ fn info_field(section: Option<&Bytes>, name: &str) -> Option<String> {
     field(section.map_or(b"", |text| text), name)
 }
 
-/// What `TIME` answers: seconds and microseconds.
+/// The reply to `TIME`: seconds and microseconds.
 pub(crate) fn unix_ms(reply: Value) -> Option<u64> {
     let [seconds, micros] = parts(reply)?.try_into().ok()?;
     number(seconds)?.checked_mul(1000)?.checked_add(number(micros)? / 1000)
@@ -268,11 +269,11 @@ fn number_of(version: &str) -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// Of 40 hexadecimal digits, as many as tell all of them apart.
+/// Digits of an id, of 40; enough to tell all ids apart.
 const ID_LENGTH: usize = 16;
-/// Exclusive ranges of streams.
+/// For exclusive ranges of streams.
 const VERSION_MIN: (u32, u32) = (6, 2);
-/// Sharded PUB/SUB.
+/// For sharded PUB/SUB.
 const CLUSTER_VERSION_MIN: (u32, u32) = (7, 0);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Why a Redis cannot be used, said to its operator; and why a call was not answered, said to the engine.
-//! In: addresses and what came back from them → out: errors with the address and the remedy.
+//! Errors of a Redis for operators, and failures of calls for the engine.
+//! In: addresses and errors of connections and replies → out: errors with the address and a remedy.
 //! Uses: the errors of the crate `redis`. Never: passwords.
-//! Change here: what operators read. What clients and backends are told is `BrokerError`.
+//! Change here: the text for operators. Clients and backends get `BrokerError`.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,38 +15,39 @@ use super::options::Address;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RedisError {
-    /// An address that cannot be read; `text` is without its password.
+    /// An address that cannot be parsed; `text` has no password.
     Address { text: String, wrong: &'static str },
     /// No connection, or it ended.
     Unreachable { address: Address, why: String },
-    /// The credentials are wrong, missing, or may not do what is needed.
+    /// The credentials are wrong, missing, or lack a permission.
     Denied { address: Address, reply: String },
     /// Something else listens there.
     NotRedis { address: Address },
     /// A Redis that lacks commands.
     TooOld { address: Address, version: String },
-    /// One that lacks commands which a Cluster needs.
+    /// A Redis that lacks commands for Clusters.
     TooOldForCluster { address: Address, version: String },
-    /// Something else than a node of a Cluster, where one is expected.
+    /// Not a node of a Cluster, where one is expected.
     NotCluster { address: Address },
     /// A node of a Cluster, a Sentinel or a replica, where a standalone master is expected.
     Role { address: Address, role: String },
-    /// It has no database of the number in the address: it has fewer, or it is a node of a Cluster, which has one.
+    /// It lacks the database number of the address: it has fewer databases, or it is a node of a Cluster, which has
+    /// one.
     Database { address: Address, reply: String },
-    /// It refused something else, or is busy loading its data.
+    /// It refused another command, or is loading its data.
     Refused { address: Address, reply: String },
-    /// A certificate is not believed, or one side does not speak TLS.
+    /// A certificate is not trusted, or one side does not speak TLS.
     Tls { address: Address, why: String },
-    /// The connection fell silent or broke off where it does when one side speaks TLS and the other does not.
+    /// The connection went silent or ended at the point where it does when only one side speaks TLS.
     TlsSuspected { address: Address, why: String },
     /// A Redis, where a Sentinel is expected.
     NotSentinel { address: Address },
-    /// A Sentinel that has not heard of the master.
+    /// A Sentinel without this master.
     Master { address: Address, name: String },
 }
 
 impl RedisError {
-    /// Whether trying again is of no use until somebody changes the configuration or the Redis.
+    /// Whether another try is useless until an operator changes the configuration or the Redis.
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Refused { .. } | Self::TlsSuspected { .. } => false,
@@ -59,7 +60,7 @@ impl RedisError {
         }
     }
 
-    /// What an error of a connection means.
+    /// The error of a failed connection.
     pub(crate) fn of(address: &Address, error: &redis::RedisError, limit: Duration) -> Self {
         let at = address.clone();
         match error.kind() {
@@ -79,7 +80,7 @@ impl RedisError {
         }
     }
 
-    /// What an error reply means for the connection.
+    /// The error of an error reply.
     pub(crate) fn refusal(address: &Address, code: &str, details: Option<&str>) -> Self {
         let address = address.clone();
         let reply = [code, details.unwrap_or_default()].join(" ");
@@ -96,7 +97,7 @@ impl RedisError {
         Self::Unreachable { address: address.clone(), why: why.to_string() }
     }
 
-    pub(crate) fn doubt(address: &Address, why: impl ToString) -> Self {
+    pub(crate) fn tls_suspected(address: &Address, why: impl ToString) -> Self {
         Self::TlsSuspected { address: address.clone(), why: why.to_string() }
     }
 
@@ -160,7 +161,7 @@ impl fmt::Display for RedisError {
                     "{what} at {address} and this server do not agree on TLS ({why}): check that this port speaks TLS, and {key}tls"
                 )
             }
-            Self::TlsSuspected { address, why } => write_doubt(address, why, out),
+            Self::TlsSuspected { address, why } => write_tls_suspected(address, why, out),
             Self::NotSentinel { address } => write!(
                 out,
                 "what listens at {address} is a Redis and no Sentinel: name Sentinels in engine.redis.sentinel_address, or this one in engine.redis.address"
@@ -173,7 +174,7 @@ impl fmt::Display for RedisError {
     }
 }
 
-/// What listens there is of the wrong kind.
+/// The server has the wrong role.
 fn write_role(address: &Address, role: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     match (role, &address.sentinels) {
         ("cluster", _) => write!(
@@ -198,8 +199,8 @@ fn write_role(address: &Address, role: &str, out: &mut fmt::Formatter<'_>) -> fm
     }
 }
 
-/// It may speak TLS where we do not, or not where we do.
-fn write_doubt(address: &Address, why: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Perhaps only one side speaks TLS.
+fn write_tls_suspected(address: &Address, why: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (what, key) = party(address);
     if address.is_tls {
         return write!(
@@ -213,7 +214,7 @@ fn write_doubt(address: &Address, why: &str, out: &mut fmt::Formatter<'_>) -> fm
     )
 }
 
-/// It has no such database.
+/// The database number does not exist.
 fn write_database(address: &Address, reply: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     if reply.starts_with(ONE_DATABASE) {
         return write!(
@@ -228,7 +229,7 @@ fn write_database(address: &Address, reply: &str, out: &mut fmt::Formatter<'_>) 
     )
 }
 
-/// What it is, and what the names of its keys begin with.
+/// The name of the server's kind, and the prefix of its configuration keys.
 fn party(address: &Address) -> (&'static str, &'static str) {
     if address.is_sentinel {
         ("Sentinel", "engine.redis.sentinel_")
@@ -239,12 +240,12 @@ fn party(address: &Address) -> (&'static str, &'static str) {
 
 impl std::error::Error for RedisError {}
 
-/// Why a call has no result. For callers all are `BrokerError::Unavailable`.
+/// Why a call has no result. Callers see all as `BrokerError::Unavailable`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// Not sent, or sent and not answered in time.
     Unavailable,
-    /// Answered with an error, or with something that the command never answers.
+    /// Answered with an error, or with a reply that the command does not have.
     Refused,
 }
 
@@ -254,11 +255,11 @@ impl Abandoned for Failure {
     }
 }
 
-/// Codes of refusals that credentials or access lists cause.
+/// Error codes of credentials and access lists.
 const DENIALS: &[&str] = &["WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "-DENIED"];
-/// How refusals of `SELECT` begin.
+/// Beginnings of refusals of `SELECT`.
 const NO_DATABASE: [&str; 2] = [ONE_DATABASE, "ERR DB index is out of range"];
-/// That of a node of a Cluster.
+/// From a node of a Cluster.
 const ONE_DATABASE: &str = "ERR SELECT is not allowed in cluster mode";
-/// What `INFO` calls a replica.
+/// The role of a replica in `INFO`.
 const REPLICA: &str = "slave";

@@ -1,11 +1,11 @@
-//! What the log says about commands that Redis refused.
-//! In: commands, replies → out: what was refused and what to do about it.
-//! Pure. Never: writes the log; how often it is said lives in `node::seldom`.
-//! Change here: the words of a remedy. What is counted lives in `health.rs`.
+//! Hints for log lines about commands that Redis refused.
+//! In: commands, replies → out: a description of the command and a remedy.
+//! Pure. Never: writes the log; `LogThrottle` of the crate `telemetry` limits how often.
+//! Change here: the text of a hint. `health.rs` counts refusals.
 
 use redis::{Arg, Cmd, ServerError};
 
-/// What a command does to which keys, as far as its first arguments say.
+/// The command and its keys, as far as its first arguments show them.
 pub(crate) fn describe_command(command: &Cmd) -> String {
     let mut arguments = command.args_iter().map(|argument| match argument {
         Arg::Simple(text) => String::from_utf8_lossy(text),
@@ -21,15 +21,15 @@ pub(crate) fn describe_command(command: &Cmd) -> String {
     format!("a script on {}", keys.join(", "))
 }
 
-/// What to do about a refusal; "" where Redis says it itself, or nobody knows. Before 7.0 the refusal of a command inside a
-/// script stands in an error of another name.
+/// A remedy for a refusal; "" where the error text is enough. Before 7.0, the refusal of a command inside a script is
+/// part of an `ERR` error.
 pub(crate) fn hint(error: &ServerError) -> &'static str {
     let details = error.details().unwrap_or_default();
     let is = |code: &str| error.code() == code || error.code() == "ERR" && details.contains(code);
     HINTS.iter().find(|(code, _)| is(code)).map_or("", |(_, hint)| hint)
 }
 
-/// By code, or by what stands in an error without one.
+/// By code, or by text in an error without a code.
 const HINTS: [(&str, &str); 6] = [
     ("WRONGTYPE", NOT_OURS),
     ("is not an integer", NOT_OURS),

@@ -1,7 +1,7 @@
-//! How the engine is: which connections are up, what went wrong last, what was skipped.
+//! The state of the engine: connections that are up, the latest error, records that were skipped.
 //! In: events of connections → out: a state for `/health`, counts for metrics, lines in the log.
 //! Uses: atomics and a small lock. Never: decides anything.
-//! Change here: what is known of an engine's state.
+//! Change here: the recorded state of an engine.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
@@ -16,11 +16,11 @@ use super::options::Address;
 /// The state of an engine, shared by its connections.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// The addresses, as lines about what is there name them.
-    place: String,
+    /// The addresses, for log lines.
+    addresses: String,
     connections: AtomicUsize,
     up: AtomicUsize,
-    trouble: Mutex<ConnectionErrors>,
+    errors: Mutex<ConnectionErrors>,
     lost: AtomicU64,
     foreign: AtomicU64,
     refused: AtomicU64,
@@ -29,36 +29,36 @@ pub struct Health {
     log_throttle: LogThrottle,
 }
 
-/// What keeps connections from being up.
+/// The errors of connections that are not up.
 #[derive(Debug, Default)]
 struct ConnectionErrors {
     latest: Option<RedisError>,
-    /// Said in the log since all was well. Several addresses that are away are in trouble by turns, at every try.
-    said: Vec<RedisError>,
+    /// Logged since all connections were up. Several addresses that are down report errors in turn, at every try.
+    logged: Vec<RedisError>,
 }
 
 impl ConnectionErrors {
-    /// Whether this has not been said yet.
+    /// Whether this error has not been logged yet.
     fn is_new(&mut self, error: RedisError) -> bool {
-        let is_new = !self.said.contains(&error);
+        let is_new = !self.logged.contains(&error);
         if is_new {
-            // The oldest may be said again, before memory grows.
-            self.said.drain(..(self.said.len() + 1).saturating_sub(SAID_MAX));
-            self.said.push(error.clone());
+            // Drops the oldest, which may then be logged again, to bound memory.
+            self.logged.drain(..(self.logged.len() + 1).saturating_sub(LOGGED_MAX));
+            self.logged.push(error.clone());
         }
         self.latest = Some(error);
         is_new
     }
 }
 
-/// More than a Cluster has masters, each with a few ways to fail.
-const SAID_MAX: usize = 256;
+/// More than the masters of a Cluster, each with a few kinds of errors.
+const LOGGED_MAX: usize = 256;
 
 impl Health {
-    /// Of an engine at these addresses.
+    /// For an engine at these addresses.
     pub(crate) fn at<'a>(addresses: impl Iterator<Item = &'a Address>) -> Self {
         let addresses: Vec<_> = addresses.map(Address::to_string).collect();
-        Self { place: addresses.join(" or "), ..Self::default() }
+        Self { addresses: addresses.join(" or "), ..Self::default() }
     }
 
     /// Whether every connection is up.
@@ -66,9 +66,9 @@ impl Health {
         self.up.load(Relaxed) == self.connections.load(Relaxed)
     }
 
-    /// What keeps a connection from being up; `None` when all are.
+    /// The latest error of a connection; `None` when all are up.
     pub fn current_error(&self) -> Option<RedisError> {
-        if self.is_healthy() { None } else { self.trouble.lock().latest.clone() }
+        if self.is_healthy() { None } else { self.errors.lock().latest.clone() }
     }
 
     /// Connections that were up and ended.
@@ -76,7 +76,7 @@ impl Health {
         self.lost.load(Relaxed)
     }
 
-    /// Messages and stored records that were skipped: of another version, or garbage.
+    /// Messages and stored records that were skipped, because another version or another program wrote them.
     pub fn foreign_count(&self) -> u64 {
         self.foreign.load(Relaxed)
     }
@@ -91,7 +91,7 @@ impl Health {
         self.unreplicated.load(Relaxed)
     }
 
-    /// Reads that were answered by an equal one of somebody else.
+    /// Reads that shared the answer of an equal read.
     pub fn merged_count(&self) -> u64 {
         self.merged.load(Relaxed)
     }
@@ -100,7 +100,7 @@ impl Health {
         self.connections.fetch_add(1, Relaxed);
     }
 
-    /// A connection is not needed any more, and not up.
+    /// A connection that is not up is not needed any more.
     pub(crate) fn connection_removed(&self) {
         self.connections.fetch_sub(1, Relaxed);
         self.log_recovery();
@@ -111,13 +111,13 @@ impl Health {
         self.log_recovery();
     }
 
-    /// Ended because nobody needs it any more.
+    /// A connection that is up is not needed any more.
     pub(crate) fn connection_closed(&self) {
         self.up.fetch_sub(1, Relaxed);
     }
 
     fn log_recovery(&self) {
-        if self.is_healthy() && std::mem::take(&mut *self.trouble.lock()).latest.is_some() {
+        if self.is_healthy() && std::mem::take(&mut *self.errors.lock()).latest.is_some() {
             tracing::info!("all connections to Redis are up again");
         }
     }
@@ -127,9 +127,9 @@ impl Health {
         self.lost.fetch_add(1, Relaxed);
     }
 
-    /// Something keeps a connection from being up. Said once, until all is well again.
+    /// An error keeps a connection from being up. It is logged once until all connections are up again.
     pub(crate) fn report_error(&self, error: RedisError) {
-        if self.trouble.lock().is_new(error.clone()) {
+        if self.errors.lock().is_new(error.clone()) {
             tracing::warn!("{error}; trying again");
         }
     }
@@ -138,9 +138,9 @@ impl Health {
     pub(crate) fn skipped_foreign_record(&self, key: &[u8]) {
         self.foreign.fetch_add(1, Relaxed);
         if let Some(cases) = self.log_throttle.happens("stored", Instant::now()) {
-            let (key, place) = (String::from_utf8_lossy(key), &self.place);
+            let (key, addresses) = (String::from_utf8_lossy(key), &self.addresses);
             tracing::warn!(
-                "skipped a record in {key} of Redis at {place}, which this version of Fanwire did not write: delete the key, or give whatever else writes there another prefix (engine.redis.prefix){cases}"
+                "skipped a record in {key} of Redis at {addresses}, which this version of Fanwire did not write: delete the key, or give whatever else writes there another prefix (engine.redis.prefix){cases}"
             );
         }
     }
@@ -151,21 +151,21 @@ impl Health {
         self.log_foreign_message("published", name);
     }
 
-    /// The node skipped, and counted, a word that was said under this name.
+    /// The node skipped and counted a message that was published under this name.
     pub(crate) fn skipped_foreign_node_message(&self, name: &[u8]) {
-        self.log_foreign_message("said", name);
+        self.log_foreign_message("node message", name);
     }
 
     fn log_foreign_message(&self, kind: &str, name: &[u8]) {
         if let Some(cases) = self.log_throttle.happens(kind, Instant::now()) {
-            let (name, place) = (String::from_utf8_lossy(name), &self.place);
+            let (name, addresses) = (String::from_utf8_lossy(name), &self.addresses);
             tracing::warn!(
-                "skipped a message published to {name} of Redis at {place}, which this version of Fanwire did not send: give whatever else publishes there another prefix (engine.redis.prefix){cases}"
+                "skipped a message published to {name} of Redis at {addresses}, which this version of Fanwire did not send: give whatever else publishes there another prefix (engine.redis.prefix){cases}"
             );
         }
     }
 
-    /// Writes that too few replicas have.
+    /// Writes failed because too few replicas had them.
     pub(crate) fn count_unreplicated(&self, writes: usize, replicas: u32) {
         if writes == 0 {
             return;
@@ -178,7 +178,7 @@ impl Health {
         }
     }
 
-    /// So many reads need no command of their own.
+    /// So many reads shared the command of another one.
     pub(crate) fn count_merged(&self, reads: usize) {
         self.merged.fetch_add(reads as u64, Relaxed);
     }

@@ -1,23 +1,23 @@
-//! The names of everything Fanwire keeps in Redis (docs/redis.md has the table).
+//! The names of all keys and PUB/SUB channels in Redis (docs/redis-data.md has the table).
 //! In: a prefix and a channel → out: key names that share one slot of a Redis Cluster per channel.
 //! Uses: nothing. Never: commands.
-//! Change here: a name. What is behind it is written by `script/*.lua` and read by `stream.rs` and `members.rs`.
+//! Change here: a name. `script/*.lua` write the values, `stream.rs` and `members.rs` read them.
 
 use std::iter;
 
 use super::slot;
 
-/// Makes names.
+/// Builds names.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     prefix: String,
-    /// Messages go to the master of a slot only, as in a Cluster.
+    /// Sharded PUB/SUB, as in a Cluster: messages go to the master of the slot only.
     is_sharded: bool,
-    /// What comes before the channel in names of each kind.
+    /// For each kind, the part of the name before the channel.
     heads: [String; KeyKind::ALL.len()],
 }
 
-/// What a name stands for.
+/// What a name holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyKind {
     /// PUB/SUB: publications, joins and leaves.
@@ -26,21 +26,21 @@ pub(crate) enum KeyKind {
     Stream,
     /// Hash: epoch, top offset, version and its epoch.
     Meta,
-    /// Sorted set: client ids by the millisecond at which they are gone.
+    /// Sorted set: client ids by the millisecond at which they end.
     Ends,
     /// Hash: client id to member.
     Members,
-    /// Hash: user id to how many of its clients are here.
+    /// Hash: user id to the number of its clients.
     Users,
 }
 
 impl Keys {
     pub(crate) fn new(prefix: &str, is_sharded: bool) -> Self {
-        let heads = KeyKind::ALL.map(|kind| format!("{prefix}.{}.{OPEN}", kind.word()));
+        let heads = KeyKind::ALL.map(|kind| format!("{prefix}.{}.{OPEN}", kind.name()));
         Self { prefix: prefix.to_owned(), is_sharded, heads }
     }
 
-    /// The command that sends a message to whoever hears a name.
+    /// The command that publishes a message.
     pub(crate) fn publish(&self) -> &'static str {
         if self.is_sharded { "SPUBLISH" } else { "PUBLISH" }
     }
@@ -53,7 +53,7 @@ impl Keys {
         slot::of_tag(iter::once(b':').chain(channel.bytes().take_while(|byte| *byte != b'}')))
     }
 
-    /// The name of something of a channel.
+    /// The name of this kind for a channel.
     pub(crate) fn of(&self, kind: KeyKind, channel: &str) -> String {
         let head = &self.heads[kind as usize];
         let mut name = String::with_capacity(head.len() + channel.len() + CLOSE.len());
@@ -63,13 +63,13 @@ impl Keys {
         name
     }
 
-    /// The name of a string, the position that an idempotency key got. It begins with the length of the channel, because a
-    /// channel and a key may hold the marks between them, too.
+    /// The name of the string that holds the position of an idempotency key. It begins with the length of the channel,
+    /// because channels and keys may contain the separators as well.
     pub(crate) fn of_result(&self, channel: &str, key: &str) -> String {
         format!("{}.result.{}.{OPEN}{channel}{CLOSE}.{key}", self.prefix, channel.len())
     }
 
-    /// The name under which nodes speak to one of them, or to all.
+    /// The PUB/SUB name for messages to the node `uid`, or to all nodes.
     pub(crate) fn node_channel(&self, uid: Option<&str>) -> String {
         let (prefix, nodes) = (&self.prefix, NODES);
         match uid {
@@ -78,13 +78,13 @@ impl Keys {
         }
     }
 
-    /// Whether nodes speak under this name.
+    /// Whether this is a PUB/SUB name for messages between nodes.
     pub(crate) fn is_node_channel(&self, name: &[u8]) -> bool {
         let rest = name.strip_prefix(self.prefix.as_bytes());
         rest.is_some_and(|rest| rest.starts_with(NODES.as_bytes()))
     }
 
-    /// The channel whose PUB/SUB has this name, if it is one of ours.
+    /// The channel of a PUB/SUB name; `None` if the name is not ours.
     pub(crate) fn channel_of_feed<'a>(&self, name: &'a [u8]) -> Option<&'a str> {
         let inner = name.strip_prefix(self.heads[KeyKind::Feed as usize].as_bytes())?;
         let inner = inner.strip_suffix(CLOSE.as_bytes())?;
@@ -93,11 +93,11 @@ impl Keys {
 }
 
 impl KeyKind {
-    /// In their order.
+    /// In the order of the variants.
     const ALL: [Self; 6] =
         [Self::Feed, Self::Stream, Self::Meta, Self::Ends, Self::Members, Self::Users];
 
-    const fn word(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Feed => "feed",
             Self::Stream => "stream",
@@ -109,12 +109,12 @@ impl KeyKind {
     }
 }
 
-/// Opens the hash tag, which in a Cluster is all up to the first `}`. The colon keeps it from being empty, which would
-/// make the whole name count, for a channel that begins with `}`; and it keeps our names apart from Centrifugo's, whose
-/// layout is another, should both have one prefix.
+/// Opens the hash tag, which in a Cluster ends at the first `}`. The colon keeps the tag from being empty for a
+/// channel that begins with `}`; an empty tag would make Redis hash the whole name. It also keeps our names apart from
+/// those of Centrifugo, which has another layout, under one prefix.
 const OPEN: &str = "{:";
 const CLOSE: &str = "}";
-/// What follows the prefix in names under which nodes speak.
+/// Follows the prefix in PUB/SUB names for messages between nodes.
 const NODES: &str = ".nodes";
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Presence in Redis: three keys per channel, always changed together by a script.
-//! In: members with their ends → out: commands; members and counts from the replies.
-//! Uses: a line, keys, scripts, records. Never: the time, which comes in milliseconds of the Redis.
-//! Change here: what is sent for presence. The scripts are `script/presence*.lua`.
+//! Presence in Redis: three keys per channel, which scripts always change together.
+//! In: members and the ends of their time → out: commands; members and counts from the replies.
+//! Uses: a command connection, keys, scripts, records. Never: clocks; times are milliseconds of the Redis.
+//! Change here: the commands for presence. The scripts are `script/presence*.lua`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,8 @@ use super::wire::{RedisCommand, number, parts, text};
 
 /// The command that adds or renews a member.
 pub(crate) fn add(
-    (keys, channel): (&Keys, &str),
+    keys: &Keys,
+    channel: &str,
     member: &ClientInfo,
     ttl: Duration,
     now_ms: u64,
@@ -28,7 +29,7 @@ pub(crate) fn add(
     let length = member.length();
     let ttl_ms = (ttl.as_millis() as u64).min(TTL_MS_MAX);
     let mut command =
-        call(Script::PresenceAdd, &KINDS, (keys, channel), (5, length + member.client.len()));
+        call(Script::PresenceAdd, &KINDS, keys, channel, 5, length + member.client.len());
     command
         .number(now_ms)
         .number(now_ms + ttl_ms)
@@ -40,25 +41,26 @@ pub(crate) fn add(
 
 /// The command that removes a member.
 pub(crate) fn remove(keys: &Keys, channel: &str, client: &str) -> RedisCommand {
-    let mut command = call(Script::PresenceRemove, &KINDS, (keys, channel), (1, client.len()));
+    let mut command = call(Script::PresenceRemove, &KINDS, keys, channel, 1, client.len());
     command.text(client);
     command
 }
 
 /// The command that lists members.
 pub(crate) fn list(keys: &Keys, channel: &str, now_ms: u64) -> RedisCommand {
-    let mut command = call(Script::PresenceMembers, &KINDS[..2], (keys, channel), (1, 0));
+    let mut command = call(Script::PresenceMembers, &KINDS[..2], keys, channel, 1, 0);
     command.number(now_ms);
     command
 }
 
-/// What the reply to [`list`] says; foreign members are left out.
+/// Decodes the reply to [`list`]. Members of another version are left out.
 ///
 /// # Errors
 /// [`Failure::Refused`] for a reply that no such command has.
 pub(crate) fn listed(
     reply: Value,
-    (keys, channel): (&Keys, &str),
+    keys: &Keys,
+    channel: &str,
     health: &Health,
 ) -> Result<Vec<Arc<ClientInfo>>, Failure> {
     let parts = parts(reply).ok_or(Failure::Refused)?;
@@ -72,26 +74,27 @@ pub(crate) fn listed(
     Ok(members)
 }
 
-/// Counts, with as many calls as it takes to remove members whose time is over: each is bounded.
+/// Counts members. Each call removes a bounded number of expired members; it is repeated while there may be more.
 pub(crate) fn count(
     connection: CommandConnection,
-    (keys, channel): (Keys, String),
+    keys: Keys,
+    channel: String,
     now_ms: u64,
     done: impl FnOnce(Result<PresenceStats, Failure>) + Send + 'static,
 ) {
-    let mut command = call(Script::PresenceStats, &KINDS, (&keys, &channel), (2, 0));
+    let mut command = call(Script::PresenceStats, &KINDS, &keys, &channel, 2, 0);
     command.number(now_ms).number(SWEEP_MAX);
-    let to_repeat = connection.clone();
+    let again = connection.clone();
     connection.send(command, move |reply| match reply.and_then(counted) {
         Ok((stats, false)) => done(Ok(stats)),
-        Ok((_, true)) => count(to_repeat, (keys, channel), now_ms, Box::new(done) as Box<Done>),
+        Ok((_, true)) => count(again, keys, channel, now_ms, Box::new(done) as Box<Done>),
         Err(failure) => done(Err(failure)),
     });
 }
 
 type Done = dyn FnOnce(Result<PresenceStats, Failure>) + Send;
 
-/// Counts, and whether there may be more to remove first.
+/// The counts, and whether there may be more members to remove first.
 fn counted(reply: Value) -> Result<(PresenceStats, bool), Failure> {
     let parts = parts(reply).ok_or(Failure::Refused)?;
     let numbers: Vec<u64> = parts.into_iter().filter_map(number).collect();
@@ -99,23 +102,25 @@ fn counted(reply: Value) -> Result<(PresenceStats, bool), Failure> {
     Ok((PresenceStats { clients: clients as usize, users: users as usize }, more > 0))
 }
 
-/// Begins a call with the names of `kinds`, and room for so many arguments: numbers, and so many bytes of others.
+/// Starts a call with the names of `kinds`, and room for `arguments`: numbers, and `bytes` of other arguments.
 fn call(
     script: Script,
     kinds: &[KeyKind],
-    (keys, channel): (&Keys, &str),
-    (arguments, bytes): (usize, usize),
+    keys: &Keys,
+    channel: &str,
+    arguments: usize,
+    bytes: usize,
 ) -> RedisCommand {
     let names: Vec<String> = kinds.iter().map(|kind| keys.of(*kind, channel)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     script.call(&names, arguments, bytes + 3 * NUMBER_BYTES)
 }
 
-/// What presence consists of, in the order that its scripts have.
+/// The keys of presence, in the order of the scripts' KEYS.
 const KINDS: [KeyKind; 3] = [KeyKind::Ends, KeyKind::Members, KeyKind::Users];
 /// Members that one call of a script removes.
 const SWEEP_MAX: u64 = 1000;
 /// A thousand years.
 const TTL_MS_MAX: u64 = 31_557_600_000_000;
-/// Room for a number.
+/// Bytes for a number.
 const NUMBER_BYTES: usize = 24;

@@ -1,7 +1,7 @@
-//! Where messages of PUB/SUB go: publications, joins and leaves to the door, words of other nodes to the node.
-//! In: a name and the bytes published under it → out: calls of the door or of the node.
+//! Dispatches PUB/SUB messages: publications, joins and leaves to the `Deliver`, messages of other nodes to the node's listener.
+//! In: a name and the bytes published under it → out: calls of the `Deliver` or the listener.
 //! Uses: keys, records. Never: sockets, queues.
-//! Change here: what is done with a message. Foreign ones are skipped and counted.
+//! Change here: what is done with a message. Messages of another version are skipped and counted.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -13,43 +13,43 @@ use super::health::Health;
 use super::keys::Keys;
 use super::record::{Message, Record};
 
-/// Hands messages on. Shared by all feeds.
+/// Shared by all PUB/SUB connections.
 pub(crate) struct MessageHandler {
     keys: Keys,
     health: Arc<Health>,
-    door: OnceLock<Arc<dyn Deliver>>,
+    receiver: OnceLock<Arc<dyn Deliver>>,
     listener: OnceLock<NodeListener>,
 }
 
-/// Takes what other nodes say, and says whether it was understood. To be short.
+/// Takes messages of other nodes and returns whether it could decode them. It must be short.
 pub(crate) type NodeListener = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 impl MessageHandler {
     pub(crate) fn new(keys: Keys, health: Arc<Health>) -> Self {
-        Self { keys, health, door: OnceLock::new(), listener: OnceLock::new() }
+        Self { keys, health, receiver: OnceLock::new(), listener: OnceLock::new() }
     }
 
-    /// From now on publications go here.
-    pub(crate) fn deliver_to(&self, door: Arc<dyn Deliver>) {
-        assert!(self.door.set(door).is_ok(), "an engine has one door");
+    /// Sets the receiver of publications.
+    pub(crate) fn deliver_to(&self, receiver: Arc<dyn Deliver>) {
+        assert!(self.receiver.set(receiver).is_ok(), "an engine has one door");
     }
 
-    /// From now on words of nodes go here.
+    /// Sets the receiver of messages between nodes.
     pub(crate) fn set_node_listener(&self, listener: NodeListener) {
         assert!(self.listener.set(listener).is_ok(), "an engine has one listener");
     }
 
-    /// Whether whatever is handed on would only wait there.
+    /// Whether messages would only wait in the inboxes of shards.
     pub(crate) fn is_congested(&self) -> bool {
-        self.door.get().is_some_and(|door| door.is_congested())
+        self.receiver.get().is_some_and(|receiver| receiver.is_congested())
     }
 
-    /// Whether what is published under `name` is a word of a node.
+    /// Whether messages of nodes are published under `name`.
     pub(crate) fn is_node_channel(&self, name: &[u8]) -> bool {
         self.keys.is_node_channel(name)
     }
 
-    /// Hands on what was published under `name`.
+    /// Dispatches a message that was published under `name`.
     pub(crate) fn handle(&self, name: &[u8], message: Bytes, now: Instant) {
         if let Some(channel) = self.keys.channel_of_feed(name) {
             return self.deliver(channel, name, message, now);
@@ -64,22 +64,22 @@ impl MessageHandler {
         }
     }
 
-    /// What is published under `name` is heard again; what was published meanwhile was not.
+    /// Reports that `name` is subscribed again and messages in between are lost.
     pub(crate) fn report_gap(&self, name: &str) {
-        if let (Some(door), Some(channel)) =
-            (self.door.get(), self.keys.channel_of_feed(name.as_bytes()))
+        if let (Some(receiver), Some(channel)) =
+            (self.receiver.get(), self.keys.channel_of_feed(name.as_bytes()))
         {
-            door.report_possible_gap(channel);
+            receiver.report_possible_gap(channel);
         }
     }
 
     fn deliver(&self, channel: &str, name: &[u8], record: Bytes, now: Instant) {
-        let Some(door) = self.door.get() else { return };
+        let Some(receiver) = self.receiver.get() else { return };
         match Record::read(record) {
             Ok(Message::Publication { publication, epoch, delta, excluded }) => {
-                door.deliver(channel, publication, epoch, delta, excluded, now);
+                receiver.deliver(channel, publication, epoch, delta, excluded, now);
             }
-            Ok(Message::Change(change, client)) => door.deliver_join_leave(channel, change, client),
+            Ok(Message::Change(change, client)) => receiver.deliver_join_leave(channel, change, client),
             Err(_) => self.health.skipped_foreign_message(name),
         }
     }

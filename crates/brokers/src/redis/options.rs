@@ -1,7 +1,7 @@
-//! How to reach Redis (`engine.redis.*`), and the limits of everything that waits for it.
-//! In: addresses as operators write them → out: hosts, ports and credentials, or what is wrong with them.
+//! The options of the Redis engine (`engine.redis.*`): addresses, timeouts, numbers of connections.
+//! In: addresses as operators write them → out: hosts, ports and credentials, or an error.
 //! Uses: nothing. Never: sockets.
-//! Change here: what can be said about a Redis. Configuration keys live in the server.
+//! Change here: the options and the syntax of addresses. Configuration keys are in the crate `config`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use std::time::Duration;
 use super::error::RedisError;
 use super::socket::Tls;
 
-/// Everything about one engine.
+/// The options of one engine.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
-    /// One Redis, or several: then each channel belongs to one of them.
+    /// One Redis, or several that share the channels.
     pub addresses: Vec<Address>,
-    /// Instead: one Cluster, or several; each by some of its nodes.
+    /// One Cluster or several, each by some of its nodes; used instead of `addresses`.
     pub clusters: Vec<Vec<Address>>,
-    /// What all key names begin with.
+    /// The beginning of all key names.
     pub prefix: String,
-    /// What connections are called in `CLIENT LIST`; "" = nothing.
+    /// The name of connections in `CLIENT LIST`; "" = none.
     pub client_name: String,
     /// For opening a connection.
     pub connect_timeout: Duration,
-    /// For a reply; a connection that owes one for longer is given up.
+    /// For a reply. A connection that owes a reply for longer is closed.
     pub io_timeout: Duration,
-    /// What a write needs beside the Redis itself.
+    /// The replicas that must have a write.
     pub wait: Wait,
-    /// How long the epoch of a channel that was never published to is kept after it was read; zero = as long as any other.
-    /// Who compares positions of its subscribers with the stream, must do so within this time.
+    /// How long the epoch of a channel without publications is kept after a read; zero = as long as others. Positions
+    /// of subscribers have to be compared with the stream at shorter intervals.
     pub unpublished_ttl: Duration,
     /// Connections for commands to each Redis; each channel uses one of them.
     pub command_connections: usize,
     /// Connections for PUB/SUB to each Redis; each channel uses one of them.
     pub feed_connections: usize,
-    /// How to speak TLS to a Redis; needed when an address is to be spoken to so.
+    /// TLS settings for each Redis; required when an address uses TLS.
     pub tls: Option<Tls>,
-    /// And to a Sentinel.
+    /// TLS settings for Sentinels.
     pub sentinel_tls: Option<Tls>,
 }
 
@@ -60,8 +60,8 @@ impl Default for RedisOptions {
 }
 
 impl RedisOptions {
-    /// A Redis whose database was chosen by number while names begin as they do by default. Whoever wants to keep two
-    /// installations apart that way does not: PUB/SUB of Redis knows no databases.
+    /// The address with a database number, while the prefix is the default. The number does not separate two
+    /// installations, because PUB/SUB of Redis ignores it.
     pub(crate) fn separated_by_database_only(&self) -> Option<&Address> {
         let has_own_names = self.prefix != Self::default().prefix;
         self.addresses.iter().find(|address| address.db != 0 && !has_own_names)
@@ -73,7 +73,7 @@ impl RedisOptions {
 pub struct Wait {
     /// 0 = none: a write is answered when the Redis has done it.
     pub replicas: u32,
-    /// How long they may take; then the write fails, though it was done. At most a quarter of the time for a reply.
+    /// Time for the replicas; then the write fails although the Redis has done it. At most a quarter of `io_timeout`.
     pub timeout: Duration,
 }
 
@@ -86,7 +86,7 @@ impl Default for Wait {
 /// One Redis, or one Sentinel.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    /// "" = wherever the `sentinels` say.
+    /// "" = resolved by the `sentinels`.
     pub host: String,
     pub port: u16,
     /// "" = the default user.
@@ -94,22 +94,22 @@ pub struct Address {
     /// "" = none.
     pub password: String,
     pub db: u32,
-    /// Whether to speak TLS, as [`RedisOptions`] says how.
+    /// Whether to use TLS, with the settings of [`RedisOptions`].
     pub is_tls: bool,
-    /// A Sentinel, which keeps nothing but knows where a master is.
+    /// Whether this is a Sentinel, which has no data.
     pub is_sentinel: bool,
-    /// Whom to ask where it is; `None` = it is where this says.
+    /// The Sentinels that resolve the master; `None` = a fixed address.
     pub sentinels: Option<Arc<Sentinels>>,
 }
 
-/// The Sentinels that know where one master is.
+/// The Sentinels of one master.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentinels {
-    /// What they call it.
+    /// The name of the master.
     pub master: String,
-    /// At least one; others are learnt from them.
+    /// At least one; these report others.
     pub addresses: Vec<Address>,
-    /// What connections to them are called; "" = nothing.
+    /// The name of connections to them; "" = none.
     pub client_name: String,
 }
 
@@ -129,12 +129,12 @@ impl Default for Address {
 }
 
 impl Address {
-    /// Reads `host:port` or `SCHEME://[[user]:password@]host[:port][/db][?option=value&…]`, as Centrifugo does. Schemes are
-    /// `redis`, `tcp` and, with TLS, `rediss`; with `+sentinel` behind it, or with the option `sentinel_master_name`, the
-    /// host is a Sentinel, and so are the values of the option `addr`.
+    /// Parses `host:port` or `SCHEME://[[user]:password@]host[:port][/db][?option=value&…]`, as Centrifugo does.
+    /// Schemes are `redis`, `tcp` and, with TLS, `rediss`. With `+sentinel` after the scheme, or with the option
+    /// `sentinel_master_name`, the host is a Sentinel, and so are the values of the option `addr`.
     ///
     /// # Errors
-    /// [`RedisError::Address`], which says what is wrong.
+    /// [`RedisError::Address`] with the reason.
     pub fn parse(text: &str) -> Result<Self, RedisError> {
         let wrong = |wrong| RedisError::Address { text: without_password(text), wrong };
         let (scheme, rest) = text.split_once("://").unwrap_or(("redis", text));
@@ -148,29 +148,29 @@ impl Address {
             })?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let query = Query::read(query).map_err(wrong)?;
-        let (place, db) = rest.split_once('/').unwrap_or((rest, ""));
+        let (endpoint, db) = rest.split_once('/').unwrap_or((rest, ""));
         let db = if db.is_empty() { Ok(0) } else { db.parse() };
         let db = db.map_err(|_| wrong("what follows the slash is not the number of a database"))?;
-        let (credentials, place) = place.rsplit_once('@').unwrap_or(("", place));
+        let (credentials, endpoint) = endpoint.rsplit_once('@').unwrap_or(("", endpoint));
         let (user, password) = credentials.split_once(':').unwrap_or(("", credentials));
         let decoded = |text| decoded(text).ok_or(wrong("it has a broken %-escape"));
         let (user, password) = (decoded(user)?, decoded(password)?);
         let mut address = Self { user, password, db, ..Self::default() };
         address.is_tls = is_tls || query.is_tls;
         if is_sentinel || !query.master.is_empty() {
-            let sentinels = query.sentinels(place, is_tls).map_err(wrong)?;
+            let sentinels = query.sentinels(endpoint, is_tls).map_err(wrong)?;
             (address.host, address.sentinels) = (String::new(), Some(Arc::new(sentinels)));
         } else {
             query.has_no_sentinels().map_err(wrong)?;
-            (address.host, address.port) = host_and_port(place, PORT).map_err(wrong)?;
+            (address.host, address.port) = host_and_port(endpoint, PORT).map_err(wrong)?;
         }
         Ok(address)
     }
 
-    /// Reads the `host:port` of a Sentinel.
+    /// Parses the `host:port` of a Sentinel.
     ///
     /// # Errors
-    /// [`RedisError::Address`], which says what is wrong.
+    /// [`RedisError::Address`] with the reason.
     pub fn parse_sentinel(text: &str) -> Result<Self, RedisError> {
         let wrong = |wrong| RedisError::Address { text: without_password(text), wrong };
         if text.contains(['/', '@', '?']) {
@@ -182,13 +182,13 @@ impl Address {
         Ok(Self { host, port, is_sentinel: true, ..Self::default() })
     }
 
-    /// The master that Sentinels name, once it is known where it is.
+    /// The address of the master that the Sentinels have resolved.
     pub(crate) fn located(&self, host: &str, port: u16) -> Self {
         Self { host: host.to_owned(), port, ..self.clone() }
     }
 }
 
-/// As an operator knows it: without credentials.
+/// Without credentials.
 impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port, .. } = self;
@@ -212,11 +212,11 @@ impl fmt::Debug for Address {
     }
 }
 
-/// What stands behind the `?` of an address, unescaped.
+/// The options after the `?` of an address, unescaped.
 #[derive(Default)]
 struct Query {
     master: String,
-    places: Vec<String>,
+    endpoints: Vec<String>,
     user: String,
     password: String,
     is_tls: bool,
@@ -231,7 +231,7 @@ impl Query {
             let value = decoded(value).ok_or("it has a broken %-escape")?;
             match name {
                 "sentinel_master_name" => query.master = value,
-                "addr" => query.places.push(value),
+                "addr" => query.endpoints.push(value),
                 "sentinel_user" => query.user = value,
                 "sentinel_password" => query.password = value,
                 "tls_enabled" => query.is_tls = is_true(&value)?,
@@ -246,14 +246,14 @@ impl Query {
         Ok(query)
     }
 
-    /// The Sentinel at `place` and the others.
-    fn sentinels(self, place: &str, is_tls: bool) -> Result<Sentinels, &'static str> {
+    /// The Sentinel of the host part, and those of the options.
+    fn sentinels(self, endpoint: &str, is_tls: bool) -> Result<Sentinels, &'static str> {
         if self.master.is_empty() {
             return Err("it names no master: add ?sentinel_master_name=");
         }
         let mut addresses = Vec::new();
-        for place in std::iter::once(place).chain(self.places.iter().map(String::as_str)) {
-            let (host, port) = host_and_port(place, SENTINEL_PORT)?;
+        for endpoint in std::iter::once(endpoint).chain(self.endpoints.iter().map(String::as_str)) {
+            let (host, port) = host_and_port(endpoint, SENTINEL_PORT)?;
             let (user, password) = (self.user.clone(), self.password.clone());
             let is_tls = is_tls || self.are_sentinels_tls;
             let is_sentinel = true;
@@ -271,8 +271,8 @@ impl Query {
     }
 
     fn has_no_sentinels(&self) -> Result<(), &'static str> {
-        let Self { places, user, password, are_sentinels_tls, .. } = self;
-        if places.is_empty() && user.is_empty() && password.is_empty() && !are_sentinels_tls {
+        let Self { endpoints, user, password, are_sentinels_tls, .. } = self;
+        if endpoints.is_empty() && user.is_empty() && password.is_empty() && !are_sentinels_tls {
             return Ok(());
         }
         Err("it names no master: add sentinel_master_name=")
@@ -287,13 +287,13 @@ fn is_true(text: &str) -> Result<bool, &'static str> {
     }
 }
 
-fn host_and_port(place: &str, default: u16) -> Result<(String, u16), &'static str> {
-    let (host, port) = match place.strip_prefix('[') {
+fn host_and_port(endpoint: &str, default: u16) -> Result<(String, u16), &'static str> {
+    let (host, port) = match endpoint.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or("its [ is not closed")?;
             (host, port.strip_prefix(':').unwrap_or_default())
         }
-        None => place.split_once(':').unwrap_or((place, "")),
+        None => endpoint.split_once(':').unwrap_or((endpoint, "")),
     };
     if host.is_empty() {
         return Err("it has no host");
@@ -302,7 +302,7 @@ fn host_and_port(place: &str, default: u16) -> Result<(String, u16), &'static st
     Ok((host.to_owned(), port.map_err(|_| "its port is not a number up to 65535")?))
 }
 
-/// Without `%` escapes; `None` when one is broken.
+/// Decodes `%` escapes; `None` for a broken one.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut pieces = text.split('%');
@@ -316,17 +316,17 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Fit to be shown.
+/// Removes credentials, for error messages.
 fn without_password(text: &str) -> String {
     let head = text.split_once('?').map_or(text, |(head, _)| head);
     match head.rsplit_once('@') {
-        Some((_, place)) => format!("…@{place}"),
+        Some((_, endpoint)) => format!("…@{endpoint}"),
         None if text.contains('@') => "…".to_owned(), // a question mark in a password, or an @ in an option
         None => head.to_owned(),
     }
 }
 
-/// Names, whether they mean TLS, whether they mean Sentinels.
+/// Scheme, whether it uses TLS, whether it names Sentinels.
 const SCHEMES: &[(&str, bool, bool)] = &[
     ("redis", false, false),
     ("tcp", false, false),

@@ -1,7 +1,7 @@
-//! The ports of broker, presence and bus, kept by the Redis engine.
+//! The ports of broker, presence and bus, implemented by the Redis engine.
 //! In: calls of the node → out: answers that come later, from the task of a connection.
-//! Uses: lines, feeds, commands. Never: blocks, waits.
-//! Change here: which command answers which call. What is promised stands in `fanwire_broker`.
+//! Uses: connections, commands. Never: blocks, waits.
+//! Change here: which command answers which call. The contract of the ports is in `fanwire_broker`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -60,15 +60,12 @@ impl Broker for Redis {
         let query = query.filter(|_| retention.keeps_history());
         let read = query.map(|query| self.page(channel, query, retention));
         let (pubsub, name) = self.pubsub_connection(channel);
-        pubsub.when_subscribed(&name, move |heard| match (heard, read) {
+        pubsub.when_subscribed(&name, move |subscribed| match (subscribed, read) {
             (Ok(continuity), Some(read)) => {
-                read(move |read_slice: Result<StreamSlice, Failure>| {
-                    // Else what came after that moment may have been lost, and whoever waits for this is not in doubt yet.
-                    done(if continuity.is_unbroken() {
-                        read_slice
-                    } else {
-                        Err(Failure::Unavailable)
-                    });
+                read(move |slice: Result<StreamSlice, Failure>| {
+                    // After a break, publications that came after this read may be lost, and the waiting subscriber
+                    // does not get the gap report because it is not subscribed yet.
+                    done(if continuity.is_unbroken() { slice } else { Err(Failure::Unavailable) });
                 })
             }
             (Ok(_), None) => done(Ok(StreamSlice::default())),
@@ -95,7 +92,7 @@ impl Broker for Redis {
         pubsub.unsubscribe(&name);
     }
 
-    /// Redis forgets by itself.
+    /// Redis expires streams by itself.
     fn sweep(&self, _now: Instant) {}
 
     fn history_bytes(&self) -> usize {
@@ -106,7 +103,7 @@ impl Broker for Redis {
 impl Presence for Redis {
     fn add(&self, channel: &str, info: ClientInfo, ttl: Duration, now: Instant) -> Answer<()> {
         let now_ms = self.ms(channel, now);
-        self.send_simple(channel, members::add((&self.keys, channel), &info, ttl, now_ms))
+        self.send_simple(channel, members::add(&self.keys, channel, &info, ttl, now_ms))
     }
 
     fn remove(&self, channel: &str, client: &str) -> Answer<()> {
@@ -129,26 +126,26 @@ impl Presence for Redis {
         answer
     }
 
-    /// Redis forgets by itself, by its own time, which is asked for here.
+    /// Redis expires members by itself, by its own clock, which is read here.
     fn sweep(&self, _now: Instant) {
         self.sync_clock();
     }
 }
 
-/// All nodes speak through the first Redis, or the first Cluster.
+/// Messages between nodes go through the first Redis, or the first Cluster.
 impl Bus for Redis {
-    /// PUBLISH and SPUBLISH tell to how many connections they send. Each node has one for this name, in a Cluster to the master
-    /// of its slot, which is the one that is asked.
+    /// PUBLISH and SPUBLISH return the number of connections that got the message. Each node has one connection for
+    /// this name, in a Cluster to the master of the slot, which is the master that gets this command.
     fn send(&self, to: Option<&str>, message: Bytes) -> Answer<usize> {
         let name = self.keys.node_channel(to);
         let command =
             RedisCommand::of(&[self.keys.publish().as_bytes(), name.as_bytes(), &message]);
         let (done, answer) = later();
-        let heard = |reply| number(reply).and_then(|count| count.try_into().ok());
+        let subscribed = |reply| number(reply).and_then(|count| count.try_into().ok());
         self.stores[0].command_connection(Location::of_node_channel(&name)).send(
             command,
             move |reply| {
-                done(reply.and_then(|reply| heard(reply).ok_or(Failure::Refused)));
+                done(reply.and_then(|reply| subscribed(reply).ok_or(Failure::Refused)));
             },
         );
         answer
@@ -156,7 +153,7 @@ impl Bus for Redis {
 }
 
 impl Redis {
-    /// A read of history that is begun when it is called.
+    /// A read of history that is sent when the returned function is called.
     fn page<F>(&self, channel: &str, query: Query, retention: Retention) -> impl FnOnce(F) + use<F>
     where
         F: FnOnce(Result<StreamSlice, Failure>) + Send + 'static,
@@ -164,7 +161,7 @@ impl Redis {
         self.reads.page(self.command_connection(channel).clone(), channel, query, retention)
     }
 
-    /// A command whose reply says nothing but that it was done.
+    /// A command whose reply has no content.
     fn send_simple(&self, channel: &str, command: RedisCommand) -> Answer<()> {
         let (done, answer) = later();
         self.command_connection(channel).send(command, |reply| done(reply.map(drop)));
@@ -172,7 +169,7 @@ impl Redis {
     }
 }
 
-/// An answer, and what keeps it. To callers all failures are one.
+/// A pending answer and the function that completes it. Callers see every failure as `BrokerError::Unavailable`.
 pub(super) fn later<T: Send + 'static>()
 -> (impl FnOnce(Result<T, Failure>) + Send + 'static, Answer<T>) {
     let (promise, answer) = Answer::later();

@@ -1,7 +1,7 @@
-//! A connection for PUB/SUB: everything that is published to its channels, in the order of the Redis, to the door.
-//! In: names that are wanted or not any more, from any thread; messages → out: publications, joins, leaves, words of nodes.
-//! Uses: one task (`feed/ear.rs`), a RESP3 connection whose pushes wait in a bounded queue. Never: lets that queue grow; it gives up instead.
-//! Change here: what a message means. When a name is asked for lives in `roll.rs`, where messages go in `mouth.rs`.
+//! A PUB/SUB connection: delivers all messages of its channels, in the order of the Redis.
+//! In: names to subscribe and unsubscribe, from any thread; messages → out: publications, joins, leaves, messages of nodes.
+//! Uses: one task (`pubsub_connection/reader.rs`), a RESP3 connection whose pushes wait in a bounded queue. Never: lets that queue grow; it reconnects instead.
+//! Change here: the meaning of a push. `subscription_table.rs` decides when a name is subscribed, `message_handler.rs` where messages go.
 
 mod push_queue;
 mod reader;
@@ -26,7 +26,7 @@ use super::redirect::ClusterRedirects;
 use super::subscription_table::{Done, MovedSubscription, SubscriptionTable, WaitOutcome};
 use super::wire::text;
 
-/// The wanting end. The connection ends with it.
+/// The handle. The connection ends with it.
 pub(crate) struct PubSubConnection {
     shared: Arc<Shared>,
     wait_timeout: Duration,
@@ -34,18 +34,19 @@ pub(crate) struct PubSubConnection {
 
 struct Shared {
     table: Mutex<SubscriptionTable<Waiter>>,
-    /// There is something to ask for, or to end.
+    /// Wakes the task: a name is due, or the handle is dropped.
     woken: Notify,
     message_handler: Arc<MessageHandler>,
     redirects: ClusterRedirects,
-    /// How often names were not heard any more that had been.
+    /// How often subscribed names were lost.
     losses: Arc<AtomicU64>,
 }
 
-/// Called once: when the channel is heard, or when it will not be.
+/// Called once: when the channel is subscribed, or when it will not be.
 pub(crate) type Waiter = Box<dyn FnOnce(Result<ContinuityCheck, Failure>) + Send>;
 
-/// Whoever looks at something else after a name was heard asks this whether the name was heard all the time.
+/// Shows whether a name stayed subscribed since this value was made. A caller that reads from elsewhere after a
+/// subscription checks it afterwards.
 #[derive(Clone)]
 pub(crate) struct ContinuityCheck {
     losses: Arc<AtomicU64>,
@@ -53,14 +54,14 @@ pub(crate) struct ContinuityCheck {
 }
 
 impl ContinuityCheck {
-    /// Whether nothing was lost since, as far as is known by now. A subscriber that asked in time is told later of what is noticed later.
+    /// Whether no loss was noticed since. A loss that is noticed later is reported as a gap.
     pub(crate) fn is_unbroken(&self) -> bool {
         self.losses.load(Relaxed) == self.before
     }
 }
 
 impl PubSubConnection {
-    /// Begins to connect, and goes on until it is dropped.
+    /// Starts to connect, and reconnects until it is dropped.
     pub(crate) fn open(
         dialer: Dialer,
         message_handler: Arc<MessageHandler>,
@@ -69,13 +70,13 @@ impl PubSubConnection {
         runtime: &Handle,
     ) -> Self {
         health.connection_added();
-        let feed = Self::unrouted(message_handler, redirects, dialer.io_timeout);
-        let (backoff, shared) = (Backoff::default(), Arc::clone(&feed.shared));
+        let connection = Self::unrouted(message_handler, redirects, dialer.io_timeout);
+        let (backoff, shared) = (Backoff::default(), Arc::clone(&connection.shared));
         runtime.spawn(ReaderTask { dialer, shared, health, backoff }.run());
-        feed
+        connection
     }
 
-    /// A feed that hears nothing yet: names can be wanted, waited for and [taken](Self::take).
+    /// A connection without a Redis: names can be subscribed, waited for and [taken](Self::take_matching).
     pub(crate) fn unrouted(
         message_handler: Arc<MessageHandler>,
         redirects: ClusterRedirects,
@@ -88,7 +89,7 @@ impl PubSubConnection {
         }
     }
 
-    /// Takes out the names that belong elsewhere, with who waits for them.
+    /// Removes the names that belong to another connection, with their waiters.
     pub(crate) fn take_matching(
         &self,
         is_elsewhere: impl Fn(&str) -> bool,
@@ -101,51 +102,52 @@ impl PubSubConnection {
         taken
     }
 
-    /// Takes in names that were another feed's until now. Once they are heard they are doubted, if they were heard before.
+    /// Adds names of another connection. If they were subscribed there, a gap is reported once they are subscribed
+    /// here.
     pub(crate) fn insert_moved(&self, moved: Vec<MovedSubscription<Waiter>>) {
         self.shared.table.lock().insert_moved(moved);
         self.shared.woken.notify_one();
     }
 
-    /// Names that the Redis would not send are asked for again: it should have their slots by now.
+    /// Subscribes names again that the Redis refused: it should have their slots by now.
     pub(crate) fn retry_misrouted(&self) {
         if self.shared.table.lock().retry_misrouted() {
             self.shared.woken.notify_one();
         }
     }
 
-    /// Lets the waiters go whose patience is over. A feed that is connected does so by itself.
+    /// Fails the waiters whose time is over. A connected task does so by itself.
     pub(crate) fn expire_waiters(&self) {
         self.shared.expire_waiters();
     }
 
-    /// What is published under `name` is wanted from now on.
+    /// Subscribes to `name`.
     pub(crate) fn subscribe(&self, name: &str) {
         if self.shared.table.lock().set_desired(name) {
             self.shared.woken.notify_one();
         }
     }
 
-    /// Nobody wants `name` any more.
+    /// Unsubscribes from `name`, after a delay.
     pub(crate) fn unsubscribe(&self, name: &str) {
         self.shared.table.lock().clear_desired(name, Instant::now());
-        self.shared.woken.notify_one(); // so that the task knows when to look
+        self.shared.woken.notify_one(); // for the new due time
     }
 
-    /// Calls `waiter` when the Redis has confirmed that it sends what is published under `name`: at once, later on
-    /// another thread, or with a failure when that takes too long or nobody wants it.
+    /// Calls `waiter` when the Redis has confirmed the subscription to `name`: at once, later on another thread, or
+    /// with a failure when that takes too long or the name is not subscribed.
     pub(crate) fn when_subscribed(
         &self,
         name: &str,
         waiter: impl FnOnce(Result<ContinuityCheck, Failure>) + Send + 'static,
     ) {
         let by = Instant::now() + self.wait_timeout;
-        let (heard, continuity) = {
+        let (outcome, continuity) = {
             let mut table = self.shared.table.lock();
             (table.wait_until_subscribed(name, by, Box::new(waiter)), self.shared.continuity())
         };
-        match heard {
-            WaitOutcome::Yes(waiter) => waiter(Ok(continuity)),
+        match outcome {
+            WaitOutcome::Subscribed(waiter) => waiter(Ok(continuity)),
             WaitOutcome::Pending => self.shared.woken.notify_one(),
             WaitOutcome::NotDesired(waiter) => waiter(Err(Failure::Unavailable)),
         }
@@ -159,8 +161,8 @@ impl Drop for PubSubConnection {
 }
 
 impl Shared {
-    /// Takes a message, or that a name is heard or not any more; other pushes say nothing. Whether the Redis took a name
-    /// away by itself.
+    /// Takes a message or a confirmation; ignores other pushes. Returns whether the Redis ended a subscription by
+    /// itself.
     fn handle_push(&self, PushInfo { kind, data }: PushInfo) -> bool {
         let Ok([name, last]) = <[Value; 2]>::try_from(data) else { return false };
         let Some(name) = text(name) else { return false };
@@ -181,7 +183,7 @@ impl Shared {
         if confirmed.is_misrouted {
             self.count_loss();
         }
-        let continuity = self.continuity(); // from when the name was found: it may be taken away as soon as the roll is let go
+        let continuity = self.continuity(); // taken under the lock: the name may be removed right after
         drop(table);
         if confirmed.is_resubscribed {
             self.message_handler.report_gap(name);
@@ -193,14 +195,14 @@ impl Shared {
         confirmed.is_misrouted
     }
 
-    /// Whether messages under this name are to be handed on. In a Cluster a name that moved may be heard from two Redis for
-    /// a while: only that of the feed which has it counts.
+    /// Whether to deliver messages of this name. In a Cluster, two Redis may send the messages of a name that moved
+    /// for a while; only the connection that has the name delivers them.
     fn is_accepted(&self, name: &[u8]) -> bool {
         let is_requested = |name| self.table.lock().is_requested(name);
         !self.redirects.is_cluster() || str::from_utf8(name).is_ok_and(is_requested)
     }
 
-    /// Names that were asked for long ago and never confirmed are asked for again once the slots are known anew.
+    /// Names that were requested long ago and never confirmed are requested again after the next topology refresh.
     fn mark_unconfirmed_misrouted(&self) {
         if self.table.lock().mark_unconfirmed_misrouted() {
             self.redirects.request_refresh();
@@ -210,11 +212,12 @@ impl Shared {
     /// The connection is gone.
     fn connection_lost(&self) {
         let mut table = self.table.lock();
-        table.lost();
+        table.connection_lost();
         self.count_loss();
     }
 
-    /// A name that was heard is not any more. Called while the roll is locked: whoever looks for a name sees both or none.
+    /// Counts the loss of subscribed names. Called while the table is locked, so that other threads see the change of
+    /// the table and the count together.
     fn count_loss(&self) {
         self.losses.fetch_add(1, Relaxed);
     }
@@ -223,8 +226,9 @@ impl Shared {
         ContinuityCheck { losses: Arc::clone(&self.losses), before: self.losses.load(Relaxed) }
     }
 
-    /// Takes the messages that came before the connection was lost. What it confirmed is void. Once shards are behind, the
-    /// other publications go with it, and only what nodes say is taken: they count an order as heard.
+    /// Takes the messages that came before the connection was lost; confirmations are void. Once shards are behind,
+    /// only messages of nodes are taken, because their senders count them as received, and publications are dropped
+    /// with the connection.
     fn drain_queue(&self, pushes: &mut PushQueue) {
         let mut is_congested = false;
         let is_node_channel = |push: &PushInfo| match push.data.first() {
@@ -241,7 +245,7 @@ impl Shared {
         }
     }
 
-    /// Lets the waiters go whose patience is over.
+    /// Fails the waiters whose time is over.
     fn expire_waiters(&self) {
         let over = self.table.lock().expired_waiters(Instant::now());
         over.into_iter().for_each(|waiter| waiter(Err(Failure::Unavailable)));

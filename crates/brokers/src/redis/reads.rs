@@ -1,7 +1,7 @@
-//! What is read of a channel: a page of its history, its members, how many they are; equal reads at one time share a script.
-//! In: what is asked for, the line of its channel → out: the answer, for each who asked.
-//! Uses: lines, commands, flights. Never: changes anything others see; writes are not shared.
-//! Change here: what may be read, and which reads are equal. Who shares one is in `flight.rs`, the commands in `stream.rs` and `members.rs`.
+//! Reads of a channel: a page of its history, its members, their number. Equal reads at one time share a script.
+//! In: a read, the connection of its channel → out: the answer, for each caller.
+//! Uses: command connections, commands, singleflight. Never: changes data; writes are not shared.
+//! Change here: which reads exist, and which are equal. Sharing is in `singleflight.rs`, the commands in `stream.rs` and `members.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,18 +24,18 @@ pub(crate) struct Reads {
     counts: Singleflight<Count>,
 }
 
-/// What every read needs.
+/// The same for all reads.
 struct ReadSettings {
     keys: Keys,
     health: Arc<Health>,
     unpublished_ttl: Duration,
 }
 
-/// What a read is sent with.
+/// Given to a read when it is sent.
 struct ReadContext {
     connection: CommandConnection,
     settings: Arc<ReadSettings>,
-    /// By the Redis of that line. A page of history is the same at any time.
+    /// By the clock of that Redis. Unused by a page of history.
     now_ms: u64,
 }
 
@@ -49,7 +49,7 @@ impl Reads {
         }
     }
 
-    /// A read of history that is begun when it is called.
+    /// A read of history that is sent when the returned function is called.
     pub(crate) fn page<F>(
         &self,
         connection: CommandConnection,
@@ -65,7 +65,7 @@ impl Reads {
         move |done| pages.ask(page, context, done)
     }
 
-    /// Members at a time in milliseconds of the Redis.
+    /// The members at `now_ms`, in Unix milliseconds of the Redis.
     pub(crate) fn members(
         &self,
         connection: CommandConnection,
@@ -76,7 +76,7 @@ impl Reads {
         self.members.ask(Members(channel.into()), self.context(connection, now_ms), done);
     }
 
-    /// How many they are then.
+    /// The number of members and users at `now_ms`.
     pub(crate) fn count(
         &self,
         connection: CommandConnection,
@@ -92,7 +92,8 @@ impl Reads {
     }
 }
 
-/// Stored publications of a channel. A subscriber that comes back from another place asks for another page, which is another read.
+/// Stored publications of a channel. Subscribers that return with different positions ask for different pages, so they
+/// do not share a read.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct HistoryPage {
     channel: Box<str>,
@@ -115,7 +116,7 @@ impl SharedRead for HistoryPage {
         let command = stream::history(&settings.keys, &channel, query, retention, ttl);
         connection.send(command, move |reply| {
             let ReadSettings { keys, health, .. } = &*settings;
-            let read = |reply| stream::read_slice(reply, (keys, &channel), query.reverse, health);
+            let read = |reply| stream::read_slice(reply, keys, &channel, query.reverse, health);
             done(reply.and_then(read));
         });
     }
@@ -139,12 +140,12 @@ impl SharedRead for Members {
         let channel = self.0.clone();
         connection.send(command, move |reply| {
             let ReadSettings { keys, health, .. } = &*settings;
-            done(reply.and_then(|reply| members::listed(reply, (keys, &channel), health)));
+            done(reply.and_then(|reply| members::listed(reply, keys, &channel, health)));
         });
     }
 }
 
-/// How many members a channel has. It may take several scripts, one after the other.
+/// The number of members of a channel. It may take several scripts, one after the other.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Count(Box<str>);
 
@@ -158,6 +159,6 @@ impl SharedRead for Count {
         done: impl FnOnce(Result<Self::Output, Failure>) + Send + 'static,
     ) {
         let ReadContext { connection, settings, now_ms } = context;
-        members::count(connection, (settings.keys.clone(), self.0.to_string()), now_ms, done);
+        members::count(connection, settings.keys.clone(), self.0.to_string(), now_ms, done);
     }
 }

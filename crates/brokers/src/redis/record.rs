@@ -1,17 +1,17 @@
-//! What is stored in Redis and sent through it: a version byte, then Protobuf; payloads inside are untouched.
-//! In: publications, joins, leaves, members → out: records, and the same again; any other bytes → an error value.
+//! The records in Redis and on its PUB/SUB: a version byte, then Protobuf; payloads are untouched.
+//! In: publications, joins, leaves, members → out: records, and back; other bytes → an error value.
 //! Uses: prost and the messages of the client protocol. Never: keys, commands, sockets.
-//! Change here: the shape of a record, and with it `VERSION`. `script/*.lua` append to records and read the user of one.
+//! Change here: the format of a record, and with it `VERSION`. `script/*.lua` append fields to records and read the user of one.
 
 use bytes::{Buf as _, BufMut, Bytes};
 use fanwire_broker::{Change, ClientId, Delta, Epoch, Position};
 use fanwire_protocol::{ClientInfo, Publication, protobuf};
 use prost::Message as _;
 
-/// What travels through a channel's PUB/SUB, and, when it is a publication, is stored in its stream.
+/// A message on a channel's PUB/SUB. A publication is also stored in the stream of its channel.
 ///
-/// The script that stores a publication appends its position as field 15, which makes the stored record a sent one, and
-/// behind a delta the record stored before it as field 14.
+/// The script that stores a publication appends its position as field 15 to the message, and for a delta the record
+/// stored before it as field 14.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Record {
     #[prost(message, optional, tag = "1")]
@@ -20,25 +20,25 @@ pub(crate) struct Record {
     joined: Option<ClientInfo>,
     #[prost(message, optional, tag = "3")]
     left: Option<ClientInfo>,
-    /// 16 bytes, or none.
+    /// 16 bytes, or empty.
     #[prost(bytes = "bytes", tag = "4")]
     excluded: Bytes,
-    /// Subscribers that agreed to deltas may get it as one.
+    /// Whether subscribers with deltas may get a delta.
     #[prost(bool, tag = "5")]
     delta: bool,
-    /// The record of the publication before it; empty for none.
+    /// The record of the previous publication; empty for none.
     #[prost(bytes = "bytes", tag = "14")]
     before: Bytes,
-    /// Decimal offset, a blank, the epoch; empty without a place in a stream.
+    /// Decimal offset, a space, the epoch; empty without a position in a stream.
     #[prost(bytes = "bytes", tag = "15")]
     position: Bytes,
 }
 
-/// A record that was understood.
+/// A decoded record.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, and nearly all are publications")]
 pub(crate) enum Message {
-    /// With its offset, 0 when it has no place in a stream.
+    /// The offset is 0 without a position in a stream.
     Publication {
         publication: Publication,
         epoch: Epoch,
@@ -58,7 +58,7 @@ pub(crate) enum Foreign {
 }
 
 impl Record {
-    /// Of a publication that has no place yet. Copies no payload.
+    /// A record without a position. Copies no payload.
     pub(crate) fn of_publication(
         mut publication: Publication,
         excluded: Option<ClientId>,
@@ -83,7 +83,7 @@ impl Record {
         }
     }
 
-    /// Reads what came through PUB/SUB. Payloads are slices of `bytes`.
+    /// Decodes a PUB/SUB message. Payloads are slices of `bytes`.
     ///
     /// # Errors
     /// [`Foreign`] for bytes that are no record of this version.
@@ -114,7 +114,7 @@ impl Record {
         }
     }
 
-    /// Reads what a stream holds at `offset`. Payloads are slices of `bytes`.
+    /// Decodes an entry of a stream at `offset`. Payloads are slices of `bytes`.
     ///
     /// # Errors
     /// [`Foreign`] for bytes that are no publication of this version.
@@ -126,15 +126,15 @@ impl Record {
     }
 }
 
-/// The payload in the record of another publication; one that is foreign is no base of a delta.
+/// The payload of the previous record; `None` if this version cannot decode it, so that there is no base for a delta.
 fn data_of(record: Bytes) -> Option<Bytes> {
     read::<Record>(record).ok()?.publication.map(|publication| publication.data)
 }
 
-/// What is written behind a version byte. A `ClientInfo` is the record of a member: its first field is the user, which the
-/// scripts of presence read.
+/// The body of a record. A `ClientInfo` is the record of a member; its first field is the user, which the scripts of
+/// presence read.
 pub(crate) trait RecordBody {
-    /// Bytes that [`put`](Self::put) puts.
+    /// Bytes that [`put`](Self::put) writes.
     fn length(&self) -> usize;
 
     fn put(&self, out: &mut impl BufMut);
@@ -151,7 +151,7 @@ impl RecordBody for ClientInfo {
     }
 }
 
-/// Publications are written by hand: prost would measure each three times. Fields that only scripts append are not there.
+/// Written by hand, because prost would compute each length three times. Fields that only scripts append are missing.
 impl RecordBody for Record {
     fn length(&self) -> usize {
         let Some(publication) = &self.publication else { return 1 + self.encoded_len() };
@@ -172,7 +172,7 @@ impl RecordBody for Record {
     }
 }
 
-/// Reads the record of a member.
+/// Decodes the record of a member.
 ///
 /// # Errors
 /// [`Foreign`] for bytes that are no member of this version.
@@ -180,7 +180,7 @@ pub(crate) fn read_member(bytes: Bytes) -> Result<ClientInfo, Foreign> {
     read(bytes)
 }
 
-/// "offset epoch", as the scripts write it; nothing is no position.
+/// Decodes "offset epoch", as the scripts write it; an empty text is the default position.
 ///
 /// # Errors
 /// [`Foreign::Malformed`] for anything else.
@@ -211,7 +211,7 @@ fn read<M: prost::Message + Default>(mut bytes: Bytes) -> Result<M, Foreign> {
     M::decode(bytes).map_err(|_| Foreign::Malformed)
 }
 
-/// The first byte of every record. Another one is another shape, of an older or newer server, and is skipped.
+/// The first byte of every record. Records with another version are skipped.
 pub(crate) const VERSION: u8 = 1;
 
 #[cfg(test)]

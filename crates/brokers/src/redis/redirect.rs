@@ -1,7 +1,7 @@
-//! What a connection to a node of a Cluster tells whoever knows the whole: what belongs elsewhere, and that slots moved.
-//! In: refusals of a Redis → out: where they point to; a trait of two calls.
-//! Uses: calls of a line. Never: decides where a slot is.
-//! Change here: which refusals are not the last word. Who knows the slots is `cluster.rs`.
+//! Redirects in a Cluster: calls whose slot is at another node, and signals that slots moved.
+//! In: error replies of a Redis → out: a `Redirect`; the trait that a connection reports it to.
+//! Uses: calls of command connections. Never: decides where a slot is.
+//! Change here: which error replies are redirects. The map of slots is in `cluster.rs`.
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -12,16 +12,16 @@ use super::cluster::topology::target;
 use super::command_connection::Call;
 use super::options::Address;
 
-/// Who knows where the slots are. Called on the tasks of connections: to be short.
+/// Routes redirected calls. It is called on the tasks of connections, so its methods must be short.
 pub(crate) trait Redirector: Send + Sync {
-    /// Takes a call that a Redis did not answer.
-    fn redirect(&self, call: Call, elsewhere: Redirect);
+    /// Takes a call that a Redis refused.
+    fn redirect(&self, call: Call, redirect: Redirect);
 
-    /// Slots may not be where they were.
+    /// Requests a topology refresh, because slots may have moved.
     fn request_refresh(&self);
 }
 
-/// The guide of a connection; none outside of Clusters.
+/// The redirector of a connection; none outside of Clusters.
 #[derive(Clone, Default)]
 pub(crate) struct ClusterRedirects(Option<Weak<dyn Redirector>>);
 
@@ -30,7 +30,7 @@ impl ClusterRedirects {
         Self(Some(redirector))
     }
 
-    /// Whether the connection is one to a node of a Cluster.
+    /// Whether the connection leads to a node of a Cluster.
     pub(crate) fn is_cluster(&self) -> bool {
         self.0.is_some()
     }
@@ -39,7 +39,7 @@ impl ClusterRedirects {
         self.0.as_ref()?.upgrade()
     }
 
-    /// Slots may not be where they were.
+    /// Requests a topology refresh, in a Cluster.
     pub(crate) fn request_refresh(&self) {
         if let Some(redirector) = self.redirector() {
             redirector.request_refresh();
@@ -47,19 +47,20 @@ impl ClusterRedirects {
     }
 }
 
-/// Where a call can be done.
+/// Where to send a refused call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Redirect {
-    /// There, from now on.
+    /// To this master, as all later calls of the slot.
     Moved(Address),
-    /// There, this once: the slot is on its way.
+    /// To this master, only this call: the slot is being migrated.
     Ask(Address),
-    /// In a moment: some keys of the slot are here, some there.
+    /// To the master of the slot after the next topology refresh: the slot is being migrated, and the keys of the call
+    /// are on both sides.
     TryAgain,
 }
 
 impl Redirect {
-    /// What a refusal of `node` says; `None` when it is the last word.
+    /// The redirect in an error reply of `node`; `None` for other errors.
     pub(crate) fn of(node: &Address, error: &ServerError) -> Option<Self> {
         let target = || target(node, error.details()?);
         match error.code() {
@@ -71,27 +72,27 @@ impl Redirect {
     }
 }
 
-/// How a call goes through a Cluster.
+/// The route of a call in a Cluster.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Route {
     pub(crate) slot: u16,
-    /// Which of the connections to a Redis: the same at each.
+    /// The index of the connection, the same at each Redis.
     pub(crate) connection_index: usize,
-    /// How often it was sent elsewhere.
+    /// How often the call was redirected.
     pub(crate) redirect_count: u8,
-    /// Asked of a Redis to which its slot is on the way.
+    /// Send `ASKING` first, because the slot is being migrated to this Redis.
     pub(crate) is_asking: bool,
-    /// Until when it may wait for its slot; set when that begins.
+    /// Until when the call may wait for its slot; set by the first redirect.
     pub(crate) wait_deadline: Option<Instant>,
 }
 
-/// Refusals after which slots may not be where they were.
+/// Whether slots may have moved.
 pub(crate) fn is_of_slots(error: &ServerError) -> bool {
     matches!(error.code(), "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "READONLY" | "MASTERDOWN")
 }
 
-/// Refusals after which the connection is of no use: the Redis became a replica, or will do nothing for now. Before 7.0 the
-/// refusal of a command inside a script stands in an error of another name.
+/// Whether the connection is useless after this error: the Redis became a replica, or does nothing for now. Before
+/// 7.0, the refusal of a command inside a script is part of an `ERR` error.
 pub(crate) fn ends_connection(error: &ServerError) -> bool {
     let is_within = || error.details().is_some_and(|details| details.contains(": -READONLY "));
     ENDS.contains(&error.code()) || error.code() == "ERR" && is_within()

@@ -1,7 +1,7 @@
-//! The Lua scripts that make a call one moment in Redis: what is read and written happens with nothing in between.
+//! The Lua scripts, each of which makes a call atomic in Redis.
 //! In: keys and arguments → out: an EVALSHA command; the SCRIPT LOAD commands that a connection begins with.
-//! Uses: SHA-1, which is how Redis names scripts. Never: time or chance inside a script; both come as arguments.
-//! Change here: the list of scripts. Each is a file in `script/`, which says its keys, arguments and reply.
+//! Uses: SHA-1, by which Redis names scripts. Never: time or random numbers inside a script; both are arguments.
+//! Change here: the list of scripts. Each is a file in `script/`, which documents its keys, arguments and reply.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -10,7 +10,6 @@ use sha1::{Digest as _, Sha1};
 
 use super::wire::RedisCommand;
 
-/// One script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Script {
     Publish,
@@ -22,7 +21,7 @@ pub(crate) enum Script {
 }
 
 impl Script {
-    /// Begins a call: `keys` first, then room for `arguments` more, of about `bytes`.
+    /// Starts a call: `keys` first, then room for `arguments` more, of about `bytes`.
     pub(crate) fn call(self, keys: &[&str], arguments: usize, bytes: usize) -> RedisCommand {
         let key_bytes: usize = keys.iter().map(|key| key.len()).sum();
         let mut command =
@@ -34,14 +33,14 @@ impl Script {
         if self.is_write() { command.writes() } else { command }
     }
 
-    /// Whether it changes what others see. A script that begins an empty stream or takes out members whose time is over
-    /// does not: another Redis would do the same.
+    /// Whether `WAIT` applies. A script that creates an empty stream or removes expired members is not a write,
+    /// because another Redis would do the same.
     fn is_write(self) -> bool {
         matches!(self, Self::Publish | Self::PresenceAdd | Self::PresenceRemove)
     }
 }
 
-/// Makes a Redis know all scripts.
+/// The commands that load all scripts.
 pub(crate) fn loads() -> impl Iterator<Item = RedisCommand> {
     SOURCES.iter().map(|source| RedisCommand::of(&[b"SCRIPT", b"LOAD", source.text.as_bytes()]))
 }
@@ -72,15 +71,15 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// What publishing and reading have in common.
+/// Shared by publishing and reading.
 const REPLICATION_HISTORY: &str = include_str!("script/replication_history.lua");
 const PUBLISH: &str = include_str!("script/publish.lua");
 const HISTORY: &str = include_str!("script/history.lua");
-/// What adding, removing and counting members have in common.
+/// Shared by adding, removing and counting members.
 const PRESENCE: &str = include_str!("script/presence.lua");
 const PRESENCE_ADD: &str = include_str!("script/presence_add.lua");
 const PRESENCE_REMOVE: &str = include_str!("script/presence_remove.lua");
 const PRESENCE_MEMBERS: &str = include_str!("script/presence_members.lua");
 const PRESENCE_STATS: &str = include_str!("script/presence_stats.lua");
-/// The name of a script and the frame of a call.
+/// Bytes of the script's name and of the frame of a call.
 const CALL_BYTES: usize = 80;

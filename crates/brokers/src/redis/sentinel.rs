@@ -1,7 +1,7 @@
-//! Where a master is, as its Sentinels say: asked before each connection, and heard of when it changes.
-//! In: addresses of Sentinels and the name of a master → out: its place; the end of connections to the one before.
-//! Uses connections of its own. Never: the Redis itself; whether it is a master is seen in `dial.rs`.
-//! Change here: what is asked, and which of two answers is the newer one. Whom to ask in which order is in `sentinel/circle.rs`.
+//! Resolves the address of a master through its Sentinels: asks them before each connection, and watches for a failover.
+//! In: addresses of Sentinels and the name of a master → out: its address; futures that complete when the master changed.
+//! Uses connections of its own. Never: connects to the master; `dial.rs` checks its role.
+//! Change here: the commands for Sentinels, and which of two answers is newer. `sentinel/sentinel_set.rs` has the order of Sentinels.
 
 mod sentinel_set;
 
@@ -23,47 +23,47 @@ use super::socket::{Connection, Timeouts, Tls, open};
 use super::wire::{RedisCommand, number, parts, text};
 use sentinel_set::{SentinelChanges, SentinelSet, others_of};
 
-/// What the Sentinels of one master said. Shared by the connections to it.
+/// The resolver of one master. The connections to it share one.
 pub(crate) struct MasterResolver {
     sentinels: Arc<Sentinels>,
     tls: Option<Tls>,
-    limits: Timeouts,
-    known: watch::Sender<Option<MasterAddress>>,
+    timeouts: Timeouts,
+    current: watch::Sender<Option<MasterAddress>>,
     sentinel_set: Mutex<SentinelSet>,
     watchers: Mutex<Watchers>,
 }
 
-/// The tasks that hear of changes.
+/// The tasks that watch Sentinels.
 #[derive(Default)]
 struct Watchers {
-    /// Where they run; `None` = nobody wants to hear.
+    /// Where the tasks run; `None` = not watching.
     runtime: Option<Handle>,
     tasks: Vec<(Address, AbortHandle)>,
 }
 
-/// Where the master is.
+/// The address of the master.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MasterAddress {
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// Larger after each failover (`config-epoch`): a Sentinel that was cut off from the others has an old one.
+    /// Higher after each failover (`config-epoch`). A Sentinel that was cut off from the others has a lower one.
     pub(crate) config_epoch: u64,
 }
 
 impl MasterResolver {
-    pub(crate) fn new(sentinels: Arc<Sentinels>, tls: Option<Tls>, limits: Timeouts) -> Self {
-        let (known, _) = watch::channel(None);
+    pub(crate) fn new(sentinels: Arc<Sentinels>, tls: Option<Tls>, timeouts: Timeouts) -> Self {
+        let (current, _) = watch::channel(None);
         let sentinel_set = Mutex::new(SentinelSet::of(sentinels.addresses.clone()));
-        Self { sentinels, tls, limits, known, sentinel_set, watchers: Mutex::default() }
+        Self { sentinels, tls, timeouts, current, sentinel_set, watchers: Mutex::default() }
     }
 
-    /// Asks one Sentinel after another, until one knows no older place than we do. When all answers are older, somebody
-    /// began anew: then the newest of them counts.
+    /// Asks the Sentinels in order until one has an address that is not older than the known one. If all answers are
+    /// older, the Sentinels were set up again, and the newest answer counts.
     ///
     /// # Errors
-    /// When none answers, the error that tells most; after the two timeouts together at the latest.
+    /// When none answers: a permanent error if there is one; after the two timeouts together at the latest.
     pub(crate) async fn resolve(self: &Arc<Self>) -> Result<MasterAddress, RedisError> {
-        let limit = self.limits.connect + self.limits.io;
+        let limit = self.timeouts.connect + self.timeouts.io;
         let found = timeout(limit, self.ask_all()).await;
         found.map_err(|_| {
             RedisError::late(&self.sentinels.addresses[0], "asking all Sentinels", limit)
@@ -71,7 +71,7 @@ impl MasterResolver {
     }
 
     async fn ask_all(self: &Arc<Self>) -> Result<MasterAddress, RedisError> {
-        let (mut older, mut trouble) = (None::<MasterAddress>, None::<RedisError>);
+        let (mut older, mut failure) = (None::<MasterAddress>, None::<RedisError>);
         let sentinels = self.sentinel_set.lock().in_order();
         for sentinel in &sentinels {
             match self.ask(sentinel).await {
@@ -85,80 +85,80 @@ impl MasterResolver {
                         .or(Some(found));
                 }
                 Err(error) => {
-                    trouble = trouble.filter(RedisError::is_permanent).or(Some(error));
+                    failure = failure.filter(RedisError::is_permanent).or(Some(error));
                 }
             }
         }
         if let Some(found) = older {
-            self.known.send_replace(Some(found.clone()));
+            self.current.send_replace(Some(found.clone()));
             return Ok(found);
         }
-        Err(trouble.expect("there is a Sentinel, and it answered or failed"))
+        Err(failure.expect("there is a Sentinel, and it answered or failed"))
     }
 
-    /// What was found was no master. Next time somebody else is asked first.
+    /// The address was not a master: the next call asks another Sentinel first.
     pub(crate) fn ask_next_first(&self) {
         self.sentinel_set.lock().ask_next_first();
     }
 
-    /// Over as soon as a newer place is known.
+    /// Completes when a newer address is known.
     pub(crate) fn until_replaced(
         &self,
         config_epoch: u64,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let mut known = self.known.subscribe();
+        let mut current = self.current.subscribe();
         async move {
-            let is_newer = |known: &Option<MasterAddress>| {
-                known.as_ref().is_some_and(|it| it.config_epoch > config_epoch)
+            let is_newer = |current: &Option<MasterAddress>| {
+                current.as_ref().is_some_and(|it| it.config_epoch > config_epoch)
             };
-            if known.wait_for(is_newer).await.is_err() {
-                std::future::pending::<()>().await; // nobody can learn any more
+            if current.wait_for(is_newer).await.is_err() {
+                std::future::pending::<()>().await; // the resolver is gone
             }
         }
     }
 
-    /// Over as soon as there is another master than now.
+    /// Completes when the master changes.
     pub(crate) fn until_moved(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut known = self.known.subscribe();
+        let mut current = self.current.subscribe();
         async move {
-            if known.changed().await.is_err() {
-                std::future::pending::<()>().await; // nobody can learn any more
+            if current.changed().await.is_err() {
+                std::future::pending::<()>().await; // the resolver is gone
             }
         }
     }
 
-    /// Begins to hear from every Sentinel that the master has changed, until this value is dropped.
+    /// Starts to watch every Sentinel for a failover, until this value is dropped.
     pub(crate) fn watch(this: &Arc<Self>, runtime: &Handle) {
         this.watchers.lock().runtime = Some(runtime.clone());
-        let new = this.sentinel_set.lock().in_order();
-        this.update_watchers(SentinelChanges { new, ..SentinelChanges::default() });
+        let added = this.sentinel_set.lock().in_order();
+        this.update_watchers(SentinelChanges { added, ..SentinelChanges::default() });
     }
 
-    /// There are new Sentinels to hear from, or some that are not heard any more.
-    fn update_watchers(self: &Arc<Self>, SentinelChanges { new, forgotten }: SentinelChanges) {
+    /// Starts tasks for new Sentinels and ends those of dropped ones.
+    fn update_watchers(self: &Arc<Self>, SentinelChanges { added, removed }: SentinelChanges) {
         let mut watchers = self.watchers.lock();
         let Some(runtime) = watchers.runtime.clone() else { return };
-        for (_, task) in watchers.tasks.extract_if(.., |(one, _)| forgotten.contains(one)) {
+        for (_, task) in watchers.tasks.extract_if(.., |(one, _)| removed.contains(one)) {
             task.abort();
         }
-        for sentinel in new {
+        for sentinel in added {
             let watcher = Watcher { resolver: Arc::downgrade(self), sentinel: sentinel.clone() };
             watchers.tasks.push((sentinel, runtime.spawn(watcher.run()).abort_handle()));
         }
     }
 
-    /// Whether this is not older than what is known; then it is known from now on.
+    /// Stores an address unless it is older than the known one. Returns whether it was not older.
     fn accept(&self, found: &MasterAddress) -> bool {
         let mut is_fresh = true;
-        self.known.send_if_modified(|known| {
-            let config_epoch = known.as_ref().map_or(0, |known| known.config_epoch);
+        self.current.send_if_modified(|current| {
+            let config_epoch = current.as_ref().map_or(0, |current| current.config_epoch);
             is_fresh = found.config_epoch >= config_epoch;
-            let has_moved = known.as_ref().is_some_and(|_| found.config_epoch > config_epoch);
+            let has_moved = current.as_ref().is_some_and(|_| found.config_epoch > config_epoch);
             if has_moved {
                 tracing::info!("the master {} is at {found} now", self.sentinels.master);
             }
-            if known.is_none() || has_moved {
-                *known = Some(found.clone());
+            if current.is_none() || has_moved {
+                *current = Some(found.clone());
             }
             has_moved
         });
@@ -176,8 +176,9 @@ impl MasterResolver {
         sentinel: &Address,
         pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     ) -> Result<Connection, RedisError> {
-        let limits = Timeouts { io: self.limits.io.min(self.limits.connect), ..self.limits };
-        open((sentinel, self.tls.as_ref()), limits, pushed, std::future::pending()).await
+        let timeouts =
+            Timeouts { io: self.timeouts.io.min(self.timeouts.connect), ..self.timeouts };
+        open(sentinel, self.tls.as_ref(), timeouts, pushed, std::future::pending()).await
     }
 
     async fn ask_on(
@@ -186,19 +187,19 @@ impl MasterResolver {
         connection: &mut Connection,
     ) -> Result<MasterAddress, RedisError> {
         let name = self.sentinels.master.as_bytes();
-        let mut questions = Pipeline::new();
+        let mut commands = Pipeline::new();
         let client_name = self.sentinels.client_name.as_bytes();
         if !client_name.is_empty() {
-            let naming = RedisCommand::of(&[b"CLIENT", b"SETNAME", client_name]);
-            questions.add_command(naming.into_cmd()).ignore();
+            let set_name = RedisCommand::of(&[b"CLIENT", b"SETNAME", client_name]);
+            commands.add_command(set_name.into_cmd()).ignore();
         }
-        for question in [&b"GET-MASTER-ADDR-BY-NAME"[..], b"MASTER", b"SENTINELS"] {
-            let question = RedisCommand::of(&[b"SENTINEL", question, name]);
-            questions.add_command(question.into_cmd());
+        for subcommand in [&b"GET-MASTER-ADDR-BY-NAME"[..], b"MASTER", b"SENTINELS"] {
+            let subcommand = RedisCommand::of(&[b"SENTINEL", subcommand, name]);
+            commands.add_command(subcommand.into_cmd());
         }
-        let skipped = questions.len() - 3;
-        let answers = connection.send_packed_commands(&questions, 0, questions.len()).await;
-        let broken = |error: redis::RedisError| RedisError::of(sentinel, &error, self.limits.io);
+        let skipped = commands.len() - 3;
+        let answers = connection.send_packed_commands(&commands, 0, commands.len()).await;
+        let broken = |error: redis::RedisError| RedisError::of(sentinel, &error, self.timeouts.io);
         let mut answers = answers.map_err(broken)?.into_iter().skip(skipped);
         let [place, state, others] = [(); 3].map(|()| answers.next().unwrap_or_default());
         let unknown = || RedisError::Master {
@@ -209,16 +210,17 @@ impl MasterResolver {
             Value::ServerError(error) => Err(refusal(sentinel, error.code(), error.details())),
             Value::Nil => Err(unknown()),
             place => {
-                let (host, port) = place_of(place).ok_or_else(|| not_a_sentinel(sentinel))?;
-                let learnt = self.sentinel_set.lock().add_discovered(others_of(sentinel, others));
-                self.update_watchers(learnt);
+                let (host, port) =
+                    host_and_port_of(place).ok_or_else(|| not_a_sentinel(sentinel))?;
+                let changes = self.sentinel_set.lock().add_discovered(others_of(sentinel, others));
+                self.update_watchers(changes);
                 Ok(MasterAddress { host, port, config_epoch: config_epoch_of(state) })
             }
         }
     }
 }
 
-/// What an error reply of a Sentinel means. A Redis does not know the command.
+/// The error of an error reply. A Redis that is not a Sentinel refuses the command as unknown.
 fn refusal(sentinel: &Address, code: &str, details: Option<&str>) -> RedisError {
     match (code, details) {
         ("ERR", Some(details)) if details.starts_with("unknown command") => {
@@ -232,14 +234,14 @@ fn not_a_sentinel(sentinel: &Address) -> RedisError {
     RedisError::NotSentinel { address: sentinel.clone() }
 }
 
-/// What `SENTINEL GET-MASTER-ADDR-BY-NAME` answers: host and port.
-fn place_of(reply: Value) -> Option<(String, u16)> {
+/// Decodes the reply to `SENTINEL GET-MASTER-ADDR-BY-NAME`: host and port.
+fn host_and_port_of(reply: Value) -> Option<(String, u16)> {
     let [host, port] = parts(reply)?.try_into().ok()?;
     let host = String::from_utf8(text(host)?.to_vec()).ok()?;
     Some((host, number(port)?.try_into().ok()?))
 }
 
-/// What `SENTINEL MASTER` answers has a field for it; a store without one has every answer believed.
+/// The `config-epoch` in the reply to `SENTINEL MASTER`; 0 if it is missing, so that every answer is accepted.
 fn config_epoch_of(reply: Value) -> u64 {
     let fields = fields_of(reply);
     let is_term = |name: &Bytes| name == "config-epoch";
@@ -248,7 +250,7 @@ fn config_epoch_of(reply: Value) -> u64 {
     found.and_then(|(_, value)| number(value)).unwrap_or(0)
 }
 
-/// What a Sentinel says of one Redis or Sentinel, in either protocol.
+/// The fields of a reply about one Redis or Sentinel, in RESP2 or RESP3.
 fn fields_of(reply: Value) -> Vec<(Value, Value)> {
     match reply {
         Value::Map(fields) => fields,
@@ -259,14 +261,14 @@ fn fields_of(reply: Value) -> Vec<(Value, Value)> {
     }
 }
 
-/// The task that hears from one Sentinel.
+/// The task that watches one Sentinel.
 struct Watcher {
     resolver: Weak<MasterResolver>,
     sentinel: Address,
 }
 
 impl Watcher {
-    /// Goes on until nobody needs the master any more. A Sentinel that is away is said once.
+    /// Runs until the resolver is dropped. A Sentinel that is down is logged once.
     async fn run(self) {
         let (mut backoff, mut is_missed) = (Backoff::default(), false);
         loop {
@@ -282,23 +284,23 @@ impl Watcher {
         }
     }
 
-    /// Hears until the connection ends, which is an error, or the compass is gone.
+    /// Watches until the connection ends, which is an error, or the resolver is dropped.
     async fn watch_sentinel(&self) -> Result<(), RedisError> {
         let woken = Arc::new(Notify::new());
-        let told = Arc::clone(&woken);
+        let notifier = Arc::clone(&woken);
         let pushed = move |push: PushInfo| {
             if matches!(push.kind, PushKind::Message | PushKind::Disconnection) {
-                told.notify_one();
+                notifier.notify_one();
             }
         };
         let Some(resolver) = self.resolver.upgrade() else { return Ok(()) };
-        let limit = resolver.limits.io;
+        let limit = resolver.timeouts.io;
         let mut connection = resolver.open(&self.sentinel, pushed).await?;
         drop(resolver);
         let subscribed = connection.subscribe("+switch-master").await;
         subscribed.map_err(|error| RedisError::of(&self.sentinel, &error, limit))?;
         while let Some(resolver) = self.resolver.upgrade() {
-            // Asking is the sign of life, too, and what tells that the connection was lost.
+            // The command is also the check that the connection lives.
             if resolver.accept(&resolver.ask_on(&self.sentinel, &mut connection).await?) {
                 resolver.sentinel_set.lock().answered(&self.sentinel);
             }

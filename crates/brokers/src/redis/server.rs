@@ -1,7 +1,7 @@
 //! The connections to one Redis, and how they are opened.
-//! In: an address, what is expected there, who guides → out: lines, feeds and a clock.
-//! Uses: lines, feeds. Never: decides which channel is here.
-//! Change here: what belongs to one Redis. Which one has a channel is decided in `store.rs`.
+//! In: an address, the expected role, the redirect handler → out: command connections, PUB/SUB connections, a clock.
+//! Uses: both kinds of connections. Never: decides which channel is here.
+//! Change here: what belongs to one Redis. `store.rs` decides which Redis has a channel.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,12 +29,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Whether the last try to open a connection for commands failed.
+    /// Whether the last try to open a command connection failed.
     pub(crate) fn is_down(&self) -> bool {
         self.command_connections.iter().any(CommandConnection::is_down)
     }
 
-    /// Asks for the time and sets the clock by it, later.
+    /// Sends `TIME`; the reply sets the clock.
     pub(crate) fn sync_clock(&self) {
         let clock = Arc::clone(&self.clock);
         let set = move |reply: Result<Value, Failure>| {
@@ -53,12 +53,12 @@ pub(crate) struct ConnectionFactory {
     pub(crate) message_handler: Arc<MessageHandler>,
     pub(crate) health: Arc<Health>,
     pub(crate) runtime: Handle,
-    /// What clocks say until the time of their Redis is known: all the same.
+    /// The time of all clocks until their Redis has answered.
     pub(crate) clock: Arc<RedisClock>,
 }
 
 impl ConnectionFactory {
-    /// Begins to connect, and goes on until the server is dropped.
+    /// Starts to connect, and reconnects until the server is dropped.
     pub(crate) fn open(
         &self,
         address: &Address,
@@ -96,7 +96,7 @@ impl ConnectionFactory {
         }
     }
 
-    /// A server for what belongs to none yet: calls and names wait there.
+    /// A server without a Redis: calls and names wait there until they have one.
     pub(crate) fn unrouted(&self, redirects: &ClusterRedirects) -> (Server, UnroutedCalls) {
         let (connection, unrouted_calls) = CommandConnection::unrouted(Arc::clone(&self.health));
         let wait_timeout = self.options.io_timeout;

@@ -1,7 +1,7 @@
-//! Reads that many want at once: all that ask while one is on its way share the next, which is sent when that one is back.
-//! In: reads, what each is sent with, who wants the answer → out: one at a time of each read, its answer for all who share it.
-//! Uses a lock for a look at a map. Never: answers anybody with what was sent before the question.
-//! Change here: who shares a read. What can be read, and how it is sent, is in `reads.rs`.
+//! Singleflight for reads: callers that ask while an equal read is in flight share the next one, which is sent when the first is answered.
+//! In: reads, their context, callers → out: at most one read of each kind in flight, its answer for all who share it.
+//! Uses a lock for one look at a map. Never: answers a caller with a read that was sent before the call.
+//! Change here: who shares a read. The reads themselves are in `reads.rs`.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use parking_lot::Mutex;
 use super::error::Failure;
 use super::health::Health;
 
-/// Something that can be read. Equal values have equal answers at any one moment.
+/// A read. Equal values have equal answers at any one moment.
 pub(crate) trait SharedRead: Clone + Eq + Hash + Send + 'static {
-    /// What it takes to send it; of those who share a read that of the last one counts.
+    /// Needed to send the read. Callers that share a read may give different contexts; the last one is used.
     type Context: Send + 'static;
-    /// What is found. Who shares it gets a clone.
+    /// The answer. Callers that share a read get clones.
     type Output: Clone + Send + 'static;
 
-    /// Sends it. `done` is called once or dropped, which is a failure.
+    /// Sends the read. `done` is called once or dropped, which is a failure.
     fn send(
         &self,
         context: Self::Context,
@@ -28,13 +28,14 @@ pub(crate) trait SharedRead: Clone + Eq + Hash + Send + 'static {
     );
 }
 
-/// The reads of one kind that are on their way.
+/// The in-flight reads of one kind.
 ///
-/// A read that was sent may have been done before somebody else asks. Its answer would lack what was published in
-/// between, which was delivered before a subscriber that asks now was there to hear it: a hole that nobody tells of. So
-/// nobody shares a read that was sent, or waits to be sent behind other commands: the answer of each shows the Redis as it was
-/// when the question came, or later, and after all that the same thread had sent before. A single reader waits for nobody,
-/// and however many ask, there are two: the one on its way, and the next.
+/// Redis may have executed a read that was sent before another caller asks. Its answer would lack publications between
+/// the two, which were also delivered before the new subscriber was registered: a gap that nothing reports. So a
+/// caller never shares a read that was sent already, not even one that still waits behind other commands. The answer
+/// of each caller shows the Redis at the time of its call or later, and after all commands that the same thread sent
+/// before. A single caller never waits for another, and any number of callers need two reads: the one in flight and
+/// the next.
 pub(crate) struct Singleflight<R: SharedRead> {
     shared: Arc<Shared<R>>,
 }
@@ -52,7 +53,7 @@ impl<R: SharedRead> Singleflight<R> {
         Self { shared: Arc::new(Shared { table, health }) }
     }
 
-    /// Reads. `done` gets the answer, later on another thread; or it gets a failure, perhaps at once.
+    /// Reads. `done` gets the answer, later on another thread, or a failure, possibly at once.
     pub(crate) fn ask(
         &self,
         read: R,
@@ -69,7 +70,8 @@ impl<R: SharedRead> Singleflight<R> {
 }
 
 impl<R: SharedRead> Shared<R> {
-    /// Sends a read, and the next ones for as long as they are answered at once, as they are while nothing can be sent.
+    /// Sends a read, and then the next ones in a loop while they are answered at once, as they are when the connection
+    /// is down.
     fn send_read(self: &Arc<Self>, read: R, mut context: R::Context) {
         loop {
             let (promise, answer) = Answer::later();
@@ -92,7 +94,7 @@ impl<R: SharedRead> Shared<R> {
         }
     }
 
-    /// Answers those who wanted this one; with what to send the next, if somebody wants that.
+    /// Answers the waiters of a read; returns the context of the next one if there is one.
     fn complete(&self, read: &R, output: Result<R::Output, Failure>) -> Option<R::Context> {
         let (mut waiters, next) = self.table.lock().complete(read);
         let last = waiters.pop();
@@ -107,29 +109,29 @@ impl<R: SharedRead> Shared<R> {
     }
 }
 
-/// Who waits for which read. `M` is what a read is sent with, `W` who waits.
+/// Waiters by read. `M` is the context of a read, `W` a waiter.
 struct InFlightTable<K, M, W> {
     reads: HashMap<K, InFlight<M, W>>,
-    /// For all reads together.
+    /// Of all reads together.
     waiters: usize,
     waiters_max: usize,
 }
 
 struct InFlight<M, W> {
-    /// Who is answered by the read that is on its way.
+    /// They get the answer of the read in flight.
     waiters: Vec<W>,
-    /// Who came since, and what the last of them would have the next one sent with.
+    /// The context and the waiters of the next read.
     next: Option<(M, Vec<W>)>,
 }
 
-/// What became of a question.
+/// The effect of [`InFlightTable::join`].
 #[derive(Debug, PartialEq, Eq)]
 enum Joined<M, W> {
-    /// None is on its way: this one is to be sent now.
+    /// No equal read is in flight: the caller has to send it now.
     SendNow(M),
-    /// It is answered by the next one.
+    /// The next read answers the waiter.
     WaitsForNext,
-    /// Too many wait.
+    /// There are too many waiters.
     TableFull(W),
 }
 
@@ -138,7 +140,7 @@ impl<K: Clone + Eq + Hash, M, W> InFlightTable<K, M, W> {
         Self { reads: HashMap::new(), waiters: 0, waiters_max }
     }
 
-    /// Somebody wants a read.
+    /// Adds a waiter for a read.
     fn join(&mut self, read: &K, context: M, waiter: W) -> Joined<M, W> {
         if self.waiters == self.waiters_max {
             return Joined::TableFull(waiter);
@@ -154,8 +156,8 @@ impl<K: Clone + Eq + Hash, M, W> InFlightTable<K, M, W> {
         Joined::WaitsForNext
     }
 
-    /// The read on its way is back: who waited for it, and what the next one, which counts as sent from now on, is to be
-    /// sent with.
+    /// Takes the waiters of a read that was answered. With a context the caller has to send the next read, which
+    /// counts as in flight from now on.
     fn complete(&mut self, read: &K) -> (Vec<W>, Option<M>) {
         let Some(in_flight) = self.reads.get_mut(read) else { return (Vec::new(), None) };
         let (context, following) = in_flight.next.take().unzip();
@@ -171,9 +173,9 @@ impl<K: Clone + Eq + Hash, M, W> InFlightTable<K, M, W> {
     }
 }
 
-/// Most that wait for reads of one kind; more fail at once.
+/// Most waiters for reads of one kind; further calls fail at once.
 const WAITERS_MAX: usize = 256 * 1024;
-/// Reads for which there is room when none is on its way.
+/// Capacity that the map keeps when no read is in flight.
 const SPARE: usize = 1024;
 
 #[cfg(test)]

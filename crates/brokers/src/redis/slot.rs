@@ -1,12 +1,13 @@
-//! The slots of a Redis Cluster: which of 16,384 a name is in.
+//! The slots of a Redis Cluster: each name belongs to one of 16,384.
 //! In: names of keys and of PUB/SUB → out: numbers of slots.
-//! Uses: CRC-16 as the Redis Cluster specification has it (polynomial 1021₁₆, XMODEM). Never: a Redis.
+//! Uses: CRC-16 of the Redis Cluster specification (polynomial 1021₁₆, XMODEM). Never: a Redis.
 //! Change here: nothing; Redis computes the same.
 
 /// Slots of every Cluster.
 pub(crate) const SLOTS: usize = 16_384;
 
-/// The slot of a name: of what stands between the first `{` and the next `}`, if that is something, else of all of it.
+/// The slot of a name. The hash tag, which is between the first `{` and the next `}`, decides; if it is empty or
+/// missing, the whole name.
 pub(crate) fn of(name: &[u8]) -> u16 {
     of_tag(tag(name).unwrap_or(name).iter().copied())
 }

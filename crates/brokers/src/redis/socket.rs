@@ -1,7 +1,7 @@
-//! Opening a socket to a Redis or a Sentinel, in plain or over TLS (RFC 8446), and greeting what listens there.
-//! In: an address → out: a connection that is logged in, and ends with its last handle or when it is told to.
+//! Opens a socket to a Redis or a Sentinel, in plain or over TLS (RFC 8446), and logs in.
+//! In: an address → out: a connection that is logged in, and ends with its last handle or with a given future.
 //! Uses the crate `redis`, RESP3; rustls with a configuration that was made elsewhere. Never: waits without a limit.
-//! Change here: how a connection begins. What is asked of a Redis lives in `dial.rs`, of a Sentinel in `sentinel.rs`.
+//! Change here: how a connection begins. The checks of a Redis are in `dial.rs`, the commands for a Sentinel in `sentinel.rs`.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -24,7 +24,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use super::error::RedisError;
 use super::options::Address;
 
-/// How TLS is spoken: whom to believe, what to show.
+/// TLS settings: trusted and own certificates.
 #[derive(Clone)]
 pub struct Tls {
     pub config: Arc<ClientConfig>,
@@ -32,11 +32,11 @@ pub struct Tls {
     pub server_name: String,
 }
 
-/// A connection. Its socket is closed with the last handle, whatever is still owed to it.
+/// A connection. Its socket is closed with the last handle, even if replies are missing.
 #[derive(Clone)]
 pub(crate) struct Connection {
     commands: MultiplexedConnection,
-    /// Tells one life of a Redis as a master from another, of this Redis and of others; "" = unknown.
+    /// The id of the replication history that the Redis is in; "" = unknown.
     replication_history: Arc<str>,
     _driver: Arc<SocketTask>,
 }
@@ -44,41 +44,43 @@ pub(crate) struct Connection {
 /// The task that reads and writes.
 struct SocketTask(AbortHandle);
 
-/// How long to wait for what.
+/// Time limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
-    /// For the socket, and as long again for TLS.
+    /// For the socket, and the same again for TLS.
     pub(crate) connect: Duration,
     /// For a reply.
     pub(crate) io: Duration,
-    /// After the greeting whoever uses the connection looks after replies that are late.
+    /// After the greeting, the user of the connection checks for late replies.
     pub(crate) has_own_timeout: bool,
 }
 
-/// Opens a connection. `pushed` gets what the other side sends by itself, and the end of the connection; it must not
-/// block. When `left` is over, the connection ends.
+/// Opens a connection. `pushed` gets pushes and the end of the connection; it must not block. The connection ends when
+/// `left` completes.
 ///
 /// # Errors
 /// A [`RedisError`] with the address, after the limits at the latest.
 pub(crate) async fn open(
-    (address, tls): (&Address, Option<&Tls>),
-    limits: Timeouts,
+    address: &Address,
+    tls: Option<&Tls>,
+    timeouts: Timeouts,
     pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     left: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Connection, RedisError> {
-    let place = (address.host.as_str(), address.port);
-    let socket = timeout(limits.connect, TcpStream::connect(place)).await;
-    let socket = socket.map_err(|_| RedisError::late(address, "connecting", limits.connect))?;
+    let endpoint = (address.host.as_str(), address.port);
+    let socket = timeout(timeouts.connect, TcpStream::connect(endpoint)).await;
+    let socket = socket.map_err(|_| RedisError::late(address, "connecting", timeouts.connect))?;
     let socket = socket.map_err(|error| RedisError::unreachable(address, error))?;
-    let _ = socket.set_nodelay(true); // it is only slower without
+    let _ = socket.set_nodelay(true); // only slower without
     if !address.is_tls {
-        return greet(address, socket, limits, pushed, left).await;
+        return greet(address, socket, timeouts, pushed, left).await;
     }
     let tls = tls.expect("whoever makes an address speak TLS says how");
-    let secure = timeout(limits.connect, tls.connect(address, socket)).await;
-    let late = |_| RedisError::doubt(address, format_args!("within {:?}", limits.connect));
+    let secure = timeout(timeouts.connect, tls.connect(address, socket)).await;
+    let late =
+        |_| RedisError::tls_suspected(address, format_args!("within {:?}", timeouts.connect));
     let secure = secure.map_err(late);
-    greet(address, secure??, limits, pushed, left).await
+    greet(address, secure??, timeouts, pushed, left).await
 }
 
 impl Tls {
@@ -96,7 +98,7 @@ impl Tls {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         connector.connect(name, socket).await.map_err(|error| match error.kind() {
             ErrorKind::InvalidData => wrong(&error),
-            _ => RedisError::doubt(address, error),
+            _ => RedisError::tls_suspected(address, error),
         })
     }
 }
@@ -105,26 +107,29 @@ impl Tls {
 async fn greet(
     address: &Address,
     socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    limits: Timeouts,
+    timeouts: Timeouts,
     pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     left: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Connection, RedisError> {
     let pushed = Arc::new(pushed);
-    let told = Arc::clone(&pushed);
+    let push_handler = Arc::clone(&pushed);
     let config = AsyncConnectionConfig::new()
-        .set_response_timeout((!limits.has_own_timeout).then_some(limits.io))
+        .set_response_timeout((!timeouts.has_own_timeout).then_some(timeouts.io))
         .set_pipeline_buffer_size(BATCHES_MAX)
         .set_push_sender(move |push| {
-            told(push);
+            push_handler(push);
             Ok::<(), ()>(())
         });
     let settings = settings(address);
     let greeted = MultiplexedConnection::new_with_config(&settings, socket, config);
-    let greeted = timeout(limits.io, greeted).await;
-    let greeted = greeted.map_err(|_| RedisError::late(address, "the greeting", limits.io))?;
-    let (commands, driver) = greeted.map_err(|error| match error.is_connection_dropped() {
-        true if !address.is_tls => RedisError::doubt(address, error),
-        _ => RedisError::of(address, &error, limits.io),
+    let greeted = timeout(timeouts.io, greeted).await;
+    let greeted = greeted.map_err(|_| RedisError::late(address, "the greeting", timeouts.io))?;
+    let (commands, driver) = greeted.map_err(|error| {
+        if error.is_connection_dropped() && !address.is_tls {
+            RedisError::tls_suspected(address, error)
+        } else {
+            RedisError::of(address, &error, timeouts.io)
+        }
     })?;
     let task = tokio::spawn(async move {
         tokio::select! {
@@ -155,16 +160,16 @@ fn settings(address: &Address) -> RedisConnectionInfo {
 }
 
 impl Connection {
-    /// The Redis says this of itself.
+    /// Sets the id that the Redis reported.
     pub(crate) fn set_replication_history(&mut self, replication_history: String) {
         self.replication_history = replication_history.into();
     }
 
-    /// Adds to a call of a script, as its last arguments, in which reign it is made. That is not known before it is sent, and
-    /// scripts that do not ask do not mind.
+    /// Appends the id of the replication history to a call of a script, as its last arguments. It is known only when
+    /// the call is sent; scripts that do not need it ignore it.
     pub(crate) fn append_replication_history(&self, command: &mut Cmd) {
         if matches!(command.args_iter().next(), Some(Arg::Simple(b"EVALSHA"))) {
-            command.arg("reign").arg(&*self.replication_history);
+            command.arg("history").arg(&*self.replication_history);
         }
     }
 }
@@ -189,7 +194,7 @@ impl Drop for SocketTask {
     }
 }
 
-/// Two are equal when they are one: what was configured once.
+/// Equal when both use the same configuration object.
 impl PartialEq for Tls {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.config, &other.config) && self.server_name == other.server_name
@@ -202,5 +207,5 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// Batches of commands that a connection takes without waiting.
+/// Batches of commands that a connection queues without waiting.
 pub(crate) const BATCHES_MAX: usize = 64;

@@ -1,7 +1,7 @@
-//! What has a share of the channels: a Redis that stands alone, or a Cluster, which shares its part among masters.
-//! In: the place of a channel → out: its line, its feed, its clock.
+//! One share of the channels: a standalone Redis, or a Cluster, which spreads its part over masters.
+//! In: the location of a channel → out: its command connection, its PUB/SUB connection, its clock.
 //! Uses: servers, the map of a Cluster. Never: blocks for longer than a Cluster takes to change its map.
-//! Change here: how a connection is found. Which store has a channel is `consistent_hash::jump`, which slot `keys.rs`.
+//! Change here: how a connection is found. `consistent_hash::jump` chooses the store of a channel, `keys.rs` its slot.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) enum Store {
     Cluster(Arc<Cluster>),
 }
 
-/// Where something belongs within a store.
+/// Slot and connection of a channel or name within a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Location {
     /// Chooses among the connections to one Redis.
@@ -33,12 +33,12 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// Of a channel whose hash is known.
+    /// The location of a channel with this hash.
     pub(crate) fn of(channel: &str, hash: u64, keys: &Keys) -> Self {
         Self { hash, slot: keys.slot(channel) }
     }
 
-    /// Of what nodes say to each other under this name: the first connection of where it is.
+    /// The location of a PUB/SUB name between nodes: always the first connection.
     pub(crate) fn of_node_channel(name: &str) -> Self {
         Self { hash: 0, slot: slot::of(name.as_bytes()) }
     }
@@ -48,7 +48,7 @@ impl Location {
     }
 }
 
-/// A line to send a command on.
+/// A connection to send a command on.
 pub(crate) enum CommandConnectionRef<'a> {
     Single(&'a CommandConnection),
     Cluster(CommandConnection),
@@ -65,7 +65,7 @@ impl Deref for CommandConnectionRef<'_> {
     }
 }
 
-/// A feed that keeps its names while it is looked at.
+/// A PUB/SUB connection. While it is held, the names of a Cluster do not move.
 pub(crate) enum PubSubConnectionRef<'a> {
     Single(&'a PubSubConnection),
     Cluster(MappedRwLockReadGuard<'a, PubSubConnection>),
@@ -120,7 +120,7 @@ impl Store {
         }
     }
 
-    /// Asks each Redis for its time.
+    /// Sends `TIME` to each Redis and sets its clock.
     pub(crate) fn sync_clock(&self) {
         match self {
             Self::Single(server) => server.sync_clock(),

@@ -1,7 +1,7 @@
-//! Publishing and history in Redis: each call is one command, one script where several things must be one moment.
-//! In: publications and queries → out: positions and stretches of a stream.
-//! Uses: a line, keys, scripts, records. Never: PUB/SUB connections.
-//! Change here: what is sent for a publication or a query. The scripts are `script/publish.lua` and `history.lua`.
+//! Publishing and history in Redis: each call is one command, or one script where several steps must be atomic.
+//! In: publications and queries → out: commands; positions and slices of a stream from the replies.
+//! Uses: keys, scripts, records. Never: PUB/SUB connections.
+//! Change here: the command for a publication or a query. The scripts are `script/publish.lua` and `history.lua`.
 
 use std::time::Duration;
 
@@ -56,18 +56,18 @@ pub(crate) fn publish(
     command
 }
 
-/// What the reply to [`publish`] says.
+/// Decodes the reply to [`publish`].
 ///
 /// # Errors
 /// [`Failure::Refused`] for a reply that no such command has.
 pub(crate) fn read_published(reply: Value) -> Result<Position, Failure> {
     match reply {
-        Value::Int(_) => Ok(Position::default()), // PUBLISH: how many heard it here
+        Value::Int(_) => Ok(Position::default()), // PUBLISH: the number of receivers
         reply => position(reply).ok_or(Failure::Refused),
     }
 }
 
-/// The command that tells who came or went.
+/// The command that announces a join or leave.
 pub(crate) fn announce(
     keys: &Keys,
     channel: &str,
@@ -109,14 +109,15 @@ pub(crate) fn history(
     command
 }
 
-/// What the reply to [`history`] says. A foreign record ends the page: what lies before it, as the reader of a stream
-/// goes backwards, is left out, so that no page has a hole inside.
+/// Decodes the reply to [`history`]. A record of another version ends the page; the page keeps the newer side of it,
+/// so that it has no gap inside.
 ///
 /// # Errors
 /// [`Failure::Refused`] for a reply that no such command has.
 pub(crate) fn read_slice(
     reply: Value,
-    (keys, channel): (&Keys, &str),
+    keys: &Keys,
+    channel: &str,
     is_reverse: bool,
     health: &Health,
 ) -> Result<StreamSlice, Failure> {
@@ -141,12 +142,12 @@ pub(crate) fn read_slice(
     Ok(StreamSlice { publications, top, inherited })
 }
 
-/// The command that drops what is stored; the position stays.
+/// The command that deletes the stored publications and keeps the position.
 pub(crate) fn remove(keys: &Keys, channel: &str) -> RedisCommand {
     RedisCommand::of(&[b"DEL", keys.of(KeyKind::Stream, channel).as_bytes()]).writes()
 }
 
-/// An entry of a stream: its id, and one field with its value.
+/// Decodes an entry of a stream: its id, and one field with its value.
 fn stored(entry: Value) -> Option<Publication> {
     let [id, fields] = pair(entry)?;
     let id = text(id)?;
@@ -171,14 +172,14 @@ fn send(keys: &Keys, channel: &str, record: &Record) -> RedisCommand {
     command
 }
 
-/// For a key's time to live, which Redis wants below 2⁶³, and which is never 0 but for "for ever".
+/// Milliseconds for a time to live. Redis requires less than 2⁶³; 0 means no end, so a short time becomes 1.
 fn millis(time: Duration) -> u64 {
     if time.is_zero() { 0 } else { time.as_millis().clamp(1, TTL_MS_MAX.into()) as u64 }
 }
 
-/// How long a repeated idempotency key is answered with the first position (server API §6.1).
+/// How long a repeated idempotency key gets the first position (server API §6.1).
 const RESULT_TTL_MS: u64 = 300_000;
 /// A thousand years.
 const TTL_MS_MAX: u64 = 31_557_600_000_000;
-/// Room for the numbers of a call.
+/// Bytes for the numbers of a call.
 const ARGUMENT_BYTES: usize = 64;

@@ -1,28 +1,28 @@
-//! The little that we add to the Redis crate's commands and values.
-//! In: arguments, values → out: a command being written; texts, numbers and parts of a value.
-//! Uses the crate `redis`. Never: sockets, what a command means.
-//! Change here: how values are looked at. A text is taken out of its value, not copied.
+//! Additions to the commands and values of the crate `redis`.
+//! In: arguments, values → out: a command; texts, numbers and parts of a value.
+//! Uses the crate `redis`. Never: sockets, the meaning of a command.
+//! Change here: how values are read. A text is moved out of its value, not copied.
 
 use bytes::Bytes;
 use redis::{Cmd, RedisWrite as _, ToRedisArgs, Value};
 
 use super::record::RecordBody;
 
-/// A command being written.
+/// A command under construction.
 pub(crate) struct RedisCommand {
     cmd: Cmd,
-    /// About how long it is on the wire.
+    /// Approximate bytes on the wire.
     length: usize,
     is_write: bool,
 }
 
 impl RedisCommand {
-    /// Begins a command of `count` arguments, its name included, with room for `bytes` of them.
+    /// Starts a command of `count` arguments, its name included, with room for `bytes` of them.
     pub(crate) fn new(count: usize, bytes: usize) -> Self {
         Self { cmd: Cmd::with_capacity(count, bytes), length: 0, is_write: false }
     }
 
-    /// A command whose arguments are there already.
+    /// A command with these arguments.
     pub(crate) fn of(arguments: &[&[u8]]) -> Self {
         let mut command = Self::new(arguments.len(), arguments.iter().map(|one| one.len()).sum());
         for argument in arguments {
@@ -31,7 +31,7 @@ impl RedisCommand {
         command
     }
 
-    /// It changes what others see: replicas may have to have it before it is answered.
+    /// Marks a write: with `WAIT`, replicas must have it before it is answered.
     pub(crate) fn writes(mut self) -> Self {
         self.is_write = true;
         self
@@ -41,7 +41,7 @@ impl RedisCommand {
         self.is_write
     }
 
-    /// The next argument.
+    /// Appends an argument.
     pub(crate) fn text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
         let text = text.as_ref();
         self.length += FRAME_BYTES + text.len();
@@ -49,23 +49,23 @@ impl RedisCommand {
         self
     }
 
-    /// The next argument: a number.
+    /// Appends a number as an argument.
     pub(crate) fn number(&mut self, number: u64) -> &mut Self {
         self.length += FRAME_BYTES + number.checked_ilog10().map_or(1, |tens| tens as usize + 1);
         number.write_redis_args(&mut self.cmd);
         self
     }
 
-    /// The next argument, of `length` bytes, written in place.
+    /// Appends an argument of `length` bytes, which `message` writes in place.
     pub(crate) fn message(&mut self, length: usize, message: &impl RecordBody) -> &mut Self {
         self.length += FRAME_BYTES + length;
-        let mut place = self.cmd.bufmut_for_next_arg(length);
-        message.put(&mut place);
-        drop(place);
+        let mut buffer = self.cmd.bufmut_for_next_arg(length);
+        message.put(&mut buffer);
+        drop(buffer);
         self
     }
 
-    /// About how long it is on the wire.
+    /// Approximate bytes on the wire.
     pub(crate) fn length(&self) -> usize {
         self.length
     }
@@ -75,7 +75,7 @@ impl RedisCommand {
     }
 }
 
-/// The text of a value, if it is one.
+/// The text of a value; `None` for other types.
 pub(crate) fn text(value: Value) -> Option<Bytes> {
     match value {
         Value::BulkString(text) => Some(text.into()),
@@ -84,7 +84,7 @@ pub(crate) fn text(value: Value) -> Option<Bytes> {
     }
 }
 
-/// A number, whether it came as one or as text.
+/// A number, from an integer or a text.
 pub(crate) fn number(value: Value) -> Option<u64> {
     match value {
         Value::Int(number) => number.try_into().ok(),
@@ -100,7 +100,7 @@ pub(crate) fn parts(value: Value) -> Option<Vec<Value>> {
     }
 }
 
-/// What an argument takes beside its text: its length and two ends of lines.
+/// Bytes around an argument: its length and two line ends.
 const FRAME_BYTES: usize = 8;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Redis Cluster: channels of all slots, slots that move and masters that die under load, and what is no Cluster.
-//! In: Clusters of real processes → out: order, completeness, doubts where something may be missing, errors with a remedy.
+//! Redis Cluster: channels of all slots, slots that move and masters that die under load, and servers that are no Cluster.
+//! In: Clusters of real processes → out: order, completeness, reported gaps, errors with a remedy.
 //! Uses real processes. Never: sleeps; it waits for what must happen.
-//! A new fault of a Cluster is a test here; what a single Redis does is in `faults.rs`.
+//! A new fault of a Cluster is a test here; a single Redis is tested in `faults.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -90,7 +90,7 @@ fn nodes_speak_and_members_are_seen() {
     }
 }
 
-/// A trouble of one is no trouble of the other.
+/// A fault of one Cluster does not affect the other.
 #[test]
 fn several_clusters_share_the_channels() {
     let clusters = [Slots::start(0), Slots::start(0)];
@@ -118,7 +118,7 @@ fn several_clusters_share_the_channels() {
         });
         assert!(has.contains(&true), "{channel}");
         if has != [true, true] {
-            places[usize::from(has[1])].push(channel); // else another channel has its slot
+            places[usize::from(has[1])].push(channel); // otherwise another channel has its slot
         }
     }
     let [first, second] = places.map(|channels| channels.len());
@@ -152,7 +152,7 @@ fn publish_until(node: &Node, channel: &str, is_over: &AtomicBool) -> Vec<(Posit
     acknowledged
 }
 
-/// Everything that arrives for `channel` up to and with `last`.
+/// All events for `channel` up to and with `last`.
 fn arrivals(node: &Node, channel: &str, last: Position) -> Vec<Event> {
     let mut arrived = Vec::new();
     while arrived.last().is_none_or(|(_, _, position)| *position != last) {
@@ -224,7 +224,7 @@ fn calls_for_a_slot_on_its_way_are_asked_for_there_or_wait_for_it() {
     let waiting = node.redis.publish("a", publication, &options, retention(), Instant::now());
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(2) {
-        node.publish_stubbornly("elsewhere", "1"); // a move takes its time: slots are looked at again and again
+        node.publish_stubbornly("elsewhere", "1"); // a migration takes time: the topology is refreshed again and again
     }
     cluster.migrate(slot, from, to);
     let second = waiting.wait().expect("it waited for its slot");
@@ -236,7 +236,7 @@ fn calls_for_a_slot_on_its_way_are_asked_for_there_or_wait_for_it() {
     assert_eq!(offsets, [2], "the first was removed");
 }
 
-/// A move that is left unfinished must not fill the memory with what waits for it.
+/// An unfinished migration must not fill the memory with waiting calls.
 #[test]
 fn calls_that_wait_for_a_slot_on_its_way_are_limited_in_bytes() {
     let cluster = Slots::start(0);
@@ -255,7 +255,7 @@ fn calls_that_wait_for_a_slot_on_its_way_are_limited_in_bytes() {
         for _ in 0..32 {
             waiting.extend(node.begin_publish("a", payload.clone()).ready().err());
         }
-        node.publish_stubbornly(&other, "behind them"); // so by now they wait for their slot
+        node.publish_stubbornly(&other, "behind them"); // now they wait for their slot
     }
     cluster.migrate(slot, from, to);
     let done = waiting.into_iter().filter_map(|answer| answer.wait().ok()).count();
@@ -297,8 +297,8 @@ fn a_master_that_dies_under_load_is_replaced_and_its_channels_are_doubted() {
     follower.wait_until_well();
 }
 
-/// A replica that is made the master in order takes everything along. The old master lives on as its replica, and still
-/// sends what is published: nothing may arrive twice.
+/// A replica that is promoted with the help of its master has all writes. The old master becomes its replica and still
+/// sends publications: no subscriber may get one twice.
 #[test]
 fn a_master_that_hands_over_under_load_loses_nothing() {
     let cluster = Slots::start(1);
@@ -327,7 +327,7 @@ fn a_master_that_hands_over_under_load_loses_nothing() {
     follower.wait_until_well();
 }
 
-/// A master that hangs is no better than one that is gone: connections to it are given up after a while.
+/// Connections to a master that hangs are closed after a while, as to one that is gone.
 #[test]
 fn a_master_that_hangs_is_left_and_met_again_as_a_replica() {
     let cluster = Slots::start(1);

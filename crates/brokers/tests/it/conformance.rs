@@ -1,7 +1,7 @@
-//! The promises of all brokers and presence stores, kept by the Redis engine.
+//! The conformance suites of brokers and presence stores, with the Redis engine.
 //! In: a fresh prefix of one Redis per promise → out: the panic of the conformance suite.
 //! Uses the public interface. Never: two promises with one prefix.
-//! What only this engine promises is tested in `faults.rs`.
+//! Promises of this engine alone are tested in `faults.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -12,7 +12,7 @@ use crate::door::runtime;
 use crate::server::RedisServer;
 use crate::slots::Slots;
 
-/// Options with a prefix that nobody had before.
+/// Options with an unused prefix.
 pub(crate) fn fresh(options: RedisOptions) -> RedisOptions {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let prefix = format!("test{}", NUMBER.fetch_add(1, Relaxed));

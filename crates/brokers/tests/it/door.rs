@@ -1,7 +1,7 @@
-//! A door that hands on what came through it, and an engine with such a door.
-//! In: what a Redis publishes → out: events, waited for with patience.
+//! A node for tests: an engine, and a receiver that records what it delivers.
+//! In: what a Redis publishes → out: events, waited for with a limit.
 //! Uses a channel of std. Never: sleeps.
-//! Change here: how tests see what arrives and wait for answers.
+//! Change here: how tests read events and wait for answers.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,7 +17,7 @@ use fanwire_brokers::redis::{Health, Redis, RedisOptions};
 use fanwire_protocol::{ClientInfo, Publication};
 use tokio::runtime::Runtime;
 
-/// What came through: channel, payload, position.
+/// A delivery: channel, payload, position.
 pub(crate) type Event = (String, String, Position);
 
 struct Door {
@@ -30,7 +30,7 @@ struct Door {
 impl Door {
     fn send(&self, event: Event) {
         if self.gate.try_lock().is_err() {
-            // Whatever else the runtime has to do goes on meanwhile on another thread.
+            // Other tasks of the runtime go on on another thread.
             tokio::task::block_in_place(|| drop(self.gate.lock()));
         }
         let _ = self.events.lock().expect("no panic inside").send(event);
@@ -66,12 +66,12 @@ impl Deliver for Door {
     }
 }
 
-/// An engine, what came through its door, and the runtime both live on.
+/// An engine, its receiver and the runtime that both run on.
 pub(crate) struct Node {
     pub(crate) redis: Redis,
     events: Mutex<Receiver<Event>>,
     doubts: Mutex<Receiver<String>>,
-    /// Whoever holds it keeps the door shut: nothing more comes through, and what brings it is blocked.
+    /// While a test holds it, deliveries block.
     pub(crate) gate: Arc<Mutex<()>>,
     is_congested: Arc<AtomicBool>,
     _runtime: Runtime,
@@ -94,7 +94,7 @@ impl Node {
         Self { redis, events, doubts, gate, is_congested, _runtime: runtime }
     }
 
-    /// From now on whoever asks the door is told that shards are behind, or not.
+    /// Sets whether the receiver reports that shards are behind.
     pub(crate) fn congest(&self, is_congested: bool) {
         self.is_congested.store(is_congested, Relaxed);
     }
@@ -105,28 +105,28 @@ impl Node {
         events.recv_timeout(PATIENCE).expect("an event in time")
     }
 
-    /// The events that came until now.
+    /// The events until now.
     pub(crate) fn events_so_far(&self) -> Vec<Event> {
         self.events.lock().expect("no panic inside").try_iter().collect()
     }
 
-    /// The channels that came in doubt until now.
+    /// The channels with a reported gap until now.
     pub(crate) fn doubts_so_far(&self) -> Vec<String> {
         self.doubts.lock().expect("no panic inside").try_iter().collect()
     }
 
-    /// The next channel that is in doubt.
+    /// The channel of the next reported gap.
     pub(crate) fn doubt(&self) -> String {
         let doubts = self.doubts.lock().expect("no panic inside");
         doubts.recv_timeout(PATIENCE).expect("a doubt in time")
     }
 
-    /// Waits until `channel` is in doubt, whichever others are before.
+    /// Waits until a gap of `channel` is reported; ignores other channels.
     pub(crate) fn doubted(&self, channel: &str) {
         while self.doubt() != channel {}
     }
 
-    /// Subscribes and waits until that has taken effect.
+    /// Subscribes and waits for the confirmation.
     pub(crate) fn hear(&self, channel: &str) {
         self.redis.subscribe(channel);
         let heard = self.redis.follow(channel, None, Retention::default(), Instant::now());
@@ -142,7 +142,7 @@ impl Node {
         self.publish_in(channel, data, retention())
     }
 
-    /// The same where more or less is kept.
+    /// Publishes with other limits of history.
     pub(crate) fn publish_in(
         &self,
         channel: &str,
@@ -158,7 +158,7 @@ impl Node {
         self.redis.history(channel, Query::default(), retention(), Instant::now()).wait()
     }
 
-    /// Publishes until it succeeds, as a backend does; a refused connection costs a try, a lost one waiting.
+    /// Publishes until it succeeds, as a backend does. A refused connection costs a try, a lost one a wait.
     pub(crate) fn publish_stubbornly(&self, channel: &str, data: &str) -> Position {
         let by = Instant::now() + 3 * PATIENCE; // the first election of a new master may fail
         loop {
@@ -196,7 +196,7 @@ pub(crate) fn retention() -> Retention {
     Retention { size: 1000, ttl: Duration::from_secs(600), meta_ttl: Duration::from_secs(6000) }
 }
 
-/// More than any of it takes; tests that pass never wait this long.
+/// More than any step needs; tests that pass never wait this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// Leaves the processors to those that are waited for.
+/// Leaves the processors to other processes.
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);

@@ -1,5 +1,5 @@
-//! What goes wrong with a Redis, and what the engine makes of it: reported, bounded, and over when the Redis is back.
-//! In: crashes, refusals, foreign bytes → out: errors that name the address, calls that fail in time, no hole unseen.
+//! Faults of a Redis: they are reported, calls are bounded, and everything works again when the Redis is back.
+//! In: crashes, refusals, foreign bytes → out: errors with the address, calls that fail in time, reported gaps.
 //! Uses real processes. Never: sleeps; it waits for what must happen.
 //! A new fault is a test here.
 
@@ -30,7 +30,7 @@ fn at(address: Address) -> RedisOptions {
     }
 }
 
-/// What the check of an address says, which must name the address.
+/// The error for an address, which must contain the address.
 fn complaint(address: &Address) -> String {
     let error = checked(&at(address.clone())).expect_err("something is wrong with it");
     let said = error.to_string();
@@ -59,7 +59,7 @@ fn other_roles_are_named() {
     assert!(complaint(&replica.address()).contains("is a replica"));
     let cluster = RedisServer::start(&["--cluster-enabled", "yes"]);
     assert!(complaint(&cluster.address()).contains("engine.redis.cluster_address"));
-    // Refused at the greeting, before it can say what it is.
+    // Refused at the greeting, before `INFO`.
     let numbered = Address { db: 3, ..cluster.address() };
     assert!(complaint(&numbered).contains("engine.redis.cluster_address, without engine.redis.db"));
     let beyond = Address { db: 99, ..master.address() };
@@ -134,8 +134,8 @@ fn what_a_redis_kept_goes_on_where_it_was() {
     assert_eq!(stretch.top, second);
 }
 
-/// Whoever goes by positions misses nothing: what was acknowledged is in the stream, and what was delivered is the stream,
-/// with holes only where a connection was lost.
+/// Positions find every loss: acknowledged publications are in the stream, and the delivered ones are the stream, with
+/// gaps only where a connection was lost.
 #[test]
 fn a_crash_under_load_loses_nothing_and_hides_nothing() {
     let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
@@ -226,7 +226,7 @@ fn a_lost_feed_is_made_again_and_hears_every_channel() {
     assert_eq!(arrived, expected, "each once");
 }
 
-/// What other nodes publish has to wait somewhere: in the queue of the connection, which has bounds.
+/// Publications of other nodes wait in the queue of the connection, which is bounded.
 #[test]
 fn while_shards_are_behind_nothing_is_delivered_and_beyond_its_bounds_a_feed_is_given_up() {
     let server = RedisServer::start(&[]);
@@ -317,7 +317,7 @@ fn a_redis_that_is_busy_with_a_script_is_waited_for() {
     while node.event().2 != last {}
 }
 
-/// Where Redis may evict, a stream goes without its meta, or a meta without its stream.
+/// If Redis evicts keys, a stream may lose its meta, or a meta its stream.
 #[test]
 fn what_was_evicted_is_missed_and_not_mistaken() {
     let server = RedisServer::start(&[]);
@@ -339,7 +339,7 @@ fn what_was_evicted_is_missed_and_not_mistaken() {
     assert_eq!((next, offsets(&node).1), (Position { offset: 1, ..top }, vec![1]));
 }
 
-/// So many names, as clients can subscribe to, leave nothing behind.
+/// Clients can subscribe to as many names; they leave nothing in Redis.
 #[test]
 fn a_channel_that_nobody_published_to_is_forgotten_soon() {
     let server = RedisServer::start(&[]);
@@ -372,7 +372,8 @@ fn a_channel_that_nobody_published_to_is_forgotten_soon() {
     assert!(!found.continues(told.offset, told.epoch.as_str()), "who came before is told so");
 }
 
-/// What cannot be remembered is not sent: whoever repeats a call that failed would send it twice.
+/// A publication whose result cannot be stored is not sent, because a caller that repeats the failed call would send
+/// it twice.
 #[test]
 fn a_redis_that_is_full_or_refuses_writes_takes_a_publication_wholly_or_not_at_all() {
     for (setting, well) in
@@ -437,7 +438,7 @@ fn a_page_of_history_has_no_foreign_record_and_no_hole() {
     assert_eq!(node.redis.health().foreign_count(), 2);
 }
 
-/// What was left where the next publications belong costs the stream, which is told by a new epoch, and no more calls.
+/// A foreign entry at the next id costs the stream, which gets a new epoch, and only one call.
 #[test]
 fn a_foreign_entry_ahead_of_a_stream_begins_a_new_epoch() {
     let server = RedisServer::start(&[]);
@@ -499,7 +500,7 @@ fn nodes_agree_about_order_history_and_presence() {
     let mut arrived =
         nodes.each_ref().map(|node| (0..800).map(|_| node.event()).collect::<Vec<_>>());
     for events in &mut arrived {
-        events.sort_by(|(one, ..), (other, ..)| one.cmp(other)); // stable: order within a channel stays
+        events.sort_by(|(one, ..), (other, ..)| one.cmp(other)); // stable: the order within a channel stays
     }
     assert_eq!(arrived[0], arrived[1]);
     for channel in &channels {

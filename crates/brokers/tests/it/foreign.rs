@@ -1,7 +1,7 @@
-//! Bytes that Fanwire did not write, in Redis and on the way from it: skipped and counted, or the connection is given up.
-//! In: random records, keys of other types, spoiled and senseless replies → out: errors, counts; never a panic.
-//! Uses seeds that are named when something is wrong. Never: sleeps.
-//! A new place where foreign bytes can be is a test here.
+//! Bytes that Fanwire did not write, in Redis and on its connections: they are skipped and counted, or the connection is closed.
+//! In: random records, keys of other types, damaged and wrong replies → out: errors, counts; never a panic.
+//! Uses seeds that are printed on a failure. Never: sleeps.
+//! A new place for foreign bytes is a test here.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ use crate::door::{Node, PATIENCE, runtime};
 use crate::proxy::{Network, Proxy};
 use crate::server::RedisServer;
 
-/// Half of them look like records at first.
+/// Half of them begin like records.
 fn garbage(chance: &mut StdRng) -> Vec<u8> {
     let mut bytes: Vec<u8> =
         (0..chance.random_range(0..80)).map(|_| chance.random_range(0..=u8::MAX)).collect();
@@ -41,7 +41,7 @@ fn random_messages_are_skipped_and_counted() {
     node.publish("a", "ours").expect("it is there");
     let mut taken = 0;
     while node.event().1 != "ours" {
-        taken += 1; // by chance it was a record
+        taken += 1; // a valid record by chance
     }
     assert_eq!(node.redis.health().foreign_count() + taken, 400, "seed {seed}");
 }
@@ -106,7 +106,7 @@ fn keys_of_other_types_are_errors_of_their_calls_alone() {
     let members = redis.members("b", now).wait().expect("it is there");
     assert_eq!(members.iter().map(|found| (**found).clone()).collect::<Vec<_>>(), [member()]);
     assert_eq!(redis.health().foreign_count(), 3);
-    // What failed half-way has left no hole behind.
+    // A publication that failed half-way has left no gap.
     server.ask("DEL fanwire.stream.{:a}");
     assert_eq!(node.publish("a", "2").map(|position| position.offset), Ok(2));
 }
@@ -139,7 +139,7 @@ fn spoiled_replies_cost_a_connection_and_nothing_else() {
             assert!(Instant::now() < by, "seed {seed}: {:?}", node.redis.health());
         }
         proxy.heals();
-        proxy.resets(); // no checksum would have let those bytes through, so no connection lives on with them
+        proxy.resets(); // a checksum would have rejected those bytes, so no connection continues with them
         node.wait_until(|health| health.current_error().is_none());
         let last = node.publish_stubbornly("a", "sound");
         assert_eq!(node.read("a").expect("it is well").top, last, "seed {seed}");
@@ -184,7 +184,7 @@ fn senseless_replies_are_errors() {
     });
 }
 
-/// PUB/SUB of Redis knows no databases.
+/// PUB/SUB of Redis ignores databases.
 #[test]
 fn a_prefix_separates_installations_and_the_number_of_a_database_does_not() {
     let server = RedisServer::start(&[]);

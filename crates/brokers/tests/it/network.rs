@@ -1,7 +1,7 @@
-//! A network that loses, delays, throttles and refuses, and what the engine makes of it: bounded, ordered, no hole unseen.
-//! In: an engine behind a proxy → out: calls that end in time, doubts, positions that tell what was missed.
-//! Uses real processes and a proxy of this test's own. Never: sleeps; it waits for what must happen.
-//! A new trouble of networks is a test here; crashes and refusals of Redis itself are in `faults.rs`.
+//! A network that loses, delays, throttles and refuses: calls stay bounded and ordered, and gaps are reported.
+//! In: an engine behind a proxy → out: calls that end in time, reported gaps, positions.
+//! Uses real processes and a proxy. Never: sleeps; it waits for what must happen.
+//! A new network fault is a test here; crashes and refusals of Redis itself are in `faults.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,7 +15,7 @@ use crate::door::{Event, Node, PATIENCE, retention};
 use crate::proxy::{Network, Proxy};
 use crate::server::RedisServer;
 
-/// Through the proxy, with little patience.
+/// Through the proxy, with short timeouts.
 fn through(proxy: &Proxy) -> RedisOptions {
     RedisOptions {
         addresses: vec![proxy.address()],
@@ -25,12 +25,12 @@ fn through(proxy: &Proxy) -> RedisOptions {
     }
 }
 
-/// What a node knows of the streams of its channels.
+/// The publications that a node got.
 #[derive(Default)]
 struct Seen {
-    /// Offsets as they were delivered.
+    /// Offsets of deliveries.
     delivered: BTreeMap<String, Vec<u64>>,
-    /// Offsets that positions told.
+    /// Offsets that were recovered.
     recovered: BTreeMap<String, Vec<u64>>,
 }
 
@@ -41,7 +41,7 @@ impl Seen {
         }
     }
 
-    /// Does what a subscriber with a position does whose subscription is in doubt.
+    /// Recovers by position after a reported gap, as a subscriber does.
     fn recover(&mut self, node: &Node, channel: &str) {
         node.events_so_far().into_iter().for_each(|event| self.take(event));
         let since = self.delivered.get(channel).and_then(|offsets| offsets.last().copied());
@@ -52,7 +52,7 @@ impl Seen {
         self.recovered.entry(channel.to_owned()).or_default().extend(offsets);
     }
 
-    /// Nothing was delivered twice or out of order, and nothing is missing up to `top`.
+    /// Checks that no publication was delivered twice or out of order, and none is missing up to `top`.
     fn is_whole(&self, channel: &str, top: u64) {
         let delivered = &self.delivered[channel];
         assert!(delivered.windows(2).all(|pair| pair[0] < pair[1]), "{channel}: {delivered:?}");
@@ -62,11 +62,11 @@ impl Seen {
     }
 }
 
-/// Calls whose time is taken.
+/// Measures calls.
 struct Calls(Sender<Duration>, Receiver<Duration>);
 
 impl Calls {
-    /// One of each kind for this channel; how many that is.
+    /// Starts one call of each kind for this channel; returns their number.
     fn begin(&self, node: &Node, channel: &str) -> usize {
         let (redis, now) = (&node.redis, Instant::now());
         let member = ClientInfo { client: "c".into(), ..ClientInfo::default() };
@@ -88,14 +88,14 @@ impl Calls {
         });
     }
 
-    /// How long the slowest of `count` took.
+    /// The time of the slowest of `count` calls.
     fn longest(&self, count: usize) -> Duration {
         let times = (0..count).map(|_| self.1.recv_timeout(PATIENCE).expect("every call ends"));
         times.max().expect("some")
     }
 }
 
-/// Calls end in time, the loss of every connection is noticed, and what was published meanwhile is found by positions.
+/// Calls end in time, every loss of a connection is noticed, and positions find the publications of that time.
 fn a_cut_is_survived(cut: Network) {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());
@@ -126,7 +126,7 @@ fn a_cut_is_survived(cut: Network) {
     node.wait_until_well();
     let mut doubted = BTreeSet::new();
     while !doubted.iter().eq(&channels) {
-        doubted.insert(node.doubt()); // again where a connection is lost again
+        doubted.insert(node.doubt()); // again if a connection is lost again
     }
     for channel in &channels {
         seen.recover(&node, channel);
@@ -185,7 +185,7 @@ fn no_call_waits_for_a_try_to_connect_that_hangs() {
         } else {
             calls.time(node.redis.follow("a", None, retention(), Instant::now()));
         }
-        calls.longest(1); // with patience, but not with as much as the other timeout
+        calls.longest(1); // within this timeout, not the longer one
     }
 }
 
@@ -210,8 +210,8 @@ fn a_slow_network_keeps_order_and_fails_no_call() {
     assert_eq!(node.redis.health().lost_count(), 0);
 }
 
-/// PUB/SUB is lost while the stream is being read for a new subscriber, who is told a position that is older than what was
-/// published meanwhile: nothing would bring that, and a doubt would come before there is anybody who could have it.
+/// PUB/SUB is lost while the stream is being read for a new subscriber. Its position would be older than the lost
+/// publications, and the gap would be reported before it is subscribed: it would never notice.
 #[test]
 fn who_begins_to_follow_while_messages_are_lost_is_told_to_come_again() {
     let server = RedisServer::start(&[]);
@@ -237,7 +237,7 @@ fn who_begins_to_follow_while_messages_are_lost_is_told_to_come_again() {
         assert_eq!(server.ask("CLIENT KILL TYPE pubsub"), ":1\r\n");
         node.wait_until(|health| health.lost_count() > lost);
         match followed.ready() {
-            Ok(_) => {} // the answer was quicker than the loss
+            Ok(_) => {} // the answer came before the loss
             Err(waits) => {
                 assert_eq!(waits.wait(), Err(BrokerError::Unavailable));
                 break;
@@ -263,7 +263,7 @@ fn a_redis_that_stops_for_a_while_answers_late_and_in_order() {
     }
 }
 
-/// Calls until one fails; how many were taken, all answered when the Redis goes on.
+/// Calls until one fails. Returns how many were queued; all are answered when the Redis continues.
 fn taken_while_stopped<T: Send + 'static>(call: impl Fn(&Node) -> Answer<T>) -> usize {
     let server = RedisServer::start(&[]);
     let node = Node::start(&RedisOptions {
@@ -340,7 +340,7 @@ fn a_feed_that_is_more_than_a_node_can_take_is_made_again_and_doubted() {
     let gate = node.gate.lock().expect("no panic inside");
     other.publish_stubbornly("a", "1");
     let much = vec![b'x'; 512 * 1024];
-    // 112 MiB: more than a feed lets wait, and the buffers of the system with it.
+    // 112 MiB: more than the queue of a connection and the buffers of the system hold.
     for _ in 0..224 {
         assert_eq!(server.ask_with(&[b"PUBLISH", b"fanwire.feed.{:a}", &much]), ":1\r\n");
     }
@@ -404,5 +404,5 @@ fn a_redis_that_is_away_is_not_stormed() {
 
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 const IO_TIMEOUT: Duration = Duration::from_secs(1);
-/// What a busy machine may add.
+/// For a busy machine.
 const SLACK: Duration = Duration::from_secs(3);

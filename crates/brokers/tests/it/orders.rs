@@ -1,7 +1,7 @@
-//! Orders between nodes that meet in a Redis: they reach every node, or whoever gave them is told that they do not.
-//! In: verbs of the server API on one node, a Redis that hangs, dies and comes back → out: what shards of both are told.
+//! Control commands between nodes through Redis: they reach every node, or the call fails.
+//! In: calls of the server API on one node, a Redis that hangs, dies and comes back → out: what the shards of both nodes get.
 //! Uses nodes with an inbox instead of shards, a real process. Never: sleeps; it waits for what must happen.
-//! A new promise about orders of several nodes is a test here; how they are obeyed is tested in the node.
+//! A new promise about control commands of several nodes is a test here; their execution is tested in the crate `node`.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -71,12 +71,12 @@ impl Member {
                 Ok(result) => return result,
                 Err(later) => answer = later,
             }
-            self.node.tick(Instant::now()); // which gives it again where that is needed
+            self.node.tick(Instant::now()); // sends control commands again
             std::thread::yield_now();
         }
     }
 
-    /// The codes with which its connections were to be closed until now.
+    /// The codes of the disconnects until now.
     fn closed_with(&self) -> Vec<u16> {
         let code = |notice| match notice {
             Notice::Disconnect { disconnect, .. } => Some(disconnect.code),
@@ -85,7 +85,7 @@ impl Member {
         self.told.try_iter().filter_map(code).collect()
     }
 
-    /// What each call that concerns other nodes answers.
+    /// The results of all calls that concern other nodes.
     fn order_everything(&self) -> Vec<Result<(), ErrorCode>> {
         let (node, everybody, now) = (&self.node, ConnectionSelector::default, Instant::now());
         let extra = ServerSubscription { channel: "extra".into(), ..Default::default() };
@@ -127,7 +127,7 @@ fn an_order_reaches_the_other_node_or_fails_in_bounded_time() {
     while here.disconnect(4_001).is_err() {
         assert!(Instant::now() < by, "it is back");
     }
-    // Redis took it perhaps before it knew that the other node listens.
+    // Redis may have taken the command before it registered the subscription of the other node.
     while !there.closed_with().contains(&4_001) {
         assert!(Instant::now() < by, "what went well reached everybody");
         std::thread::yield_now();

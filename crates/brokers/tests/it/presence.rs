@@ -1,7 +1,7 @@
-//! Members in Redis: what remains of them when they leave, and that they move with their channel.
+//! Members in Redis: no keys remain after they left, and they move with their channel.
 //! In: a real Redis or Cluster → out: the panic of a broken promise.
 //! Uses the public interface and the commands of Redis. Never: sleeps.
-//! What all presence stores promise is tested by the conformance suite (`conformance.rs`).
+//! The promises of all presence stores are tested by the conformance suite (`conformance.rs`).
 
 use std::time::{Duration, Instant};
 

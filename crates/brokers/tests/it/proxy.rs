@@ -1,7 +1,7 @@
-//! A network between an engine and its Redis, which a test makes bad.
-//! In: the address of a Redis, how the network is → out: an address that leads there, more or less.
-//! Uses a runtime of its own. Never: heals a connection that lost or spoiled a byte, as no TCP connection would be.
-//! A new kind of trouble is a field of `Network` here.
+//! A proxy between an engine and its Redis, which a test makes bad.
+//! In: the address of a Redis, the behaviour of the network → out: an address that leads there.
+//! Uses a runtime of its own. Never: repairs a connection that lost or changed a byte, because TCP would not either.
+//! A new kind of network fault is a field of `Network` here.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -21,32 +21,32 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::door::runtime;
 
-/// How the network is: by default it carries everything at once.
+/// The behaviour of the network. By default it forwards everything at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Network {
-    /// Nothing gets to the Redis.
+    /// Drops bytes to the Redis.
     pub(crate) loses_commands: bool,
-    /// Nothing comes from the Redis.
+    /// Drops bytes from the Redis.
     pub(crate) loses_replies: bool,
-    /// Ends whatever connects.
+    /// Closes new connections.
     pub(crate) refuses: bool,
-    /// On its way for as long, in each direction.
+    /// Delays bytes in each direction.
     pub(crate) delay: Duration,
-    /// Most bytes that come from the Redis in a hundredth of a second; 0 = all.
+    /// Most bytes from the Redis in 10 ms; 0 = no limit.
     pub(crate) reply_bytes: usize,
-    /// Changes or cuts off what comes from the Redis, by chance with this seed.
+    /// Changes or cuts replies at random, with this seed.
     pub(crate) spoils: Option<u64>,
-    /// To so many connections, the first ones, it is said after each subscription that it has ended.
+    /// On the first so many connections, adds the end of each subscription after its confirmation.
     pub(crate) unsubscribes: usize,
-    /// What was connected when it was another number ends.
+    /// A change closes all open connections.
     pub(crate) resets: u32,
 }
 
-/// A port that leads to a Redis as long as the network does.
+/// A port that leads to a Redis.
 pub(crate) struct Proxy {
     port: u16,
     network: watch::Sender<Network>,
-    /// Of the Redis.
+    /// The port of the Redis.
     target: Arc<AtomicU16>,
     accepted: Arc<AtomicUsize>,
     _runtime: Runtime,
@@ -74,28 +74,28 @@ impl Proxy {
         Address { port: self.port, ..Address::default() }
     }
 
-    /// From now on the network is like this.
+    /// Changes the network.
     pub(crate) fn becomes(&self, network: Network) {
         let resets = self.network.borrow().resets;
         self.network.send_replace(Network { resets, ..network });
     }
 
-    /// From now on the network is well, to new connections, and to those it has done nothing to.
+    /// Makes the network good, for new connections and for those without damage.
     pub(crate) fn heals(&self) {
         self.becomes(Network::default());
     }
 
-    /// From now on new connections lead to another Redis.
+    /// New connections lead to another Redis.
     pub(crate) fn leads_to(&self, redis: &Address) {
         self.target.store(redis.port, Relaxed);
     }
 
-    /// Ends every connection.
+    /// Closes every connection.
     pub(crate) fn resets(&self) {
         self.network.send_modify(|network| network.resets += 1);
     }
 
-    /// Connections that were tried.
+    /// Connections that were opened, refused ones included.
     pub(crate) fn accepted(&self) -> usize {
         self.accepted.load(Relaxed)
     }
@@ -109,7 +109,7 @@ impl Network {
         }
     }
 
-    /// Most bytes to take at once, and how long to wait until then.
+    /// Most bytes to take at once, and the pause after them.
     fn pace(&self, way: Way) -> (usize, Duration) {
         match (way, self.reply_bytes) {
             (Way::ToRedis, _) | (_, 0) => (CHUNK_BYTES, Duration::ZERO),
@@ -133,7 +133,7 @@ async fn accept(
     }
 }
 
-/// Carries between a client and the Redis until both have ended or the test ends it.
+/// Forwards between a client and the Redis until both have ended or the test ends it.
 async fn connect(
     (client, number): (TcpStream, usize),
     redis: u16,
@@ -152,7 +152,7 @@ async fn connect(
     }
 }
 
-/// With a small buffer, so that a slow network is soon felt by the Redis.
+/// With a small buffer, so that the Redis soon notices a slow network.
 async fn dial(redis: u16) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(CHUNK_BYTES as u32)?;
@@ -169,7 +169,7 @@ async fn carry(
     tokio::join!(take(from, sender, (way, number), network), give(to, chunks));
 }
 
-/// Takes bytes until there are no more. An end that is lost on its way is never seen.
+/// Reads until the end. A dropped end is never forwarded.
 async fn take(
     mut from: OwnedReadHalf,
     to: mpsc::Sender<(Instant, Vec<u8>)>,
@@ -226,7 +226,7 @@ fn spoil(chunk: &mut Vec<u8>, chance: &mut StdRng) {
     }
 }
 
-/// Lets the confirmation of a subscription be followed by that of its end, behind all else in the chunk.
+/// Adds the end of a subscription after its confirmation, at the end of the chunk.
 fn unsubscribe(chunk: &mut Vec<u8>) {
     let confirmed = b">3\r\n$9\r\nsubscribe\r\n";
     if let Some(at) = chunk.windows(confirmed.len()).position(|bytes| bytes == confirmed) {
@@ -239,7 +239,7 @@ fn unsubscribe(chunk: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that are taken at once.
+/// Bytes in a chunk.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// Pieces on their way; when there are more, whoever sends has to wait.
+/// Chunks in flight; with more, the sender has to wait.
 const CHUNKS_MAX: usize = 256;

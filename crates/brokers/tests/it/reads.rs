@@ -1,7 +1,7 @@
-//! Reads that many want at once: how many scripts they cost a Redis, and that no answer is older than its question.
-//! In: a real Redis, which stands still while questions come → out: answers, and what it counted.
-//! Uses several threads for what races. Never: sleeps.
-//! Who shares a read is tested without a Redis in `redis/flight/tests.rs`.
+//! Equal reads at one time: how many scripts they cost, and that no answer is older than its question.
+//! In: a real Redis, which is stopped while callers ask → out: answers, and the number of scripts.
+//! Uses several threads for races. Never: sleeps.
+//! Sharing is tested without a Redis in `redis/singleflight/tests.rs`.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ fn scripts(server: &RedisServer) -> u64 {
     digits.and_then(|digits| digits.parse().ok()).expect("a number of calls")
 }
 
-/// Asks while the Redis stands still, so that nothing is answered before all have asked; the scripts that it took.
+/// Asks while the Redis is stopped, so that nothing is answered before all have asked. Returns the number of scripts.
 fn ask_at_once<T: Send + 'static>(
     server: &RedisServer,
     questions: impl Iterator<Item = Answer<T>>,
@@ -96,7 +96,7 @@ fn however_many_come_back_from_one_place_it_takes_two_scripts() {
     assert_eq!(taken, 3, "other channels are other reads");
 }
 
-/// Of every thread; with so many that each answer is shared by some who asked later than others.
+/// Holds for every thread; there are so many that callers with different questions share each answer.
 #[test]
 fn an_answer_has_all_that_was_published_before_the_question() {
     let (_server, node) = start();

@@ -1,7 +1,7 @@
-//! A master with two replicas under three Sentinels: found, left when it fails, and followed to the next one.
-//! In: real processes that are killed or stopped → out: publications that flow again, losses that are told, errors with a remedy.
+//! A master with two replicas under three Sentinels: resolved, left when it fails, and followed to the next one.
+//! In: real processes that are killed or stopped → out: publications that succeed again, reported losses, errors with a remedy.
 //! Uses the public interface. Never: sleeps; it waits for what must happen.
-//! What a standalone Redis can do wrong is tested in `faults.rs`.
+//! Faults of a standalone Redis are tested in `faults.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions, Sentinels
 use crate::door::{Node, PATIENCE, runtime};
 use crate::server::{RedisServer, free_port};
 
-/// A master, its replicas, and who watches over them.
+/// A master, its replicas and their Sentinels.
 struct Group {
     /// The first is the master in the beginning.
     redis: Vec<RedisServer>,
@@ -31,7 +31,7 @@ impl Group {
         group
     }
 
-    /// Until then no failover could succeed.
+    /// No failover could succeed before that.
     fn wait_until_all_know_each_other(&self) {
         for sentinel in &self.sentinels {
             until(|| {
@@ -48,7 +48,7 @@ impl Group {
     }
 }
 
-/// A master and two replicas that have all that it has.
+/// A master and two replicas with all of its data.
 fn replicated() -> Vec<RedisServer> {
     let master = RedisServer::start(&["--repl-diskless-sync-delay", "0"]);
     let port = master.address().port.to_string();
@@ -87,8 +87,8 @@ fn complaint(options: &RedisOptions) -> RedisError {
     runtime().block_on(Redis::check(options)).expect_err("something is wrong with it")
 }
 
-/// What was acknowledged is in the stream of the new master, or its loss shows: nothing that came through the door is of
-/// an epoch that goes on without it.
+/// An acknowledged publication is in the stream of the new master, or the loss shows: no delivered publication has an
+/// epoch that continues without it.
 #[test]
 fn a_master_that_is_killed_under_load_is_followed_to_the_next_one() {
     let mut group = Group::start(&[]);
@@ -118,7 +118,7 @@ fn a_master_that_is_killed_under_load_is_followed_to_the_next_one() {
     while delivered.last().is_none_or(|(_, _, position)| *position != last) {
         delivered.push(node.event());
     }
-    node.doubted("a"); // those who listen are to compare their positions
+    node.doubted("a"); // subscribers have to compare their positions
     let stretch = node.read("a").expect("it is back");
     assert_eq!(stretch.top, last);
     let stored: BTreeMap<u64, String> = (stretch.publications.iter())
@@ -140,7 +140,7 @@ fn a_master_that_is_killed_under_load_is_followed_to_the_next_one() {
     println!("the next master lacked {lost} that were acknowledged or delivered");
 }
 
-/// What only the old master had was delivered with offsets that the new one gives to others: who heard it must be told.
+/// The old master delivered publications with offsets that the new one gives to others: their subscribers must notice.
 #[test]
 fn what_a_promoted_replica_never_got_is_not_mistaken_for_what_it_publishes() {
     let redis = replicated();
@@ -153,7 +153,8 @@ fn what_a_promoted_replica_never_got_is_not_mistaken_for_what_it_publishes() {
     assert_eq!(redis[1].ask("REPLICAOF NO ONE"), "+OK\r\n");
     let lost = old.publish_stubbornly("a", "only the old one has it");
     drop(old);
-    // The old one follows the new one, loses its own, and is promoted again: the same process, with another past.
+    // The old master follows the new one, loses its own data, and is promoted again: the same process, with another
+    // history.
     let port = redis[1].address().port;
     assert_eq!(redis[0].ask(&format!("REPLICAOF 127.0.0.1 {port}")), "+OK\r\n");
     until(|| redis[0].ask("INFO replication").contains("master_link_status:up"));
@@ -166,14 +167,18 @@ fn what_a_promoted_replica_never_got_is_not_mistaken_for_what_it_publishes() {
         assert_eq!((stretch.top, stretch.inherited), (other, both));
         assert!(!stretch.continues(lost.offset, lost.epoch.as_str()));
         let again = node.publish("a", "and on").expect("it is there");
-        assert_eq!(again, Position { offset: 3, epoch: other.epoch }, "once per reign");
+        assert_eq!(
+            again,
+            Position { offset: 3, epoch: other.epoch },
+            "once per replication history"
+        );
     }
 }
 
-/// Replicas number what they are told, and so do Redis that were restored from a snapshot: the one that is promoted again may
-/// count from far below where it was. Connections that nobody used meanwhile hear of it.
+/// A replica counts as its master does, and so does a Redis that was restored from a snapshot: after a promotion the
+/// replication offset may be far lower. Idle connections have to notice that too.
 #[test]
-fn a_master_that_comes_back_with_the_data_of_a_snapshot_is_in_another_reign() {
+fn a_master_that_comes_back_with_the_data_of_a_snapshot_has_another_replication_history() {
     let [teacher, master, restored] = [(); 3].map(|()| RedisServer::start(&[]));
     let follow = |leader: &RedisServer| {
         let port = leader.address().port;
@@ -199,7 +204,7 @@ fn a_master_that_comes_back_with_the_data_of_a_snapshot_is_in_another_reign() {
     };
     let newest = tracked().into_iter().max().expect("both are connected");
     follow(&restored);
-    until(|| tracked().iter().filter(|id| **id > newest).count() >= 4); // what carries commands
+    until(|| tracked().iter().filter(|id| **id > newest).count() >= 4); // the command connections
     for node in [early, late] {
         let other = node.publish_stubbornly("a", "in its place");
         let stretch = node.read("a").expect("it is there");
@@ -208,7 +213,7 @@ fn a_master_that_comes_back_with_the_data_of_a_snapshot_is_in_another_reign() {
     }
 }
 
-/// Replicas come and go, and the replication id changes with them; connections keep the one they learnt.
+/// Replicas come and go, and the replication id changes with them; connections keep the id that they read.
 #[test]
 fn connections_that_know_a_process_by_many_replication_ids_share_an_epoch() {
     let redis = RedisServer::start(&["--enable-debug-command", "yes"]);
@@ -244,7 +249,7 @@ fn a_master_that_freezes_is_left_as_soon_as_the_sentinels_have_another() {
     node.publish_stubbornly("a", "1");
     println!("left after {:?}, though replies have {io_timeout:?}", began.elapsed());
     group.redis[0].signal("-CONT");
-    node.doubted("a"); // PUB/SUB has followed, too
+    node.doubted("a"); // PUB/SUB is at the new master, too
     until(|| {
         let state = group.redis[0].try_ask(&[b"INFO", b"replication"]);
         state.is_ok_and(|state| state.contains("role:slave"))
@@ -309,7 +314,7 @@ fn sentinels_that_others_tell_of_are_asked_when_the_configured_one_is_gone() {
     }
     group.sentinels[0].kill();
     group.redis[0].kill();
-    // Two of three are still enough to choose another master.
+    // Two of three are still enough for an election.
     node.publish_stubbornly("a", "2");
     node.wait_until_well();
 }

@@ -1,4 +1,4 @@
-//! A Redis of a test's own: its process, and commands to it.
+//! A Redis for one test: its process, and commands to it.
 //! In: options of `redis-server` → out: an address; the process ends with the value.
 //! Uses the machine's Redis or a chosen one, a process per value, ended by its own id. Never: the default port, others.
 //! Change here: how a Redis is started for tests.
@@ -41,7 +41,7 @@ impl RedisServer {
         );
     }
 
-    /// A Sentinel that watches over one master. It hears of the others from there.
+    /// A Sentinel that watches one master, through which it finds the others.
     pub(crate) fn start_sentinel(port: u16, name: &str, master: &Self, options: &[&str]) -> Self {
         let folder =
             std::env::temp_dir().join(format!("fanwire-sentinel-{}-{port}", std::process::id()));
@@ -67,7 +67,7 @@ impl RedisServer {
         RedisOptions { addresses: vec![self.address()], ..RedisOptions::default() }
     }
 
-    /// Ends it as a crash does.
+    /// Kills it.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it was killed");
@@ -80,7 +80,7 @@ impl RedisServer {
         assert!(status.expect("there is a kill").success());
     }
 
-    /// Stops the process, and waits until it does nothing any more.
+    /// Stops the process, and waits until it has stopped.
     pub(crate) fn stand_still(&self) {
         self.signal("-STOP");
         let is_stopped = || {
@@ -93,23 +93,23 @@ impl RedisServer {
         }
     }
 
-    /// Starts it again at the same port, with what it kept.
+    /// Starts it again at the same port, with its saved data.
     pub(crate) fn revive(&mut self) {
         self.child =
             launch(&[], self.port, &self.folder, &self.options).expect("the port is still free");
     }
 
-    /// What a command answers, as text; its arguments have no blanks.
+    /// The reply to a command as text; its arguments have no spaces.
     pub(crate) fn ask(&self, command: &str) -> String {
         self.ask_with(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>())
     }
 
-    /// What a command answers, as it comes.
+    /// The reply to a command, undecoded.
     pub(crate) fn ask_with(&self, arguments: &[&[u8]]) -> String {
         self.try_ask(arguments).expect("it listens and answers")
     }
 
-    /// The same of one that may break the connection, as a Redis does that becomes a replica.
+    /// The same for a command that may end the connection, as it does when a Redis becomes a replica.
     pub(crate) fn try_ask(&self, arguments: &[&[u8]]) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         let mut out = format!("*{}\r\n", arguments.len()).into_bytes();
@@ -119,7 +119,7 @@ impl RedisServer {
             out.extend_from_slice(b"\r\n");
         }
         stream.write_all(&out)?;
-        // It is not told that nothing follows: Valkey lets go of who hangs up while a slot is being set.
+        // The sending side stays open: Valkey drops a client that closes it while a slot is being set.
         let (mut reply, mut part) = (Vec::new(), [0; 4096]);
         while end_of_reply(&reply).is_none() {
             match stream.read(&mut part)? {
@@ -141,8 +141,8 @@ impl Drop for RedisServer {
 
 /// Starts it and waits until it is ready; `None` when it ends before that.
 ///
-/// It is the program that `FANWIRE_REDIS_SERVER` names, or the one of the machine. Debian's package redis-tools, which
-/// brings no service along, has the program under another name: called `redis-server` it is one.
+/// The program is that of `FANWIRE_REDIS_SERVER`, or the one of the machine. Debian's package redis-tools, which
+/// installs no service, has the program under another name; it acts as a server when it is called `redis-server`.
 fn launch(first: &[&str], port: u16, folder: &Path, options: &[String]) -> Option<Child> {
     let chosen = std::env::var_os(CHOICE).map(|program| vec![program]);
     let programs = chosen.unwrap_or_else(|| PROGRAMS.map(OsString::from).to_vec());
@@ -168,7 +168,7 @@ fn launch(first: &[&str], port: u16, folder: &Path, options: &[String]) -> Optio
     None
 }
 
-/// Where the first reply (RESP2) in these bytes ends, if all of it is there.
+/// The end of the first reply (RESP2) in these bytes, if it is complete.
 fn end_of_reply(bytes: &[u8]) -> Option<usize> {
     let line = bytes.windows(2).position(|two| two == b"\r\n")?;
     let count = || str::from_utf8(&bytes[1..line]).ok()?.parse::<i64>().ok();
@@ -183,8 +183,8 @@ fn end_of_reply(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// A port that nobody listens at, and that no other test of this process gets. It is none of those that a system gives to
-/// outgoing connections, so that it stays free while a server is away.
+/// A free port that no other test of this process gets. It is outside the range for outgoing connections, so that it
+/// stays free while a server is down.
 pub(crate) fn free_port() -> u16 {
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let mut next = std::iter::repeat_with(|| FIRST_PORT + NEXT_PORT.fetch_add(1, Relaxed) % PORTS);
@@ -198,7 +198,7 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
 const FIRST_PORT: u16 = 20_000;
 const PORTS: u16 = 12_000;
-/// Somebody else may take a port between our looking and the Redis.
+/// Another process may take a port before the Redis does.
 const TRIES: usize = 5;
-/// What a Redis says when it is ready, and a Sentinel.
+/// The log lines of a ready Redis and a ready Sentinel.
 const READY: &[&str] = &["Ready to accept connections", "+monitor master"];

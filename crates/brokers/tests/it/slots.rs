@@ -1,7 +1,7 @@
-//! A Redis Cluster of a test's own: three masters, replicas of each, and moves of slots between them.
-//! In: how many replicas each master has → out: seeds; the processes end with the value.
-//! Uses `RedisServer` and CLUSTER commands. Never: redis-cli, sleeps; it asks until a node says so.
-//! Change here: how a Cluster is built for tests and what is done to it.
+//! A Redis Cluster for one test: three masters, replicas of each, and migrations of slots between them.
+//! In: the number of replicas of each master → out: seeds; the processes end with the value.
+//! Uses `RedisServer` and CLUSTER commands. Never: redis-cli, sleeps; it polls the nodes.
+//! Change here: how a Cluster is built for tests and changed by them.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use fanwire_brokers::redis::RedisOptions;
 
 use crate::server::{RedisServer, free_port};
 
-/// A running Cluster: the first three nodes were made masters.
+/// A running Cluster. The first three nodes are the masters.
 pub(crate) struct Slots {
     pub(crate) nodes: Vec<RedisServer>,
     ports: Vec<u16>,
@@ -19,14 +19,14 @@ const MASTERS: usize = 3;
 const SLOTS: usize = 16_384;
 
 impl Slots {
-    /// Starts one whose masters have `replicas` replicas each.
+    /// Starts a Cluster with `replicas` replicas for each master.
     pub(crate) fn start(replicas: usize) -> Self {
         let nodes: Vec<_> = (0..MASTERS * (1 + replicas)).map(|_| node(&[])).collect();
         let ports = nodes.iter().map(|node| node.address().port).collect();
         Self::of(nodes, ports)
     }
 
-    /// Makes one of nodes that know nothing yet, and of the ports at which they speak to each other.
+    /// Makes a Cluster of empty nodes and their bus ports.
     pub(crate) fn of(nodes: Vec<RedisServer>, ports: Vec<u16>) -> Self {
         for (number, node) in nodes[..MASTERS].iter().enumerate() {
             let [first, last] = [number, number + 1].map(|edge| edge * SLOTS / MASTERS);
@@ -55,7 +55,7 @@ impl Slots {
         slots
     }
 
-    /// Every node that runs takes the Cluster for one that works.
+    /// Waits until every running node reports a working Cluster.
     fn wait_until_whole(&self) {
         for node in &self.nodes {
             let is_ok = || node.ask("CLUSTER INFO").contains("cluster_state:ok");
@@ -75,7 +75,7 @@ impl Slots {
         (usize::from(slot) * MASTERS / SLOTS, slot)
     }
 
-    /// Makes a replica the master, which hands over to it. Redis gives that up when it takes too long, so it is asked again.
+    /// Promotes a replica with the help of its master. Redis gives up after a timeout, so the command is repeated.
     pub(crate) fn promote(&self, replica: usize) {
         let node = &self.nodes[replica];
         let is_master = || node.ask("INFO replication").contains("role:master");
@@ -92,7 +92,7 @@ impl Slots {
         panic!("the master does not hand over");
     }
 
-    /// Moves a slot as operators do, key by key, from one master to another.
+    /// Migrates a slot as operators do, key by key.
     pub(crate) fn migrate(&self, slot: u16, from: usize, to: usize) {
         self.begin_to_migrate(slot, from, to);
         let [source, target] = [&self.nodes[from], &self.nodes[to]];
@@ -101,7 +101,7 @@ impl Slots {
         }
     }
 
-    /// Moves the keys of a slot, but not yet the slot.
+    /// Migrates the keys of a slot, but not yet the slot.
     pub(crate) fn begin_to_migrate(&self, slot: u16, from: usize, to: usize) {
         let [source, target] = [&self.nodes[from], &self.nodes[to]];
         ok(target, &format!("CLUSTER SETSLOT {slot} IMPORTING {}", id(source)));
@@ -117,7 +117,7 @@ impl Slots {
     }
 }
 
-/// What may become a node of a Cluster.
+/// A Redis in cluster mode.
 pub(crate) fn node(more: &[&str]) -> RedisServer {
     let bus = free_port().to_string();
     let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port"];
@@ -139,7 +139,7 @@ fn ok(node: &RedisServer, command: &str) {
     assert_eq!(node.ask(command), "+OK\r\n", "{command}");
 }
 
-/// Asks until it is so.
+/// Polls until it is so.
 pub(crate) fn eventually(is_so: impl Fn() -> bool, what: &str) {
     let by = Instant::now() + Duration::from_secs(30);
     while !is_so() {

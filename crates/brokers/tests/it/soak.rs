@@ -1,7 +1,7 @@
-//! Many troubles one after another, by chance with a fixed seed, below subscribers that recover and publishers that repeat.
-//! In: a master, its replica, two nodes behind networks → out: whoever was not told otherwise knows exactly the stream.
-//! Uses real processes. Never: sleeps; troubles have a length, and everything else is waited for.
-//! A new trouble is a `Trouble` here. Longer by hand: `SOAK_TROUBLES=500 SOAK_SEED=7 cargo test -p fanwire-brokers --test it soak`.
+//! Many faults one after another, random with a fixed seed, under subscribers that recover and publishers that repeat.
+//! In: a master, its replica, two nodes behind proxies → out: every subscriber has exactly the stream, unless it was told otherwise.
+//! Uses real processes. Never: sleeps; faults have a length, and everything else is waited for.
+//! A new fault is a variant of `Fault` here. Longer by hand: `SOAK_TROUBLES=500 SOAK_SEED=7 cargo test -p fanwire-brokers --test it soak`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,20 +20,20 @@ use crate::slots::eventually;
 
 #[derive(Clone, Copy, Debug)]
 enum Trouble {
-    /// It is killed, and comes back with what it saved last.
+    /// It is killed, and starts again with its last snapshot.
     Crash,
     Freeze,
     /// One node does not reach it.
     Cut,
     Flush,
-    /// The replica takes over, without what was published last, and the master becomes its replica.
+    /// The replica is promoted without the last publications, and the master becomes its replica.
     Failover,
     Save,
-    /// It ends connections, and forgets scripts.
+    /// It closes connections, and drops scripts.
     Refuse,
 }
 
-/// In a row each comes once, in an order by chance.
+/// Each in turn, in random order.
 const TROUBLES: [Trouble; 8] = [
     Trouble::Crash,
     Trouble::Freeze,
@@ -45,7 +45,7 @@ const TROUBLES: [Trouble; 8] = [
     Trouble::Refuse,
 ];
 
-/// A master and its replica, and the way of each node to whoever is the master.
+/// A master and its replica, and the proxy of each node, which leads to the current master.
 struct Stage {
     redis: [RedisServer; 2],
     master: usize,
@@ -62,7 +62,7 @@ impl Stage {
         stage
     }
 
-    /// Waits for at most as many milliseconds.
+    /// Waits for at most so many milliseconds.
     fn pause(&mut self, most_ms: u64) {
         let until = Instant::now() + Duration::from_millis(self.chance.random_range(0..most_ms));
         while let Some(left) = until.checked_duration_since(Instant::now()) {
@@ -129,7 +129,7 @@ impl Stage {
     }
 }
 
-/// What has a position, and is not told again what was lost: nobody may see something else at the same place.
+/// The publications by position: no subscriber may see another one at the same position.
 #[derive(Default)]
 struct Truth(HashMap<(Epoch, u64), String>);
 
@@ -140,7 +140,7 @@ impl Truth {
     }
 }
 
-/// Ends what goes on beside, even when something was wrong.
+/// Ends the other threads, even after a panic.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {
@@ -149,12 +149,12 @@ impl Drop for End<'_> {
     }
 }
 
-/// Goes by positions, as clients and nodes do (protocol §10).
+/// Recovers by positions, as clients and nodes do (protocol §10).
 struct Subscriber {
     node: usize,
     channel: &'static str,
     position: Position,
-    /// What came since it was told that it could not recover.
+    /// Publications since it was last told that it could not recover.
     seen: BTreeMap<u64, String>,
     recovered: usize,
     told: usize,
@@ -179,7 +179,7 @@ impl Subscriber {
         self.position = to;
     }
 
-    /// Subscribes with the last position, as often as it takes.
+    /// Subscribes with the last position until it succeeds.
     fn come_again(&mut self, nodes: &[Node; 2]) {
         let read = follow(&nodes[self.node], self.channel, Query::default());
         let Position { offset, epoch } = self.position;
@@ -198,7 +198,7 @@ impl Subscriber {
         self.knows(&read);
     }
 
-    /// What it believes to know of the stream is what the stream has.
+    /// Checks its publications against the stream.
     fn knows(&self, read: &StreamSlice) {
         let offsets = self.seen.keys().copied();
         let last = self.position.offset;
@@ -240,7 +240,7 @@ fn keeping_all() -> Retention {
     Retention { size: 10_000_000, ..retention() }
 }
 
-/// Publishes something else each time; what was acknowledged, where.
+/// Publishes a new payload each time; returns the position of an acknowledged one.
 fn publish(
     node: &Node,
     name: usize,
@@ -260,7 +260,7 @@ fn publish(
     acknowledged
 }
 
-/// Channels come and go meanwhile, on both nodes.
+/// Subscribes and unsubscribes other channels on both nodes.
 fn churn(nodes: &[Node; 2], seed: u64, is_over: &AtomicBool) {
     let mut chance = StdRng::seed_from_u64(seed);
     let name = |number: u32| format!("passing:{number}");
@@ -278,7 +278,7 @@ fn churn(nodes: &[Node; 2], seed: u64, is_over: &AtomicBool) {
     }
 }
 
-/// Takes what came to the nodes.
+/// Takes the deliveries of the nodes.
 fn turn(nodes: &[Node; 2], subscribers: &mut [Subscriber], truth: &mut Truth) {
     for (at, node) in nodes.iter().enumerate() {
         for (channel, data, position) in node.events_so_far() {
@@ -336,7 +336,7 @@ fn soak(seed: u64, troubles: usize) {
         while !troubling.is_finished() {
             turn(nodes, &mut subscribers, &mut truth);
             if chance.random_bool(0.01) {
-                // A client comes back to the other node, with what it knows.
+                // A client returns to the other node with its position.
                 let one = chance.random_range(0..subscribers.len());
                 subscribers[one].node = 1 - subscribers[one].node;
                 subscribers[one].come_again(nodes);
@@ -368,7 +368,8 @@ fn soak(seed: u64, troubles: usize) {
     assert!(recovered > 0 && told > 0, "troubles were felt");
 }
 
-/// All is well again: a last publication comes to everybody, and Redis hears of no channel that nobody wants.
+/// After the last fault: a last publication reaches every subscriber, and Redis has no subscription that no node
+/// needs.
 fn settle(stage: &Stage, nodes: &[Node; 2], subscribers: &mut [Subscriber], truth: &mut Truth) {
     nodes.iter().for_each(Node::wait_until_well);
     for channel in CHANNELS {
@@ -399,5 +400,5 @@ fn troubles_by_chance_leave_no_hole_that_nobody_was_told_of() {
 }
 
 const CHANNELS: [&str; 3] = ["a", "b", "c"];
-/// Leaves the processors to those that are waited for.
+/// Leaves the processors to other processes.
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);

@@ -1,7 +1,7 @@
-//! TLS to Redis and to Sentinels: who is believed, and what is said when the two sides do not agree.
+//! TLS to Redis and to Sentinels: trusted certificates, and errors when the two sides do not agree.
 //! In: a Redis that listens with and without TLS → out: publications, or errors with a remedy.
 //! Uses the certificates of the server's tests. Never: the authorities of the system.
-//! Which PEM is read how is tested beside `crates/server/src/tls.rs`.
+//! Reading PEM is tested in `crates/server/src/tls.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::door::{Node, PATIENCE, runtime};
 use crate::server::{RedisServer, free_port};
 use crate::slots::{self, Slots};
 
-/// A Redis at two ports, and the one with TLS.
+/// A Redis with two ports, and the address of the TLS port.
 fn start() -> (RedisServer, Address) {
     start_as(RedisServer::start)
 }
@@ -79,7 +79,7 @@ fn who_is_not_believed_is_named_with_the_remedy() {
     assert!(other_name.to_string().contains("redis.example.com"), "{other_name}");
 }
 
-/// A start goes on then: a Redis that is overloaded or just starts looks the same.
+/// Does not end a start, because a Redis that is overloaded or starting looks the same.
 #[test]
 fn tls_on_one_side_only_is_named_with_the_remedy() {
     let (server, address) = start();
@@ -97,7 +97,7 @@ fn tls_on_one_side_only_is_named_with_the_remedy() {
     check(Address { is_tls: false, ..address }, None, "if it speaks TLS at this port");
 }
 
-/// Masters are named by each other, and calls are sent on to them, at their ports with TLS.
+/// Masters announce each other's TLS ports, and redirected calls use them.
 #[test]
 fn a_cluster_is_served_over_tls_wherever_its_slots_go() {
     let (nodes, addresses): (Vec<_>, Vec<_>) =
@@ -168,7 +168,7 @@ fn sentinels_have_a_tls_of_their_own() {
 }
 
 const CA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../server/tests/keys/ca.pem");
-/// Nodes of a Cluster tell of their ports with TLS if they speak TLS among themselves.
+/// With these options the nodes of a Cluster announce their TLS ports.
 const BETWEEN: &[&str] = &["--tls-cluster", "yes", "--tls-replication", "yes"];
 const TLS: &[(&str, &str)] = &[
     ("--tls-ca-cert-file", CA),

@@ -1,5 +1,5 @@
-//! Writes that replicas must have (`WAIT`): what is acknowledged survives the master, and a missing replica is told in time.
-//! In: a master and a replica, killed and stopped → out: failures that are bounded, acknowledged publications that stay.
+//! Writes with `WAIT`: an acknowledged write survives the master, and a missing replica is reported in time.
+//! In: a master and a replica, killed and stopped → out: failures in bounded time, acknowledged publications.
 //! Uses real processes. Never: sleeps; it waits for what must happen.
 //! A new promise of `engine.redis.wait` is a test here.
 
@@ -23,8 +23,8 @@ fn pair() -> (RedisServer, RedisServer, Node) {
     (master, replica, node)
 }
 
-/// Every write fails, in time, and reads do not; the connections are well. Each of them changes something: what changes nothing
-/// has nothing to wait for.
+/// Every write fails in time, reads succeed, and the connections stay up. Each write changes something, because a
+/// command without an effect does not wait.
 fn writes_fail_and_reads_do_not(node: &Node) {
     let (redis, now) = (&node.redis, Instant::now());
     let member = || ClientInfo { client: "c".into(), ..ClientInfo::default() };
@@ -73,7 +73,7 @@ fn many_writes_wait_for_a_replica_together() {
     for answer in answers {
         assert_eq!(answer.wait(), Err(BrokerError::Unavailable));
     }
-    // Two batches and what was queued behind them, and what a busy machine adds.
+    // Two batches and the queue behind them, and some time for a busy machine.
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
     assert_eq!(node.redis.health().lost_count(), 0);
 }
@@ -88,7 +88,7 @@ fn a_write_whose_script_was_forgotten_waits_for_the_replica_too() {
     node.publish_stubbornly("a", "the replica is back");
 }
 
-/// Over another connection, which has written nothing else.
+/// On another connection, which has no other writes.
 #[test]
 fn a_repeated_publication_waits_for_the_replica_as_the_first_did() {
     let (master, replica, node) = pair();

@@ -133,7 +133,7 @@ async fn metrics_and_health_report_traffic() {
 async fn every_metric_is_documented() {
     let server = start(|config| config.prometheus.enabled = true).await;
     let metrics = fetch(server.address(), "/metrics").await;
-    let pages = ["operation.md", "compression.md", "redis.md"].map(|page| {
+    let pages = ["operation.md", "compression.md", "redis.md", "redis-failures.md"].map(|page| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
         std::fs::read_to_string(path).expect("a page of the documentation")
     });

@@ -1,7 +1,7 @@
-//! Tests of waiting: it grows to a limit, is jittered, and begins anew after a connection that lived.
+//! Tests of the backoff: it grows to a limit, has jitter, and starts again after a useful connection.
 //! In: tries → out: durations.
 //! Uses nothing else. Never: timers.
-//! A new rule of waiting is a test here.
+//! A new rule is a test here.
 
 use super::*;
 

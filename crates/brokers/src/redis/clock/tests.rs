@@ -1,7 +1,7 @@
-//! Tests of the clock: it follows a Redis, not its round trips.
+//! Tests of the clock: it follows a Redis and ignores round trips.
 //! In: instants and made-up times → out: milliseconds.
 //! Uses nothing else. Never: sleeps.
-//! A new rule of keeping time is a test here.
+//! A new rule of the clock is a test here.
 
 use std::time::Duration;
 

@@ -1,20 +1,20 @@
-//! A Cluster as operators write it: some of its nodes, any of which tells of the others.
-//! In: `host:port,host:port` or a URL → out: addresses, or what is wrong.
+//! Parses the addresses of a Cluster: some of its nodes, each of which knows the others.
+//! In: `host:port,host:port` or a URL → out: addresses, or an error.
 //! Uses: the addresses of a Redis. Never: connections.
-//! Change here: how a Cluster is written. Configuration keys live in the server.
+//! Change here: the syntax. Configuration keys are in the crate `config`.
 
 use super::super::error::RedisError;
 use super::super::options::Address;
 
 impl Address {
-    /// Reads some nodes of one Cluster: `host:port,host:port`, or as Centrifugo writes it
-    /// `redis+cluster://[[user]:password@]host:port[?addr=host:port&…]`. Credentials hold for all nodes.
+    /// Parses some nodes of one Cluster: `host:port,host:port`, or as Centrifugo writes it
+    /// `redis+cluster://[[user]:password@]host:port[?addr=host:port&…]`. Credentials apply to all nodes.
     ///
     /// # Errors
-    /// [`RedisError::Address`], which says what is wrong.
+    /// [`RedisError::Address`] with the reason.
     pub fn parse_cluster(text: &str) -> Result<Vec<Self>, RedisError> {
         let wrong = |wrong| {
-            let text = text.rsplit_once('@').map_or(text, |(_, places)| places).to_owned();
+            let text = text.rsplit_once('@').map_or(text, |(_, endpoints)| endpoints).to_owned();
             RedisError::Address { text, wrong }
         };
         let (scheme, rest) = match text.split_once("://") {
@@ -25,19 +25,19 @@ impl Address {
             },
         };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (credentials, places) = match rest.rsplit_once('@') {
-            Some((_, places)) => (&rest[..rest.len() - places.len()], places),
+        let (credentials, endpoints) = match rest.rsplit_once('@') {
+            Some((_, endpoints)) => (&rest[..rest.len() - endpoints.len()], endpoints),
             None => ("", rest),
         };
-        let mut all: Vec<&str> = places.split(',').map(str::trim).collect();
+        let mut all: Vec<&str> = endpoints.split(',').map(str::trim).collect();
         for option in query.split('&').filter(|option| !option.is_empty()) {
             match option.split_once('=') {
-                Some(("addr", place)) => all.push(place),
+                Some(("addr", endpoint)) => all.push(endpoint),
                 _ => return Err(wrong("only addr=host:port may follow its question mark")),
             }
         }
-        let address = |place: &str| {
-            let address = Self::parse(&format!("{scheme}://{credentials}{place}"))?;
+        let address = |endpoint: &str| {
+            let address = Self::parse(&format!("{scheme}://{credentials}{endpoint}"))?;
             match address.db {
                 0 => Ok(address),
                 _ => Err(wrong("a Cluster has database 0 only")),

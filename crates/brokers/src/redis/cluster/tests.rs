@@ -1,7 +1,7 @@
 //! Tests of the map: newer claims move slots, older ones do not, and only masters with slots are connected to.
 //! In: topologies → out: maps.
-//! Uses servers that lead nowhere. Never: sockets.
-//! What names and calls do when slots move is tested in `tests/it/cluster.rs`.
+//! Uses servers without connections. Never: sockets.
+//! Names and calls of slots that move are tested in `tests/it/cluster.rs`.
 
 use redis::Value;
 use tokio::runtime::Runtime;
@@ -16,7 +16,7 @@ fn text(text: &str) -> Value {
     Value::BulkString(text.as_bytes().to_vec())
 }
 
-/// Slots from 0 on, up to `last`, are at `host` since `epoch`.
+/// A topology with the slots 0 to `last` at `host`, claimed with `epoch`.
 fn said(last: i64, host: &str, epoch: u64) -> Topology {
     let master = Value::Array(vec![text(host), Value::Int(6379), text("id")]);
     let range = Value::Array(vec![Value::Int(0), Value::Int(last), master]);
@@ -26,7 +26,7 @@ fn said(last: i64, host: &str, epoch: u64) -> Topology {
 
 fn server(address: &Address) -> Server {
     let (runtime, health) = (Runtime::new().expect("a runtime"), Arc::new(Health::default()));
-    let opener = ConnectionFactory {
+    let factory = ConnectionFactory {
         options: Arc::default(),
         message_handler: Arc::new(MessageHandler::new(
             Keys::new("fanwire", true),
@@ -36,7 +36,7 @@ fn server(address: &Address) -> Server {
         runtime: runtime.handle().clone(),
         clock: Arc::new(RedisClock::new()),
     };
-    Server { address: address.clone(), ..opener.unrouted(&ClusterRedirects::default()).0 }
+    Server { address: address.clone(), ..factory.unrouted(&ClusterRedirects::default()).0 }
 }
 
 fn hosts(map: &Map) -> Vec<&str> {

@@ -1,7 +1,7 @@
-//! What nodes of a Cluster say of it: which master has which slots, and how new that is.
+//! The topology of a Cluster: the master of each slot, and the epoch of its claim.
 //! In: the replies to CLUSTER SLOTS and CLUSTER NODES → out: a topology.
 //! Uses: values of replies. Never: connections.
-//! Change here: how replies are read. Who is asked and when is in `scout.rs`, what becomes of it in `cluster.rs`.
+//! Change here: how replies are decoded. `topology_refresh.rs` asks for them, `cluster.rs` uses the result.
 
 use redis::Value;
 
@@ -9,30 +9,30 @@ use super::super::options::Address;
 use super::super::slot::SLOTS;
 use super::super::wire::{RedisCommand, number, parts, text};
 
-/// Who has the slots, as one node or several say.
+/// Slots and masters, from one node or several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Topology {
     ranges: Vec<Range>,
 }
 
-/// Slots of one master.
+/// A range of slots of one master.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Range {
     first: u16,
     last: u16,
     master: Address,
-    /// The configuration epoch of the master: of two that claim a slot the one with the higher has it, which is also how
-    /// Redis decides.
+    /// The configuration epoch of the master. Of two claims for a slot the one with the higher epoch counts, as in
+    /// Redis.
     epoch: u64,
 }
 
 impl Topology {
-    /// What to ask a node.
-    pub(crate) fn questions() -> [RedisCommand; 2] {
+    /// The commands for a node.
+    pub(crate) fn commands() -> [RedisCommand; 2] {
         [RedisCommand::of(&[b"CLUSTER", b"SLOTS"]), RedisCommand::of(&[b"CLUSTER", b"NODES"])]
     }
 
-    /// What `node` answered. Masters are reached with the credentials of `node`; where it names no host, at its own.
+    /// Decodes the replies of `node`. The masters get the credentials of `node`, and its host when a reply names none.
     pub(crate) fn read(node: &Address, [slots, nodes]: [Value; 2]) -> Option<Self> {
         let nodes = text(nodes)?;
         let nodes = String::from_utf8_lossy(&nodes);
@@ -48,7 +48,9 @@ impl Topology {
             let host = master.next().and_then(text).map(|host| host_of(&host)).unwrap_or_default();
             let port = u16::try_from(number(master.next()?)?).ok()?;
             let epoch = epoch(&text(master.next()?)?)?;
-            (first <= last && last < SLOTS as u64).then_some(())?;
+            if first > last || last >= SLOTS as u64 {
+                return None;
+            }
             let (first, last) = (first as u16, last as u16);
             Some(Range { first, last, master: at(node, host, port), epoch })
         };
@@ -56,12 +58,12 @@ impl Topology {
         Some(Self { ranges })
     }
 
-    /// What both say together.
+    /// Adds the claims of another topology.
     pub(crate) fn join(&mut self, other: Self) {
         self.ranges.extend(other.ranges);
     }
 
-    /// For each slot its master and how new that is, if anybody claims it.
+    /// For each slot its master and the epoch of the claim; `None` without a claim.
     pub(crate) fn owners(&self) -> Vec<Option<(&Address, u64)>> {
         let mut owners: Vec<Option<(&Address, u64)>> = vec![None; SLOTS];
         for Range { first, last, master, epoch } in &self.ranges {
@@ -75,14 +77,14 @@ impl Topology {
     }
 }
 
-/// Where a refusal (`MOVED` or `ASK`) of `node` points to: `SLOT HOST:PORT`.
+/// The address in a redirect (`MOVED` or `ASK`) of `node`: `SLOT HOST:PORT`.
 pub(crate) fn target(node: &Address, details: &str) -> Option<Address> {
     let (_, place) = details.split_once(' ')?;
     let (host, port) = place.rsplit_once(':')?;
     Some(at(node, host_of(host.as_bytes()), port.parse().ok()?))
 }
 
-/// A host that is known; a node that does not know its own says nothing or `?`.
+/// A host name; "" for a node that does not know its own, which sends nothing or `?`.
 fn host_of(host: &[u8]) -> String {
     match host {
         b"?" => String::new(),
@@ -95,7 +97,7 @@ fn at(node: &Address, host: String, port: u16) -> Address {
     Address { host, port, ..node.clone() }
 }
 
-/// Where in a line of CLUSTER NODES the configuration epoch is.
+/// The field of a CLUSTER NODES line with the configuration epoch.
 const EPOCH_FIELD: usize = 6;
 
 #[cfg(test)]

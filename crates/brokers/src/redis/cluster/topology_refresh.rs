@@ -1,7 +1,7 @@
-//! Finding out which master has which slot: every now and then, and whenever something shows that slots moved.
-//! In: nodes that are known, wishes to look → out: what they say, together.
-//! Uses: one task per Cluster, lines that are there, connections to seeds while none is. Never: asks more than a few times a second.
-//! Change here: who is asked, and how often. What a topology leads to is in `cluster.rs`.
+//! The topology refresh of a Cluster: periodic, and on request when slots may have moved.
+//! In: known nodes, requests → out: the topology that all answers give together.
+//! Uses: one task per Cluster, open connections, connections to seeds while none is open. Never: asks more than a few times a second.
+//! Change here: which nodes are asked, and how often. `cluster.rs` uses the topology.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -21,22 +21,22 @@ use super::super::server::Server;
 use super::Cluster;
 use super::topology::Topology;
 
-/// Keeps the map of a Cluster true for as long as there is one.
-pub(super) async fn watch(cluster: Weak<Cluster>, woken: Arc<Notify>) {
+/// Keeps the map of a Cluster up to date until the Cluster is dropped.
+pub(super) async fn run(cluster: Weak<Cluster>, woken: Arc<Notify>) {
     let (mut pause, mut fast_refreshes) = (PAUSE_MIN, 0);
     loop {
         let mut period = match cluster.upgrade() {
-            Some(cluster) => cluster.look().await,
+            Some(cluster) => cluster.refresh().await,
             None => return,
         };
         if fast_refreshes > 0 {
-            (fast_refreshes, period) = (fast_refreshes - 1, PERIOD_IN_TROUBLE);
+            (fast_refreshes, period) = (fast_refreshes - 1, PERIOD_DEGRADED);
         }
-        let looked = Instant::now();
+        let refreshed_at = Instant::now();
         let is_woken = timeout(period, woken.notified()).await.is_ok();
         if is_woken && cluster.strong_count() > 0 {
-            let is_calm = looked.elapsed() >= CALM;
-            pause = if is_calm { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
+            let is_late = refreshed_at.elapsed() >= RECENT;
+            pause = if is_late { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
             fast_refreshes = FAST_REFRESHES;
             sleep(pause).await;
         }
@@ -44,89 +44,89 @@ pub(super) async fn watch(cluster: Weak<Cluster>, woken: Arc<Notify>) {
 }
 
 impl Cluster {
-    /// Looks once; when to look again if nobody asks for it.
-    async fn look(&self) -> Duration {
+    /// Refreshes once. Returns the time until the next periodic refresh.
+    async fn refresh(&self) -> Duration {
         match self.newest_topology().await {
             Ok(topology) => self.adopt(&topology),
-            Err(error) => self.opener.health.report_error(error),
+            Err(error) => self.factory.health.report_error(error),
         }
         self.send_waiting_calls();
-        if self.is_settled() { PERIOD } else { PERIOD_IN_TROUBLE }
+        if self.is_settled() { PERIOD } else { PERIOD_DEGRADED }
     }
 
     async fn newest_topology(&self) -> Result<Topology, RedisError> {
         let servers = self.servers();
         let up = servers.iter().filter(|server| !server.is_down());
-        let asked: FuturesUnordered<_> = up.map(|server| ask(server)).collect();
-        match all(asked).await {
+        let queries: FuturesUnordered<_> = up.map(|server| ask(server)).collect();
+        match join_answers(queries).await {
             Some(topology) => Ok(topology),
             None => {
                 let known = servers.iter().map(|server| &server.address);
                 let seeds: Vec<_> = self.seeds.iter().chain(known).cloned().collect();
-                ask_seeds(&seeds, &self.opener.options).await
+                ask_seeds(&seeds, &self.factory.options).await
             }
         }
     }
 }
 
-/// What a master says over a connection that is there.
+/// Asks a master on an open connection.
 async fn ask(server: &Server) -> Option<Topology> {
-    let replies = Topology::questions().map(|question| {
+    let replies = Topology::commands().map(|command| {
         let (sender, reply) = oneshot::channel();
-        server.command_connections[0].send(question, |reply| drop(sender.send(reply)));
+        server.command_connections[0].send(command, |reply| drop(sender.send(reply)));
         reply
     });
     let [slots, nodes] = replies;
     Topology::read(&server.address, [slots.await.ok()?.ok()?, nodes.await.ok()?.ok()?])
 }
 
-/// What these nodes say, together.
+/// Asks these nodes, and joins their answers.
 ///
 /// # Errors
-/// When none says anything: the first error, or the first that is permanent.
+/// When none answers: the first permanent error, or else the first error.
 pub(super) async fn ask_seeds(
     seeds: &[Address],
     options: &RedisOptions,
 ) -> Result<Topology, RedisError> {
     let mut errors = Vec::new();
     let topology = {
-        let (sender, mut said) = tokio::sync::mpsc::unbounded_channel();
-        let asked: FuturesUnordered<_> = seeds
+        let (sender, mut received_errors) = tokio::sync::mpsc::unbounded_channel();
+        let queries: FuturesUnordered<_> = seeds
             .iter()
             .map(|seed| {
                 let sender = sender.clone();
                 async move {
-                    let said = ask_seed(seed, options).await;
-                    said.map_err(|error| drop(sender.send(error))).ok()
+                    let answer = ask_seed(seed, options).await;
+                    answer.map_err(|error| drop(sender.send(error))).ok()
                 }
             })
             .collect();
-        let all = all(asked).await;
-        while let Ok(error) = said.try_recv() {
+        let join_answers = join_answers(queries).await;
+        while let Ok(error) = received_errors.try_recv() {
             errors.push(error);
         }
-        all
+        join_answers
     };
-    let nobody = || RedisError::Unreachable {
+    let no_seed = || RedisError::Unreachable {
         address: seeds.first().cloned().unwrap_or_default(),
         why: "no node of the Cluster is named".to_owned(),
     };
     topology.ok_or_else(|| {
         let worst = errors.iter().position(RedisError::is_permanent).unwrap_or(0);
-        if errors.is_empty() { nobody() } else { errors.swap_remove(worst) }
+        if errors.is_empty() { no_seed() } else { errors.swap_remove(worst) }
     })
 }
 
-/// What a node says over a connection of its own.
+/// Asks a node on a connection of its own.
 async fn ask_seed(seed: &Address, options: &RedisOptions) -> Result<Topology, RedisError> {
     let dialer =
         Dialer::new(seed, options, Arc::new(RedisClock::new())).expecting(Expected::ClusterNode);
     let mut connection = dialer.dial(std::iter::empty(), drop).await?;
-    let mut questions = Pipeline::new();
-    for question in Topology::questions() {
-        questions.add_command(question.into_cmd());
+    let mut commands = Pipeline::new();
+    for command in Topology::commands() {
+        commands.add_command(command.into_cmd());
     }
-    let replies = connection.send_packed_commands(&questions, 0, questions.len()).await;
+    let replies = connection.send_packed_commands(&commands, 0, commands.len()).await;
     let replies: Result<[Value; 2], _> = replies.map_err(|error| dialer.broken(&error))?.try_into();
     if let Ok([Value::ServerError(error), _] | [_, Value::ServerError(error)]) = &replies {
         return Err(dialer.refused(error.code(), error.details()));
@@ -135,32 +135,34 @@ async fn ask_seed(seed: &Address, options: &RedisOptions) -> Result<Topology, Re
     topology.ok_or_else(|| RedisError::NotCluster { address: seed.clone() })
 }
 
-/// What all say together that answer, a moment after the first did: a node that was cut off may answer first, and a dead
-/// one never.
-async fn all(asked: FuturesUnordered<impl Future<Output = Option<Topology>>>) -> Option<Topology> {
-    let mut all: Option<Topology> = None;
-    let mut answers = pin!(asked.filter_map(std::future::ready));
+/// Joins all answers that arrive within [`GRACE`] after the first. A node that was cut off may answer first, and a
+/// dead one never answers.
+async fn join_answers(
+    queries: FuturesUnordered<impl Future<Output = Option<Topology>>>,
+) -> Option<Topology> {
+    let mut join_answers: Option<Topology> = None;
+    let mut answers = pin!(queries.filter_map(std::future::ready));
     let mut wait_timeout = Duration::MAX;
     while let Ok(Some(topology)) = timeout(wait_timeout, answers.next()).await {
         wait_timeout = GRACE;
-        match &mut all {
-            Some(all) => all.join(topology),
-            None => all = Some(topology),
+        match &mut join_answers {
+            Some(join_answers) => join_answers.join(topology),
+            None => join_answers = Some(topology),
         }
     }
-    all
+    join_answers
 }
 
-/// Looks in short periods after one that somebody asked for: what one node knows others hear a moment later.
+/// Refreshes at short intervals after a requested one, because other nodes get the news a moment later.
 const FAST_REFRESHES: u32 = 4;
-/// Between two looks, when nothing happens.
+/// Between two refreshes when nothing happens.
 const PERIOD: Duration = Duration::from_secs(10);
-/// The same while a slot has no master that can be reached.
-const PERIOD_IN_TROUBLE: Duration = Duration::from_millis(500);
-/// Before a look that somebody asked for, so that many can ask for one; longer if the last is not long ago.
+/// Between two refreshes while a slot has no reachable master.
+const PERIOD_DEGRADED: Duration = Duration::from_millis(500);
+/// Before a requested refresh, so that many requests cause one; longer if the last refresh is recent.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(300);
-/// A look is long ago.
-const CALM: Duration = Duration::from_secs(1);
-/// How long others may answer after one has.
+/// A refresh is not recent after this time.
+const RECENT: Duration = Duration::from_secs(1);
+/// How long to wait for other answers after the first.
 const GRACE: Duration = Duration::from_millis(100);

@@ -1,7 +1,7 @@
-//! Tests of placing: known hashes, an even spread, and few moves when a Redis is added.
+//! Tests of hashing: known hashes, an even spread, and few moves when a Redis is added.
 //! In: channels → out: indices.
 //! Uses published vectors of FNV-1a. Never: a Redis.
-//! A change that fails here moves channels of those who upgrade.
+//! A change that fails here moves channels of existing installations.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Tests of greeting: what a Redis may say of itself, and what is said about others.
-//! In: answers of `INFO`, refusals → out: errors with address and remedy.
+//! Tests of the checks of a Redis: accepted and refused fields of `INFO`.
+//! In: replies of `INFO`, refusals → out: errors with address and remedy.
 //! Uses no sockets: those are in `tests/it`.
 //! A new condition on a Redis is a row here.
 

@@ -1,7 +1,7 @@
-//! Tests of complaints: which keys and which remedies they name.
-//! In: commands, refusals as Redis sends them → out: words.
+//! Tests of error hints: keys and remedies.
+//! In: commands, refusals as Redis sends them → out: texts.
 //! Uses the parser of the crate `redis`. Never: connections.
-//! A new remedy is a row here.
+//! A new hint is a row here.
 
 use redis::{Value, cmd, parse_redis_value};
 

@@ -1,4 +1,4 @@
-//! Tests of the state of an engine: well only when every connection is up.
+//! Tests of the state of an engine: healthy only when every connection is up.
 //! In: events → out: states and counts.
 //! Uses nothing else. Never: sockets.
 //! A new count is a test here.
@@ -39,18 +39,18 @@ fn addresses_that_are_away_by_turns_are_said_once_each_until_all_is_well() {
         let address = Address { port, ..Address::default() };
         RedisError::unreachable(&address, "Connection refused")
     };
-    let mut trouble = ConnectionErrors::default();
-    let said: Vec<bool> = [1, 2, 1, 2, 1].map(|port| trouble.is_new(away(port))).into();
-    assert_eq!(said, [true, true, false, false, false]);
-    assert_eq!(trouble.latest, Some(away(1)), "the last one that was tried");
+    let mut errors = ConnectionErrors::default();
+    let logged: Vec<bool> = [1, 2, 1, 2, 1].map(|port| errors.is_new(away(port))).into();
+    assert_eq!(logged, [true, true, false, false, false]);
+    assert_eq!(errors.latest, Some(away(1)), "the last one that was tried");
     for port in 0..2_000 {
-        trouble.is_new(away(port));
+        errors.is_new(away(port));
     }
-    assert_eq!(trouble.said.len(), SAID_MAX);
+    assert_eq!(errors.logged.len(), LOGGED_MAX);
 
     let health = Health::default();
     health.connection_added();
     health.report_error(away(1));
     health.connection_up();
-    assert!(health.trouble.lock().said.is_empty(), "said again when it happens again");
+    assert!(health.errors.lock().logged.is_empty(), "logged again when it happens again");
 }

@@ -1,4 +1,4 @@
-//! Tests of names: all of a channel are in one slot of a Cluster, and the channel is found again.
+//! Tests of names: all names of a channel are in one slot of a Cluster, and the channel can be decoded.
 //! In: prefixes and odd channels → out: names and their hash tags.
 //! Uses the tag rule of the Redis Cluster specification. Never: a Redis.
 //! A new kind of name is a row here.
@@ -14,7 +14,7 @@ const KINDS: [KeyKind; 6] = [
     KeyKind::Users,
 ];
 
-/// What of a name decides about its slot (Redis Cluster specification, "hash tags").
+/// The part of a name that decides its slot (Redis Cluster specification, "hash tags").
 fn tag(name: &str) -> &str {
     let Some(open) = name.find('{') else { return name };
     match name[open + 1..].find('}') {

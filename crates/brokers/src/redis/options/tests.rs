@@ -1,4 +1,4 @@
-//! Tests of addresses: the forms that are read, and what is said about others.
+//! Tests of addresses: accepted forms, and errors for others.
 //! In: texts → out: addresses or errors without passwords.
 //! Uses nothing else. Never: sockets.
 //! A new form is a row here.

@@ -1,7 +1,7 @@
-//! What Redis pushed over a connection and nobody took yet.
-//! In: pushes from the task that reads the socket → out: the same, in order, to the task of the feed.
-//! May use: a bounded queue, which fills while shards are behind. Never lets the reading task wait: beyond the bounds it says that something was dropped.
-//! Bounds are changed here; what a push means lives in `feed.rs`.
+//! The queue of pushes between the task that reads the socket and the task of the connection.
+//! In: pushes → out: the same, in order.
+//! May use: a bounded queue, which fills while shards are behind. Never: makes the reading task wait; it drops pushes beyond the bounds and signals an overflow.
+//! Change here: the bounds. The meaning of a push is in `pubsub_connection.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use redis::{PushInfo, Value};
 use tokio::sync::{Notify, mpsc};
 
-/// What the Redis sent and nobody took yet.
+/// The receiving end.
 pub(super) struct PushQueue {
     pub(super) queue: mpsc::Receiver<PushInfo>,
     bytes: Arc<AtomicUsize>,
-    /// It became too much: something was dropped, so the connection has to be made again.
+    /// Something was dropped, so the connection has to be opened again.
     pub(super) overflow: Arc<Notify>,
 }
 
 impl PushQueue {
-    /// The sending end is called by the task that reads the socket, which must not wait.
+    /// The queue and the function that adds a push to it, which does not block.
     pub(super) fn pair() -> (impl Fn(PushInfo) + Send + Sync + 'static, Self) {
         let (sender, queue) = mpsc::channel(PUSHES_MAX);
         let (bytes, overflow) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
@@ -32,7 +32,7 @@ impl PushQueue {
         (send, pushes)
     }
 
-    pub(super) fn taken(&self, push: &PushInfo) {
+    pub(super) fn release(&self, push: &PushInfo) {
         self.bytes.fetch_sub(length(push), Relaxed);
     }
 }
@@ -45,7 +45,7 @@ fn length(push: &PushInfo) -> usize {
     texts.sum()
 }
 
-/// PushQueue that wait to be taken.
+/// Pushes in the queue.
 const PUSHES_MAX: usize = 64 * 1024;
 /// And their bytes.
 const PUSH_BYTES_MAX: usize = 64 * 1024 * 1024;

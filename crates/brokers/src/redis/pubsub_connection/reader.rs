@@ -1,7 +1,7 @@
-//! The task of a feed: keeps a connection for PUB/SUB, asks it for the names that are due, and takes what it sends.
-//! In: names that are due, pushes, replies → out: what the feed shares with the wanting end.
-//! May use: the runtime's timers. Never decides which names are wanted: that is `roll.rs`.
-//! When a connection is given up, and how names are asked for, is changed here.
+//! The task of a PUB/SUB connection: keeps it open, sends subscriptions that are due, and takes pushes.
+//! In: due names, pushes, replies → out: updates of the state that it shares with the handle.
+//! May use: the runtime's timers. Never decides which names are desired: that is `subscription_table.rs`.
+//! Change here: when a connection is given up, and how names are subscribed.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::redis::health::Health;
 use crate::redis::redirect::is_of_slots;
 use crate::redis::wire::{RedisCommand, text};
 
-/// The task of a feed.
+/// The task of a PUB/SUB connection.
 pub(super) struct ReaderTask {
     pub(super) dialer: Dialer,
     pub(super) shared: Arc<Shared>,
@@ -33,16 +33,16 @@ pub(super) struct ReaderTask {
 
 /// Why a connection ended.
 enum End {
-    /// Nobody wants anything any more.
+    /// The handle was dropped.
     Closed,
     Lost(RedisError),
 }
 
-/// What a question to the Redis came to. Confirmations of names are pushes; of names of a Cluster the replies are looked
-/// at, too, because each may be refused for itself.
+/// The replies to commands in flight. Confirmations are pushes. In a Cluster the replies are read as well, because
+/// each name may be refused by itself.
 type PendingReplies = Pin<Box<dyn Future<Output = RedisResult<Replies>> + Send>>;
 
-/// Names that were asked for, each with a command of its own, and the replies.
+/// Names that were sent, each with a command of its own, and the replies.
 #[derive(Default)]
 struct Replies {
     names: Vec<Arc<str>>,
@@ -51,12 +51,12 @@ struct Replies {
 
 impl ReaderTask {
     pub(super) async fn run(mut self) {
-        self.keep().await;
+        self.reconnect_until_closed().await;
         self.health.connection_removed();
     }
 
-    /// Connects again and again, until nobody needs it any more.
-    async fn keep(&mut self) {
+    /// Connects again and again until the handle is dropped.
+    async fn reconnect_until_closed(&mut self) {
         while self.wait_for_shards().await {
             let (sender, mut pushes) = PushQueue::pair();
             let must_wait = match self.dial(sender).await {
@@ -85,7 +85,8 @@ impl ReaderTask {
         }
     }
 
-    /// Waits while shards are behind: whatever a connection brought would only wait, too. Whether the wanting end is there.
+    /// Waits while shards are behind, because messages of a new connection would only wait as well. Returns whether
+    /// the handle is still there.
     async fn wait_for_shards(&self) -> bool {
         while !self.is_closed() && self.shared.message_handler.is_congested() {
             sleep(CONGESTION_PAUSE).await;
@@ -94,12 +95,12 @@ impl ReaderTask {
         !self.is_closed()
     }
 
-    /// Whether the wanting end is gone.
+    /// Whether the handle was dropped.
     fn is_closed(&self) -> bool {
         Arc::strong_count(&self.shared) == 1
     }
 
-    /// Connects, and lets waiters go whose patience ends meanwhile.
+    /// Connects, and expires waiters until then.
     async fn dial(
         &self,
         pushed: impl Fn(PushInfo) + Send + Sync + 'static,
@@ -113,7 +114,7 @@ impl ReaderTask {
         }
     }
 
-    /// Waits before the next try, and lets waiters go whose patience ends meanwhile.
+    /// Waits before the next try, and expires waiters until then.
     async fn wait(&mut self) {
         let end = tokio::time::Instant::now() + self.backoff.next();
         let mut until_moved = self.dialer.until_moved();
@@ -133,23 +134,24 @@ impl ReaderTask {
         let mut probe = interval(self.dialer.io_timeout);
         probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut pushed_batch = Vec::new();
-        let mut unsure_until = None;
+        let mut confirm_deadline = None;
         loop {
             if self.is_closed() {
                 return End::Closed;
             }
-            if unsure_until.is_some_and(|until| until <= Instant::now()) {
-                unsure_until = None;
+            if confirm_deadline.is_some_and(|until| until <= Instant::now()) {
+                confirm_deadline = None;
                 self.shared.mark_unconfirmed_misrouted();
             }
-            let next_look = self.send_due_changes(&connection, &mut pending_replies);
-            // While shards are behind, what comes waits in the queue, which has bounds; and theirs hold.
+            let due_at = self.send_due_changes(&connection, &mut pending_replies);
+            // While shards are behind, pushes wait in the bounded queue, so the inboxes of the shards stay bounded
+            // too.
             let pause = self.shared.message_handler.is_congested().then_some(CONGESTION_PAUSE);
-            let next_turn = pause.map_or(next_look, |pause| next_look.min(Instant::now() + pause));
+            let wake_at = pause.map_or(due_at, |pause| due_at.min(Instant::now() + pause));
             tokio::select! {
-                _ = pushes.queue.recv_many(&mut pushed_batch, PUSHES_IN_A_TURN), if pause.is_none() => {
+                _ = pushes.queue.recv_many(&mut pushed_batch, PUSHES_AT_ONCE), if pause.is_none() => {
                     for push in pushed_batch.drain(..) {
-                        pushes.taken(&push);
+                        pushes.release(&push);
                         if push.kind == PushKind::Disconnection {
                             return End::Lost(self.lost("it closed a PUB/SUB connection"));
                         }
@@ -158,7 +160,7 @@ impl ReaderTask {
                             return End::Lost(self.lost("it ended a subscription by itself"));
                         }
                         if is_misrouted && !pending_replies.is_empty() {
-                            unsure_until = Some(Instant::now() + self.dialer.io_timeout);
+                            confirm_deadline = Some(Instant::now() + self.dialer.io_timeout);
                         }
                     }
                 }
@@ -173,12 +175,12 @@ impl ReaderTask {
                 }
                 _ = probe.tick() => start(&mut pending_replies, ping(connection.clone())),
                 () = self.shared.woken.notified() => {}
-                () = sleep_until(next_turn.into()) => {}
+                () = sleep_until(wake_at.into()) => {}
             }
         }
     }
 
-    /// Asks the Redis to send what is published under `names`, or not to.
+    /// Subscribes to `names`, or unsubscribes from them.
     fn send_changes(
         &self,
         mut connection: Connection,
@@ -191,16 +193,17 @@ impl ReaderTask {
         }
         Box::pin(async move {
             let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-            let pending_replies = match is_desired {
-                true => connection.subscribe(names).await,
-                false => connection.unsubscribe(names).await,
+            let sent = if is_desired {
+                connection.subscribe(names).await
+            } else {
+                connection.unsubscribe(names).await
             };
-            pending_replies.map(|()| Replies::default())
+            sent.map(|()| Replies::default())
         })
     }
 
-    /// Looks for names that were refused because their slots are elsewhere. A push that came unasked stands among the
-    /// replies and shifts them; names without a reply are cared for by [`Shared::displace_unconfirmed`].
+    /// Finds names that were refused because their slots are elsewhere. An unsolicited push stands among the replies
+    /// and shifts them; [`Shared::mark_unconfirmed_misrouted`] handles names without a reply.
     fn handle_replies(&self, Replies { names, replies }: Replies) -> Result<(), RedisError> {
         let mut names = names.iter().peekable();
         let mut refused = Vec::new();
@@ -232,7 +235,7 @@ impl ReaderTask {
         self.dialer.unreachable(why)
     }
 
-    /// Asks for what is to be asked for; when to look again at the latest.
+    /// Sends the changes that are due. Returns when to call it again at the latest.
     fn send_due_changes(
         &self,
         connection: &Connection,
@@ -264,8 +267,9 @@ impl ReaderTask {
     }
 }
 
-/// Gives a question to the connection, as is done when it is first looked at. Nothing may delay that: the next one must not
-/// overtake it, nor a name be left after it was asked for again. The queue of the connection is long enough for all of them.
+/// Hands a command to the connection, which the first poll does. It happens here so that no later command overtakes
+/// this one, and no name is unsubscribed after it was subscribed again. The queue of the connection has room for all
+/// commands in flight, so this does not wait.
 fn start(pending_replies: &mut FuturesUnordered<PendingReplies>, pending: PendingReplies) {
     let mut pending: PendingReplies = Box::pin(unconstrained(pending));
     match (&mut pending).now_or_never() {
@@ -274,7 +278,7 @@ fn start(pending_replies: &mut FuturesUnordered<PendingReplies>, pending: Pendin
     }
 }
 
-/// Asks for each name by itself, because a command may name one slot only and would be refused as a whole.
+/// One command for each name, because a command may name one slot only and would be refused as a whole.
 fn send_each(
     mut connection: Connection,
     command: &'static str,
@@ -291,7 +295,7 @@ fn send_each(
     })
 }
 
-/// Proves that the connection lives: the answer comes in time, or an error does.
+/// Checks that the connection lives: it is answered in time or fails.
 fn ping(mut connection: Connection) -> PendingReplies {
     Box::pin(async move {
         let ping = RedisCommand::of(&[b"PING"]).into_cmd();
@@ -299,13 +303,14 @@ fn ping(mut connection: Connection) -> PendingReplies {
     })
 }
 
-/// Names asked for in one command.
+/// Names in one command.
 const NAMES_MAX: usize = 1024;
-/// Commands that were asked and not answered.
+/// Commands in flight.
 const COMMANDS_MAX: usize = 16;
-/// PushQueue taken at once.
-const PUSHES_IN_A_TURN: usize = 256;
-/// How often to look whether shards have caught up. Nobody tells it: that would cost every letter of an inbox.
+/// Pushes taken at once.
+const PUSHES_AT_ONCE: usize = 256;
+/// How often to check whether shards have caught up. Shards send no signal, because it would cost time for every
+/// message of an inbox.
 const CONGESTION_PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]

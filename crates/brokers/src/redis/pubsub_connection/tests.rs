@@ -1,7 +1,7 @@
-//! Tests of what a pubsub says of names that are taken away while it confirms them.
-//! In: pushes, made up → out: witnesses.
-//! Uses a door in memory. Never: connections.
-//! Change here: tests of `pubsub.rs`; real losses are in `tests/it/`.
+//! Tests of a name that is removed while its subscription is being confirmed.
+//! In: made-up pushes → out: the continuity check of the waiter.
+//! Uses a `Deliver` in memory. Never: connections.
+//! Real losses are tested in `tests/it/`.
 
 use std::sync::{OnceLock, Weak};
 
@@ -11,7 +11,7 @@ use fanwire_protocol::{ClientInfo, Publication};
 use super::*;
 use crate::redis::keys::{KeyKind, Keys};
 
-/// Takes all names away from a pubsub as soon as it says that one is heard again.
+/// Removes all names from a connection as soon as it reports a gap.
 #[derive(Default)]
 struct UnsubscribingHandler(OnceLock<Weak<PubSubConnection>>);
 
@@ -35,7 +35,7 @@ impl Deliver for UnsubscribingHandler {
     }
 }
 
-/// A name was subscribed, and lost, and is subscribed again for somebody who waits for that.
+/// A name is subscribed, lost, and subscribed again for a waiter.
 #[test]
 fn nobody_vouches_for_a_name_that_was_taken_away_since_it_was_heard() {
     let (keys, handler) = (Keys::new("p", false), Arc::new(UnsubscribingHandler::default()));

@@ -1,5 +1,5 @@
-//! Tests of records: what is written comes back, and any other bytes are an error value.
-//! In: publications, changes, members, random and spoiled bytes → out: the same values, or what is foreign about them.
+//! Tests of records: encoding and decoding give the same value, and other bytes are an error value.
+//! In: publications, changes, members, random and damaged bytes → out: the same values, or the kind of foreign bytes.
 //! Uses proptest. Never: a Redis.
 //! A new field of a record is a row here.
 
@@ -18,7 +18,7 @@ fn client(user: &str) -> ClientInfo {
     }
 }
 
-/// As it is sent: what prost would write.
+/// The encoding, compared with that of prost.
 fn written(record: &Record) -> Vec<u8> {
     let mut out = Vec::new();
     record.put(&mut out);
@@ -27,7 +27,7 @@ fn written(record: &Record) -> Vec<u8> {
     out
 }
 
-/// What the script appends to a record it stored.
+/// Appends the position as the script does.
 fn placed(mut record: Vec<u8>, position: &str) -> Bytes {
     record.extend_from_slice(&[15 << 3 | 2, position.len() as u8]);
     record.extend_from_slice(position.as_bytes());
@@ -71,7 +71,7 @@ fn a_place_that_the_caller_gave_is_not_written() {
     assert_eq!(Record::read(record.into()), Ok(bare));
 }
 
-/// What the script appends behind the position of a delta.
+/// Appends the previous record as the script does.
 fn with_before(record: &[u8], before: &[u8]) -> Bytes {
     let mut record = record.to_vec();
     record.push(14 << 3 | 2);

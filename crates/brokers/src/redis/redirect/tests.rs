@@ -1,7 +1,7 @@
-//! Tests of refusals: which say where else a command can be done.
-//! In: error replies as Redis sends them → out: a way on, or none.
+//! Tests of redirects: which error replies name another node.
+//! In: error replies as Redis sends them → out: a redirect, or none.
 //! Uses the parser of the crate `redis`. Never: connections.
-//! A new refusal is a row here.
+//! A new error reply is a row here.
 
 use redis::{Value, parse_redis_value};
 

@@ -1,11 +1,12 @@
--- Reads stored publications and the top of the stream, of one moment. Where there is no stream its epoch is kept for a while.
+-- Reads stored publications and the top of the stream at one moment. Creates an epoch if there is none.
 -- KEYS: 1 stream, 2 meta
--- ARGV: 1 epoch if there is none yet, 2 ttl of meta in ms (0 = for ever), 3 the same of one that no publication followed,
---       4 command (XRANGE, XREVRANGE or nothing), 5 the offset after which, with XREVRANGE before which ("" = none),
---       6 most publications ("" = all), 7 publications kept: the stream may hold some more, which are older; last the reign
--- Reply: "offset epoch" of the top; ids with their fields; "offset epoch" up to where it is the same as the one before, or "".
+-- ARGV: 1 new epoch in case there is none, 2 ttl of meta in ms (0 = for ever), 3 the same for a channel without
+--       publications, 4 command (XRANGE, XREVRANGE or ""), 5 the offset after which, with XREVRANGE before which
+--       ("" = none), 6 most publications ("" = all), 7 size of the history, because the stream may hold some older ones;
+--       the last two as in replication_history.lua
+-- Reply: "offset epoch" of the top; ids with their fields; "offset epoch" up to where the previous epoch is the same, or "".
 local stream, meta = KEYS[1], KEYS[2]
-local epoch = reigned(stream, meta, ARGV[1])
+local epoch = epoch_of(stream, meta, ARGV[1])
 local held = redis.call('HMGET', meta, 'o', 'p', 'b')
 local inherited = held[2] and held[3] .. ' ' .. held[2] or ''
 local top = held[1] or '0'

@@ -1,7 +1,7 @@
 -- The members of a channel at one moment.
 -- KEYS: 1 ends, 2 members, as in presence.lua
 -- ARGV: 1 now in ms
--- Reply: members; false for one that is gone from one key only, which a lost write can do.
+-- Reply: members; false for one that is missing in one key, after a lost write.
 local found = {}
 local clients = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. ARGV[1], '+inf')
 for from = 1, #clients, 4000 do -- unpack has a limit

@@ -1,7 +1,7 @@
-//! The Sentinels of one master: those that were configured, and others that these tell of.
-//! In: which of them answered, what they say of others → out: whom to ask in which order, whom to hear from.
+//! The Sentinels of one master: the configured ones, and others that these report.
+//! In: which Sentinel answered, which others it reported → out: the order in which to ask them, changes of the set.
 //! Uses: addresses. Never: connections.
-//! Change here: how many are learnt, and when one is forgotten. What they are asked is in `sentinel.rs`.
+//! Change here: how many are kept, and when one is dropped. The commands are in `sentinel.rs`.
 
 use redis::Value;
 
@@ -9,21 +9,21 @@ use super::fields_of;
 use crate::redis::options::Address;
 use crate::redis::wire::{number, parts, text};
 
-/// Who may know where the master is.
+/// The Sentinels of a master.
 #[derive(Debug)]
 pub(super) struct SentinelSet {
     configured: Vec<Address>,
-    /// Whom others told of last comes last.
+    /// The one that was reported last is the last.
     discovered: Vec<Address>,
-    /// Whom to ask first: the one that answered last.
+    /// The first to ask: the one that answered last.
     first: Option<Address>,
 }
 
-/// What a circle has learnt.
+/// Changes of the set.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SentinelChanges {
-    pub(super) new: Vec<Address>,
-    pub(super) forgotten: Vec<Address>,
+    pub(super) added: Vec<Address>,
+    pub(super) removed: Vec<Address>,
 }
 
 impl SentinelSet {
@@ -43,29 +43,30 @@ impl SentinelSet {
         }
     }
 
-    /// Its answer was of no use: the one behind it is asked first.
+    /// The answer of the first was wrong: the one after it becomes the first.
     pub(super) fn ask_next_first(&mut self) {
         let all: Vec<&Address> = self.all().collect();
         let at = all.iter().position(|one| self.first.as_ref() == Some(*one)).unwrap_or(0);
         self.first = Some(all[(at + 1) % all.len()].clone());
     }
 
-    /// A Sentinel knows of these. Whom nobody tells of any more is forgotten when there are too many.
+    /// Adds the Sentinels that one of them reported. Above the limit, those that were reported longest ago are
+    /// dropped.
     pub(super) fn add_discovered(&mut self, announced: Vec<Address>) -> SentinelChanges {
         let mut discovered = SentinelChanges::default();
-        for address in announced.into_iter().take(LEARNT_MAX) {
+        for address in announced.into_iter().take(DISCOVERED_MAX) {
             if self.configured.contains(&address) {
                 continue;
             }
             match self.discovered.iter().position(|one| *one == address) {
                 Some(at) => drop(self.discovered.remove(at)),
-                None => discovered.new.push(address.clone()),
+                None => discovered.added.push(address.clone()),
             }
             self.discovered.push(address);
         }
-        let surplus = self.discovered.len().saturating_sub(LEARNT_MAX);
-        discovered.forgotten = self.discovered.drain(..surplus).collect();
-        self.first.take_if(|first| discovered.forgotten.contains(first));
+        let surplus = self.discovered.len().saturating_sub(DISCOVERED_MAX);
+        discovered.removed = self.discovered.drain(..surplus).collect();
+        self.first.take_if(|first| discovered.removed.contains(first));
         discovered
     }
 
@@ -78,7 +79,7 @@ impl SentinelSet {
     }
 }
 
-/// What `SENTINEL SENTINELS` answers: the others, but not those that it takes for dead. They are reached as `sentinel` is.
+/// Decodes the reply to `SENTINEL SENTINELS`, without those that are down. They get the settings of `sentinel`.
 pub(super) fn others_of(sentinel: &Address, reply: Value) -> Vec<Address> {
     let other = |fields: Value| {
         let fields = fields_of(fields);
@@ -88,17 +89,17 @@ pub(super) fn others_of(sentinel: &Address, reply: Value) -> Vec<Address> {
             };
             fields.iter().find(is_it).map(|(_, value)| value.clone())
         };
-        let words = |name| Some(String::from_utf8_lossy(&text(of(name)?)?).into_owned());
-        let is_dead = words("flags").is_some_and(|flags| flags.contains("_down"));
-        let (host, port) = (words("ip")?, number(of("port")?)?.try_into().ok()?);
-        let is_place = !is_dead && !host.is_empty() && port > 0;
-        is_place.then(|| Address { host, port, ..sentinel.clone() })
+        let text_of = |name| Some(String::from_utf8_lossy(&text(of(name)?)?).into_owned());
+        let is_dead = text_of("flags").is_some_and(|flags| flags.contains("_down"));
+        let (host, port) = (text_of("ip")?, number(of("port")?)?.try_into().ok()?);
+        let is_usable = !is_dead && !host.is_empty() && port > 0;
+        is_usable.then(|| Address { host, port, ..sentinel.clone() })
     };
     parts(reply).unwrap_or_default().into_iter().filter_map(other).collect()
 }
 
-/// Most Sentinels beside the configured ones. More than a handful would help nobody.
-const LEARNT_MAX: usize = 16;
+/// Most reported Sentinels. A master needs only a few.
+const DISCOVERED_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests;

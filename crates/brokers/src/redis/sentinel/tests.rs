@@ -1,5 +1,5 @@
-//! Tests of what Sentinels say: which answer counts, and what is understood of it.
-//! In: places and replies → out: what is known, which connections end.
+//! Tests of the resolver: which answer counts, and how replies are decoded.
+//! In: addresses and replies → out: the current address, connections that end.
 //! Uses no sockets: those are in `tests/it`.
 //! A new form of a reply is a row here.
 
@@ -15,12 +15,12 @@ fn resolver() -> MasterResolver {
         addresses: vec![Address::default()],
         client_name: String::new(),
     };
-    let limits = Timeouts {
+    let timeouts = Timeouts {
         connect: Duration::from_secs(1),
         io: Duration::from_secs(1),
         has_own_timeout: false,
     };
-    MasterResolver::new(Arc::new(sentinels), None, limits)
+    MasterResolver::new(Arc::new(sentinels), None, timeouts)
 }
 
 fn at(port: u16, config_epoch: u64) -> MasterAddress {
@@ -63,12 +63,12 @@ fn texts(texts: &[&str]) -> Vec<Value> {
 
 #[test]
 fn a_place_is_a_host_and_a_port() {
-    let place = |parts| place_of(Value::Array(parts));
+    let place = |parts| host_and_port_of(Value::Array(parts));
     assert_eq!(place(texts(&["10.0.0.1", "6379"])), Some(("10.0.0.1".to_owned(), 6379)));
     for wrong in [&["10.0.0.1"][..], &["h", "x"], &["h", "65536"], &["h", "1", "2"], &[]] {
         assert_eq!(place(texts(wrong)), None, "{wrong:?}");
     }
-    assert_eq!(place_of(Value::Okay), None);
+    assert_eq!(host_and_port_of(Value::Okay), None);
 }
 
 #[test]

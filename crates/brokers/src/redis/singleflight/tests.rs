@@ -1,7 +1,7 @@
-//! Tests of who shares a read: on the board alone, and with reads that a test answers when it likes.
-//! In: questions, answers in every order → out: panics.
+//! Tests of sharing a read: the table alone, and with reads that a test answers in any order.
+//! In: questions, answers → out: panics.
 //! Uses proptest. Never: a Redis, threads.
-//! A change that fails here gives somebody an answer from before the question, or none.
+//! A change that fails here gives a caller an answer from before its question, or none.
 
 use std::collections::VecDeque;
 
@@ -62,7 +62,7 @@ fn room_for_many_reads_is_given_back() {
     assert!(table.reads.capacity() <= 2 * SPARE, "{}", table.reads.capacity());
 }
 
-/// What is on its way to a Redis, in its order.
+/// Reads in flight, in their order.
 #[derive(Default)]
 struct FakeServer {
     sent: Mutex<VecDeque<(&'static str, Waiter<usize>)>>,
@@ -114,7 +114,7 @@ fn a_read_that_is_lost_is_a_failure_to_all_who_share_it_and_the_next_one_is_sent
     assert_eq!(health.merged_count(), 2);
 }
 
-/// While it is sent somebody else asks the same, and it fails at once.
+/// While it is sent, another caller asks the same, and it fails at once.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct FailingRead;
 
@@ -151,13 +151,13 @@ fn reads_that_fail_at_once_do_not_pile_up() {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Ask(&'static str),
-    /// Something is published, which is one more.
+    /// A publication, which adds one.
     Publish,
-    /// The Redis does the oldest command that it has not done.
+    /// The Redis executes the oldest command that is not executed.
     Do,
     /// The oldest answer arrives.
     Arrive,
-    /// The connection is gone, with all that is on its way.
+    /// The connection is lost, with all reads in flight.
     Lose,
 }
 
@@ -173,7 +173,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Else it would lack what was published before the question.
+    /// An older answer would lack publications from before the question.
     #[test]
     fn nobody_gets_an_answer_from_before_the_question(steps in steps()) {
         let server = Arc::<FakeServer>::default();

@@ -1,4 +1,4 @@
-//! Tests of slots: the vector of the specification, and what CLUSTER KEYSLOT of Redis 7.0 says.
+//! Tests of slots: the vector of the specification, and answers of CLUSTER KEYSLOT of Redis 7.0.
 //! In: names → out: slots.
 //! Uses published and recorded answers. Never: a Redis.
 //! A change that fails here sends commands to the wrong master.

@@ -1,7 +1,7 @@
-//! Tests of the roll: what is asked for when, who waits how long, and random lives against a naive model of a Redis.
-//! In: wants, confirmations, losses → out: turns and waiters.
-//! Uses proptest and instants it counts itself. Never: sockets.
-//! A new event is a test here, and an arm of `live`.
+//! Tests of the subscription table: when channels are sent, how long waiters wait, and random events against a simple model of a Redis.
+//! In: desired channels, confirmations, losses → out: changes and waiters.
+//! Uses proptest and computed instants. Never: sockets.
+//! A new event is a test here, and an arm of the random test.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn names(next_changes: &[Arc<str>]) -> Vec<&str> {
 
 fn heard(heard: WaitOutcome<u32>) -> Option<bool> {
     match heard {
-        WaitOutcome::Yes(_) => Some(true),
+        WaitOutcome::Subscribed(_) => Some(true),
         WaitOutcome::Pending => None,
         WaitOutcome::NotDesired(_) => Some(false),
     }
@@ -52,12 +52,12 @@ fn a_channel_is_left_a_while_after_its_last_subscriber() {
     table.next_changes(now, 9);
     table.confirmed("a", Done::Subscribed);
     table.clear_desired("a", now);
-    assert_eq!(table.due(now), Some(now + DELAY));
+    assert_eq!(table.due(now), Some(now + UNSUBSCRIBE_DELAY));
     assert_eq!(
-        table.next_changes(now + DELAY - Duration::from_nanos(1), 9),
+        table.next_changes(now + UNSUBSCRIBE_DELAY - Duration::from_nanos(1), 9),
         SubscriptionChanges::default()
     );
-    assert_eq!(names(&table.next_changes(now + DELAY, 9).unsubscribe), ["a"]);
+    assert_eq!(names(&table.next_changes(now + UNSUBSCRIBE_DELAY, 9).unsubscribe), ["a"]);
     assert_eq!(table.len(), 1, "until the Redis confirms");
     table.confirmed("a", Done::Unsubscribed);
     assert_eq!((table.len(), table.due(now)), (0, None));
@@ -72,7 +72,7 @@ fn who_comes_back_in_time_is_not_noticed() {
     table.clear_desired("a", now);
     assert!(!table.set_desired("a"));
     assert_eq!(heard(table.wait_until_subscribed("a", now, 1)), Some(true));
-    assert_eq!(table.next_changes(now + DELAY, 9), SubscriptionChanges::default());
+    assert_eq!(table.next_changes(now + UNSUBSCRIBE_DELAY, 9), SubscriptionChanges::default());
 }
 
 #[test]
@@ -81,10 +81,10 @@ fn only_the_last_confirmation_counts() {
     table.set_desired("a");
     table.next_changes(now, 9);
     table.clear_desired("a", now);
-    table.next_changes(now + DELAY, 9);
+    table.next_changes(now + UNSUBSCRIBE_DELAY, 9);
     table.set_desired("a");
     assert_eq!(heard(table.wait_until_subscribed("a", now + 9 * SECOND, 1)), None);
-    assert_eq!(names(&table.next_changes(now + DELAY, 9).subscribe), ["a"]);
+    assert_eq!(names(&table.next_changes(now + UNSUBSCRIBE_DELAY, 9).subscribe), ["a"]);
     assert!(table.confirmed("a", Done::Subscribed).waiters.is_empty(), "the first subscription");
     assert!(table.confirmed("a", Done::Unsubscribed).waiters.is_empty(), "that it ended");
     assert_eq!(table.confirmed("a", Done::Subscribed).waiters.len(), 1, "the second subscription");
@@ -100,7 +100,7 @@ fn a_lost_connection_is_asked_for_everything_again() {
     assert!(!table.confirmed("a", Done::Subscribed).is_resubscribed, "for the first time");
     assert_eq!(heard(table.wait_until_subscribed("b", now + 9 * SECOND, 1)), None);
     table.clear_desired("c", now);
-    table.lost();
+    table.connection_lost();
     let next_changes = table.next_changes(now, 9);
     let mut subscribed = names(&next_changes.subscribe);
     subscribed.sort_unstable();
@@ -108,7 +108,7 @@ fn a_lost_connection_is_asked_for_everything_again() {
     assert!(table.confirmed("a", Done::Subscribed).is_resubscribed, "something may be missing");
     assert_eq!(table.confirmed("b", Done::Subscribed).waiters.len(), 1, "who waited still does");
     assert_eq!(
-        table.next_changes(now + DELAY, 9),
+        table.next_changes(now + UNSUBSCRIBE_DELAY, 9),
         SubscriptionChanges::default(),
         "c was not subscribed any more"
     );
@@ -162,7 +162,7 @@ fn a_refused_question_is_answered() {
     let next_changes = table.next_changes(now, 9);
     assert_eq!(next_changes.subscribe.len(), 3);
     table.clear_desired("a", now);
-    table.next_changes(now + DELAY, 9);
+    table.next_changes(now + UNSUBSCRIBE_DELAY, 9);
     assert!(!table.mark_misrouted("a"), "nobody wants it any more");
     assert_eq!(table.len(), 2);
 }
@@ -184,7 +184,7 @@ fn channels_move_with_who_waits_for_them() {
     let moved = one.take_matching(|name| name != "stays");
     assert_eq!(one.len(), 1);
     assert_eq!(names(&one.next_changes(now, 9).subscribe), ["stays"]);
-    assert_eq!(one.next_changes(now + DELAY, 9), SubscriptionChanges::default());
+    assert_eq!(one.next_changes(now + UNSUBSCRIBE_DELAY, 9), SubscriptionChanges::default());
     other.insert_moved(moved);
     let next_changes = other.next_changes(now, 9);
     let mut subscribed = names(&next_changes.subscribe);
@@ -204,7 +204,7 @@ fn turns_are_as_long_as_they_may_be() {
 }
 
 proptest! {
-    /// After all questions are answered, the Redis sends exactly what is wanted, and nothing is left behind.
+    /// After all confirmations the Redis sends exactly the desired channels, and the table holds no others.
     #[test]
     fn random_lives_end_with_what_is_wanted(steps in prop::collection::vec((0..8_u8, 0..4_u8), 0..80)) {
         let (mut table, mut now) = (SubscriptionTable::<u32>::default(), Instant::now());
@@ -223,7 +223,7 @@ proptest! {
                     wanted.remove(&channel);
                 }
                 3 => {
-                    now += DELAY / 2;
+                    now += UNSUBSCRIBE_DELAY / 2;
                     let next_changes = table.next_changes(now, 3);
                     sent.extend(next_changes.subscribe.into_iter().map(|name| (true, name)));
                     sent.extend(next_changes.unsubscribe.into_iter().map(|name| (false, name)));
@@ -239,7 +239,7 @@ proptest! {
                         table.confirmed(&name, done);
                     }
                 }
-                // The Redis takes a channel away by itself.
+                // The Redis ends a subscription by itself.
                 6 if sent.is_empty() && subscribed.remove(&channel) => {
                     let confirmed = table.confirmed(&channel, Done::Unsubscribed);
                     prop_assert_eq!(confirmed.is_misrouted, wanted.contains(&channel));
@@ -248,7 +248,7 @@ proptest! {
                     table.retry_misrouted();
                 }
                 _ => {
-                    table.lost();
+                    table.connection_lost();
                     sent.clear();
                     subscribed.clear();
                 }

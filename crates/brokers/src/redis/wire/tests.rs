@@ -1,4 +1,4 @@
-//! Tests of commands and values: what is written, and what a value is taken for.
+//! Tests of commands and values: bytes of commands, and texts and numbers of values.
 //! In: arguments, values of every kind → out: bytes on the wire, texts, numbers.
 //! Uses the crate `redis`. Never: sockets.
 //! A new kind of value is a row here.

@@ -1,7 +1,7 @@
-//! Tests of reading Clusters as operators write them.
-//! In: texts → out: addresses, or what is wrong.
+//! Tests of parsing the addresses of a Cluster.
+//! In: texts → out: addresses or errors.
 //! Uses nothing else. Never: connections.
-//! A new way to write one is a row here.
+//! A new syntax is a row here.
 
 use super::*;
 

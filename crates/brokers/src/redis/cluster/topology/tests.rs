@@ -1,4 +1,4 @@
-//! Tests of reading what nodes of a Cluster say.
+//! Tests of decoding topologies.
 //! In: values as Redis sends them → out: topologies, or nothing.
 //! Uses replies recorded from Redis 7.0. Never: connections.
 //! A new form of reply is a row here.

@@ -1,7 +1,7 @@
-//! Tests of what waits behind a PUB/SUB connection: it has limits, and passing one is noticed.
-//! In: pushes that nobody takes → out: an overflow, or none.
+//! Tests of the queue of pushes: it is bounded, and an overflow is noticed.
+//! In: pushes that are not taken → out: an overflow, or none.
 //! Uses the sending end as the connection does. Never: sockets.
-//! What a lost connection leads to is tested in `tests/it/faults.rs`.
+//! The effect of an overflow is tested in `tests/it/faults.rs`.
 
 use futures_util::FutureExt as _;
 
@@ -31,7 +31,7 @@ fn too_many_pushes_are_an_overflow() {
 fn too_many_bytes_are_an_overflow() {
     let (send, pushes) = PushQueue::pair();
     (0..16).for_each(|_| send(push(PUSH_BYTES_MAX / 16)));
-    send(push(1)); // names count, so this is beyond the limit by a little
+    send(push(1)); // names count as well, so this passes the limit a little
     assert!(has_overflowed(&pushes));
 }
 
@@ -41,7 +41,7 @@ fn what_was_taken_counts_no_more() {
     for _ in 0..64 {
         send(push(PUSH_BYTES_MAX / 4));
         let taken = pushes.queue.try_recv().expect("it was sent");
-        pushes.taken(&taken);
+        pushes.release(&taken);
     }
     assert!(!has_overflowed(&pushes));
 }

@@ -1,7 +1,7 @@
-//! Tests of questions to the Redis: in which order they leave.
-//! In: questions that a task begins after it has used up its time → out: the order in which a queue gets them.
-//! Uses a queue in place of a connection. Never: sockets.
-//! Change here: tests of `ear.rs`; connections that break are tested in `tests/it/network.rs`.
+//! Tests of the order in which commands are sent.
+//! In: commands of a task without budget left → out: the order in which a queue gets them.
+//! Uses a queue instead of a connection. Never: sockets.
+//! Broken connections are tested in `tests/it/network.rs`.
 
 use tokio::sync::mpsc;
 use tokio::task::coop::{consume_budget, has_budget_remaining};

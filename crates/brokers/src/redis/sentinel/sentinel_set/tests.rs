@@ -1,5 +1,5 @@
-//! Tests of whom to ask: configured Sentinels before learnt ones, none twice, never too many.
-//! In: addresses and replies → out: the order of asking, who is new, who is forgotten.
+//! Tests of the set of Sentinels: configured ones first, none twice, never too many.
+//! In: addresses and replies → out: the order of asking, added and removed Sentinels.
 //! Uses no sockets: those are in `tests/it/sentinel.rs`.
 //! A new form of the reply is a row here.
 
@@ -18,7 +18,7 @@ fn who_answered_last_is_asked_first_then_the_configured_ones() {
     let mut sentinel_set = SentinelSet::of(vec![at(1), at(2)]);
     assert_eq!(
         sentinel_set.add_discovered(vec![at(2), at(3)]),
-        SentinelChanges { new: vec![at(3)], forgotten: vec![] }
+        SentinelChanges { added: vec![at(3)], removed: vec![] }
     );
     assert_eq!(sentinel_set.add_discovered(vec![at(3)]), SentinelChanges::default());
     assert_eq!(ports(&sentinel_set), [1, 2, 3]);
@@ -35,15 +35,15 @@ fn who_answered_last_is_asked_first_then_the_configured_ones() {
 #[test]
 fn who_was_not_told_of_for_longest_is_forgotten() {
     let mut sentinel_set = SentinelSet::of(vec![at(1)]);
-    sentinel_set.add_discovered((100..100 + LEARNT_MAX as u16).map(at).collect());
+    sentinel_set.add_discovered((100..100 + DISCOVERED_MAX as u16).map(at).collect());
     sentinel_set.answered(&at(101));
     sentinel_set.add_discovered(vec![at(100)]);
     let discovered = sentinel_set.add_discovered(vec![at(7)]);
-    assert_eq!(discovered, SentinelChanges { new: vec![at(7)], forgotten: vec![at(101)] });
-    assert_eq!(ports(&sentinel_set).len(), 1 + LEARNT_MAX);
+    assert_eq!(discovered, SentinelChanges { added: vec![at(7)], removed: vec![at(101)] });
+    assert_eq!(ports(&sentinel_set).len(), 1 + DISCOVERED_MAX);
     assert_eq!(ports(&sentinel_set)[0], 1, "the one that answered last is forgotten");
     sentinel_set.add_discovered((1000..2000).map(at).collect());
-    assert_eq!(ports(&sentinel_set).len(), 1 + LEARNT_MAX);
+    assert_eq!(ports(&sentinel_set).len(), 1 + DISCOVERED_MAX);
 }
 
 #[test]
