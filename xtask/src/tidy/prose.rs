@@ -59,7 +59,6 @@ const NOT_YET: &[&str] = &[
     "CHANGELOG.md",
     "bench",
     "crates/auth",
-    "crates/brokers",
     "crates/config",
     "crates/deflate",
     "crates/fanout",
