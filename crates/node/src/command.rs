@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use fanwire_protocol::{Disconnect, Refresh, Reply};
 
-use crate::control::{Renewal, ServerSubscribe};
+use fanwire_cluster::{Renewal, ServerSubscribe};
 
 pub(crate) use context::{Backlog, CommandContext};
 use context::{Begun, CommandStep, Done, Refusal};

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use fanwire_protocol::FilterNode;
 use prost::Message as _;
 
-use crate::cluster;
 use crate::filter::{DEPTH_MAX, Filter, NODES_MAX};
 use crate::glob::Glob;
+use fanwire_cluster as cluster;
 
 pub use session::sessions;
 

@@ -74,9 +74,7 @@ pub mod options;
 
 mod broadcast;
 mod clock;
-mod cluster;
 mod command;
-mod control;
 mod counters;
 mod deliver;
 mod delta;
@@ -105,10 +103,11 @@ pub use fanwire_protocol as protocol;
 
 pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
 pub use channel::NamespaceId;
-pub use cluster::{Metrics, NodeState};
-pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
 pub use encode_job::EncodeJob;
+pub use fanwire_cluster::{
+    ConnectionSelector, Metrics, NodeState, Renewal, ServerSubscribe, ServerSubscription,
+};
 pub use hub::Hub;
 pub use join_leave::JoinLeave;
 pub use limits::TokenBucket;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use crate::cluster::Metrics;
+use fanwire_cluster::Metrics;
 
 /// Reads the metrics of the server around a node.
 pub trait Meters: Send + Sync {

@@ -19,13 +19,13 @@ use uuid::Uuid;
 use crate::broadcast::Prepare;
 use crate::channel::Channels;
 use crate::clock::Clock;
-use crate::cluster::Cluster;
 use crate::deliver::BroadcastRouter;
 use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, Notice};
 use crate::options::Options;
 use crate::registry::Registry;
 use crate::registry::ShardId;
+use fanwire_cluster::Cluster;
 
 pub use verbs::{Counts, Page};
 

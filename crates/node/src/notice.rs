@@ -8,10 +8,10 @@ use std::sync::Arc;
 use fanwire_protocol::{Disconnect, UnsubscribeCode};
 
 use crate::broadcast::Broadcast;
-use crate::control::{ConnectionSelector, Renewal, ServerSubscribe};
 use crate::join_leave::JoinLeave;
 use crate::pending::AwaitedResult;
 use crate::subscribers::PositionCheck;
+use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe};
 
 /// The inbox of one shard, written by every thread and emptied by the shard.
 ///

@@ -16,11 +16,11 @@ use fanwire_protocol::{ErrorCode, Reply, UnsubscribeCode};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
-use crate::control::{Renewal, ServerSubscribe};
 use crate::encode_job::{Encoded, ReplySource};
 use crate::session::ConnectionKey;
 pub(crate) use channel_buffer::BufferedMessages;
 use channel_buffer::ChannelBuffer;
+use fanwire_cluster::{Renewal, ServerSubscribe};
 pub(crate) use subscribe::{
     Large, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };

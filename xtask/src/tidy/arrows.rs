@@ -93,9 +93,20 @@ const HOUSE: &[Room] = &[
     Room { name: "fanwire-tune", level: 1, may_use: &["fanwire-deflate", "fanwire-protocol"] },
     Room { name: "fanwire-ws", level: 1, may_use: &["fanwire-deflate"] },
     Room {
-        name: "fanwire-node",
+        name: "fanwire-cluster",
         level: 2,
-        may_use: &["fanwire-auth", "fanwire-broker", "fanwire-protocol", "fanwire-telemetry"],
+        may_use: &["fanwire-auth", "fanwire-broker", "fanwire-protocol"],
+    },
+    Room {
+        name: "fanwire-node",
+        level: 3,
+        may_use: &[
+            "fanwire-auth",
+            "fanwire-broker",
+            "fanwire-cluster",
+            "fanwire-protocol",
+            "fanwire-telemetry",
+        ],
     },
     Room {
         name: "fanwire-shard",
@@ -104,17 +115,17 @@ const HOUSE: &[Room] = &[
     },
     Room {
         name: "fanwire-api",
-        level: 3,
+        level: 4,
         may_use: &["fanwire-auth", "fanwire-node", "fanwire-broker"],
     },
     Room {
         name: "fanwire-brokers",
-        level: 3,
+        level: 4,
         may_use: &["fanwire-broker", "fanwire-node", "fanwire-protocol", "fanwire-telemetry"],
     },
     Room {
         name: "fanwire-fanout",
-        level: 3,
+        level: 4,
         may_use: &[
             "fanwire-auth",
             "fanwire-node",
@@ -128,7 +139,7 @@ const HOUSE: &[Room] = &[
     },
     Room {
         name: "fanwire-config",
-        level: 4,
+        level: 5,
         may_use: &[
             "fanwire-auth",
             "fanwire-api",
@@ -139,7 +150,7 @@ const HOUSE: &[Room] = &[
     },
     Room {
         name: "fanwire-server",
-        level: 5,
+        level: 6,
         may_use: &[
             "fanwire-auth",
             "fanwire-config",
@@ -155,7 +166,7 @@ const HOUSE: &[Room] = &[
             "fanwire-telemetry",
         ],
     },
-    Room { name: "fanwire-cli", level: 6, may_use: &["fanwire-server", "fanwire-tune"] },
+    Room { name: "fanwire-cli", level: 7, may_use: &["fanwire-server", "fanwire-tune"] },
     Room {
         name: "fanwire-bench",
         level: 7,

@@ -9,13 +9,13 @@ use fanwire_protocol::{Disconnect, ErrorCode, Refresh, SubscribeResult};
 
 use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{CommandContext, CommandStep, Refusal};
-use crate::control::{Renewal, ServerSubscribe, ServerSubscription};
 use crate::encode_job::{Encoded, ReplySource};
 use crate::options::RecoveryMode;
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
 use crate::recovery::ClaimedPosition;
 use crate::session::Lifetime;
 use crate::session::{NO_EXPIRY, Terms};
+use fanwire_cluster::{Renewal, ServerSubscribe, ServerSubscription};
 
 /// Starts a subscription. `None` when the session is subscribed already, or the command came too late.
 ///

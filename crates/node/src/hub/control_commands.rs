@@ -10,10 +10,10 @@ use fanwire_protocol::{Disconnect, Refresh, UnsubscribeCode, encode_refresh_push
 
 use super::{Hub, SCRATCH_BYTES_MAX};
 use crate::command::{self, CommandContext};
-use crate::control::{ConnectionSelector, Renewal, ServerSubscribe};
 use crate::outbox::Outbox;
 use crate::pending::Deferred;
 use crate::session::{ConnectionKey, Session};
+use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe};
 
 impl Hub {
     pub(super) fn disconnect_target(
@@ -172,7 +172,7 @@ impl Hub {
     fn matching(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
         (self.session_table.users().of(&target.user))
             .filter(|index| {
-                self.session_table.at(*index).is_some_and(|session| target.means(session))
+                self.session_table.at(*index).is_some_and(|session| passes(target, session))
             })
             .filter_map(|index| self.session_table.key_at(index))
             .collect()
@@ -187,19 +187,17 @@ impl Hub {
         let mut keys = self.matching(target);
         keys.extend(self.session_table.pending().connecting().filter(|key| {
             let session = self.session_table.session(*key);
-            session.is_some_and(|one| *one.user == *target.user && target.means(one))
+            session.is_some_and(|one| *one.user == *target.user && passes(target, one))
         }));
         keys
     }
 }
 
-impl ConnectionSelector {
-    /// Whether a session of the right user passes the other filters.
-    fn means(&self, session: &Session) -> bool {
-        let mut buffer = uuid::Uuid::encode_buffer();
-        let client: &str = session.id.hyphenated().encode_lower(&mut buffer);
-        self.session.is_empty()
-            && (self.client.is_empty() || self.client == client)
-            && !self.whitelist.iter().any(|spared| spared == client)
-    }
+/// Whether a session of the right user passes the other filters.
+fn passes(target: &ConnectionSelector, session: &Session) -> bool {
+    let mut buffer = uuid::Uuid::encode_buffer();
+    let client: &str = session.id.hyphenated().encode_lower(&mut buffer);
+    target.session.is_empty()
+        && (target.client.is_empty() || target.client == client)
+        && !target.whitelist.iter().any(|spared| spared == client)
 }

@@ -10,9 +10,9 @@ use fanwire_broker::{Answer, ClientId};
 use fanwire_protocol::{Disconnect, ErrorCode};
 
 use super::Node;
-use crate::cluster::ControlCommand;
-use crate::control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
 use crate::notice::Notice;
+use fanwire_cluster::ControlCommand;
+use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
 
 impl Node {
     /// Subscribes the connections of `target`, on every node, that are not subscribed to the channel. Answers when

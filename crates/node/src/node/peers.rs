@@ -1,7 +1,7 @@
 //! The node in a cluster: sends its state and executes commands of other nodes.
 //! In: messages from the bus → out: notices for this node's shards, answers to surveys, the states of all nodes.
 //! Uses: `cluster`, the router. Never: the bus itself.
-//! Change here: how a command of another node is executed. `cluster/message.rs` defines the messages.
+//! Change here: how a command of another node is executed. `fanwire_cluster` defines the messages.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,9 +9,9 @@ use std::time::Instant;
 use fanwire_broker::Bus;
 
 use super::{Counts, Node};
-use crate::cluster::{ControlCommand, NodeState, Task};
-use crate::control::ServerSubscribe;
 use crate::notice::Notice;
+use fanwire_cluster::ServerSubscribe;
+use fanwire_cluster::{ControlCommand, NodeState, Task};
 
 impl Node {
     /// The id of this node among the others.

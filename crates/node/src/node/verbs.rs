@@ -15,10 +15,10 @@ use fanwire_protocol::{
 use super::Node;
 use super::backends::temporary;
 use crate::channel::check_data;
-use crate::cluster::ControlCommand;
-use crate::control::ConnectionSelector;
 use crate::glob::Glob;
 use crate::notice::Notice;
+use fanwire_cluster::ConnectionSelector;
+use fanwire_cluster::ControlCommand;
 
 /// A page of history, as requested by clients and the server API (protocol §18).
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -9,10 +9,10 @@ use fanwire_protocol::ErrorCode;
 use fanwire_protocol::{ClientInfo, Publication, Reply};
 
 use super::*;
-use crate::control::ServerSubscription;
 use crate::encode_job::{Encoded, ReplySource};
 use crate::pending::Part;
 use crate::session::ConnectionKey;
+use fanwire_cluster::ServerSubscription;
 
 fn check(notice: &Notice, bytes: usize) {
     let weight = notice.payload_bytes();

@@ -10,12 +10,12 @@ use fanwire_broker::{Position, StreamSlice};
 use fanwire_protocol::{ErrorCode, SubscribeResult};
 
 use super::{BufferedMessages, Part};
-use crate::control::ServerSubscribe;
 use crate::encode_job::Encoded;
 use crate::options::RecoveryMode;
 use crate::recovery::ClaimedPosition;
 use crate::session::{Lifetime, Terms};
 use crate::subscribers::DeltaState;
+use fanwire_cluster::ServerSubscribe;
 
 /// A session that subscribes to channels. It is in the registry, so the router sends it publications already, and all
 /// calls to broker and

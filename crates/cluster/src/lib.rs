@@ -3,6 +3,9 @@
 //! Uses: a `Bus` to carry messages; Protobuf with a version byte in front. Never: sockets, channels, sessions.
 //! Change here: what nodes send each other. Publications travel through the broker, not here.
 
+#![forbid(unsafe_code)]
+
+mod control;
 mod message;
 mod unacknowledged;
 
@@ -17,13 +20,14 @@ use fanwire_protocol::ErrorCode;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-pub(crate) use message::ControlCommand;
+pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
+pub use message::ControlCommand;
 use message::NodeMessage;
 pub use message::{Metrics, NodeState};
 use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 
 /// State of the other nodes. Without a bus there are none.
-pub(crate) struct Cluster {
+pub struct Cluster {
     uid: String,
     bus: OnceLock<Arc<dyn Bus>>,
     table: Arc<Mutex<NodeTable>>,
@@ -64,16 +68,16 @@ struct Survey {
 }
 
 /// Decodes a message and encodes it again; `None` for invalid bytes.
-pub(crate) fn rewritten(bytes: &[u8]) -> Option<Bytes> {
+pub fn rewritten(bytes: &[u8]) -> Option<Bytes> {
     NodeMessage::decoded(bytes).map(|message| message.encoded())
 }
 
 /// Subscribers by channel.
-pub(crate) type SurveyChannels = BTreeMap<String, u32>;
+pub type SurveyChannels = BTreeMap<String, u32>;
 
 /// What this node must do after a message of another node.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Task {
+pub enum Task {
     Nothing,
     /// The message was not understood.
     Refuse,
@@ -89,7 +93,7 @@ pub(crate) enum Task {
 }
 
 impl Cluster {
-    pub(crate) fn new(uid: String) -> Self {
+    pub fn new(uid: String) -> Self {
         Self {
             uid,
             bus: OnceLock::new(),
@@ -99,16 +103,16 @@ impl Cluster {
         }
     }
 
-    pub(crate) fn uid(&self) -> &str {
+    pub fn uid(&self) -> &str {
         &self.uid
     }
 
-    pub(crate) fn join(&self, bus: Arc<dyn Bus>) {
+    pub fn join(&self, bus: Arc<dyn Bus>) {
         assert!(self.bus.set(bus).is_ok(), "a node is in one cluster");
     }
 
     /// Messages that were not understood: garbage, or an unknown version.
-    pub(crate) fn refused(&self) -> u64 {
+    pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }
 
@@ -118,7 +122,7 @@ impl Cluster {
     ///
     /// # Errors
     /// 100 when the bus did not accept it, or when some live node did not receive it.
-    pub(crate) fn command(&self, command: ControlCommand) -> Answer<(), ErrorCode> {
+    pub fn command(&self, command: ControlCommand) -> Answer<(), ErrorCode> {
         let Some(bus) = self.bus.get() else { return Answer::now(Ok(())) };
         let (promise, answer) = Answer::later();
         let mut table = self.table.lock();
@@ -156,7 +160,7 @@ impl Cluster {
 
     /// Sends the state of this node to all: first when its own subscription works, so that answers arrive, then at
     /// each interval.
-    pub(crate) fn introduce(&self, now: Instant, state: impl FnOnce() -> NodeState) {
+    pub fn introduce(&self, now: Instant, state: impl FnOnce() -> NodeState) {
         let mut table = self.table.lock();
         if table.told_at.is_some() && table.is_deaf {
             table.cut_at = Some(now);
@@ -171,7 +175,7 @@ impl Cluster {
     }
 
     /// Sends the state of this node to one node or to all; nothing after it has left.
-    pub(crate) fn publish_state(
+    pub fn publish_state(
         &self,
         to: Option<&str>,
         state: impl FnOnce() -> NodeState,
@@ -190,13 +194,13 @@ impl Cluster {
     /// Tells the other nodes that this node stops. A node that misses this notices the silence. This node keeps
     /// receiving until it ends;
     /// it no longer answers new nodes, which would wait for it.
-    pub(crate) fn leave(&self) {
+    pub fn leave(&self) {
         self.has_left.store(true, Relaxed);
         drop(self.send(None, ControlCommand::Leaving(message::Leaving {})));
     }
 
     /// Handles a message of another node.
-    pub(crate) fn hear(&self, message: &[u8], now: Instant) -> Task {
+    pub fn hear(&self, message: &[u8], now: Instant) -> Task {
         let Some(NodeMessage { from, command: Some(command), number }) =
             NodeMessage::decoded(message)
         else {
@@ -243,7 +247,7 @@ impl Cluster {
     }
 
     /// Answers a survey of another node. A lost answer fails the survey there.
-    pub(crate) fn answer(&self, to: &str, survey: u64, channels: SurveyChannels) {
+    pub fn answer(&self, to: &str, survey: u64, channels: SurveyChannels) {
         drop(self.send(
             Some(to),
             ControlCommand::SurveyChannels(message::SurveyChannels { survey, channels }),
@@ -254,7 +258,7 @@ impl Cluster {
     ///
     /// # Errors
     /// 100 when the others could not be asked, or a live one did not answer in time; 111 when too many surveys run.
-    pub(crate) fn survey(
+    pub fn survey(
         &self,
         pattern: &str,
         own: SurveyChannels,
@@ -290,7 +294,7 @@ impl Cluster {
     /// Forgets nodes that were silent for too long, ends surveys that took too long, repeats unacknowledged commands,
     /// and returns
     /// whether the state of this node is due again.
-    pub(crate) fn tick(&self, now: Instant) -> bool {
+    pub fn tick(&self, now: Instant) -> bool {
         let mut table = self.table.lock();
         let mut failed = table.forget_silent(now);
         failed.extend(table.take_surveys(|survey| survey.until <= now));
@@ -311,7 +315,7 @@ impl Cluster {
     }
 
     /// The last states of the other nodes, by uid.
-    pub(crate) fn peers(&self) -> Vec<NodeState> {
+    pub fn peers(&self) -> Vec<NodeState> {
         self.table.lock().peers.values().map(|peer| peer.state.clone()).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Control commands of the server API for existing connections: subscribe, refresh, and the selector of connections.
 //! In: calls of the server API on any node → out: values that travel between nodes and into the inboxes of shards.
 //! Uses: shared strings, a promise for the caller. Never: sessions; `hub/control_commands.rs` executes the commands.
-//! Change here: what a command contains. `cluster/message.rs` encodes it between nodes.
+//! Change here: what a command contains. `message.rs` encodes it between nodes.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub struct ConnectionSelector {
 
 impl ServerSubscription {
     /// Bytes of its strings.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let since = self.recover_since.as_ref().map_or(0, |since| since.epoch.len());
         self.channel.len() + self.info.len() + self.data.len() + since
     }
@@ -69,19 +69,16 @@ impl ServerSubscription {
 impl ServerSubscribe {
     /// A command with a promise for its caller, or without one when it comes from another node, which answers its
     /// caller itself.
-    pub(crate) fn new(
-        subscription: ServerSubscription,
-        orderer: Option<Promise<(), ErrorCode>>,
-    ) -> Self {
+    pub fn new(subscription: ServerSubscription, orderer: Option<Promise<(), ErrorCode>>) -> Self {
         Self { subscription, orderer: Mutex::new(orderer) }
     }
 
-    pub(crate) fn subscription(&self) -> &ServerSubscription {
+    pub fn subscription(&self) -> &ServerSubscription {
         &self.subscription
     }
 
     /// It failed for a connection: the first failure is the answer.
-    pub(crate) fn failed(&self, code: ErrorCode) {
+    pub fn failed(&self, code: ErrorCode) {
         let orderer = self.orderer.lock().take();
         if let Some(orderer) = orderer {
             orderer.keep(Err(code));

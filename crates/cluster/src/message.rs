@@ -17,18 +17,18 @@ use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
 pub(crate) struct NodeMessage {
     /// Uid of the sender.
     #[prost(string, tag = "1")]
-    pub(crate) from: String,
+    pub from: String,
     #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
-    pub(crate) command: Option<ControlCommand>,
+    pub command: Option<ControlCommand>,
     /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
     /// 0 for other messages.
     #[prost(uint64, tag = "10")]
-    pub(crate) number: u64,
+    pub number: u64,
 }
 
 /// The content.
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub(crate) enum ControlCommand {
+pub enum ControlCommand {
     #[prost(message, tag = "2")]
     State(NodeState),
     #[prost(message, tag = "3")]
@@ -87,11 +87,11 @@ pub struct Metrics {
 
 /// The node stops; other nodes do not wait for it.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
-pub(crate) struct Leaving {}
+pub struct Leaving {}
 
 /// `Node::disconnect` of another node.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct DisconnectCommand {
+pub struct DisconnectCommand {
     #[prost(message, required, tag = "1")]
     target: SelectorMessage,
     #[prost(uint32, tag = "2")]
@@ -102,7 +102,7 @@ pub(crate) struct DisconnectCommand {
 
 /// `Node::unsubscribe` of another node.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct UnsubscribeCommand {
+pub struct UnsubscribeCommand {
     #[prost(message, required, tag = "1")]
     target: SelectorMessage,
     /// `None` = all channels.
@@ -112,7 +112,7 @@ pub(crate) struct UnsubscribeCommand {
 
 /// `Node::subscribe` of another node.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct SubscribeCommand {
+pub struct SubscribeCommand {
     #[prost(message, required, tag = "1")]
     target: SelectorMessage,
     #[prost(string, tag = "2")]
@@ -140,7 +140,7 @@ pub(crate) struct SubscribeCommand {
 
 /// `Node::refresh` of another node.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct RefreshCommand {
+pub struct RefreshCommand {
     #[prost(message, required, tag = "1")]
     target: SelectorMessage,
     /// Unix second.
@@ -152,20 +152,20 @@ pub(crate) struct RefreshCommand {
 
 /// Asks for the channels that match.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct Survey {
+pub struct Survey {
     #[prost(uint64, tag = "1")]
-    pub(crate) number: u64,
+    pub number: u64,
     #[prost(string, tag = "2")]
-    pub(crate) pattern: String,
+    pub pattern: String,
 }
 
 /// The answer to a survey.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct SurveyChannels {
+pub struct SurveyChannels {
     #[prost(uint64, tag = "1")]
-    pub(crate) survey: u64,
+    pub survey: u64,
     #[prost(btree_map = "string, uint32", tag = "2")]
-    pub(crate) channels: BTreeMap<String, u32>,
+    pub channels: BTreeMap<String, u32>,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -196,20 +196,17 @@ impl NodeMessage {
 }
 
 impl ControlCommand {
-    pub(crate) fn disconnect(target: &ConnectionSelector, disconnect: &Disconnect) -> Self {
+    pub fn disconnect(target: &ConnectionSelector, disconnect: &Disconnect) -> Self {
         let (code, reason) = (u32::from(disconnect.code), disconnect.reason.to_string());
         Self::Disconnect(DisconnectCommand { target: target.into(), code, reason })
     }
 
-    pub(crate) fn unsubscribe(target: &ConnectionSelector, channel: Option<&str>) -> Self {
+    pub fn unsubscribe(target: &ConnectionSelector, channel: Option<&str>) -> Self {
         let channel = channel.map(str::to_owned);
         Self::Unsubscribe(UnsubscribeCommand { target: target.into(), channel })
     }
 
-    pub(crate) fn subscribe(
-        target: &ConnectionSelector,
-        subscription: &ServerSubscription,
-    ) -> Self {
+    pub fn subscribe(target: &ConnectionSelector, subscription: &ServerSubscription) -> Self {
         let ServerSubscription { channel, info, data, expire_at, overrides, recover_since } =
             subscription.clone();
         let Overrides {
@@ -234,14 +231,14 @@ impl ControlCommand {
         })
     }
 
-    pub(crate) fn refresh(target: &ConnectionSelector, renewal: &Renewal) -> Self {
+    pub fn refresh(target: &ConnectionSelector, renewal: &Renewal) -> Self {
         let Renewal { expire_at, info } = renewal.clone();
         Self::Refresh(RefreshCommand { target: target.into(), expire_at, info })
     }
 }
 
 impl SubscribeCommand {
-    pub(crate) fn into_parts(self) -> (ConnectionSelector, ServerSubscription) {
+    pub fn into_parts(self) -> (ConnectionSelector, ServerSubscription) {
         let overrides = Overrides {
             presence: self.presence,
             join_leave: self.join_leave,
@@ -262,21 +259,21 @@ impl SubscribeCommand {
 }
 
 impl RefreshCommand {
-    pub(crate) fn into_parts(self) -> (ConnectionSelector, Renewal) {
+    pub fn into_parts(self) -> (ConnectionSelector, Renewal) {
         (self.target.into(), Renewal { expire_at: self.expire_at, info: self.info })
     }
 }
 
 impl DisconnectCommand {
     /// `None` for a code that is invalid in close frames.
-    pub(crate) fn into_parts(self) -> Option<(ConnectionSelector, Disconnect)> {
+    pub fn into_parts(self) -> Option<(ConnectionSelector, Disconnect)> {
         let code = u16::try_from(self.code).ok()?;
         Some((self.target.into(), Disconnect { code, reason: self.reason.into() }))
     }
 }
 
 impl UnsubscribeCommand {
-    pub(crate) fn into_parts(self) -> (ConnectionSelector, Option<String>) {
+    pub fn into_parts(self) -> (ConnectionSelector, Option<String>) {
         (self.target.into(), self.channel)
     }
 }

@@ -1,7 +1,7 @@
 //! Nodes that hear each other over a bus in memory: who is there, what is obeyed, what surveys find.
 //! In: messages in any order, garbage, time → out: tasks, peers, answers.
 //! Uses: a bus that records. Never: threads, clocks.
-//! Change here: tests of `cluster.rs`; nodes with sessions are tested in `tests/it/cluster.rs`.
+//! Change here: tests of `lib.rs`; `tests/it/cluster.rs` of `node` tests nodes with sessions.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
@@ -11,7 +11,7 @@ use fanwire_protocol::StreamPosition;
 use proptest::prelude::*;
 
 use super::*;
-use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
+use crate::{ConnectionSelector, Renewal, ServerSubscription};
 
 #[derive(Default)]
 struct Wire {
