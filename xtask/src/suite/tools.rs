@@ -113,7 +113,7 @@ const TOOLS: &[Tool] = &[
         package: "redis-tools",
         find: || machine::redis().map(drop),
         needed_by: &["redis", "soak", "failures"],
-        used_by: &["js", "oracle"],
+        used_by: &["unit", "js", "oracle"],
     },
     Tool {
         name: "Chromium",

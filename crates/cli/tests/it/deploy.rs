@@ -1,7 +1,7 @@
 //! The files in `deploy/`: what they say to the server is what the server understands.
 //! In: the compose file, the unit, the balancer's file → out: findings of the configuration, and what must fit together.
 //! Uses `fanwire::config` and a reader of YAML. Never: containers, systemd.
-//! A promise of `docs/scaling.md` about these files is tested here.
+//! A promise of `docs/scaling.md` about these files is tested here; they are started in `started.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -13,15 +13,15 @@ fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(name)
 }
 
-fn text(name: &str) -> String {
+pub(crate) fn text(name: &str) -> String {
     std::fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("deploy/{name}: {error}"))
 }
 
-fn compose() -> Value {
+pub(crate) fn compose() -> Value {
     serde_saphyr::from_str(&text("compose.yaml")).expect("YAML")
 }
 
-fn nodes(compose: &Value) -> Vec<(&String, &Value)> {
+pub(crate) fn nodes(compose: &Value) -> Vec<(&String, &Value)> {
     let services = compose["services"].as_object().expect("services");
     services.iter().filter(|(_, service)| service["image"] == "fanwire").collect()
 }
@@ -71,6 +71,13 @@ fn the_balancer_knows_every_node_and_asks_where_health_answers() {
         let server = format!("server {name} {name}:8000");
         assert!(balancer.lines().any(|line| line.trim() == server), "{server}");
     }
+    let service = &compose["services"]["balancer"];
+    for port in service["ports"].as_array().expect("ports") {
+        let (_, inside) = port.as_str().expect("text").rsplit_once(':').expect("a port inside");
+        assert!(balancer.lines().any(|line| line.trim() == format!("bind :{inside}")), "{port}");
+    }
+    let mount = service["volumes"][0].as_str().expect("text");
+    assert_eq!(mount.split_once(':').expect("a mount").0, "./haproxy.cfg");
     let (config, _) = fanwire::config::load(
         Some(&path("fanwire.yaml")),
         std::iter::empty::<(String, String)>(),
@@ -86,7 +93,7 @@ fn the_balancer_knows_every_node_and_asks_where_health_answers() {
     );
     let maxconn = balancer.lines().find_map(|line| line.trim().strip_prefix("maxconn "));
     let maxconn: u64 = maxconn.expect("a limit").parse().expect("a number");
-    let descriptors = compose["services"]["balancer"]["ulimits"]["nofile"]["soft"].as_u64();
+    let descriptors = service["ulimits"]["nofile"]["soft"].as_u64();
     assert!(descriptors > Some(2 * maxconn + 1_000), "one to the client and one to the node");
     let tunnel = balancer.lines().find_map(|line| line.trim().strip_prefix("timeout tunnel "));
     let tunnel = seconds(tunnel.expect("a timeout"));
@@ -104,10 +111,7 @@ fn the_image_runs_what_the_compose_file_mounts() {
 #[test]
 fn the_unit_calls_commands_that_there_are_and_waits_for_the_end() {
     let unit = text("fanwire.service");
-    let value = |key: &str| {
-        let row = unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-        row.unwrap_or_else(|| panic!("{key} is not set"))
-    };
+    let value = |key: &str| setting(&unit, key);
     let config = path("fanwire.yaml").into_os_string().into_string().expect("UTF-8");
     let check: Vec<_> = value("ExecStartPre").split(' ').skip(1).collect();
     let check: Vec<_> =
@@ -120,6 +124,12 @@ fn the_unit_calls_commands_that_there_are_and_waits_for_the_end() {
     assert!(seconds(value("TimeoutStopSec")) > 30, "shutdown.timeout is 30 s");
     let descriptors: u64 = value("LimitNOFILE").parse().expect("a number");
     assert!(descriptors >= 1_000_000);
+}
+
+/// What a unit sets a key to.
+pub(crate) fn setting<'a>(unit: &'a str, key: &str) -> &'a str {
+    let row = unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    row.unwrap_or_else(|| panic!("{key} is not set"))
 }
 
 /// Of `45s`.

@@ -7,6 +7,7 @@
 mod commands;
 mod deploy;
 mod serve;
+mod started;
 mod tune;
 
 use std::path::PathBuf;

@@ -30,7 +30,7 @@ fn start_with(flags: &[&str], stderr: Stdio) -> (Child, Vec<String>) {
     (child, lines)
 }
 
-fn send(signal: &str, child: &Child) {
+pub(crate) fn send(signal: &str, child: &Child) {
     let kill = Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(kill.expect("kill runs").success());
 }
@@ -40,12 +40,18 @@ fn stop(mut child: Child) -> Option<i32> {
     child.wait().expect("the server ends").code()
 }
 
-fn request(address: &str, text: &str) -> String {
+pub(crate) fn request(address: &str, text: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.write_all(text.as_bytes()).expect("the server reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("the server answers and closes");
     answer
+}
+
+/// The status of the answer to a request without a body.
+pub(crate) fn status(address: &str, method: &str, path: &str) -> u16 {
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    request(address, &head)[9..12].parse().expect("a status")
 }
 
 #[test]

@@ -1,0 +1,140 @@
+//! Processes of one test: a Redis, the server, and the folder with their files.
+//! In: commands → out: addresses; a process ends with its value.
+//! Uses the machine's Redis or the one that `FANWIRE_REDIS_SERVER` names. Never: ports that somebody chose.
+//! How a process is started and stopped is changed here.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use crate::serve::send;
+
+/// A server that listens.
+pub(super) struct Process {
+    child: Child,
+    pub(super) address: String,
+    /// Stays open, as it does for a server in a container.
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// Starts the server and reads its address from the greeting.
+    pub(super) fn serve(command: &mut Command) -> Self {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the binary runs");
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
+        let mut greeting = String::new();
+        stdout.read_line(&mut greeting).expect("text");
+        let address = greeting.trim_end().rsplit_once(" listens on ").map(|(_, address)| address);
+        let address = address.unwrap_or_else(|| panic!("{command:?} did not start: {greeting}"));
+        Self { child, address: address.to_owned(), _stdout: stdout }
+    }
+
+    /// Sends a signal and waits for the exit code.
+    pub(super) fn stop(mut self, signal: &str) -> Option<i32> {
+        send(signal, &self.child);
+        self.child.wait().expect("the server ends").code()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+/// A Redis at a free port of the loopback.
+pub(super) struct Redis {
+    child: Child,
+    pub(super) port: u16,
+    _folder: Folder,
+}
+
+impl Redis {
+    /// `None` when there is no `redis-server`.
+    pub(super) fn start(options: &[&str]) -> Option<Self> {
+        let chosen = std::env::var_os(CHOICE).map(|program| vec![program]);
+        let programs = chosen.unwrap_or_else(|| PROGRAMS.map(OsString::from).to_vec());
+        for _ in 0..TRIES {
+            let port = free_port();
+            let folder = Folder::new(&format!("redis-{port}"));
+            let mut child = programs.iter().find_map(|program| {
+                let mut command = Command::new(program);
+                command.arg0("redis-server").args(["--port", &port.to_string()]);
+                command.args(["--bind", "127.0.0.1", "--dir", folder.path()]).args(options);
+                command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().ok()
+            })?;
+            let mut lines = BufReader::new(child.stdout.take()?).lines();
+            if lines.any(|line| line.is_ok_and(|line| line.contains(READY))) {
+                std::thread::spawn(move || lines.for_each(drop));
+                return Some(Self { child, port, _folder: folder });
+            }
+            let _ = child.wait(); // the port was taken
+        }
+        panic!("no Redis starts with {options:?}");
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+/// A new folder, which goes with its value.
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn new(name: &str) -> Self {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("started-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("the folder for tests is writable");
+        Self(path)
+    }
+
+    pub(super) fn path(&self) -> &str {
+        self.0.to_str().expect("a path in UTF-8")
+    }
+
+    /// Writes a file and returns its path.
+    pub(super) fn write(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("the folder for tests is writable");
+        path.into_os_string().into_string().expect("a path in UTF-8")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Reports a test that needs a Redis, past what a test runner keeps to itself.
+pub(super) fn no_redis(what: &str) {
+    let _ = writeln!(
+        std::io::stderr(),
+        "NOT RUN: {what}: no redis-server; install the Debian package redis-tools, or name one in {CHOICE}"
+    );
+}
+
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.expect("a free port").port()
+}
+
+/// The variable that names another program to test with.
+const CHOICE: &str = "FANWIRE_REDIS_SERVER";
+/// Debian's package redis-tools has the program under the second name.
+const PROGRAMS: [&str; 2] = ["redis-server", "redis-check-rdb"];
+/// Somebody else may take a port between our looking and the Redis.
+const TRIES: usize = 5;
+const READY: &str = "Ready to accept connections";
