@@ -61,7 +61,6 @@ const NOT_YET: &[&str] = &[
     "crates/api",
     "crates/auth",
     "crates/broker",
-    "crates/brokers",
     "crates/cli",
     "crates/config",
     "crates/deflate",
