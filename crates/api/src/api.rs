@@ -1,7 +1,7 @@
-//! The server API behind all its faces: the node, the settings and the counters.
+//! The server API without a transport: the node, the options and the counters.
 //! In: one typed command. Out: its typed outcome or an `ApiError`, counted and timed.
-//! Uses the node and the clock; knows neither HTTP nor JSON text.
-//! What a method does is changed in `method/NAME.rs`; which methods exist, in `method`.
+//! Uses the node and the clock; never HTTP or JSON text.
+//! What a method does is changed in `method/NAME.rs`; the list of methods is in `names`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use fanwire_node::Node;
 
 use crate::{ApiError, ApiOptions, Counters, Method};
 
-/// The methods of the server API over one node. Cheap to call from many threads at once.
+/// The methods of the server API over one node. Many threads may call it at the same time.
 pub struct Api {
     pub(crate) node: Arc<Node>,
     pub(crate) options: ApiOptions,
@@ -20,17 +20,17 @@ pub struct Api {
 }
 
 impl Api {
-    /// An API over `node`.
+    /// An API that acts on `node`.
     pub fn new(node: Arc<Node>, options: ApiOptions) -> Self {
         Self { node, options, counters: Counters::default(), closing: AtomicBool::new(false) }
     }
 
-    /// How often each method was called, how often it failed and how long it took.
+    /// Calls, errors and latencies of each method.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// From now on the HTTP face answers 503: the process is going away.
+    /// Makes `HttpApi` answer 503 from now on, because the process shuts down.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
     }
@@ -40,8 +40,8 @@ impl Api {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// As [`measure`](Self::measure), for work that may have to wait for broker or presence.
-    pub(crate) async fn measure_later<T>(
+    /// Like [`measure`](Self::measure), for work that may wait for broker or presence.
+    pub(crate) async fn measure_async<T>(
         &self,
         method: Method,
         work: impl AsyncFnOnce(Instant) -> Result<T, ApiError>,
@@ -52,7 +52,7 @@ impl Api {
         outcome
     }
 
-    /// Runs `work` with the time it started at and counts it under `method`.
+    /// Runs `work` with its start time and counts it under `method`.
     pub(crate) fn measure<T>(
         &self,
         method: Method,

@@ -1,22 +1,22 @@
-//! What the operator sees of the API: calls, errors and latency per method, and refusals at the door.
+//! Counters of the API: calls, errors and latency per method, and refused requests.
 //! In: one record per call. Out: snapshots for the metrics endpoint.
 //! Relaxed atomics only: never a lock, never an allocation.
-//! Names and format of the published metrics live in the server.
+//! Names and format of the published metrics live in `server`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::Method;
 
-/// Upper bounds of the latency histogram in microseconds; one more bucket above them is unbounded.
-/// From a publish into the memory broker (tens of µs) to a broker that hangs (seconds).
+/// Upper bounds of the latency histogram in microseconds; one more bucket has no bound.
+/// The range is from a publish into the memory broker (tens of µs) to a broker that does not answer (seconds).
 pub const LATENCY_BOUNDS_US: [u64; 12] =
     [10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// Totals since the start, shared by all threads.
+/// Totals since the start of the process, shared by all threads.
 #[derive(Debug, Default)]
 pub struct Counters {
-    methods: [Cells; Method::ALL.len()],
+    methods: [MethodCounters; Method::ALL.len()],
     unauthorized: AtomicU64,
     malformed: AtomicU64,
     too_large: AtomicU64,
@@ -27,28 +27,28 @@ pub struct Counters {
 pub struct MethodCounts {
     /// Calls that reached the method, failed ones included; commands inside a batch count one each.
     pub calls: u64,
-    /// Calls that ended with an application error. Failed items of a broadcast are not among them.
+    /// Calls that ended with an application error. Failed items of a broadcast do not count.
     pub errors: u64,
-    /// Time spent inside the method, summed up.
+    /// Total time inside the method.
     pub time: Duration,
-    /// Calls per latency bucket, not cumulative: at most the bound of `LATENCY_BOUNDS_US`, the last above all.
+    /// Calls per latency bucket of `LATENCY_BOUNDS_US`, not cumulative; the last one is for calls above all bounds.
     pub buckets: [u64; LATENCY_BOUNDS_US.len() + 1],
 }
 
-/// Requests that never reached a method.
+/// Requests that were refused before a method was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefusalCounts {
     /// No key or a wrong one: 401.
     pub unauthorized: u64,
-    /// Not JSON, of wrong types, or not all there: 400.
+    /// Not JSON, a wrong type, or an incomplete body: 400.
     pub malformed: u64,
     /// Body over the limit: 413.
     pub too_large: u64,
 }
 
-/// Why a request was turned away at the door.
+/// Why a request was refused before a method was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RefusalKind {
+pub(crate) enum RefusalReason {
     Unauthorized,
     Malformed,
     TooLarge,
@@ -57,16 +57,16 @@ pub(crate) enum RefusalKind {
 impl Counters {
     /// The totals of one method.
     pub fn of(&self, method: Method) -> MethodCounts {
-        let cells = &self.methods[method.index()];
+        let counters = &self.methods[method.index()];
         MethodCounts {
-            calls: cells.calls.load(Relaxed),
-            errors: cells.errors.load(Relaxed),
-            time: Duration::from_nanos(cells.nanoseconds.load(Relaxed)),
-            buckets: std::array::from_fn(|index| cells.buckets[index].load(Relaxed)),
+            calls: counters.calls.load(Relaxed),
+            errors: counters.errors.load(Relaxed),
+            time: Duration::from_nanos(counters.nanoseconds.load(Relaxed)),
+            buckets: std::array::from_fn(|index| counters.buckets[index].load(Relaxed)),
         }
     }
 
-    /// The totals of what never reached a method.
+    /// The totals of refused requests.
     pub fn refusals(&self) -> RefusalCounts {
         RefusalCounts {
             unauthorized: self.unauthorized.load(Relaxed),
@@ -76,25 +76,25 @@ impl Counters {
     }
 
     pub(crate) fn record(&self, method: Method, took: Duration, failed: bool) {
-        let cells = &self.methods[method.index()];
-        cells.calls.fetch_add(1, Relaxed);
-        cells.errors.fetch_add(u64::from(failed), Relaxed);
-        cells.nanoseconds.fetch_add(took.as_nanos() as u64, Relaxed);
-        cells.buckets[bucket_of(took)].fetch_add(1, Relaxed);
+        let counters = &self.methods[method.index()];
+        counters.calls.fetch_add(1, Relaxed);
+        counters.errors.fetch_add(u64::from(failed), Relaxed);
+        counters.nanoseconds.fetch_add(took.as_nanos() as u64, Relaxed);
+        counters.buckets[bucket_of(took)].fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn record_refusal(&self, kind: RefusalKind) {
+    pub(crate) fn record_refusal(&self, kind: RefusalReason) {
         let cell = match kind {
-            RefusalKind::Unauthorized => &self.unauthorized,
-            RefusalKind::Malformed => &self.malformed,
-            RefusalKind::TooLarge => &self.too_large,
+            RefusalReason::Unauthorized => &self.unauthorized,
+            RefusalReason::Malformed => &self.malformed,
+            RefusalReason::TooLarge => &self.too_large,
         };
         cell.fetch_add(1, Relaxed);
     }
 }
 
 #[derive(Debug, Default)]
-struct Cells {
+struct MethodCounters {
     calls: AtomicU64,
     errors: AtomicU64,
     nanoseconds: AtomicU64,

@@ -1,7 +1,7 @@
 //! Application errors of the server API: one table of code, message and HTTP status.
-//! In: what the node refused. Out: `ApiError` rows, serialised as `{"code":…,"message":…}`.
+//! In: errors of the node. Out: `ApiError` rows, serialised as `{"code":…,"message":…}`.
 //! Uses only the node's error codes; never formats texts of its own.
-//! A code is a row here; refusals of the HTTP door itself (401, 413, …) live in `http::door`.
+//! A code is a row here; plain HTTP errors (401, 413, …) live in `http::request`.
 
 use std::fmt;
 
@@ -9,34 +9,34 @@ use fanwire_node::protocol::ErrorCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// One row of the table of application errors; codes 104 and 113 read differently in the client protocol.
+/// One row of the table of application errors; codes 104 and 113 have other messages in the client protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ApiError {
-    /// The number libraries branch on.
+    /// The error code, which client libraries compare.
     pub code: u32,
-    /// The fixed text beside it.
+    /// The fixed text of the code.
     pub message: &'static str,
-    /// The status of the answer in transport error mode.
+    /// The HTTP status in transport error mode.
     #[serde(skip)]
     pub http_status: u16,
 }
 
 impl ApiError {
-    /// Our fault or the broker's; a repeat may succeed.
+    /// An error of the server or its broker; a retry may succeed.
     pub const INTERNAL: Self = row(100, "internal server error", 500);
     /// The channel's namespace is not configured.
     pub const UNKNOWN_CHANNEL: Self = row(102, "unknown channel", 404);
     /// No such method.
     pub const NOT_FOUND: Self = row(104, "not found", 404);
-    /// A field is missing or makes no sense.
+    /// A field is missing or invalid.
     pub const BAD_REQUEST: Self = row(107, "bad request", 400);
-    /// The feature is switched off or not built.
+    /// The feature is disabled or not part of this build.
     pub const NOT_AVAILABLE: Self = row(108, "not available", 400);
-    /// So much of this is under way that it is not begun; a repeat may succeed.
+    /// Too many such requests are in flight; a retry may succeed.
     pub const TOO_MANY_REQUESTS: Self = row(111, "too many requests", 429);
-    /// The stream began anew since the given epoch.
+    /// The stream started again after the given epoch.
     pub const UNRECOVERABLE_POSITION: Self = row(112, "unrecoverable position", 416);
-    /// The state changed meanwhile.
+    /// The state changed during the request.
     pub const CONFLICT: Self = row(113, "conflict", 409);
 
     /// All rows, in order of their codes.
@@ -53,7 +53,7 @@ impl ApiError {
 }
 
 impl From<ErrorCode> for ApiError {
-    /// The row of the same code; a code that only clients know becomes 100.
+    /// The row with the same code; 100 for codes that exist only in the client protocol.
     fn from(error: ErrorCode) -> Self {
         Self::TABLE.into_iter().find(|row| row.code == error.code).unwrap_or(Self::INTERNAL)
     }

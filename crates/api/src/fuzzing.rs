@@ -1,24 +1,29 @@
-//! What must hold for any body at all: the body of a fuzz target, also run as a property test by `tests/it/any_bytes.rs`.
-//! In: bytes from a fuzzer. Out: nothing, or a panic that names the broken promise.
+//! Properties of every request body: called by a fuzz target, and as a property test by `tests/it/any_bytes.rs`.
+//! In: bytes from a fuzzer. Out: nothing, or a panic that names the broken property.
 //! Uses the decoders of requests; never a node, never part of the server.
-//! A new face gets its promise here; the targets that call them live in the fuzz folder.
+//! A new transport gets its property here; the targets that call them live in the fuzz folder.
 
 use serde::de::DeserializeSeed as _;
 use serde_json::value::RawValue;
 
 use crate::{ApiError, BatchRequest, Command, Method, openapi};
 
-/// The body of a request: whichever method it is sent to, that method inside of a batch understands the same. And what
-/// goes into the document of the API is JSON, whatever the prefix.
+/// Asserts that each method decodes a body in the same way alone and inside a batch. A body that starts with `/` is used as
+/// a path prefix instead: the API document must be JSON for every prefix.
 pub fn body(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     if let Some(prefix) = text.strip_prefix('/') {
         let document = openapi(prefix);
-        assert!(serde_json::from_str::<&RawValue>(&document).is_ok(), "no JSON");
+        assert!(serde_json::from_str::<&RawValue>(&document).is_ok(), "not JSON");
     }
     if serde_json::from_str::<&RawValue>(text).is_err() {
         for method in Method::ALL {
-            assert_eq!(decoded(method, text), None, "{} takes what is no JSON", method.name());
+            assert_eq!(
+                decoded(method, text),
+                None,
+                "{} accepts a body that is not JSON",
+                method.name()
+            );
         }
         return;
     }
@@ -29,20 +34,20 @@ pub fn body(bytes: &[u8]) {
             (_, "null") => Some(Err(ApiError::NOT_FOUND)),
             (alone, _) => alone.map(Ok),
         };
-        let found = match decoded(Method::Batch, &batch) {
+        let in_batch = match decoded(Method::Batch, &batch) {
             Some(Command::Batch(BatchRequest { commands, .. })) => commands.into_iter().next(),
             other => {
                 assert_eq!(other, None, "a batch is a batch");
                 None
             }
         };
-        assert_eq!(found, expect, "{} means something else in a batch", method.name());
+        assert_eq!(in_batch, expect, "{} is decoded differently in a batch", method.name());
     }
 }
 
-/// What a method makes of parameters; null is none.
+/// The command that a method decodes from its parameters; `None` for null and errors.
 fn decoded(method: Method, text: &str) -> Option<Command> {
     let mut json = serde_json::Deserializer::from_str(text);
     let command = method.deserialize(&mut json).ok()??;
-    json.end().is_ok().then_some(command)
+    if json.end().is_ok() { Some(command) } else { None }
 }

@@ -1,12 +1,12 @@
-//! The HTTP face of the server API: one POST path per method.
-//! In: HTTP requests with JSON bodies. Out: JSON replies, or plain text when the door refuses (`door`).
-//! Uses `Api` and the types of `http`; never the node itself, never a router: one costs a call as much as publishing.
-//! What a method does is changed in `method/NAME.rs`; keys in `door`, shapes in `reply`, words in `fault`, the old path in `legacy`.
+//! The HTTP form of the server API: one POST path per method.
+//! In: HTTP requests with JSON bodies. Out: JSON replies, or plain text for requests that are refused (`request`).
+//! Uses `Api` and the types of `http`; never the node itself, never a router: routing costs as much as a publish.
+//! What a method does is changed in `method/NAME.rs`; authentication and body limit in `request`, forms in `reply`, error texts in `body_error`, the old path in `legacy`.
 
-mod door;
-mod fault;
+mod body_error;
 mod legacy;
 mod reply;
+mod request;
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response};
 
 use crate::{Api, Command, Method};
-use door::Refusal;
 use reply::Reply;
+use request::RequestError;
 
 /// The API over HTTP.
 pub struct HttpApi {
@@ -27,24 +27,24 @@ pub struct HttpApi {
     prefix: String,
 }
 
-/// What a path of the API asks for.
+/// The route of a path of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ApiRoute {
     /// `PREFIX/NAME`.
     Method(Method),
-    /// The prefix alone: the method is named in the body.
+    /// The prefix alone: the body names the method.
     Legacy,
 }
 
-/// A request that was read and let in.
-pub struct Asked {
-    place: Place,
+/// An authenticated request with its body.
+pub struct ApiRequest {
+    route: ApiRoute,
     headers: HeaderMap,
     body: Bytes,
 }
 
 impl HttpApi {
-    /// The face of `api`, below the prefix of its options.
+    /// Serves `api` below the prefix of its options.
     pub fn new(api: Arc<Api>) -> Self {
         let prefix = bare_prefix(&api.options.handler_prefix);
         Self { api, prefix }
@@ -57,68 +57,81 @@ impl HttpApi {
         methods.into_iter().chain([root.to_owned()])
     }
 
-    /// What a path asks for, if it is one of them. Only POST does.
-    pub fn place(&self, path: &str) -> Option<Place> {
+    /// The route of a path, if it belongs to the API. The caller checks that the HTTP method is POST.
+    pub fn route(&self, path: &str) -> Option<ApiRoute> {
         let rest = path.strip_prefix(self.prefix.as_str())?;
         match rest.strip_prefix('/') {
-            None => rest.is_empty().then_some(Place::Legacy),
-            Some("") if self.prefix.is_empty() => Some(Place::Legacy),
-            Some(name) => Method::of_name(name).map(Place::Method),
+            None if rest.is_empty() => Some(ApiRoute::Legacy),
+            None => None,
+            Some("") if self.prefix.is_empty() => Some(ApiRoute::Legacy),
+            Some(name) => Method::of_name(name).map(ApiRoute::Method),
         }
     }
 
-    /// Reads what a request asks at a place.
+    /// Authenticates a request and reads its body.
     ///
     /// # Errors
-    /// The answer to one that is not let in, or whose body cannot be had.
-    pub async fn read<B>(&self, place: Place, request: Request<B>) -> Result<Asked, Response<Bytes>>
+    /// The response to a request without a valid key, or whose body cannot be read.
+    pub async fn read<B>(
+        &self,
+        route: ApiRoute,
+        request: Request<B>,
+    ) -> Result<ApiRequest, Response<Bytes>>
     where
         B: HttpBody<Data = Bytes>,
     {
         let (Parts { headers, uri, .. }, body) = request.into_parts();
-        match door::receive(&self.api, (&headers, &uri), body).await {
-            Ok(body) => Ok(Asked { place, headers, body }),
-            Err(refusal) => Err(self.refused(refusal)),
+        match request::receive(&self.api, &headers, &uri, body).await {
+            Ok(body) => Ok(ApiRequest { route, headers, body }),
+            Err(error) => Err(self.refused(error)),
         }
     }
 
-    /// Does what was asked, and answers.
-    pub async fn answer(&self, Asked { place, mut headers, body }: Asked) -> Response<Bytes> {
-        let answer = self.run(place, &body, &headers).await;
+    /// Executes a request and returns its response.
+    pub async fn answer(
+        &self,
+        ApiRequest { route, mut headers, body }: ApiRequest,
+    ) -> Response<Bytes> {
+        let answer = self.run(route, &body, &headers).await;
         match answer {
             Ok(Reply { status, json }) => {
-                // The map has room already, and after this answer hyper reads the next request's headers into it.
+                // Reuses the request's map: hyper also parses the next request of the connection into it.
                 headers.clear();
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 let mut response = Response::new(Bytes::from(json));
                 (*response.status_mut(), *response.headers_mut()) = (status, headers);
                 response
             }
-            Err(refusal) => self.refused(refusal),
+            Err(error) => self.refused(error),
         }
     }
 
-    fn refused(&self, refusal: Refusal) -> Response<Bytes> {
-        refusal.record(self.api.counters());
-        refusal.response()
+    fn refused(&self, error: RequestError) -> Response<Bytes> {
+        error.record(self.api.counters());
+        error.response()
     }
 
-    async fn run(&self, place: Place, body: &Bytes, headers: &HeaderMap) -> Result<Reply, Refusal> {
-        // JSON is UTF-8 (RFC 8259 §8.1), also in the parts of a body that nobody reads.
+    async fn run(
+        &self,
+        route: ApiRoute,
+        body: &Bytes,
+        headers: &HeaderMap,
+    ) -> Result<Reply, RequestError> {
+        // JSON is UTF-8 (RFC 8259 §8.1), also in the fields that are ignored.
         let text = str::from_utf8(body)
-            .map_err(|error| Refusal::Malformed(format!("the body is not UTF-8: {error}")))?;
-        match place {
-            Place::Method(method) => {
-                let wrong = |error| Refusal::Malformed(fault::told(text, &error));
+            .map_err(|error| RequestError::Malformed(format!("the body is not UTF-8: {error}")))?;
+        match route {
+            ApiRoute::Method(method) => {
+                let wrong = |error| RequestError::Malformed(body_error::describe(text, &error));
                 let outcome = self.api.run(decode(method, text).map_err(wrong)?).await;
                 Ok(reply::reply(outcome, self.api.options.error_mode, headers))
             }
-            Place::Legacy => legacy::run(&self.api, text).await,
+            ApiRoute::Legacy => legacy::run(&self.api, text).await,
         }
     }
 }
 
-/// The command in a body; an empty one will do for methods that need nothing.
+/// Decodes the command of a body, which may be empty for methods without required fields.
 fn decode(method: Method, body: &str) -> Result<Command, serde_json::Error> {
     use serde::de::{DeserializeSeed as _, Error as _};
 
@@ -129,11 +142,11 @@ fn decode(method: Method, body: &str) -> Result<Command, serde_json::Error> {
         json.end()?;
         command.ok_or_else(|| serde_json::Error::custom("null is no JSON object"))
     };
-    // A text that a backend cut in the middle of a character is half a surrogate pair, which serde_json refuses in strings.
+    // Backends that cut a text inside a character send half a surrogate pair, which serde_json refuses.
     read(body).or_else(|error| without_halves(body).map_or(Err(error), |body| read(&body)))
 }
 
-/// The configured prefix with one slash in front and none behind; "" when there is none.
+/// The configured prefix with a leading slash and no trailing one; "" for an empty prefix.
 pub(crate) fn bare_prefix(configured: &str) -> String {
     let bare = configured.trim_matches('/');
     if bare.is_empty() { String::new() } else { format!("/{bare}") }

@@ -1,7 +1,7 @@
-//! The JSON conventions of requests and results: objects only, null means absent, payloads stay the sender's bytes.
+//! The JSON conventions of requests and results: objects only, null means absent, payloads are passed on byte for byte.
 //! In: a serde deserializer or serializer. Out: field values, embedded payloads.
-//! Pure; knows no method and no HTTP.
-//! Which fields a method has is changed in `method/NAME.rs`; how replies look, in `http::reply`.
+//! Pure; never methods or HTTP.
+//! The fields of a method are changed in `method/NAME.rs`; the form of replies in `http::reply`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::ApiError;
 
-/// A `T` that was written as a JSON object. (Derived code alone would take an array of its fields, too.)
+/// Accepts a `T` only as a JSON object. (Derived code alone also accepts an array of its fields.)
 pub(crate) struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -25,7 +25,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A field whose JSON null means the same as its absence.
+/// A field for which JSON null means absent.
 pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -43,8 +43,8 @@ where
     Ok(Option::<Object<T>>::deserialize(deserializer)?.map(|object| object.0))
 }
 
-/// A list, of which no more than `MAX` + 1 items are kept, so that memory is bounded and the caller can still see that
-/// it was too long. Null is an empty list.
+/// A list, of which at most `MAX` + 1 items are stored: memory is bounded, and the caller can see that it is too long. Null
+/// is an empty list.
 pub(crate) fn up_to<'de, const MAX: usize, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -54,13 +54,13 @@ where
     Ok(list.map_or_else(Vec::new, |list| list.0))
 }
 
-/// Any JSON value as the sender wrote it, byte for byte (also `null`); copied once.
+/// Any JSON value byte for byte (also `null`); copied once.
 pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
     let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
     Ok(Bytes::from(text.into_boxed_bytes()))
 }
 
-/// A payload that may be left out; JSON null is none.
+/// An optional payload; JSON null means absent.
 pub(crate) fn raw_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
     raw(deserializer).map(|payload| if payload == "null" { Bytes::new() } else { payload })
 }
@@ -70,13 +70,13 @@ pub(crate) fn is_embeddable(payload: &[u8]) -> bool {
     serde_json::from_slice::<&RawValue>(payload).is_ok()
 }
 
-/// A payload that is embeddable, byte for byte.
+/// Writes an embeddable payload byte for byte.
 pub(crate) fn in_place<S: Serializer>(payload: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
     let text: &RawValue = serde_json::from_slice(payload).map_err(S::Error::custom)?;
     text.serialize(serializer)
 }
 
-/// The payload out of its two fields: base64 wins where both are set.
+/// The payload from its two fields: base64 is used when both are set.
 ///
 /// # Errors
 /// 107 when `b64data` is not standard base64 with padding.
@@ -130,3 +130,10 @@ impl<'de, const MAX: usize, T: Deserialize<'de>> Visitor<'de> for UpToVisitor<MA
         Ok(UpTo(items))
     }
 }
+
+/// Pattern of standard base64 with padding, as accepted by [`payload`]: unused bits of the last character are 0.
+pub(crate) const BASE64: &str =
+    "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
+
+/// Pattern of a client id or an empty text.
+pub(crate) const CLIENT_ID: &str = "^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})?$";

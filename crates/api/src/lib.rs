@@ -1,7 +1,7 @@
-//! The server API: what backends call to publish and to steer connections, each method written once.
+//! The server API: backends call it to publish and to control connections. Each method is written once.
 //! In: typed requests, or HTTP through `http::HttpApi`. Out: typed results or `ApiError`.
 //! May use `node`; never sockets, shards or `ws`.
-//! A method is changed in `method/NAME.rs`, its HTTP face in `http`; delivery lives in `node`.
+//! A method is changed in `method/NAME.rs`, its HTTP form in `http`; delivery lives in `node`.
 #![forbid(unsafe_code)]
 
 mod api;
@@ -12,6 +12,7 @@ pub mod fuzzing;
 pub mod http;
 mod json;
 mod method;
+mod names;
 mod openapi;
 mod options;
 
@@ -27,7 +28,6 @@ pub use method::disconnect::{DisconnectReason, DisconnectRequest, DisconnectResu
 pub use method::history::{Client, HistoryRequest, HistoryResult, Since, StoredPublication};
 pub use method::history_remove::{HistoryRemoveRequest, HistoryRemoveResult};
 pub use method::info::{InfoRequest, InfoResult, NodeInfo};
-pub use method::other_kind::OtherKindRequest;
 pub use method::presence::{PresenceRequest, PresenceResult};
 pub use method::presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 pub use method::publish::{PublishRequest, PublishResult};
@@ -35,6 +35,8 @@ pub use method::refresh::{RefreshRequest, RefreshResult};
 pub use method::rpc::{RpcRequest, RpcResult};
 pub use method::subscribe::{BoolValue, SubscribeOverride, SubscribeRequest, SubscribeResult};
 pub use method::unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
-pub use method::{Command, Method, Outcome};
+pub use method::unsupported::UnsupportedRequest;
+pub use method::{Command, Outcome};
+pub use names::Method;
 pub use openapi::openapi;
 pub use options::{ApiOptions, BODY_BYTES_MAX, ErrorMode};

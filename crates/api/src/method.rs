@@ -1,7 +1,7 @@
-//! The table of API methods, and the commands and outcomes that travel between faces and methods.
+//! The table of API methods with parameters and results, and the commands and outcomes that `http` passes to and from them.
 //! In: a method and its JSON parameters. Out: a `Command` for `Api::run`, and an `Outcome` that serialises.
-//! Knows JSON through serde only; never HTTP.
-//! A method is one row of the table below and one file `method/NAME.rs`.
+//! Uses JSON through serde only; never HTTP.
+//! A method is one row of the table below, one row in `names.rs` and one file `method/NAME.rs`.
 
 pub(crate) mod batch;
 pub(crate) mod broadcast;
@@ -10,7 +10,6 @@ pub(crate) mod disconnect;
 pub(crate) mod history;
 pub(crate) mod history_remove;
 pub(crate) mod info;
-pub(crate) mod other_kind;
 pub(crate) mod presence;
 pub(crate) mod presence_stats;
 pub(crate) mod publish;
@@ -18,13 +17,14 @@ pub(crate) mod refresh;
 pub(crate) mod rpc;
 pub(crate) mod subscribe;
 pub(crate) mod unsubscribe;
+pub(crate) mod unsupported;
 
 use schemars::{Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::json::Object;
-use crate::{Api, ApiError};
+use crate::{Api, ApiError, Method};
 use batch::{BatchReply, BatchRequest};
 use broadcast::{BroadcastRequest, BroadcastResult};
 use channels::{ChannelsRequest, ChannelsResult};
@@ -32,7 +32,6 @@ use disconnect::{DisconnectRequest, DisconnectResult};
 use history::{HistoryRequest, HistoryResult};
 use history_remove::{HistoryRemoveRequest, HistoryRemoveResult};
 use info::{InfoRequest, InfoResult};
-use other_kind::OtherKindRequest;
 use presence::{PresenceRequest, PresenceResult};
 use presence_stats::{PresenceStatsRequest, PresenceStatsResult};
 use publish::{PublishRequest, PublishResult};
@@ -40,34 +39,24 @@ use refresh::{RefreshRequest, RefreshResult};
 use rpc::{RpcRequest, RpcResult};
 use subscribe::{SubscribeRequest, SubscribeResult};
 use unsubscribe::{UnsubscribeRequest, UnsubscribeResult};
+use unsupported::UnsupportedRequest;
 
-/// Makes the enums and their dispatch out of one row per method: its variant and file, request and result, number
-/// on the legacy path, and one sentence. Rows under `other_kind` are methods of channels of a kind that is not built.
+/// Generates the enums and their dispatch from one row per method: its variant, its file, request, result and summary. Rows
+/// under `unsupported` are methods of map and shared poll channels.
 macro_rules! methods {
     (
-        built { $($method:ident = $run:ident($request:ty) -> $result:ty, $legacy:expr, $summary:literal;)* }
-        other_kind { $($other:ident = $other_name:ident, $other_legacy:expr;)* }
+        built { $($method:ident = $run:ident($request:ty) -> $result:ty, $summary:literal;)* }
+        unsupported { $($other:ident;)* }
     ) => {
-        /// A method of the server API.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Method {
-            $($method,)* $($other,)*
-        }
-
-        const TABLE: &[Row] = &[
-            $(row(Method::$method, stringify!($run), $legacy),)*
-            $(row(Method::$other, stringify!($other_name), $other_legacy),)*
-        ];
-
         /// A decoded call.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Command {
             $($method($request),)*
-            /// A method of map or shared poll channels, which no namespace here is of.
-            OtherKind(Method, OtherKindRequest),
+            /// A method of map or shared poll channels, which do not exist here.
+            Unsupported(Method, UnsupportedRequest),
         }
 
-        /// What a call returns; serialised inside a batch as `{"method":{…}}`.
+        /// The result of a call; serialised inside a batch as `{"method":{…}}`.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Outcome {
@@ -90,12 +79,12 @@ macro_rules! methods {
             fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<Command>, D::Error> {
                 match self {
                     $(Self::$method => parameters(from, Command::$method),)*
-                    $(Self::$other => parameters(from, |request| Command::OtherKind(self, request)),)*
+                    $(Self::$other => parameters(from, |request| Command::Unsupported(self, request)),)*
                 }
             }
         }
 
-        /// What the document of the API says about each method that is built.
+        /// The methods in the OpenAPI document.
         pub(crate) const DESCRIPTIONS: &[Description] = &[
             $(Description {
                 method: Method::$method,
@@ -106,14 +95,14 @@ macro_rules! methods {
         ];
 
         impl Api {
-            /// Runs one command, whichever it is.
+            /// Runs one command.
             ///
             /// # Errors
             /// The error of the method.
             pub async fn run(&self, command: Command) -> Result<Outcome, ApiError> {
                 match command {
                     $(Command::$method(request) => self.$run(request).await.map(Outcome::$method),)*
-                    Command::OtherKind(method, request) => match self.other_kind(method, request)? {},
+                    Command::Unsupported(method, request) => match self.unsupported(method, request)? {},
                 }
             }
         }
@@ -122,83 +111,43 @@ macro_rules! methods {
 
 methods! {
     built {
-        Publish = publish(PublishRequest) -> PublishResult, Some(0),
+        Publish = publish(PublishRequest) -> PublishResult,
             "Publishes to all subscribers of one channel.";
-        Broadcast = broadcast(BroadcastRequest) -> BroadcastResult, Some(1),
+        Broadcast = broadcast(BroadcastRequest) -> BroadcastResult,
             "Publishes the same data into many channels.";
-        Unsubscribe = unsubscribe(UnsubscribeRequest) -> UnsubscribeResult, Some(2),
-            "Takes the connections of a user out of one channel, or out of all.";
-        Disconnect = disconnect(DisconnectRequest) -> DisconnectResult, Some(3),
+        Unsubscribe = unsubscribe(UnsubscribeRequest) -> UnsubscribeResult,
+            "Unsubscribes the connections of a user from one channel, or from all.";
+        Disconnect = disconnect(DisconnectRequest) -> DisconnectResult,
             "Closes the connections of a user.";
-        Presence = presence(PresenceRequest) -> PresenceResult, Some(4),
-            "Tells who is in a channel.";
-        PresenceStats = presence_stats(PresenceStatsRequest) -> PresenceStatsResult, Some(5),
-            "Counts who is in a channel.";
-        History = history(HistoryRequest) -> HistoryResult, Some(6),
+        Presence = presence(PresenceRequest) -> PresenceResult,
+            "Returns the clients that are subscribed to a channel.";
+        PresenceStats = presence_stats(PresenceStatsRequest) -> PresenceStatsResult,
+            "Counts the clients and users that are subscribed to a channel.";
+        History = history(HistoryRequest) -> HistoryResult,
             "Reads stored publications and the position of a channel.";
-        HistoryRemove = history_remove(HistoryRemoveRequest) -> HistoryRemoveResult, Some(7),
-            "Drops the stored publications of a channel; offset and epoch stay.";
-        Channels = channels(ChannelsRequest) -> ChannelsResult, Some(8),
+        HistoryRemove = history_remove(HistoryRemoveRequest) -> HistoryRemoveResult,
+            "Removes the stored publications of a channel and keeps offset and epoch.";
+        Channels = channels(ChannelsRequest) -> ChannelsResult,
             "Lists the channels that have subscribers, for debugging.";
-        Info = info(InfoRequest) -> InfoResult, Some(9),
-            "Tells name, version and counts of every node.";
-        Rpc = rpc(RpcRequest) -> RpcResult, Some(10),
+        Info = info(InfoRequest) -> InfoResult,
+            "Returns name, version and counts of every node.";
+        Rpc = rpc(RpcRequest) -> RpcResult,
             "Calls a function registered in the server.";
-        Subscribe = subscribe(SubscribeRequest) -> SubscribeResult, Some(11),
+        Subscribe = subscribe(SubscribeRequest) -> SubscribeResult,
             "Subscribes the connections of a user to a channel.";
-        Refresh = refresh(RefreshRequest) -> RefreshResult, Some(12),
-            "Gives the connections of a user another end, or closes them as expired.";
-        Batch = batch(BatchRequest) -> BatchReply, None,
+        Refresh = refresh(RefreshRequest) -> RefreshResult,
+            "Changes the expiry of a user's connections, or closes them as expired.";
+        Batch = batch(BatchRequest) -> BatchReply,
             "Runs several commands; each has its own result or error.";
     }
-    other_kind {
-        MapPublish = map_publish, Some(33);
-        MapRemove = map_remove, Some(34);
-        MapReadState = map_read_state, Some(35);
-        MapReadStream = map_read_stream, Some(36);
-        MapStats = map_stats, Some(37);
-        MapClear = map_clear, Some(38);
-        SharedPollPublish = shared_poll_publish, Some(39);
-    }
-}
-
-impl Method {
-    /// Every method, in the order of the variants.
-    pub const ALL: [Self; TABLE.len()] = {
-        let mut all = [Self::Publish; TABLE.len()];
-        let mut index = 0;
-        while index < TABLE.len() {
-            all[index] = TABLE[index].method;
-            assert!(all[index] as usize == index, "the table has the order of the variants");
-            index += 1;
-        }
-        all
-    };
-
-    /// Its name in paths, batches and metrics.
-    pub fn name(self) -> &'static str {
-        TABLE[self.index()].name
-    }
-
-    /// The method of that exact name.
-    pub fn of_name(name: &str) -> Option<Self> {
-        TABLE.iter().find(|row| row.name == name).map(|row| row.method)
-    }
-
-    /// The method of that number on the legacy path; batch has none.
-    pub fn of_legacy_number(number: u64) -> Option<Self> {
-        TABLE.iter().find(|row| row.legacy_number == Some(number)).map(|row| row.method)
-    }
-
-    /// Its place in `ALL`.
-    pub fn index(self) -> usize {
-        self as usize
-    }
-
-    /// Whether it has no required field, so that an empty body is as good as `{}`. Methods that would then reach
-    /// every anonymous connection (disconnect, unsubscribe) are not among them.
-    pub(crate) fn takes_empty_body(self) -> bool {
-        matches!(self, Self::Info | Self::Channels)
+    unsupported {
+        MapPublish;
+        MapRemove;
+        MapReadState;
+        MapReadStream;
+        MapStats;
+        MapClear;
+        SharedPollPublish;
     }
 }
 
@@ -209,21 +158,11 @@ fn parameters<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(Option::<Object<T>>::deserialize(from)?.map(|object| command(object.0)))
 }
 
-/// One method in the document of the API.
+/// One method in the OpenAPI document.
 pub(crate) struct Description {
     pub(crate) method: Method,
     /// One sentence.
     pub(crate) summary: &'static str,
     pub(crate) request: fn(&mut SchemaGenerator) -> Schema,
     pub(crate) result: fn(&mut SchemaGenerator) -> Schema,
-}
-
-struct Row {
-    method: Method,
-    name: &'static str,
-    legacy_number: Option<u64>,
-}
-
-const fn row(method: Method, name: &'static str, legacy_number: Option<u64>) -> Row {
-    Row { method, name, legacy_number }
 }

@@ -1,17 +1,17 @@
-//! The OpenAPI 3.1 document of the HTTP face, made from the table of methods and the types of requests and results.
+//! The OpenAPI 3.1 document of the HTTP API, generated from the table of methods and the types of requests and results.
 //! In: the path prefix. Out: the document as JSON.
 //! Uses schemars for types; their doc comments become descriptions, so they are written for users of the API.
-//! A method's sentence is changed in its row, a field in `method/NAME.rs`; then `cargo run -- api-doc > docs/openapi.json`.
+//! A method's summary is changed in its row, a field in `method/NAME.rs`; then `cargo run -- api-doc > docs/openapi.json`.
 
 use std::collections::BTreeMap;
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::method::{DESCRIPTIONS, Description, Method};
-use crate::{ApiError, ApiOptions, http};
+use crate::method::{DESCRIPTIONS, Description};
+use crate::{ApiError, ApiOptions, Method, http};
 
 /// The document for paths below `prefix` ([`ApiOptions::handler_prefix`]), indented, with a line feed at its end.
 pub fn openapi(prefix: &str) -> String {
@@ -62,45 +62,7 @@ impl ApiOptions {
     }
 }
 
-/// The list of commands of a batch: each an object with exactly one method.
-pub(crate) fn commands(generator: &mut SchemaGenerator) -> Schema {
-    let commands = of_each_method(generator, |method| method.request);
-    json_schema!({
-        "type": "array",
-        "maxItems": crate::BATCH_COMMANDS_MAX,
-        "items": {
-            "type": "object",
-            "properties": commands,
-            "minProperties": 1,
-            "maxProperties": 1,
-        },
-    })
-}
-
-/// The list of replies of a batch: each an object with the method of its command, or with `error`.
-pub(crate) fn replies(generator: &mut SchemaGenerator) -> Schema {
-    let mut replies = of_each_method(generator, |method| method.result);
-    replies.insert("error".to_owned(), generator.subschema_for::<ApiError>().to_value());
-    json_schema!({
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": replies,
-            "minProperties": 1,
-            "maxProperties": 1,
-        },
-    })
-}
-
-fn of_each_method(
-    generator: &mut SchemaGenerator,
-    part: impl Fn(&Description) -> fn(&mut SchemaGenerator) -> Schema,
-) -> Map<String, Value> {
-    let in_batches = DESCRIPTIONS.iter().filter(|row| row.method != Method::Batch);
-    in_batches.map(|row| (row.method.name().to_owned(), part(row)(generator).to_value())).collect()
-}
-
-/// A generator of schemas for what is read, or for what is written.
+/// A generator of schemas for requests, or (`is_written`) for results.
 fn generator(is_written: bool) -> SchemaGenerator {
     let mut settings = SchemaSettings::draft2020_12();
     if is_written {
@@ -108,7 +70,7 @@ fn generator(is_written: bool) -> SchemaGenerator {
     }
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
-    // Defaults are those of the types; which of them would be listed depends on features of other crates.
+    // Removed, because which defaults schemars lists depends on features of other crates.
     let without_defaults = RecursiveTransform(|schema: &mut Schema| drop(schema.remove("default")));
     settings.transforms.push(Box::new(without_defaults));
     if !is_written {
@@ -117,7 +79,8 @@ fn generator(is_written: bool) -> SchemaGenerator {
     settings.into_generator()
 }
 
-/// Says of a whole number what its format means: readers of the document need not know it, and the server refuses the rest.
+/// Adds the range of an integer format, because not every reader of the document knows the format, and the server refuses
+/// numbers outside.
 fn bound(schema: &mut Schema) {
     let (minimum, maximum) = match schema.get("format").and_then(Value::as_str) {
         Some("uint32") => (json!(0), json!(u32::MAX)),
@@ -161,13 +124,13 @@ fn operation(
     })
 }
 
-/// Answers that carry no result: of the door in plain text, and in transport mode those of `ApiError`'s rows.
+/// Responses without a result: plain text errors of HTTP, and in transport mode the rows of `ApiError`.
 fn refusals(error: &Schema) -> Map<String, Value> {
     let mut responses = Map::new();
     for status in statuses() {
         let mut texts: Vec<String> = Vec::new();
         let mut content = Map::new();
-        if let Some((_, text)) = DOOR.iter().find(|(of_door, _)| *of_door == status) {
+        if let Some((_, text)) = PLAIN_TEXT.iter().find(|(plain, _)| *plain == status) {
             texts.push((*text).to_owned());
             content.insert("text/plain".to_owned(), json!({ "schema": { "type": "string" } }));
         }
@@ -187,9 +150,9 @@ fn refusals(error: &Schema) -> Map<String, Value> {
 
 /// Every status but 200, in order.
 fn statuses() -> impl Iterator<Item = u16> {
-    let of_door = DOOR.iter().map(|(status, _)| *status);
+    let plain = PLAIN_TEXT.iter().map(|(status, _)| *status);
     let of_errors = ApiError::TABLE.iter().map(|row| row.http_status);
-    let all: BTreeMap<u16, ()> = of_door.chain(of_errors).map(|status| (status, ())).collect();
+    let all: BTreeMap<u16, ()> = plain.chain(of_errors).map(|status| (status, ())).collect();
     all.into_keys()
 }
 
@@ -201,40 +164,30 @@ fn json_content(schema: &Value) -> Value {
     json!({ "application/json": { "schema": schema } })
 }
 
-/// Standard base64 with padding, as [`crate::json::payload`] takes it: the bits that the last character leaves over are 0.
-pub(crate) const BASE64: &str =
-    "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
-
-/// A client id, or nothing.
-pub(crate) const CLIENT_ID: &str = "^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})?$";
-
-/// What is answered in plain text: by `http::door`, and, 408, by the server around it.
-const DOOR: [(u16, &str); 5] = [
+/// Plain text errors of `http::request`; 408 and one case of 503 come from `server`.
+const PLAIN_TEXT: [(u16, &str); 5] = [
     (
         400,
-        "The body is not JSON or not all there, or a field has a wrong type; the text says which, and where.",
+        "The body is not JSON or incomplete, or a field has a wrong type; the text names the field and the position.",
     ),
-    (401, "No key, or a wrong one."),
-    (408, "The body did not come within 30 s; nothing was done."),
+    (401, "The key is missing or wrong."),
+    (408, "The body did not arrive within 30 s; the request was not executed."),
     (413, "The body is longer than http_api.max_request_body_size."),
-    (
-        503,
-        "The server is shutting down, or 30 s behind with what was published before; nothing was done.",
-    ),
+    (503, "The server is shutting down, or overloaded for 30 s; the request was not executed."),
 ];
 
-const DONE: &str = "The result, or, unless in transport mode, what was wrong.";
+const DONE: &str = "The result, or the error if transport mode is off.";
 
-const ABOUT: &str = "What backends call to publish and to steer connections. Every call is a POST with a JSON object; \
-unknown fields are ignored, null means absent, whole numbers have neither fraction nor exponent. An application error has status 200 and `error` in its body, unless \
+const ABOUT: &str = "Backends call this API to publish and to control connections. Every call is a POST with a JSON object; \
+unknown fields are ignored, null means absent, integers have neither fraction nor exponent. An application error has status 200 and `error` in its body, unless \
 transport mode is on (http_api.error_mode, or the header X-Centrifugo-Error-Mode): then it has a status of its own and \
-the error is the body. Errors of single items of batch and broadcast stand in the result in both modes.";
+the error is the body. Errors of single items of batch and broadcast are part of the result in both modes.";
 
 fn error_mode() -> Value {
     json!({
         "name": "X-Centrifugo-Error-Mode",
         "in": "header",
-        "description": "`transport` asks for transport mode for this request; anything else asks for nothing.",
+        "description": "`transport` selects transport mode for this request; any other value has no effect.",
         "schema": { "type": "string" },
         "example": "transport",
     })

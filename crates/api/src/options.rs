@@ -1,25 +1,25 @@
-//! What the operator sets about the server API: key, error mode, paths and limits.
-//! In: values of the configuration section `http_api`. Out: plain data, read by `Api` and its faces.
-//! Uses `Secret` of the node; never reads files or the environment.
-//! Change a setting's default here; its key, documentation and parsing live in the server's configuration.
+//! The options of the server API: key, error mode, paths and limits.
+//! In: values of the configuration section `http_api`. Out: plain data for `Api` and `http`.
+//! Uses `Secret` of `auth`; never reads files or the environment.
+//! A default is changed here; its key, documentation and parsing live in `config`.
 
 use fanwire_auth::Secret;
 
-/// How much of a request body is read by default, in bytes.
+/// Default limit of a request body, in bytes.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Settings of the server API; names follow the keys under `http_api`.
+/// Options of the server API; the names follow the keys under `http_api`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiOptions {
-    /// The secret that backends send. While it is empty every request gets 401, never access.
+    /// The secret that backends send. While it is empty every request gets 401.
     pub key: Secret,
-    /// Answers everybody without a key. For networks where something else guards the door.
+    /// Accepts requests without a key. For networks with another access control.
     pub insecure: bool,
-    /// Where application errors go, unless a request chooses by header.
+    /// Where application errors are reported, unless the request selects a mode by header.
     pub error_mode: ErrorMode,
-    /// The path in front of the method names, `/api`; a slash is put before it when it has none.
+    /// The path prefix of the method names, for example `/api`; a missing leading slash is added.
     pub handler_prefix: String,
-    /// Longest request body in bytes; a longer one gets HTTP 413 and is not read to its end.
+    /// Maximum request body in bytes; a longer one gets HTTP 413 and is not read to its end.
     pub body_bytes_max: usize,
 }
 
@@ -35,12 +35,12 @@ impl Default for ApiOptions {
     }
 }
 
-/// Where an application error is told.
+/// Where an application error is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorMode {
-    /// HTTP 200 with `{"error":{…}}`: what libraries expect.
+    /// HTTP 200 with `{"error":{…}}`, as client libraries expect.
     #[default]
     Body,
-    /// The HTTP status of the error's row, and the bare error as the body.
+    /// The HTTP status of the error, with the error object as the body.
     Transport,
 }

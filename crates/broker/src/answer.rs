@@ -1,7 +1,7 @@
-//! What a port answers: a value that is there already, or one that comes later, from any thread.
-//! In: results of brokers, of presence, of keys → out: the same results, to whoever asked, exactly once.
-//! Uses: one small lock per answer that comes later, none for one that is there. Never: blocks.
-//! Change here: how a port answers. Who waits on a shard lives in `pending.rs` of `node`; the server API awaits answers as futures.
+//! The result type of all ports: a value that is ready, or one that another thread sends later (a one-shot channel).
+//! In: results of brokers, presence stores and key sets → out: the same result to one receiver, exactly once.
+//! Uses: one small lock per pending answer, none per ready one. Never: blocks, except in `wait`.
+//! Change here: how a result is waited for. Sessions that wait are kept in `pending.rs` of `node`; the server API awaits answers as futures.
 
 use std::fmt;
 use std::future::Future;
@@ -15,112 +15,116 @@ use parking_lot::Mutex;
 
 use crate::BrokerError;
 
-/// A result, now or later. What is there already costs no allocation and no lock.
+/// Either a ready result or a pending one. A ready result costs no allocation and no lock.
 ///
-/// A future, too: it is ready when the result is there. To be polled by one task, and not after it was ready.
-#[must_use = "an answer nobody takes may be an error nobody hears of"]
-pub struct Answer<T, E = BrokerError>(State<T, E>);
+/// Also a future. Poll it from one task; polling again after `Ready` panics.
+#[must_use = "an answer that is dropped may hide an error"]
+pub struct Answer<T, E = BrokerError>(AnswerState<T, E>);
 
-enum State<T, E> {
-    Now(Result<T, E>),
-    Later(Arc<Slot<T, E>>),
-    /// What a broker answers, whose error is another one here.
-    Broker(Arc<Slot<T, BrokerError>>, fn(BrokerError) -> E),
+enum AnswerState<T, E> {
+    Ready(Result<T, E>),
+    Pending(Arc<Slot<T, E>>),
+    /// A pending answer of a broker, with the conversion of its error. Saves a second slot.
+    PendingBroker(Arc<Slot<T, BrokerError>>, fn(BrokerError) -> E),
     Taken,
 }
 
-/// The other end of an [`Answer`] that comes later. One that is dropped answers [`Abandoned::abandoned`].
+/// The sending end of a pending [`Answer`]. Dropping it without a result sends [`Abandoned::abandoned`].
 pub struct Promise<T, E: Abandoned = BrokerError>(Option<Arc<Slot<T, E>>>);
 
-/// An error that also says: nobody will answer any more.
+/// An error type with a value for a promise that was dropped without a result.
 pub trait Abandoned {
+    /// The error that the answer then returns.
     fn abandoned() -> Self;
 }
 
-type Slot<T, E> = Mutex<Stage<T, E>>;
+type Slot<T, E> = Mutex<SlotState<T, E>>;
 
-enum Stage<T, E> {
-    /// Nobody asked yet whether it is there.
-    Open,
-    /// A task is to be woken.
-    Awaited(Waker),
-    /// A function wants it.
-    Wanted(Box<dyn FnOnce(Result<T, E>) + Send>),
-    Kept(Result<T, E>),
-    Over,
+enum SlotState<T, E> {
+    /// No result yet, and no receiver waits.
+    Empty,
+    /// A task waits for the result.
+    Waker(Waker),
+    /// A function is called with the result.
+    Callback(Box<dyn FnOnce(Result<T, E>) + Send>),
+    Filled(Result<T, E>),
+    Taken,
 }
 
 impl<T, E> Answer<T, E> {
-    /// An answer that is there.
+    /// A ready answer.
     pub fn now(result: Result<T, E>) -> Self {
-        Self(State::Now(result))
+        Self(AnswerState::Ready(result))
     }
 
-    /// The result, if it is there.
+    /// Returns the result if it is ready.
     ///
     /// # Errors
-    /// The answer itself, when it has to be waited for.
+    /// The answer itself while it is pending.
     pub fn ready(self) -> Result<Result<T, E>, Self> {
         match self.0 {
-            State::Now(result) => Ok(result),
-            State::Later(slot) => kept(&slot).ok_or(Self(State::Later(slot))),
-            State::Broker(slot, convert) => match kept(&slot) {
+            AnswerState::Ready(result) => Ok(result),
+            AnswerState::Pending(slot) => {
+                take_result(&slot).ok_or(Self(AnswerState::Pending(slot)))
+            }
+            AnswerState::PendingBroker(slot, convert) => match take_result(&slot) {
                 Some(result) => Ok(result.map_err(convert)),
-                None => Err(Self(State::Broker(slot, convert))),
+                None => Err(Self(AnswerState::PendingBroker(slot, convert))),
             },
-            State::Taken => unreachable!("{TAKEN}"),
+            AnswerState::Taken => unreachable!("{TAKEN}"),
         }
     }
 
-    /// Calls `take` with the result: at once if it is there, else later on the thread that brings it. So `take` must be
-    /// short and must not take a lock that is held by callers of the port.
-    pub fn then(self, take: impl FnOnce(Result<T, E>) + Send + 'static)
+    /// Calls `callback` with the result: at once if it is ready, otherwise later on the thread that sends it.
+    ///
+    /// `callback` must be short, and must not take a lock that callers of the port hold.
+    pub fn then(self, callback: impl FnOnce(Result<T, E>) + Send + 'static)
     where
         E: 'static,
     {
         match self.0 {
-            State::Now(result) => take(result),
-            State::Later(slot) => want(&slot, take),
-            State::Broker(slot, convert) => {
-                want(&slot, move |result| take(result.map_err(convert)))
+            AnswerState::Ready(result) => callback(result),
+            AnswerState::Pending(slot) => set_callback(&slot, callback),
+            AnswerState::PendingBroker(slot, convert) => {
+                set_callback(&slot, move |result| callback(result.map_err(convert)))
             }
-            State::Taken => unreachable!("{TAKEN}"),
+            AnswerState::Taken => unreachable!("{TAKEN}"),
         }
     }
 }
 
 impl<T: Send + 'static, E: Abandoned + Send + 'static> Answer<T, E> {
-    /// Blocks this thread until the result is there. For threads of one's own: never on a shard, never in a task.
+    /// Blocks this thread until the result is ready. Never call it on a shard or in an async task.
     ///
     /// # Errors
-    /// Those of the answer.
+    /// The error of the answer.
     pub fn wait(self) -> Result<T, E> {
         match self.ready() {
             Ok(result) => result,
-            Err(later) => {
+            Err(pending) => {
                 let (sender, receiver) = mpsc::sync_channel(1);
-                later.then(move |result| drop(sender.send(result)));
+                pending.then(move |result| drop(sender.send(result)));
                 receiver.recv().unwrap_or_else(|_| Err(E::abandoned()))
             }
         }
     }
 
-    /// An answer that comes later, with its promise.
+    /// A pending answer and the promise that completes it.
     pub fn later() -> (Promise<T, E>, Self) {
-        let slot = Arc::new(Mutex::new(Stage::Open));
-        (Promise(Some(Arc::clone(&slot))), Self(State::Later(slot)))
+        let slot = Arc::new(Mutex::new(SlotState::Empty));
+        (Promise(Some(Arc::clone(&slot))), Self(AnswerState::Pending(slot)))
     }
 
-    /// The same answer, its result passed through `convert` when it is there.
+    /// Converts the result with `convert`, at once if it is ready, otherwise on the thread that sends it.
     pub fn map<U: Send + 'static, F: Abandoned + Send + 'static>(
         self,
         convert: impl FnOnce(Result<T, E>) -> Result<U, F> + Send + 'static,
     ) -> Answer<U, F> {
         match self.ready() {
             Ok(result) => Answer::now(convert(result)),
-            Err(later) => {
+            Err(pending) => {
                 let (promise, answer) = Answer::later();
-                later.then(move |result| promise.keep(convert(result)));
+                pending.then(move |result| promise.keep(convert(result)));
                 answer
             }
         }
@@ -128,14 +132,14 @@ impl<T: Send + 'static, E: Abandoned + Send + 'static> Answer<T, E> {
 }
 
 impl<E: Abandoned + Send + 'static> Answer<(), E> {
-    /// What `next` answers, once this has succeeded; else the error of this.
+    /// The result of `next` once this answer succeeded; the error of this answer otherwise.
     pub fn and<U: Send + 'static>(self, next: Answer<U, E>) -> Answer<U, E> {
         match self.ready() {
             Ok(Ok(())) => next,
             Ok(Err(error)) => Answer::now(Err(error)),
-            Err(later) => {
+            Err(pending) => {
                 let (promise, answer) = Answer::later();
-                later.then(move |first| match first {
+                pending.then(move |first| match first {
                     Ok(()) => next.then(move |result| promise.keep(result)),
                     Err(error) => promise.keep(Err(error)),
                 });
@@ -146,46 +150,48 @@ impl<E: Abandoned + Send + 'static> Answer<(), E> {
 }
 
 impl<T: Send + 'static> Answer<T> {
-    /// The same answer with another error. Unlike [`map`](Self::map) it costs no allocation.
+    /// Converts the error. Unlike [`map`](Self::map) it does not allocate.
     pub fn map_err<F: Abandoned + Send + 'static>(
         self,
         convert: fn(BrokerError) -> F,
     ) -> Answer<T, F> {
         match self.0 {
-            State::Now(result) => Answer::now(result.map_err(convert)),
-            State::Later(slot) => Answer(State::Broker(slot, convert)),
+            AnswerState::Ready(result) => Answer::now(result.map_err(convert)),
+            AnswerState::Pending(slot) => Answer(AnswerState::PendingBroker(slot, convert)),
             other => Answer(other).map(move |result: Result<T, _>| result.map_err(convert)),
         }
     }
 }
 
 impl<T, E: Abandoned> Promise<T, E> {
-    /// Answers.
+    /// Sends the result.
     pub fn keep(mut self, result: Result<T, E>) {
-        self.settle(result);
+        self.fill(result);
     }
 
-    fn settle(&mut self, result: Result<T, E>) {
+    fn fill(&mut self, result: Result<T, E>) {
         let Some(slot) = self.0.take() else { return };
-        let mut stage = slot.lock();
-        match mem::replace(&mut *stage, Stage::Over) {
-            Stage::Wanted(take) => {
-                drop(stage);
-                take(result);
+        let mut state = slot.lock();
+        match mem::replace(&mut *state, SlotState::Taken) {
+            SlotState::Callback(callback) => {
+                drop(state);
+                callback(result);
             }
-            Stage::Awaited(waker) => {
-                *stage = Stage::Kept(result);
-                drop(stage);
+            SlotState::Waker(waker) => {
+                *state = SlotState::Filled(result);
+                drop(state);
                 waker.wake();
             }
-            Stage::Open | Stage::Kept(_) | Stage::Over => *stage = Stage::Kept(result),
+            SlotState::Empty | SlotState::Filled(_) | SlotState::Taken => {
+                *state = SlotState::Filled(result)
+            }
         }
     }
 }
 
 impl<T, E: Abandoned> Drop for Promise<T, E> {
     fn drop(&mut self) {
-        self.settle(Err(E::abandoned()));
+        self.fill(Err(E::abandoned()));
     }
 }
 
@@ -193,58 +199,58 @@ impl<T: Unpin, E: Unpin> Future for Answer<T, E> {
     type Output = Result<T, E>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match mem::replace(&mut self.0, State::Taken) {
-            State::Now(result) => Poll::Ready(result),
-            State::Later(slot) => {
-                let result = await_at(&slot, context);
+        match mem::replace(&mut self.0, AnswerState::Taken) {
+            AnswerState::Ready(result) => Poll::Ready(result),
+            AnswerState::Pending(slot) => {
+                let result = poll_slot(&slot, context);
                 if result.is_pending() {
-                    self.0 = State::Later(slot);
+                    self.0 = AnswerState::Pending(slot);
                 }
                 result
             }
-            State::Broker(slot, convert) => {
-                let result = await_at(&slot, context).map_err(convert);
+            AnswerState::PendingBroker(slot, convert) => {
+                let result = poll_slot(&slot, context).map_err(convert);
                 if result.is_pending() {
-                    self.0 = State::Broker(slot, convert);
+                    self.0 = AnswerState::PendingBroker(slot, convert);
                 }
                 result
             }
-            State::Taken => unreachable!("{TAKEN}"),
+            AnswerState::Taken => unreachable!("{TAKEN}"),
         }
     }
 }
 
-/// The result in a slot, if it is there.
-fn kept<T, E>(slot: &Slot<T, E>) -> Option<Result<T, E>> {
-    let mut stage = slot.lock();
-    match mem::replace(&mut *stage, Stage::Over) {
-        Stage::Kept(result) => Some(result),
-        waits => {
-            *stage = waits;
+/// Takes the result out of a slot, if it is ready.
+fn take_result<T, E>(slot: &Slot<T, E>) -> Option<Result<T, E>> {
+    let mut state = slot.lock();
+    match mem::replace(&mut *state, SlotState::Taken) {
+        SlotState::Filled(result) => Some(result),
+        waiting => {
+            *state = waiting;
             None
         }
     }
 }
 
-/// Gives the result to `take`, now or later.
-fn want<T, E>(slot: &Slot<T, E>, take: impl FnOnce(Result<T, E>) + Send + 'static) {
-    let mut stage = slot.lock();
-    match mem::replace(&mut *stage, Stage::Over) {
-        Stage::Kept(result) => {
-            drop(stage);
-            take(result);
+/// Calls `callback` with the result, now or when it is sent.
+fn set_callback<T, E>(slot: &Slot<T, E>, callback: impl FnOnce(Result<T, E>) + Send + 'static) {
+    let mut state = slot.lock();
+    match mem::replace(&mut *state, SlotState::Taken) {
+        SlotState::Filled(result) => {
+            drop(state);
+            callback(result);
         }
-        _ => *stage = Stage::Wanted(Box::new(take)),
+        _ => *state = SlotState::Callback(Box::new(callback)),
     }
 }
 
-/// The result, or a task is woken when it is there.
-fn await_at<T, E>(slot: &Slot<T, E>, context: &mut Context<'_>) -> Poll<Result<T, E>> {
-    let mut stage = slot.lock();
-    match mem::replace(&mut *stage, Stage::Over) {
-        Stage::Kept(result) => Poll::Ready(result),
+/// Takes the result, or registers the task's waker.
+fn poll_slot<T, E>(slot: &Slot<T, E>, context: &mut Context<'_>) -> Poll<Result<T, E>> {
+    let mut state = slot.lock();
+    match mem::replace(&mut *state, SlotState::Taken) {
+        SlotState::Filled(result) => Poll::Ready(result),
         _ => {
-            *stage = Stage::Awaited(context.waker().clone());
+            *state = SlotState::Waker(context.waker().clone());
             Poll::Pending
         }
     }
@@ -258,7 +264,11 @@ impl<T, E> From<Result<T, E>> for Answer<T, E> {
 
 impl<T, E> fmt::Debug for Answer<T, E> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(if matches!(self.0, State::Now(_)) { "Answer(now)" } else { "Answer(later)" })
+        out.write_str(if matches!(self.0, AnswerState::Ready(_)) {
+            "Answer(ready)"
+        } else {
+            "Answer(pending)"
+        })
     }
 }
 
@@ -280,7 +290,7 @@ impl Abandoned for ErrorCode {
     }
 }
 
-const TAKEN: &str = "an answer is taken once";
+const TAKEN: &str = "the result of an answer is taken once";
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,10 @@
-//! The broker port: what the node needs from the part that orders, stores and distributes publications (step 5 of the route).
-//! In: `publish`, `history`, `subscribe` … of channels → out: publications handed to `Deliver`, in one order per channel.
+//! The broker port: the part that orders, stores and distributes publications (step 5 of the route).
+//! In: `publish`, `history`, `subscribe` … of channels → out: calls of `Deliver`, in one order per channel.
 //! Uses: protocol values. Never: sessions, sockets, clocks (time is a parameter).
 //! Change here: the promises of every broker. The memory broker lives in `broker/memory.rs`, the common tests in
 //! `broker/conformance.rs`.
 
 mod memory;
-mod position;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -14,50 +13,52 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
 
-use crate::Answer;
-use crate::Change;
-use crate::ClientId;
+use crate::{Answer, Change, ClientId, Epoch, Position};
 
 pub use memory::MemoryBroker;
-pub use position::{Epoch, Position};
 
-/// Where publications bend from the way in to the way out.
+/// Orders, stores and distributes publications.
 ///
-/// **Order.** The publications of one channel reach every `Deliver` in one order, the same for all, whatever number of
-/// threads publishes. A publication whose `publish` returned before another `publish` of that channel began comes first.
-/// Between channels nothing is promised.
+/// A broker gets publications from the node of the publisher and passes them to the [`Deliver`](crate::Deliver) of every
+/// node with subscribers. Its promises, most of them tested by the conformance suite:
 ///
-/// **Atomicity.** A publication is taken with all its consequences (idempotency result, version, position, storage,
-/// distribution) or not at all; two calls with one idempotency key publish once even when they run at the same time.
+/// **Order.** All publications of one channel reach every `Deliver` in the same order, also when many threads publish.
+/// If one `publish` returned before another `publish` of the same channel began, its publication comes first.
+/// There is no order between channels.
+///
+/// **Atomicity.** A publish succeeds as a whole (idempotency result, version, position, storage, distribution) or has no
+/// effect. Two calls with the same idempotency key publish once, even when they run at the same time.
 ///
 /// **Positions.** Within one epoch the stored publications of a channel have the offsets 1, 2, 3 …, in the order of
-/// their delivery. Whoever is told position T by [`follow`](Self::follow) gets every later publication from `Deliver`,
-/// those up to T perhaps, too. Offset and epoch outlive the stored publications, for `meta_ttl` since the channel was last
-/// published to or read; after that a new epoch begins. A channel that was never published to has offset 0 and an epoch
-/// that its first publication keeps, for as long as the broker can tell it again; an epoch is never that of two streams.
+/// their delivery. After [`follow`](Self::follow) returned the top position T, every publication above T reaches
+/// `Deliver`; publications up to T may arrive too. Offset and epoch are kept longer than the publications: for `meta_ttl`
+/// since the last publish or read of the channel. After that the stream starts again with a new epoch. A channel without
+/// any publication has offset 0 and an epoch; its first publication keeps that epoch unless the broker lost it before.
+/// Two streams never have the same epoch.
 ///
-/// **Distribution.** Once `follow` was answered after `subscribe`, later publications of the channel reach this node's
-/// `Deliver`; some may before. After `unsubscribe` some may still arrive; the door drops what nobody listens to.
+/// **Distribution.** When `follow` was called after `subscribe` and has answered, all later publications of the channel
+/// reach this node's `Deliver`; earlier ones may. After `unsubscribe` some may still arrive; the node drops publications
+/// of channels without subscribers.
 ///
-/// **Answers.** No call blocks. A broker that has to ask somebody else answers later, in bounded time; calls from one
-/// thread about one channel take effect in their order, but a read may see what was begun after it, too. What was answered
-/// before it began it sees, whoever asked for that.
+/// **Answers.** No call blocks. A broker that needs another process answers later, in bounded time. Calls from one thread
+/// for one channel take effect in their order. A read returns the effect of every call that was answered before the read
+/// began, on any thread; it may also return effects of calls that began after it.
 ///
-/// **Exclusion.** `exclude_client` travels with its publication to every `Deliver`, unchanged.
+/// **Exclusion.** `exclude_client` reaches every `Deliver` with its publication, unchanged.
 ///
 /// **Deltas.** A publication with `delta` reaches every `Deliver` with the payload of the publication whose offset is one
-/// less, if the stream still had it when the new one was stored: read and stored in one step. One that is not stored, or
-/// whose predecessor is gone, comes alone.
+/// less, if the stream still had that one when it stored the new one; reading and storing are one atomic step. Otherwise,
+/// and when the new one is not stored, it arrives as [`Delta::Alone`](crate::Delta::Alone).
 ///
-/// Where `retention` keeps nothing there is no stream: positions are empty.
+/// When `retention` keeps no history there is no stream, and positions are empty.
 pub trait Broker: Send + Sync {
     /// Publishes and returns the position in the channel's stream, empty with `skip_history` or without history.
     ///
-    /// A repeated `idempotency_key` of the same channel within 300 s publishes nothing and returns the first position. A
-    /// `version` that is not above the stored one publishes nothing and returns the top.
+    /// When an `idempotency_key` is repeated in the same channel within 300 s, nothing is published and the first position
+    /// is returned. When a `version` is not above the stored one, nothing is published and the top is returned.
     ///
     /// # Errors
-    /// [`BrokerError::Unavailable`] when nothing was published; the caller may retry.
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable) when nothing was published; the caller may retry.
     fn publish(
         &self,
         channel: &str,
@@ -67,10 +68,10 @@ pub trait Broker: Send + Sync {
         now: Instant,
     ) -> Answer<Position>;
 
-    /// Stored publications and the top of the stream, of one moment.
+    /// Returns stored publications and the top of the stream, both read at the same moment.
     ///
     /// # Errors
-    /// [`BrokerError::Unavailable`]; the caller may retry.
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the caller may retry.
     fn history(
         &self,
         channel: &str,
@@ -79,12 +80,14 @@ pub trait Broker: Send + Sync {
         now: Instant,
     ) -> Answer<StreamSlice>;
 
-    /// From where a new subscriber of this node goes on: answered when every later publication reaches `Deliver`, with
-    /// [`history`](Self::history) read after that, or with an empty stretch where no `query` is made. To be called after
-    /// [`subscribe`](Self::subscribe), for each subscriber.
+    /// Returns the position from which a new subscriber of this node continues.
+    ///
+    /// The answer is ready once every later publication reaches `Deliver`. It is the [`history`](Self::history) for
+    /// `query`, read after that moment, or an empty slice without a `query`. Call it for each subscriber, after
+    /// [`subscribe`](Self::subscribe).
     ///
     /// # Errors
-    /// [`BrokerError::Unavailable`]; the caller may retry.
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the caller may retry.
     fn follow(
         &self,
         channel: &str,
@@ -93,62 +96,64 @@ pub trait Broker: Send + Sync {
         now: Instant,
     ) -> Answer<StreamSlice>;
 
-    /// Tells the subscribers of a channel that want to know who came or went, in one order with its publications. Nothing
-    /// is stored.
+    /// Sends a join or leave to the nodes with subscribers of the channel, in one order with its publications.
+    ///
+    /// Nothing is stored.
     ///
     /// # Errors
-    /// [`BrokerError::Unavailable`] when nobody was told.
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()>;
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable) when it was not sent.
+    fn publish_join_leave(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()>;
 
-    /// Drops the stored publications of a channel; offset and epoch stay.
+    /// Removes the stored publications of a channel and keeps offset and epoch.
     ///
     /// # Errors
-    /// [`BrokerError::Unavailable`]; the caller may retry.
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the caller may retry.
     fn remove_history(&self, channel: &str, now: Instant) -> Answer<()>;
 
-    /// The node got its first subscriber of `channel`.
+    /// Called when the node gets its first subscriber of `channel`.
     ///
-    /// This and `unsubscribe` come in the order in which it happened, because they are called under the channel's lock
-    /// in the registry. Hence they must not block, and must not take a lock that is held while publications are handed
-    /// to `Deliver`, which takes the registry's lock.
+    /// The node calls this and `unsubscribe` under the channel's lock in its registry, so the calls of a channel come in
+    /// the order of its changes. They must not block, and must not take a lock that the broker holds while it calls
+    /// `Deliver`, because `Deliver` takes the registry's lock.
     fn subscribe(&self, channel: &str);
 
-    /// The node lost its last subscriber of `channel`.
+    /// Called when the node loses its last subscriber of `channel`.
     fn unsubscribe(&self, channel: &str);
 
-    /// Gives memory back of what expired and is not asked for any more. Worth a call a second; each takes bounded time.
+    /// Frees the memory of expired entries. The node calls it once a second; each call takes bounded time.
     ///
-    /// What expired is never returned, whether this is called or not. A broker that forgets by itself does nothing here.
+    /// Reads never return expired entries, with or without this call. A broker whose backend expires entries by itself
+    /// does nothing here.
     fn sweep(&self, now: Instant);
 
-    /// Roughly the memory that histories take in this process; 0 for a broker that keeps them elsewhere.
+    /// Approximate memory of histories in this process, in bytes; 0 for a broker that stores them elsewhere.
     fn history_bytes(&self) -> usize;
 }
 
-/// How long the publications of a channel are kept (`history_size`, `history_ttl`, `history_meta_ttl`).
+/// How many publications of a channel are kept, and how long (`history_size`, `history_ttl`, `history_meta_ttl`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Retention {
     /// Publications per channel; 0 = no history.
     pub size: usize,
-    /// Since the last publication; zero = no history.
+    /// Lifetime of all stored publications since the last one; zero = no history.
     pub ttl: Duration,
-    /// Life of offset and epoch since the channel was last published to or read; zero = for ever.
+    /// Lifetime of offset and epoch since the last publish or read of the channel; zero = no limit.
     pub meta_ttl: Duration,
 }
 
 impl Retention {
-    /// Whether there is a stream at all.
+    /// Whether the channel has a stream.
     pub fn keeps_history(self) -> bool {
         self.size > 0 && !self.ttl.is_zero()
     }
 }
 
-/// Which stored publications are wanted. The default wants all, oldest first.
+/// Selects stored publications. The default selects all, oldest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Query {
-    /// Most publications; `None` = all.
+    /// Maximum number of publications; `None` = no limit.
     pub limit: Option<usize>,
-    /// Only those after this offset; with `reverse` those before it.
+    /// Only publications after this offset; with `reverse`, before it.
     pub since: Option<u64>,
     /// Newest first.
     pub reverse: bool,
@@ -159,52 +164,45 @@ impl Query {
     pub const TOP: Self = Self { limit: Some(0), since: None, reverse: false };
 }
 
-/// A part of a stream.
+/// Publications read from a stream, with the stream's position.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StreamSlice {
     /// With their offsets, in the order of the query. Payloads are shared with the stream, not copied.
     pub publications: Vec<Publication>,
-    /// The newest position of the stream, whatever was asked for; offset 0 before the first publication.
+    /// The newest position of the stream, independent of the query; offset 0 before the first publication.
     pub top: Position,
-    /// A position in the epoch before: up to there both are the same stream. The default when there is none.
+    /// A position of the previous epoch: up to its offset, both epochs have the same publications. The default when
+    /// nothing was inherited.
     pub inherited: Position,
 }
 
 impl StreamSlice {
-    /// Whether who knows everything up to `offset` of `epoch` knows the same of this stream; "" is the epoch of any.
+    /// Whether this stream has the same publications up to `offset` as the stream of `epoch`; "" stands for every epoch.
     pub fn continues(&self, offset: u64, epoch: &str) -> bool {
         let Position { offset: last, epoch: before } = self.inherited;
         let is_inherited = before != Epoch::NONE && epoch == before.as_str() && offset <= last;
         epoch.is_empty() || epoch == self.top.epoch.as_str() || is_inherited
     }
 
-    /// Memory of payloads that it keeps alive, in bytes, shared with the stream or not.
+    /// Sum of the payload sizes, in bytes, including payloads that are shared with the stream.
     pub fn payload_bytes(&self) -> usize {
         self.publications.iter().map(|publication| publication.data.len()).sum()
     }
 }
 
-/// How to publish (server API §3 publish). The default publishes plainly.
+/// Options of a publish (server API §3 publish). The default uses none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublishOptions {
     /// "" = none.
     pub idempotency_key: String,
-    /// Do not store, give no offset.
+    /// Do not store the publication; it gets no offset.
     pub skip_history: bool,
-    /// Subscribers that agreed to deltas may get it as one.
+    /// Subscribers that negotiated deltas may get a delta.
     pub delta: bool,
-    /// Drop when not larger than the stored version; 0 = no check. Works only with history.
+    /// Publish only if larger than the stored version; 0 = no check. Works only with history.
     pub version: u64,
-    /// Versions are compared when this is "" or the stored version's; another one begins anew.
+    /// Versions are compared when this is "" or equal to the stored epoch; a different epoch accepts every version.
     pub version_epoch: String,
-    /// The one connection that does not get it, subscribed or not. History and recovery have it for everybody.
+    /// A connection that does not receive the publication live. History and recovery return it to every client.
     pub exclude_client: Option<ClientId>,
-}
-
-/// Why a broker could not do it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BrokerError {
-    /// Not reachable now; nothing was published (→ error 100, temporary).
-    Unavailable,
 }

@@ -1,7 +1,7 @@
-//! The way out of every broker: who takes its publications, joins and leaves.
-//! In: publications in the order of their channel, on any thread → out: whatever the node behind it does with them.
-//! Uses protocol values. Never: shards or subscribers, which a broker does not know.
-//! Change here: the promises between a broker and its node. The node's side lives in `deliver.rs` of `node`.
+//! The output port of every broker: it receives publications, joins and leaves.
+//! In: publications in the order of their channel, on any thread → out: nothing; the node passes them to its shards.
+//! Uses protocol values. Never: shards or subscribers, which a broker cannot see.
+//! Change here: the promises between a broker and its node. The node's implementation lives in `deliver.rs` of `node`.
 
 use std::time::Instant;
 
@@ -9,15 +9,16 @@ use fanwire_protocol::{ClientInfo, Publication};
 
 use crate::{ClientId, Delta, Epoch};
 
-/// Takes publications from a broker.
+/// Receives publications from a broker.
 ///
-/// For one channel the calls must not overlap, and their order is the order in every inbox. Never calls back into the
-/// broker, so a broker may hold a lock meanwhile.
+/// Calls for one channel must not overlap; subscribers receive in the order of these calls. An implementation never calls
+/// the broker back, so a broker may hold a lock during a call.
 pub trait Deliver: Send + Sync {
-    /// Hands `publication` to whoever listens to `channel`. `accepted_at` is where its latency begins.
+    /// Sends `publication` to the subscribers of `channel` on this node.
     ///
-    /// Its offset is its place in the stream named by `epoch`; 0 and none when it has no place in any.
-    /// `delta` says what its delta can be made against; `exclude` is the connection that is not to get it, if any.
+    /// The publication's `offset` counts in the stream named by `epoch`; 0 and [`Epoch::NONE`] when it was not stored.
+    /// `delta` is the base for a delta. `exclude` is a connection that must not receive the publication.
+    /// `accepted_at` is the start of its latency.
     fn deliver(
         &self,
         channel: &str,
@@ -28,16 +29,20 @@ pub trait Deliver: Send + Sync {
         accepted_at: Instant,
     );
 
-    /// Tells whoever listens to `channel` and wants to know that a client came or went.
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo);
+    /// Sends a join or leave to those subscribers of `channel` that asked for them.
+    fn deliver_join_leave(&self, channel: &str, change: Change, info: ClientInfo);
 
-    /// Publications of `channel` may have been lost on their way, and from now on none is: who keeps a position has to
-    /// compare it with the stream. Nothing to do for a door behind which nobody does.
-    fn doubt(&self, _channel: &str) {}
+    /// Reports that publications of `channel` may have been lost before this call; none is lost after it.
+    ///
+    /// Subscribers with a position must then be compared with the stream. Does nothing by default, for receivers without
+    /// such subscribers.
+    fn report_possible_gap(&self, _channel: &str) {}
 
-    /// Whether what is delivered waits too long already (back-pressure). A broker whose publications wait somewhere else, in
-    /// a bounded queue, asks this before it brings more; one that publishes on the publisher's thread need not, as
-    /// publishers are made to wait where they come in. Cheap, but not free: once for many deliveries.
+    /// Whether too many deliveries are still unprocessed (back-pressure).
+    ///
+    /// A broker that reads publications from a bounded queue calls this before it reads more. A broker that delivers on the
+    /// publisher's thread need not: publishers are slowed down where their requests arrive. It may take a lock, so
+    /// call it once for many deliveries.
     fn is_congested(&self) -> bool {
         false
     }
@@ -48,6 +53,6 @@ pub trait Deliver: Send + Sync {
 pub enum Change {
     /// It subscribed.
     Join,
-    /// Its subscription ended, whichever way.
+    /// Its subscription ended, for any reason.
     Leave,
 }

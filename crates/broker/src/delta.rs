@@ -1,24 +1,24 @@
-//! What a broker says about the delta of a publication (protocol §11).
-//! In: whether the publisher wants one, and what the stream holds → out: off, alone, or the payload to compare with.
-//! Uses shared payloads. Never: patches; those are made by the node, for subscribers that can read them.
-//! Change here: what crosses the port. When a patch pays is decided in `delta.rs` of `node`.
+//! The base that a broker offers for the delta of a publication (protocol §11).
+//! In: whether the publisher wants one, the newest payload of the stream → out: off, no base, or that payload.
+//! Uses shared payloads. Never: patches; the node makes them, for subscribers that can read them.
+//! Change here: the value that crosses the port. When a patch is worth sending is decided in `delta.rs` of `node`.
 
 use bytes::Bytes;
 
-/// What the delta of a publication can be made against.
+/// The base for the delta of a publication.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Delta {
-    /// Nobody gets it as a delta.
+    /// The publisher wants no delta.
     #[default]
     Off,
-    /// It may be one, and no stream has what came before it.
+    /// The publisher wants one, but no stream has the previous publication.
     Alone,
-    /// It may be one; this is the payload of the publication before it in its stream.
+    /// The payload of the previous publication of the stream.
     Against(Bytes),
 }
 
 impl Delta {
-    /// Of a publication that follows `previous` in its stream, if it is to be a delta at all.
+    /// The base for a publication that follows `previous` in its stream; `is_wanted` is the publisher's wish.
     pub fn candidate(is_wanted: bool, previous: Option<&Bytes>) -> Self {
         match previous {
             _ if !is_wanted => Self::Off,

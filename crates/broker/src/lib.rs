@@ -1,5 +1,5 @@
-//! The ports behind which publications, presence and messages between nodes live, and their engines in memory.
-//! In: calls of a node → out: answers, now or later; publications in one order per channel.
+//! The ports of a node: broker, presence and bus, each with a memory engine (the bus has none) and a conformance suite.
+//! In: calls of a node → out: ready or pending answers; publications, in one order per channel.
 //! Uses `protocol`. Never: sessions, sockets, a clock of its own (time is a parameter).
 //! Change here: the list of ports. Engines outside this process live in `brokers`.
 #![forbid(unsafe_code)]
@@ -10,9 +10,11 @@ mod bus;
 mod client_id;
 mod deliver;
 mod delta;
+mod error;
+mod position;
 mod presence;
 
-/// The tests that every engine has to pass, for the crates that bring one.
+/// The tests that every engine must pass, for crates that implement one.
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance {
     pub use crate::broker::conformance as broker;
@@ -20,12 +22,11 @@ pub mod conformance {
 }
 
 pub use answer::{Abandoned, Answer, Promise};
-pub use broker::{
-    Broker, BrokerError, Epoch, MemoryBroker, Position, PublishOptions, Query, Retention,
-    StreamSlice,
-};
+pub use broker::{Broker, MemoryBroker, PublishOptions, Query, Retention, StreamSlice};
 pub use bus::Bus;
 pub use client_id::ClientId;
 pub use deliver::{Change, Deliver};
 pub use delta::Delta;
+pub use error::BrokerError;
+pub use position::{Epoch, Position};
 pub use presence::{MemoryPresence, Presence, PresenceStats};

@@ -1,7 +1,7 @@
-//! The presence port: who is subscribed to a channel right now, beside the broker, which knows what is published.
-//! In: members that come, are renewed and go, with the time → out: the members of a channel, or how many they are.
+//! The presence port: the clients that are subscribed to a channel now. It is separate from the broker.
+//! In: members that are added, renewed and removed, with the time → out: the members of a channel, or their number.
 //! Uses: protocol values. Never: sessions, sockets, clocks (time is a parameter).
-//! Change here: the promises of every store. The one in memory lives in `presence/memory.rs`, the common tests in
+//! Change here: the promises of every store. The memory store lives in `presence/memory.rs`, the common tests in
 //! `presence/conformance.rs`.
 
 mod memory;
@@ -18,47 +18,47 @@ use crate::Answer;
 
 pub use memory::MemoryPresence;
 
-/// Who is where.
+/// Stores the members of channels.
 ///
-/// A member is a client of a channel, named by `ClientInfo::client`. It is there from [`add`](Self::add) until
-/// [`remove`](Self::remove), at the latest until its `ttl` is over, should its node have died. What a call did is seen by
-/// every call after its answer, and by later calls from the same thread. No call blocks.
+/// A member is a client in a channel, identified by `ClientInfo::client`. It exists from [`add`](Self::add) until
+/// [`remove`](Self::remove), or until its `ttl` has passed: so it also disappears when its node crashed. The effect of a
+/// call is visible to every call that begins after its answer, and to later calls from the same thread. No call blocks.
 pub trait Presence: Send + Sync {
-    /// Adds a member, or renews it: from now on it is as `info` says, for `ttl` from `now`.
+    /// Adds or renews a member: stores `info`, which expires `ttl` after `now`.
     ///
     /// # Errors
-    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the member is renewed later anyway.
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the node does not retry, because it renews its members regularly.
     fn add(&self, channel: &str, info: ClientInfo, ttl: Duration, now: Instant) -> Answer<()>;
 
-    /// Removes a member, if it is there.
+    /// Removes a member; does nothing when the channel has no such member.
     ///
     /// # Errors
-    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the member then stays until its time is over.
+    /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the member then stays until it expires.
     fn remove(&self, channel: &str, client: &str) -> Answer<()>;
 
-    /// The members of a channel at one moment, in no promised order. They are shared, not copied.
+    /// The members of a channel at one moment, in any order. Values are shared, not copied.
     ///
     /// # Errors
     /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the caller may retry.
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>>;
 
-    /// How many members a channel has; does not look at each of them.
+    /// The number of members of a channel. Does not iterate over them.
     ///
     /// # Errors
     /// [`BrokerError::Unavailable`](crate::BrokerError::Unavailable); the caller may retry.
     fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats>;
 
-    /// Gives memory back of members whose time was over long ago. Worth a call a second; each takes bounded time.
+    /// Frees the memory of expired members. The node calls it once a second; each call takes bounded time.
     ///
-    /// What is over is never returned, whether this is called or not.
+    /// Reads never return expired members, with or without this call.
     fn sweep(&self, now: Instant);
 }
 
-/// How many are in a channel.
+/// The size of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PresenceStats {
-    /// Members.
+    /// Number of members.
     pub clients: usize,
-    /// Distinct user ids among them; the empty one counts as one.
+    /// Number of distinct user ids; the empty id counts as one.
     pub users: usize,
 }

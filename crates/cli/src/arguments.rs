@@ -1,6 +1,6 @@
 //! The command line: commands, their options, and one flag per key of the configuration.
 //! In: arguments → out: parsed commands; usage errors end the process with code 2.
-//! Uses clap and the catalog of keys. Never: runs anything.
+//! Uses clap and the catalog of keys. Never: runs a command.
 //! A command's options are changed here; flags of keys come from the keys' rows.
 
 use std::path::PathBuf;
@@ -23,23 +23,24 @@ mod tests;
 #[command(after_help = "`fanwire --help` lists every key of the configuration.")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<CliCommand>,
     #[command(flatten)]
     pub(crate) serve: Serve,
 }
 
 impl Arguments {
-    /// Those of this process, which a usage error ends.
+    /// Parses the arguments of this process; a usage error ends it.
     pub(crate) fn of_process() -> Self {
-        Self::try_parse().unwrap_or_else(|error| told(error).exit())
+        Self::try_parse().unwrap_or_else(|error| with_new_name(error).exit())
     }
 }
 
-/// The error, in other words where a flag is one of Centrifugo before v6: clap would name the one that looks like it.
-fn told(error: clap::Error) -> clap::Error {
-    let flag = (error.kind() == ErrorKind::UnknownArgument)
-        .then(|| error.get(ContextKind::InvalidArg).map(ToString::to_string));
-    let flag = flag.flatten().unwrap_or_default();
+/// Replaces the error for a flag of Centrifugo before v6: clap would only suggest a similar name.
+fn with_new_name(error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let flag = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
     match flag.strip_prefix("--").and_then(renamed) {
         Some(now) => Arguments::command().error(
             ErrorKind::UnknownArgument,
@@ -50,10 +51,10 @@ fn told(error: clap::Error) -> clap::Error {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Run the server (what happens without a command)
+pub(crate) enum CliCommand {
+    /// Run the server (the default command)
     Serve(Serve),
-    /// Say what is wrong with a configuration file and which keys are not supported yet
+    /// Check a configuration file for errors and for keys that are not supported yet
     #[command(visible_alias = "checkconfig")]
     CheckConfig(CheckConfig),
     /// Print a configuration file with every key at its default
@@ -62,15 +63,15 @@ pub(crate) enum Command {
     /// Print the documentation of every key, as Markdown
     #[command(visible_alias = "configdoc")]
     ConfigDoc,
-    /// Print the description of the server API, as OpenAPI 3.1 in JSON
+    /// Print the OpenAPI 3.1 document of the server API, in JSON
     ApiDoc,
     /// Print a token for development, signed with an HMAC secret
     #[command(visible_alias = "gentoken", alias = "gensubtoken")]
     Token(Token),
-    /// Say what the server makes of a token, and why when it refuses it
+    /// Check a token as the server does, and print why it is refused
     #[command(visible_alias = "checktoken", alias = "checksubtoken")]
     CheckToken(CheckToken),
-    /// Measure how typical messages compress, and say what to configure
+    /// Measure how typical messages compress, and recommend settings
     Tune(Tune),
     /// Print the version
     Version,
@@ -90,7 +91,7 @@ pub(crate) struct CheckConfig {
     /// Configuration file; its name ends in .json, .yaml, .yml or .toml
     #[arg(value_name = "FILE", required_unless_present = "config")]
     file: Option<PathBuf>,
-    /// The same, as `serve` takes it
+    /// The same, with the flag of `serve`
     #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
 }
@@ -132,16 +133,16 @@ pub(crate) struct Token {
     /// Channel: makes a subscription token instead of a connection token
     #[arg(short = 's', long)]
     pub(crate) channel: Option<String>,
-    /// How long the token is valid, 90s or 24h, a number for seconds; 0 for ever
+    /// How long the token is valid: 90s, 24h, or a number of seconds; 0 = without limit
     #[arg(short, long, value_name = "DURATION", default_value = "1h", allow_hyphen_values = true)]
     pub(crate) ttl: String,
-    /// What other subscribers see of the user
+    /// Information about the user for other subscribers
     #[arg(long, value_name = "JSON", default_value = "")]
     pub(crate) info: String,
-    /// Secret to sign with, instead of client.token.hmac_secret_key
+    /// Secret for the signature, instead of client.token.hmac_secret_key
     #[arg(long)]
     pub(crate) secret: Option<String>,
-    /// Configuration file that holds the secret
+    /// Configuration file with the secret
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[arg(long, value_enum, default_value_t = Algorithm::Hs256)]
@@ -156,7 +157,7 @@ pub(crate) struct CheckToken {
     /// Channel: checks a subscription token instead of a connection token
     #[arg(short = 's', long)]
     pub(crate) channel: Option<String>,
-    /// Configuration file that holds the keys
+    /// Configuration file with the keys
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -173,7 +174,7 @@ pub(crate) enum Algorithm {
 
 #[derive(Debug, Args)]
 pub(crate) struct Tune {
-    /// Messages of one channel: one JSON text a line (.jsonl), or binary records, each behind its length in four
+    /// Messages of one channel: one JSON text per line (.jsonl), or binary records, each preceded by its length in four
     /// bytes, little-endian (.bin)
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
@@ -195,7 +196,7 @@ pub(crate) struct Tune {
     /// websocket.compression_level of contexts and deltas, 1 to 9
     #[arg(long, value_name = "LEVEL", default_value_t = 6, value_parser = level, allow_negative_numbers = true)]
     pub(crate) level: u8,
-    /// Messages that are taken from the front of a file
+    /// Maximum number of messages read from each file
     #[arg(long, value_name = "NUMBER", default_value_t = 20_000, value_parser = messages, allow_negative_numbers = true)]
     pub(crate) messages_max: usize,
 }
@@ -228,14 +229,14 @@ fn messages(text: &str) -> Result<usize, String> {
 
 fn within<T: FromStr + Copy>(
     text: &str,
-    is_right: impl Fn(T) -> bool,
+    is_valid: impl Fn(T) -> bool,
     expected: &str,
 ) -> Result<T, String> {
-    let number = text.parse().ok().filter(|number| is_right(*number));
+    let number = text.parse().ok().filter(|number| is_valid(*number));
     number.ok_or_else(|| format!("expected {expected}"))
 }
 
-/// The flags of keys that were given, in the form `fanwire::config::load` takes them.
+/// The given flags of keys, in the form that `fanwire::config::load` accepts.
 #[derive(Debug, Default)]
 pub(crate) struct KeyFlags(pub(crate) Vec<(String, String)>);
 
@@ -264,7 +265,7 @@ impl FromArgMatches for KeyFlags {
     }
 }
 
-/// The flag of a key. Keys that do not work yet are understood, so that their findings can be reported, and not listed.
+/// The flag of a key. Flags of unsupported keys are accepted, so that their findings can be reported, but not listed.
 fn flag(entry: &'static Entry) -> Arg {
     let key = entry.key;
     let default = match key.default {

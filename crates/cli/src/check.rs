@@ -1,7 +1,7 @@
-//! `fanwire check-config`: everything there is to say about a configuration file.
+//! `fanwire check-config`: reports all findings about a configuration file.
 //! In: a file → out: findings on stdout; an error when the server would not start with it.
-//! Uses `fanwire::config`, and the files it names. Never: the environment, so that the answer is about the file alone.
-//! The wording of findings lives in `fanwire::config`; this file chooses what is printed.
+//! Uses `fanwire::config`, and the files that the configuration names. Never: the environment, so that the result depends on the file alone.
+//! The wording of findings lives in `fanwire::config`; this file selects the printed ones.
 
 use std::io::Write;
 
@@ -36,12 +36,12 @@ pub(crate) fn run(arguments: &CheckConfig) -> Result<()> {
     }
 }
 
-/// One line per finding, the worst first.
+/// One line per finding, the most severe first.
 pub(crate) fn print(findings: &[Finding], out: &mut impl Write) -> std::io::Result<()> {
     findings.iter().try_for_each(|finding| writeln!(out, "{}: {finding}", finding.severity))
 }
 
-/// Nothing is fine that was warned of: a key nobody knows may be one that protects.
+/// The last line. "fine" only without warnings, because an unknown key may be a misspelt security option.
 fn verdict(findings: &[Finding]) -> String {
     let numbered = |severity, word| match count(findings, severity) {
         0 => None,

@@ -1,7 +1,7 @@
-//! `fanwire check-token`: what the server makes of a token. Clients are only told that one is invalid or expired.
-//! In: a token, perhaps a channel, and a configuration → out: what it grants on stdout, or an error that says what is wrong.
-//! Uses the verifier of `fanwire::node::token`. Never: a JWKS endpoint, a signature that is not looked at.
-//! What makes a token good is decided in the node; this file chooses what is printed of it.
+//! `fanwire check-token`: explains why the server accepts or refuses a token. Clients only receive "invalid" or "expired".
+//! In: a token, optionally a channel, and a configuration → out: the granted user and lifetime on stdout, or the reason of the refusal.
+//! Uses the verifier of `fanwire::auth`. Never: a JWKS endpoint; never skips a signature check.
+//! The rules for tokens live in `auth`; this file selects the printed details.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,9 +12,9 @@ use fanwire::node::options::ClientOptions;
 
 use crate::arguments::CheckToken;
 use crate::{document, environment};
-use suspect::Suspect;
+use refused_token::RefusedToken;
 
-mod suspect;
+mod refused_token;
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +22,7 @@ mod tests;
 pub(crate) fn run(arguments: &CheckToken) -> Result<()> {
     let (config, _) = load(arguments.config.as_deref(), environment::variables()?, &[])?;
     let now =
-        SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
+        SystemTime::now().duration_since(UNIX_EPOCH).context("the system clock is before 1970")?;
     let verdict = verdict(arguments, &config.node.client, now.as_secs())?;
     document::print(&format!("{verdict}\n"))
 }
@@ -32,13 +32,13 @@ fn verdict(arguments: &CheckToken, client: &ClientOptions, now_unix: u64) -> Res
     let section = if own.is_some() { "client.subscription_token" } else { "client.token" };
     let verifier = Verifier::new(own.unwrap_or(&client.token), section, false)?;
     let token = arguments.token.trim();
-    let suspect = Suspect {
+    let parts = RefusedToken {
         token,
         is_subscription: arguments.channel.is_some(),
         user_claim: &own.unwrap_or(&client.token).user_id_claim,
         now_unix,
     };
-    let refused = |error| explained(error, section, &suspect);
+    let refused = |error| explained(error, section, &parts);
     let (user, expire_at) = match &arguments.channel {
         None => {
             let claims = verifier.verify_connection(token, now_unix).map_err(refused)?;
@@ -59,18 +59,18 @@ fn verdict(arguments: &CheckToken, client: &ClientOptions, now_unix: u64) -> Res
         }
     };
     let until = match expire_at {
-        None => "for ever".to_owned(),
+        None => "without limit".to_owned(),
         Some(end) => format!("for {} s, until {end} in Unix time", end.saturating_sub(now_unix)),
     };
-    Ok(format!("the token is good for user {user:?} {until}"))
+    Ok(format!("the token is valid for user {user:?} {until}"))
 }
 
-/// The error, what of the token it is about, and where to look.
-fn explained(error: TokenError, section: &str, suspect: &Suspect<'_>) -> anyhow::Error {
-    let found = match error {
+/// The error, the part of the token that caused it, and the section with the keys.
+fn explained(error: TokenError, section: &str, parts: &RefusedToken<'_>) -> anyhow::Error {
+    let detail = match error {
         TokenError::Pending | TokenError::Unavailable => {
             return anyhow!(
-                "the key of the token is published at {section}.jwks_public_endpoint, which only the server asks"
+                "the key of the token is published at {section}.jwks_public_endpoint, which only the server fetches"
             );
         }
         TokenError::Disabled => {
@@ -78,11 +78,11 @@ fn explained(error: TokenError, section: &str, suspect: &Suspect<'_>) -> anyhow:
                 "{section} has no key to check tokens with: give --config with the file of the server"
             );
         }
-        TokenError::Invalid(Fault::Claims) => suspect.claim(),
-        TokenError::Invalid(Fault::Algorithm) => suspect.algorithm(),
-        TokenError::Expired => suspect.moment(),
+        TokenError::Invalid(Fault::Claims) => parts.claim(),
+        TokenError::Invalid(Fault::Algorithm) => parts.algorithm(),
+        TokenError::Expired => parts.time(),
         _ => None,
     };
-    let found = found.map_or(String::new(), |found| format!(": {found}"));
-    anyhow!("{error}{found}; it was checked with the keys and claims of {section}")
+    let detail = detail.map_or(String::new(), |detail| format!(": {detail}"));
+    anyhow!("{error}{detail}; it was checked with the keys and claims of {section}")
 }

@@ -1,7 +1,7 @@
-//! The environment of the process, and the file `.env` of the working directory below it.
-//! In: variables, a file of `NAME=value` lines → out: pairs; a variable of the process wins.
-//! Uses the file system (that one read). Never: the meaning of a variable.
-//! The syntax of `.env` is changed here; which variables are keys lives in `fanwire::config`.
+//! The environment of the process, merged with the file `.env` of the working directory.
+//! In: variables, a file of `NAME=value` lines → out: pairs; a variable of the process has priority.
+//! Uses the file system to read that file. Never: the meaning of a variable.
+//! The syntax of `.env` is changed here; the variables of keys are defined in `fanwire::config`.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 #[cfg(test)]
 mod tests;
 
-/// All variables, as `fanwire::config::load` takes them.
+/// All variables, in the form that `fanwire::config::load` accepts.
 pub(crate) fn variables() -> Result<impl Iterator<Item = (String, String)>> {
     let mut variables = match std::fs::read_to_string(FILE) {
         Ok(text) => parse(&text),
@@ -26,7 +26,7 @@ pub(crate) fn variables() -> Result<impl Iterator<Item = (String, String)>> {
     Ok(variables.into_iter())
 }
 
-/// `NAME=value`, perhaps after `export`, the value perhaps in quotes. Other lines are left to other readers.
+/// Parses lines `NAME=value`, with optional `export` and quotes. Ignores other lines.
 fn parse(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     let pairs = lines.filter_map(|line| line.trim_start_matches("export ").split_once('='));

@@ -1,6 +1,6 @@
-//! Structured logs: lines for people on a terminal, JSON lines everywhere else.
-//! In: `log.level` and `log.file` → out: a global tracing subscriber, and the file to open again when it was rotated.
-//! Uses tracing-subscriber. Never: what is logged, signals.
+//! Structured logs: text lines on a terminal, JSON lines otherwise.
+//! In: `log.level` and `log.file` → out: a global tracing subscriber, and the log file, which can be reopened after rotation.
+//! Uses tracing-subscriber. Never: log messages, signals.
 //! Format and destination are changed here.
 
 use std::fs::File;
@@ -11,10 +11,10 @@ use anyhow::{Context, Result};
 use fanwire::config::LogOptions;
 use tracing_subscriber::filter::LevelFilter;
 
-/// Starts logging for the whole process; once. Returns the file that lines go to, if it is one.
+/// Starts logging for the whole process; call it once. Returns the log file, if one is configured.
 pub(crate) fn start(options: &LogOptions) -> Result<Option<Arc<LogFile>>> {
     let logs = tracing_subscriber::fmt().with_max_level(level(&options.level));
-    // It would speak of lines that cannot be written on stderr, and panic where that cannot be written to either.
+    // tracing-subscriber would report write errors on stderr, and panic if that fails too.
     let logs = logs.log_internal_errors(false);
     if !options.file.is_empty() {
         let file = Arc::new(LogFile::open(&options.file)?);
@@ -29,7 +29,7 @@ pub(crate) fn start(options: &LogOptions) -> Result<Option<Arc<LogFile>>> {
     Ok(None)
 }
 
-/// `log.file`; a line that it does not take, as on a full disk, goes to stderr.
+/// The file `log.file`. A line that cannot be written to it, for example on a full disk, goes to stderr.
 pub(crate) struct LogFile {
     path: String,
     file: Mutex<File>,
@@ -40,17 +40,17 @@ impl LogFile {
         Ok(Self { path: path.to_owned(), file: Mutex::new(append(path)?) })
     }
 
-    /// Opens the path again: a tool like logrotate has renamed the file that was open.
+    /// Opens the path again, after a tool like logrotate has renamed the file.
     ///
     /// # Errors
-    /// The path cannot be opened; lines still go to the file that was open.
+    /// The path cannot be opened; lines still go to the old file.
     pub(crate) fn reopen(&self) -> Result<()> {
         let file = append(&self.path)?;
         *self.lock() = file;
         Ok(())
     }
 
-    /// A thread that panicked while it wrote a line leaves the file usable.
+    /// The file stays usable after a panic of a thread that wrote a line.
     fn lock(&self) -> MutexGuard<'_, File> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -75,7 +75,7 @@ fn append(path: &str) -> Result<File> {
     file.with_context(|| format!("log.file is {path:?}, expected the path of a file to append to"))
 }
 
-/// `fatal` is Centrifugo's; nothing here is worse than an error.
+/// Maps a level of Centrifugo; `fatal` has no equivalent and means `error`.
 fn level(name: &str) -> LevelFilter {
     match name {
         "none" => LevelFilter::OFF,

@@ -1,13 +1,13 @@
-//! The one binary, `fanwire`: serves, checks configurations, makes samples, tokens, and tunes compression.
+//! The one binary, `fanwire`: serves, checks configurations, makes samples and tokens, and tunes compression.
 //! In: the command line, the environment, signals → out: a running server, text on stdout, exit codes 0, 1 and 2.
 //! Uses the library `fanwire`, and `fanwire_tune` for `tune`. Never: server behaviour, keys of the configuration.
-//! A command is one file beside this one; its options are in `arguments`.
+//! Each command is one file of this folder; its options are in `arguments`.
 #![forbid(unsafe_code)]
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, CliCommand};
 
 mod arguments;
 mod check;
@@ -19,29 +19,29 @@ mod serve;
 mod token;
 mod tune;
 
-/// Keeps resident memory steadier than the system's allocator.
+/// Resident memory varies less than with the system's allocator.
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = Arguments::of_process();
-    let command = arguments.command.unwrap_or(Command::Serve(arguments.serve));
-    let done = match command {
-        Command::Serve(serve) => serve::run(&serve),
-        Command::CheckConfig(check) => check::run(&check),
-        Command::SampleConfig(sample) => document::sample(&sample),
-        Command::ConfigDoc => document::page(),
-        Command::ApiDoc => document::api_page(),
-        Command::Token(token) => token::run(&token),
-        Command::CheckToken(check) => check_token::run(&check),
-        Command::Tune(tune) => tune::run(&tune),
-        Command::Version => document::version(),
+    let command = arguments.command.unwrap_or(CliCommand::Serve(arguments.serve));
+    let result = match command {
+        CliCommand::Serve(serve) => serve::run(&serve),
+        CliCommand::CheckConfig(check) => check::run(&check),
+        CliCommand::SampleConfig(sample) => document::sample(&sample),
+        CliCommand::ConfigDoc => document::page(),
+        CliCommand::ApiDoc => document::api_page(),
+        CliCommand::Token(token) => token::run(&token),
+        CliCommand::CheckToken(check) => check_token::run(&check),
+        CliCommand::Tune(tune) => tune::run(&tune),
+        CliCommand::Version => document::version(),
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // A stderr that cannot be written to is no reason to panic.
+            // An error of stderr must not cause a panic.
             let _ = writeln!(std::io::stderr(), "fanwire: {error:#}");
             ExitCode::FAILURE
         }

@@ -1,7 +1,7 @@
-//! `fanwire serve`: from a configuration to a running server, and to its orderly end.
+//! `fanwire serve`: from a configuration to a running server, and to its shutdown.
 //! In: file, environment, flags, then signals → out: a server; its address and first steps on stdout.
 //! Uses `fanwire::Server`. Never: server behaviour.
-//! What is printed at the start and which signals end it are changed here.
+//! The text at the start and the handled signals are changed here.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
     log(&findings);
     if arguments.config.is_none() && Path::new(UNREAD).is_file() {
         tracing::warn!(
-            "no --config was given, so {UNREAD} of this folder is not read; --config {UNREAD} reads it"
+            "{UNREAD} of this folder is not read without --config; use --config {UNREAD} to read it"
         );
     }
     let generated = generate_key(&mut config);
@@ -41,30 +41,30 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
         .build()
         .context("the threads for HTTP cannot be started")?;
     let result = runtime.block_on(serve(config, generated, log_file));
-    // Does not wait for what a second signal, or the end of shutdown.timeout, has given up.
+    // Does not wait for tasks that a second signal or the end of shutdown.timeout has abandoned.
     runtime.shutdown_background();
     result
 }
 
 async fn serve(config: Config, generated: bool, log_file: Option<Arc<LogFile>>) -> Result<()> {
-    let mut signals = Signals::listen(log_file).context("signals cannot be listened to")?;
-    // Whatever else stops a start is to be known before clients come.
+    let mut signals = Signals::listen(log_file).context("signal handlers cannot be installed")?;
+    // Opened before the server starts, so that its errors are found before clients connect.
     let mut file = PidFile::open(&config.pid_file)?;
     let server = Server::start(config.clone()).await?;
     file.as_mut().map_or(Ok(()), PidFile::write)?;
-    // A stdout that nobody reads is no reason to end.
+    // An error of stdout must not stop the server.
     let greeting = greeting(&config, server.address(), server.api_address(), generated);
     let _ = std::io::stdout().write_all(greeting.as_bytes());
     tracing::info!(address = %server.address(), version = env!("CARGO_PKG_VERSION"), "listening");
     signals.next().await;
-    tracing::info!("stopping; a second signal ends at once");
+    tracing::info!("stopping; a second signal stops at once");
     tokio::select! {
         () = server.shutdown() => Ok(()),
-        () = signals.next() => Err(anyhow!("ended by a second signal, before all clients were told")),
+        () = signals.next() => Err(anyhow!("stopped by a second signal before all clients were disconnected")),
     }
 }
 
-/// SIGINT and SIGTERM stop the server; SIGUSR1 and SIGHUP, which log rotation sends, open `log.file` again.
+/// SIGINT and SIGTERM stop the server; SIGUSR1 and SIGHUP, which log rotation sends, reopen `log.file`.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -82,7 +82,7 @@ impl Signals {
         Ok(Self { interrupt, terminate, hangup, user, log_file })
     }
 
-    /// The next signal that asks to stop.
+    /// Waits for the next signal that stops the server.
     async fn next(&mut self) {
         loop {
             tokio::select! {
@@ -100,13 +100,15 @@ impl Signals {
     fn reopen_log(&self) {
         let Some(file) = &self.log_file else { return };
         match file.reopen() {
-            Ok(()) => tracing::info!("log.file is open again"),
-            Err(error) => tracing::error!("log.file stays as it was opened before: {error:#}"),
+            Ok(()) => tracing::info!("log.file was reopened"),
+            Err(error) => {
+                tracing::error!("log.file cannot be reopened, the old file stays in use: {error:#}")
+            }
         }
     }
 }
 
-/// What a person needs to go on: where to look, and a command that publishes.
+/// The text at the start: addresses, and a command that publishes.
 fn greeting(
     config: &Config,
     address: SocketAddr,
@@ -140,7 +142,7 @@ fn greeting(
     lines.join("\n") + "\n"
 }
 
-/// An API that nobody has a key for is of no use: makes one up. Says whether it did.
+/// Generates a random API key if one is needed and none is configured. Returns whether it did.
 fn generate_key(config: &mut Config) -> bool {
     let options = &mut config.http_api;
     let needed = !options.disabled && !options.api.insecure && options.api.key.is_empty();
@@ -150,12 +152,12 @@ fn generate_key(config: &mut Config) -> bool {
     needed
 }
 
-/// All findings go to stderr when they stop the start; the last line counts them.
+/// Prints all findings to stderr and returns the error of the start.
 fn report(error: ConfigError) -> anyhow::Error {
     let ConfigError::Findings(findings) = error else { return error.into() };
-    // Nothing is left to do about a stderr that cannot be written to.
+    // An error of stderr cannot be reported.
     let _ = check::print(&findings, &mut std::io::stderr().lock());
-    anyhow!("the configuration has errors, nothing was started")
+    anyhow!("the configuration has errors, the server was not started")
 }
 
 fn log(findings: &[Finding]) {
@@ -168,12 +170,12 @@ fn log(findings: &[Finding]) {
     }
 }
 
-/// What Centrifugo reads without being told.
+/// The file that Centrifugo reads by default.
 const UNREAD: &str = "config.json";
 
 /// 190 bits of randomness.
 const KEY_CHARS: usize = 32;
 
 const DEVELOPMENT: &str = "
-  Development mode: nothing was configured, so only this machine can connect, nobody is asked
-  for credentials, and every channel is open. `fanwire sample-config` prints a configuration.";
+  Development mode: nothing was configured, so only this machine can connect, no credentials
+  are required, and every channel is open. `fanwire sample-config` prints a configuration.";

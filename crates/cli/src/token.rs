@@ -1,7 +1,7 @@
 //! `fanwire token`: connection and subscription tokens for development.
-//! In: a user, perhaps a channel, and a secret or a configuration → out: a signed token on stdout.
-//! Uses `fanwire::node::token`. Never: signs with anything but HMAC.
-//! Options are changed in `arguments`; claims and signatures live in the node.
+//! In: a user, optionally a channel, and a secret or a configuration → out: a signed token on stdout.
+//! Uses `fanwire::auth`. Never: signs with anything but HMAC.
+//! Options are changed in `arguments`; claims and signatures live in `auth`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,7 +21,7 @@ mod tests;
 
 pub(crate) fn run(arguments: &Token) -> Result<()> {
     let now =
-        SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
+        SystemTime::now().duration_since(UNIX_EPOCH).context("the system clock is before 1970")?;
     document::print(&format!("{}\n", make(arguments, &options(arguments)?, now.as_secs())?))
 }
 
@@ -63,7 +63,7 @@ fn make(arguments: &Token, options: &TokenOptions, issued_at: u64) -> Result<Str
     Ok(token?)
 }
 
-/// The secret and claims that the server will check this kind of token with.
+/// The secret and claims with which the server checks this kind of token.
 fn options(arguments: &Token) -> Result<TokenOptions> {
     let (config, _) = load(arguments.config.as_deref(), environment::variables()?, &[])?;
     let client = config.node.client;
@@ -74,7 +74,7 @@ fn options(arguments: &Token) -> Result<TokenOptions> {
     }
     if options.hmac_secret_key.is_empty() {
         bail!(
-            "no secret to sign with: give --secret, or --config with a file that sets \
+            "no secret for the signature: give --secret, or --config with a file that sets \
              client.token.hmac_secret_key, or FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY"
         );
     }
@@ -83,13 +83,13 @@ fn options(arguments: &Token) -> Result<TokenOptions> {
 
 fn lifetime(ttl: &str) -> Result<Lifetime> {
     let kind = Kind::Duration { min: Duration::ZERO, max: TTL_MAX };
-    // As Centrifugo's commands take it.
+    // Seconds, as in Centrifugo's commands.
     let is_seconds = !ttl.is_empty() && ttl.bytes().all(|byte| byte.is_ascii_digit());
     let text = if is_seconds { format!("{ttl}s") } else { ttl.to_owned() };
     match kind.read_text(&text) {
         Ok(Value::Duration(Duration::ZERO)) => Ok(Lifetime::Never),
         Ok(Value::Duration(ttl)) => Ok(Lifetime::Seconds(ttl.as_secs().max(1))),
-        Ok(_) => unreachable!("a duration's kind gives durations"),
+        Ok(_) => unreachable!("a key of kind Duration has a duration"),
         Err(Misfit::Type(expected) | Misfit::Range(expected)) => {
             Err(anyhow!("--ttl is {ttl:?}, expected {expected}"))
         }

@@ -1,7 +1,7 @@
-//! `fanwire tune`: measures how a file of typical messages compresses, and says what to configure.
-//! In: files of messages → out: tables and advice on stdout, progress on stderr, perhaps an HTML page.
+//! `fanwire tune`: measures how a file of typical messages compresses, and recommends settings.
+//! In: files of messages → out: tables and advice on stdout, progress on stderr, optionally an HTML page.
 //! Uses the crate `tune`, which touches no file and no terminal. Never: the server.
-//! Change here: what is read and printed. What is measured and recommended lives in `crates/tune`.
+//! Change here: reading and printing. Measurements and recommendations live in `crates/tune`.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -21,9 +21,9 @@ pub(crate) fn run(arguments: &Tune) -> Result<()> {
     if let Some(html) = &arguments.html
         && let Some(same) = arguments.files.iter().find(|file| is_same(file, html))
     {
-        bail!("--html would overwrite {}, which is read", same.display());
+        bail!("--html would overwrite {}, which is an input file", same.display());
     }
-    // All files first: a mistake in the last one is not worth minutes of measuring the others.
+    // Reads all files first, so that an error in the last one is reported before minutes of measuring.
     let samples = arguments.files.iter().map(|file| read(file, arguments.messages_max));
     let samples = samples.collect::<Result<Vec<_>>>()?;
     let mut page = arguments.html.as_deref().map(open_page).transpose()?;
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Tune) -> Result<()> {
     }
 }
 
-/// Before anything is measured, for the same reason; what stands there stays until there is something better.
+/// Opens the page before measuring, to report errors early. Existing content stays until the new page is written.
 fn open_page(path: &Path) -> Result<File> {
     let file = File::options().create(true).write(true).truncate(false).open(path);
     file.with_context(|| format!("the page {} cannot be written", path.display()))
@@ -65,14 +65,15 @@ fn open_page(path: &Path) -> Result<File> {
 fn write_page(path: &Path, file: &mut File, findings: &[(Report, Advice)]) -> Result<()> {
     let page = fanwire_tune::page(findings);
     let is_file = file.metadata().is_ok_and(|about| about.is_file());
-    let cut = if is_file { file.set_len(0) } else { Ok(()) };
-    cut.and_then(|()| file.write_all(page.as_bytes()))
+    let truncated = if is_file { file.set_len(0) } else { Ok(()) };
+    truncated
+        .and_then(|()| file.write_all(page.as_bytes()))
         .with_context(|| format!("the page {} cannot be written", path.display()))?;
     eprintln!("wrote {}", path.display());
     Ok(())
 }
 
-/// A file's messages, as many as are wanted.
+/// Reads at most `messages_max` messages of a file.
 fn read(path: &Path, messages_max: usize) -> Result<Sample> {
     let name = path.display();
     let file = File::open(path).map_err(|error| match error.kind() {
@@ -99,5 +100,5 @@ fn is_same(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Read at once; typical messages are a few megabytes.
+/// The file is read into memory; typical samples are a few megabytes.
 const FILE_BYTES_MAX: u64 = 1 << 30;

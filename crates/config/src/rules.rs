@@ -31,6 +31,7 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         somebody_can_connect(config).into_iter().filter(|_| !is_client_broken).collect(),
         open_to_others(config).into_iter().collect(),
         open_api(config).into_iter().collect(),
+        personal_channels_of_others(config).into_iter().collect(),
         origins::are_origins(config),
         redis::addresses(config),
         redis::wait(config).into_iter().collect(),
@@ -117,6 +118,29 @@ fn open_api(config: &Config) -> Found {
         let reason = "http_api.insecure is true, so anybody who reaches this server may publish; \
                       only where something else guards it";
         (Severity::Warning, "http_api.insecure", reason.to_owned())
+    })
+}
+
+/// With user-limited channels the name `#42` decides; without them the permission of the namespace does.
+fn personal_channels_of_others(config: &Config) -> Found {
+    let personal = &config.node.client.subscribe_to_user_personal_channel;
+    let channel = &config.node.channel;
+    let name = &personal.personal_channel_namespace;
+    let namespace = match name.as_str() {
+        "" => &channel.without_namespace,
+        name => channel.namespaces.iter().find(|namespace| namespace.name == name)?,
+    };
+    let is_open = namespace.allow_subscribe_for_client && !namespace.allow_user_limited_channels;
+    (personal.enabled && is_open).then(|| {
+        let at = match name.as_str() {
+            "" => "channel.without_namespace".to_owned(),
+            name => format!("channel.namespaces[{name}]"),
+        };
+        let reason = format!(
+            "{at}.allow_subscribe_for_client is true, so every client may subscribe to the personal channels of others; \
+             turn it off, or set {at}.allow_user_limited_channels"
+        );
+        (Severity::Warning, "client.subscribe_to_user_personal_channel.enabled", reason)
     })
 }
 

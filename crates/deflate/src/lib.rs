@@ -32,6 +32,7 @@ mod huffman;
 mod inflate;
 mod level;
 mod matcher;
+mod prefix;
 mod shadow;
 mod standalone;
 mod strategy;

@@ -4,6 +4,7 @@
 //! Change here: which copy is taken. How hard it looks is `level`, what the chains are is `window`.
 
 use crate::level::Effort;
+use crate::prefix::common;
 use crate::tables::LENGTH_MAX;
 use crate::token::{Gaps, SOURCES_MAX, Sequence, Sequences, Token};
 use crate::window::{HASHED_BYTES, Window};
@@ -295,22 +296,6 @@ fn gain(found: Match, next: Match) -> isize {
 #[inline]
 fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
-}
-
-/// How many bytes at the beginnings are equal, at most as many as `b` has.
-#[inline]
-pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
-    let a = &a[..b.len()];
-    let mut length = 0;
-    let (a_words, b_words) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
-    for (a, b) in a_words.iter().zip(b_words) {
-        let differing = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
-        if differing != 0 {
-            return length + differing.trailing_zeros() as usize / 8;
-        }
-        length += 8;
-    }
-    length + a[length..].iter().zip(&b[length..]).take_while(|(a, b)| a == b).count()
 }
 
 /// With one source only, a copy of this length that goes on where the last one ended is taken

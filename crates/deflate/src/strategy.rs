@@ -5,7 +5,8 @@
 
 use crate::block::{Histogram, Plan};
 use crate::level::Effort;
-use crate::matcher::{Parser, common};
+use crate::matcher::Parser;
+use crate::prefix::common;
 use crate::tables::LENGTH_MAX;
 use crate::token::{Sequences, Token};
 use crate::window::Window;

@@ -3,7 +3,7 @@
 //! Pure; allocates only when it grows to its size. The table is never cleared: entries are numbered
 //! through, and a number from before the window is no entry. Choosing a copy is `matcher`.
 
-use crate::matcher::common;
+use crate::prefix::common;
 
 /// A sliding window with hash chains.
 pub(crate) struct Window {

@@ -1,7 +1,7 @@
-//! One publication on its way to all shards: every encoding of it is made once, by whoever needs it first.
-//! In: a publication with its channel → out: encoded pushes (one per encoding and shape), and what the shell prepared.
+//! One publication on its way to all shards: each encoding of it is made once, by the first shard that needs it.
+//! In: a publication with its channel → out: encoded pushes (one per encoding and delta mode), and the state that the shell prepared.
 //! Uses: `fanwire_protocol` to encode, write-once cells. Never: sockets, frames, subscriber lists.
-//! Change here: what all receivers share. Who gets a broadcast lives in `hub/notices.rs`; frames are made by the shell.
+//! Change here: what all receivers share. `hub/notices.rs` selects the receivers; the shell makes frames.
 
 mod deltas;
 
@@ -16,7 +16,7 @@ use fanwire_protocol::{Encoding, Publication, encode_publication};
 use crate::channel::NamespaceId;
 use deltas::Deltas;
 
-/// A publication shared by all its receivers; nothing in it changes except that empty slots are filled once.
+/// A publication shared by all its receivers. Immutable, except that each empty slot is filled once.
 #[derive(Debug)]
 pub struct Broadcast {
     channel: Arc<str>,
@@ -24,35 +24,35 @@ pub struct Broadcast {
     publication: Publication,
     epoch: Epoch,
     accepted_at: Instant,
-    /// Unix time; 0 = not told.
+    /// Unix time in milliseconds; 0 = unknown.
     published_ms: i64,
     messages: [OnceLock<Option<Bytes>>; 2],
     prepared: Option<Prepared>,
     excluded: Option<ClientId>,
     delta: Delta,
-    /// Made when a subscriber is there that has agreed to deltas.
+    /// Allocated for the first subscriber that negotiated deltas.
     deltas: OnceLock<Box<Deltas>>,
 }
 
-/// How much of a publication a subscriber is sent, and how its data is written (protocol §11). Together with the encoding
-/// it decides about the bytes of the push.
+/// How the data of a publication is written for a subscriber (protocol §11). Delta mode and encoding determine the
+/// bytes of the push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeltaMode {
-    /// For those who did not agree to deltas: in JSON, the data is part of the text.
+    /// For subscribers without deltas: in JSON, the data is part of the text.
     Plain,
-    /// The whole data for those who did: in JSON a string. In Protobuf the same bytes as `Plain`.
+    /// The whole data for subscribers with deltas: in JSON a string; in Protobuf the same bytes as `Plain`.
     Full,
-    /// What makes the data of the data before it: in JSON a string.
+    /// A patch against the previous data; in JSON a string.
     Patch,
 }
 
-/// The shell's part of a broadcast. The node carries it and does not look inside.
+/// State that the shell attaches to a broadcast. The node stores it and never reads it.
 pub type Prepared = Box<dyn Any + Send + Sync>;
 
-/// Adds the shell's part to broadcasts, once for all shards.
+/// Prepares the shell's state of a broadcast, once for all shards.
 ///
-/// For one channel the calls do not overlap and come in the order of its publications. A lock of the channel is held
-/// meanwhile, so `prepare` must be short and never call back into the node.
+/// For one channel the calls do not overlap and follow the order of its publications. The caller holds a lock of the
+/// channel, so `prepare` must be short and must not call the node.
 pub trait Prepare: Send + Sync {
     fn prepare(&self, broadcast: &Broadcast) -> Prepared;
 }
@@ -98,7 +98,7 @@ impl Broadcast {
         &self.publication
     }
 
-    /// Where it stands in the stream of its channel; offset 0 when it has no place there.
+    /// Position in the channel's stream; offset 0 without one.
     pub fn position(&self) -> Position {
         Position { offset: self.publication.offset, epoch: self.epoch }
     }
@@ -108,23 +108,24 @@ impl Broadcast {
         self.accepted_at
     }
 
-    /// How long it has been on its way at `unix_ms`, by the clocks of two nodes; `None` when it does not say.
+    /// Time since publication at `unix_ms`, by the clocks of two nodes; `None` when the publication has no time.
     pub(crate) fn age(&self, unix_ms: u64) -> Option<Duration> {
         let published_ms = u64::try_from(self.published_ms).ok().filter(|ms| *ms > 0)?;
         Some(Duration::from_millis(unix_ms.saturating_sub(published_ms)))
     }
 
-    /// The encoded push (Protobuf: with its length), made at the first call and shared afterwards.
+    /// The encoded push (Protobuf: with its length prefix), made at the first call and shared afterwards.
     ///
-    /// `None` for JSON when the data is not JSON: such a subscriber is disconnected with 3506 (protocol §3).
+    /// `None` for JSON when the data is not JSON: the subscriber is disconnected with 3506 (protocol §3).
     pub fn message(&self, encoding: Encoding) -> Option<&Bytes> {
         self.messages[encoding.index()]
             .get_or_init(|| encode_publication(encoding, &self.channel, &self.publication))
             .as_ref()
     }
 
-    /// [`message`](Self::message) in a shape. `None` also for a patch that is not to be had, and for `Full` in JSON when the
-    /// data is empty: a string of nothing is no JSON text to those who look into it.
+    /// [`message`](Self::message) in a delta mode. `None` also when there is no patch, and for `Full` in JSON when the
+    /// data is empty,
+    /// because an empty string is not a JSON document.
     pub fn shaped(&self, shape: DeltaMode, encoding: Encoding) -> Option<&Bytes> {
         match (shape, encoding) {
             (DeltaMode::Plain, _) | (DeltaMode::Full, Encoding::Protobuf) => self.message(encoding),
@@ -133,22 +134,23 @@ impl Broadcast {
         }
     }
 
-    /// Whether `Full` exists in JSON, and then `Patch` if there is one; says so without making either.
+    /// Whether `Full` exists in JSON. Encodes nothing.
     pub fn is_json(&self) -> bool {
         self.deltas().is_json(self)
     }
 
-    /// The patch, made at the first call and shared afterwards; `None` when there is no base, or it would not be shorter.
+    /// The patch, made at the first call and shared afterwards; `None` without a base, or when it would not be shorter
+    /// than the data.
     pub fn patch(&self) -> Option<&Bytes> {
         self.deltas().patch(self)
     }
 
-    /// Whether the patch is against the publication before it in the stream.
+    /// Whether the patch is against the previous publication of the stream.
     pub(crate) fn follows_stream(&self) -> bool {
         matches!(self.delta, Delta::Against(_))
     }
 
-    /// Whether the patch is against `latest`. Where the stream names no base, the first call does.
+    /// Whether the patch is against `latest`. Where the stream has no base, the first call chooses it.
     pub(crate) fn follows(&self, latest: &Bytes) -> bool {
         let base = match &self.delta {
             Delta::Off => return false,
@@ -162,7 +164,7 @@ impl Broadcast {
         self.deltas.get_or_init(Box::default)
     }
 
-    /// Memory of payloads that it keeps alive, in bytes.
+    /// Bytes of payloads that this value keeps alive.
     pub fn payload_bytes(&self) -> usize {
         let previous = match &self.delta {
             Delta::Against(previous) => previous.len(),
@@ -171,27 +173,27 @@ impl Broadcast {
         self.publication.data.len() + previous
     }
 
-    /// What the shell prepared, if it is a `T`.
+    /// The prepared state, if its type is `T`.
     pub fn prepared<T: 'static>(&self) -> Option<&T> {
         self.prepared.as_ref()?.downcast_ref()
     }
 
-    /// The one connection that does not get it, wherever it is.
+    /// The connection that does not receive the publication.
     pub fn excluded(&self) -> Option<ClientId> {
         self.excluded
     }
 
-    /// Before any shard sees the broadcast: leaves one connection out.
+    /// Excludes one connection. Call before the broadcast is shared.
     pub fn exclude(&mut self, client: Option<ClientId>) {
         self.excluded = client;
     }
 
-    /// Before any shard sees the broadcast: lets those who agreed have it as a delta.
+    /// Allows deltas. Call before the broadcast is shared.
     pub fn allow_delta(&mut self, delta: Delta) {
         self.delta = delta;
     }
 
-    /// Before any shard sees the broadcast.
+    /// Attaches the prepared state. Call before the broadcast is shared.
     pub fn prepare(&mut self, prepare: &dyn Prepare) {
         self.prepared = Some(prepare.prepare(self));
     }

@@ -6,17 +6,20 @@
 mod build;
 mod history;
 mod permission;
+mod personal;
 
 use fanwire_protocol::ErrorCode;
 use hashbrown::HashMap;
 use regex::Regex;
 
+use self::personal::Personal;
 use crate::options::{ChannelOptions, Namespace};
 
 pub use permission::{
     SubscribeDecision, Who, check_data, has_presence_access, may_publish, may_read_history,
     may_see_presence,
 };
+pub(crate) use personal::NamesOthers;
 
 /// The rules of all channels, compiled once; shared by every connection.
 #[derive(Debug)]
@@ -28,14 +31,16 @@ pub struct Channels {
     user_separator: Option<char>,
     without_namespace: Rules,
     namespaces: HashMap<String, Rules>,
+    /// `None`: personal channels are off.
+    personal: Option<Personal>,
 }
 
-/// Names one namespace of a node: 0 is for channels without one, then those of `ChannelOptions::namespaces` in order.
+/// Identifies a namespace: 0 is for channels without one, then those of `ChannelOptions::namespaces` in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NamespaceId(pub u16);
 
 impl NamespaceId {
-    /// All of them with their options, in the order of the ids.
+    /// All namespaces with their options, in the order of their ids.
     pub fn all(options: &ChannelOptions) -> impl Iterator<Item = &Namespace> {
         std::iter::once(&options.without_namespace).chain(&options.namespaces)
     }
@@ -48,11 +53,12 @@ struct Rules {
     channel_regex: Option<Regex>,
 }
 
-/// A name taken apart.
+/// The parts of a channel name.
 struct Name<'a> {
     /// "" = none.
     namespace: &'a str,
-    /// What `channel_regex` sees: the part after the namespace, or the whole name (prefix included) without one.
+    /// The part that `channel_regex` must match: the part after the namespace, or the whole name (prefix included)
+    /// without one.
     rest: &'a str,
 }
 
@@ -80,7 +86,7 @@ impl Channels {
         if valid { Ok(&rules.namespace) } else { Err(ErrorCode::BAD_REQUEST) }
     }
 
-    /// The namespace a name belongs to; that of channels without one when it is unknown.
+    /// The namespace of a name; that of channels without one when it is unknown.
     pub(crate) fn namespace_id(&self, channel: &str) -> NamespaceId {
         self.rules(self.split(channel).namespace)
             .map_or_else(NamespaceId::default, |rules| rules.id)
@@ -105,14 +111,6 @@ impl Channels {
         let separator = self.user_separator;
         let users = users.split(move |c| Some(c) == separator);
         Some(users.filter(|user| !user.is_empty()))
-    }
-
-    /// The name of a user's own channel: `#42`, or `news:#42` in a namespace.
-    pub(crate) fn personal_channel(&self, namespace: &str, user: &str) -> String {
-        let boundary = self.namespace_boundary.filter(|_| !namespace.is_empty());
-        let characters = [boundary, self.user_boundary];
-        let [boundary, mark] = characters.map(|one| one.map_or_else(String::new, String::from));
-        format!("{namespace}{boundary}{mark}{user}")
     }
 
     fn split<'a>(&self, channel: &'a str) -> Name<'a> {

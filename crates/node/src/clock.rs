@@ -1,12 +1,12 @@
-//! Time as sessions keep it: milliseconds since the node began, and the distance to Unix time.
-//! In: `Instant`s from the shells, Unix time with every turn of a shard → out: `Moment`s of 8 bytes, Unix seconds, steps.
-//! Uses: two atomics. Never: reads a clock; who calls says what time it is.
-//! Change here: how times are stored. What is due when lives in `hub/timers.rs`.
+//! Time as sessions store it: milliseconds since the node started, and the offset to Unix time.
+//! In: `Instant`s from the shells, Unix time with every turn of a shard → out: `Moment`s of 8 bytes, Unix seconds, clock steps.
+//! Uses: two atomics. Never: reads a clock; time is a parameter.
+//! Change here: how times are stored. `hub/timers.rs` decides when something is due.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Milliseconds since the node began. Earlier instants count as its beginning.
+/// Milliseconds since the node started. Earlier instants count as 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(pub(crate) u64);
 
@@ -25,12 +25,12 @@ impl Moment {
 pub(crate) struct Clock {
     base: Instant,
     unix_ms_at_base: AtomicU64,
-    /// The same when [`synchronise`](Self::synchronise) said last that it had stepped.
+    /// Unix time as of the last clock step that [`synchronise`](Self::synchronise) reported.
     unix_ms_at_step: AtomicU64,
 }
 
 impl Clock {
-    /// At instant `now` it is `unix_ms`; the node begins here.
+    /// The node starts at instant `now`, which is `unix_ms`.
     pub(crate) fn new(now: Instant, unix_ms: u64) -> Self {
         Self {
             base: now,
@@ -39,10 +39,10 @@ impl Clock {
         }
     }
 
-    /// At `now` it is `unix_ms`. Moments stay what they are.
+    /// Sets Unix time: at `now` it is `unix_ms`. Existing moments stay valid.
     ///
-    /// Returns true after a step: Unix time has moved by [`STEP_MS`] or more, so timers that
-    /// [`moment_of_unix`](Self::moment_of_unix) gave are to be set again.
+    /// Returns true after a step: Unix time moved by [`STEP_MS`] or more, so timers computed by
+    /// [`moment_of_unix`](Self::moment_of_unix) must be set again.
     pub(crate) fn synchronise(&self, now: Instant, unix_ms: u64) -> bool {
         let at_base = unix_ms.saturating_sub(self.moment(now).0);
         // All shards read it, so it is written only when it has moved.
@@ -61,7 +61,7 @@ impl Clock {
         Moment(elapsed.try_into().unwrap_or(u64::MAX))
     }
 
-    /// Nanoseconds since the node began, for rates; 584 years at most.
+    /// Nanoseconds since the node started, for rates; 584 years at most.
     pub(crate) fn nanos(&self, now: Instant) -> u64 {
         let elapsed = now.saturating_duration_since(self.base).as_nanos();
         elapsed.try_into().unwrap_or(u64::MAX)
@@ -82,7 +82,7 @@ impl Clock {
         self.unix_ms(now) / 1000
     }
 
-    /// The moment that comes `delay` after the beginning of a Unix second; what was before the node began becomes its beginning.
+    /// The moment `delay` after a Unix second; moments before the start of the node become 0.
     pub(crate) fn moment_of_unix(&self, seconds: u64, delay: Duration) -> Moment {
         let unix_ms = seconds.saturating_mul(1000).saturating_add(millis_rounded_up(delay));
         Moment(unix_ms.saturating_sub(self.unix_ms_at_base.load(Relaxed)))
@@ -93,10 +93,10 @@ fn millis_rounded_up(duration: Duration) -> u64 {
     duration.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(u64::MAX)
 }
 
-/// Both times are cut to whole milliseconds, so their difference may seem to move by one.
+/// Both times are cut to whole milliseconds, so their difference may move by one.
 const ROUNDING_MS: u64 = 1;
 
-/// Tokens say in whole seconds when they expire.
+/// Expiry times in tokens are whole seconds.
 const STEP_MS: u64 = 1000;
 
 #[cfg(test)]

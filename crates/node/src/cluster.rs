@@ -1,10 +1,10 @@
-//! The other nodes of an installation: who is there, what they are told, what they are asked.
-//! In: messages of other nodes, the time → out: orders for this node's shards, states of all nodes, answers to surveys.
+//! The other nodes of an installation: membership, control commands and surveys.
+//! In: messages of other nodes, the time → out: control commands for this node's shards, states of all nodes, answers to surveys.
 //! Uses: a `Bus` to carry messages; Protobuf with a version byte in front. Never: sockets, channels, sessions.
-//! Change here: what nodes tell each other. Publications travel through the broker, not here.
+//! Change here: what nodes send each other. Publications travel through the broker, not here.
 
 mod message;
-mod orders;
+mod unacknowledged;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -17,70 +17,70 @@ use fanwire_protocol::ErrorCode;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use message::Message;
-pub(crate) use message::Order;
+pub(crate) use message::ControlCommand;
+use message::NodeMessage;
 pub use message::{Metrics, NodeState};
-use orders::{Orders, Settled, Window};
+use unacknowledged::{ReceivedCommands, SettledPromise, UnacknowledgedCommands};
 
-/// What a node knows of the others. Alone until it gets a bus.
+/// State of the other nodes. Without a bus there are none.
 pub(crate) struct Cluster {
     uid: String,
     bus: OnceLock<Arc<dyn Bus>>,
-    table: Arc<Mutex<Table>>,
+    table: Arc<Mutex<NodeTable>>,
     refused: AtomicU64,
     has_left: AtomicBool,
 }
 
 #[derive(Default)]
-struct Table {
+struct NodeTable {
     /// By uid.
     peers: BTreeMap<String, Peer>,
-    orders: Orders,
+    commands: UnacknowledgedCommands,
     surveys: HashMap<u64, Survey>,
     last_survey: u64,
-    /// When all were told of this node last; `None` before the first time.
+    /// When this node last sent its state to all; `None` before the first time.
     told_at: Option<Instant>,
-    /// They have not got it, as far as is known: then their silence may be the fault of the bus.
+    /// The last state was not delivered, as far as is known: silence of the others may be a fault of the bus.
     is_untold: bool,
-    /// This node has not heard that itself: then their silence may be its own fault.
+    /// This node did not receive its own last state: silence of the others may be its own fault.
     is_deaf: bool,
-    /// When they were told last and did not get it, or this node did not hear what it had told before.
+    /// Last time a state was not delivered, or this node did not receive its own.
     cut_at: Option<Instant>,
 }
 
 struct Peer {
     state: NodeState,
     heard_at: Instant,
-    obeyed: Window,
+    executed: ReceivedCommands,
 }
 
-/// Channels of all nodes, being collected.
+/// A running survey: channels collected from all nodes.
 struct Survey {
     /// Uids that have not answered.
     awaited: BTreeSet<String>,
-    found: Channels,
+    found: SurveyChannels,
     until: Instant,
-    promise: Promise<Channels, ErrorCode>,
+    promise: Promise<SurveyChannels, ErrorCode>,
 }
 
-/// A message that some node sent, as this one would send it; `None` for what is none.
+/// Decodes a message and encodes it again; `None` for invalid bytes.
 pub(crate) fn rewritten(bytes: &[u8]) -> Option<Bytes> {
-    Message::decoded(bytes).map(|message| message.encoded())
+    NodeMessage::decoded(bytes).map(|message| message.encoded())
 }
 
 /// Subscribers by channel.
-pub(crate) type Channels = BTreeMap<String, u32>;
+pub(crate) type SurveyChannels = BTreeMap<String, u32>;
 
-/// What a message of another node asks of this one.
+/// What this node must do after a message of another node.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Task {
     Nothing,
-    /// It was not understood.
+    /// The message was not understood.
     Refuse,
-    /// A node appeared: tell it of this one.
+    /// A new node: send it the state of this node.
     Greet(String),
-    Obey(Order),
-    /// A node wants to know the channels that match a pattern.
+    Obey(ControlCommand),
+    /// Another node asks for the channels that match a pattern.
     Answer {
         to: String,
         survey: u64,
@@ -107,52 +107,55 @@ impl Cluster {
         assert!(self.bus.set(bus).is_ok(), "a node is in one cluster");
     }
 
-    /// Messages that were not understood: garbage, or of a version this node does not know.
+    /// Messages that were not understood: garbage, or an unknown version.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }
 
-    /// Tells every other node to do something; at once where there is no bus. A node that does not hear it, because its
-    /// connection is just made anew, is told again for a while.
+    /// Sends a control command to all other nodes; completes at once without a bus. It is sent again for a while to a
+    /// node that did
+    /// not receive it, for example while its connection is re-established.
     ///
     /// # Errors
-    /// 100 when the bus did not take it, and nobody heard of it; or when some node that is there did not hear it.
-    pub(crate) fn order(&self, order: Order) -> Answer<(), ErrorCode> {
+    /// 100 when the bus did not accept it, or when some live node did not receive it.
+    pub(crate) fn command(&self, command: ControlCommand) -> Answer<(), ErrorCode> {
         let Some(bus) = self.bus.get() else { return Answer::now(Ok(())) };
         let (promise, answer) = Answer::later();
         let mut table = self.table.lock();
-        let number = table.orders.next();
-        let message = Message { from: self.uid.clone(), order: Some(order), number }.encoded();
-        table.orders.begin(number, message.clone(), promise);
+        let number = table.commands.next();
+        let message =
+            NodeMessage { from: self.uid.clone(), command: Some(command), number }.encoded();
+        table.commands.begin(number, message.clone(), promise);
         drop(table);
         self.give(bus.as_ref(), number, message);
         answer
     }
 
-    /// Gives an order, for the first time or again.
+    /// Sends a command, for the first time or again.
     fn give(&self, bus: &dyn Bus, number: u64, message: Bytes) {
         let table = Arc::clone(&self.table);
         bus.send(None, message).then(move |reached| {
             let mut table = table.lock();
             let others = table.peers.len();
-            let settled = table.orders.reached(number, reached, others);
+            let settled = table.commands.reached(number, reached, others);
             drop(table);
-            settled.into_iter().for_each(Settled::keep);
+            settled.into_iter().for_each(SettledPromise::keep);
         });
     }
 
-    fn send(&self, to: Option<&str>, order: Order) -> Answer<usize> {
+    fn send(&self, to: Option<&str>, command: ControlCommand) -> Answer<usize> {
         match self.bus.get() {
             Some(bus) => {
-                let message = Message { from: self.uid.clone(), order: Some(order), number: 0 };
+                let message =
+                    NodeMessage { from: self.uid.clone(), command: Some(command), number: 0 };
                 bus.send(to, message.encoded())
             }
             None => Answer::now(Ok(0)),
         }
     }
 
-    /// Tells everybody how this node is: the first time when it hears the others, who answer then, and whenever that is
-    /// due.
+    /// Sends the state of this node to all: first when its own subscription works, so that answers arrive, then at
+    /// each interval.
     pub(crate) fn introduce(&self, now: Instant, state: impl FnOnce() -> NodeState) {
         let mut table = self.table.lock();
         if table.told_at.is_some() && table.is_deaf {
@@ -161,14 +164,14 @@ impl Cluster {
         (table.told_at, table.is_untold, table.is_deaf) = (Some(now), true, true);
         drop(table);
         let table = Arc::clone(&self.table);
-        self.tell_state(None, state).then(move |told| match told {
+        self.publish_state(None, state).then(move |told| match told {
             Ok(_) => table.lock().is_untold = false,
             Err(_) => table.lock().cut_at = Some(now),
         });
     }
 
-    /// Tells how this node is, to one that does not know it or to everybody; nobody any more once it has left.
-    pub(crate) fn tell_state(
+    /// Sends the state of this node to one node or to all; nothing after it has left.
+    pub(crate) fn publish_state(
         &self,
         to: Option<&str>,
         state: impl FnOnce() -> NodeState,
@@ -176,81 +179,87 @@ impl Cluster {
         if self.bus.get().is_none() {
             return Answer::now(Ok(0));
         }
-        let state = Order::State(state());
-        // Asked last: another thread may let it leave while this one counts.
+        let state = ControlCommand::State(state());
+        // Checked last: another thread may call `leave` while this one counts.
         match self.has_left.load(Relaxed) {
             true => Answer::now(Ok(0)),
             false => self.send(to, state),
         }
     }
 
-    /// Tells the others that this node goes. One that does not hear it notices the silence. It hears them until it ends:
-    /// whom it answered then, as one that is new, would wait for it.
+    /// Tells the other nodes that this node stops. A node that misses this notices the silence. This node keeps
+    /// receiving until it ends;
+    /// it no longer answers new nodes, which would wait for it.
     pub(crate) fn leave(&self) {
         self.has_left.store(true, Relaxed);
-        drop(self.send(None, Order::Leaving(message::Leaving {})));
+        drop(self.send(None, ControlCommand::Leaving(message::Leaving {})));
     }
 
-    /// Takes a message of another node.
+    /// Handles a message of another node.
     pub(crate) fn hear(&self, message: &[u8], now: Instant) -> Task {
-        let Some(Message { from, order: Some(order), number }) = Message::decoded(message) else {
+        let Some(NodeMessage { from, command: Some(command), number }) =
+            NodeMessage::decoded(message)
+        else {
             self.refused.fetch_add(1, Relaxed);
             return Task::Refuse;
         };
         let mut table = self.table.lock();
         if from == self.uid {
-            table.is_deaf &= !matches!(order, Order::State(_));
+            table.is_deaf &= !matches!(command, ControlCommand::State(_));
             return Task::Nothing;
         }
-        match order {
-            Order::State(state) => {
+        match command {
+            ControlCommand::State(state) => {
                 let Some(peer) = table.peers.get_mut(&from) else {
-                    let peer = Peer { state, heard_at: now, obeyed: Window::default() };
+                    let peer = Peer { state, heard_at: now, executed: ReceivedCommands::default() };
                     table.peers.insert(from.clone(), peer);
                     return Task::Greet(from);
                 };
                 (peer.state, peer.heard_at) = (state, now);
                 Task::Nothing
             }
-            Order::Leaving(_) => {
+            ControlCommand::Leaving(_) => {
                 table.peers.remove(&from);
                 let done = table.done_with(&from);
                 drop(table);
                 done.into_iter().for_each(Survey::end);
                 Task::Nothing
             }
-            Order::Survey(survey) => {
+            ControlCommand::Survey(survey) => {
                 Task::Answer { to: from, survey: survey.number, pattern: survey.pattern }
             }
-            Order::Channels(channels) => {
+            ControlCommand::SurveyChannels(channels) => {
                 let done = table.answered(&from, channels.survey, channels.channels);
                 drop(table);
                 done.into_iter().for_each(Survey::end);
                 Task::Nothing
             }
-            order => {
+            command => {
                 let peer = table.peers.get_mut(&from).filter(|_| number > 0);
-                let is_new = peer.is_none_or(|peer| peer.obeyed.is_new(number));
-                if is_new { Task::Obey(order) } else { Task::Nothing }
+                let is_new = peer.is_none_or(|peer| peer.executed.is_new(number));
+                if is_new { Task::Obey(command) } else { Task::Nothing }
             }
         }
     }
 
-    /// Answers a survey of another node, which notices when it does not hear the answer.
-    pub(crate) fn answer(&self, to: &str, survey: u64, channels: Channels) {
-        drop(self.send(Some(to), Order::Channels(message::Channels { survey, channels })));
+    /// Answers a survey of another node. A lost answer fails the survey there.
+    pub(crate) fn answer(&self, to: &str, survey: u64, channels: SurveyChannels) {
+        drop(self.send(
+            Some(to),
+            ControlCommand::SurveyChannels(message::SurveyChannels { survey, channels }),
+        ));
     }
 
-    /// Asks every other node for its channels, which are added to `own`: all of them, or none.
+    /// Asks every other node for its channels and adds them to `own`: complete, or an error.
     ///
     /// # Errors
-    /// 100 when the others could not be asked, or one that was there did not answer in time; 111 when too many ask.
+    /// 100 when the others could not be asked, or a live one did not answer in time; 111 when too many surveys run.
     pub(crate) fn survey(
         &self,
         pattern: &str,
-        own: Channels,
+        own: SurveyChannels,
         now: Instant,
-    ) -> Answer<Channels, ErrorCode> {
+    ) -> Answer<SurveyChannels, ErrorCode> {
         if self.bus.get().is_none() {
             return Answer::now(Ok(own));
         }
@@ -267,7 +276,7 @@ impl Cluster {
         drop(table);
         let question = message::Survey { number, pattern: pattern.to_owned() };
         let table = Arc::clone(&self.table);
-        self.send(None, Order::Survey(question)).then(move |asked| {
+        self.send(None, ControlCommand::Survey(question)).then(move |asked| {
             let done = table.lock().asked(number, asked.is_ok());
             match (done, asked) {
                 (Some(survey), Ok(_)) => survey.end(),
@@ -278,42 +287,45 @@ impl Cluster {
         answer
     }
 
-    /// Forgets nodes that were silent for too long, ends surveys that took too long, gives orders again that did not reach
-    /// all, and says whether it is time to tell again how this node is.
+    /// Forgets nodes that were silent for too long, ends surveys that took too long, repeats unacknowledged commands,
+    /// and returns
+    /// whether the state of this node is due again.
     pub(crate) fn tick(&self, now: Instant) -> bool {
         let mut table = self.table.lock();
         let mut failed = table.forget_silent(now);
         failed.extend(table.take_surveys(|survey| survey.until <= now));
         let is_old = |told_at| now.saturating_duration_since(told_at) >= STATE_INTERVAL;
         let is_due = table.told_at.is_some_and(is_old);
-        let mut orders = std::mem::take(&mut table.orders);
-        let (again, over) = orders.due(now, |since| table.spoken_since(since));
-        table.orders = orders;
+        let mut commands = std::mem::take(&mut table.commands);
+        let (again, over) = commands.due(now, |since| table.spoken_since(since));
+        table.commands = commands;
         drop(table);
         failed.into_iter().for_each(Survey::fail);
-        over.into_iter().for_each(Settled::keep);
+        over.into_iter().for_each(SettledPromise::keep);
         if let Some(bus) = self.bus.get() {
-            again.into_iter().for_each(|(number, order)| self.give(bus.as_ref(), number, order));
+            again
+                .into_iter()
+                .for_each(|(number, command)| self.give(bus.as_ref(), number, command));
         }
         is_due
     }
 
-    /// The other nodes, as they last said, by uid.
+    /// The last states of the other nodes, by uid.
     pub(crate) fn peers(&self) -> Vec<NodeState> {
         self.table.lock().peers.values().map(|peer| peer.state.clone()).collect()
     }
 }
 
-impl Table {
-    /// The nodes were asked, or could not be. Returns the survey when that is all there is to wait for.
+impl NodeTable {
+    /// The survey was sent, or could not be. Returns it when no answer is outstanding.
     fn asked(&mut self, number: u64, is_asked: bool) -> Option<Survey> {
         let survey = self.surveys.get(&number)?;
         let is_over = !is_asked || survey.awaited.is_empty();
         is_over.then(|| self.surveys.remove(&number)).flatten()
     }
 
-    /// Adds what a node found. Returns the survey when it was the last one.
-    fn answered(&mut self, from: &str, number: u64, channels: Channels) -> Option<Survey> {
+    /// Adds the answer of a node. Returns the survey when it was the last one.
+    fn answered(&mut self, from: &str, number: u64, channels: SurveyChannels) -> Option<Survey> {
         let survey = self.surveys.get_mut(&number)?;
         if survey.awaited.remove(from) {
             for (channel, subscribers) in channels {
@@ -323,7 +335,7 @@ impl Table {
         if survey.awaited.is_empty() { self.surveys.remove(&number) } else { None }
     }
 
-    /// A node went, with its channels: nobody waits for it any more. Returns the surveys that waited for it alone.
+    /// A node left with its channels: no survey waits for it any more. Returns the surveys that waited for it alone.
     fn done_with(&mut self, uid: &str) -> Vec<Survey> {
         for survey in self.surveys.values_mut() {
             survey.awaited.remove(uid);
@@ -335,16 +347,18 @@ impl Table {
         self.surveys.extract_if(|_, survey| which(survey)).map(|(_, survey)| survey).collect()
     }
 
-    /// How many nodes said something since then. All count if this one may not have heard what they said: one that is deaf
-    /// cannot tell who died.
+    /// How many nodes sent something since then. All count if this node may not have received them: a node whose own
+    /// subscription is
+    /// down cannot tell dead nodes from silent ones.
     fn spoken_since(&self, since: Instant) -> usize {
         let is_unsure = self.is_untold || self.is_deaf || self.cut_at.is_some_and(|at| at >= since);
         self.peers.values().filter(|peer| is_unsure || peer.heard_at >= since).count()
     }
 
-    /// Returns the surveys that wait for a node which is forgotten: what it had is not known. While this node cannot make
-    /// itself heard, or does not hear itself, nobody counts as silent, and afterwards everybody has as long as ever to say
-    /// something.
+    /// Forgets silent nodes and returns the surveys that wait for them, because their channels are unknown. While this
+    /// node cannot
+    /// send, or does not receive its own messages, no node counts as silent, and each has the full time again
+    /// afterwards.
     fn forget_silent(&mut self, now: Instant) -> Vec<Survey> {
         if self.is_untold {
             return Vec::new();
@@ -375,13 +389,13 @@ impl Survey {
     }
 }
 
-/// How often a node tells how it is.
+/// Interval between states.
 const STATE_INTERVAL: Duration = Duration::from_secs(3);
-/// A node that said nothing for so long is gone.
+/// A node that is silent for so long is gone.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// How long nodes have to answer a survey (server API §3 channels).
+/// Time limit of a survey (server API §3 channels).
 const SURVEY_TIME: Duration = Duration::from_secs(10);
-/// Surveys under way at once; each may hold the channels of all nodes.
+/// Concurrent surveys; each may hold the channels of all nodes.
 const SURVEYS_MAX: usize = 64;
 
 #[cfg(test)]

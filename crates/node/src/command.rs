@@ -1,13 +1,13 @@
-//! What clients ask: one file per command, and the rules all of them share (protocol §5: life cycle, order, ids).
-//! In: one command of a session, or what the server orders for it → out: a reply, nothing yet, or one disconnect.
+//! Client commands: one file per command, and the rules that all of them share (protocol §5: life cycle, order, ids).
+//! In: one command of a session, or a control command for it → out: a reply, nothing yet, or one disconnect.
 //! Uses: `session_table`, the node, `pending`. Never: sends by itself; a command returns its reply or refusal.
-//! Change here: what holds for every command. A command lives in the file of its name; messages of many commands are read in `hub/receive.rs`.
+//! Change here: rules for every command. Each command has a file; `hub/receive.rs` reads messages of many commands.
 
 mod connect;
+mod context;
 mod credentials;
 mod history;
 mod lifetime;
-mod order;
 mod presence;
 mod presence_stats;
 mod publish;
@@ -15,37 +15,40 @@ mod rates;
 mod refresh;
 mod rpc;
 mod send;
+mod server_subscribe;
 mod sub_refresh;
 mod subscribe;
-mod turn;
 mod unsubscribe;
 
 use std::sync::Arc;
 
 use fanwire_protocol::{Disconnect, Refresh, Reply};
 
-use crate::control::{Renewal, SubscribeOrder};
+use crate::control::{Renewal, ServerSubscribe};
 
-pub(crate) use turn::{Backlog, Turn};
-use turn::{Begun, Done, Refusal, Step};
+pub(crate) use context::{Backlog, CommandContext};
+use context::{Begun, CommandStep, Done, Refusal};
 
-/// Subscribes a connected session that does not wait, by order of the server.
+/// Subscribes a connected session that does not wait, for the server API.
 ///
 /// # Errors
 /// The disconnect of a session that cannot have one more subscription.
-pub(crate) fn subscribe_by_order(
-    turn: &mut Turn<'_>,
-    order: &Arc<SubscribeOrder>,
+pub(crate) fn subscribe_by_server(
+    context: &mut CommandContext<'_>,
+    command: &Arc<ServerSubscribe>,
 ) -> Result<Option<Reply>, Disconnect> {
-    match order::begin(turn, order)? {
-        Some(step) => turn.step(NO_COMMAND, step),
+    match server_subscribe::begin(context, command)? {
+        Some(step) => context.step(NO_COMMAND, step),
         None => Ok(None),
     }
 }
 
-/// Gives a connected session another lifetime, by order of the server. `None` when it is over already.
-pub(crate) fn refresh_by_order(turn: &mut Turn<'_>, renewal: &Renewal) -> Option<Refresh> {
-    order::refresh(turn, renewal).ok()
+/// Sets the lifetime of a connected session, for the server API. `None` when the lifetime is over already.
+pub(crate) fn refresh_by_order(
+    context: &mut CommandContext<'_>,
+    renewal: &Renewal,
+) -> Option<Refresh> {
+    server_subscribe::refresh(context, renewal).ok()
 }
 
 /// Every command on a channel must name one (protocol §5.5).
@@ -53,5 +56,5 @@ fn named(channel: &str) -> Result<(), Refusal> {
     if channel.is_empty() { Err(Disconnect::BAD_REQUEST.into()) } else { Ok(()) }
 }
 
-/// The id of what no command asked for.
+/// The id of pushes, which answer no command.
 pub(crate) const NO_COMMAND: u32 = 0;

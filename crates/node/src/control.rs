@@ -1,7 +1,7 @@
-//! Control commands of the server API for connections that are there: subscribe, refresh, and whom they mean.
+//! Control commands of the server API for existing connections: subscribe, refresh, and the selector of connections.
 //! In: calls of the server API on any node → out: values that travel between nodes and into the inboxes of shards.
-//! Uses: shared strings, a promise for whoever ordered. Never: sessions; what a command does to one is in `hub/orders.rs`.
-//! Change here: what can be ordered. Between nodes it is encoded in `cluster/message.rs`.
+//! Uses: shared strings, a promise for the caller. Never: sessions; `hub/control_commands.rs` executes the commands.
+//! Change here: what a command contains. `cluster/message.rs` encodes it between nodes.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use fanwire_broker::Promise;
 use fanwire_protocol::{ErrorCode, StreamPosition};
 use parking_lot::Mutex;
 
-/// A subscription that the server makes for connections that are there.
+/// A subscription that the server makes for existing connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerSubscription {
     pub channel: Arc<str>,
@@ -21,21 +21,22 @@ pub struct ServerSubscription {
     pub data: Bytes,
     /// Unix second at which it expires; `None` = never. After `client.expired_sub_close_delay` the connection ends (3006).
     pub expire_at: Option<u64>,
-    /// What differs from the namespace.
+    /// Options that differ from the namespace.
     pub overrides: Overrides,
     /// Publications after this position are delivered first, where the subscription is recoverable.
     pub recover_since: Option<StreamPosition>,
 }
 
-/// A subscription on its way to connections. Whoever ordered it is answered when the last copy is gone: then it was obeyed
-/// by all whom it reached.
+/// A server-side subscription on its way to connections. The caller is answered when the last copy is dropped: then
+/// every
+/// shard that received the command has executed it.
 #[derive(Debug)]
-pub struct SubscribeOrder {
+pub struct ServerSubscribe {
     subscription: ServerSubscription,
     orderer: Mutex<Option<Promise<(), ErrorCode>>>,
 }
 
-/// Another lifetime of connections.
+/// A new expiry time for connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Renewal {
     /// Unix second at which they expire; `None` = never.
@@ -44,29 +45,30 @@ pub struct Renewal {
     pub info: Bytes,
 }
 
-/// Which connections are meant: those of `user` (exact; "" = the anonymous ones) that pass every further filter.
+/// Selects connections: those of `user` (exact; "" = the anonymous ones) that match every further filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct ConnectionSelector {
     /// User id, matched exactly.
     pub user: String,
     /// Only this client id; "" = any.
     pub client: String,
     /// Only this session id; "" = any. WebSocket connections have none, so any other value leaves them out.
     pub session: String,
-    /// Client ids that are spared.
+    /// Client ids to leave out.
     pub whitelist: Vec<String>,
 }
 
 impl ServerSubscription {
-    /// Memory of its texts.
+    /// Bytes of its strings.
     pub(crate) fn bytes(&self) -> usize {
         let since = self.recover_since.as_ref().map_or(0, |since| since.epoch.len());
         self.channel.len() + self.info.len() + self.data.len() + since
     }
 }
 
-impl SubscribeOrder {
-    /// An order whose giver wants to know, or of another node, whose giver is answered there.
+impl ServerSubscribe {
+    /// A command with a promise for its caller, or without one when it comes from another node, which answers its
+    /// caller itself.
     pub(crate) fn new(
         subscription: ServerSubscription,
         orderer: Option<Promise<(), ErrorCode>>,
@@ -78,7 +80,7 @@ impl SubscribeOrder {
         &self.subscription
     }
 
-    /// It failed for somebody: the first failure is the answer.
+    /// It failed for a connection: the first failure is the answer.
     pub(crate) fn failed(&self, code: ErrorCode) {
         let orderer = self.orderer.lock().take();
         if let Some(orderer) = orderer {
@@ -87,7 +89,7 @@ impl SubscribeOrder {
     }
 }
 
-impl Drop for SubscribeOrder {
+impl Drop for ServerSubscribe {
     fn drop(&mut self) {
         if let Some(orderer) = self.orderer.get_mut().take() {
             orderer.keep(Ok(()));

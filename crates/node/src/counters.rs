@@ -22,23 +22,23 @@ pub struct HubCounters {
     pub connections_accepted: Counter,
     /// Subscriptions that succeeded, server-side ones too.
     pub subscriptions_accepted: Counter,
-    /// Subscriptions that recovered what they had missed.
+    /// Subscriptions that recovered.
     pub recoveries: Counter,
-    /// Subscriptions that wanted to recover and could not.
+    /// Subscriptions that requested recovery and did not recover.
     pub failed_recoveries: Counter,
     /// Publications sent in subscribe results.
     pub recovered_publications: Counter,
-    /// Subscriptions that lost their place in the stream and were ended for it (2500, 3010).
+    /// Subscriptions that lost their position in the stream and were ended for it (2500, 3010).
     pub lost_positions: Counter,
     /// Broadcasts that had a subscriber here.
     pub broadcasts: Counter,
     /// Publications handed to subscribers.
     pub deliveries: Counter,
-    /// Those of them that went out as deltas, and those in subscribe results.
+    /// Deliveries as deltas, including those in subscribe results.
     pub deltas: Counter,
-    /// Bytes that their data would have had more, before any compression.
+    /// Bytes that deltas saved, before any compression.
     pub delta_saved_bytes: Counter,
-    /// Publications that subscribers did not get because of their filters.
+    /// Publications not delivered because of tag filters.
     pub filtered_publications: Counter,
     /// Pings sent, of both kinds.
     pub pings: Counter,
@@ -90,7 +90,7 @@ impl HubCounters {
         self.commands[kind as usize].add(1);
     }
 
-    /// `saved` bytes by how many deltas.
+    /// `saved` bytes by so many deltas.
     pub(crate) fn count_deltas(&self, Saved { deltas, bytes }: Saved) {
         self.deltas.add(deltas);
         self.delta_saved_bytes.add(bytes);
@@ -110,7 +110,7 @@ impl HubCounters {
 /// Makes the enum, its list and its names from one row per kind of command.
 macro_rules! command_kinds {
     ($($kind:ident = $name:literal,)+) => {
-        /// What a client can ask for, as a label of metrics.
+        /// A client command, as a label of metrics.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum CommandKind { $($kind),+ }
 
@@ -154,15 +154,15 @@ command_kinds! {
 /// Why a token of a client was refused, as a label of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenRefusal {
-    /// Its time is over, or has not begun.
+    /// Expired, or not valid yet.
     Expired,
-    /// It is for another user, client or channel.
+    /// For another user, client or channel.
     Foreign,
-    /// Its key cannot be fetched now.
+    /// The key cannot be fetched now.
     Unavailable,
     /// No key is configured.
     Disabled,
-    /// It is not to be believed.
+    /// The token is invalid.
     Invalid(Fault),
 }
 

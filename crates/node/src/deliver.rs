@@ -1,7 +1,7 @@
-//! The one router through which publications of every broker reach the shards: between steps 5 and 6 of the route.
-//! In: publications in broker order, on any thread → out: one `Arc<Broadcast>` in the inbox of each shard that listens.
-//! Uses: `registry`, inboxes. Never: encodes; who gets a broadcast inside a shard is the hub's business.
-//! Change here: the way from broker to shards. Order is promised by the broker and only kept here.
+//! Routes publications of every broker to the shards: between steps 5 and 6 of the route.
+//! In: publications in broker order, on any thread → out: one `Arc<Broadcast>` in the inbox of each shard with subscribers.
+//! Uses: `registry`, inboxes. Never: encodes; the hub selects the receivers inside a shard.
+//! Change here: the way from broker to shards. The broker orders publications; the router keeps that order.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -37,7 +37,7 @@ impl BroadcastRouter {
         shard
     }
 
-    /// The inbox of a shard that is attached.
+    /// The inbox of an attached shard.
     pub(crate) fn inbox(&self, shard: ShardId) -> Arc<dyn Inbox> {
         Arc::clone(&self.inboxes.read()[usize::from(shard.0)])
     }
@@ -46,8 +46,8 @@ impl BroadcastRouter {
         assert!(self.prepare.set(prepare).is_ok(), "broadcasts are prepared by one shell");
     }
 
-    /// Tells the shards that listen to a channel.
-    pub(crate) fn tell(&self, channel: &str, notice: &Notice) {
+    /// Sends a notice to the shards with subscribers of a channel.
+    pub(crate) fn send_to_shards(&self, channel: &str, notice: &Notice) {
         let Some(listeners) = self.registry.listeners(channel) else { return };
         let inboxes = self.inboxes.read();
         for shard in listeners.shards {
@@ -55,8 +55,8 @@ impl BroadcastRouter {
         }
     }
 
-    /// Tells every shard.
-    pub(crate) fn tell_all(&self, notice: &Notice) {
+    /// Sends a notice to every shard.
+    pub(crate) fn send_to_all_shards(&self, notice: &Notice) {
         for inbox in self.inboxes.read().iter() {
             inbox.push(notice.clone());
         }
@@ -76,7 +76,7 @@ impl Deliver for BroadcastRouter {
         accepted_at: Instant,
     ) {
         let Some(listeners) = self.registry.listeners(channel) else {
-            return; // nobody listens: nothing is made, nothing is encoded
+            return; // no subscriber here: nothing is encoded
         };
         let Listeners { channel, namespace, shards } = listeners;
         if publication.offset == 1 {
@@ -95,7 +95,7 @@ impl Deliver for BroadcastRouter {
         }
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
+    fn deliver_join_leave(&self, channel: &str, change: Change, info: ClientInfo) {
         let Some(Listeners { channel, shards, .. }) = self.registry.listeners(channel) else {
             return;
         };
@@ -106,13 +106,13 @@ impl Deliver for BroadcastRouter {
         }
     }
 
-    fn doubt(&self, channel: &str) {
+    fn report_possible_gap(&self, channel: &str) {
         if let Some(Listeners { channel, .. }) = self.registry.listeners(channel) {
-            self.tell(&channel, &Notice::Doubt(Arc::clone(&channel)));
+            self.send_to_shards(&channel, &Notice::PossibleGap(Arc::clone(&channel)));
         }
     }
 
-    /// One shard that is behind is enough: its broadcasts are those of all, in one order.
+    /// True when one shard is behind, because all shards receive the same broadcasts in one order.
     fn is_congested(&self) -> bool {
         self.inboxes.read().iter().any(|inbox| inbox.is_congested())
     }

@@ -1,6 +1,6 @@
-//! Deltas of publications (protocol §11): what a broker says about them, patches, and the strings in which JSON has them.
-//! In: payloads and the payloads before them → out: patches that pay, publications as those who agreed to deltas get them.
-//! Uses: `fanwire_protocol::fossil`. Never: subscribers; who holds which base is known in `subscribers/deltas.rs`.
+//! Deltas of publications (protocol §11): patches, and their form in JSON.
+//! In: payloads and the previous payloads → out: patches that pay, publications in the form for subscribers with deltas.
+//! Uses: `fanwire_protocol::fossil`. Never: subscribers; `subscribers/deltas.rs` tracks which of them has which base.
 //! Change here: when a patch pays and what it may cost. What a live publication shares is in `broadcast/deltas.rs`.
 
 use std::str;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fanwire_protocol::fossil::Differ;
 use fanwire_protocol::{Encoding, Publication, is_json, json_string};
 
-/// What deltas saved.
+/// How much deltas saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Saved {
     pub(crate) deltas: u64,
@@ -21,7 +21,8 @@ pub(crate) fn differ() -> Differ {
     Differ::within(EFFORT_BYTES)
 }
 
-/// The patch that makes `target` of `source`, if it is shorter. One of text is text, so that it fits into JSON.
+/// The patch from `source` to `target`, if it is shorter than `target`. A patch of text is valid UTF-8, so that JSON
+/// can contain it.
 pub(crate) fn patch(differ: &mut Differ, source: &[u8], target: &[u8]) -> Option<Bytes> {
     if source.len().max(target.len()) > PAYLOAD_BYTES_MAX {
         return None;
@@ -34,10 +35,10 @@ pub(crate) fn patch(differ: &mut Differ, source: &[u8], target: &[u8]) -> Option
     (patch.len() < target.len()).then(|| Bytes::copy_from_slice(&patch))
 }
 
-/// `publication` with other `data`, which in JSON is a string, whatever it is.
+/// `publication` with other `data`, which JSON contains as a string.
 ///
 /// # Panics
-/// When the encoding is JSON and the data is not UTF-8; it has no form in JSON then.
+/// When the encoding is JSON and the data is not UTF-8.
 pub(crate) fn with_data(
     encoding: Encoding,
     publication: &Publication,
@@ -50,8 +51,8 @@ pub(crate) fn with_data(
     Publication { data, ..publication.clone() }
 }
 
-/// Makes of publications that follow one another in a stream what a recovering subscriber gets: the first in full, the
-/// others as deltas where that pays.
+/// Converts successive publications for a recovering subscriber: the first in full, the others as deltas where that
+/// pays.
 pub(crate) fn shape_missed(encoding: Encoding, publications: &mut [Publication]) -> Saved {
     let mut saved = Saved::default();
     let bytes = payload_bytes(publications);
@@ -65,7 +66,8 @@ pub(crate) fn shape_missed(encoding: Encoding, publications: &mut [Publication])
         budget = budget.saturating_sub(whole.len());
         previous = Some(whole.clone());
         if encoding == Encoding::Json && !is_json(&whole) {
-            // The reply fails (3506), as with any payload that is not JSON; here an empty one is not either.
+            // The reply fails with 3506, as with any payload that is not JSON; in this form empty data is not JSON
+            // either.
             publication.data = Bytes::from_static(NOT_JSON);
             continue;
         }
@@ -79,21 +81,22 @@ pub(crate) fn shape_missed(encoding: Encoding, publications: &mut [Publication])
     saved
 }
 
-/// Memory of the payloads of publications, in bytes.
+/// Bytes of the payloads.
 pub(crate) fn payload_bytes(publications: &[Publication]) -> usize {
     publications.iter().map(|publication| publication.data.len()).sum()
 }
 
-/// Longer payloads go out in full: a patch is made on a shard, which looks at every byte of both.
+/// Longer payloads are sent in full: the shard makes the patch, and reads every byte of both payloads for it.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 1 << 20;
-/// Bytes compared in search of patches, at one to two nanoseconds each. Payloads of the corpora need at most two for each
-/// of theirs; those that were made to be slow could keep a shard busy for seconds.
+/// Bytes compared in search of a patch, at one to two nanoseconds each. Payloads of the corpora need at most two per
+/// byte;
+/// crafted ones could keep a shard busy for seconds.
 const EFFORT_BYTES: usize = 1 << 22;
-/// The same for each byte of what a subscriber missed, which is shaped while other commands wait for their turn.
+/// The same limit per byte of a recovery, which is converted while other commands wait.
 const MISSED_EFFORT: usize = 16;
-/// Payloads of one recovery that are looked at for patches; what comes after them is sent in full.
+/// Bytes of one recovery that are searched for patches; later publications are sent in full.
 const MISSED_BYTES_MAX: usize = 1 << 20;
-/// A patch may be so much longer than its target.
+/// A patch may be this much longer than its target before it is dropped.
 const ROOM: usize = 24;
 const NOT_JSON: &[u8] = b"\0";
 

@@ -1,7 +1,7 @@
-//! Answers too large to be encoded in a turn of a shard: made elsewhere, while their sessions wait as for a broker.
-//! In: what was found for a client → out: its encoded reply, as a part of what the session waits for.
-//! Uses: the encoders of `fanwire_protocol`, promises. Never: threads; who does encode_jobs is up to the shell (`outbox.rs`).
-//! Change here: which answers are large, and what they say.
+//! Replies too large to encode in a turn of a shard: encoded on another thread, while the session waits as for a broker.
+//! In: the source of a reply → out: the encoded reply, as one of the results that the session waits for.
+//! Uses: the encoders of `fanwire_protocol`, promises. Never: threads; the shell runs the jobs (`outbox.rs`).
+//! Change here: which replies are large, and what they contain.
 
 use std::iter;
 use std::sync::{Arc, Weak};
@@ -15,48 +15,48 @@ use fanwire_protocol::{
 
 use crate::delta::{self, Saved, payload_bytes};
 
-/// Work that a hub hands out, because a turn in which it is done would hold up everybody on its shard.
+/// Work that a hub offloads, because doing it in a turn would delay all connections of the shard.
 ///
-/// To be [run](Self::run) on any thread; the result comes through the inbox of the shard. One that is dropped is answered with
+/// [Run](Self::run) it on any thread; the result comes through the inbox of the shard. A dropped job is answered with
 /// error 100.
 #[derive(Debug)]
 pub struct EncodeJob {
-    found: Found,
-    /// Of the command.
+    found: ReplySource,
+    /// Id of the command.
     id: u32,
     encoding: Encoding,
     promise: Promise<Encoded, ErrorCode>,
-    /// Gone when its session does not wait any more.
+    /// Dropped when the session no longer waits.
     wish: Weak<()>,
 }
 
-/// What was found for a client.
+/// The source of a large reply.
 #[derive(Clone, Debug)]
-pub(crate) enum Found {
-    /// Of a channel.
+pub(crate) enum ReplySource {
+    /// Members of a channel.
     Members(Vec<Arc<ClientInfo>>),
-    /// Of its history.
+    /// Publications of its history.
     StreamSlice(StreamSlice),
-    /// Of a channel that it enters; with deltas or without.
+    /// Publications recovered by a subscribe; with deltas or without.
     Missed(Box<SubscribeResult>, bool),
-    /// Of the channels that it enters as it connects.
-    Welcome(Box<ConnectResult>),
-    /// Of a channel that it enters by order of the server.
+    /// Publications recovered by the server-side subscriptions of a connect.
+    Connect(Box<ConnectResult>),
+    /// Publications recovered by a subscription that the server API made.
     Ordered(Arc<str>, Box<SubscribeResult>),
 }
 
-/// What an encode_job comes to.
+/// The result of an encode job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Encoded {
-    /// A whole reply as it is sent, and what follows it; `None` when something of that is nothing in JSON.
+    /// The encoded reply and the messages after it; `None` when a payload is not JSON.
     pub(crate) messages: Option<Vec<Bytes>>,
-    /// What its deltas saved.
+    /// How much its deltas saved.
     pub(crate) saved: Saved,
 }
 
 impl EncodeJob {
     pub(crate) fn new(
-        found: Found,
+        found: ReplySource,
         (id, encoding): (u32, Encoding),
         promise: Promise<Encoded, ErrorCode>,
         wish: Weak<()>,
@@ -64,12 +64,12 @@ impl EncodeJob {
         Self { found, id, encoding, promise, wish }
     }
 
-    /// Memory that it takes until it is done, in bytes, beside payloads, which it shares.
+    /// Bytes it holds until it is done, without payloads, which are shared.
     pub fn bytes(&self) -> usize {
         self.found.bytes()
     }
 
-    /// Does it, which takes milliseconds for thousands of members; or nothing, when nobody waits for it any more.
+    /// Encodes the reply; milliseconds for thousands of members. Does nothing when the session no longer waits.
     pub fn run(self) {
         let Self { mut found, id, encoding, promise, wish } = self;
         if wish.strong_count() == 0 {
@@ -86,8 +86,8 @@ impl EncodeJob {
     }
 }
 
-impl Found {
-    /// Whether the way to another thread and back is short beside the time it takes to encode this.
+impl ReplySource {
+    /// Whether encoding takes so long that a hop to another thread and back costs little in comparison.
     pub(crate) fn is_large(&self) -> bool {
         let count = match self {
             Self::Members(members) => members.len(),
@@ -97,11 +97,11 @@ impl Found {
             Self::Missed(result, _) | Self::Ordered(_, result) => {
                 return are_large([&result.publications]);
             }
-            Self::Welcome(result) => {
+            Self::Connect(result) => {
                 return are_large(result.subs.values().map(|result| &result.publications));
             }
         };
-        // A large crowd is not looked at: that alone takes its time.
+        // Many members are not summed up, because that takes time as well.
         count > ENTRIES_MAX || self.payload_bytes() + count * ENTRY_BYTES > BYTES_MAX
     }
 
@@ -110,14 +110,14 @@ impl Found {
             Self::Members(members) => return size_of_val(&members[..]),
             Self::StreamSlice(stretch) => stretch.publications.len(),
             Self::Missed(result, _) | Self::Ordered(_, result) => result.publications.len(),
-            Self::Welcome(result) => {
+            Self::Connect(result) => {
                 result.subs.values().map(|result| result.publications.len()).sum()
             }
         };
         publications * size_of::<Publication>()
     }
 
-    /// Makes the deltas of what was missed, where there are to be some.
+    /// Makes the deltas of a recovery, if the subscription has them.
     fn shape(&mut self, encoding: Encoding) -> Saved {
         match self {
             Self::Missed(result, true) => delta::shape_missed(encoding, &mut result.publications),
@@ -125,7 +125,7 @@ impl Found {
         }
     }
 
-    /// Memory of payloads that it keeps alive, in bytes. Members are shared with the presence, but may be gone there.
+    /// Bytes of payloads that it keeps alive. Members are shared with the presence, but may have left it.
     pub(crate) fn payload_bytes(&self) -> usize {
         match self {
             Self::Members(members) => {
@@ -135,13 +135,13 @@ impl Found {
             Self::Missed(result, _) | Self::Ordered(_, result) => {
                 payload_bytes(&result.publications)
             }
-            Self::Welcome(result) => {
+            Self::Connect(result) => {
                 result.subs.values().map(|result| payload_bytes(&result.publications)).sum()
             }
         }
     }
 
-    /// The reply, without the id of its command, and the pushes that follow it.
+    /// The reply, without the id of its command, and the pushes after it.
     pub(crate) fn replies(self) -> (Reply, Vec<Reply>) {
         let reply = match self {
             Self::Members(members) => {
@@ -155,14 +155,14 @@ impl Found {
                 Reply { history: Some(history), ..Reply::default() }
             }
             Self::Missed(result, _) => Reply { subscribe: Some(*result), ..Reply::default() },
-            Self::Welcome(result) => Reply { connect: Some(*result), ..Reply::default() },
+            Self::Connect(result) => Reply { connect: Some(*result), ..Reply::default() },
             Self::Ordered(channel, result) => return pushes(&channel, *result),
         };
         (reply, Vec::new())
     }
 }
 
-/// The push of a subscription that the server made, and those of what was missed.
+/// The push of a server-side subscription, and those of its recovered publications.
 fn pushes(channel: &str, result: SubscribeResult) -> (Reply, Vec<Reply>) {
     let SubscribeResult { recoverable, epoch, offset, positioned, publications, data, .. } = result;
     let push = |push: Push| Reply {
@@ -175,7 +175,7 @@ fn pushes(channel: &str, result: SubscribeResult) -> (Reply, Vec<Reply>) {
     (subscribe, publications.into_iter().map(missed).collect())
 }
 
-/// As [`Found::is_large`], of publications of some channels.
+/// As [`ReplySource::is_large`], for publications of several channels.
 pub(crate) fn are_large<'a>(channels: impl IntoIterator<Item = &'a Vec<Publication>>) -> bool {
     let (mut count, mut bytes) = (0, 0);
     channels.into_iter().any(|publications| {
@@ -187,11 +187,11 @@ pub(crate) fn are_large<'a>(channels: impl IntoIterator<Item = &'a Vec<Publicati
     })
 }
 
-/// So many members are encoded in some 0.2 ms, as much as all commands may take at once.
+/// So many members are encoded in some 0.2 ms, the limit of one turn for all commands of a connection.
 const ENTRIES_MAX: usize = 256;
-/// What an entry costs beside its payload, as bytes of that.
+/// Cost of an entry without its payload, in bytes of payload.
 const ENTRY_BYTES: usize = 256;
-/// Payload that is encoded in the same time, about.
+/// Payload that is encoded in about the same time.
 const BYTES_MAX: usize = ENTRIES_MAX * ENTRY_BYTES;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Tag filters (protocol §13): a tree with which a subscriber chooses the publications it gets, by their tags.
+//! Tag filters (protocol §13): a tree that selects publications by their tags.
 //! In: a `FilterNode` of a subscribe request, once → out: a checked filter; then tags → whether they match.
 //! Uses: `filter/decimal`. Never: sessions, positions; evaluation never allocates.
-//! Change here: what a filter may say and how large it may be. Where it is asked lives in `hub/notices.rs` and `recovery.rs`.
+//! Change here: operators of a filter and its limits. `hub/notices.rs` and `recovery.rs` evaluate it.
 
 mod decimal;
 
@@ -12,7 +12,7 @@ use fanwire_protocol::{ErrorCode, FilterNode};
 
 use decimal::Decimal;
 
-/// Chooses publications. Made once per subscription, with at most [`NODES_MAX`] nodes.
+/// A compiled filter. Made once per subscription, with at most [`NODES_MAX`] nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Filter(Rule);
 
@@ -22,11 +22,11 @@ impl Filter {
     /// # Errors
     /// 107 for a tree that breaks a rule of protocol §13 or is larger than the limits of this file.
     pub(crate) fn new(node: &FilterNode) -> Result<Self, ErrorCode> {
-        let mut room = Room { nodes: NODES_MAX, values: VALUES_MAX, bytes: BYTES_MAX };
+        let mut room = Budget { nodes: NODES_MAX, values: VALUES_MAX, bytes: BYTES_MAX };
         rule(node, DEPTH_MAX, &mut room).map(Self).ok_or(ErrorCode::BAD_REQUEST)
     }
 
-    /// Whether a publication with these tags is wanted. At most [`DEPTH_MAX`] levels of recursion.
+    /// Whether tags match. At most [`DEPTH_MAX`] levels of recursion.
     pub(crate) fn matches(&self, tags: &BTreeMap<String, String>) -> bool {
         self.0.holds(tags)
     }
@@ -41,11 +41,11 @@ enum Rule {
     Tag(Box<str>, Test),
 }
 
-/// What is asked of one tag.
+/// A condition on one tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Test {
     Equals(Box<str>),
-    /// True of a missing tag, too.
+    /// Also true for a missing tag.
     Differs(Box<str>),
     /// Sorted; a missing tag is compared as "".
     In(Box<[Box<str>]>),
@@ -55,7 +55,7 @@ enum Test {
     StartsWith(Box<str>),
     EndsWith(Box<str>),
     Contains(Box<str>),
-    /// As decimal numbers; false when either is none.
+    /// As decimal numbers; false when one is not a number.
     Compares(Relation, Box<str>),
 }
 
@@ -114,14 +114,14 @@ fn has(sorted: &[Box<str>], tag: &str) -> bool {
     sorted.binary_search_by(|value| value.as_ref().cmp(tag)).is_ok()
 }
 
-/// What is left of the limits while a tree is read.
-struct Room {
+/// The rest of the limits while a tree is read.
+struct Budget {
     nodes: usize,
     values: usize,
     bytes: usize,
 }
 
-impl Room {
+impl Budget {
     fn take_node(&mut self, node: &FilterNode) -> Option<()> {
         self.nodes = self.nodes.checked_sub(1)?;
         self.values = self.values.checked_sub(node.vals.len())?;
@@ -131,8 +131,8 @@ impl Room {
     }
 }
 
-/// The rule of a node with at most `depth` levels; `None` when it breaks one.
-fn rule(node: &FilterNode, depth: usize, room: &mut Room) -> Option<Rule> {
+/// Compiles a node with at most `depth` levels; `None` when it breaks a rule.
+fn rule(node: &FilterNode, depth: usize, room: &mut Budget) -> Option<Rule> {
     let depth = depth.checked_sub(1)?;
     room.take_node(node)?;
     match node.op.as_str() {
@@ -147,7 +147,7 @@ fn rule(node: &FilterNode, depth: usize, room: &mut Room) -> Option<Rule> {
     }
 }
 
-fn rules(node: &FilterNode, depth: usize, room: &mut Room) -> Option<Box<[Rule]>> {
+fn rules(node: &FilterNode, depth: usize, room: &mut Budget) -> Option<Box<[Rule]>> {
     let rules: Option<Box<[Rule]>> =
         node.nodes.iter().map(|child| rule(child, depth, room)).collect();
     rules.filter(|rules| !rules.is_empty())
@@ -196,11 +196,11 @@ fn values(node: &FilterNode) -> Option<Box<[Box<str>]>> {
 
 /// Levels of a filter; its evaluation recurses as deep.
 pub(crate) const DEPTH_MAX: usize = 16;
-/// Nodes of a filter, all levels together: each may be looked at for every publication.
+/// Nodes of a filter, all levels together: each may be evaluated for every publication.
 pub(crate) const NODES_MAX: usize = 128;
 /// Values in the lists of `in` and `nin`, all nodes together.
 pub(crate) const VALUES_MAX: usize = 256;
-/// Bytes of keys and values, all nodes together: a connection keeps them for each of its subscriptions.
+/// Bytes of keys and values, all nodes together: a connection stores them for each of its subscriptions.
 pub(crate) const BYTES_MAX: usize = 8 * 1024;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Glob patterns for channel names (server API §3 channels).
-//! In: a pattern from the API → out: a matcher that takes time linear in the name, whatever the pattern.
-//! Uses: `regex`, which has no backtracking. Never: file system rules; `*` crosses every character.
-//! Change here: what a pattern may say.
+//! In: a pattern from the API → out: a matcher whose time is linear in the name for every pattern.
+//! Uses: `regex`, which has no backtracking. Never: file system rules; `*` matches every character.
+//! Change here: the syntax of a pattern.
 
 use regex::{Regex, RegexBuilder, escape};
 
@@ -11,7 +11,7 @@ use regex::{Regex, RegexBuilder, escape};
 pub(crate) struct Glob(Option<Regex>);
 
 impl Glob {
-    /// `None` when the text is no pattern or longer than [`PATTERN_BYTES_MAX`]. "" matches everything.
+    /// `None` for an invalid pattern or one longer than [`PATTERN_BYTES_MAX`]. "" matches everything.
     pub(crate) fn new(pattern: &str) -> Option<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
             return None;
@@ -56,7 +56,7 @@ fn translate(pattern: &str) -> Option<String> {
     (depth == 0).then_some(expression)
 }
 
-/// A class up to its `]`; its only specials are `!` or `^` in front and `-` between two characters.
+/// A character class up to its `]`; special are only `!` or `^` in front and `-` between two characters.
 fn class(rest: &mut std::str::Chars<'_>, expression: &mut String) -> Option<()> {
     expression.push('[');
     let mut first = true;
@@ -78,7 +78,7 @@ fn literal(character: char, expression: &mut String) {
     expression.push_str(&escape(character.encode_utf8(&mut [0; 4])));
 }
 
-/// Every ASCII sign is escaped, so that `&&`, `~~` and `[` mean themselves.
+/// Every ASCII sign is escaped, so that `&&`, `~~` and `[` are literals.
 fn class_literal(character: char, expression: &mut String) {
     if character.is_ascii_punctuation() {
         expression.push('\\');

@@ -1,11 +1,11 @@
-//! The hub of one shard: its sessions and what happens to them (steps 4 and 6 of the route). Single-threaded and pure.
+//! The hub of one shard: its sessions and their commands and notices (steps 4 and 6 of the route). Single-threaded and pure.
 //! In: opened connections, whole WebSocket messages, notices, the time → out: effects in an `Outbox`.
-//! Uses: `session_table` for state, `command` for what clients ask. Never: sockets, clocks, locks of its own.
-//! Change here: the face a shard sees. What a notice does: `hub/notices.rs`, `hub/orders.rs`; what time does: `hub/timers.rs`.
+//! Uses: `session_table` for state, `command` for client commands. Never: sockets, clocks, locks of its own.
+//! Change here: the interface for a shard. Notices: `hub/notices.rs`, `hub/control_commands.rs`; timers: `hub/timers.rs`.
 
 mod checks;
+mod control_commands;
 mod notices;
-mod orders;
 mod receive;
 mod resume;
 mod timers;
@@ -27,30 +27,32 @@ use crate::session_table::{Left, SessionTable};
 /// The sessions and subscriber lists of one shard.
 ///
 /// A subscribe reply precedes every publication of its channel: the session joins the registry *before* the reply is
-/// written, so no publication accepted afterwards is missed, and it takes its new_subscription in the list only with the reply, so none
-/// is written before. With a broker that answers at once nothing has to be held in between; else `pending.rs` does.
+/// written, so it misses no publication accepted afterwards; it enters the subscriber list only with the reply, so no
+/// publication
+/// is written before. With a broker that answers at once nothing is buffered in between; else `pending.rs` buffers.
 pub struct Hub {
     node: Arc<Node>,
     session_table: SessionTable,
-    /// For encoding one message; its capacity stays between turns up to `SCRATCH_BYTES_MAX`.
+    /// Buffer for encoding one message; its capacity stays between turns up to `SCRATCH_BYTES_MAX`.
     scratch: Vec<u8>,
 }
 
 impl Hub {
-    /// The hub of a shard that was attached as `shard`.
+    /// The hub of the attached shard `shard`.
     pub fn new(node: Arc<Node>, shard: ShardId) -> Self {
         Self { node, session_table: SessionTable::new(shard), scratch: Vec::new() }
     }
 
-    /// A connection opened. It has `client.stale_close_delay` to connect.
+    /// A connection opened. It is closed if it does not connect within `client.stale_close_delay`.
     pub fn open(&mut self, key: ConnectionKey, hello: Hello, now: Instant) {
         self.session_table.open(&self.node, key, hello, now);
     }
 
-    /// One whole WebSocket message arrived. For a session that is gone it is ignored. Of one with many commands the first are
-    /// done, and the others when the letters of the shard were served that are in its inbox now.
+    /// Processes one whole WebSocket message; ignored when the session is gone. Of many commands the first ones run
+    /// now, the others
+    /// after the messages that are in the shard's inbox now.
     ///
-    /// Returns how many commands were done, so that a shell can be fair to its connections.
+    /// Returns how many commands ran, so that a shell can be fair to its connections.
     pub fn receive(
         &mut self,
         key: ConnectionKey,
@@ -61,8 +63,8 @@ impl Hub {
         self.receive_frame(key, frame, Bytes::copy_from_slice, now, out)
     }
 
-    /// A native pong frame arrived. Only meaningful with [`Hello::frame_ping`]; one that answers nothing is ignored
-    /// (RFC 6455 §5.5.3).
+    /// A native pong frame arrived. Used with [`Hello::frame_ping`] only; an unsolicited one is ignored (RFC 6455
+    /// §5.5.3).
     pub fn pong(&mut self, key: ConnectionKey) {
         if let Some(session) = self.session_table.session_mut(key)
             && session.frame_ping
@@ -71,8 +73,8 @@ impl Hub {
         }
     }
 
-    /// The shell does not read a connection any more, for a reason of its own, or reads it again: a pong that lies in a socket
-    /// meanwhile is not missing.
+    /// The shell stopped reading a connection, or reads it again. While it does not read, a missing pong is no
+    /// timeout.
     pub fn held(&mut self, key: ConnectionKey, is_held: bool, now: Instant) {
         if let Some(session) = self.session_table.session_mut(key) {
             session.is_held = is_held;
@@ -82,18 +84,18 @@ impl Hub {
         }
     }
 
-    /// Something from outside: a publication, or an order of the server API.
+    /// Handles a notice: a publication, or a command of the server API.
     pub fn notice(&mut self, notice: Notice, now: Instant, out: &mut impl Outbox) {
         match notice {
             Notice::Broadcast(broadcast) => self.broadcast(&broadcast, now, out),
             Notice::Position { channel, look } => {
                 self.compare_positions(&channel, look, self.node.clock().moment(now), out);
             }
-            Notice::Doubt(channel) => {
-                self.session_table.pending_mut().doubt(&channel);
-                self.session_table.doubt(&channel, self.node.clock().moment(now));
+            Notice::PossibleGap(channel) => {
+                self.session_table.pending_mut().report_possible_gap(&channel);
+                self.session_table.report_possible_gap(&channel, self.node.clock().moment(now));
             }
-            Notice::Arrival(arrival) => self.arrive(*arrival, now, out),
+            Notice::AwaitedResult(arrival) => self.arrive(*arrival, now, out),
             Notice::JoinLeave(join_leave) => self.announce(&join_leave, out),
             Notice::Disconnect { target, disconnect } => {
                 self.disconnect_target(&target, &disconnect, out);
@@ -101,8 +103,8 @@ impl Hub {
             Notice::Unsubscribe { target, channel, code } => {
                 self.unsubscribe_target(&target, channel.as_deref(), code, out);
             }
-            Notice::Subscribe { target, order } => {
-                self.subscribe_target(&target, &order, now, out);
+            Notice::Subscribe { target, command } => {
+                self.subscribe_target(&target, &command, now, out);
             }
             Notice::Refresh { target, renewal } => self.refresh_target(&target, &renewal, now, out),
             Notice::ClockStep => self.session_table.reschedule(&self.node),
@@ -110,8 +112,9 @@ impl Hub {
         }
     }
 
-    /// Does what is due: pings, renewals of presence, checks of positions, and the ends of stale, silent and expired
-    /// connections and subscriptions. To be called after the notices of the turn.
+    /// Runs due timers: pings, presence updates, position checks, and the ends of stale, silent and expired
+    /// connections and
+    /// subscriptions. Call after the notices of the turn.
     pub fn advance(&mut self, now: Instant, out: &mut impl Outbox) {
         let moment = self.node.clock().moment(now);
         while let Some(index) = self.session_table.pop_due(moment) {
@@ -125,27 +128,27 @@ impl Hub {
         }
     }
 
-    /// When [`advance`](Self::advance) is to be called next. It may turn out that nothing is due then.
+    /// When to call [`advance`](Self::advance) next. It may find nothing due then.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.session_table.next_deadline().and_then(|moment| self.node.clock().instant(moment))
     }
 
-    /// The socket is gone or is going: forgets the session and leaves all channels. Idempotent.
+    /// The socket is gone or closing: removes the session from all channels. Idempotent.
     pub fn close(&mut self, key: ConnectionKey, _now: Instant) {
         self.session_table.forget(&self.node, key);
     }
 
-    /// Numbers that any thread may read.
+    /// Counters, readable from any thread.
     pub fn counters(&self) -> &Arc<HubCounters> {
         self.session_table.counters()
     }
 
-    /// The node and the tables, to be borrowed at once.
+    /// The node and the tables, borrowed at once.
     pub(crate) fn parts(&mut self) -> (&Node, &mut SessionTable) {
         (&self.node, &mut self.session_table)
     }
 
-    /// Writes one reply, and says how many bytes that are. A payload that is not JSON ends a JSON session with 3506.
+    /// Writes one reply and returns its bytes. A payload that is not JSON ends a JSON session with 3506.
     pub(crate) fn send(
         &mut self,
         key: ConnectionKey,
@@ -170,7 +173,7 @@ impl Hub {
         bytes
     }
 
-    /// Disconnects a client: forgets the session and tells the shell to close. Nothing happens when it is gone already.
+    /// Disconnects a client: removes the session and asks the shell to close. Does nothing when it is gone already.
     pub fn disconnect(
         &mut self,
         key: ConnectionKey,
@@ -182,8 +185,8 @@ impl Hub {
         }
     }
 
-    /// As [`close`](Self::close), for a client that was disconnected by the server, which is counted. Says whether its session
-    /// was there.
+    /// As [`close`](Self::close), for a client that the server disconnected, and counts it. Returns whether the
+    /// session existed.
     pub fn disconnected(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
         let was_there = self.session_table.forget(&self.node, key);
         if was_there {
@@ -192,7 +195,8 @@ impl Hub {
         was_there
     }
 
-    /// Ends the subscription at `place` of a session and tells the client. Afterwards nothing of that channel is sent.
+    /// Ends the subscription at `place` of a session and sends an unsubscribe push. Nothing of that channel is sent
+    /// afterwards.
     fn end_subscription(
         &mut self,
         key: ConnectionKey,
@@ -214,13 +218,13 @@ impl Hub {
     }
 }
 
-/// Whether a reply tells subscriptions what they had missed.
+/// Whether a reply contains recovered publications.
 fn has_recovered(reply: &Reply) -> bool {
     let of_connect = reply.connect.iter().flat_map(|connect| connect.subs.values());
     reply.subscribe.iter().chain(of_connect).any(|result| !result.publications.is_empty())
 }
 
-/// A reply may be large once; the buffer for it does not stay.
+/// Capacity kept after a large reply.
 const SCRATCH_BYTES_MAX: usize = 16 * 1024;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! A join or a leave on its way to all shards: every encoding of it is made once, by whoever needs it first.
-//! In: a channel, who came or went → out: encoded pushes, one per encoding.
+//! A join or a leave on its way to all shards: each encoding of it is made once, by the first shard that needs it.
+//! In: a channel, the client's info → out: encoded pushes, one per encoding.
 //! Uses: `fanwire_protocol` to encode, write-once cells. Never: subscriber lists.
-//! Change here: what all receivers share. Who hears of it lives in `hub/notices.rs`.
+//! Change here: what all receivers share. `hub/notices.rs` selects the receivers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fanwire_broker::{Change, ClientId};
 use fanwire_protocol::{ClientInfo, Encoding, encode_join_push, encode_leave_push};
 
-/// A change shared by all who hear of it; nothing in it changes except that empty slots are filled once.
+/// A join or leave shared by all receivers. Immutable, except that each empty slot is filled once.
 #[derive(Debug)]
 pub struct JoinLeave {
     channel: Arc<str>,
@@ -19,7 +19,7 @@ pub struct JoinLeave {
 }
 
 impl JoinLeave {
-    /// Wraps a change; encodes nothing.
+    /// Wraps a join or leave; encodes nothing.
     pub(crate) fn new(channel: Arc<str>, change: Change, info: ClientInfo) -> Self {
         Self { channel, change, info, messages: Default::default() }
     }
@@ -28,19 +28,19 @@ impl JoinLeave {
         &self.channel
     }
 
-    /// Who left; `None` for a join.
+    /// The client of a leave; `None` for a join.
     pub(crate) fn leaver(&self) -> Option<ClientId> {
         (self.change == Change::Leave).then(|| ClientId::parse(&self.info.client)).flatten()
     }
 
-    /// Memory of payloads that it keeps alive, in bytes; each encoding that is made has them once more.
+    /// Bytes of payloads that it keeps alive; each encoding holds them once more.
     pub(crate) fn payload_bytes(&self) -> usize {
         3 * (self.info.conn_info.len() + self.info.chan_info.len())
     }
 
-    /// The encoded push (Protobuf: with its length), made at the first call and shared afterwards.
+    /// The encoded push (Protobuf: with its length prefix), made at the first call and shared afterwards.
     ///
-    /// `None` for JSON when what is known of the client is not JSON (protocol §3).
+    /// `None` for JSON when the client's info is not JSON (protocol §3).
     pub(crate) fn message(&self, encoding: Encoding) -> Option<&Bytes> {
         let encode = match self.change {
             Change::Join => encode_join_push,

@@ -1,9 +1,9 @@
 //! Fanwire's node: sessions, channels and hubs between the encoded command and the encoded push, without sockets or clocks.
-//! In: decoded WebSocket messages, API calls and `now` → out: replies, broadcasts and disconnects through `Outbox` and `Inbox`.
+//! In: WebSocket messages, API calls and `now` → out: replies, broadcasts and disconnects through `Outbox` and `Inbox`.
 //! Uses: `fanwire-protocol`. Never: sockets, `ws`, `deflate`, HTTP, a clock of its own (one anchor, see `Node::new`).
-//! Change here: the list of rooms. Start at `hub.rs` for one shard, `node.rs` for all of them.
+//! Change here: the list of modules. Start at `hub.rs` for one shard, `node.rs` for all of them.
 //!
-//! A node with one shard. Its shell owns the inbox, calls the hub and does what the hub says:
+//! A node with one shard. Its shell owns the inbox, calls the hub and carries out its effects:
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -16,9 +16,9 @@
 //! };
 //!
 //! #[derive(Default)]
-//! struct Letters(Mutex<Vec<Notice>>);
+//! struct Notices(Mutex<Vec<Notice>>);
 //!
-//! impl Inbox for Letters {
+//! impl Inbox for Notices {
 //!     fn push(&self, notice: Notice) {
 //!         self.0.lock().unwrap().push(notice); // and wake the shard
 //!     }
@@ -44,10 +44,10 @@
 //! }
 //!
 //! let mut options = Options::default();
-//! options.client.insecure = true; // everybody may do everything
+//! options.client.insecure = true; // every permission is granted
 //! let node = Node::new(options)?;
-//! let (letters, now) = (Arc::new(Letters::default()), Instant::now());
-//! let shard = node.attach(letters.clone());
+//! let (notices, now) = (Arc::new(Notices::default()), Instant::now());
+//! let shard = node.attach(notices.clone());
 //! let (mut hub, mut written) = (Hub::new(node.clone(), shard), Written::default());
 //!
 //! let key = ConnectionKey { index: 0, generation: 0 };
@@ -59,7 +59,7 @@
 //!
 //! let publication = Publication { data: "[1]".into(), ..Publication::default() };
 //! node.publish("news", publication, PublishOptions::default(), now).wait()?;
-//! for notice in std::mem::take(&mut *letters.0.lock().unwrap()) {
+//! for notice in std::mem::take(&mut *notices.0.lock().unwrap()) {
 //!     hub.notice(notice, now, &mut written);
 //! }
 //! assert_eq!(written.0[2], r#"{"push":{"channel":"news","pub":{"data":[1]}}}"#);
@@ -106,7 +106,7 @@ pub use fanwire_protocol as protocol;
 pub use broadcast::{Broadcast, DeltaMode, Prepare, Prepared};
 pub use channel::NamespaceId;
 pub use cluster::{Metrics, NodeState};
-pub use control::{Renewal, ServerSubscription, SubscribeOrder, Target};
+pub use control::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscription};
 pub use counters::{CommandKind, HubCounters, TokenRefusal};
 pub use encode_job::EncodeJob;
 pub use hub::Hub;
@@ -117,7 +117,7 @@ pub use node::{Counts, Node, Page};
 pub use notice::{Inbox, Notice};
 pub use options::Options;
 pub use outbox::Outbox;
-pub use pending::Arrival;
+pub use pending::AwaitedResult;
 pub use registry::ShardId;
 pub use session::{ConnectionKey, Hello};
-pub use subscribers::Look;
+pub use subscribers::PositionCheck;

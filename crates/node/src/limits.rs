@@ -1,7 +1,7 @@
-//! How often each connection may do something: token buckets for its commands, publishes and subscribes.
-//! In: who does what in which namespace, rates, `now` → out: allowed or not.
-//! Uses: options and times. Never: sessions, replies; what a refusal means to a client is decided in `command/rates.rs`.
-//! Change here: what is remembered per connection. Which commands count is decided in `command/rates.rs`.
+//! Rate limits of each connection: token buckets for its commands, publishes and subscribes.
+//! In: the command's kind and namespace, rates, `now` → out: allowed or not.
+//! Uses: options and times. Never: sessions, replies; `command/rates.rs` decides what a refusal means to a client.
+//! Change here: what is stored per connection. `command/rates.rs` decides which commands count.
 
 mod bucket;
 
@@ -13,7 +13,7 @@ pub use bucket::TokenBucket;
 
 /// The buckets of the connections of one shard, by connection index.
 ///
-/// Empty as long as no rate is limited; then a connection has a small block from its first command that counts.
+/// Empty as long as no rate is limited; then a connection gets a small block with its first command that counts.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     connections: Vec<Option<Box<Buckets>>>,
@@ -23,11 +23,11 @@ pub(crate) struct Limits {
 struct Buckets {
     commands: TokenBucket,
     refusals: TokenBucket,
-    /// Those of limited namespaces that the connection used.
+    /// Buckets of the limited namespaces that the connection used.
     namespaces: SmallVec<[(NamespaceId, InNamespace, TokenBucket); 1]>,
 }
 
-/// What is limited per namespace.
+/// The actions limited per namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InNamespace {
     Publish,
@@ -35,17 +35,17 @@ pub(crate) enum InNamespace {
 }
 
 impl Limits {
-    /// One command of a connection, `now` being nanoseconds since some beginning. Whether it is allowed.
+    /// Counts one command of a connection and returns whether it is allowed; `now` in nanoseconds since a fixed point.
     pub(crate) fn take_command(&mut self, index: u32, rate: Rate, now: u64) -> bool {
         rate.limit == 0 || self.buckets(index).commands.take(rate, now)
     }
 
-    /// One refusal of the others. Whether the connection may stay.
+    /// Counts one refusal of the other limits and returns whether the connection may stay.
     pub(crate) fn take_refusal(&mut self, index: u32, rate: Rate, now: u64) -> bool {
         rate.limit == 0 || self.buckets(index).refusals.take(rate, now)
     }
 
-    /// One publish or subscribe in a namespace. Whether it is allowed.
+    /// Counts one publish or subscribe in a namespace and returns whether it is allowed.
     pub(crate) fn take_in(
         &mut self,
         index: u32,
@@ -65,7 +65,7 @@ impl Limits {
         buckets[place].2.take(rate, now)
     }
 
-    /// The connection is gone; the next one with its index begins anew.
+    /// The connection is gone; the next one with its index starts with full buckets.
     pub(crate) fn forget(&mut self, index: u32) {
         if let Some(buckets) = self.connections.get_mut(index as usize) {
             *buckets = None;

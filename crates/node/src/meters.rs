@@ -1,6 +1,6 @@
-//! The numbers of a node as `info` tells them (server API §3): by how much totals grew in an interval, where levels stand.
-//! In: readings of all numbers, the time → out: one summary per interval.
-//! Uses: maps behind a lock that is held for one look. Never: knows which numbers there are; whoever counts reads them.
+//! Metrics of a node for `info` (server API §3): increases of counters in an interval, values of gauges at its end.
+//! In: readings of all metrics, the time → out: one summary per interval.
+//! Uses: maps behind a short lock. Never: a list of metrics; the reader supplies it.
 //! Change here: how readings become a summary. Names and values live in the server's metrics.
 
 use std::sync::{Arc, OnceLock};
@@ -11,13 +11,13 @@ use parking_lot::Mutex;
 
 use crate::cluster::Metrics;
 
-/// Reads the numbers of the server around a node.
+/// Reads the metrics of the server around a node.
 pub trait Meters: Send + Sync {
-    /// All of them, each name once. Called once per interval, on the thread that ticks the node.
+    /// All metrics, each name once. Called once per interval, on the thread that ticks the node.
     fn read(&self) -> Vec<Reading>;
 }
 
-/// One number at one moment.
+/// One metric at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     pub name: String,
@@ -25,16 +25,16 @@ pub struct Reading {
     pub value: f64,
 }
 
-/// What a number does over time.
+/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadingKind {
-    /// Only grows; a summary tells by how much.
+    /// A counter; a summary has its increase.
     Total,
-    /// Goes up and down; a summary tells where it stands.
+    /// A gauge; a summary has its value.
     Level,
 }
 
-/// The last summary, and what the next one needs.
+/// The last summary, and the readings that the next one is compared with.
 #[derive(Default)]
 pub(crate) struct Summaries {
     meters: OnceLock<Arc<dyn Meters>>,
@@ -43,7 +43,7 @@ pub(crate) struct Summaries {
 
 #[derive(Default)]
 struct State {
-    /// When the totals were read, and what they were.
+    /// When the counters were read, and their values.
     since: Option<(Instant, HashMap<String, f64>)>,
     last: Option<Metrics>,
 }
@@ -87,7 +87,7 @@ impl State {
             };
             self.last = Some(Metrics {
                 interval_seconds: now.saturating_duration_since(at).as_secs_f64(),
-                // What is 0 is left out: most of some hundred numbers are, and every state carries this.
+                // Zeros are left out: most of some hundred metrics are 0, and every state message carries the summary.
                 items: readings.into_iter().map(grown).filter(|(_, value)| *value != 0.0).collect(),
             });
         }

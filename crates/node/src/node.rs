@@ -1,11 +1,11 @@
-//! The node: what all shards and the server API share. A facade over registry, broker and the one router `deliver`.
-//! In: API verbs with values and `now` → out: `Notice`s in the inboxes of the shards, positions, counts.
+//! The node: what all shards and the server API share. A facade over registry, broker and the broadcast router.
+//! In: API methods with values and `now` → out: `Notice`s in the inboxes of the shards, positions, counts.
 //! Uses: `registry`, `broker`, `presence`, `deliver`, `channel`. Never: sockets, sessions, HTTP.
-//! Change here: what a node is made of. Its verbs live in `node/`, per-connection behaviour in `hub/` and `command/`.
+//! Change here: the parts of a node. Its methods live in `node/`, per-connection behaviour in `hub/` and `command/`.
 
 mod backends;
+mod control_commands;
 mod peers;
-mod steering;
 mod verbs;
 
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use fanwire_auth::{KeyCounters, KeySource, OptionsError, Verifier};
 use fanwire_broker::{Broker, Deliver, MemoryBroker, MemoryPresence, Presence};
+use fanwire_telemetry::LogThrottle;
 use uuid::Uuid;
 
 use crate::broadcast::Prepare;
@@ -28,9 +29,9 @@ use crate::registry::ShardId;
 
 pub use verbs::{Counts, Page};
 
-/// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time comes with the calls.
+/// One running node: options, channel rules, keys, registry, broker and presence. No sockets; time is a parameter.
 ///
-/// Which locks are taken, and which of them while another is held: the table in ARCHITECTURE.md.
+/// The table in ARCHITECTURE.md lists the locks and their order.
 pub struct Node {
     options: Options,
     channels: Channels,
@@ -45,23 +46,24 @@ pub struct Node {
     cluster: Cluster,
     summaries: Summaries,
     started_at: Instant,
+    log_throttle: LogThrottle,
 }
 
 impl Node {
-    /// A node with the memory broker. Looks once at the clock, to know how instants relate to Unix time.
+    /// A node with the memory broker. Reads the clock once, to relate instants to Unix time.
     ///
     /// # Errors
-    /// The first option that cannot be used.
+    /// The first invalid option.
     pub fn new(options: Options) -> Result<Arc<Self>, OptionsError> {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let unix_ms = unix.as_millis().try_into().unwrap_or(u64::MAX);
         Self::starting_at(options, Instant::now(), unix_ms)
     }
 
-    /// [`new`](Self::new) with a clock of the caller's: at instant `now` it is `unix_ms` (Unix time in milliseconds).
+    /// [`new`](Self::new) with a given clock: instant `now` is `unix_ms` (Unix time in milliseconds).
     ///
     /// # Errors
-    /// The first option that cannot be used.
+    /// The first invalid option.
     pub fn starting_at(
         options: Options,
         now: Instant,
@@ -73,10 +75,10 @@ impl Node {
         })
     }
 
-    /// [`starting_at`](Self::starting_at) with the broker that `make` puts in front of the node's router.
+    /// [`starting_at`](Self::starting_at) with the broker that `make` creates for the node's router.
     ///
     /// # Errors
-    /// The first option that cannot be used.
+    /// The first invalid option.
     pub fn with_broker(
         options: Options,
         now: Instant,
@@ -86,10 +88,10 @@ impl Node {
         Self::with_backends(options, now, unix_ms, make, Arc::new(MemoryPresence::new()))
     }
 
-    /// [`with_broker`](Self::with_broker) with another place for presence.
+    /// [`with_broker`](Self::with_broker) with another store of presence.
     ///
     /// # Errors
-    /// The first option that cannot be used.
+    /// The first invalid option.
     pub fn with_backends(
         options: Options,
         now: Instant,
@@ -104,7 +106,8 @@ impl Node {
         let registry = Arc::new(Registry::new());
         let router = Arc::new(BroadcastRouter::new(Arc::clone(&registry)));
         Ok(Arc::new(Self {
-            channels: Channels::new(&options.channel)?,
+            channels: Channels::new(&options.channel)?
+                .with_personal(&client.subscribe_to_user_personal_channel),
             connection_verifier: verifier(&client.token, "client.token")?,
             subscription_verifier: match &client.subscription_token {
                 Some(token) => Some(verifier(token, "client.subscription_token")?),
@@ -118,8 +121,19 @@ impl Node {
             cluster: Cluster::new(Uuid::new_v4().to_string()),
             summaries: Summaries::default(),
             started_at: now,
+            log_throttle: LogThrottle::default(),
             options,
         }))
+    }
+
+    /// Warns once a minute that users connect who cannot have a personal channel.
+    pub(crate) fn log_no_personal_channel(&self, now: Instant) {
+        if let Some(repeats) = self.log_throttle.happens("personal channel", now) {
+            tracing::warn!(
+                "a user id contains channel.user_boundary or channel.user_separator: the connection has no personal channel, \
+                 because other users could subscribe to it{repeats}"
+            );
+        }
     }
 
     /// Adds the inbox of a further shard; before the first connection. At most 65,536 shards.
@@ -130,7 +144,7 @@ impl Node {
         self.router.attach(inbox)
     }
 
-    /// Lets `prepare` add the shell's part to every broadcast; before the first connection, and once.
+    /// Sets the shell that prepares every broadcast; before the first connection, and once.
     ///
     /// # Panics
     /// At the second call.
@@ -138,7 +152,7 @@ impl Node {
         self.router.prepare_with(prepare);
     }
 
-    /// Lets every node of the installation see what `meters` read, as `info` tells it; once.
+    /// Sets the source of the metrics that `info` returns on every node; once.
     ///
     /// # Panics
     /// At the second call.
@@ -155,16 +169,18 @@ impl Node {
         &self.options
     }
 
-    /// At `now` it is `unix_ms`, by the system's clock. Tokens are checked with the time of the last call, so each shard calls
+    /// Sets Unix time at `now`, by the system's clock. Tokens are checked with the time of the last call, so each
+    /// shard calls
     /// this with every turn. After a step every shard sets the timers of its sessions again.
     pub fn synchronise(&self, now: Instant, unix_ms: u64) {
         if self.clock.synchronise(now, unix_ms) {
-            self.router.tell_all(&Notice::ClockStep);
+            self.router.send_to_all_shards(&Notice::ClockStep);
         }
     }
 
-    /// What a node does by itself, to be called once a second: broker and presence give memory back of what has expired, its
-    /// numbers are summed up, the other nodes hear how it is, and those that are silent are forgotten.
+    /// Periodic work, once a second: broker and presence free what has expired, metrics are summed up, the other nodes
+    /// get this node's
+    /// state, and silent nodes are forgotten.
     pub fn tick(&self, now: Instant) {
         self.broker.sweep(now);
         self.presence.sweep(now);
@@ -174,12 +190,12 @@ impl Node {
         }
     }
 
-    /// Writes to a shard.
+    /// The inbox of a shard.
     pub(crate) fn inbox(&self, shard: ShardId) -> Arc<dyn Inbox> {
         self.router.inbox(shard)
     }
 
-    /// Who fetches the documents of `client.token.jwks_public_endpoint`, and those of `client.subscription_token`. Until then
+    /// Sets the fetcher of `client.token.jwks_public_endpoint`, and that of `client.subscription_token`. Until then
     /// their keys are unknown.
     pub fn fetch_keys_with(
         &self,
@@ -192,7 +208,7 @@ impl Node {
         }
     }
 
-    /// How often documents of keys were fetched, for tokens of both kinds.
+    /// Counters of JWKS fetches, for tokens of both kinds.
     pub fn key_counters(&self) -> KeyCounters {
         let verifiers = [Some(&self.connection_verifier), self.subscription_verifier.as_ref()];
         verifiers.into_iter().flatten().map(Verifier::key_counters).sum()

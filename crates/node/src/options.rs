@@ -1,5 +1,5 @@
 //! Options of the node (Centrifugo v6 `client.*`, `channel.*`, `rpc.ping.*`): plain data with its defaults and its checks.
-//! In: what the configuration table filled in → out: the same data, proven usable by `Options::validate`.
+//! In: values from the configuration table → out: the same data, checked by `Options::validate`.
 //! May use: regex (to compile, not to match), `fanwire_auth` (to parse keys). Never reads files, environment or a clock.
 //! Defaults and limits are changed here; key names, types and help texts live in the server's config table.
 
@@ -13,14 +13,14 @@ use fanwire_auth::{OptionsError, TokenOptions};
 pub use choice::{CompressionPolicy, DataFormat, RecoveryMode, SubscriptionType};
 pub use namespace::Namespace;
 
-/// Everything a [`Node`](crate) is told at start. Field names are the Centrifugo v6 key names.
+/// All options of a [`Node`](crate). Field names are the Centrifugo v6 key names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Name of this node, shown in `info`.
     pub name: String,
     /// Text of `version` in the connect result; never parsed by clients.
     pub version: String,
-    /// How long the numbers that `info` shows were gathered for; at least a second.
+    /// Interval of the metrics that `info` shows; at least a second.
     pub info_metrics_aggregate_interval: Duration,
     pub client: ClientOptions,
     pub channel: ChannelOptions,
@@ -32,21 +32,21 @@ pub struct Options {
 pub struct ClientOptions {
     /// Time between two pings of the server; longer than `pong_timeout`.
     pub ping_interval: Duration,
-    /// How long a client may take to answer a ping, after that 3012.
+    /// How long a client may take to answer a ping; then 3012.
     pub pong_timeout: Duration,
-    /// How long a connection may stay without a successful connect, after that 3502.
+    /// How long a connection may stay without a successful connect; then 3502.
     pub stale_close_delay: Duration,
-    /// Grace after the expiry of a connection, after that 3005.
+    /// Grace after the expiry of a connection; then 3005.
     pub expired_close_delay: Duration,
-    /// Grace after the expiry of a subscription, after that unsubscribe 2501.
+    /// Grace after the expiry of a subscription; then unsubscribe 2501.
     pub expired_sub_close_delay: Duration,
     /// Publications in one page of history for clients; 0 = unlimited.
     pub history_max_publication_limit: usize,
     /// Publications recovered at once, with more missed it fails; 0 = unlimited.
     pub recovery_max_publication_limit: usize,
-    /// Positions of a channel that was silent for so long are compared with its stream; zero = never.
+    /// A channel that was silent for so long has its positions checked; zero = never.
     pub channel_position_check_delay: Duration,
-    /// Positioned subscribers do not get a publication that was on its way for longer, but recover; zero = they get it.
+    /// Positioned subscribers recover instead of receiving a publication that took longer; zero = they receive it.
     pub channel_position_max_time_lag: Duration,
     /// How often the presence of a connection is renewed, at least a second.
     pub presence_update_interval: Duration,
@@ -58,9 +58,9 @@ pub struct ClientOptions {
     pub queue_max_size: usize,
     /// Connections per user on this node; 0 = unlimited. More → 3504.
     pub user_connection_limit: usize,
-    /// Commands per connection with 111 beyond it; without connect, unsubscribe and what has no reply.
+    /// Commands per connection, beyond it 111; without connect, unsubscribe and commands that have no reply.
     pub command_rate: Rate,
-    /// Refusals with 111 per connection, after that 3509.
+    /// Refusals with 111 per connection; then 3509.
     pub refusal_rate: Rate,
     /// Put `time` (Unix ms) into the connect result.
     pub connect_include_server_time: bool,
@@ -68,13 +68,13 @@ pub struct ClientOptions {
     pub allow_anonymous_connect_without_token: bool,
     /// Tokens with an empty user get 3507.
     pub disallow_anonymous_connection_tokens: bool,
-    /// A channel of its own for every user.
+    /// Personal channels.
     pub subscribe_to_user_personal_channel: PersonalChannelOptions,
     /// Development: no credentials needed, every permission passes.
     pub insecure: bool,
-    /// Development: claims of tokens are believed without looking at the signature.
+    /// Development: claims of tokens are accepted without a check of the signature.
     pub insecure_skip_token_signature_verify: bool,
-    /// Keys and claims of connection tokens, and of subscription tokens when those have none of their own.
+    /// Keys and claims of connection tokens, and of subscription tokens without keys of their own.
     pub token: TokenOptions,
     /// Some when `subscription_token.enabled`: a separate key set for subscription tokens.
     pub subscription_token: Option<TokenOptions>,
@@ -86,11 +86,11 @@ pub struct PersonalChannelOptions {
     pub enabled: bool,
     /// Namespace of these channels; "" = none.
     pub personal_channel_namespace: String,
-    /// Who connects closes the older connections of the user with 3504.
+    /// A new connection closes the older connections of the user with 3504.
     pub single_connection: bool,
 }
 
-/// `channel.*`: how names are read, and what may be done where.
+/// `channel.*`: syntax of names, and the rules of namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelOptions {
     /// Longest name in bytes, at least 1; longer → 107.
@@ -103,35 +103,36 @@ pub struct ChannelOptions {
     pub user_boundary: String,
     /// Between the users of such a list. One character, "" = one user only.
     pub user_separator: String,
-    /// How long offset and epoch of a channel are kept after the last publication or reader, where a namespace does not
-    /// say; whole seconds, zero = for ever.
+    /// How long offset and epoch of a channel are kept after the last publication or reader, where a namespace has no
+    /// value;
+    /// whole seconds, zero = for ever.
     pub history_meta_ttl: Duration,
-    /// Bytes that all histories together take, roughly; beyond it some lose their publications.
+    /// Approximate bytes of all histories together; beyond it publications are evicted.
     pub history_memory_max: usize,
-    /// Format of publications where a namespace does not say.
+    /// Format of publications where a namespace has none.
     pub publication_data_format: DataFormat,
     /// Rules for names without a namespace; its `name` is not used.
     pub without_namespace: Namespace,
     pub namespaces: Vec<Namespace>,
 }
 
-/// How often something may happen: a token bucket with room for `limit`, which fills in one `interval`.
+/// A rate: a token bucket that holds `limit` tokens and fills in one `interval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// 0 = as often as one likes; at most [`LIMIT_MAX`](Self::LIMIT_MAX).
+    /// 0 = no limit; at most [`LIMIT_MAX`](Self::LIMIT_MAX).
     pub limit: u32,
     /// At least a second.
     pub interval: Duration,
 }
 
 impl Rate {
-    /// Beyond it a nanosecond would be too coarse to tell rates apart.
+    /// Beyond it a nanosecond is too coarse to distinguish rates.
     pub const LIMIT_MAX: u32 = 1_000_000;
 
-    /// Whether it is in its limits; `key` is what stands before `limit` and `interval`.
+    /// Checks the limits; `key` is the prefix of `limit` and `interval`.
     ///
     /// # Errors
-    /// The value that is not.
+    /// The invalid value.
     pub(crate) fn check(self, key: &str) -> Result<(), OptionsError> {
         if self.limit > Self::LIMIT_MAX {
             let expected = format!("at most {}", Self::LIMIT_MAX);
@@ -145,7 +146,7 @@ impl Rate {
     }
 }
 
-/// `rpc.ping.*`: an RPC method the server answers itself with an empty result.
+/// `rpc.ping.*`: an RPC method that the server answers with an empty result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcOptions {
     /// Whether the method exists (`rpc.ping.enabled`).

@@ -1,8 +1,8 @@
-//! Sessions of a shard that wait for an answer of broker, presence or a provider of keys: what came meanwhile, in order.
-//! In: commands that cannot be answered yet, later frames and orders of their sessions, broadcasts of channels that are
-//! being entered → out: the same, when the answers are there.
+//! Sessions of a shard that wait for an answer of broker, presence or a key provider, with everything that arrives during the wait.
+//! In: commands that cannot be answered yet, later frames and control commands of their sessions, broadcasts of channels that
+//! sessions subscribe to → out: the same, when the answers are there.
 //! Uses: values only. Never: sends. With the memory broker a session waits for its turn only, after many commands at once.
-//! Change here: what is kept for whom. Who resumes lives in `hub/resume.rs`.
+//! Change here: what is kept for a waiting session. `hub/resume.rs` continues it.
 
 mod channel_buffer;
 mod subscribe;
@@ -16,26 +16,26 @@ use fanwire_protocol::{ErrorCode, Reply, UnsubscribeCode};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
-use crate::control::{Renewal, SubscribeOrder};
-use crate::encode_job::{Encoded, Found};
+use crate::control::{Renewal, ServerSubscribe};
+use crate::encode_job::{Encoded, ReplySource};
 use crate::session::ConnectionKey;
 pub(crate) use channel_buffer::BufferedMessages;
 use channel_buffer::ChannelBuffer;
 pub(crate) use subscribe::{
-    Large, OwnClaim, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
+    Large, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
 };
 
-/// The waiting sessions of one shard. A session waits for one command at most: its later ones are put off, so that each
-/// is answered before the next begins, whatever the broker is made of.
+/// The waiting sessions of one shard. A session waits for one command at most: later ones are deferred, so that each
+/// is answered before the next begins, with every broker.
 #[derive(Debug, Default)]
 pub(crate) struct PendingCommands {
     /// By connection index.
     pending: HashMap<u32, PendingCommand>,
-    rooms: HashMap<Arc<str>, ChannelBuffer>,
+    channel_buffers: HashMap<Arc<str>, ChannelBuffer>,
     ticket: u64,
 }
 
-/// Tells the waits of a shard apart, so that an answer to what was given up reaches nobody.
+/// Identifies a wait, so that an answer to one that was given up is dropped.
 pub(crate) type Ticket = u64;
 
 /// A session whose command waits.
@@ -43,76 +43,77 @@ pub(crate) type Ticket = u64;
 pub(crate) struct PendingCommand {
     generation: u32,
     ticket: Ticket,
-    /// Of the command.
+    /// Id of the command.
     pub(crate) id: u32,
     pub(crate) work: Awaited,
-    /// There as long as it waits for something that is made for it alone.
-    wish: Option<Arc<()>>,
-    put_off: VecDeque<Deferred>,
-    /// What that weighs.
-    put_off_bytes: usize,
+    /// Exists as long as the session waits for an encode job.
+    interest: Option<Arc<()>>,
+    deferred: VecDeque<Deferred>,
+    /// Bytes of the deferred work.
+    deferred_bytes: usize,
 }
 
 /// What a session waits for.
 #[derive(Debug)]
 pub(crate) enum Awaited {
-    /// The reply itself.
+    /// The reply.
     Reply,
-    /// The key of the token in a command, which is begun then: its bytes, because what is made of them may be many times larger.
+    /// The key of the token in a command. Holds the bytes of the command, because its decoded form may be many times
+    /// larger.
     Key(Bytes),
     /// All channels of a subscribe or a connect.
     Enter(Box<PendingSubscribe>),
-    /// Its turn, after those of others: it has done much at once.
+    /// Its turn, after other connections: it ran many commands at once.
     Turn,
-    /// Nothing: what was put off is being done.
+    /// Nothing: its deferred work is running.
     Resuming,
 }
 
-/// What a command that went well came to.
+/// The outcome of a successful command.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "most are replies, and one is not boxed on its way")]
 pub(crate) enum Outcome {
     Reply(Reply),
-    /// What the reply is made of, which may be large.
-    Found(Found),
+    /// The source of the reply, which may be large.
+    ReplySource(ReplySource),
 }
 
-/// What was to happen to a session while it waited.
+/// Work of a session that was deferred while it waited.
 #[derive(Clone, Debug)]
 pub(crate) enum Deferred {
     /// Commands of the client.
     Frame(Bytes),
-    /// What is left of a message behind a command that waits; nothing follows a `connect` that is refused then.
+    /// The rest of a message behind a pending command; nothing runs after a `connect` that is refused.
     Rest(Bytes),
-    /// An order of the server API, for one channel or all.
+    /// A control command, for one channel or all.
     Unsubscribe(Option<Arc<str>>, UnsubscribeCode),
-    /// An order of the server API, too.
-    Subscribe(Arc<SubscribeOrder>),
-    /// And this one, which only a session that is connecting has to wait for.
+    /// A control command.
+    Subscribe(Arc<ServerSubscribe>),
+    /// A control command that waits only for a pending connect.
     Refresh(Box<Renewal>),
 }
 
-/// More was to happen to a session than is kept while it waits.
+/// More work was deferred than a waiting session may keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooMuch;
 
-/// A part of what a session waits for, in the inbox of its shard.
+/// One of the results that a session waits for, in the inbox of its shard.
 #[derive(Clone, Debug)]
-pub struct Arrival {
+pub struct AwaitedResult {
     pub(crate) key: ConnectionKey,
     pub(crate) ticket: Ticket,
     pub(crate) part: Part,
 }
 
-/// Which part it is; numbers count the channels of an pending_subscribe.
+/// Which result it is; numbers count the channels of a pending subscribe.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
     Outcome(Box<Result<Outcome, ErrorCode>>),
-    /// A reply that was encoded elsewhere.
+    /// The reply, encoded by a worker.
     Encoded(Result<Encoded, ErrorCode>),
-    /// The key is here, or will not come.
+    /// The key was fetched, or the fetch failed.
     Key,
-    /// The others had theirs.
+    /// Other connections had their turn.
     Turn,
     StreamSlice(usize, Result<StreamSlice, ErrorCode>),
     Presence(usize, Result<(), ErrorCode>),
@@ -124,18 +125,18 @@ impl From<Reply> for Outcome {
     }
 }
 
-impl From<Found> for Outcome {
-    fn from(found: Found) -> Self {
-        Self::Found(found)
+impl From<ReplySource> for Outcome {
+    fn from(found: ReplySource) -> Self {
+        Self::ReplySource(found)
     }
 }
 
-impl Arrival {
-    /// Memory of payloads that it keeps alive, in bytes.
+impl AwaitedResult {
+    /// Bytes of payloads that it keeps alive.
     pub(crate) fn payload_bytes(&self) -> usize {
         match &self.part {
             Part::Outcome(outcome) => match outcome.as_ref() {
-                Ok(Outcome::Found(found)) => found.payload_bytes(),
+                Ok(Outcome::ReplySource(found)) => found.payload_bytes(),
                 Ok(Outcome::Reply(_)) | Err(_) => 0,
             },
             Part::Encoded(encoded) => {
@@ -148,7 +149,7 @@ impl Arrival {
 }
 
 impl PendingCommands {
-    /// A ticket nobody had.
+    /// A new ticket.
     pub(crate) fn ticket(&mut self) -> Ticket {
         self.ticket += 1;
         self.ticket
@@ -157,32 +158,41 @@ impl PendingCommands {
     /// The session waits from now on.
     pub(crate) fn park(&mut self, key: ConnectionKey, ticket: Ticket, id: u32, mut work: Awaited) {
         if let Awaited::Enter(pending_subscribe) = &mut work {
-            for entry in &mut pending_subscribe.entries {
-                let channel_buffer = self.rooms.entry(Arc::clone(&entry.channel)).or_default();
-                entry.held_from = channel_buffer.enter();
+            for pending_channel in &mut pending_subscribe.channels {
+                let channel_buffer =
+                    self.channel_buffers.entry(Arc::clone(&pending_channel.channel)).or_default();
+                pending_channel.held_from = channel_buffer.enter();
             }
         }
         let old = self.pending.remove(&key.index);
-        let (put_off, put_off_bytes) =
-            old.map(|old| (old.put_off, old.put_off_bytes)).unwrap_or_default();
+        let (deferred, deferred_bytes) =
+            old.map(|old| (old.deferred, old.deferred_bytes)).unwrap_or_default();
         let generation = key.generation;
-        let pending =
-            PendingCommand { generation, ticket, id, work, wish: None, put_off, put_off_bytes };
+        let pending = PendingCommand {
+            generation,
+            ticket,
+            id,
+            work,
+            interest: None,
+            deferred,
+            deferred_bytes,
+        };
         self.pending.insert(key.index, pending);
     }
 
-    /// What is gone when the session, which waits, does not wait any more.
-    pub(crate) fn wish(&mut self, key: ConnectionKey) -> Weak<()> {
+    /// A reference that ends when the waiting session no longer waits.
+    pub(crate) fn interest(&mut self, key: ConnectionKey) -> Weak<()> {
         let pending = self.pending.get_mut(&key.index);
-        pending
-            .map_or_else(Weak::new, |pending| Arc::downgrade(pending.wish.get_or_insert_default()))
+        pending.map_or_else(Weak::new, |pending| {
+            Arc::downgrade(pending.interest.get_or_insert_default())
+        })
     }
 
-    /// Whether the session has to wait for anything; then `what` is kept until it has not.
+    /// If the session waits, defers `what` and returns true.
     ///
     /// # Errors
-    /// That it is too much, with which the session is to be ended. The first thing is never too much.
-    pub(crate) fn put_off(
+    /// It is too much, and the session must be ended. The first item is always accepted.
+    pub(crate) fn defer(
         &mut self,
         key: ConnectionKey,
         what: impl FnOnce() -> Deferred,
@@ -191,75 +201,75 @@ impl PendingCommands {
             return Ok(false);
         }
         match self.pending.get_mut(&key.index) {
-            Some(pending) if pending.waits_as(key) => pending.put_off(what()).map(|()| true),
+            Some(pending) if pending.waits_as(key) => pending.defer(what()).map(|()| true),
             _ => Ok(false),
         }
     }
 
-    /// Keeps a broadcast for those who are entering its channel.
+    /// Buffers a broadcast for the sessions that subscribe to its channel.
     pub(crate) fn hold(&mut self, broadcast: &Arc<Broadcast>) {
-        if self.rooms.is_empty() {
+        if self.channel_buffers.is_empty() {
             return;
         }
-        if let Some(channel_buffer) = self.rooms.get_mut(broadcast.channel().as_ref()) {
+        if let Some(channel_buffer) = self.channel_buffers.get_mut(broadcast.channel().as_ref()) {
             channel_buffer.hold(broadcast);
         }
     }
 
-    /// Publications of a channel may have been lost: those who are entering it are checked when they are there.
-    pub(crate) fn doubt(&mut self, channel: &str) {
-        if let Some(channel_buffer) = self.rooms.get_mut(channel) {
-            channel_buffer.doubt();
+    /// Publications of a channel may have been lost: sessions that subscribe to it check their positions afterwards.
+    pub(crate) fn report_possible_gap(&mut self, channel: &str) {
+        if let Some(channel_buffer) = self.channel_buffers.get_mut(channel) {
+            channel_buffer.report_possible_gap();
         }
     }
 
-    /// The session that waits for an arrival, if it still does.
-    pub(crate) fn awaiting(&mut self, arrival: &Arrival) -> Option<&mut PendingCommand> {
+    /// The session that waits for a result, if it still does.
+    pub(crate) fn awaiting(&mut self, arrival: &AwaitedResult) -> Option<&mut PendingCommand> {
         let pending = self.pending.get_mut(&arrival.key.index)?;
         let is_meant =
             pending.generation == arrival.key.generation && pending.ticket == arrival.ticket;
         is_meant.then_some(pending)
     }
 
-    /// Everything has come: takes what the session waited for, and gives its entries what was held for them.
+    /// All results arrived: returns the pending work, with the buffered publications of its channels.
     pub(crate) fn take_work(&mut self, key: ConnectionKey) -> Option<(u32, Awaited)> {
         let pending = self.pending.get_mut(&key.index)?;
         let id = pending.id;
         let mut work = std::mem::replace(&mut pending.work, Awaited::Resuming);
         if let Awaited::Enter(pending_subscribe) = &mut work {
-            for entry in &mut pending_subscribe.entries {
-                match self.leave_room(&entry.channel, entry.held_from) {
-                    Ok(held) => entry.held.append(held), // it may have waited before
-                    Err(error) => entry.fail(error),
+            for pending_channel in &mut pending_subscribe.channels {
+                match self.leave_room(&pending_channel.channel, pending_channel.held_from) {
+                    Ok(buffered) => pending_channel.buffered.append(buffered), // it may have waited before
+                    Err(error) => pending_channel.fail(error),
                 }
             }
         }
         Some((id, work))
     }
 
-    /// What the session is to do next of what was put off. `None` when it waits again, or is done: then it is forgotten.
-    pub(crate) fn next_put_off(&mut self, key: ConnectionKey) -> Option<Deferred> {
+    /// The next deferred item of a session. `None` when it waits again, or nothing is left: then it is removed.
+    pub(crate) fn next_deferred(&mut self, key: ConnectionKey) -> Option<Deferred> {
         let pending = self.pending.get_mut(&key.index)?;
         if !matches!(pending.work, Awaited::Resuming) {
             return None;
         }
-        let next = pending.put_off.pop_front();
+        let next = pending.deferred.pop_front();
         match &next {
-            Some(next) => pending.put_off_bytes -= next.bytes(),
+            Some(next) => pending.deferred_bytes -= next.bytes(),
             None => drop(self.pending.remove(&key.index)),
         }
         next
     }
 
-    /// Puts back in front what a session, which waits again, did not come to.
+    /// Puts an item back in front, of a session that waits again.
     pub(crate) fn put_back(&mut self, key: ConnectionKey, rest: Deferred) {
         if let Some(pending) = self.pending.get_mut(&key.index) {
-            pending.put_off_bytes += rest.bytes();
-            pending.put_off.push_front(rest);
+            pending.deferred_bytes += rest.bytes();
+            pending.deferred.push_front(rest);
         }
     }
 
-    /// The sessions whose connect waits after their credentials were believed.
+    /// The sessions whose connect waits after authentication.
     pub(crate) fn connecting(&self) -> impl Iterator<Item = ConnectionKey> + '_ {
         let pending = self.pending.iter().filter(|(_, pending)| match &pending.work {
             Awaited::Enter(pending_subscribe) => pending_subscribe.is_of_connect(),
@@ -274,7 +284,7 @@ impl PendingCommands {
         self.pending.get(&key.index).is_some_and(|pending| pending.waits_as(key))
     }
 
-    /// The session is gone. Returns what it was entering, to be abandoned.
+    /// The session is gone. Returns its pending subscribe, to be abandoned.
     pub(crate) fn forget(&mut self, key: ConnectionKey) -> Option<Box<PendingSubscribe>> {
         if self.pending.is_empty() {
             return None;
@@ -282,35 +292,37 @@ impl PendingCommands {
         let Awaited::Enter(pending_subscribe) = self.pending.remove(&key.index)?.work else {
             return None;
         };
-        for entry in &pending_subscribe.entries {
-            let _ = self.leave_room(&entry.channel, entry.held_from);
+        for pending_channel in &pending_subscribe.channels {
+            let _ = self.leave_room(&pending_channel.channel, pending_channel.held_from);
         }
         Some(pending_subscribe)
     }
 
-    /// What was held since a waiter came.
+    /// The publications buffered since a session started to wait.
     ///
     /// # Errors
-    /// 100 when that was too much to be kept.
+    /// 100 when they exceeded the buffer.
     fn leave_room(&mut self, channel: &Arc<str>, from: u64) -> Result<BufferedMessages, ErrorCode> {
-        let channel_buffer =
-            self.rooms.get_mut(channel).expect("who waits for a channel is in its channel_buffer");
-        let held = channel_buffer.leave(from);
+        let channel_buffer = self
+            .channel_buffers
+            .get_mut(channel)
+            .expect("who waits for a channel is in its channel_buffer");
+        let buffered = channel_buffer.leave(from);
         if channel_buffer.is_empty() {
-            self.rooms.remove(channel);
+            self.channel_buffers.remove(channel);
         }
-        held
+        buffered
     }
 }
 
 impl PendingCommand {
-    fn put_off(&mut self, what: Deferred) -> Result<(), TooMuch> {
-        let bytes = self.put_off_bytes + what.bytes();
-        if bytes > PUT_OFF_BYTES_MAX && !self.put_off.is_empty() {
+    fn defer(&mut self, what: Deferred) -> Result<(), TooMuch> {
+        let bytes = self.deferred_bytes + what.bytes();
+        if bytes > PUT_OFF_BYTES_MAX && !self.deferred.is_empty() {
             return Err(TooMuch);
         }
-        self.put_off_bytes = bytes;
-        self.put_off.push_back(what);
+        self.deferred_bytes = bytes;
+        self.deferred.push_back(what);
         Ok(())
     }
 
@@ -320,7 +332,7 @@ impl PendingCommand {
 }
 
 impl Deferred {
-    /// Roughly the memory it takes.
+    /// Approximate bytes.
     fn bytes(&self) -> usize {
         let own = match self {
             Self::Frame(frame) | Self::Rest(frame) => frame.len(),
@@ -332,10 +344,11 @@ impl Deferred {
     }
 }
 
-/// What is kept of things put off for one session, in bytes; with one more it is ended with 3013. The shell reads on only to
-/// the end of what it has in its hands, but that may have been compressed, and the server API orders what it likes.
+/// Bytes of deferred work per session; beyond it the session ends with 3013. The shell reads on only to the end of the
+/// bytes it has
+/// read, but those may have been compressed, and the server API may send any number of commands.
 const PUT_OFF_BYTES_MAX: usize = 2 << 20;
-/// Of each of them, beside its own.
+/// Bytes counted for each item, besides its contents.
 const PUT_OFF_BYTES: usize = 128;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Whether a subscriber that comes back has missed anything it can still be given (protocol §9): stream and cache mode.
-//! In: the position it had, what the broker read for it → out: recovered or not, and the publications it gets.
-//! Uses: positions, publications and filters. Never: sessions, brokers; the query is only described here.
-//! Change here: the rules of recovery. Who may recover, and what is replied, lives in `command/subscribe/`.
+//! Recovery (protocol §9): whether a returning subscriber can get everything it missed, in stream and cache mode.
+//! In: its position, the answer of the broker → out: recovered or not, and the publications for it.
+//! Uses: positions, publications and filters. Never: sessions, brokers; it only describes the query.
+//! Change here: the rules of recovery. `command/subscribe/` checks permission and makes the reply.
 
 use fanwire_broker::{Query, StreamSlice};
 use fanwire_protocol::Publication;
@@ -9,57 +9,58 @@ use fanwire_protocol::Publication;
 use crate::filter::Filter;
 use crate::options::RecoveryMode;
 
-/// Where a subscriber says it was.
+/// The position that a subscriber claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Claim<'a> {
+pub(crate) struct ClaimedPosition<'a> {
     pub(crate) offset: u64,
-    /// As the client wrote it: "" is the epoch of any stream, except in cache mode; `_` is never the epoch of one.
+    /// As in the request: "" matches the epoch of any stream, except in cache mode; `_` matches none.
     pub(crate) epoch: &'a str,
 }
 
-/// What to read from the broker for a recovery; `limit` 0 = unlimited. In cache mode a filter has so many publications
-/// looked at, newest first.
+/// The query for a recovery; `limit` 0 = unlimited. In cache mode with a filter, so many publications are read, newest
+/// first.
 pub(crate) fn query(
     mode: RecoveryMode,
-    claim: Claim<'_>,
+    claimed: ClaimedPosition<'_>,
     limit: usize,
     is_filtered: bool,
 ) -> Query {
     let limit = (limit > 0).then_some(limit);
     match mode {
-        RecoveryMode::Stream => Query { limit, since: Some(claim.offset), reverse: false },
+        RecoveryMode::Stream => Query { limit, since: Some(claimed.offset), reverse: false },
         RecoveryMode::Cache if is_filtered => Query { limit, since: None, reverse: true },
         RecoveryMode::Cache => Query { limit: Some(1), since: None, reverse: true },
     }
 }
 
-/// The publications that bring the subscriber from its claim to the top, without those that its filter drops; `None` when
-/// that is not possible.
+/// The publications between the claimed position and the top, without those that the filter drops; `None` when
+/// they are not available.
 pub(crate) fn recover(
     mode: RecoveryMode,
-    claim: Claim<'_>,
+    claimed: ClaimedPosition<'_>,
     read: StreamSlice,
     filter: Option<&Filter>,
 ) -> Option<Vec<Publication>> {
     match mode {
-        RecoveryMode::Stream => recover_stream(claim, read, filter),
-        RecoveryMode::Cache => recover_cache(claim, read, filter),
+        RecoveryMode::Stream => recover_stream(claimed, read, filter),
+        RecoveryMode::Cache => recover_cache(claimed, read, filter),
     }
 }
 
-/// Everything after the claim, without a hole, up to the top. What a filter drops fills no hole and makes none.
+/// Everything after the claimed position, without a gap, up to the top. Publications that the filter drops count as
+/// present.
 fn recover_stream(
-    claim: Claim<'_>,
+    claimed: ClaimedPosition<'_>,
     read: StreamSlice,
     filter: Option<&Filter>,
 ) -> Option<Vec<Publication>> {
-    let same_epoch = read.continues(claim.offset, claim.epoch);
+    let same_epoch = read.continues(claimed.offset, claimed.epoch);
     let StreamSlice { mut publications, top, .. } = read;
     let complete = match (publications.first(), publications.last()) {
         (Some(first), Some(last)) => {
-            first.offset.checked_sub(1) == Some(claim.offset) && last.offset == top.offset
+            first.offset.checked_sub(1) == Some(claimed.offset) && last.offset == top.offset
         }
-        _ => claim.offset == top.offset,
+        _ => claimed.offset == top.offset,
     };
     if !same_epoch || !complete {
         return None;
@@ -70,17 +71,18 @@ fn recover_stream(
     Some(publications)
 }
 
-/// The newest publication, with a filter the newest one that matches, unless it is known already. When none of those that are
-/// kept matches, an older one may have, unless all of them came after the claim.
+/// The newest publication, with a filter the newest one that matches, unless the subscriber has it. When none of the
+/// stored ones
+/// matches, an older one may have, unless all of them came after the claimed position.
 fn recover_cache(
-    claim: Claim<'_>,
+    claimed: ClaimedPosition<'_>,
     read: StreamSlice,
     filter: Option<&Filter>,
 ) -> Option<Vec<Publication>> {
-    let is_named = claim.offset > 0 && !claim.epoch.is_empty();
-    let has_epoch = is_named && read.continues(claim.offset, claim.epoch);
+    let is_named = claimed.offset > 0 && !claimed.epoch.is_empty();
+    let has_epoch = is_named && read.continues(claimed.offset, claimed.epoch);
     let StreamSlice { publications, top, .. } = read;
-    let is_there = has_epoch && claim.offset == top.offset;
+    let is_there = has_epoch && claimed.offset == top.offset;
     let is_complete = publications.first().is_some_and(|newest| newest.offset == top.offset);
     if !is_there && !is_complete {
         return None;
@@ -88,8 +90,8 @@ fn recover_cache(
     let is_seamless = has_epoch
         && publications
             .last()
-            .is_some_and(|oldest| oldest.offset <= claim.offset.saturating_add(1));
-    let knows = |offset| has_epoch && (offset..=top.offset).contains(&claim.offset);
+            .is_some_and(|oldest| oldest.offset <= claimed.offset.saturating_add(1));
+    let knows = |offset| has_epoch && (offset..=top.offset).contains(&claimed.offset);
     let is_wanted = |one: &Publication| filter.is_none_or(|filter| filter.matches(&one.tags));
     let newest = publications.into_iter().find(is_wanted);
     if newest.is_none() && !is_there && !is_seamless {

@@ -1,7 +1,7 @@
-//! Who listens in this node: channel → shards with their subscriber counts, and user → number of connections.
-//! In: joins, leaves, entries and exits from every shard → out: the shards of a channel in O(1), counts, shared names.
+//! Registry of the node: channel → shards with their subscriber counts, and user → number of connections.
+//! In: joins, leaves, connects and disconnects of every shard → out: the shards of a channel in O(1), counts, shared names.
 //! Uses: striped locks, one hash per call. Never: connections, sessions, publications.
-//! Change here: what the whole node counts. Who listens inside one shard lives in `subscribers.rs`.
+//! Change here: what the whole node counts. `subscribers.rs` has the subscribers inside one shard.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::channel::NamespaceId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardId(pub u16);
 
-/// The listeners of all shards. Bounded by what it counts: it has no entry without a subscription or a connection.
+/// The registry of all shards. Bounded: no entry without a subscription or a connection.
 #[derive(Debug)]
 pub(crate) struct Registry {
     hasher: DefaultHashBuilder,
@@ -25,7 +25,7 @@ pub(crate) struct Registry {
     users: Box<[Mutex<UserStripe>]>,
 }
 
-/// The shards that have subscribers of a channel, and the one copy of its name.
+/// The shards with subscribers of a channel, and the shared copy of its name.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     pub(crate) channel: Arc<str>,
@@ -51,7 +51,7 @@ type Shares = SmallVec<[(ShardId, u32); 2]>;
 #[derive(Debug, Default)]
 struct UserStripe {
     users: HashMap<Arc<str>, u32>,
-    /// The newest connections of users that may have one only; empty where nobody is limited so.
+    /// The newest connections of users limited to one; empty without such a limit.
     newest: HashMap<Arc<str>, ClientId>,
     connections: usize,
 }
@@ -65,10 +65,11 @@ impl Registry {
         }
     }
 
-    /// One more subscriber of `channel` on `shard`. Returns the shared name.
+    /// Adds a subscriber of `channel` on `shard`. Returns the shared name.
     ///
-    /// The first one brings the channel's `namespace` along. `first` runs under the lock when the node had no subscriber before, so that it and `last` of
-    /// [`leave`](Self::leave) are seen in the order in which they happened.
+    /// The first subscriber stores the channel's `namespace`. `first` runs under the lock when the node had no
+    /// subscriber before, so that
+    /// it and `last` of [`leave`](Self::leave) run in order.
     pub(crate) fn join(
         &self,
         channel: &str,
@@ -92,7 +93,8 @@ impl Registry {
         name
     }
 
-    /// One subscriber of `channel` less on `shard`; it must have joined. `last` runs under the lock when none is left.
+    /// Removes a subscriber of `channel` on `shard`; it must have joined. `last` runs under the lock when none is
+    /// left.
     pub(crate) fn leave(&self, channel: &str, shard: ShardId, last: impl FnOnce()) {
         let mut stripe = self.channel_stripe(channel).lock();
         let entry = stripe.channels.get_mut(channel).expect("who leaves has joined");
@@ -109,7 +111,7 @@ impl Registry {
         stripe.subscriptions -= 1;
     }
 
-    /// The shards with subscribers of `channel`; `None` when nobody listens. No allocation up to 8 shards.
+    /// The shards with subscribers of `channel`; `None` without subscribers. No allocation up to 8 shards.
     pub(crate) fn listeners(&self, channel: &str) -> Option<Listeners> {
         let stripe = self.channel_stripe(channel).lock();
         let (name, entry) = stripe.channels.get_key_value(channel)?;
@@ -117,12 +119,12 @@ impl Registry {
         Some(Listeners { channel: Arc::clone(name), namespace: entry.namespace, shards })
     }
 
-    /// Whether somebody listens to `channel`.
+    /// Whether `channel` has subscribers.
     pub(crate) fn has_listeners(&self, channel: &str) -> bool {
         self.channel_stripe(channel).lock().channels.contains_key(channel)
     }
 
-    /// One more connection of `user`. `None` when it has `limit` already (0 = no limit). Returns the shared id.
+    /// Adds a connection of `user`. `None` when it has `limit` already (0 = no limit). Returns the shared id.
     pub(crate) fn enter(&self, user: &str, limit: usize) -> Option<Arc<str>> {
         let mut stripe = self.user_stripe(user).lock();
         if let Some((name, count)) = stripe.users.get_key_value_mut(user) {
@@ -140,7 +142,7 @@ impl Registry {
         Some(name)
     }
 
-    /// One connection of `user` less; it must have entered.
+    /// Removes a connection of `user`; it must have entered.
     pub(crate) fn exit(&self, user: &str) {
         let mut stripe = self.user_stripe(user).lock();
         let count = stripe.users.get_mut(user).expect("who exits has entered");
@@ -152,7 +154,7 @@ impl Registry {
         stripe.connections -= 1;
     }
 
-    /// From now on this is the newest connection of `user`, which has entered.
+    /// Sets the newest connection of `user`, which has entered.
     pub(crate) fn supersede(&self, user: &Arc<str>, newest: ClientId) {
         self.user_stripe(user).lock().newest.insert(Arc::clone(user), newest);
     }
@@ -162,7 +164,7 @@ impl Registry {
         self.user_stripe(user).lock().newest.get(user).copied()
     }
 
-    /// Every channel with its number of subscribers, stripe by stripe: not one moment for all of them.
+    /// Every channel with its number of subscribers, stripe by stripe: not a snapshot of one moment.
     pub(crate) fn each_channel(&self, mut see: impl FnMut(&str, u32)) {
         for stripe in &self.channels {
             for (channel, entry) in &stripe.lock().channels {
@@ -199,7 +201,7 @@ fn stripe(hash: u64) -> usize {
     hash as usize % STRIPES
 }
 
-/// Locks per table; well above the number of threads that meet here.
+/// Locks per table; well above the number of threads that use it.
 const STRIPES: usize = 64;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! One connection at rest: who it is, what it is subscribed to, what it owes.
-//! In: values the session_table and the commands write → out: the same values, small, without a task and without a buffer.
+//! One connection at rest: identity, subscriptions, deadlines.
+//! In: values that the session table and the commands write → out: the same values, small, without a task and without a buffer.
 //! Uses: shared strings. Never: sockets, other sessions, encoding.
-//! Change here: what is remembered per connection (every byte is paid a million times). What happens to it lives in
+//! Change here: the state per connection (every byte counts a million times). Its behaviour lives in
 //! `session_table.rs`, `hub/` and `command/`.
 
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::clock::{Clock, Moment};
 use crate::filter::Filter;
 use crate::options::ClientOptions;
 
-/// Names one connection of one shard: a dense index, and a generation that differs when the index is used again.
+/// Identifies a connection of a shard: a dense index, and a generation that differs when the index is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectionKey {
-    /// Below 2^31; tables are as long as the highest index, so low ones are to be used again first.
+    /// Below 2^31; tables are as long as the highest index, so reuse low ones first.
     pub index: u32,
     pub generation: u32,
 }
 
-/// What the shell knows of a connection when it opens.
+/// Attributes of a connection when it opens.
 #[derive(Clone, Debug)]
 pub struct Hello {
     pub encoding: Encoding,
@@ -36,7 +36,7 @@ pub struct Hello {
     pub user: Option<String>,
 }
 
-/// When something expires.
+/// An expiry time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lifetime {
     /// Unix second; `None` = never.
@@ -50,9 +50,9 @@ pub(crate) struct Session {
     pub(crate) phase: Phase,
     pub(crate) encoding: Encoding,
     pub(crate) frame_ping: bool,
-    /// A ping is out and its pong is not in. Only one may be outstanding (protocol §6).
+    /// A ping was sent and its pong is outstanding. Only one may be (protocol §6).
     pub(crate) awaits_pong: bool,
-    /// Its shell does not read it at the moment.
+    /// The shell does not read it now.
     pub(crate) is_held: bool,
     /// User id from the shell until connect, when the request carried one.
     pub(crate) header_user: Option<Box<str>>,
@@ -66,15 +66,15 @@ pub(crate) struct Session {
     pub(crate) subscriptions: SmallVec<[Subscription; 1]>,
     /// Unix second at which the credentials expire, or `NO_EXPIRY`.
     pub(crate) expire_at: u64,
-    /// When the next ping is due; before connect, when the connection is stale.
+    /// When the next ping is due; before connect, when the connection becomes stale.
     pub(crate) beat_at: Moment,
     /// When the pong is due, if `awaits_pong`.
     pub(crate) pong_by: Moment,
-    /// Hash of the set of channels the token granted, to notice a change at refresh (protocol §21).
+    /// Hash of the channels that the token granted, to detect a change at refresh (protocol §21).
     pub(crate) grants_hash: u64,
 }
 
-/// Where a connection is in its life (protocol §5).
+/// Phase of a connection (protocol §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Waits for `connect`.
@@ -84,37 +84,37 @@ pub(crate) enum Phase {
     Connected,
 }
 
-/// One subscription of a session: where it is in the hub's tables.
+/// One subscription of a session, with its indices in the hub's tables.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     /// Index of the channel in `Subscribers`.
     pub(crate) channel: u32,
-    /// Place in the channel's list of subscribers.
+    /// Index in the channel's list of subscribers.
     pub(crate) place: u32,
     /// Made by the server (token or `connect.subs`), not by a subscribe command.
     pub(crate) server_side: bool,
-    /// It loses its place when it misses something; the channel's `PositionTracker` knows where it is.
+    /// It ends when it misses a publication; the channel's `PositionTracker` has its position.
     pub(crate) positioned: bool,
-    /// Its result, which was not sent yet, holds publications.
+    /// Its result, which was not sent yet, contains publications.
     pub(crate) recovers: bool,
     /// The session is in the presence of the channel.
     pub(crate) present: bool,
-    /// The channel heard of its join, and is to hear of its leave.
+    /// Its join was sent to others, and its leave will be.
     pub(crate) announced: bool,
-    /// It wants to hear of joins and leaves.
-    pub(crate) hears: bool,
-    /// Only when a token or the client's filter said something.
+    /// It receives joins and leaves.
+    pub(crate) wants_join_leave: bool,
+    /// Only when a token or a filter sets something.
     pub(crate) terms: Option<Box<Terms>>,
 }
 
-/// What a token says about a subscription, and which publications the client chose.
+/// Attributes of a subscription from its token, and its filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     /// `chan_info`; empty = none.
     pub(crate) info: Bytes,
     /// Unix second, or `NO_EXPIRY`.
     pub(crate) expire_at: u64,
-    /// It gets only the publications that match.
+    /// It gets only publications that match.
     pub(crate) filter: Option<Box<Filter>>,
 }
 
@@ -149,17 +149,17 @@ impl Session {
         self.phase == Phase::Connected
     }
 
-    /// The client id as text, as it travels and is matched.
+    /// The client id as text, as on the wire.
     pub(crate) fn client(&self) -> String {
         self.id.to_string()
     }
 
-    /// The publisher of a publication, as others see it; `subscription` when it is subscribed to the channel.
+    /// The publisher of a publication, as other clients see it; `subscription` when it is subscribed to the channel.
     pub(crate) fn client_info(&self, subscription: Option<&Subscription>) -> ClientInfo {
         self.info_as(subscription.and_then(|subscription| subscription.terms.as_deref()))
     }
 
-    /// The client as others see it in a channel whose subscription has these terms.
+    /// The client as other clients see it in a channel whose subscription has these terms.
     pub(crate) fn info_as(&self, terms: Option<&Terms>) -> ClientInfo {
         ClientInfo {
             user: self.user.as_ref().to_owned(),
@@ -173,7 +173,7 @@ impl Session {
         ClientId::from_bytes(self.id.into_bytes())
     }
 
-    /// The earliest moment at which something has to be done about this session.
+    /// The earliest deadline of this session.
     pub(crate) fn deadline(&self, clock: &Clock, options: &ClientOptions) -> Moment {
         if self.phase != Phase::Connected {
             return self.beat_at;
@@ -193,14 +193,14 @@ impl Subscription {
         self.terms.as_ref().map_or(NO_EXPIRY, |terms| terms.expire_at)
     }
 
-    /// Which publications it gets; `None` = all.
+    /// Its filter; `None` = all publications.
     pub(crate) fn filter(&self) -> Option<&Filter> {
         self.terms.as_ref()?.filter.as_deref()
     }
 }
 
 impl Terms {
-    /// `None` when they say nothing, which is the usual case and costs no heap block.
+    /// `None` when nothing is set, which is the usual case and costs no heap block.
     pub(crate) fn boxed(info: Bytes, expire_at: Option<u64>) -> Option<Box<Self>> {
         let expire_at = expire_at.unwrap_or(NO_EXPIRY);
         (!info.is_empty() || expire_at != NO_EXPIRY)
@@ -221,7 +221,7 @@ impl Terms {
     }
 }
 
-/// The moment at which what expires at a Unix second is ended: after a grace in which the client may refresh.
+/// The end of a lifetime: its Unix second plus a grace in which the client may refresh.
 pub(crate) fn closing(clock: &Clock, expire_at: u64, delay: std::time::Duration) -> Moment {
     if expire_at == NO_EXPIRY {
         return Moment::NEVER;

@@ -1,7 +1,7 @@
-//! Who is here and what they listen to: the linked tables of one shard, and the few operations that keep them agreeing.
-//! In: opens, admissions, joins, leaves, forgets → out: sessions, subscriber lists, due timers, counters and registry in step.
+//! Sessions and subscriptions of one shard: linked tables, and the few operations that keep them consistent.
+//! In: opens, connects, joins, leaves, removals → out: sessions, subscriber lists, due timers, counters and registry, all consistent.
 //! Uses: `session`, `subscribers`, `pending`, `wheel`, the node's registry. Never: encodes, sends, decides.
-//! Change here: what belongs together when a session or a subscription comes or goes. Rules live in `command/`.
+//! Change here: what changes together when a session or a subscription comes or goes. Rules live in `command/`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,16 +17,21 @@ use crate::node::Node;
 use crate::pending::{PendingChannel, PendingCommands};
 use crate::registry::ShardId;
 use crate::session::{ConnectionKey, Hello, Phase, Session, Subscription, Terms};
-use crate::subscribers::{Clients, Deltas, Mark, PositionTracker, Subscriber, Subscribers, Users};
+use crate::subscribers::{
+    Clients, DeltaState, Deltas, PositionTracker, Subscriber, Subscribers, Users,
+};
 use crate::wheel::Wheel;
 
 /// The tables of one shard.
 ///
-/// Invariants, after every call: `sessions[i].subscriptions[p]` says (channel c, place q) exactly when
-/// `subscribers[c].list[q]` says (connection i, place p), and whether it has a filter and hears of joins and leaves; a channel has a position_tracker exactly as long as it has positioned
-/// subscribers, which it counts; a channel counts those that hear of joins and leaves and those that have a filter; a
-/// session is in the list of its user exactly when it is
-/// connected, and in `clients` then, if anybody asked for one; registry and counters count exactly these.
+/// Invariants, after every call: `sessions[i].subscriptions[p]` has (channel c, place q) exactly when
+/// `subscribers[c].list[q]` has (connection i, place p), with the same flags for filter and joins; a channel has a
+/// position tracker
+/// exactly as long as it has positioned subscribers, which it counts; a channel counts its subscribers that receive
+/// joins and leaves
+/// and those with a filter; a session is in the list of its user exactly when it is connected, and in `clients` then,
+/// once that table
+/// is in use; registry and counters count exactly these.
 #[derive(Debug)]
 pub(crate) struct SessionTable {
     shard: ShardId,
@@ -36,9 +41,9 @@ pub(crate) struct SessionTable {
     users: Users,
     clients: Clients,
     wheel: Wheel,
-    /// By connection index, for those that are present somewhere: when their presence is to be renewed.
+    /// By connection index, for sessions that are present in a channel: when their presence must be renewed.
     renewals: Wheel,
-    /// By index of the channel: when the positions of its subscribers are to be compared with the stream.
+    /// By index of the channel: when the positions of its subscribers must be compared with the stream.
     checks: Wheel,
     counters: Arc<HubCounters>,
     nobody: Arc<str>,
@@ -46,16 +51,16 @@ pub(crate) struct SessionTable {
     pending: PendingCommands,
 }
 
-/// What a subscription is from its beginning.
+/// The initial state of a subscription.
 pub(crate) struct NewSubscription {
     pub(crate) server_side: bool,
     pub(crate) terms: Option<Box<Terms>>,
 }
 
-/// What follows from the end of a subscription.
+/// The result of ending a subscription.
 pub(crate) struct Left {
     pub(crate) channel: Arc<str>,
-    /// From where to where another subscription of the session moved.
+    /// Old and new place of another subscription of the session that moved.
     pub(crate) moved: Option<(u32, u32)>,
 }
 
@@ -77,7 +82,7 @@ impl SessionTable {
         }
     }
 
-    /// Adds a session that waits for `connect`. What was left at its index is forgotten.
+    /// Adds a session that waits for `connect`. An earlier session at its index is removed.
     pub(crate) fn open(&mut self, node: &Node, key: ConnectionKey, hello: Hello, now: Instant) {
         if let Some(old) = self.key_at(key.index) {
             self.forget(node, old);
@@ -93,7 +98,7 @@ impl SessionTable {
         self.wheel.set(key.index, stale_at);
     }
 
-    /// The session of a key; `None` when it is gone or its index belongs to another one now.
+    /// The session of a key; `None` when it is gone or its index was reused.
     pub(crate) fn session(&self, key: ConnectionKey) -> Option<&Session> {
         self.at(key.index).filter(|session| session.generation == key.generation)
     }
@@ -111,7 +116,7 @@ impl SessionTable {
         self.at(index).map(|session| ConnectionKey { index, generation: session.generation })
     }
 
-    /// Makes the session a connected one of `user`, which has entered the node already.
+    /// Marks the session as connected by `user`, which has entered the node already.
     pub(crate) fn admit(&mut self, index: u32, user: Arc<str>) {
         self.users.add(&user, index);
         let session = self.expect_session(index);
@@ -123,8 +128,9 @@ impl SessionTable {
         self.counters.connections_accepted.add(1);
     }
 
-    /// Subscribes a session to a channel it is not subscribed to, and which the registry knows already. What is published
-    /// from now on is delivered to it. Returns its place.
+    /// Subscribes a session to a channel that it is not subscribed to, and that it has joined in the registry. Later
+    /// publications are
+    /// delivered to it. Returns its place.
     pub(crate) fn add_subscription(
         &mut self,
         index: u32,
@@ -151,7 +157,7 @@ impl SessionTable {
             recovers: false,
             present: false,
             announced: false,
-            hears: false,
+            wants_join_leave: false,
             terms,
         };
         session.subscriptions.push(subscription);
@@ -159,7 +165,7 @@ impl SessionTable {
         own_place as usize
     }
 
-    /// From now on the subscription at `place` of a session, which knows everything up to `position`, may miss nothing.
+    /// Makes the subscription at `place` of a session positioned, at `position`.
     pub(crate) fn position_tracker(
         &mut self,
         node: &Node,
@@ -185,7 +191,7 @@ impl SessionTable {
             .join(index, position);
     }
 
-    /// The subscription at `place` of a session is about to be told what it missed.
+    /// The next reply contains recovered publications of the subscription at `place` of a session.
     pub(crate) fn recover(&mut self, index: u32, place: usize) {
         self.expect_session(index).subscriptions[place].recovers = true;
     }
@@ -195,14 +201,15 @@ impl SessionTable {
         self.clients.find(client, &self.sessions)
     }
 
-    /// Whether a subscriber with a filter wants a publication with these tags.
+    /// Whether the filter of a subscriber matches these tags.
     pub(crate) fn wants(&self, subscriber: Subscriber, tags: &BTreeMap<String, String>) -> bool {
         let session = self.at(subscriber.connection).expect(LIVES);
         let filter = session.subscriptions[subscriber.place() as usize].filter();
         filter.is_none_or(|filter| filter.matches(tags))
     }
 
-    /// Calls `told` with place and channel of the subscriptions of a session that were told now what they had missed.
+    /// Calls `told` with place and channel of the subscriptions of a session whose recovered publications were just
+    /// sent.
     pub(crate) fn recovered(&mut self, index: u32, mut told: impl FnMut(u32, &str)) {
         let Some(session) = self.sessions[index as usize].as_mut() else { return };
         for (place, subscription) in (0..).zip(&mut session.subscriptions) {
@@ -212,15 +219,15 @@ impl SessionTable {
         }
     }
 
-    /// The subscription at `place` of a session gets deltas from now on, where it can.
-    pub(crate) fn agree(&mut self, index: u32, place: usize, mark: Mark) {
+    /// Enables deltas for the subscription at `place` of a session.
+    pub(crate) fn agree(&mut self, index: u32, place: usize, mark: DeltaState) {
         let session = self.expect_session(index);
         let (encoding, subscription) = (session.encoding, &session.subscriptions[place]);
         let (channel, place) = (subscription.channel, subscription.place);
         self.subscribers.audience_mut(channel).agree(place, encoding, mark);
     }
 
-    /// The shape in which a broadcast that was held for the subscription at `place` of a session is sent to it.
+    /// The delta mode of a buffered broadcast for the subscription at `place` of a session.
     pub(crate) fn catch_up(
         &mut self,
         index: u32,
@@ -231,14 +238,14 @@ impl SessionTable {
         found.map_or(DeltaMode::Plain, |(deltas, place)| deltas.catch_up(place, broadcast))
     }
 
-    /// A broadcast that was held for the subscription at `place` of a session is not sent to it.
+    /// A buffered broadcast is not sent to the subscription at `place` of a session.
     pub(crate) fn skip(&mut self, index: u32, place: usize) {
         if let Some((deltas, place)) = self.deltas_of(index, place) {
             deltas.skip(place);
         }
     }
 
-    /// The marks of the channel of the subscription at `place` of a session, and its own place among them.
+    /// The delta states of the channel of the subscription at `place` of a session, and its own index among them.
     fn deltas_of(&mut self, index: u32, place: usize) -> Option<(&mut Deltas, usize)> {
         let subscription = &self.expect_session(index).subscriptions[place];
         let (channel, place) = (subscription.channel, subscription.place as usize);
@@ -246,7 +253,7 @@ impl SessionTable {
         Some((deltas, place))
     }
 
-    /// A positioned subscriber of `channel` is going.
+    /// Removes a positioned subscriber of `channel` from the position tracker.
     fn unwatch(&mut self, channel: u32, index: u32) {
         let position_tracker = &mut self.subscribers.audience_mut(channel).position_tracker;
         if position_tracker.as_mut().is_none_or(|position_tracker| position_tracker.leave(index)) {
@@ -255,30 +262,30 @@ impl SessionTable {
         }
     }
 
-    /// The session is present in the channel of the subscription at `place`; from now on its presence is renewed.
+    /// The session is in the presence of the channel of the subscription at `place`; it is renewed from now on.
     pub(crate) fn appeared(&mut self, node: &Node, index: u32, place: usize, now: Instant) {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let is_first = !session.subscriptions.iter().any(|subscription| subscription.present);
         debug_assert!(!session.subscriptions[place].present, "present already");
         session.subscriptions[place].present = true;
         if is_first {
-            // Those that came at one moment are not renewed at one moment.
+            // Sessions that subscribed at the same moment are renewed at different ones.
             let interval = node.options().client.presence_update_interval;
             let first = interval.mul_f64(rand::random_range(0.5..1.0));
             self.renewals.set(index, node.clock().moment(now).after(first));
         }
     }
 
-    /// From now on the subscription at `place` of a session hears of joins and leaves.
+    /// From now on the subscription at `place` of a session receives joins and leaves.
     pub(crate) fn hear(&mut self, index: u32, place: usize) {
         let subscription = &mut self.expect_session(index).subscriptions[place];
-        debug_assert!(!subscription.hears, "hears already");
-        subscription.hears = true;
+        debug_assert!(!subscription.wants_join_leave, "wants_join_leave already");
+        subscription.wants_join_leave = true;
         let (channel, place) = (subscription.channel, subscription.place);
         self.subscribers.audience_mut(channel).hear(place);
     }
 
-    /// Tells the channel of the subscription at `place` of a session that it joined; that it left is told when it ends.
+    /// Publishes the join of the subscription at `place` of a session; its leave follows when it ends.
     pub(crate) fn announce(&mut self, node: &Node, index: u32, place: usize) {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         session.subscriptions[place].announced = true;
@@ -287,14 +294,14 @@ impl SessionTable {
         node.announce(&self.subscribers.audience(channel).channel, Change::Join, info);
     }
 
-    /// Renews the presence of a session everywhere it is present, and sees to it that this goes on.
+    /// Renews the presence of a session in all its channels, and schedules the next renewal.
     pub(crate) fn renew_presence(&mut self, node: &Node, index: u32, now: Instant) {
         let Some(session) = self.at(index) else { return };
         let mut is_present = false;
         for subscription in session.subscriptions.iter().filter(|one| one.present) {
             is_present = true;
             let channel = &self.subscribers.audience(subscription.channel).channel;
-            // Where the store failed it is asked again at the next renewal.
+            // A failed renewal is repeated at the next interval.
             drop(node.appear(channel, session.client_info(Some(subscription)), now));
         }
         if is_present {
@@ -303,7 +310,7 @@ impl SessionTable {
         }
     }
 
-    /// Ends the subscription at `place` of a session. The session's last subscription takes its place.
+    /// Ends the subscription at `place` of a session. The session's last subscription moves to that place.
     pub(crate) fn leave(&mut self, node: &Node, index: u32, place: usize) -> Left {
         let session = self.sessions[index as usize].as_mut().expect(LIVES);
         let encoding = session.encoding;
@@ -315,8 +322,8 @@ impl SessionTable {
         }
         let moved = moved.map(|_| (last, place as u32));
         let channel = Arc::clone(&self.subscribers.audience(ended.channel).channel);
-        if ended.hears {
-            self.subscribers.audience_mut(ended.channel).hearers -= 1;
+        if ended.wants_join_leave {
+            self.subscribers.audience_mut(ended.channel).join_leave_subscribers -= 1;
         }
         if ended.filter().is_some() {
             self.subscribers.audience_mut(ended.channel).filtered -= 1;
@@ -341,14 +348,14 @@ impl SessionTable {
         Left { channel, moved }
     }
 
-    /// Forgets a session with everything it is part of. Idempotent; false when it was gone.
+    /// Removes a session from all tables. Idempotent; false when it was gone.
     pub(crate) fn forget(&mut self, node: &Node, key: ConnectionKey) -> bool {
         let Some(session) = self.session(key) else { return false };
         for place in (0..session.subscriptions.len()).rev() {
             self.leave(node, key.index, place);
         }
         if let Some(pending_subscribe) = self.pending.forget(key) {
-            self.abandon(node, key.index, pending_subscribe.entries);
+            self.abandon(node, key.index, pending_subscribe.channels);
         }
         self.wheel.clear(key.index);
         self.limits.forget(key.index);
@@ -364,18 +371,18 @@ impl SessionTable {
         true
     }
 
-    /// Leaves channels that a session was entering, as if that had never begun.
-    pub(crate) fn abandon(&self, node: &Node, index: u32, entries: Vec<PendingChannel>) {
+    /// Undoes a pending subscribe: leaves its channels in registry and presence.
+    pub(crate) fn abandon(&self, node: &Node, index: u32, channels: Vec<PendingChannel>) {
         let client = self.at(index).expect(LIVES).client();
-        for entry in entries {
-            if entry.visibility.present {
-                node.disappear(&entry.channel, &client);
+        for pending_channel in channels {
+            if pending_channel.visibility.present {
+                node.disappear(&pending_channel.channel, &client);
             }
-            node.leave(&entry.channel, self.shard);
+            node.leave(&pending_channel.channel, self.shard);
         }
     }
 
-    /// Where a session keeps its subscription to a channel. Scans the shorter of the two lists.
+    /// The place of a session's subscription to a channel. Scans the shorter of the two lists.
     pub(crate) fn place_of(&self, index: u32, channel: &str) -> Option<usize> {
         let channel = self.subscribers.find(channel)?;
         let audience = &self.subscribers.audience(channel).list;
@@ -383,11 +390,11 @@ impl SessionTable {
         if own.len() <= audience.len() {
             return own.iter().position(|subscription| subscription.channel == channel);
         }
-        let entry = audience.iter().find(|subscriber| subscriber.connection == index)?;
-        Some(entry.place() as usize)
+        let pending_channel = audience.iter().find(|subscriber| subscriber.connection == index)?;
+        Some(pending_channel.place() as usize)
     }
 
-    /// Sets the session's timer to the earliest thing it has to do.
+    /// Sets the session's timer to its earliest deadline.
     pub(crate) fn schedule(&mut self, node: &Node, index: u32) {
         self.wheel.set(index, self.deadline(node, index));
     }
@@ -399,7 +406,7 @@ impl SessionTable {
         }
     }
 
-    /// Whether the session has something to do at `now`.
+    /// Whether a deadline of the session has passed at `now`.
     pub(crate) fn is_due(&self, node: &Node, index: u32, now: Moment) -> bool {
         self.deadline(node, index) <= now
     }
@@ -419,24 +426,25 @@ impl SessionTable {
         wheels.into_iter().filter_map(Wheel::next_deadline).min()
     }
 
-    /// The next session whose presence is to be renewed.
+    /// The next session whose presence must be renewed.
     pub(crate) fn pop_renewal(&mut self, now: Moment) -> Option<u32> {
         self.renewals.pop(now)
     }
 
-    /// The next channel whose positions are to be checked.
+    /// The next channel whose positions must be checked.
     pub(crate) fn pop_check(&mut self, now: Moment) -> Option<u32> {
         self.checks.pop(now)
     }
 
-    /// How long after a position was sure it is to be checked; `None` = never. One shard comes after the other, so that
-    /// the letter of the first one spares the others the look.
+    /// Time from a confirmed position to the next check; `None` = never. The shards check one after the other, so that
+    /// the notice of
+    /// the first one spares the others the read.
     pub(crate) fn check_delay(&self, node: &Node) -> Option<Duration> {
         let delay = node.options().client.channel_position_check_delay;
         (!delay.is_zero()).then(|| delay + CHECK_DISTANCE * u32::from(self.shard.0))
     }
 
-    /// The positions of a channel are to be checked then, or before, when what is suspected has had its time.
+    /// Schedules the check of a channel's positions at `at`, or earlier, when a possible gap ends.
     pub(crate) fn schedule_check(&mut self, channel: u32, at: Moment) {
         let position_tracker = self.subscribers.audience(channel).position_tracker.as_deref();
         let until = position_tracker
@@ -445,8 +453,8 @@ impl SessionTable {
         self.checks.set(channel, until.map_or(at, |until| at.min(until)));
     }
 
-    /// Publications of a channel may have been lost on their way here: the positions of its subscribers are checked soon.
-    pub(crate) fn doubt(&mut self, channel: &str, now: Moment) {
+    /// Publications of a channel may have been lost: the positions of its subscribers are checked soon.
+    pub(crate) fn report_possible_gap(&mut self, channel: &str, now: Moment) {
         let Some(channel) = self.subscribers.find(channel) else { return };
         if let Some(position_tracker) =
             self.subscribers.audience_mut(channel).position_tracker.as_deref_mut()
@@ -497,7 +505,7 @@ impl SessionTable {
 /// Between the checks of two shards: some ticks of the wheel.
 const CHECK_DISTANCE: Duration = Duration::from_millis(100);
 
-/// The looks at all channels of a broken connection are spread over this time.
+/// After a broken connection the checks of all channels are spread over this time.
 const DOUBT: Duration = Duration::from_secs(2);
 
 const LIVES: &str = "indices in the tables belong to sessions that are here";

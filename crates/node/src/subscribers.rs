@@ -1,7 +1,7 @@
-//! Who gets a publication inside one shard: for each channel a dense list of connections (step 6 of the route).
-//! In: joins and leaves of sessions → out: the list of a channel in one lookup, walked once per broadcast.
+//! Subscribers of each channel inside one shard: a dense list of connections (step 6 of the route).
+//! In: joins and leaves of sessions → out: the list of a channel with one lookup, walked once per broadcast.
 //! Uses: a slab of channels and a hash table of their indices. Never: sessions, sockets, other shards.
-//! Change here: the shape of subscriber lists. The back references from sessions are kept by `session_table.rs`.
+//! Change here: the layout of subscriber lists. `session_table.rs` maintains the back references from sessions.
 
 mod clients;
 mod deltas;
@@ -19,12 +19,12 @@ use smallvec::SmallVec;
 use crate::broadcast::Broadcast;
 
 pub(crate) use clients::Clients;
-pub(crate) use deltas::{Deltas, Mark};
-pub use position_tracker::Look;
-pub(crate) use position_tracker::{CatchUp, PositionTracker, PossibleGap, Step};
+pub(crate) use deltas::{DeltaState, Deltas};
+pub use position_tracker::PositionCheck;
+pub(crate) use position_tracker::{CatchUp, PositionStep, PositionTracker, PossibleGap};
 pub(crate) use users::Users;
 
-/// The channels of one shard, each with its subscribers. A channel without subscribers is not kept.
+/// The channels of one shard, each with its subscribers. A channel without subscribers is removed.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
     channels: Slab<Audience>,
@@ -37,17 +37,17 @@ pub(crate) struct Subscribers {
 #[derive(Debug)]
 pub(crate) struct Audience {
     pub(crate) channel: Arc<str>,
-    /// In no promised order. Two fit without a heap block.
+    /// In any order. Two fit without a heap block.
     pub(crate) list: SmallVec<[Subscriber; 2]>,
-    /// How many of them speak JSON.
+    /// Subscribers with JSON.
     pub(crate) json: u32,
-    /// How many of them want to hear of joins and leaves.
-    pub(crate) hearers: u32,
-    /// How many of them have a filter.
+    /// Subscribers that receive joins and leaves.
+    pub(crate) join_leave_subscribers: u32,
+    /// Subscribers with a filter.
     pub(crate) filtered: u32,
-    /// Only while there are positioned ones among them.
+    /// Only while it has positioned subscribers.
     pub(crate) position_tracker: Option<Box<PositionTracker>>,
-    /// Only while some of them have agreed to deltas.
+    /// Only while it has subscribers with deltas.
     pub(crate) deltas: Option<Box<Deltas>>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Audience {
 pub(crate) struct Subscriber {
     /// Dense index of the connection.
     pub(crate) connection: u32,
-    /// Where its session keeps the subscription, and what has to be known of it without looking there.
+    /// The place of the subscription in its session, and flags that deliveries need.
     marked_place: u32,
 }
 
@@ -72,18 +72,18 @@ impl Subscriber {
         Self { marked_place: self.marked_place | HAS_FILTER, ..self }
     }
 
-    /// Where its session keeps the subscription.
+    /// The place of the subscription in its session.
     pub(crate) fn place(self) -> u32 {
         self.marked_place & PLACE
     }
 
-    /// It gets only some publications.
+    /// It has a filter.
     pub(crate) fn has_filter(self) -> bool {
         self.marked_place & HAS_FILTER != 0
     }
 
-    /// It hears of joins and leaves.
-    pub(crate) fn hears(self) -> bool {
+    /// It receives joins and leaves.
+    pub(crate) fn wants_join_leave(self) -> bool {
         self.marked_place & HEARS != 0
     }
 }
@@ -125,7 +125,7 @@ impl Subscribers {
         (index, audience.list.len() as u32 - 1)
     }
 
-    /// Removes the subscriber at `place`. Returns the one that was moved there, if any: its session must learn that.
+    /// Removes the subscriber at `place`. Returns the one that was moved there, if any: its session must be updated.
     pub(crate) fn remove(
         &mut self,
         index: u32,
@@ -146,7 +146,7 @@ impl Subscribers {
         audience.list.get(place as usize).copied()
     }
 
-    /// The subscription at `from` of this subscriber's session is at `to` now.
+    /// The subscription at `from` of this subscriber's session moved to `to`.
     pub(crate) fn moved(&mut self, index: u32, place: u32, to: u32) {
         let subscriber = &mut self.channels[index as usize].list[place as usize];
         subscriber.marked_place = subscriber.marked_place & !PLACE | to;
@@ -155,8 +155,15 @@ impl Subscribers {
     fn insert(&mut self, channel: Arc<str>) -> u32 {
         let hash = self.hasher.hash_one(channel.as_ref());
         let (list, position_tracker, deltas) = Default::default();
-        let audience =
-            Audience { channel, list, json: 0, hearers: 0, filtered: 0, position_tracker, deltas };
+        let audience = Audience {
+            channel,
+            list,
+            json: 0,
+            join_leave_subscribers: 0,
+            filtered: 0,
+            position_tracker,
+            deltas,
+        };
         let index =
             u32::try_from(self.channels.insert(audience)).expect("fewer than 2^32 channels");
         let (channels, hasher) = (&self.channels, &self.hasher);
@@ -175,28 +182,28 @@ impl Subscribers {
 }
 
 impl Audience {
-    /// The subscriber at `place` has agreed to deltas.
-    pub(crate) fn agree(&mut self, place: u32, encoding: Encoding, mark: Mark) {
+    /// Enables deltas for the subscriber at `place`.
+    pub(crate) fn agree(&mut self, place: u32, encoding: Encoding, mark: DeltaState) {
         let count = self.list.len();
         self.deltas
             .get_or_insert_with(|| Box::new(Deltas::new(count)))
             .agree(place, encoding, mark);
     }
 
-    /// The subscriber at `place` hears of joins and leaves from now on.
+    /// The subscriber at `place` receives joins and leaves from now on.
     pub(crate) fn hear(&mut self, place: u32) {
-        self.hearers += 1;
+        self.join_leave_subscribers += 1;
         self.list[place as usize].marked_place |= HEARS;
     }
 
-    /// Whether every subscriber here can be sent the broadcast in its encoding: data may not be JSON.
+    /// Whether the broadcast exists in the encoding of every subscriber here: data may not be JSON.
     pub(crate) fn can_read(&self, broadcast: &Broadcast) -> bool {
         let json_deltas = self.deltas.as_ref().map_or(0, |deltas| deltas.json());
         (self.json == json_deltas || broadcast.message(Encoding::Json).is_some())
             && (json_deltas == 0 || broadcast.is_json())
     }
 
-    /// Gives memory back after a crowd has left.
+    /// Frees memory after many subscribers have left.
     fn shrink(&mut self) {
         let capacity = self.list.capacity();
         if capacity > SHRINK_FROM && self.list.len() < capacity / 4 {

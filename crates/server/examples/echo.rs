@@ -1,7 +1,7 @@
 //! A WebSocket echo server on Fanwire's shards, frames and handshake (RFC 6455, RFC 7692).
 //! In: an address on the command line → out: every message sent back, until the process is stopped.
-//! Uses the library alone; what it shows is also what the conformance suites run against.
-//! Changed here: nothing but the set-up. The echo itself is `fanwire::echo`.
+//! Uses the library alone; the conformance suites run against this program.
+//! Changed here: only the set-up. The echo itself is `fanwire::echo`.
 //!
 //! `cargo run --release --example echo -- 127.0.0.1:9001 [--dedicated]`
 #![forbid(unsafe_code)]
@@ -15,7 +15,7 @@ use fanwire::{
         admission::Admission,
         listener,
         root_service::RootService,
-        upgrade::{Endpoint, Welcome},
+        upgrade::{ConnectionSetup, Endpoint},
     },
     shard::{Settings, Shards},
     ws::extension,
@@ -46,14 +46,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         subprotocols: &[],
         admission: Admission::open(Instant::now()),
     });
-    let router = Router::new().fallback_service(any(move |request: Request| {
-        let endpoint = endpoint.clone();
-        async move { endpoint.upgrade(request, |_, _| Welcome { hello: (), is_binary: false }) }
-    }));
+    let router =
+        Router::new().fallback_service(any(move |request: Request| {
+            let endpoint = endpoint.clone();
+            async move {
+                endpoint.upgrade(request, |_, _| ConnectionSetup { hello: (), is_binary: false })
+            }
+        }));
     let listener = listener::bind(address)?;
     println!("echo on ws://{}", listener.local_addr()?);
     let (_stop, stopped) = tokio::sync::watch::channel(false);
-    let service = RootService { api_service: None, router, only_here: false };
+    let service = RootService { api_service: None, router, local_hosts_only: false };
     listener::serve(listener, service, listener::HTTP_CONNECTIONS_MAX, stopped).await;
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! Descriptors: how many this process may have, and how many of them clients and HTTP may take.
-//! In: nothing → out: the limit, raised as far as the system lets us; the parts of it for clients and for HTTP.
-//! Uses `setrlimit`. Never: counts what is open.
-//! Changed here: what is kept for the server itself. Who is refused then lives in `http::admission`, who waits in `http::listener`.
+//! File descriptors: the limit of this process, and the shares of clients and of HTTP.
+//! In: nothing → out: the limit, raised as far as the system allows; the shares of clients and HTTP.
+//! Uses `setrlimit`. Never: counts open descriptors.
+//! Changed here: the reserve of the server itself. `http::admission` refuses clients above their share; `http::listener` lets connections wait.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Raises the soft limit to the hard one, as every connection is a descriptor, and returns it.
+/// Raises the soft limit to the hard limit, because every connection takes a descriptor. Returns the new limit.
 pub(crate) fn raise() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -16,31 +16,30 @@ pub(crate) fn raise() -> usize {
     limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// How many of them WebSocket connections may take. With the rest the server goes on to accept, to answer the API, health
-/// and metrics, and to open connections to Redis when it has lost those it had, unless HTTP takes them, too.
+/// The share of WebSocket connections. The rest is for accepting, for the API, health and metrics, and for new connections
+/// to Redis.
 pub(crate) fn for_clients(limit: usize) -> usize {
-    let kept = (limit / 8).clamp(KEPT_MIN, KEPT_MAX).min(limit / 2);
-    limit - kept
+    let reserve = (limit / 8).clamp(RESERVE_MIN, RESERVE_MAX).min(limit / 2);
+    limit - reserve
 }
 
-/// How many of them may be connections that speak HTTP, at each of so many listeners: half of all, so that these alone do
-/// not take the rest.
+/// The share of HTTP connections per listener: half of all descriptors together, so HTTP alone cannot use up the rest.
 pub(crate) fn for_http(limit: usize, listeners: usize) -> usize {
     (limit / 2 / listeners).max(1)
 }
 
-/// What a server with a few shards and one Redis has open, and some to answer with.
-const KEPT_MIN: usize = 64;
+/// The open descriptors of a server with a few shards and one Redis, and some for requests.
+const RESERVE_MIN: usize = 64;
 
-/// A pool of every backend, and a wave of handshakes.
-const KEPT_MAX: usize = 512;
+/// Enough for a connection pool of every backend and a burst of handshakes.
+const RESERVE_MAX: usize = 512;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_eighth_is_kept_within_bounds() {
+    fn an_eighth_is_reserved_within_bounds() {
         let check = |limit, clients| assert_eq!(for_clients(limit), clients, "{limit}");
         check(1 << 20, (1 << 20) - 512);
         check(1024, 1024 - 128);
@@ -51,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn all_listeners_together_take_half() {
+    fn all_listeners_together_get_half() {
         let check =
             |limit, listeners, each| assert_eq!(for_http(limit, listeners), each, "{limit}");
         check(4096, 1, 2048);

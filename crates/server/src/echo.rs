@@ -1,7 +1,7 @@
-//! An application that sends every message back: what the WebSocket conformance suites run against.
+//! An application that sends every message back; the WebSocket conformance suites run against it.
 //! In: data messages → out: the same messages.
 //! Uses the same shards, frames and handshake as the server; never the client protocol.
-//! Changed here: nothing but the echo.
+//! Changed here: only the echo.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
-//! The engine of a node: in memory, or Redis with the other nodes behind it.
-//! In: the configuration → out: a node with its engine, which hears the others; its health.
-//! Uses `brokers` and the node. Never: publications; those go from the engine to the node's door by themselves.
-//! Changed here: how an engine is started and stopped. What it does lives in `brokers`.
+//! The engine of a node: memory, or Redis, through which it reaches the other nodes.
+//! In: the configuration → out: a node with its engine, subscribed to the messages of other nodes; the engine's health.
+//! Uses `brokers` and the node. Never: publications; the engine passes them to the node directly.
+//! Changed here: how an engine is started and stopped. The engine itself lives in `brokers`.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::config::{Config, EngineKind, TlsOptions};
 use crate::tls::{Tls, TlsError};
 use fanwire_fanout::unix_ms;
 
-/// What holds a node's publications, history and presence.
+/// Stores and distributes a node's publications, history and presence.
 #[derive(Clone)]
 pub enum Engine {
     Memory,
@@ -28,73 +28,78 @@ pub enum Engine {
 pub enum EngineError {
     /// An option of the node is wrong.
     Options(OptionsError),
-    /// A Redis that will not do until somebody changes it or the configuration.
+    /// Redis refuses this configuration permanently, for example a wrong password or an old version.
     Redis(RedisError),
-    /// A section `tls` cannot be used; `key` is where it stands.
+    /// A `tls` section is invalid; `key` is the section's name.
     Tls { key: &'static str, source: TlsError },
 }
 
 impl Engine {
-    /// Starts the engine that is configured, and the node on it. A Redis that is away is waited for by nobody: connections
-    /// are tried until it is there, and until then calls fail.
+    /// Starts the configured engine and a node on it. Does not wait for a Redis that is unreachable: its connections are
+    /// retried in the background, and calls fail until one succeeds.
     ///
     /// # Errors
-    /// See [`EngineError`]. Nothing is left running.
+    /// See [`EngineError`]. Nothing keeps running after an error.
     pub async fn start(config: &Config) -> Result<(Self, Arc<Node>), EngineError> {
         let options = config.node.clone();
         if config.engine.kind == EngineKind::Memory {
             return Ok((Self::Memory, Node::new(options).map_err(EngineError::Options)?));
         }
-        let redis = options_of_redis(config)?;
+        let redis = redis_options(config)?;
         if let Err(error) = Redis::check(&redis).await
             && error.is_permanent()
         {
             return Err(EngineError::Redis(error));
         }
-        // One that is away is told of by its connections, which try again.
+        // The connections log it if Redis is unreachable, and retry.
         let redis = Arc::new(Redis::start(&redis, &Handle::current()));
         let (broker, presence) = (redis.clone(), redis.clone());
-        let make = move |door| {
-            broker.deliver_to(door);
+        let make_broker = move |deliver| {
+            broker.deliver_to(deliver);
             broker as _
         };
-        let node = Node::with_backends(options, Instant::now(), unix_ms(), make, presence)
+        let node = Node::with_backends(options, Instant::now(), unix_ms(), make_broker, presence)
             .map_err(EngineError::Options)?;
         let listener: Weak<Node> = Arc::downgrade(&node);
         node.join_cluster(redis.clone());
-        let greeter = Weak::clone(&listener);
-        let hears = redis.subscribe_to_nodes(node.uid(), move |message| {
+        let node_to_introduce = Weak::clone(&listener);
+        let subscribed = redis.subscribe_to_nodes(node.uid(), move |message| {
             listener.upgrade().is_none_or(|node| node.hear(message, Instant::now()))
         });
-        // Should this node not hear yet, it goes on speaking, and is answered by and by.
+        // The node publishes its presence from the start; other nodes answer once its subscription is active.
         tokio::spawn(async move {
-            hears.await;
-            if let Some(node) = greeter.upgrade() {
+            subscribed.await;
+            if let Some(node) = node_to_introduce.upgrade() {
                 node.introduce(Instant::now());
             }
         });
         Ok((Self::Redis(redis), node))
     }
 
-    /// What stops a start and can be known without a connection; `None` when nothing does.
+    /// The error of a later start that can be found without a connection, if any.
     pub(crate) fn check(config: &Config) -> Option<EngineError> {
-        let is_redis = config.engine.kind == EngineKind::Redis;
-        is_redis.then(|| options_of_redis(config).err()).flatten()
+        match config.engine.kind {
+            EngineKind::Redis => redis_options(config).err(),
+            _ => None,
+        }
     }
 
-    /// Why calls fail now, if they do.
-    pub fn trouble(&self) -> Option<String> {
+    /// Why calls of the engine fail now, if they do.
+    pub fn failure(&self) -> Option<String> {
         match self {
             Self::Memory => None,
             Self::Redis(redis) => {
-                redis.health().current_error().map(|error| error.to_string()).or_else(|| {
-                    (!redis.health().is_healthy()).then(|| "Redis is not connected yet".to_owned())
-                })
+                let health = redis.health();
+                match health.current_error() {
+                    Some(error) => Some(error.to_string()),
+                    None if health.is_healthy() => None,
+                    None => Some("Redis is not connected yet".to_owned()),
+                }
             }
         }
     }
 
-    /// The state of the connections to Redis.
+    /// The state of the connections to Redis; `None` for the memory engine.
     pub fn health(&self) -> Option<&Health> {
         match self {
             Self::Memory => None,
@@ -103,33 +108,34 @@ impl Engine {
     }
 }
 
-/// With what TLS needs, where an address wants it, and with how long a channel that was never published to is remembered.
-fn options_of_redis(config: &Config) -> Result<RedisOptions, EngineError> {
+/// The options of Redis, with TLS for addresses that use it and the lifetime of channels without publications.
+fn redis_options(config: &Config) -> Result<RedisOptions, EngineError> {
     let settings = &config.engine.redis;
     let mut redis = settings.options().map_err(EngineError::Redis)?;
     let sentinels = || redis.addresses.iter().filter_map(|address| address.sentinels.as_ref());
-    let mut everywhere = redis.clusters.iter().flatten().chain(&redis.addresses);
-    let is_wanted = everywhere.any(|address| address.is_tls);
-    let are_sentinels = sentinels().any(|it| it.addresses.iter().any(|address| address.is_tls));
+    let mut addresses = redis.clusters.iter().flatten().chain(&redis.addresses);
+    let needs_tls = addresses.any(|address| address.is_tls);
+    let needs_sentinel_tls =
+        sentinels().any(|it| it.addresses.iter().any(|address| address.is_tls));
     let tls = |options: &TlsOptions, key| match Tls::new(options) {
-        Ok(tls) => Ok(Some(tls.of_redis())),
+        Ok(tls) => Ok(Some(tls.for_redis())),
         Err(source) => Err(EngineError::Tls { key, source }),
     };
     let checked_within = config.node.client.channel_position_check_delay;
     redis.unpublished_ttl = match checked_within {
-        Duration::ZERO => Duration::ZERO, // nobody keeps it alive
+        Duration::ZERO => Duration::ZERO, // no check renews them
         delay => delay.saturating_add(CHECK_MARGIN),
     };
-    if is_wanted {
+    if needs_tls {
         redis.tls = tls(&settings.tls, "engine.redis.tls")?;
     }
-    if are_sentinels {
+    if needs_sentinel_tls {
         redis.sentinel_tls = tls(&settings.sentinel_tls, "engine.redis.sentinel_tls")?;
     }
     Ok(redis)
 }
 
-/// How much later than it is due a check of positions may reach Redis.
+/// Maximum delay between the due time of a position check and its arrival at Redis.
 const CHECK_MARGIN: Duration = Duration::from_secs(15);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The HTTP side of the server: one listener for WebSocket handshakes, the API and the operator's pages.
-//! In: TCP connections → out: answers, and sockets that leave for a shard after their 101.
-//! Uses hyper and axum on the ordinary runtime; never touches a connection after its handshake.
-//! Changed here: nothing but the list of rooms. Accepting is `listener`, when a peer is given up `timeout_stream`, what it is told of requests `exchange`, what every request must have `host`, what answers it `root_service`, who may come in `admission`, the handshake `upgrade`, the API `api_service`, what else is served `routes`.
+//! The HTTP side of the server: listeners for WebSocket handshakes, the API and the operator's pages.
+//! In: TCP connections → out: responses, and sockets that move to a shard after their 101.
+//! Uses hyper and axum on the tokio runtime; never touches a connection after its handshake.
+//! Changed here: only the list of modules. `listener` accepts connections, `timeout_stream` limits slow peers, `exchange` tracks the request of a connection, `host` checks the header Host, `root_service` selects the service, `admission` limits new clients, `upgrade` does the handshake, `api_service` serves the API, `routes` the other paths.
 
 pub mod admission;
 pub mod api_service;
@@ -10,7 +10,6 @@ mod host;
 pub mod listener;
 pub mod origin;
 pub mod rate;
-pub mod refusals;
 pub mod root_service;
 pub mod routes;
 mod timeout_stream;

@@ -1,7 +1,7 @@
 //! Fanwire as a library: the server of the Centrifugo client protocol and server API.
-//! In: a `Config` → out: a running `Server` with its shards, its HTTP faces and its metrics.
-//! Uses every room below it; the only crate with clients' sockets. Never: protocol, compression or channel rules of its own.
-//! Changed here: what the library shows to its users. Each concern lives in the module of its name.
+//! In: a `Config` → out: a running `Server` with its shards, its HTTP services and its metrics.
+//! Uses every crate below it. Never: protocol, compression or channel rules of its own.
+//! Changed here: the public interface of the library. Each concern lives in the module of its name.
 //!
 //! ```no_run
 //! # async fn start() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,6 +20,7 @@ pub mod example;
 pub mod http;
 mod jwks;
 mod metrics;
+mod refusals;
 mod server;
 mod tls;
 

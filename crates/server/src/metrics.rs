@@ -1,11 +1,11 @@
-//! The numbers of a running server in Prometheus' text format (OpenMetrics 1.0), and for `info` of the server API.
+//! The metrics of a running server in Prometheus' text format (OpenMetrics 1.0), and for `info` of the server API.
 //! In: counters of shards, hubs, node and API → out: one text per scrape, readings; nothing is counted here.
-//! Uses prometheus-client through `page`; reads relaxed, so a scrape never slows a shard.
-//! Changed here: names, labels and help of metrics. What is counted lives beside the code that counts.
+//! Uses prometheus-client through `writer`; reads relaxed, so a scrape never slows a shard.
+//! Changed here: names, labels and help of metrics. The counters live in the code that increments them.
 
 mod compression;
 mod engine;
-mod page;
+mod writer;
 
 use std::{
     collections::BTreeMap,
@@ -18,33 +18,32 @@ use fanwire_node::{HubCounters, Meters, Node, Reading};
 use parking_lot::Mutex;
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Registry};
 
-use self::page::{Labels, Page, Readings, Scraped};
+use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
 use crate::{
     engine::Engine,
-    http::refusals::Refusals,
+    refusals::Refusals,
     shard::counters::{Histogram, ShardCounters, Traffic},
 };
 use fanwire_fanout::{Contexts, Shards};
 
-/// Everything a scrape reads.
+/// The sources of all metrics and the registry that encodes them.
 pub struct Metrics {
     sources: Arc<Sources>,
     registry: Registry,
 }
 
-/// Messages and bytes sent since the start, over all shards and encodings.
+/// Bytes sent since the start, over all shards and encodings.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Sent {
-    pub messages: u64,
     pub payload_bytes: u64,
     pub wire_bytes: u64,
 }
 
-/// The parts of a server that are counted.
+/// The parts of a server with counters.
 pub struct Sources {
     pub node: Arc<Node>,
     pub shards: Arc<Shards>,
-    /// Filled by the shards as they start.
+    /// Each shard adds its own when it starts.
     pub hubs: Arc<Mutex<Vec<Arc<HubCounters>>>>,
     pub contexts: Arc<Contexts>,
     pub api: Arc<Api>,
@@ -60,12 +59,12 @@ impl Metrics {
         Self { sources, registry }
     }
 
-    /// The same numbers, for `info` of the server API.
+    /// The same metrics for `info` of the server API.
     pub fn meters(&self) -> Arc<dyn Meters> {
-        Arc::new(Numbers(Arc::downgrade(&self.sources)))
+        Arc::new(NodeMeters(Arc::downgrade(&self.sources)))
     }
 
-    /// One scrape.
+    /// The text of one scrape.
     pub fn text(&self) -> String {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)
@@ -77,11 +76,15 @@ impl Metrics {
         let mut sent = Sent::default();
         for traffic in self.sources.shards.counters().iter().flat_map(|counters| &counters.traffic)
         {
-            sent.messages += traffic.messages_out.value();
             sent.payload_bytes += traffic.payload_bytes_out.value();
             sent.wire_bytes += traffic.wire_bytes_out.value();
         }
         sent
+    }
+
+    /// Publications handed to subscribers since the start.
+    pub fn deliveries(&self) -> u64 {
+        self.sources.hubs.lock().iter().map(|counters| counters.deliveries.value()).sum()
     }
 
     pub fn connections(&self) -> usize {
@@ -99,14 +102,14 @@ impl fmt::Debug for Scrape {
 
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        self.write(&mut Scraped(&mut encoder))
+        self.write(&mut ScrapeWriter(&mut encoder))
     }
 }
 
-/// Weak, because the node holds it.
-struct Numbers(Weak<Sources>);
+/// Weak, because the node stores it and the sources contain the node.
+struct NodeMeters(Weak<Sources>);
 
-impl Meters for Numbers {
+impl Meters for NodeMeters {
     fn read(&self) -> Vec<Reading> {
         let mut readings = Readings::default();
         if let Some(sources) = self.0.upgrade() {
@@ -117,24 +120,29 @@ impl Meters for Numbers {
 }
 
 impl Scrape {
-    fn write(&self, page: &mut impl Page) -> fmt::Result {
-        self.node(page)?;
-        self.traffic(page)?;
-        self.shards(page)?;
-        self.hubs(page)?;
-        compression::write(&self.0.contexts, self.0.node.options(), page)?;
-        engine::write(&self.0.engine, &self.0.node, page)?;
-        self.api(page)
+    fn write(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
+        self.node(writer)?;
+        self.traffic(writer)?;
+        self.shards(writer)?;
+        self.hubs(writer)?;
+        self.hubs_by_label(writer)?;
+        compression::write(&self.0.contexts, self.0.node.options(), writer)?;
+        engine::write(&self.0.engine, &self.0.node, writer)?;
+        self.api(writer)
     }
 
-    fn node(&self, page: &mut impl Page) -> fmt::Result {
+    fn node(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
         let counts = self.0.node.counts();
         let gauges = [
             ("node_num_clients", "Clients whose connect succeeded", counts.connections),
-            ("node_num_users", "Distinct users among them", counts.users),
+            ("node_num_users", "Distinct users of connected clients", counts.users),
             ("node_num_channels", "Channels with at least one subscriber", counts.channels),
             ("node_num_subscriptions", "Subscriptions of all clients", counts.subscriptions),
-            ("node_history_bytes", "Memory of histories, roughly", counts.history_bytes),
+            (
+                "node_history_bytes",
+                "Approximate memory of histories in bytes",
+                counts.history_bytes,
+            ),
             (
                 "transport_connections",
                 "Open connections, in any state",
@@ -142,19 +150,19 @@ impl Scrape {
             ),
         ];
         for (name, help, value) in gauges {
-            page.gauge(name, help, value)?;
+            writer.gauge(name, help, value)?;
         }
         let refused = self.0.refusals.counts();
         let refused = refused.map(|(cause, count)| ([("cause", cause.name().to_owned())], count));
-        page.counters("transport_handshakes_refused", "Handshakes refused, by cause", refused)?;
+        writer.counters("transport_handshakes_refused", "Handshakes refused, by cause", refused)?;
         let keys = self.0.node.key_counters();
-        let help = "Documents of a JWKS endpoint asked for";
-        page.counters("token_key_fetches", help, [([], keys.fetches)])?;
-        let help = "Of these, those that did not come or were no key set";
-        page.counters("token_key_fetch_failures", help, [([], keys.failures)])
+        let help = "Requests for JWKS documents";
+        writer.counters("token_key_fetches", help, [([], keys.fetches)])?;
+        let help = "Requests for JWKS documents that failed or returned no valid key set";
+        writer.counters("token_key_fetch_failures", help, [([], keys.failures)])
     }
 
-    fn traffic(&self, page: &mut impl Page) -> fmt::Result {
+    fn traffic(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
         type Read = fn(&Traffic) -> u64;
         let rows: [(&str, &str, Read); 6] = [
             ("transport_messages_received", "Messages received", |t| t.messages_in.value()),
@@ -181,42 +189,48 @@ impl Scrape {
             let label = |encoding: &str| {
                 [("transport", "websocket".to_owned()), ("encoding", encoding.to_owned())]
             };
-            page.counters(name, help, [(label("json"), sum(0)), (label("protobuf"), sum(1))])?;
+            writer.counters(name, help, [(label("json"), sum(0)), (label("protobuf"), sum(1))])?;
         }
         Ok(())
     }
 
-    fn shards(&self, page: &mut impl Page) -> fmt::Result {
+    fn shards(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
         type Read = fn(&ShardCounters) -> u64;
         let rows: [(&str, &str, Read); 9] = [
             ("transport_connections_opened", "Connections opened", |c| c.opened.value()),
             ("transport_connections_closed", "Connections closed", |c| c.closed.value()),
-            ("transport_writes", "System calls that wrote", |c| c.writes.value()),
+            ("transport_writes", "Write system calls", |c| c.writes.value()),
             ("transport_closes_sent", "Close frames sent", |c| c.closes_out.value()),
-            ("transport_protocol_failures", "Peers that broke the protocol", |c| {
-                c.protocol_failures.value()
-            }),
+            (
+                "transport_protocol_failures",
+                "Connections closed for a WebSocket protocol violation",
+                |c| c.protocol_failures.value(),
+            ),
             ("transport_queue_overflows", "Clients closed as slow (3008)", |c| {
                 c.queue_overflows.value()
             }),
-            ("transport_write_timeouts", "Clients closed as stuck", |c| c.write_timeouts.value()),
+            (
+                "transport_write_timeouts",
+                "Clients closed because a write made no progress in time",
+                |c| c.write_timeouts.value(),
+            ),
             (
                 "transport_verify_failures",
-                "Frames that websocket.compression_verify held back",
+                "Frames that websocket.compression_verify did not send",
                 |c| c.verify_failures.value(),
             ),
             ("shard_turns", "Turns of all shard loops", |c| c.turns.value()),
         ];
         for (name, help, read) in rows {
             let sum = self.0.shards.counters().iter().map(|counters| read(counters)).sum();
-            page.counters(name, help, [([], sum)])?;
+            writer.counters(name, help, [([], sum)])?;
         }
-        let help = "Bytes that wait for the shard with most; publishers wait above 32 MiB";
-        page.gauge("shard_backlog_bytes", help, self.0.shards.backlog_bytes())?;
-        self.publish_latency(page)
+        let help = "Bytes in the longest shard inbox; publishers wait above 32 MiB";
+        writer.gauge("shard_backlog_bytes", help, self.0.shards.backlog_bytes())?;
+        self.publish_latency(writer)
     }
 
-    fn publish_latency(&self, page: &mut impl Page) -> fmt::Result {
+    fn publish_latency(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
         let mut buckets = [0; Histogram::BOUNDS + 1];
         let mut sum_us = 0;
         for counters in self.0.shards.counters() {
@@ -226,7 +240,7 @@ impl Scrape {
         }
         let bounds: Vec<u64> = (0..Histogram::BOUNDS).map(Histogram::bound_us).collect();
         let help = "From the acceptance of a publication to the end of the write, per shard";
-        page.histogram(
+        writer.histogram(
             "node_publish_latency_seconds",
             help,
             &bounds,
@@ -234,7 +248,7 @@ impl Scrape {
         )
     }
 
-    fn hubs(&self, page: &mut impl Page) -> fmt::Result {
+    fn hubs(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
         type Read = fn(&HubCounters) -> u64;
         let rows: [(&str, &str, Read); 11] = [
             ("client_connections_accepted", "Connects that succeeded", |c| {
@@ -249,12 +263,14 @@ impl Scrape {
             ("client_recovered_publications", "Publications sent in subscribe results", |c| {
                 c.recovered_publications.value()
             }),
-            ("client_lost_positions", "Subscriptions ended because they missed something", |c| {
-                c.lost_positions.value()
-            }),
+            (
+                "client_lost_positions",
+                "Subscriptions ended because a publication was missed",
+                |c| c.lost_positions.value(),
+            ),
             ("client_pings_sent", "Pings sent", |c| c.pings.value()),
             ("node_broadcasts", "Publications delivered, per shard", |c| c.broadcasts.value()),
-            ("node_deliveries", "Publications handed to subscribers", |c| c.deliveries.value()),
+            ("node_deliveries", "Publications delivered to subscribers", |c| c.deliveries.value()),
             ("client_deltas", "Publications sent as deltas", |c| c.deltas.value()),
             (
                 "client_delta_saved_bytes",
@@ -269,14 +285,19 @@ impl Scrape {
         ];
         let hubs = self.0.hubs.lock().clone();
         for (name, help, read) in rows {
-            page.counters(name, help, [([], hubs.iter().map(|hub| read(hub)).sum())])?;
+            writer.counters(name, help, [([], hubs.iter().map(|hub| read(hub)).sum())])?;
         }
+        Ok(())
+    }
+
+    fn hubs_by_label(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
+        let hubs = self.0.hubs.lock().clone();
         let hubs = || hubs.iter();
         let recoveries = hubs().flat_map(|hub| {
             let (yes, no) = (hub.recoveries.value(), hub.failed_recoveries.value());
             [("yes".to_owned(), yes), ("no".to_owned(), no)]
         });
-        page.counters("client_recover", "Recoveries wanted", sums("recovered", recoveries))?;
+        writer.counters("client_recover", "Recovery attempts", sums("recovered", recoveries))?;
         let limited = hubs().flat_map(|hub| {
             [
                 ("command".to_owned(), hub.limited_commands.value()),
@@ -284,26 +305,30 @@ impl Scrape {
                 ("subscribe".to_owned(), hub.limited_subscribes.value()),
             ]
         });
-        page.counters("client_rate_limited", "Commands refused with 111", sums("limit", limited))?;
+        writer.counters(
+            "client_rate_limited",
+            "Commands refused with 111",
+            sums("limit", limited),
+        )?;
         let refused = hubs()
             .flat_map(|hub| hub.token_refusals().map(|(cause, n)| (cause.name().to_owned(), n)));
-        page.counters("client_token_refusals", "Tokens refused", sums("cause", refused))?;
+        writer.counters("client_token_refusals", "Tokens refused", sums("cause", refused))?;
         let commands =
             hubs().flat_map(|hub| hub.commands().map(|(kind, n)| (kind.name().to_owned(), n)));
-        page.counters("client_commands", "Commands received", sums("method", commands))?;
+        writer.counters("client_commands", "Commands received", sums("method", commands))?;
         let errors = hubs().flat_map(|hub| hub.errors().map(|(code, n)| (code_label(code), n)));
-        page.counters("client_num_reply_errors", "Error replies", sums("code", errors))?;
+        writer.counters("client_num_reply_errors", "Error replies", sums("code", errors))?;
         let ends = hubs().flat_map(|hub| {
             hub.disconnects().map(|(code, n)| (code_label(code.map(u32::from)), n))
         });
-        page.counters(
+        writer.counters(
             "client_num_server_disconnects",
             "Disconnects by the server",
             sums("code", ends),
         )
     }
 
-    fn api(&self, page: &mut impl Page) -> fmt::Result {
+    fn api(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
         let counters = self.0.api.counters();
         let methods: Vec<_> =
             Method::ALL.into_iter().map(|method| (method, counters.of(method))).collect();
@@ -312,8 +337,8 @@ impl Scrape {
                 .iter()
                 .map(move |(method, counts)| ([("method", method.name().to_owned())], read(counts)))
         };
-        page.counters("api_commands", "Calls of the server API", rows(|counts| counts.calls))?;
-        page.counters(
+        writer.counters("api_commands", "Calls of the server API", rows(|counts| counts.calls))?;
+        writer.counters(
             "api_command_errors",
             "Calls that ended in an error",
             rows(|counts| counts.errors),
@@ -325,7 +350,7 @@ impl Scrape {
             ("too_large", refusals.too_large),
         ];
         let refused = refused.map(|(reason, count)| ([("reason", reason.to_owned())], count));
-        page.counters("api_refusals", "Requests that never reached a method", refused)?;
+        writer.counters("api_refusals", "Requests refused before a method was called", refused)?;
         let latencies: Vec<_> = methods
             .iter()
             .map(|(method, counts)| {
@@ -336,7 +361,7 @@ impl Scrape {
                 )
             })
             .collect();
-        page.histogram(
+        writer.histogram(
             "api_command_duration_seconds",
             "Time inside a method",
             &LATENCY_BOUNDS_US,
@@ -345,7 +370,7 @@ impl Scrape {
     }
 }
 
-/// Adds up what the hubs counted under the same name, as rows labelled with that name.
+/// Sums the counts of the hubs by name, as rows labelled with that name.
 fn sums(
     label: &'static str,
     counts: impl Iterator<Item = (String, u64)>,
@@ -357,7 +382,7 @@ fn sums(
     sums.into_iter().map(move |(name, sum)| ([(label, name)], sum))
 }
 
-/// Codes of the protocol's own tables by number; all others under one name, so that the number of series stays bounded.
+/// The label of a code: its number if the protocol defines it, else `other`, so that the number of series stays bounded.
 fn code_label(code: Option<u32>) -> String {
     code.map_or_else(|| "other".to_owned(), |code| code.to_string())
 }

@@ -1,7 +1,7 @@
 //! Starting and stopping a whole server.
-//! In: a configuration → out: a bound address, running shards and HTTP faces; and their orderly end.
-//! Uses every other room; contains no behaviour of its own.
-//! Changed here: the order of start and stop. What the parts do lives in them.
+//! In: a configuration → out: a bound address, running shards and HTTP services; and their shutdown.
+//! Uses every other module; contains no behaviour of its own.
+//! Changed here: the order of start and stop. The parts live in their modules.
 
 use std::{
     fmt, io,
@@ -23,11 +23,10 @@ use crate::{
     descriptors,
     engine::{Engine, EngineError},
     example,
-    http::{
-        admission::Admission, listener, rate::Rate, refusals::Refusals, routes, upgrade::Endpoint,
-    },
+    http::{admission::Admission, listener, rate::ConnectionRate, routes, upgrade::Endpoint},
     jwks::Fetcher,
     metrics::{Metrics, Sources},
+    refusals::Refusals,
     shard::Budget,
     shard::{self, DecodeFailures},
     tls::TlsError,
@@ -38,15 +37,15 @@ use fanwire_fanout::{
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
 ///
-/// It starts threads of its own, raises the process's soft limit of descriptors to the hard one, and aborts the process when a
-/// shard panics, whose clients would hang for ever.
+/// It starts threads, raises the process's soft limit of descriptors to the hard limit, and aborts the process when a shard
+/// panics, because the clients of that shard would hang.
 pub struct Server {
     addresses: Addresses,
     node: Arc<Node>,
     shards: Arc<Shards>,
     api: Arc<Api>,
     http: JoinHandle<()>,
-    chores: [JoinHandle<()>; 2],
+    background_tasks: [JoinHandle<()>; 2],
     stop: watch::Sender<bool>,
     shutdown_timeout: Duration,
 }
@@ -55,25 +54,25 @@ pub struct Server {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// An option of the node is wrong; names the key, the value and what would be right.
+    /// An option of the node is wrong; names the key, the value and valid values.
     Options(OptionsError),
-    /// The Redis that is configured cannot be used; names its address and the remedy.
+    /// The configured Redis cannot be used; names its address and the remedy.
     Redis(RedisError),
-    /// `http_server.address` or `internal_address` is no address and cannot be resolved.
+    /// `http_server.address` or `internal_address` cannot be resolved.
     Address { key: &'static str, value: String, source: io::Error },
-    /// The address is taken, or not ours. `keys` is what begins the keys that name it.
+    /// The address is in use, or not of this machine. `keys` is the common prefix of its configuration keys.
     Bind { keys: &'static str, address: SocketAddr, source: io::Error },
-    /// A section `tls` cannot be used; `key` is where it stands.
+    /// A `tls` section is invalid; `key` is its name.
     Tls { key: &'static str, source: TlsError },
-    /// Threads or pollers could not be made.
+    /// Threads or pollers could not be created.
     Shards(io::Error),
 }
 
 impl Server {
-    /// Binds, starts the shards and serves. Must run inside a tokio runtime, which then carries the HTTP side.
+    /// Binds, starts the shards and serves. Must run inside a tokio runtime, which then runs the HTTP side.
     ///
     /// # Errors
-    /// See [`StartError`]; nothing is left running.
+    /// See [`StartError`]; nothing keeps running after an error.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let descriptors = descriptors::raise();
         let (public, internal) = bind(&config).await?;
@@ -100,12 +99,17 @@ impl Server {
             refusals: refusals.clone(),
         };
         let metrics = Arc::new(Metrics::new(sources));
-        let chores = [
-            tokio::spawn(keep_contexts(node.clone(), contexts)),
+        let background_tasks = [
+            tokio::spawn(sweep_contexts(node.clone(), contexts)),
             tokio::spawn(tick(node.clone(), metrics.clone())),
         ];
         let parts = routes::Parts {
-            endpoint: endpoint(&config, shards.clone(), decode_failures, (descriptors, refusals)),
+            endpoint: endpoint(
+                &config,
+                shards.clone(),
+                decode_failures,
+                admission(&config, descriptors, refusals),
+            ),
             api: api.clone(),
             metrics,
             engine,
@@ -113,42 +117,43 @@ impl Server {
         };
         let (stop, stopped) = watch::channel(false);
         let http = tokio::spawn(serve(
-            (public, internal),
-            routes::sites(&config, parts),
+            public,
+            internal,
+            routes::services(&config, parts),
             descriptors,
             stopped,
         ));
         let shutdown_timeout = config.shutdown_timeout;
-        Ok(Self { addresses, node, shards, api, http, chores, stop, shutdown_timeout })
+        Ok(Self { addresses, node, shards, api, http, background_tasks, stop, shutdown_timeout })
     }
 
-    /// What would stop [`start`](Self::start) and can be known without a socket: certificates that cannot be used.
+    /// The errors of [`start`](Self::start) that can be found without a socket: invalid certificates.
     pub fn check(config: &Config) -> Vec<StartError> {
         let engine = Engine::check(config).map(StartError::from);
         fetchers(config).err().into_iter().chain(engine).collect()
     }
 
-    /// The address bound, with the port the system chose when 0 was configured.
+    /// The bound address, with the port chosen by the system when 0 was configured.
     pub fn address(&self) -> SocketAddr {
         self.addresses.public
     }
 
-    /// Where operators are served, and backends: the same as `address` unless `http_server.internal_*` say otherwise.
+    /// The address for operators and backends: that of clients unless `http_server.internal_*` is set.
     pub fn internal_address(&self) -> SocketAddr {
         self.addresses.internal
     }
 
-    /// Where the server API is: the internal address, or with `http_api.external` that of clients.
+    /// The address of the server API: the internal address, or that of clients with `http_api.external`.
     pub fn api_address(&self) -> SocketAddr {
         self.addresses.api
     }
 
-    /// Stops accepting, closes every connection with 3001, spread over the time so that clients do not come back as one
-    /// wave, and returns when all is done, or shortly after `shutdown.timeout`.
+    /// Stops accepting and closes every connection with 3001. The closes are spread over time, so that clients do not
+    /// reconnect all at once. Returns when all connections are closed, or shortly after `shutdown.timeout`.
     pub async fn shutdown(self) {
         self.api.close();
         self.node.leave_cluster();
-        self.chores.iter().for_each(JoinHandle::abort);
+        self.background_tasks.iter().for_each(JoinHandle::abort);
         let _ = self.stop.send(true);
         let stop = shard::Stop {
             spread: self.shutdown_timeout.mul_f64(SPREAD_SHARE),
@@ -163,33 +168,33 @@ impl Server {
     }
 }
 
-/// Gives memory of compression back that nobody uses, or to those who save more with it.
-async fn keep_contexts(node: Arc<Node>, contexts: Arc<Contexts>) {
+/// Frees unused memory of compression, and moves memory to channels that save more bytes with it.
+async fn sweep_contexts(node: Arc<Node>, contexts: Arc<Contexts>) {
     let mut ticks = tokio::time::interval(Contexts::SWEEP_INTERVAL);
     loop {
         ticks.tick().await;
         let (node, contexts) = (node.clone(), contexts.clone());
         let sweep = move || contexts.sweep(|channel| node.has_listeners(channel));
-        // With very many channels it takes some milliseconds, which no request should wait for.
+        // With very many channels it takes some milliseconds; requests on this runtime must not wait for it.
         let _ = tokio::task::spawn_blocking(sweep).await;
     }
 }
 
-/// Lets the node do what it does by itself, with `metrics` to sum up, which live as long as this.
+/// Runs the node's periodic work, and keeps `metrics`, which the node summarises, alive.
 async fn tick(node: Arc<Node>, metrics: Arc<Metrics>) {
     node.summarise(metrics.meters());
     let mut ticks = tokio::time::interval(TICK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        // A shard that has nothing to do does not look at the clock.
+        // An idle shard does not read the clock.
         node.synchronise(Instant::now(), fanwire_fanout::unix_ms());
         let node = node.clone();
         let _ = tokio::task::spawn_blocking(move || node.tick(Instant::now())).await;
     }
 }
 
-/// Who fetches documents of published keys, for tokens of both kinds, where an endpoint is configured.
+/// The fetchers of JWKS documents for both kinds of tokens; `None` if no endpoint is configured.
 fn fetchers(config: &Config) -> Result<Option<[Arc<Fetcher>; 2]>, StartError> {
     let (token, subscription) = (&config.node.client.token, &config.node.client.subscription_token);
     let has_endpoint = |token: &TokenOptions| !token.jwks_public_endpoint.is_empty();
@@ -199,15 +204,14 @@ fn fetchers(config: &Config) -> Result<Option<[Arc<Fetcher>; 2]>, StartError> {
     let fetcher = |tls: &TlsOptions, key| {
         Fetcher::new(tls).map(Arc::new).map_err(|source| StartError::Tls { key, source })
     };
-    let (of_token, of_subscription) =
-        (&config.client.token_jwks_tls, &config.client.subscription_token_jwks_tls);
+    let client = &config.client;
     Ok(Some([
-        fetcher(of_token, "client.token.jwks.tls")?,
-        fetcher(of_subscription, "client.subscription_token.jwks.tls")?,
+        fetcher(&client.token_jwks_tls, "client.token.jwks.tls")?,
+        fetcher(&client.subscription_token_jwks_tls, "client.subscription_token.jwks.tls")?,
     ]))
 }
 
-/// The line on the demo page. Anybody may read that page, so it names the key in development mode only.
+/// The command line on the demo page. That page is public, so it contains the API key in development mode only.
 fn demo_curl(config: &Config, address: SocketAddr) -> String {
     let line = example::curl(config, address);
     match &*config.http_api.api.key {
@@ -228,7 +232,7 @@ fn start_shards(
         (settings(config, contexts.memory(), decode_failures.clone()), contexts.clone());
     let encode_worker = EncodeWorker::start()?;
     let shards = Shards::start(&settings, move |number| {
-        let shard = ShardId(u16::try_from(number).expect("fewer shards than 65,536"));
+        let shard = ShardId(u16::try_from(number).expect("fewer than 65,536 shards"));
         let realtime =
             Realtime::new(hub_node.clone(), shard, contexts.clone(), encode_worker.clone());
         hubs.lock().push(realtime.counters());
@@ -288,9 +292,8 @@ fn endpoint(
     config: &Config,
     shards: Arc<Shards>,
     decode_failures: Arc<DecodeFailures>,
-    (descriptors, refusals): (usize, Arc<Refusals>),
+    admission: Admission,
 ) -> Endpoint<Realtime> {
-    let (client, now) = (&config.client, Instant::now());
     Endpoint {
         shards,
         compression: extension::Settings { enabled: config.websocket.compression },
@@ -298,18 +301,24 @@ fn endpoint(
         compression_dedicated: config.websocket.compression_dedicated.enabled,
         decode_failures,
         subprotocols: routes::SUBPROTOCOLS,
-        admission: Admission {
-            allowed_origins: Some(client.allowed_origins.clone()),
-            connection_limit: client.connection_limit,
-            descriptor_limit: descriptors::for_clients(descriptors),
-            rate: Rate::new(client.connection_rate_limit, now),
-            refusals,
-            ..Admission::open(now)
-        },
+        admission,
     }
 }
 
-/// Where who is served.
+fn admission(config: &Config, descriptors: usize, refusals: Arc<Refusals>) -> Admission {
+    let (client, now) = (&config.client, Instant::now());
+    Admission {
+        allowed_origins: Some(client.allowed_origins.clone()),
+        allows_own_origin: config.demo.enabled,
+        connection_limit: client.connection_limit,
+        descriptor_limit: descriptors::for_clients(descriptors),
+        rate: ConnectionRate::new(client.connection_rate_limit, now),
+        refusals,
+        ..Admission::open(now)
+    }
+}
+
+/// The bound addresses by their users.
 struct Addresses {
     public: SocketAddr,
     internal: SocketAddr,
@@ -323,13 +332,13 @@ impl Addresses {
     }
 }
 
-/// A listener, and where it listens.
+/// A listener with its address.
 struct Bound {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-/// The listener for clients, and the one for the others when there is one.
+/// The listener for clients, and the internal listener if one is configured.
 async fn bind(config: &Config) -> Result<(Bound, Option<Bound>), StartError> {
     let options = &config.http_server;
     let public = resolve("http_server.address", &options.address, options.port).await?;
@@ -360,33 +369,34 @@ async fn resolve(key: &'static str, value: &str, port: u16) -> Result<SocketAddr
         return Ok(SocketAddr::new(listener::any_address(), port));
     }
     let failed = |source| StartError::Address { key, value: value.to_owned(), source };
-    let mut found = tokio::net::lookup_host((value, port)).await.map_err(failed)?;
-    found.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+    let mut addresses = tokio::net::lookup_host((value, port)).await.map_err(failed)?;
+    addresses.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
 }
 
 async fn serve(
-    (public, internal): (Bound, Option<Bound>),
-    sites: routes::Sites,
+    public: Bound,
+    internal: Option<Bound>,
+    services: routes::Services,
     descriptors: usize,
     stopped: watch::Receiver<bool>,
 ) {
-    let internal = internal.zip(sites.internal);
-    let places = descriptors::for_http(descriptors, 1 + usize::from(internal.is_some()));
-    let clients = listener::serve(public.listener, sites.public, places, stopped.clone());
+    let internal = internal.zip(services.internal);
+    let slots = descriptors::for_http(descriptors, 1 + usize::from(internal.is_some()));
+    let clients = listener::serve(public.listener, services.public, slots, stopped.clone());
     match internal {
         None => clients.await,
         Some((Bound { listener, .. }, root_service)) => {
-            tokio::join!(clients, listener::serve(listener, root_service, places, stopped));
+            tokio::join!(clients, listener::serve(listener, root_service, slots, stopped));
         }
     }
 }
 
 const TICK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// For the last turns of the shards, beyond `shutdown.timeout`.
+/// Added to `shutdown.timeout` for the last turns of the shards.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Part of `shutdown.timeout` in which closes are spread; the rest is for peers that answer late.
+/// The part of `shutdown.timeout` over which closes are spread; the rest is for peers that reply late.
 const SPREAD_SHARE: f64 = 0.75;
 
 impl fmt::Display for StartError {
@@ -403,7 +413,7 @@ impl fmt::Display for StartError {
             {
                 write!(
                     f,
-                    "{keys}port = {}: {address} is taken by another process: stop it, or choose another port (0 = any free one)",
+                    "{keys}port = {}: {address} is in use by another process: stop it, or choose another port (0 = any free port)",
                     address.port()
                 )
             }

@@ -1,7 +1,7 @@
-//! TLS of connections that this server opens (RFC 8446, and 1.2): whom it believes, and what it shows.
+//! TLS of outgoing connections (TLS 1.3, RFC 8446, and 1.2): trusted authorities and our client certificate.
 //! In: a section `tls` of the configuration, then sockets → out: verified streams.
-//! Uses rustls with aws-lc, named directly so that no process-wide provider has to be chosen. Never a protocol above TLS.
-//! Changed here: certificates of others and our own as a client. Keys of the configuration are rows of `config::keys`.
+//! Uses rustls with aws-lc, named directly so that no process-wide provider is needed. Never a protocol above TLS.
+//! Changed here: how certificates are loaded and verified. Keys of the configuration are rows of `config::keys`.
 
 use std::{fmt, io, path::Path, sync::Arc};
 
@@ -17,14 +17,14 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::config::TlsOptions;
 
-/// The client's side of TLS.
+/// The client side of TLS.
 pub(crate) struct Tls {
     config: Arc<ClientConfig>,
-    /// "" = the name of the address.
+    /// "" = the host name of the address.
     server_name: String,
 }
 
-/// What is wrong with a section of TLS options; `key` is the last part of its name.
+/// An invalid TLS option; `key` is the last part of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsError {
     pub key: &'static str,
@@ -39,12 +39,11 @@ impl Tls {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
         let builder = builder.with_safe_default_protocol_versions();
         let builder = builder.expect("the provider has suites of both versions");
-        let builder = match options.insecure_skip_verify {
-            true => {
-                let anybody = Arc::new(Anybody(provider));
-                builder.dangerous().with_custom_certificate_verifier(anybody)
-            }
-            false => builder.with_root_certificates(authorities(&options.server_ca_pem)?),
+        let builder = if options.insecure_skip_verify {
+            let no_verification = Arc::new(NoCertificateVerification(provider));
+            builder.dangerous().with_custom_certificate_verifier(no_verification)
+        } else {
+            builder.with_root_certificates(authorities(&options.server_ca_pem)?)
         };
         let config = match options.cert_pem.as_str() {
             "" => builder.with_no_client_auth(),
@@ -59,13 +58,13 @@ impl Tls {
         Ok(Self { config: Arc::new(config), server_name: options.server_name.clone() })
     }
 
-    /// The same for Redis, whose sockets are opened elsewhere.
-    pub(crate) fn of_redis(&self) -> fanwire_brokers::redis::Tls {
+    /// The same settings for the Redis client, which opens its own sockets.
+    pub(crate) fn for_redis(&self) -> fanwire_brokers::redis::Tls {
         let (config, server_name) = (Arc::clone(&self.config), self.server_name.clone());
         fanwire_brokers::redis::Tls { config, server_name }
     }
 
-    /// Shakes hands on a socket to `host`.
+    /// Performs the TLS handshake on a socket connected to `host`.
     pub(crate) async fn connect(
         &self,
         host: &str,
@@ -82,7 +81,7 @@ fn authorities(pem: &str) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     if pem.is_empty() {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        // None at all is no reason not to start: addresses may be `http`, and the handshake will say so.
+        // Having no authority is not an error here: addresses may be `http`, and otherwise the handshake fails.
         return Ok(roots);
     }
     for certificate in certificates("server_ca_pem", pem)? {
@@ -96,12 +95,12 @@ fn certificates(key: &'static str, pem: &str) -> Result<Vec<CertificateDer<'stat
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     match all {
         Ok(all) if !all.is_empty() => Ok(all),
-        Ok(_) => Err(wrong(key, &"there is no certificate in it")),
+        Ok(_) => Err(wrong(key, &"it contains no certificate")),
         Err(error) => Err(wrong(key, &error)),
     }
 }
 
-/// A PEM text out of the configuration: itself, base64 of it, or the name of a file that holds it.
+/// Reads a PEM option: PEM text, base64 of PEM text, or the name of a PEM file.
 fn pem_text(key: &'static str, value: &str) -> Result<Vec<u8>, TlsError> {
     if value.contains("-----BEGIN ") {
         return Ok(value.as_bytes().to_vec());
@@ -112,13 +111,13 @@ fn pem_text(key: &'static str, value: &str) -> Result<Vec<u8>, TlsError> {
         return Ok(text);
     }
     std::fs::read(Path::new(value)).map_err(|error| match key {
-        // What is no name of a file may be the key itself.
+        // Do not print the value: a malformed one may be the key itself.
         "key_pem" => wrong(key, &error),
         _ => wrong(key, &format_args!("{:?} cannot be read ({error})", start(value))),
     })
 }
 
-/// Enough of a value to know it by.
+/// The first characters of a value, for error messages.
 fn start(value: &str) -> String {
     value.chars().take(80).collect()
 }
@@ -127,11 +126,11 @@ fn wrong(key: &'static str, fault: &impl fmt::Display) -> TlsError {
     TlsError { key, fault: fault.to_string() }
 }
 
-/// Believes any certificate (`insecure_skip_verify`); what it signs is still checked.
+/// Accepts every certificate (`insecure_skip_verify`); handshake signatures are still checked.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct NoCertificateVerification(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for NoCertificateVerification {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

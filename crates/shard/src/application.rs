@@ -5,14 +5,10 @@
 
 use std::time::Instant;
 
-use super::connection_writer::ConnectionWriter;
-
-/// Names one connection of one shard. `index` is dense and reused; `generation` tells its uses apart.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Key {
-    pub index: u32,
-    pub generation: u32,
-}
+use super::{
+    connection::{End, Key},
+    connection_writer::ConnectionWriter,
+};
 
 /// A data message of the peer, assembled, unmasked and inflated.
 #[derive(Clone, Copy, Debug)]
@@ -28,15 +24,6 @@ impl<'a> Message<'a> {
             Message::Binary(bytes) => bytes,
         }
     }
-}
-
-/// How a connection ended, as far as its application has to be told.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
-    /// The shard closed it with `Settings::slow_close`: too much waited for its peer.
-    Slow,
-    /// By the application, the peer or an error.
-    Other,
 }
 
 /// The state and behaviour of one shard. Everything runs to completion on the shard's thread; nothing may block.

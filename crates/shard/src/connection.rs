@@ -8,9 +8,24 @@ use fanwire_ws::{Compression, Reader};
 use mio::net::TcpStream;
 
 use super::{
-    application::Key, decode_failures::Peer, dedicated::Context, inbox::Permit, queue::Queue,
-    window::Window,
+    decode_failures::Peer, dedicated::Context, inbox::Permit, queue::Queue, window::Window,
 };
+
+/// Names one connection of one shard. `index` is dense and reused; `generation` tells its uses apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Key {
+    pub index: u32,
+    pub generation: u32,
+}
+
+/// How a connection ended, as far as its application has to be told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The shard closed it with `Settings::slow_close`: too much waited for its peer.
+    Slow,
+    /// By the application, the peer or an error.
+    Other,
+}
 
 pub(super) struct Connection {
     /// First, so that a place is free before the peer sees its connection end.

@@ -19,8 +19,7 @@ use slab::Slab;
 
 use super::{
     Settings,
-    application::{End, Key},
-    connection::{Connection, Dialect, Phase},
+    connection::{Connection, Dialect, End, Key, Phase},
     counters::ShardCounters,
     framer::Framer,
     queue::{Frame, Lists, Whole},

@@ -32,9 +32,9 @@ use std::{
     time::Duration,
 };
 
-pub use application::{Application, End, Key, Message};
+pub use application::{Application, Message};
 pub use budget::{Budget, Reservation};
-pub use connection::Dialect;
+pub use connection::{Dialect, End, Key};
 pub use connection_writer::ConnectionWriter;
 use counters::ShardCounters;
 pub use decode_failures::{DecodeFailures, Peer};

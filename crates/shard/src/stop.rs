@@ -6,7 +6,9 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    application::Key, connection::Phase, connection_writer::ConnectionWriter, inbox::Stop,
+    connection::{Key, Phase},
+    connection_writer::ConnectionWriter,
+    inbox::Stop,
 };
 
 pub(super) struct Stopping {

@@ -15,8 +15,8 @@ use fanwire_ws::{Event, Input, Limits, Pool, Reader};
 use mio::{Events, Interest, Poll, Token, event::Source};
 
 use super::{
-    application::{Application, Key, Message},
-    connection::{Connection, Phase},
+    application::{Application, Message},
+    connection::{Connection, Key, Phase},
     connection_writer::ConnectionWriter,
     inbox::{Arrival, Inboxes, ShardMessage, Weighed},
     stop::Stopping,

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use self::partial::Partial;
 use crate::header::{self, Allowed};
-use crate::{Failure, Opcode, Pool, close, mask};
+use crate::{Failure, Limits, Opcode, Pool, close, mask};
 
 /// One connection's inbound state: 16 bytes, and no heap block between messages.
 ///
@@ -194,24 +194,6 @@ impl<'b> Input<'b> {
         let start = self.taken;
         self.taken = self.bytes.len().min(start.saturating_add(bytes_max));
         &mut self.bytes[start..self.taken]
-    }
-}
-
-/// Upper bounds of what one message may cost; a message beyond them fails the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Payload bytes of one message as sent, all its frames together, before inflating → 1009.
-    pub message_bytes_max: usize,
-    /// Bytes of one compressed message after inflating → 1009.
-    pub inflated_bytes_max: usize,
-    /// Frames of one message → 1008.
-    pub fragments_max: u32,
-}
-
-impl Default for Limits {
-    /// 64 KiB per message, ten times that after inflating, 65,536 frames.
-    fn default() -> Self {
-        Self { message_bytes_max: 65_536, inflated_bytes_max: 655_360, fragments_max: 65_536 }
     }
 }
 

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { startBare } from '../server.js';
+import { start, startBare } from '../server.js';
 import { openPage } from './chromium.js';
 
 test('a newcomer publishes from the page and from the API and sees both arrive', async (t) => {
@@ -47,6 +47,10 @@ test('a newcomer publishes from the page and from the API and sees both arrive',
     assert.equal(await page.evaluate(shows('not for this page')), false);
   });
 
+  await t.test('deliveries are publications, and replies are none', async () => {
+    await page.until(`Number(document.getElementById('deliveries').dataset.value) === 3`, 30_000);
+  });
+
   await t.test('a burst shows that fewer bytes were sent than published', async () => {
     await page.press('burst');
     await page.until(`document.querySelectorAll('#publications li').length >= 50`, 30_000);
@@ -57,6 +61,25 @@ test('a newcomer publishes from the page and from the API and sees both arrive',
     assert.ok(wire > 0 && wire < payload, `${wire} bytes on the wire for ${payload} of payload`);
   });
 
+  assert.deepEqual(page.faults, []);
+});
+
+test('the page connects to a configured server that lists no origins', async (t) => {
+  const server = await start({
+    demo: { enabled: true },
+    client: { allow_anonymous_connect_without_token: true },
+    channel: {
+      without_namespace: {
+        allow_subscribe_for_client: true,
+        allow_subscribe_for_anonymous: true,
+      },
+    },
+  });
+  t.after(() => server.stop());
+  const page = await openPage(t, `${server.http}/`);
+  await page.until(`document.getElementById('state')?.dataset.state === 'connected'`, 30_000);
+  await server.api('publish', { channel: 'demo', data: { text: 'to whoever reads' } });
+  await page.until(shows('to whoever reads'));
   assert.deepEqual(page.faults, []);
 });
 

@@ -1,6 +1,6 @@
 //! Tests of the counters: buckets, sums, refusals.
 //! In: recorded durations. Out: asserted snapshots.
-//! Uses the room's private parts; never a clock.
+//! Uses private parts of the module; never a clock.
 //! That requests are counted at all is tested in `tests/it`.
 
 use super::*;
@@ -37,9 +37,9 @@ fn calls_errors_and_time_add_up_per_method() {
 #[test]
 fn refusals_are_counted_by_their_reason() {
     let counters = Counters::default();
-    counters.record_refusal(RefusalKind::Unauthorized);
-    counters.record_refusal(RefusalKind::TooLarge);
-    counters.record_refusal(RefusalKind::TooLarge);
+    counters.record_refusal(RefusalReason::Unauthorized);
+    counters.record_refusal(RefusalReason::TooLarge);
+    counters.record_refusal(RefusalReason::TooLarge);
     let expect = RefusalCounts { unauthorized: 1, malformed: 0, too_large: 2 };
     assert_eq!(counters.refusals(), expect);
 }

@@ -1,40 +1,40 @@
 //! The old single path: `POST /api` with `{"method":…,"params":{…}}`, one or several after another.
 //! In: a body of concatenated JSON commands. Out: one reply per command, separated by newlines.
-//! Uses the same commands as the method paths; errors always stand in the body.
-//! The numbers of methods are rows of `Method`'s table.
+//! Uses the same commands as the method paths; errors are always in the body.
+//! The numbers of methods are rows of the table in `names`.
 
 use http::StatusCode;
 use serde::de::{Deserializer, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::door::Refusal;
 use super::reply::{Bare, Envelope, Reply};
-use super::{Api, Command, Method, decode, fault};
+use super::request::RequestError;
+use super::{Api, Command, Method, body_error, decode};
 use crate::json::{Object, or_default};
 use crate::{ApiError, BATCH_COMMANDS_MAX, Outcome};
 
-/// Runs all commands of the body, once all of it was understood.
-pub(super) async fn run(api: &Api, body: &str) -> Result<Reply, Refusal> {
+/// Runs all commands of the body after the whole body was decoded.
+pub(super) async fn run(api: &Api, body: &str) -> Result<Reply, RequestError> {
     Ok(Reply { status: StatusCode::OK, json: run_all(api, commands(body)?).await })
 }
 
-fn commands(body: &str) -> Result<Vec<LegacyCommand>, Refusal> {
+fn commands(body: &str) -> Result<Vec<LegacyCommand>, RequestError> {
     let stream = serde_json::Deserializer::from_str(body).into_iter::<Object<LegacyCommand>>();
     let mut commands = Vec::new();
     for read in stream {
         if commands.len() == BATCH_COMMANDS_MAX {
             let why = format!("there are more than {BATCH_COMMANDS_MAX} commands in the body");
-            return Err(Refusal::Malformed(why));
+            return Err(RequestError::Malformed(why));
         }
         let Object(command) =
-            read.map_err(|error| Refusal::Malformed(fault::told(body, &error)))?;
+            read.map_err(|error| RequestError::Malformed(body_error::describe(body, &error)))?;
         commands.push(command);
     }
-    match commands.is_empty() {
-        true => Err(Refusal::Malformed("there is no command in the body".to_owned())),
-        false => Ok(commands),
+    if commands.is_empty() {
+        return Err(RequestError::Malformed("there is no command in the body".to_owned()));
     }
+    Ok(commands)
 }
 
 async fn run_all(api: &Api, commands: Vec<LegacyCommand>) -> Vec<u8> {
@@ -76,7 +76,7 @@ impl LegacyCommand {
     fn decoded(&self) -> Result<Command, ApiError> {
         let method = self.method.ok_or(ApiError::NOT_FOUND)?;
         let params = match self.params.as_ref().map_or("", |raw| raw.get()) {
-            // An empty map of PHP, which its libraries send where there are no parameters.
+            // The empty array that PHP libraries send for an empty map.
             "[]" if method.takes_empty_body() => "",
             params => params,
         };
@@ -92,7 +92,7 @@ struct LegacyReply<'a> {
     answer: Envelope<'a>,
 }
 
-/// A name in any case, or a number; batch was never part of this path.
+/// A name in any letter case, or a number; batch does not exist on this path.
 fn method<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Method>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -1,14 +1,14 @@
-//! The shapes of HTTP answers: result, error in the body, error in the status.
-//! In: the outcome of a command and the error mode of the request. Out: a status and the JSON below it.
-//! Uses serde_json for writing; knows no method.
-//! Statuses of errors are rows of `ApiError`; plain-text refusals live in `door`.
+//! The forms of HTTP responses: a result, an error in the body, an error as the status.
+//! In: the outcome of a command and the error mode of the request. Out: a status and the JSON body.
+//! Uses serde_json for writing; never a method.
+//! Statuses of errors are rows of `ApiError`; plain text errors live in `request`.
 
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde::Serialize;
 
 use crate::{ApiError, ErrorMode, Outcome};
 
-/// The mode of one request: its header may ask for transport mode, everything else leaves the configured one.
+/// The mode of one request: transport mode if its header selects it, else the configured mode.
 fn error_mode(configured: ErrorMode, headers: &HeaderMap) -> ErrorMode {
     match headers.get(&X_ERROR_MODE) {
         Some(value) if value == "transport" => ErrorMode::Transport,
@@ -16,13 +16,13 @@ fn error_mode(configured: ErrorMode, headers: &HeaderMap) -> ErrorMode {
     }
 }
 
-/// What is answered to a request that reached its method.
+/// The response to a request whose method was called.
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) json: Vec<u8>,
 }
 
-/// The answer to a command that was run, for a request with these headers.
+/// The response with the outcome of a command, for a request with these headers.
 pub(super) fn reply(
     outcome: Result<Outcome, ApiError>,
     configured: ErrorMode,

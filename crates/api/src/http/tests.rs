@@ -1,11 +1,11 @@
 //! Tests of paths and of empty bodies.
 //! In: configured text, methods. Out: asserted paths and answers.
-//! Uses the room's private parts; never a request.
+//! Uses private parts of the module; never a request.
 //! Whole requests are in `tests/it`.
 
 use super::*;
 
-fn face(prefix: &str) -> HttpApi {
+fn http_api(prefix: &str) -> HttpApi {
     let node = fanwire_node::Node::new(fanwire_node::options::Options::default());
     let options = crate::ApiOptions { handler_prefix: prefix.to_owned(), ..Default::default() };
     HttpApi::new(Arc::new(Api::new(node.expect("the defaults are valid"), options)))
@@ -24,23 +24,23 @@ fn prefixes_begin_with_a_slash_and_do_not_end_with_one() {
 }
 
 #[test]
-fn every_path_has_its_place_and_no_other_path_has_one() {
+fn every_path_of_the_api_has_a_route_and_no_other_path() {
     for prefix in ["/api", "api/", "/v1/api", "/", ""] {
-        let face = face(prefix);
-        let all = Method::ALL.into_iter().map(Place::Method).chain([Place::Legacy]);
-        for (path, place) in face.paths().zip(all) {
-            assert_eq!(face.place(&path), Some(place), "{prefix:?}");
+        let http_api = http_api(prefix);
+        let all = Method::ALL.into_iter().map(ApiRoute::Method).chain([ApiRoute::Legacy]);
+        for (path, route) in http_api.paths().zip(all) {
+            assert_eq!(http_api.route(&path), Some(route), "{prefix:?}");
             for other in ["x", "/", "/x"] {
-                assert_eq!(face.place(&format!("{path}{other}")), None, "{prefix:?}");
-                assert_eq!(face.place(&format!("{other}{path}")), None, "{prefix:?}");
+                assert_eq!(http_api.route(&format!("{path}{other}")), None, "{prefix:?}");
+                assert_eq!(http_api.route(&format!("{other}{path}")), None, "{prefix:?}");
             }
         }
-        assert_eq!(face.place(&format!("{}/Publish", face.prefix)), None, "{prefix:?}");
-        assert_eq!(face.place("/other"), None, "{prefix:?}");
+        assert_eq!(http_api.route(&format!("{}/Publish", http_api.prefix)), None, "{prefix:?}");
+        assert_eq!(http_api.route("/other"), None, "{prefix:?}");
     }
-    assert_eq!(face("/api").place("/"), None);
-    assert_eq!(face("/api").place("/publish"), None);
-    assert_eq!(face("/api").place(""), None);
+    assert_eq!(http_api("/api").route("/"), None);
+    assert_eq!(http_api("/api").route("/publish"), None);
+    assert_eq!(http_api("/api").route(""), None);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! batch: several commands in one request.
-//! In: commands, each one object with exactly one method key. Out: one reply each, in the order of the request.
+//! In: commands, each an object with exactly one method key. Out: one reply each, in the order of the request.
 //! Uses `Api::run` for every item; an item's error never fails the others.
 //! What an item does is changed in the file of its method.
 
@@ -7,43 +7,44 @@ use std::fmt;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use super::{Command, Method, Outcome};
+use super::{Command, DESCRIPTIONS, Description, Outcome};
 use crate::json::{or_default, up_to};
-use crate::{Api, ApiError, openapi};
+use crate::{Api, ApiError, Method};
 
-/// Most commands of one batch; a longer one is refused whole.
+/// Maximum number of commands in a batch; a longer batch is refused as a whole.
 pub const BATCH_COMMANDS_MAX: usize = 10_000;
 
-/// Most commands of a parallel batch that are under way at once.
+/// Maximum number of commands of a parallel batch in flight.
 const PARALLEL_MAX: usize = 1024;
 
 /// Commands to run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BatchRequest {
-    /// At most 10,000. An item that makes no command is answered with an error of its own: 107 for null or for several
-    /// methods in one object, 104 for a method that does not exist.
+    /// At most 10,000. An invalid item gets an error of its own: 107 for null or for several methods in one object, 104 for
+    /// an unknown method.
     #[serde(deserialize_with = "items")]
-    #[schemars(schema_with = "openapi::commands")]
+    #[schemars(schema_with = "commands_schema")]
     pub commands: Vec<Result<Command, ApiError>>,
-    /// Leaves the order of execution to the server: it begins up to 1024 commands before it awaits the first answer.
+    /// The server may execute commands in any order, and starts up to 1024 before it waits for the first result.
     #[serde(deserialize_with = "or_default")]
     pub parallel: bool,
 }
 
-/// One reply per command. On HTTP this stands alone, without `result` around it.
+/// One reply per command. Over HTTP this is the whole body, without `result` around it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct BatchReply {
     /// One per command, in their order.
-    #[schemars(schema_with = "openapi::replies")]
+    #[schemars(schema_with = "replies_schema")]
     pub replies: Vec<Reply>,
 }
 
-/// What became of one command: `{"publish":{…}}`, or `{"error":{…}}`.
+/// The reply to one command: `{"publish":{…}}`, or `{"error":{…}}`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Reply {
@@ -57,7 +58,7 @@ impl Api {
     /// # Errors
     /// 107 for more than [`BATCH_COMMANDS_MAX`] commands, none of which is run.
     pub async fn batch(&self, request: BatchRequest) -> Result<BatchReply, ApiError> {
-        self.measure_later(Method::Batch, async |_| {
+        self.measure_async(Method::Batch, async |_| {
             if request.commands.len() > BATCH_COMMANDS_MAX {
                 return Err(ApiError::BAD_REQUEST);
             }
@@ -68,7 +69,7 @@ impl Api {
         .await
     }
 
-    /// A batch within a batch is no command: 104.
+    /// Runs one command; 104 for a batch inside a batch.
     fn reply(&self, command: Result<Command, ApiError>) -> BoxFuture<'_, Reply> {
         Box::pin(async move {
             let outcome = match command {
@@ -89,6 +90,44 @@ fn items<'de, D: Deserializer<'de>>(
     Ok(items.into_iter().map(command).collect())
 }
 
+/// The schema of the commands of a batch: each an object with exactly one method.
+fn commands_schema(generator: &mut SchemaGenerator) -> Schema {
+    let commands = by_method(generator, |method| method.request);
+    json_schema!({
+        "type": "array",
+        "maxItems": BATCH_COMMANDS_MAX,
+        "items": {
+            "type": "object",
+            "properties": commands,
+            "minProperties": 1,
+            "maxProperties": 1,
+        },
+    })
+}
+
+/// The schema of the replies of a batch: each an object with the method of its command, or with `error`.
+fn replies_schema(generator: &mut SchemaGenerator) -> Schema {
+    let mut replies = by_method(generator, |method| method.result);
+    replies.insert("error".to_owned(), generator.subschema_for::<ApiError>().to_value());
+    json_schema!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": replies,
+            "minProperties": 1,
+            "maxProperties": 1,
+        },
+    })
+}
+
+fn by_method(
+    generator: &mut SchemaGenerator,
+    part: impl Fn(&Description) -> fn(&mut SchemaGenerator) -> Schema,
+) -> Map<String, Value> {
+    let in_batches = DESCRIPTIONS.iter().filter(|row| row.method != Method::Batch);
+    in_batches.map(|row| (row.method.name().to_owned(), part(row)(generator).to_value())).collect()
+}
+
 struct Item(Result<Command, ApiError>);
 
 impl<'de> Deserialize<'de> for Item {
@@ -107,7 +146,7 @@ impl<'de> Visitor<'de> for ItemVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Item, A::Error> {
-        let mut found = Err(ApiError::NOT_FOUND);
+        let mut decoded = Err(ApiError::NOT_FOUND);
         while let Some(name) = map.next_key::<String>()? {
             let method = Method::of_name(&name).filter(|method| *method != Method::Batch);
             let Some(method) = method else {
@@ -115,10 +154,10 @@ impl<'de> Visitor<'de> for ItemVisitor {
                 continue;
             };
             if let Some(command) = map.next_value_seed(method)? {
-                let is_first = found == Err(ApiError::NOT_FOUND);
-                found = if is_first { Ok(command) } else { Err(ApiError::BAD_REQUEST) };
+                let is_first = decoded == Err(ApiError::NOT_FOUND);
+                decoded = if is_first { Ok(command) } else { Err(ApiError::BAD_REQUEST) };
             }
         }
-        Ok(Item(found))
+        Ok(Item(decoded))
     }
 }

@@ -1,9 +1,9 @@
 //! disconnect: close connections of a user.
-//! In: `DisconnectRequest`. Out: nothing; the clients are closed with the code, whose range decides their return.
-//! Uses the node's disconnect; it is no error when nobody matched.
-//! Who matches a target is decided in the node's hub, the built-in codes in `protocol`.
+//! In: `DisconnectRequest`. Out: nothing; clients are closed with the code, whose range decides whether they reconnect.
+//! Uses the node's disconnect; a target without connections is not an error.
+//! The node's hub selects the connections of a target; the built-in codes live in `protocol`.
 
-use fanwire_node::Target;
+use fanwire_node::ConnectionSelector;
 use fanwire_node::protocol::Disconnect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,21 +11,21 @@ use serde::{Deserialize, Serialize};
 use crate::json::{object_or_none, or_default};
 use crate::{Api, ApiError, Method};
 
-/// Whom to disconnect, and what to tell them.
+/// The connections to close, and the close code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DisconnectRequest {
     /// Exact match; "" is the anonymous user.
     #[serde(deserialize_with = "or_default")]
     pub user: String,
-    /// Absent or with code 0: 3503 "force disconnect", no return. `Disconnect` is what the Go library gocent writes.
+    /// Absent or with code 0: 3503 "force disconnect", without reconnect. The Go library gocent sends it as `Disconnect`.
     #[serde(alias = "Disconnect", deserialize_with = "object_or_none")]
     #[schemars(with = "DisconnectReason")]
     pub disconnect: Option<DisconnectReason>,
     /// Only this client id; "" means any.
     #[serde(deserialize_with = "or_default")]
     pub client: String,
-    /// Client ids that stay. `ClientWhitelist` is what the Go library gocent writes.
+    /// Client ids that stay connected. The Go library gocent sends it as `ClientWhitelist`.
     #[serde(alias = "ClientWhitelist", deserialize_with = "or_default")]
     pub whitelist: Vec<String>,
     /// Only this session id; "" means any.
@@ -33,11 +33,11 @@ pub struct DisconnectRequest {
     pub session: String,
 }
 
-/// A close code and its text; own codes belong into 4000–4999 (4500 and above: the client does not return).
+/// A close code and its text; applications use 4000–4999 (from 4500 on the client does not reconnect).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DisconnectReason {
-    /// A code that may stand in a close frame (RFC 6455 §7.4): 1000–4999 without 1004–1006 and 1015.
+    /// A code that is allowed in a close frame (RFC 6455 §7.4): 1000–4999 without 1004–1006 and 1015.
     #[serde(deserialize_with = "or_default")]
     #[schemars(extend("anyOf" = [
         { "const": 0 },
@@ -46,8 +46,8 @@ pub struct DisconnectReason {
         { "minimum": 1016, "maximum": 4999 },
     ]))]
     pub code: u32,
-    /// Shown to the client; the first 123 bytes fit into a close frame. When empty, "force disconnect" is sent:
-    /// centrifuge-js looks at the code only when there is a reason.
+    /// Sent to the client; cut to 123 bytes, the limit of a close frame. When empty, "force disconnect" is sent, because
+    /// centrifuge-js ignores a code without a reason.
     #[serde(deserialize_with = "or_default")]
     pub reason: String,
 }
@@ -60,14 +60,14 @@ impl Api {
     /// Disconnects a user's connections.
     ///
     /// # Errors
-    /// 107 for a code that a close frame cannot carry; 100 when the other nodes could not be told.
+    /// 107 for a code that is not allowed in a close frame; 100 when the other nodes could not be reached.
     pub async fn disconnect(
         &self,
         request: DisconnectRequest,
     ) -> Result<DisconnectResult, ApiError> {
-        self.measure_later(Method::Disconnect, async |_| {
+        self.measure_async(Method::Disconnect, async |_| {
             let disconnect = disconnect_of(request.disconnect)?;
-            let target = Target {
+            let target = ConnectionSelector {
                 user: request.user,
                 client: request.client,
                 session: request.session,

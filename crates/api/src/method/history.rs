@@ -1,7 +1,7 @@
 //! history: stored publications of a channel and the top of its stream.
-//! In: `HistoryRequest`. Out: publications in the order asked for, with the stream's offset and epoch.
-//! Uses the node's history; no permission applies to the API.
-//! How long publications are kept is decided by the namespace, how they are read by the broker.
+//! In: `HistoryRequest`. Out: publications in the requested order, with the stream's offset and epoch.
+//! Uses the node's history; channel permissions do not apply to the API.
+//! The namespace decides how long publications are kept; the broker reads them.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::json::{in_place, is_embeddable, object_or_none, or_default};
 use crate::{Api, ApiError, Method};
 
-/// Which publications.
+/// A query for stored publications.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["channel"]))]
@@ -25,10 +25,10 @@ pub struct HistoryRequest {
     #[serde(deserialize_with = "or_default")]
     #[schemars(length(min = 1))]
     pub channel: String,
-    /// Most publications; 0 = only the position, below 0 = all that are kept.
+    /// Maximum number of publications; 0 = only the position, below 0 = all stored publications.
     #[serde(deserialize_with = "or_default")]
     pub limit: i32,
-    /// Only those after this position, with `reverse` those before it.
+    /// Only publications after this position; with `reverse`, before it.
     #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "Since")]
     pub since: Option<Since>,
@@ -41,47 +41,47 @@ pub struct HistoryRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Since {
-    /// 0 is before the first publication.
+    /// 0 means before the first publication.
     #[serde(deserialize_with = "or_default")]
     pub offset: u64,
-    /// "" is the epoch of any stream.
+    /// "" matches every epoch.
     #[serde(deserialize_with = "or_default")]
     pub epoch: String,
 }
 
-/// A part of a stream; every field is always there.
+/// Stored publications and the position of the stream; all fields are always present.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryResult {
-    /// In the order asked for.
+    /// In the requested order.
     pub publications: Vec<StoredPublication>,
-    /// Of the stream.
+    /// The epoch of the stream.
     pub epoch: String,
-    /// Of the newest publication, whatever was asked for.
+    /// The offset of the newest publication, independent of the query.
     pub offset: u64,
 }
 
-/// One publication. JSON cannot embed a payload that is not JSON: it is told in base64, as it was published.
+/// One publication. A payload that is not JSON is returned in base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StoredPublication {
-    /// The payload, when it is JSON.
+    /// The payload, if it is JSON.
     #[serde(serialize_with = "in_place", skip_serializing_if = "Bytes::is_empty")]
     #[schemars(with = "serde_json::Value")]
     pub data: Bytes,
-    /// Standard base64 with padding, instead of `data`.
+    /// The payload as standard base64 with padding, if it is not JSON.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub b64data: String,
-    /// Who published, when it was a client.
+    /// The publisher, if it was a client.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Client")]
     pub info: Option<Client>,
-    /// From 1.
+    /// The offset, from 1.
     pub offset: u64,
-    /// As published.
+    /// The tags of the publication.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
 }
 
-/// A client that published or is present; `conn_info` and `chan_info` are left out when they are not JSON.
+/// A client that published or is present; `conn_info` and `chan_info` are omitted when they are not JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Client {
     /// User id; "" is anonymous.
@@ -102,10 +102,10 @@ impl Api {
     /// Reads the history of a channel.
     ///
     /// # Errors
-    /// 107 without a channel or for newest first before offset 0; 102 for an unknown namespace; 108 without history; 112
-    /// for the epoch of another stream.
+    /// 107 without a channel, or for `reverse` before offset 0; 102 for an unknown namespace; 108 without history; 112 for
+    /// a different epoch.
     pub async fn history(&self, request: HistoryRequest) -> Result<HistoryResult, ApiError> {
-        self.measure_later(Method::History, async |now| {
+        self.measure_async(Method::History, async |now| {
             if request.channel.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }
@@ -113,11 +113,11 @@ impl Api {
                 request.since.map(|Since { offset, epoch }| StreamPosition { offset, epoch });
             let limit = usize::try_from(request.limit).ok();
             let page = Page { limit, since, reverse: request.reverse };
-            let stretch = self.node.history(&request.channel, &page, now).await?;
+            let slice = self.node.history(&request.channel, &page, now).await?;
             Ok(HistoryResult {
-                publications: stretch.publications.into_iter().map(Into::into).collect(),
-                epoch: stretch.top.epoch.to_string(),
-                offset: stretch.top.offset,
+                publications: slice.publications.into_iter().map(Into::into).collect(),
+                epoch: slice.top.epoch.to_string(),
+                offset: slice.top.offset,
             })
         })
         .await
@@ -127,9 +127,10 @@ impl Api {
 impl From<Publication> for StoredPublication {
     fn from(publication: Publication) -> Self {
         let Publication { data, info, offset, tags, .. } = publication;
-        let (data, b64data) = match is_embeddable(&data) {
-            true => (data, String::new()),
-            false => (Bytes::new(), STANDARD.encode(&data)),
+        let (data, b64data) = if is_embeddable(&data) {
+            (data, String::new())
+        } else {
+            (Bytes::new(), STANDARD.encode(&data))
         };
         Self { data, b64data, info: info.map(Into::into), offset, tags }
     }

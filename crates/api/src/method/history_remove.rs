@@ -1,7 +1,7 @@
-//! history_remove: drop what is stored of a channel.
-//! In: `HistoryRemoveRequest`. Out: nothing; the channel's offset and epoch stay, and live subscribers hear nothing.
+//! history_remove: remove the stored publications of a channel.
+//! In: `HistoryRemoveRequest`. Out: nothing; the channel keeps offset and epoch, and its subscribers get no message.
 //! Uses the node's history.
-//! What removal means for those who recover later is decided in the node.
+//! The effect on clients that recover later is decided in the node.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
-/// Which channel.
+/// A channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["channel"]))]
@@ -25,7 +25,7 @@ pub struct HistoryRemoveRequest {
 pub struct HistoryRemoveResult {}
 
 impl Api {
-    /// Drops the stored publications of a channel.
+    /// Removes the stored publications of a channel.
     ///
     /// # Errors
     /// 107 without a channel; 102 for an unknown namespace; 108 without history.
@@ -33,7 +33,7 @@ impl Api {
         &self,
         request: HistoryRemoveRequest,
     ) -> Result<HistoryRemoveResult, ApiError> {
-        self.measure_later(Method::HistoryRemove, async |now| {
+        self.measure_async(Method::HistoryRemove, async |now| {
             if request.channel.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }

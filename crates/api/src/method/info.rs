@@ -1,7 +1,7 @@
-//! info: what the nodes of the installation hold right now.
-//! In: nothing. Out: one row per node, this one first; with the memory broker there is exactly one.
-//! Uses what the nodes tell each other; numbers of others are up to 3 s old.
-//! The counts are kept by the nodes.
+//! info: name, version and counts of all nodes.
+//! In: nothing. Out: one row per node, this one first; one row with the memory broker.
+//! Uses the state that nodes send each other; counts of other nodes are up to 3 s old.
+//! The nodes maintain the counts.
 
 use std::collections::BTreeMap;
 
@@ -25,40 +25,40 @@ pub struct InfoResult {
 /// One node; every field but `uptime` and `metrics` is always present in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct NodeInfo {
-    /// Random, made at the start of the process.
+    /// A random id, created at the start of the process.
     pub uid: String,
-    /// As configured; `fanwire` by default.
+    /// The configured name; `fanwire` by default.
     pub name: String,
-    /// Of the server.
+    /// The version of the server.
     pub version: String,
-    /// Connections.
+    /// Number of connections.
     pub num_clients: u64,
-    /// Different users among them; anonymous ones count as one.
+    /// Number of distinct users; all anonymous users count as one.
     pub num_users: u64,
-    /// Channels with at least one subscriber.
+    /// Number of channels with at least one subscriber.
     pub num_channels: u64,
-    /// Seconds since the start; absent in the first one.
+    /// Seconds since the start; absent in the first second.
     #[serde(skip_serializing_if = "is_zero")]
     pub uptime: u64,
     /// Absent until the first interval has passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<NodeMetrics>,
-    /// Subscriptions.
+    /// Number of subscriptions.
     pub num_subs: u64,
 }
 
-/// What a node counted in its last interval (`node.info_metrics_aggregate_interval`).
+/// The metrics of a node in its last interval (`node.info_metrics_aggregate_interval`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct NodeMetrics {
-    /// Its length in seconds.
+    /// The length of the interval in seconds.
     pub interval: f64,
-    /// The metrics of the Prometheus endpoint without prefix and suffix, labels behind the name as in
-    /// `client_commands.method.publish`: of a counter what it grew by, of a gauge where it stood. What is 0 is left out.
+    /// The metrics of the Prometheus endpoint without prefix and suffix, with labels appended as in
+    /// `client_commands.method.publish`: the increase of a counter, the value of a gauge. Zeros are omitted.
     pub items: BTreeMap<String, f64>,
 }
 
 impl Api {
-    /// Tells name, version and counts of every node.
+    /// Returns name, version and counts of every node.
     ///
     /// # Errors
     /// None.

@@ -1,7 +1,7 @@
-//! presence: who is in a channel.
-//! In: `PresenceRequest`. Out: the clients that are subscribed to it, by client id.
-//! Uses the node's presence; no permission applies to the API.
-//! Who counts as present is decided by the namespace and kept in the node.
+//! presence: the clients that are subscribed to a channel.
+//! In: `PresenceRequest`. Out: the subscribed clients, by client id.
+//! Uses the node's presence; channel permissions do not apply to the API.
+//! The namespace decides whether a channel has presence; the node maintains it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::history::Client;
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
-/// Which channel.
+/// A channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["channel"]))]
@@ -23,20 +23,20 @@ pub struct PresenceRequest {
     pub channel: String,
 }
 
-/// Who is there; the field is always there.
+/// The present clients; the field is always present.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PresenceResult {
-    /// By client id.
+    /// The clients by client id.
     pub presence: BTreeMap<String, Client>,
 }
 
 impl Api {
-    /// Tells who is in a channel.
+    /// Returns the clients that are subscribed to a channel.
     ///
     /// # Errors
     /// 107 without a channel; 102 for an unknown namespace; 108 without presence.
     pub async fn presence(&self, request: PresenceRequest) -> Result<PresenceResult, ApiError> {
-        self.measure_later(Method::Presence, async |now| {
+        self.measure_async(Method::Presence, async |now| {
             if request.channel.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }

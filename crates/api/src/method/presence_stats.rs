@@ -1,7 +1,7 @@
-//! presence_stats: how many are in a channel.
-//! In: `PresenceStatsRequest`. Out: the numbers of clients and of users among them.
-//! Uses the node's presence; no permission applies to the API.
-//! Who counts as present is decided by the namespace and kept in the node.
+//! presence_stats: the number of clients and users in a channel.
+//! In: `PresenceStatsRequest`. Out: the numbers of clients and of distinct users.
+//! Uses the node's presence; channel permissions do not apply to the API.
+//! The namespace decides whether a channel has presence; the node maintains it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
-/// Which channel.
+/// A channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["channel"]))]
@@ -20,17 +20,17 @@ pub struct PresenceStatsRequest {
     pub channel: String,
 }
 
-/// How many; both fields are always there.
+/// Both fields are always present.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PresenceStatsResult {
-    /// Clients that are subscribed.
+    /// Number of subscribed clients.
     pub num_clients: usize,
-    /// Distinct user ids among them; the empty one counts as one.
+    /// Number of distinct user ids; the empty id counts as one.
     pub num_users: usize,
 }
 
 impl Api {
-    /// Counts who is in a channel.
+    /// Counts the clients and users that are subscribed to a channel.
     ///
     /// # Errors
     /// 107 without a channel; 102 for an unknown namespace; 108 without presence.
@@ -38,7 +38,7 @@ impl Api {
         &self,
         request: PresenceStatsRequest,
     ) -> Result<PresenceStatsResult, ApiError> {
-        self.measure_later(Method::PresenceStats, async |now| {
+        self.measure_async(Method::PresenceStats, async |now| {
             if request.channel.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }

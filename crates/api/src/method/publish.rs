@@ -1,5 +1,5 @@
 //! publish: one publication into one channel.
-//! In: `PublishRequest`. Out: its position in the channel's history, if it has one.
+//! In: `PublishRequest`. Out: its position in the channel's history, if there is one.
 //! Uses the node's publish; never touches connections.
 //! Channel rules and data formats live in the node, the payload's two fields in `json`.
 
@@ -12,9 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::{or_default, payload, raw};
-use crate::{Api, ApiError, Method, openapi};
+use crate::{Api, ApiError, Method, json};
 
-/// What to publish, where and how.
+/// A publication for one channel.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["channel"]))]
@@ -23,43 +23,43 @@ pub struct PublishRequest {
     #[serde(deserialize_with = "or_default")]
     #[schemars(length(min = 1))]
     pub channel: String,
-    /// The payload: in JSON any value, kept byte for byte.
+    /// The payload: any JSON value, delivered byte for byte.
     #[serde(deserialize_with = "raw")]
     #[schemars(with = "serde_json::Value")]
     pub data: Bytes,
-    /// A binary payload as standard base64 with padding; wins over `data`.
+    /// A binary payload as standard base64 with padding; used instead of `data`.
     #[serde(deserialize_with = "or_default")]
-    #[schemars(regex(pattern = openapi::BASE64))]
+    #[schemars(regex(pattern = json::BASE64))]
     pub b64data: String,
-    /// Deliver only: no offset, nothing stored.
+    /// Do not store the publication; it gets no offset.
     #[serde(deserialize_with = "or_default")]
     pub skip_history: bool,
     /// Delivered with the publication.
     #[serde(deserialize_with = "or_default")]
     pub tags: BTreeMap<String, String>,
-    /// A repeat with the same key and channel within 300 s publishes nothing and returns the first position.
+    /// A second request with the same key and channel within 300 s publishes nothing and returns the first position.
     #[serde(deserialize_with = "or_default")]
     pub idempotency_key: String,
-    /// Subscribers that agreed to deltas may get one.
+    /// Subscribers that negotiated deltas may get a delta.
     #[serde(deserialize_with = "or_default")]
     pub delta: bool,
-    /// Dropped when not above the channel's stored version; 0 means no check.
+    /// Published only if above the channel's stored version; 0 means no check.
     #[serde(deserialize_with = "or_default")]
     pub version: u64,
     /// Versions of another epoch are not compared.
     #[serde(deserialize_with = "or_default")]
     pub version_epoch: String,
-    /// Fanwire only: the client id of the one connection that does not get it, usually the one on whose behalf this is
-    /// published; "" for nobody.
+    /// Fanwire only: the client id of a connection that does not receive the publication, usually that of the client that
+    /// caused it; "" for none.
     #[serde(deserialize_with = "or_default")]
-    #[schemars(regex(pattern = openapi::CLIENT_ID))]
+    #[schemars(regex(pattern = json::CLIENT_ID))]
     pub exclude_client: String,
 }
 
-/// Where the publication went; both fields are empty, and absent in JSON, without history.
+/// The position of the publication; without history both fields are empty, and absent in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PublishResult {
-    /// Its place in the stream, from 1; 0 without history.
+    /// The offset in the stream, from 1; 0 without history.
     #[serde(skip_serializing_if = "is_zero")]
     pub offset: u64,
     /// The stream's epoch; "" without history.
@@ -71,9 +71,10 @@ impl Api {
     /// Publishes to all subscribers of one channel.
     ///
     /// # Errors
-    /// 107 without a channel, with invalid base64, an `exclude_client` that is no client id, or data against the channel's format; 102 for an unknown namespace.
+    /// 107 without a channel, with invalid base64, an invalid `exclude_client`, or data of a format that the channel does
+    /// not allow; 102 for an unknown namespace.
     pub async fn publish(&self, request: PublishRequest) -> Result<PublishResult, ApiError> {
-        self.measure_later(Method::Publish, async |now| {
+        self.measure_async(Method::Publish, async |now| {
             if request.channel.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }
@@ -102,10 +103,10 @@ impl From<Position> for PublishResult {
     }
 }
 
-/// The client id in a field that may be empty.
+/// Parses a client id from a field that may be empty.
 ///
 /// # Errors
-/// 107 for what cannot be one: a publication that was to spare somebody must not reach everybody.
+/// 107 for any other text; ignoring it would deliver to the client that should be excluded.
 pub(super) fn client_id(text: &str) -> Result<Option<ClientId>, ApiError> {
     if text.is_empty() {
         return Ok(None);

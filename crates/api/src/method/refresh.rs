@@ -1,11 +1,11 @@
-//! refresh: give connections another end, or end them.
-//! In: `RefreshRequest`. Out: nothing; the clients get a refresh push, or are closed with 3005.
-//! Uses the node's refresh; it is no error when nobody matched.
-//! What becomes of an expired connection is decided in the node.
+//! refresh: change the expiry of connections, or close them as expired.
+//! In: `RefreshRequest`. Out: nothing; clients get a refresh push, or are closed with 3005.
+//! Uses the node's refresh; a target without connections is not an error.
+//! The node closes expired connections.
 
 use bytes::Bytes;
 use fanwire_node::protocol::Disconnect;
-use fanwire_node::{Renewal, Target};
+use fanwire_node::{ConnectionSelector, Renewal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use super::subscribe::unix;
 use crate::json::{or_default, raw_or_none};
 use crate::{Api, ApiError, Method};
 
-/// Whose connections end when.
+/// The connections to refresh, and their new expiry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RefreshRequest {
@@ -26,11 +26,10 @@ pub struct RefreshRequest {
     /// Close the connections with 3005 at once.
     #[serde(deserialize_with = "or_default")]
     pub expired: bool,
-    /// Unix time in seconds at which the connections expire from now on; 0 or less means never, in the past closes them
-    /// with 3005.
+    /// New expiry as Unix time in seconds; 0 or less means never, a time in the past closes the connections with 3005.
     #[serde(deserialize_with = "or_default")]
     pub expire_at: i64,
-    /// What others see of the clients from now on: any JSON value; as before when absent.
+    /// New client information for other clients: any JSON value; unchanged when absent.
     #[serde(deserialize_with = "raw_or_none")]
     #[schemars(with = "serde_json::Value")]
     pub info: Bytes,
@@ -47,16 +46,17 @@ impl Api {
     /// Refreshes a user's connections.
     ///
     /// # Errors
-    /// 100 when the other nodes could not be told.
+    /// 100 when the other nodes could not be reached.
     pub async fn refresh(&self, request: RefreshRequest) -> Result<RefreshResult, ApiError> {
-        self.measure_later(Method::Refresh, async |_| {
+        self.measure_async(Method::Refresh, async |_| {
             let RefreshRequest { user, client, expired, expire_at, info, session } = request;
-            let target = Target { user, client, session, whitelist: Vec::new() };
-            let told = match expired {
-                true => self.node.disconnect(target, Disconnect::EXPIRED),
-                false => self.node.refresh(target, Renewal { expire_at: unix(expire_at), info }),
-            };
-            told.await?;
+            let target = ConnectionSelector { user, client, session, whitelist: Vec::new() };
+            if expired {
+                self.node.disconnect(target, Disconnect::EXPIRED).await?;
+            } else {
+                let renewal = Renewal { expire_at: unix(expire_at), info };
+                self.node.refresh(target, renewal).await?;
+            }
             Ok(RefreshResult {})
         })
         .await

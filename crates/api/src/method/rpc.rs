@@ -1,7 +1,7 @@
 //! rpc: call a function registered in the server.
-//! In: `RpcRequest`. Out: its data; nothing is registered in this build, so every name is unknown.
+//! In: `RpcRequest`. Out: its data; no function is registered in this build, so every name is unknown.
 //! Uses nothing.
-//! Calls of clients are not this: they live in the node's session.
+//! RPC calls of clients are separate: they live in the node's session.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::json::{or_default, raw};
 use crate::{Api, ApiError, Method};
 
-/// What to call.
+/// A call of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["method"]))]
@@ -21,13 +21,13 @@ pub struct RpcRequest {
     #[serde(deserialize_with = "or_default")]
     #[schemars(length(min = 1))]
     pub method: String,
-    /// Raw JSON for the function.
+    /// Any JSON value for the function.
     #[serde(deserialize_with = "raw")]
     #[schemars(with = "serde_json::Value")]
     pub params: Bytes,
 }
 
-/// What the function returned; nobody can make one yet.
+/// The result of the function; no function exists yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum RpcResult {}
 
@@ -38,7 +38,7 @@ impl JsonSchema for RpcResult {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "What the function returned.",
+            "description": "The result of the function.",
             "type": "object",
             "properties": { "data": { "description": "Any JSON." } },
         })
@@ -51,9 +51,9 @@ impl Api {
     /// # Errors
     /// 107 without a method, 104 for any other: no functions are registered.
     pub async fn rpc(&self, request: RpcRequest) -> Result<RpcResult, ApiError> {
-        self.measure(Method::Rpc, |_| match request.method.is_empty() {
-            true => Err(ApiError::BAD_REQUEST),
-            false => Err(ApiError::NOT_FOUND),
+        self.measure(Method::Rpc, |_| {
+            let is_valid = !request.method.is_empty();
+            Err(if is_valid { ApiError::NOT_FOUND } else { ApiError::BAD_REQUEST })
         })
     }
 }

@@ -1,20 +1,20 @@
-//! subscribe: put connections into a channel, whether they may subscribe or not.
+//! subscribe: subscribe connections to a channel, without a permission check.
 //! In: `SubscribeRequest`. Out: nothing; the clients get a subscribe push, then publications.
-//! Uses the node's subscribe; it is no error when nobody matched, or when all were subscribed already.
-//! Who matches a target and what a subscription brings along is decided in the node.
+//! Uses the node's subscribe; a target without connections, or with subscribed ones only, is not an error.
+//! The node selects the connections of a target and the options of the subscription.
 
 use bytes::Bytes;
 use fanwire_auth::Overrides;
 use fanwire_node::protocol::StreamPosition;
-use fanwire_node::{ServerSubscription, Target};
+use fanwire_node::{ConnectionSelector, ServerSubscription};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::history::Since;
 use crate::json::{object_or_none, or_default, payload, raw_or_none};
-use crate::{Api, ApiError, Method, openapi};
+use crate::{Api, ApiError, Method, json};
 
-/// Whom to subscribe to what.
+/// The connections to subscribe, the channel and the options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["channel"]))]
@@ -26,34 +26,34 @@ pub struct SubscribeRequest {
     /// Exact match; "" is the anonymous user.
     #[serde(deserialize_with = "or_default")]
     pub user: String,
-    /// Unix time in seconds at which the subscription expires; then the connection is closed with 3006 after the grace of
-    /// `client.expired_sub_close_delay`. 0 or less means never, in the past is error 107.
+    /// Unix time in seconds at which the subscription expires; after `client.expired_sub_close_delay` the connection is then
+    /// closed with 3006. 0 or less means never, a time in the past is error 107.
     #[serde(deserialize_with = "or_default")]
     pub expire_at: i64,
-    /// What others see of the client in this channel: any JSON value.
+    /// Information about the client for others in this channel: any JSON value.
     #[serde(deserialize_with = "raw_or_none")]
     #[schemars(with = "serde_json::Value")]
     pub info: Bytes,
-    /// The same in binary, as standard base64 with padding; wins over `info`.
+    /// The same as binary data in standard base64 with padding; used instead of `info`.
     #[serde(deserialize_with = "or_default")]
-    #[schemars(regex(pattern = openapi::BASE64))]
+    #[schemars(regex(pattern = json::BASE64))]
     pub b64info: String,
     /// Only this client id; "" means any.
     #[serde(deserialize_with = "or_default")]
     pub client: String,
-    /// For the client, in the subscribe push: any JSON value.
+    /// Data for the client in the subscribe push: any JSON value.
     #[serde(deserialize_with = "raw_or_none")]
     #[schemars(with = "serde_json::Value")]
     pub data: Bytes,
-    /// The same in binary, as standard base64 with padding; wins over `data`.
+    /// The same as binary data in standard base64 with padding; used instead of `data`.
     #[serde(deserialize_with = "or_default")]
-    #[schemars(regex(pattern = openapi::BASE64))]
+    #[schemars(regex(pattern = json::BASE64))]
     pub b64data: String,
-    /// Where the channel is recoverable: publications after this position come first.
+    /// In recoverable channels: send the publications after this position first.
     #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "Since")]
     pub recover_since: Option<Since>,
-    /// Options against those of the namespace.
+    /// Options that replace those of the namespace.
     #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "SubscribeOverride")]
     pub r#override: Option<SubscribeOverride>,
@@ -62,27 +62,27 @@ pub struct SubscribeRequest {
     pub session: String,
 }
 
-/// Options of one subscription; what is absent is as in the namespace.
+/// Options of one subscription; an absent option is that of the namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SubscribeOverride {
-    /// The client is present in the channel.
+    /// Add the client to the presence of the channel.
     #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "BoolValue")]
     pub presence: Option<BoolValue>,
-    /// Its join and leave are announced.
+    /// Publish join and leave of the client.
     #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "BoolValue")]
     pub join_leave: Option<BoolValue>,
-    /// It can recover.
+    /// Enable recovery.
     #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "BoolValue")]
     pub force_recovery: Option<BoolValue>,
-    /// It is told when it misses something.
+    /// Enable positioning: the subscription ends when a publication was lost.
     #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "BoolValue")]
     pub force_positioning: Option<BoolValue>,
-    /// It hears of joins and leaves.
+    /// Send joins and leaves of others to the client.
     #[serde(deserialize_with = "object_or_none")]
     #[schemars(with = "BoolValue")]
     pub force_push_join_leave: Option<BoolValue>,
@@ -92,7 +92,7 @@ pub struct SubscribeOverride {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BoolValue {
-    /// False when it is left out.
+    /// False when absent.
     #[serde(deserialize_with = "or_default")]
     pub value: bool,
 }
@@ -102,13 +102,13 @@ pub struct BoolValue {
 pub struct SubscribeResult {}
 
 impl Api {
-    /// Subscribes a user's connections. Answers when those of this node are subscribed.
+    /// Subscribes a user's connections. Returns when those of this node are subscribed.
     ///
     /// # Errors
-    /// 107 without a channel, with invalid base64 or an end in the past; 102 for an unknown namespace; 100 when a
-    /// connection could not be subscribed because broker or presence failed, or the other nodes could not be told.
+    /// 107 without a channel, with invalid base64 or an expiry in the past; 102 for an unknown namespace; 100 when broker
+    /// or presence failed for a connection, or the other nodes could not be reached.
     pub async fn subscribe(&self, request: SubscribeRequest) -> Result<SubscribeResult, ApiError> {
-        self.measure_later(Method::Subscribe, async |now| {
+        self.measure_async(Method::Subscribe, async |now| {
             if request.channel.is_empty() {
                 return Err(ApiError::BAD_REQUEST);
             }
@@ -123,7 +123,7 @@ impl Api {
                     .map(|Since { offset, epoch }| StreamPosition { offset, epoch }),
             };
             let (user, client, session) = (request.user, request.client, request.session);
-            let target = Target { user, client, session, whitelist: Vec::new() };
+            let target = ConnectionSelector { user, client, session, whitelist: Vec::new() };
             self.node.subscribe(target, subscription, now).await?;
             Ok(SubscribeResult {})
         })
@@ -144,7 +144,7 @@ impl From<SubscribeOverride> for Overrides {
     }
 }
 
-/// An end in Unix seconds; `None` = never.
+/// An expiry in Unix seconds; `None` = never.
 pub(super) fn unix(expire_at: i64) -> Option<u64> {
-    u64::try_from(expire_at).ok().filter(|end| *end > 0)
+    u64::try_from(expire_at).ok().filter(|expiry| *expiry > 0)
 }

@@ -1,16 +1,16 @@
-//! unsubscribe: take connections out of one channel, or out of all.
+//! unsubscribe: unsubscribe connections from one channel, or from all.
 //! In: `UnsubscribeRequest`. Out: nothing; the clients get an unsubscribe push with code 2000.
-//! Uses the node's unsubscribe; it is no error when nobody matched.
-//! Who matches a target is decided in the node's hub.
+//! Uses the node's unsubscribe; a target without connections is not an error.
+//! The node's hub selects the connections of a target.
 
-use fanwire_node::Target;
+use fanwire_node::ConnectionSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
-/// Whom to unsubscribe from what.
+/// The connections to unsubscribe, and the channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct UnsubscribeRequest {
@@ -36,19 +36,19 @@ impl Api {
     /// Unsubscribes a user's connections.
     ///
     /// # Errors
-    /// 102 for an unknown namespace, when a channel is given; 100 when the other nodes could not be told.
+    /// 102 for the unknown namespace of a given channel; 100 when the other nodes could not be reached.
     pub async fn unsubscribe(
         &self,
         request: UnsubscribeRequest,
     ) -> Result<UnsubscribeResult, ApiError> {
-        self.measure_later(Method::Unsubscribe, async |_| {
-            let target = Target {
+        self.measure_async(Method::Unsubscribe, async |_| {
+            let target = ConnectionSelector {
                 user: request.user,
                 client: request.client,
                 session: request.session,
                 whitelist: Vec::new(),
             };
-            let channel = (!request.channel.is_empty()).then_some(request.channel.as_str());
+            let channel = Some(request.channel.as_str()).filter(|channel| !channel.is_empty());
             self.node.unsubscribe(target, channel).await?;
             Ok(UnsubscribeResult {})
         })

@@ -1,7 +1,7 @@
-//! Nothing that backends send breaks a promise: the fuzz target of `src/fuzzing.rs` as a property test.
-//! In: random bytes, and bodies made of the pieces that requests are made of. Out: no panic.
-//! Uses `fuzzing` and proptest, which prints what failed.
-//! A promise is written in `src/fuzzing.rs`; here is only where its input comes from.
+//! The properties of `src/fuzzing.rs` as a property test.
+//! In: random bytes, and bodies composed of parts of requests. Out: no panic.
+//! Uses `fuzzing` and proptest, which prints failing inputs.
+//! A property is written in `src/fuzzing.rs`; this file only generates input.
 
 use fanwire_api::fuzzing;
 use proptest::collection::vec;
@@ -10,17 +10,17 @@ use proptest::sample::select;
 
 proptest! {
     #[test]
-    fn any_bytes_are_a_body_or_not(bytes in vec(any::<u8>(), 0..60)) {
+    fn random_bytes_keep_the_properties(bytes in vec(any::<u8>(), 0..60)) {
         fuzzing::body(&bytes);
     }
 
     #[test]
-    fn a_method_means_the_same_alone_and_in_a_batch(fields in vec(field(), 0..6)) {
+    fn fields_keep_the_properties(fields in vec(field(), 0..6)) {
         fuzzing::body(format!("{{{}}}", fields.join(",")).as_bytes());
     }
 
     #[test]
-    fn almost_json_is_a_body_or_not(pieces in vec(piece(), 0..12)) {
+    fn json_fragments_keep_the_properties(pieces in vec(piece(), 0..12)) {
         fuzzing::body(pieces.concat().as_bytes());
     }
 }

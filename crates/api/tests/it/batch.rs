@@ -1,18 +1,18 @@
-//! batch: order, per-item errors, and the reply that stands without a `result` around it.
+//! batch: order, per-item errors, and the reply without a `result` around it.
 //! In: batches. Out: whole replies as text.
-//! Uses the test bench only.
+//! Uses the test harness only.
 //! Malformed batches are in `malformed`.
 
 use fanwire_api::Method;
 
-use crate::room::{Room, ok};
+use crate::harness::{Harness, ok};
 
 async fn check(body: &str, expect: &str) {
-    assert_eq!(Room::new().post("/api/batch", body.to_owned()).await, ok(expect), "{body}");
+    assert_eq!(Harness::new().post("/api/batch", body.to_owned()).await, ok(expect), "{body}");
 }
 
 #[tokio::test]
-async fn replies_stand_in_request_order_without_a_result_wrapper() {
+async fn replies_have_the_order_of_the_request_and_no_result_wrapper() {
     check(
         r#"{"commands":[{"publish":{"channel":"a","data":{}}},{"channels":{}}],"parallel":true}"#,
         r#"{"replies":[{"publish":{}},{"channels":{"channels":{}}}]}"#,
@@ -35,7 +35,7 @@ async fn replies_stand_in_request_order_without_a_result_wrapper() {
 }
 
 #[tokio::test]
-async fn an_item_that_fails_leaves_the_others_alone() {
+async fn a_failing_item_does_not_affect_the_others() {
     let not_found = r#"{"error":{"code":104,"message":"not found"}}"#;
     let bad_request = r#"{"error":{"code":107,"message":"bad request"}}"#;
     let rows = [
@@ -66,8 +66,8 @@ async fn an_item_that_fails_leaves_the_others_alone() {
 #[tokio::test]
 async fn every_command_of_a_batch_with_mixed_failures_is_run_once() {
     for parallel in [false, true] {
-        let mut room = Room::new();
-        room.subscriber(0, "42", &["a", "chat:b"]);
+        let mut harness = Harness::new();
+        harness.subscriber(0, "42", &["a", "chat:b"]);
         let body = format!(
             concat!(
                 r#"{{"parallel":{},"commands":[{{"publish":{{"channel":"a","data":1}}}},null,"#,
@@ -86,27 +86,27 @@ async fn every_command_of_a_batch_with_mixed_failures_is_run_once() {
             r#"{"error":{"code":104,"message":"not found"}},"#,
             r#"{"error":{"code":108,"message":"not available"}},{"publish":{}}]}"#,
         );
-        assert_eq!(room.post("/api/batch", body).await, ok(expect), "parallel {parallel}");
+        assert_eq!(harness.post("/api/batch", body).await, ok(expect), "parallel {parallel}");
         let push = |channel: &str, data: u32| {
             format!(r#"{{"push":{{"channel":"{channel}","pub":{{"data":{data}}}}}}}"#)
         };
-        // In parallel only the order within a channel that one command publishes to is promised.
-        let mut heard = room.heard_by(0);
-        heard.sort();
-        assert_eq!(heard, [push("a", 1), push("a", 3), push("chat:b", 3), push("chat:b", 4)]);
+        // With parallel only the order within a channel of one command is promised.
+        let mut messages = harness.messages_of(0);
+        messages.sort();
+        assert_eq!(messages, [push("a", 1), push("a", 3), push("chat:b", 3), push("chat:b", 4)]);
     }
 }
 
 #[tokio::test]
 async fn publications_of_a_batch_arrive_in_its_order() {
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["a"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a"]);
     let item = |number| format!(r#"{{"publish":{{"channel":"a","data":{number}}}}}"#);
     let items: Vec<String> = (0..100).map(item).collect();
-    room.post("/api/batch", format!(r#"{{"commands":[{}]}}"#, items.join(","))).await;
+    harness.post("/api/batch", format!(r#"{{"commands":[{}]}}"#, items.join(","))).await;
 
     let push = |number| format!(r#"{{"push":{{"channel":"a","pub":{{"data":{number}}}}}}}"#);
-    assert_eq!(room.heard_by(0), (0..100).map(push).collect::<Vec<_>>());
-    assert_eq!(room.api.counters().of(Method::Publish).calls, 100);
-    assert_eq!(room.api.counters().of(Method::Batch).calls, 1);
+    assert_eq!(harness.messages_of(0), (0..100).map(push).collect::<Vec<_>>());
+    assert_eq!(harness.api.counters().of(Method::Publish).calls, 100);
+    assert_eq!(harness.api.counters().of(Method::Batch).calls, 1);
 }

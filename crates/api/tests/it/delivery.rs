@@ -1,16 +1,16 @@
-//! What subscribers receive of what backends send: the same bytes, tags, base64 decoded, repeats left out.
+//! What subscribers receive from publishes: the same bytes, tags, decoded base64, no repeats.
 //! In: publishes over HTTP. Out: the pushes of a connection, as text.
-//! Uses the test bench with a hub and its in-memory connections.
+//! Uses the test harness with a hub and its in-memory connections.
 //! The encoding of pushes itself is tested in `protocol`.
 
-use crate::room::{Room, ok};
+use crate::harness::{Harness, ok};
 
 async fn check(request: &str, pushed: &[&str]) {
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["a", "chat:b"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a", "chat:b"]);
     let path = if request.contains("channels") { "/api/broadcast" } else { "/api/publish" };
-    assert_eq!(room.post(path, request.to_owned()).await.status, 200, "{request}");
-    assert_eq!(room.heard_by(0), pushed, "{request}");
+    assert_eq!(harness.post(path, request.to_owned()).await.status, 200, "{request}");
+    assert_eq!(harness.messages_of(0), pushed, "{request}");
 }
 
 #[tokio::test]
@@ -31,27 +31,27 @@ async fn data_arrives_as_the_bytes_that_were_sent() {
     }
 }
 
-/// Nothing of ours recurses into it: some 20 bytes of a test's stack are there for each level.
+/// No code of ours recurses into the data: at this depth a test's stack has some 20 bytes per level.
 #[tokio::test]
-async fn data_nested_to_any_depth_arrives_by_every_path() {
+async fn deeply_nested_data_arrives_by_every_path() {
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     let publish = format!(r#"{{"channel":"a","data":{deep}}}"#);
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["a"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a"]);
     for (path, body) in [
         ("/api/publish", publish.clone()),
         ("/api/broadcast", format!(r#"{{"channels":["a"],"data":{deep}}}"#)),
         ("/api/batch", format!(r#"{{"commands":[{{"publish":{publish}}}]}}"#)),
         ("/api", format!(r#"{{"method":"publish","params":{publish}}}"#)),
     ] {
-        assert_eq!(room.post(path, body).await.status, 200, "{path}");
+        assert_eq!(harness.post(path, body).await.status, 200, "{path}");
         let pushed = format!(r#"{{"push":{{"channel":"a","pub":{{"data":{deep}}}}}}}"#);
-        assert!(room.heard_by(0) == [pushed], "{path}");
+        assert!(harness.messages_of(0) == [pushed], "{path}");
     }
 }
 
 #[tokio::test]
-async fn base64_wins_over_data_and_tags_travel_along() {
+async fn base64_is_used_instead_of_data_and_tags_are_delivered() {
     check(
         r#"{"channel":"a","data":{},"b64data":"eyJ4IjoxfQ==","tags":{"k":"v"}}"#,
         &[r#"{"push":{"channel":"a","pub":{"data":{"x":1},"tags":{"k":"v"}}}}"#],
@@ -72,24 +72,24 @@ async fn a_broadcast_reaches_each_channel_once() {
 }
 
 #[tokio::test]
-async fn refused_publications_reach_nobody() {
+async fn refused_publications_are_not_delivered() {
     check(r#"{"channel":"a","b64data":"!"}"#, &[]).await;
     check(r#"{"channel":"a"}"#, &[]).await;
 }
 
 #[tokio::test]
 async fn a_repeat_with_the_same_idempotency_key_is_not_sent_again() {
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["a", "b"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a", "b"]);
     let publish = |channel: &str, data: u32, key: &str| {
         let body = format!(r#"{{"channel":"{channel}","data":{data},"idempotency_key":"{key}"}}"#);
-        room.post("/api/publish", body)
+        harness.post("/api/publish", body)
     };
     let rows = [("a", 1, "k"), ("a", 2, "k"), ("b", 3, "k"), ("a", 4, "l"), ("a", 5, "")];
     for (channel, data, key) in rows {
         assert_eq!(publish(channel, data, key).await, ok(r#"{"result":{}}"#));
     }
-    let data: Vec<String> = room.heard_by(0);
+    let data: Vec<String> = harness.messages_of(0);
     let expect = [("a", 1), ("b", 3), ("a", 4), ("a", 5)].map(|(channel, n)| {
         format!(r#"{{"push":{{"channel":"{channel}","pub":{{"data":{n}}}}}}}"#)
     });
@@ -97,9 +97,9 @@ async fn a_repeat_with_the_same_idempotency_key_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn exclude_client_spares_one_connection_in_all_channels() {
-    let mut room = Room::new();
-    let ids = [0, 1].map(|index| room.subscriber(index, "42", &["a", "chat:b"]));
+async fn exclude_client_excludes_one_connection_in_all_channels() {
+    let mut harness = Harness::new();
+    let ids = [0, 1].map(|index| harness.subscriber(index, "42", &["a", "chat:b"]));
     let spared = &ids[1];
     let requests = [
         ("/api/publish", format!(r#"{{"channel":"a","data":1,"exclude_client":"{spared}"}}"#)),
@@ -110,20 +110,20 @@ async fn exclude_client_spares_one_connection_in_all_channels() {
         ("/api/publish", r#"{"channel":"a","data":3,"exclude_client":""}"#.to_owned()),
     ];
     for (path, request) in requests {
-        let answer = room.post(path, request.clone()).await;
+        let answer = harness.post(path, request.clone()).await;
         assert!(!answer.body.contains("error"), "{request}: {}", answer.body);
     }
-    let heard = [
+    let messages = [
         r#"{"push":{"channel":"a","pub":{"data":1}}}"#,
         r#"{"push":{"channel":"chat:b","pub":{"data":2}}}"#,
         r#"{"push":{"channel":"a","pub":{"data":3}}}"#,
     ];
-    assert_eq!(room.heard_by(0), heard);
-    assert_eq!(room.heard_by(1), heard[2..]);
+    assert_eq!(harness.messages_of(0), messages);
+    assert_eq!(harness.messages_of(1), messages[2..]);
 }
 
 #[tokio::test]
-async fn who_cannot_be_spared_is_107_and_nothing_is_published() {
+async fn an_invalid_exclude_client_is_107_and_nothing_is_published() {
     let requests = [
         r#"{"channel":"a","data":1,"exclude_client":"42"}"#,
         r#"{"channels":["a"],"data":1,"exclude_client":"42"}"#,

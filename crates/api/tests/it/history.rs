@@ -1,13 +1,13 @@
-//! history, history_remove and what publish says about positions: whole replies, with the random epoch read as EPOCH.
+//! history, history_remove and the positions in publish results: whole replies, with the random epoch replaced by EPOCH.
 //! In: bodies. Out: replies as text.
-//! Uses the test bench, whose namespace `kept` stores three publications of any bytes.
-//! Clients' history is tested in the node.
+//! Uses the test harness, whose namespace `kept` stores three publications of any bytes.
+//! History of clients is tested in the node.
 
-use crate::room::{Room, json, request};
+use crate::harness::{Harness, json, request};
 
-/// Posts and compares; whatever epoch is answered counts as EPOCH.
-async fn check(room: &Room, method: &str, body: &str, expect: &str) {
-    let answer = room.post(&format!("/api/{method}"), body.to_owned()).await;
+/// Posts and compares, with the epoch of the reply replaced by EPOCH.
+async fn check(harness: &Harness, method: &str, body: &str, expect: &str) {
+    let answer = harness.post(&format!("/api/{method}"), body.to_owned()).await;
     let text = match answer.body.split_once(r#""epoch":""#) {
         Some((before, rest)) => {
             let (epoch, after) = rest.split_once('"').expect("a text ends");
@@ -19,21 +19,21 @@ async fn check(room: &Room, method: &str, body: &str, expect: &str) {
     assert_eq!((answer.status.as_u16(), text.as_str()), (200, expect), "{method} {body}");
 }
 
-/// A room whose channel `kept:a` was published to four times.
-async fn room() -> Room {
-    let room = Room::new();
+/// A harness whose channel `kept:a` was published to four times.
+async fn harness() -> Harness {
+    let harness = Harness::new();
     for number in 1..=4 {
         let body =
             format!(r#"{{"channel":"kept:a","data":{{"n": {number}}},"tags":{{"k":"{number}"}}}}"#);
         let expect = format!(r#"{{"result":{{"offset":{number},"epoch":"EPOCH"}}}}"#);
-        check(&room, "publish", &body, &expect).await;
+        check(&harness, "publish", &body, &expect).await;
     }
-    room
+    harness
 }
 
 #[tokio::test]
 async fn history_answers_by_the_table() {
-    let room = room().await;
+    let harness = harness().await;
     let page = |publications: &str| {
         format!(r#"{{"result":{{"publications":[{publications}],"epoch":"EPOCH","offset":4}}}}"#)
     };
@@ -53,14 +53,19 @@ async fn history_answers_by_the_table() {
         (r#","limit":-1,"since":null,"reverse":null"#, [2, 3, 4].map(stored).join(",")),
     ];
     for (rest, publications) in rows {
-        check(&room, "history", &format!(r#"{{"channel":"kept:a"{rest}}}"#), &page(&publications))
-            .await;
+        check(
+            &harness,
+            "history",
+            &format!(r#"{{"channel":"kept:a"{rest}}}"#),
+            &page(&publications),
+        )
+        .await;
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_with_its_code() {
-    let room = room().await;
+async fn invalid_requests_are_refused_with_their_code() {
+    let harness = harness().await;
     let error = |code, message| format!(r#"{{"error":{{"code":{code},"message":"{message}"}}}}"#);
     let rows = [
         ("history", r#"{"limit":1}"#, error(107, "bad request")),
@@ -77,32 +82,32 @@ async fn what_cannot_be_is_refused_with_its_code() {
         ("history_remove", r#"{"channel":"chat:a"}"#, error(108, "not available")),
     ];
     for (method, body, expect) in rows {
-        check(&room, method, body, &expect).await;
+        check(&harness, method, body, &expect).await;
     }
 }
 
 #[tokio::test]
 async fn a_foreign_epoch_is_status_416_in_transport_mode() {
     let request = request("/api/history")
-        .header("X-API-Key", crate::room::KEY)
+        .header("X-API-Key", crate::harness::KEY)
         .header("X-Centrifugo-Error-Mode", "transport")
         .body(r#"{"channel":"kept:a","since":{"offset":1,"epoch":"x"}}"#.into())
         .expect("valid");
     let expect = json(416, r#"{"code":112,"message":"unrecoverable position"}"#);
-    assert_eq!(room().await.send(request).await, expect);
+    assert_eq!(harness().await.send(request).await, expect);
 }
 
 #[tokio::test]
 async fn removal_keeps_the_offset() {
-    let room = room().await;
-    check(&room, "history_remove", r#"{"channel":"kept:a"}"#, r#"{"result":{}}"#).await;
+    let harness = harness().await;
+    check(&harness, "history_remove", r#"{"channel":"kept:a"}"#, r#"{"result":{}}"#).await;
     let empty = r#"{"result":{"publications":[],"epoch":"EPOCH","offset":4}}"#;
-    check(&room, "history", r#"{"channel":"kept:a","limit":-1}"#, empty).await;
+    check(&harness, "history", r#"{"channel":"kept:a","limit":-1}"#, empty).await;
 }
 
 #[tokio::test]
-async fn versions_skipping_and_keys_decide_about_offsets() {
-    let room = Room::new();
+async fn versions_skip_history_and_keys_affect_offsets() {
+    let harness = Harness::new();
     let position = |offset| format!(r#"{{"result":{{"offset":{offset},"epoch":"EPOCH"}}}}"#);
     let rows = [
         (r#""version":5"#, position(1)),
@@ -114,16 +119,16 @@ async fn versions_skipping_and_keys_decide_about_offsets() {
         (r#""idempotency_key":"key""#, position(3)),
     ];
     for (how, expect) in rows {
-        check(&room, "publish", &format!(r#"{{"channel":"kept:a","data":1,{how}}}"#), &expect)
+        check(&harness, "publish", &format!(r#"{{"channel":"kept:a","data":1,{how}}}"#), &expect)
             .await;
     }
 }
 
 #[tokio::test]
-async fn a_payload_that_is_not_json_is_told_in_base64_and_harms_no_other_command() {
-    let room = Room::new();
+async fn a_payload_that_is_not_json_is_returned_in_base64() {
+    let harness = Harness::new();
     let first = r#"{"result":{"offset":1,"epoch":"EPOCH"}}"#;
-    check(&room, "publish", r#"{"channel":"kept:b","b64data":"AAEC/w=="}"#, first).await;
+    check(&harness, "publish", r#"{"channel":"kept:b","b64data":"AAEC/w=="}"#, first).await;
     let history = r#"{"history":{"channel":"kept:b","limit":1}}"#;
     let batch =
         format!(r#"{{"commands":[{history},{{"history_remove":{{"channel":"kept:b"}}}}]}}"#);
@@ -131,5 +136,5 @@ async fn a_payload_that_is_not_json_is_told_in_base64_and_harms_no_other_command
     let expect = format!(
         r#"{{"replies":[{{"history":{{"publications":[{stored}],"epoch":"EPOCH","offset":1}}}},{{"history_remove":{{}}}}]}}"#
     );
-    check(&room, "batch", &batch, &expect).await;
+    check(&harness, "batch", &batch, &expect).await;
 }

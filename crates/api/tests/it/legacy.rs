@@ -1,14 +1,14 @@
 //! The old single path `POST /api`: one or several commands, replies separated by newlines.
 //! In: concatenated commands. Out: whole replies as text.
-//! Uses the test bench only.
-//! What the methods themselves answer is in `replies`.
+//! Uses the test harness only.
+//! The replies of the methods are tested in `replies`.
 
 use fanwire_api::BATCH_COMMANDS_MAX;
 
-use crate::room::{Room, ok};
+use crate::harness::{Harness, ok};
 
 async fn check(body: &str, expect: &str) {
-    assert_eq!(Room::new().post("/api", body.to_owned()).await, ok(expect), "{body}");
+    assert_eq!(Harness::new().post("/api", body.to_owned()).await, ok(expect), "{body}");
 }
 
 #[tokio::test]
@@ -28,7 +28,7 @@ async fn methods_are_named_in_any_case_or_numbered() {
         (r#"{"method":12,"params":{"user":"42"}}"#, empty),
         (r#"{"method":"channels"}"#, r#"{"result":{"channels":{}}}"#),
         (r#"{"method":8,"params":{}}"#, r#"{"result":{"channels":{}}}"#),
-        // What PHP makes of an empty map.
+        // PHP encodes an empty map as [].
         (r#"{"method":"channels","params":[]}"#, r#"{"result":{"channels":{}}}"#),
         (r#"{"method":"channels","params":["a"]}"#, bad_request),
         (r#"{"method":"presence","params":[]}"#, bad_request),
@@ -58,7 +58,7 @@ async fn ids_come_back_and_bad_parameters_get_107() {
 }
 
 #[tokio::test]
-async fn several_commands_are_answered_line_by_line() {
+async fn several_commands_get_one_line_each() {
     check(
         "{\"id\":1,\"method\":\"publish\",\"params\":{\"channel\":\"a\",\"data\":1}}\n\
          {\"id\":2,\"method\":\"nope\"}{\"id\":3,\"method\":\"channels\"}\n",
@@ -71,29 +71,29 @@ async fn several_commands_are_answered_line_by_line() {
 
 #[tokio::test]
 async fn a_body_of_too_many_commands_gets_400_and_runs_nothing() {
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["a"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a"]);
     let publish = r#"{"method":"publish","params":{"channel":"a","data":1}}"#;
     let over = format!("{publish}{}", "{}".repeat(BATCH_COMMANDS_MAX));
-    let answer = room.post("/api", over).await;
-    assert_eq!(answer.fault(), "there are more than 10000 commands in the body");
-    assert!(room.heard_by(0).is_empty());
+    let answer = harness.post("/api", over).await;
+    assert_eq!(answer.malformed(), "there are more than 10000 commands in the body");
+    assert!(harness.messages_of(0).is_empty());
     let most = format!("{publish}{}", "{}".repeat(BATCH_COMMANDS_MAX - 1));
-    let answer = room.post("/api", most).await;
+    let answer = harness.post("/api", most).await;
     assert_eq!((answer.status.as_u16(), answer.body.lines().count()), (200, BATCH_COMMANDS_MAX));
-    assert_eq!(room.heard_by(0).len(), 1);
+    assert_eq!(harness.messages_of(0).len(), 1);
 }
 
 #[tokio::test]
 async fn an_empty_or_broken_body_gets_400_and_runs_nothing() {
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["a"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a"]);
     let good = r#"{"method":"publish","params":{"channel":"a","data":1}}"#;
     for bad in ["", " \n", "[]", "null", "{", "{\"id\":-1}", "{\"id\":\"x\"}", "x"] {
         let body = if bad.trim().is_empty() { bad.to_owned() } else { format!("{good}\n{bad}") };
-        let answer = room.post("/api", body).await;
-        let is_empty = answer.fault() == "there is no command in the body";
+        let answer = harness.post("/api", body).await;
+        let is_empty = answer.malformed() == "there is no command in the body";
         assert_eq!(is_empty, bad.trim().is_empty(), "{bad:?}: {answer:?}");
     }
-    assert!(room.heard_by(0).is_empty());
+    assert!(harness.messages_of(0).is_empty());
 }

@@ -1,9 +1,9 @@
-//! Bodies that are no request: broken JSON, wrong types, wrong text encodings.
-//! In: bytes. Out: 400 with what is wrong in plain text, and nothing done.
-//! Uses the test bench only.
-//! Requests that can be read but make no sense are in `replies`.
+//! Malformed bodies: broken JSON, wrong types, wrong text encodings.
+//! In: bytes. Out: 400 with the reason in plain text, and no effect.
+//! Uses the test harness only.
+//! Well-formed requests with invalid values are in `replies`.
 
-use crate::room::Room;
+use crate::harness::Harness;
 
 #[tokio::test]
 async fn broken_json_gets_400_in_plain_text() {
@@ -26,16 +26,16 @@ async fn broken_json_gets_400_in_plain_text() {
         b"{\"channel\":\"a\",\"data\":\"\xc3\x28\"}",
         deep.as_bytes(),
     ];
-    let room = Room::new();
+    let harness = Harness::new();
     for body in bodies {
         for path in ["/api/publish", "/api/broadcast"] {
-            let answer = room.post(path, body.to_vec()).await;
+            let answer = harness.post(path, body.to_vec()).await;
             let is_text = str::from_utf8(body).is_ok();
-            assert_eq!(answer.fault().contains("not UTF-8"), !is_text, "{path}: {answer:?}");
+            assert_eq!(answer.malformed().contains("not UTF-8"), !is_text, "{path}: {answer:?}");
         }
     }
-    assert_eq!(room.api.counters().refusals().malformed, 32);
-    assert_eq!(room.api.counters().of(fanwire_api::Method::Publish).calls, 0);
+    assert_eq!(harness.api.counters().refusals().malformed, 32);
+    assert_eq!(harness.api.counters().of(fanwire_api::Method::Publish).calls, 0);
 }
 
 #[tokio::test]
@@ -85,9 +85,9 @@ async fn wrong_types_get_400() {
         ("batch", r#"{"commands":[{"publish":{"channel":1}}]}"#),
         ("batch", r#"{"commands":[],"parallel":"yes"}"#),
     ];
-    let room = Room::new();
+    let harness = Harness::new();
     for (method, body) in rows {
-        let answer = room.post(&format!("/api/{method}"), body).await;
-        assert!(answer.fault().contains(" at line 1 column "), "{method} {body}: {answer:?}");
+        let answer = harness.post(&format!("/api/{method}"), body).await;
+        assert!(answer.malformed().contains(" at line 1 column "), "{method} {body}: {answer:?}");
     }
 }

@@ -1,12 +1,12 @@
-//! The OpenAPI document: the golden file, and that it is whole and true.
-//! In: the generated document. Out: the file `docs/openapi.json`, and what the router really serves.
-//! Uses the document and the test bench.
+//! The OpenAPI document: the golden file, and that it is complete and correct.
+//! In: the generated document. Out: the file `docs/openapi.json`, and the behaviour of the router.
+//! Uses the document and the test harness.
 //! When a method or field changes: `cargo run -- api-doc > docs/openapi.json`.
 
 use fanwire_api::{ApiError, ApiOptions, Method, openapi};
 use serde_json::Value;
 
-use crate::room::{Room, ok};
+use crate::harness::{Harness, ok};
 
 fn document() -> Value {
     serde_json::from_str(&ApiOptions::default().openapi()).expect("JSON")
@@ -34,7 +34,7 @@ fn the_document_in_the_repository_is_the_generated_one() {
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
+fn every_reference_exists() {
     let document = document();
     let mut references = 0;
     each_object(&document, &mut |object| {
@@ -48,7 +48,7 @@ fn every_reference_leads_somewhere() {
 }
 
 #[test]
-fn every_field_is_described_and_nothing_speaks_of_code() {
+fn every_field_is_described_without_terms_of_the_code() {
     let document = document();
     let schemas = document["components"]["schemas"].as_object().expect("schemas");
     for (name, schema) in schemas {
@@ -64,10 +64,10 @@ fn every_field_is_described_and_nothing_speaks_of_code() {
 }
 
 #[tokio::test]
-async fn every_path_is_served_and_takes_what_it_says_is_required() {
+async fn every_path_is_served_and_accepts_its_required_fields() {
     let document = document();
     let paths = document["paths"].as_object().expect("paths");
-    let room = Room::new();
+    let harness = Harness::new();
     for (path, item) in paths {
         let schema = &item["post"]["requestBody"]["content"]["application/json"]["schema"];
         let schema = schema["$ref"].as_str().expect("requests are components");
@@ -79,7 +79,7 @@ async fn every_path_is_served_and_takes_what_it_says_is_required() {
             let value = if is_list { serde_json::json!(["kept:a"]) } else { "kept:a".into() };
             body.insert(field.to_owned(), value);
         }
-        let answer = room.post(path, Value::Object(body).to_string()).await;
+        let answer = harness.post(path, Value::Object(body).to_string()).await;
         let is_accepted = answer.status == 200 && !answer.body.contains(r#""code":107"#);
         assert!(is_accepted, "{path} {answer:?}");
     }
@@ -88,7 +88,7 @@ async fn every_path_is_served_and_takes_what_it_says_is_required() {
     assert_eq!(described.count(), paths.len());
 }
 
-/// Every field of every request that the document limits, with the name of its method.
+/// All fields of requests with a limit in the document, each with its method.
 fn limited_fields(document: &Value) -> Vec<(&str, &str, &Value)> {
     let mut limited = Vec::new();
     for method in Method::ALL.into_iter().map(Method::name).filter(|name| *name != "batch") {
@@ -102,20 +102,20 @@ fn limited_fields(document: &Value) -> Vec<(&str, &str, &Value)> {
     limited
 }
 
-/// Whether the server takes a field: 200 without error 107, the required fields being right.
-async fn takes(room: &Room, method: &str, field: &str, value: &str) -> bool {
+/// Whether the server accepts a field: 200 without error 107, with valid required fields.
+async fn accepts(harness: &Harness, method: &str, field: &str, value: &str) -> bool {
     let mut fields = vec![format!(r#""{field}":{value}"#)];
     let required = [("channel", r#""kept:a""#), ("channels", r#"["kept:a"]"#), ("data", "1")];
     let required = required.into_iter().filter(|(name, _)| *name != field);
     fields.extend(required.map(|(name, value)| format!(r#""{name}":{value}"#)));
     let body = format!("{{{}}}", fields.join(","));
-    let answer = room.post(&format!("/api/{method}"), body).await;
+    let answer = harness.post(&format!("/api/{method}"), body).await;
     answer.status == 200 && !answer.body.contains(r#""code":107"#)
 }
 
 #[tokio::test]
-async fn the_limits_of_whole_numbers_are_those_of_the_server() {
-    let (document, room) = (document(), Room::new());
+async fn the_limits_of_integers_are_those_of_the_server() {
+    let (document, harness) = (document(), Harness::new());
     let mut checked = 0;
     for (method, field, schema) in limited_fields(&document) {
         if schema["type"] != "integer" {
@@ -125,10 +125,13 @@ async fn the_limits_of_whole_numbers_are_those_of_the_server() {
         let least = least.as_i64().expect("every whole number has a least value");
         let most = most.as_u64().expect("and a greatest");
         for beyond in [i128::from(least) - 1, i128::from(most) + 1] {
-            assert!(!takes(&room, method, field, &beyond.to_string()).await, "{method}.{field}");
+            assert!(
+                !accepts(&harness, method, field, &beyond.to_string()).await,
+                "{method}.{field}"
+            );
         }
         for end in [least.to_string(), most.to_string()] {
-            assert!(takes(&room, method, field, &end).await, "{method}.{field} {end}");
+            assert!(accepts(&harness, method, field, &end).await, "{method}.{field} {end}");
             checked += 1;
         }
     }
@@ -136,8 +139,8 @@ async fn the_limits_of_whole_numbers_are_those_of_the_server() {
 }
 
 #[tokio::test]
-async fn the_codes_of_a_disconnect_are_those_that_the_server_takes() {
-    let (document, room) = (document(), Room::new());
+async fn the_codes_of_a_disconnect_are_those_that_the_server_accepts() {
+    let (document, harness) = (document(), Harness::new());
     let code = &document["components"]["schemas"]["DisconnectReason"]["properties"]["code"];
     let ranges = code["anyOf"].as_array().expect("several ranges");
     let is_in = |range: &Value, code: u64| match range["const"].as_u64() {
@@ -146,7 +149,7 @@ async fn the_codes_of_a_disconnect_are_those_that_the_server_takes() {
     };
     for code in 0..=5000 {
         let reason = format!(r#"{{"code":{code}}}"#);
-        let is_taken = takes(&room, "disconnect", "disconnect", &reason);
+        let is_taken = accepts(&harness, "disconnect", "disconnect", &reason);
         let is_described = ranges.iter().any(|range| is_in(range, code));
         assert_eq!(is_taken.await, is_described, "{code}");
     }
@@ -154,7 +157,7 @@ async fn the_codes_of_a_disconnect_are_those_that_the_server_takes() {
 
 #[tokio::test]
 async fn texts_that_the_document_refuses_are_refused() {
-    let (document, room) = (document(), Room::new());
+    let (document, harness) = (document(), Harness::new());
     let mut checked = 0;
     for (method, field, schema) in limited_fields(&document) {
         let refused: &[&str] = match (schema.get("minLength"), schema.get("pattern")) {
@@ -164,13 +167,13 @@ async fn texts_that_the_document_refuses_are_refused() {
             _ => continue,
         };
         for value in refused {
-            assert!(!takes(&room, method, field, value).await, "{method}.{field} {value}");
+            assert!(!accepts(&harness, method, field, value).await, "{method}.{field} {value}");
             checked += 1;
         }
         if schema.get("pattern").is_some() {
-            assert!(takes(&room, method, field, r#""""#).await, "{method}.{field}");
+            assert!(accepts(&harness, method, field, r#""""#).await, "{method}.{field}");
             let right = if field == "exclude_client" { CLIENT } else { r#""AAA=""# };
-            assert!(takes(&room, method, field, right).await, "{method}.{field}");
+            assert!(accepts(&harness, method, field, right).await, "{method}.{field}");
         }
     }
     assert!(checked > 20, "{checked}");
@@ -179,12 +182,12 @@ async fn texts_that_the_document_refuses_are_refused() {
 const CLIENT: &str = r#""4f1d3a52-0b7e-4c57-9d63-0a3f6c1f2b7e""#;
 
 #[tokio::test]
-async fn real_answers_have_no_field_that_is_not_described() {
+async fn answers_have_only_described_fields() {
     let document = document();
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["here:a", "kept:a"]);
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["here:a", "kept:a"]);
     let publish = r#"{"channel":"kept:a","b64data":"AA==","tags":{"k":"v"}}"#;
-    room.post("/api/publish", publish).await;
+    harness.post("/api/publish", publish).await;
     let calls = [
         ("publish", publish),
         ("history", r#"{"channel":"kept:a","limit":-1}"#),
@@ -196,7 +199,7 @@ async fn real_answers_have_no_field_that_is_not_described() {
         ("disconnect", r#"{"user":"x"}"#),
     ];
     for (method, body) in calls {
-        let answer = room.post(&format!("/api/{method}"), body).await;
+        let answer = harness.post(&format!("/api/{method}"), body).await;
         let reply: Value = serde_json::from_str(&answer.body).expect("JSON");
         let operation = &document["paths"][format!("/api/{method}")]["post"];
         let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
@@ -257,7 +260,7 @@ async fn paths_follow_the_prefix() {
         ApiOptions { insecure: true, handler_prefix: "v1/".into(), ..ApiOptions::default() };
     let document: Value = serde_json::from_str(&options.openapi()).expect("JSON");
     assert!(document["paths"]["/v1/publish"].is_object());
-    let answer = Room::with(options).post("/v1/channels", "{}").await;
+    let answer = Harness::with(options).post("/v1/channels", "{}").await;
     assert_eq!(answer, ok(r#"{"result":{"channels":{}}}"#));
     let bare: Value = serde_json::from_str(&openapi("/")).expect("JSON");
     assert!(bare["paths"]["/publish"].is_object());

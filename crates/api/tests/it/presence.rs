@@ -1,26 +1,26 @@
-//! presence and presence_stats: whole replies, with client ids read as their users.
+//! presence and presence_stats: whole replies, with client ids replaced by user ids.
 //! In: bodies. Out: replies as text.
-//! Uses the test bench, whose namespace `here` keeps presence.
-//! How presence follows subscriptions is tested in the node.
+//! Uses the test harness, whose namespace `here` keeps presence.
+//! Presence during subscriptions is tested in the node.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-use crate::room::{Room, ok};
+use crate::harness::{Harness, ok};
 
-async fn check(room: &Room, method: &str, body: &str, expect: &str) {
-    let answer = room.post(&format!("/api/{method}"), body.to_owned()).await;
+async fn check(harness: &Harness, method: &str, body: &str, expect: &str) {
+    let answer = harness.post(&format!("/api/{method}"), body.to_owned()).await;
     assert_eq!(answer, ok(expect), "{method} {body}");
 }
 
 #[tokio::test]
-async fn who_is_there_is_told_by_client_id() {
-    let mut room = Room::new();
+async fn members_are_returned_by_client_id() {
+    let mut harness = Harness::new();
     for (index, user) in ["ada", "bob", "ada"].into_iter().enumerate() {
-        room.subscriber(index as u32, user, &["here:a", "chat:a"]);
+        harness.subscriber(index as u32, user, &["here:a", "chat:a"]);
     }
-    let answer = room.post("/api/presence", r#"{"channel":"here:a"}"#).await;
+    let answer = harness.post("/api/presence", r#"{"channel":"here:a"}"#).await;
     let reply: Value = serde_json::from_str(&answer.body).expect("JSON");
     let presence = reply["result"]["presence"].as_object().expect("an object");
     assert_eq!(presence.len(), 3);
@@ -33,47 +33,48 @@ async fn who_is_there_is_told_by_client_id() {
         assert_eq!(info["client"], client.as_str());
     }
     let stats = r#"{"result":{"num_clients":3,"num_users":2}}"#;
-    check(&room, "presence_stats", r#"{"channel":"here:a"}"#, stats).await;
+    check(&harness, "presence_stats", r#"{"channel":"here:a"}"#, stats).await;
 }
 
-/// A token that only those believe who skip signatures.
+/// An unsigned token, for a node that does not check signatures.
 fn unsigned(claims: &str) -> String {
     let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
     format!("{}.{}.", part(r#"{"alg":"HS256"}"#), part(claims))
 }
 
 #[tokio::test]
-async fn what_tokens_say_of_clients_is_told_as_they_wrote_it() {
-    let mut room = Room::new();
+async fn infos_of_tokens_are_returned_byte_for_byte() {
+    let mut harness = Harness::new();
     let (connection, subscription) = (
         unsigned(r#"{"sub":"ada","info":{ "name": "Ada"}}"#),
         unsigned(r#"{"sub":"ada","channel":"here:a","b64info":"AAEC/w=="}"#),
     );
-    room.open(0);
-    let heard = room.say(0, &format!(r#"{{"id":1,"connect":{{"token":"{connection}"}}}}"#));
-    let (_, rest) = heard[0].split_once(r#""client":""#).expect("a connect reply");
+    harness.open(0);
+    let messages =
+        harness.command(0, &format!(r#"{{"id":1,"connect":{{"token":"{connection}"}}}}"#));
+    let (_, rest) = messages[0].split_once(r#""client":""#).expect("a connect reply");
     let client = rest[..36].to_owned();
     let subscribe =
         format!(r#"{{"id":2,"subscribe":{{"channel":"here:a","token":"{subscription}"}}}}"#);
-    assert_eq!(room.say(0, &subscribe), [r#"{"id":2,"subscribe":{}}"#]);
-    // Bytes that are not JSON cannot stand in it.
+    assert_eq!(harness.command(0, &subscribe), [r#"{"id":2,"subscribe":{}}"#]);
+    // Bytes that are not JSON are omitted.
     let ada = format!(r#"{{"user":"ada","client":"{client}","conn_info":{{ "name": "Ada"}}}}"#);
     let expect = format!(r#"{{"result":{{"presence":{{"{client}":{ada}}}}}}}"#);
-    check(&room, "presence", r#"{"channel":"here:a"}"#, &expect).await;
+    check(&harness, "presence", r#"{"channel":"here:a"}"#, &expect).await;
 
-    room.say(0, r#"{"id":3,"publish":{"channel":"kept:a","data":1}}"#);
-    let history = room.post("/api/history", r#"{"channel":"kept:a","limit":1}"#).await;
+    harness.command(0, r#"{"id":3,"publish":{"channel":"kept:a","data":1}}"#);
+    let history = harness.post("/api/history", r#"{"channel":"kept:a","limit":1}"#).await;
     let stored = format!(r#"{{"data":1,"info":{ada},"offset":1}}"#);
     let head = format!(r#"{{"result":{{"publications":[{stored}],"epoch":""#);
     assert!(history.body.starts_with(&head), "{} {head}", history.body);
 }
 
 #[tokio::test]
-async fn nobody_is_an_empty_object_and_zeros() {
-    let room = Room::new();
-    check(&room, "presence", r#"{"channel":"here:b"}"#, r#"{"result":{"presence":{}}}"#).await;
+async fn an_empty_channel_has_an_empty_object_and_zeros() {
+    let harness = Harness::new();
+    check(&harness, "presence", r#"{"channel":"here:b"}"#, r#"{"result":{"presence":{}}}"#).await;
     let zeros = r#"{"result":{"num_clients":0,"num_users":0}}"#;
-    check(&room, "presence_stats", r#"{"channel":"here:b","limit":1}"#, zeros).await;
+    check(&harness, "presence_stats", r#"{"channel":"here:b","limit":1}"#, zeros).await;
     let batch = concat!(
         r#"{"commands":[{"presence":{"channel":"here:b"}},{"presence":{"channel":"a"}},"#,
         r#"{"presence_stats":{"channel":"here:b"}}]}"#,
@@ -83,12 +84,12 @@ async fn nobody_is_an_empty_object_and_zeros() {
         r#"{"error":{"code":108,"message":"not available"}},"#,
         r#"{"presence_stats":{"num_clients":0,"num_users":0}}]}"#,
     );
-    check(&room, "batch", batch, replies).await;
+    check(&harness, "batch", batch, replies).await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_with_its_code() {
-    let room = Room::new();
+async fn invalid_requests_are_refused_with_their_code() {
+    let harness = Harness::new();
     let rows = [
         ("{}", 107, "bad request"),
         (r#"{"channel":""}"#, 107, "bad request"),
@@ -98,7 +99,7 @@ async fn what_cannot_be_is_refused_with_its_code() {
     for method in ["presence", "presence_stats"] {
         for (body, code, message) in rows {
             let error = format!(r#"{{"error":{{"code":{code},"message":"{message}"}}}}"#);
-            check(&room, method, body, &error).await;
+            check(&harness, method, body, &error).await;
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Golden replies of each method, good and bad requests in one table.
+//! Golden replies of each method, for valid and invalid requests.
 //! In: path and body. Out: the whole reply as text.
-//! Uses the test bench only.
-//! Replies that depend on subscribers are in `steering`, what subscribers receive in `delivery`.
+//! Uses the test harness only.
+//! Replies that depend on subscribers are in `control`, the messages of subscribers in `delivery`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -11,10 +11,10 @@ use fanwire_api::{ApiOptions, BATCH_COMMANDS_MAX, BROADCAST_CHANNELS_MAX};
 use fanwire_node::{Meters, Node, Reading, ReadingKind};
 use serde_json::{Value, json};
 
-use crate::room::{Answer, KEY, Room, node_options, ok, plain};
+use crate::harness::{Answer, Harness, KEY, node_options, ok, plain};
 
 async fn check(path: &str, body: &str, expect: Answer) {
-    let answer = Room::new().post(path, body.to_owned()).await;
+    let answer = Harness::new().post(path, body.to_owned()).await;
     assert_eq!(answer, expect, "{path} {body}");
 }
 
@@ -74,7 +74,7 @@ async fn broadcast_answers_each_channel_in_order() {
 }
 
 #[tokio::test]
-async fn disconnect_takes_codes_that_a_close_frame_can_carry() {
+async fn disconnect_accepts_codes_that_a_close_frame_may_have() {
     let rows = [
         (r#"{"user":"42"}"#, EMPTY),
         (r#"{}"#, EMPTY),
@@ -106,16 +106,16 @@ async fn unsubscribe_checks_the_namespace_of_a_given_channel_only() {
 }
 
 #[tokio::test]
-async fn channels_and_info_take_an_empty_body() {
+async fn channels_and_info_accept_an_empty_body() {
     check("/api/channels", "", ok(r#"{"result":{"channels":{}}}"#)).await;
     check("/api/channels", r#"{"pattern":null}"#, ok(r#"{"result":{"channels":{}}}"#)).await;
     for body in ["", "{}", r#"{"unknown":1}"#] {
-        let answer = Room::new().post("/api/info", body).await;
+        let answer = Harness::new().post("/api/info", body).await;
         let uid_at = r#"{"result":{"nodes":[{"uid":""#.len();
         let uid = &answer.body[uid_at..uid_at + 36];
         let expect = format!(
             concat!(
-                r#"{{"result":{{"nodes":[{{"uid":"{}","name":"room","version":"1.2.3","num_clients":0,"#,
+                r#"{{"result":{{"nodes":[{{"uid":"{}","name":"harness","version":"1.2.3","num_clients":0,"#,
                 r#""num_users":0,"num_channels":0,"num_subs":0}}]}}}}"#,
             ),
             uid
@@ -125,7 +125,7 @@ async fn channels_and_info_take_an_empty_body() {
 }
 
 #[tokio::test]
-async fn info_tells_what_was_counted_in_the_last_interval() {
+async fn info_returns_the_metrics_of_the_last_interval() {
     struct Total(AtomicU32);
     impl Meters for Total {
         fn read(&self) -> Vec<Reading> {
@@ -135,24 +135,26 @@ async fn info_tells_what_was_counted_in_the_last_interval() {
     }
     let node = Node::new(node_options()).expect("the options are valid");
     node.summarise(Arc::new(Total(AtomicU32::new(7))));
-    let room = Room::around(node.clone(), ApiOptions { key: KEY.into(), ..ApiOptions::default() });
+    let harness =
+        Harness::around(node.clone(), ApiOptions { key: KEY.into(), ..ApiOptions::default() });
     let start = Instant::now();
     node.tick(start);
-    assert!(!room.post("/api/info", "{}").await.body.contains("metrics"), "nothing has passed");
+    assert!(!harness.post("/api/info", "{}").await.body.contains("metrics"), "nothing has passed");
     node.tick(start + Duration::from_secs(60));
-    let info: Value = serde_json::from_str(&room.post("/api/info", "{}").await.body).expect("JSON");
+    let info: Value =
+        serde_json::from_str(&harness.post("/api/info", "{}").await.body).expect("JSON");
     let expect = json!({"interval": 60.0, "items": {"calls.method.publish": 3.0}});
     assert_eq!(info["result"]["nodes"][0]["metrics"], expect);
 }
 
 #[tokio::test]
-async fn rpc_knows_no_function() {
+async fn rpc_has_no_function() {
     check("/api/rpc", r#"{"method":"f","params":{}}"#, ok(NOT_FOUND)).await;
     check("/api/rpc", r#"{"params":{}}"#, ok(BAD_REQUEST)).await;
 }
 
 #[tokio::test]
-async fn methods_of_other_kinds_of_channels_refuse_streams() {
+async fn methods_of_other_channel_kinds_refuse_streams() {
     let names = [
         "map_publish",
         "map_remove",
@@ -176,20 +178,20 @@ async fn methods_of_other_kinds_of_channels_refuse_streams() {
 }
 
 #[tokio::test]
-async fn lists_at_their_limit_pass_and_longer_ones_are_refused_whole() {
+async fn lists_at_their_limit_pass_and_longer_ones_are_refused() {
     let rows = [
         ("broadcast", r#"{"data":1,"channels":["#, r#""a""#, BROADCAST_CHANNELS_MAX),
         ("batch", r#"{"commands":["#, "null", BATCH_COMMANDS_MAX),
     ];
     for (method, head, item, max) in rows {
-        let mut room = Room::new();
-        room.subscriber(0, "42", &["a"]);
+        let mut harness = Harness::new();
+        harness.subscriber(0, "42", &["a"]);
         let body = |items: usize| format!("{head}{}]}}", vec![item; items].join(","));
         let path = format!("/api/{method}");
-        assert_eq!(room.post(&path, body(max + 1)).await, ok(BAD_REQUEST), "{method}");
-        assert_eq!(room.post(&path, body(3 * max)).await, ok(BAD_REQUEST), "{method}");
-        assert!(room.heard_by(0).is_empty(), "{method}");
-        let most = room.post(&path, body(max)).await;
+        assert_eq!(harness.post(&path, body(max + 1)).await, ok(BAD_REQUEST), "{method}");
+        assert_eq!(harness.post(&path, body(3 * max)).await, ok(BAD_REQUEST), "{method}");
+        assert!(harness.messages_of(0).is_empty(), "{method}");
+        let most = harness.post(&path, body(max)).await;
         assert!(most.status == 200 && most.body.len() > 10 * max, "{method}");
     }
 }

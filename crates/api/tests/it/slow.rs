@@ -1,7 +1,7 @@
-//! A broker that answers later: what is begun before which answer, and that nothing gets lost or mixed up.
-//! In: requests over HTTP, answers when the test says so. Out: what was published by then, and the replies.
-//! Uses the test bench around a node with a broker of its own.
-//! What clients experience meanwhile is tested in the node.
+//! A broker with pending answers: which calls start before which answer, and that no result is lost or mixed up.
+//! In: requests over HTTP, answers at times chosen by the test. Out: publications so far, and the replies.
+//! Uses the test harness with a broker of its own.
+//! Effects on clients are tested in the node.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -15,12 +15,12 @@ use fanwire_node::Node;
 use fanwire_node::protocol::{ClientInfo, Publication};
 use tokio::task::JoinHandle;
 
-use crate::room::{Answer as Reply, KEY, Room, node_options, ok};
+use crate::harness::{Answer as Reply, Harness, KEY, node_options, ok};
 
-/// What was published, and the answers that are held back: each call brings one.
+/// The publications, and their pending answers: one per call.
 type Held = Arc<Mutex<Vec<(String, Box<dyn FnOnce(bool) + Send>)>>>;
 
-/// Publishes at once and answers when the test says so; everything else is that of the memory broker.
+/// Publishes at once and answers when the test sends the answer; otherwise a memory broker.
 struct Slow {
     inner: MemoryBroker,
     held: Held,
@@ -64,8 +64,8 @@ impl Broker for Slow {
         self.inner.follow(channel, query, retention, now)
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
-        self.inner.announce(channel, change, info)
+    fn publish_join_leave(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
+        self.inner.publish_join_leave(channel, change, info)
     }
 
     fn remove_history(&self, channel: &str, now: Instant) -> Answer<()> {
@@ -89,7 +89,7 @@ impl Broker for Slow {
     }
 }
 
-/// A request on its way, and the broker it waits for.
+/// A request in flight, and the broker for which it waits.
 struct Call {
     held: Held,
     reply: JoinHandle<Reply>,
@@ -104,11 +104,12 @@ impl Call {
         });
         let options = ApiOptions { key: KEY.into(), ..ApiOptions::default() };
         let node = node.expect("the options are valid");
-        let reply = tokio::spawn(async move { Room::around(node, options).post(path, body).await });
+        let reply =
+            tokio::spawn(async move { Harness::around(node, options).post(path, body).await });
         Self { held, reply }
     }
 
-    /// The channels of publications that wait for their answers, once nothing else can go on.
+    /// The channels with a pending answer, after all other work is done.
     async fn waiting(&self) -> Vec<String> {
         for _ in 0..100 {
             tokio::task::yield_now().await;
@@ -117,10 +118,10 @@ impl Call {
         held.iter().map(|(channel, _)| channel.clone()).collect()
     }
 
-    /// Answers the one at `place`.
-    fn answer(&self, place: usize, is_well: bool) {
-        let (_, answer) = self.held.lock().expect("no panics").remove(place);
-        answer(is_well);
+    /// Answers the pending publish at `index`.
+    fn answer(&self, index: usize, succeeds: bool) {
+        let (_, answer) = self.held.lock().expect("no panics").remove(index);
+        answer(succeeds);
     }
 }
 
@@ -131,7 +132,7 @@ const BATCH: &str = concat!(
 const INTERNAL: &str = r#"{"error":{"code":100,"message":"internal server error"}}"#;
 
 #[tokio::test]
-async fn a_batch_in_order_begins_a_command_when_the_one_before_is_answered() {
+async fn a_sequential_batch_starts_a_command_after_the_previous_answer() {
     let call = Call::new("/api/batch", format!("{BATCH}}}"));
     for (channel, is_well) in [("kept:a", false), ("chat:b", true), ("c", true)] {
         assert_eq!(call.waiting().await, [channel]);
@@ -144,7 +145,7 @@ async fn a_batch_in_order_begins_a_command_when_the_one_before_is_answered() {
 }
 
 #[tokio::test]
-async fn a_parallel_batch_begins_all_and_replies_in_the_order_of_the_request() {
+async fn a_parallel_batch_starts_all_and_replies_in_the_order_of_the_request() {
     let call = Call::new("/api/batch", format!(r#"{BATCH},"parallel":true}}"#));
     assert_eq!(call.waiting().await, ["kept:a", "chat:b", "c"]);
     call.answer(2, true);
@@ -158,7 +159,7 @@ async fn a_parallel_batch_begins_all_and_replies_in_the_order_of_the_request() {
 }
 
 #[tokio::test]
-async fn a_broadcast_begins_all_and_tells_what_became_of_each() {
+async fn a_broadcast_starts_all_and_returns_the_result_of_each() {
     let call = Call::new("/api/broadcast", r#"{"channels":["a","","b","c"],"data":1}"#);
     assert_eq!(call.waiting().await, ["a", "b", "c"]);
     call.answer(1, false);
@@ -172,7 +173,7 @@ async fn a_broadcast_begins_all_and_tells_what_became_of_each() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_comes_is_an_internal_error() {
+async fn a_dropped_answer_is_an_internal_error() {
     let call = Call::new("/api/publish", r#"{"channel":"a","data":1}"#);
     assert_eq!(call.waiting().await, ["a"]);
     drop(call.held.lock().expect("no panics").pop());

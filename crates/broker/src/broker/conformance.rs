@@ -1,7 +1,7 @@
-//! The tests every broker has to pass, whatever it is made of: the promises of `broker.rs`, one function each.
-//! In: a way to make a broker in front of a door → out: a panic that says which promise is broken.
-//! Uses: threads and a door that records. Never: sleeps; it waits until enough has arrived, or too long has passed.
-//! Change here: the promises all brokers share. What one broker adds is tested beside it.
+//! The tests that every broker must pass: the promises of `broker.rs`, one function each.
+//! In: a function that makes a broker in front of a recorder → out: a panic that names the broken promise.
+//! Uses: threads and a `Deliver` that records. Never: sleeps; it waits until enough has arrived or a timeout has passed.
+//! Change here: the promises that all brokers share. What one broker adds is tested next to it.
 
 mod deltas;
 mod streams;
@@ -12,35 +12,32 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
 
-use super::{Broker, Epoch, Position, PublishOptions, Retention, StreamSlice};
-use crate::Change;
-use crate::ClientId;
-use crate::Deliver;
-use crate::Delta;
+use super::{Broker, PublishOptions, Retention, StreamSlice};
+use crate::{Change, ClientId, Deliver, Delta, Epoch, Position};
 
-/// Makes a fresh broker in front of a door. Called once per promise.
-pub type Make<'a> = &'a dyn Fn(Arc<dyn Deliver>) -> Arc<dyn Broker>;
+/// Makes a broker that delivers to a recorder. Called for each promise.
+pub type MakeBroker<'a> = &'a dyn Fn(Arc<dyn Deliver>) -> Arc<dyn Broker>;
 
-/// Every promise, one after the other.
+/// Tests every promise.
 ///
 /// # Panics
-/// When the broker breaks one.
-pub fn check(make: Make<'_>) {
-    a_publication_arrives_whole(make);
+/// When the broker breaks a promise.
+pub fn check(make: MakeBroker<'_>) {
+    a_publication_arrives_complete(make);
     an_exclusion_travels_with_its_publication_only(make);
     publications_of_one_thread_keep_their_order(make);
     publications_of_a_channel_never_overlap(make);
     an_idempotency_key_publishes_once(make);
     an_idempotency_key_counts_per_channel(make);
     an_idempotency_key_publishes_once_from_many_threads(make);
-    subscribing_again_goes_on(make);
-    announcements_keep_their_place_among_publications(make);
+    publications_arrive_after_subscribing_again(make);
+    joins_and_leaves_keep_their_order_among_publications(make);
     streams::check(make);
     deltas::check(make);
 }
 
-fn a_publication_arrives_whole(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn a_publication_arrives_complete(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     let publication = Publication {
         data: "\u{0}binary \u{fffd}".into(),
         info: Some(ClientInfo { user: "42".into(), client: "c".into(), ..ClientInfo::default() }),
@@ -48,46 +45,46 @@ fn a_publication_arrives_whole(make: Make<'_>) {
         ..Publication::default()
     };
     publish(&*broker, "a", publication.clone(), "");
-    let arrived = door.wait_for(1);
+    let arrived = recorder.wait_for(1);
     assert_eq!(arrived[0].0, "a");
-    assert_eq!(Publication { offset: 0, ..arrived[0].1.clone() }, publication, "arrives whole");
+    assert_eq!(Publication { offset: 0, ..arrived[0].1.clone() }, publication, "arrives complete");
 }
 
-fn an_exclusion_travels_with_its_publication_only(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
-    let someone = ClientId::parse("5f1b0f4c-3a8e-4b52-9d1c-0c1f7d1f4a11");
-    for exclude_client in [None, someone, None] {
+fn an_exclusion_travels_with_its_publication_only(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
+    let client = ClientId::parse("5f1b0f4c-3a8e-4b52-9d1c-0c1f7d1f4a11");
+    for exclude_client in [None, client, None] {
         let options = PublishOptions { exclude_client, ..PublishOptions::default() };
         let none = Retention::default();
         let published = broker.publish("a", Publication::default(), &options, none, Instant::now());
         assert_eq!(published.wait(), Ok(Position::default()));
     }
-    door.wait_for(3);
-    let excluded = &door.record.lock().expect("no panic inside").excluded;
-    assert!(someone.is_some());
-    assert_eq!(*excluded, [None, someone, None], "who is excluded from what");
+    recorder.wait_for(3);
+    let excluded = &recorder.record.lock().expect("no panic inside").excluded;
+    assert!(client.is_some());
+    assert_eq!(*excluded, [None, client, None], "the excluded client of each publication");
 }
 
-fn publications_of_one_thread_keep_their_order(make: Make<'_>) {
-    let (door, broker) = start(make, &["a", "b"]);
+fn publications_of_one_thread_keep_their_order(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a", "b"]);
     for number in 0..200 {
         publish(&*broker, if number % 3 == 0 { "b" } else { "a" }, numbered(0, number), "");
     }
-    let arrived = door.wait_for(200);
+    let arrived = recorder.wait_for(200);
     for channel in ["a", "b"] {
         assert!(numbers(&arrived, channel).is_sorted(), "order within {channel}");
     }
 }
 
-fn publications_of_a_channel_never_overlap(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn publications_of_a_channel_never_overlap(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     in_threads(|thread| {
         for number in 0..100 {
             publish(&*broker, "a", numbered(thread, number), "");
         }
     });
-    let arrived = numbers(&door.wait_for(THREADS * 100), "a");
-    assert!(!door.has_overlapped(), "two publications of a channel were delivered at once");
+    let arrived = numbers(&recorder.wait_for(THREADS * 100), "a");
+    assert!(!recorder.has_overlapped(), "two publications of a channel were delivered at once");
     for thread in 0..THREADS {
         let own = arrived.iter().filter(|(by, _)| *by == thread);
         let expected: Vec<_> = (0..100).map(|number| (thread, number)).collect();
@@ -95,80 +92,83 @@ fn publications_of_a_channel_never_overlap(make: Make<'_>) {
     }
 }
 
-fn an_idempotency_key_publishes_once(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn an_idempotency_key_publishes_once(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     let first = publish(&*broker, "a", numbered(0, 0), "key");
     let second = publish(&*broker, "a", numbered(0, 1), "key");
     assert_eq!(first, second, "the first position is returned again");
     publish(&*broker, "a", numbered(0, 2), "other");
     publish(&*broker, "a", numbered(0, 3), "");
     publish(&*broker, "a", numbered(0, 4), "");
-    assert_eq!(numbers(&door.wait_for(4), "a"), [(0, 0), (0, 2), (0, 3), (0, 4)]);
+    assert_eq!(numbers(&recorder.wait_for(4), "a"), [(0, 0), (0, 2), (0, 3), (0, 4)]);
 }
 
-fn an_idempotency_key_counts_per_channel(make: Make<'_>) {
-    let (door, broker) = start(make, &["a", "b", "ab"]);
+fn an_idempotency_key_counts_per_channel(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a", "b", "ab"]);
     publish(&*broker, "a", numbered(0, 0), "bc");
     publish(&*broker, "b", numbered(0, 1), "bc");
     publish(&*broker, "ab", numbered(0, 2), "c");
-    assert_eq!(door.wait_for(3).len(), 3);
+    assert_eq!(recorder.wait_for(3).len(), 3);
 }
 
-fn an_idempotency_key_publishes_once_from_many_threads(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn an_idempotency_key_publishes_once_from_many_threads(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     in_threads(|_| {
         for number in 0..50 {
             publish(&*broker, "a", numbered(0, number), &format!("key {number}"));
         }
     });
     publish(&*broker, "a", numbered(1, 0), "");
-    let mut arrived = numbers(&door.wait_for(51), "a");
+    let mut arrived = numbers(&recorder.wait_for(51), "a");
     assert_eq!(arrived.len(), 51, "each key published once");
     arrived.sort_unstable();
     arrived.dedup();
     assert_eq!(arrived.len(), 51, "each key published once");
 }
 
-fn subscribing_again_goes_on(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn publications_arrive_after_subscribing_again(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     broker.unsubscribe("a");
     subscribe(&*broker, "a");
     publish(&*broker, "a", numbered(0, 7), "");
-    let arrived = door.wait_for(1);
+    let arrived = recorder.wait_for(1);
     assert_eq!(numbers(&arrived, "a"), [(0, 7)]);
 }
 
-fn announcements_keep_their_place_among_publications(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn joins_and_leaves_keep_their_order_among_publications(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     let info = ClientInfo { user: "42".into(), client: "c".into(), ..ClientInfo::default() };
     for number in 0..20 {
         publish(&*broker, "a", numbered(0, number), "");
         let change = if number % 2 == 0 { Change::Join } else { Change::Leave };
-        broker.announce("a", change, info.clone()).wait().expect("the broker is available");
+        broker
+            .publish_join_leave("a", change, info.clone())
+            .wait()
+            .expect("the broker is available");
     }
-    for (at, (channel, arrived)) in door.wait_for(40).into_iter().enumerate() {
+    for (at, (channel, arrived)) in recorder.wait_for(40).into_iter().enumerate() {
         let expected = match at % 4 {
-            1 => announced(Change::Join, info.clone()),
-            3 => announced(Change::Leave, info.clone()),
+            1 => recorded(Change::Join, info.clone()),
+            3 => recorded(Change::Leave, info.clone()),
             _ => numbered(0, at / 2),
         };
         assert_eq!((channel.as_str(), arrived), ("a", expected), "{at}");
     }
 }
 
-/// How the recorder writes an announcement down.
-fn announced(change: Change, info: ClientInfo) -> Publication {
+/// The form in which the recorder stores a join or leave.
+fn recorded(change: Change, info: ClientInfo) -> Publication {
     Publication { data: format!("{change:?}").into(), info: Some(info), ..Publication::default() }
 }
 
-fn start(make: Make<'_>, channels: &[&str]) -> (Arc<Recorder>, Arc<dyn Broker>) {
-    let door = Arc::new(Recorder::default());
-    let broker = make(Arc::clone(&door) as _);
+fn start(make: MakeBroker<'_>, channels: &[&str]) -> (Arc<Recorder>, Arc<dyn Broker>) {
+    let recorder = Arc::new(Recorder::default());
+    let broker = make(Arc::clone(&recorder) as _);
     channels.iter().for_each(|channel| subscribe(&*broker, channel));
-    (door, broker)
+    (recorder, broker)
 }
 
-/// Subscribes and waits until that has taken effect.
+/// Subscribes and waits until the subscription is active.
 fn subscribe(broker: &dyn Broker, channel: &str) {
     broker.subscribe(channel);
     let followed = broker.follow(channel, None, Retention::default(), Instant::now());
@@ -206,7 +206,7 @@ fn in_threads(work: impl Fn(usize) + Sync) {
     });
 }
 
-/// A door that writes down what came through.
+/// Records every delivery.
 #[derive(Default)]
 struct Recorder {
     record: Mutex<Record>,
@@ -216,29 +216,27 @@ struct Recorder {
 #[derive(Default)]
 struct Record {
     arrived: Vec<(String, Publication)>,
-    /// Of each that arrived.
+    /// One per entry of `arrived`, as are the next two.
     epochs: Vec<Epoch>,
-    /// Of each that arrived.
     deltas: Vec<Delta>,
-    /// Of each that arrived.
     excluded: Vec<Option<ClientId>>,
-    /// Channels that are being delivered at this moment.
+    /// Channels with a call in progress.
     busy: Vec<String>,
     has_overlapped: bool,
 }
 
 impl Recorder {
-    /// What has arrived, once it is this much.
+    /// Waits for `count` deliveries and returns all of them.
     fn wait_for(&self, count: usize) -> Vec<(String, Publication)> {
         let record = self.record.lock().expect("no panic inside");
         let (record, timeout) = (self.grown)
-            .wait_timeout_while(record, PATIENCE, |record| record.arrived.len() < count)
+            .wait_timeout_while(record, WAIT_MAX, |record| record.arrived.len() < count)
             .expect("no panic inside");
         assert!(!timeout.timed_out(), "{} of {count} arrived", record.arrived.len());
         record.arrived.clone()
     }
 
-    /// The positions of all that has arrived.
+    /// The positions of all recorded publications.
     fn positions(&self) -> Vec<Position> {
         let record = self.record.lock().expect("no panic inside");
         let both = record.arrived.iter().zip(&record.epochs);
@@ -246,7 +244,7 @@ impl Recorder {
             .collect()
     }
 
-    /// What the deltas of all that has arrived can be made against.
+    /// The delta bases of all recorded publications.
     fn deltas(&self) -> Vec<Delta> {
         self.record.lock().expect("no panic inside").deltas.clone()
     }
@@ -270,7 +268,7 @@ impl Deliver for Recorder {
         record.has_overlapped |= record.busy.iter().any(|busy| busy == channel);
         record.busy.push(channel.to_owned());
         drop(record);
-        thread::yield_now(); // an invitation for others to come in between
+        thread::yield_now(); // gives an overlapping call the chance to run
         let mut record = self.record.lock().expect("no panic inside");
         record.busy.retain(|busy| busy != channel);
         record.arrived.push((channel.to_owned(), publication));
@@ -280,12 +278,12 @@ impl Deliver for Recorder {
         self.grown.notify_all();
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
-        let announced = announced(change, info);
-        self.deliver(channel, announced, Epoch::NONE, Delta::Off, None, Instant::now());
+    fn deliver_join_leave(&self, channel: &str, change: Change, info: ClientInfo) {
+        let recorded = recorded(change, info);
+        self.deliver(channel, recorded, Epoch::NONE, Delta::Off, None, Instant::now());
     }
 }
 
 const THREADS: usize = 4;
-/// For brokers over a network. A broker that keeps its promises never waits this long.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Only a broken broker makes a test wait this long.
+const WAIT_MAX: Duration = Duration::from_secs(10);

@@ -1,8 +1,8 @@
-//! The broker of a node that stands alone: order by a lock per channel stripe; streams and results in memory.
-//! In: `publish` and `history` on any thread → out: publications at the door, in one order per channel; stored ones.
+//! The broker of a node without cluster: one lock per stripe of channels gives the order; streams and results are in memory.
+//! In: `publish` and `history` on any thread → out: calls of `Deliver`, in one order per channel; stored publications.
 //! Uses: striped locks. Never: clocks (time is a parameter).
-//! Change here: what holds one lock together. A channel's stream lives in `memory/stream.rs`, what is forgotten first in
-//! `memory/streams.rs`, epochs without a stream in `memory/epochs.rs`, idempotency in `memory/results.rs`; the promises stand in `broker.rs`.
+//! Change here: what happens under the lock. A channel's stream lives in `memory/stream.rs`, eviction in `memory/streams.rs`,
+//! epochs without a stream in `memory/epochs.rs`, idempotency in `memory/results.rs`; the promises are in `broker.rs`.
 
 mod epochs;
 mod results;
@@ -18,20 +18,17 @@ use fanwire_protocol::{ClientInfo, Publication};
 use hashbrown::DefaultHashBuilder;
 use parking_lot::Mutex;
 
-use super::{Broker, Position, PublishOptions, Query, Retention, StreamSlice};
-use crate::Answer;
-use crate::Change;
-use crate::Deliver;
-use crate::Delta;
-use results::{Key, Results};
+use super::{Broker, PublishOptions, Query, Retention, StreamSlice};
+use crate::{Answer, Change, Deliver, Delta, Position};
+use results::{IdempotencyKey, Results};
 use streams::Streams;
 
-/// Publishes by calling the door while it holds the lock of the channel's stripe: that is the order of the channel.
+/// Calls `Deliver` while it holds the lock of the channel's stripe, so the order of the lock is the order of the channel.
 pub struct MemoryBroker {
-    door: Arc<dyn Deliver>,
+    deliver: Arc<dyn Deliver>,
     hasher: DefaultHashBuilder,
     stripes: Box<[Mutex<Stripe>]>,
-    /// Roughly the memory of all streams.
+    /// Approximate memory of all streams.
     history_bytes: AtomicUsize,
     history_bytes_max: usize,
 }
@@ -42,14 +39,18 @@ struct Stripe {
     streams: Streams,
 }
 
-/// A channel with its hash.
-type Place<'a> = (u64, &'a str);
+/// A channel name with its hash.
+#[derive(Clone, Copy)]
+struct HashedChannel<'a> {
+    hash: u64,
+    name: &'a str,
+}
 
 impl MemoryBroker {
-    /// A broker whose streams together take about `history_bytes_max`; beyond it some lose what they stored.
-    pub fn new(door: Arc<dyn Deliver>, history_bytes_max: usize) -> Self {
+    /// A broker whose streams together take about `history_bytes_max` bytes; beyond that it evicts stored publications.
+    pub fn new(deliver: Arc<dyn Deliver>, history_bytes_max: usize) -> Self {
         Self {
-            door,
+            deliver,
             hasher: DefaultHashBuilder::default(),
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
             history_bytes: AtomicUsize::new(0),
@@ -57,16 +58,16 @@ impl MemoryBroker {
         }
     }
 
-    fn place<'a>(&self, channel: &'a str) -> (Place<'a>, &Mutex<Stripe>) {
-        let hash = self.hasher.hash_one(channel);
-        // Not the lowest and not the highest bits: tables of a stripe tell their entries apart by those.
-        ((hash, channel), &self.stripes[(hash >> 32) as usize % STRIPES])
+    fn stripe<'a>(&self, name: &'a str) -> (HashedChannel<'a>, &Mutex<Stripe>) {
+        let hash = self.hasher.hash_one(name);
+        // The middle bits: the hash tables inside a stripe use the lowest and the highest ones.
+        (HashedChannel { hash, name }, &self.stripes[(hash >> 32) as usize % STRIPES])
     }
 
-    /// Counts what streams took, and takes from the streams of this stripe when all of them hold too much: at least what was
-    /// added, if they have it.
+    /// Adds `grown` bytes to the total. While the total is above its limit, evicts from the streams of this stripe:
+    /// `EVICTIONS_MAX` times, and then until `grown` bytes are free.
     fn count(&self, grown: isize, streams: &mut Streams) {
-        self.history_bytes.fetch_add(grown as usize, Relaxed); // wraps around for what is negative
+        self.history_bytes.fetch_add(grown as usize, Relaxed); // a negative number wraps around
         let (mut evicted, mut freed_all) = (0, 0);
         while self.history_bytes() > self.history_bytes_max
             && (evicted < EVICTIONS_MAX || freed_all < grown)
@@ -78,17 +79,20 @@ impl MemoryBroker {
         }
     }
 
-    /// Stores a publication and says what its delta can be made against. `Err` with the top when the stream has a newer
-    /// version.
+    /// Stores a publication; returns its position and the base for its delta.
+    ///
+    /// # Errors
+    /// The top of the stream when it has the same or a newer version.
     fn store(
         &self,
         streams: &mut Streams,
-        place: Place<'_>,
+        channel: HashedChannel<'_>,
         publication: &Publication,
-        (options, retention): (&PublishOptions, Retention),
+        options: &PublishOptions,
+        retention: Retention,
         now: Instant,
     ) -> Result<(Position, Delta), Position> {
-        let (stored, grown) = streams.with(place, now, |stream| {
+        let (stored, grown) = streams.with(channel, now, |stream| {
             stream.touch(retention, now);
             if stream.supersedes(options) {
                 return Err(stream.top());
@@ -110,26 +114,26 @@ impl Broker for MemoryBroker {
         retention: Retention,
         now: Instant,
     ) -> Answer<Position> {
-        let (place, stripe) = self.place(channel);
+        let (hashed, stripe) = self.stripe(channel);
         let Stripe { results, streams } = &mut *stripe.lock();
-        results.forget_expired(now);
-        let key = Key::new(channel, &options.idempotency_key);
+        results.remove_expired(now);
+        let key = IdempotencyKey::new(channel, &options.idempotency_key);
         if let Some(first) = key.as_ref().and_then(|key| results.find(key)) {
             return Answer::now(Ok(first));
         }
         let (mut position, mut delta) =
             (Position::default(), Delta::candidate(options.delta, None));
         if retention.keeps_history() && !options.skip_history {
-            match self.store(streams, place, &publication, (options, retention), now) {
+            match self.store(streams, hashed, &publication, options, retention, now) {
                 Ok(stored) => (position, delta) = stored,
                 Err(top) => return Answer::now(Ok(top)),
             }
         }
         publication.offset = position.offset;
         let (epoch, exclude) = (position.epoch, options.exclude_client);
-        self.door.deliver(channel, publication, epoch, delta, exclude, now);
+        self.deliver.deliver(channel, publication, epoch, delta, exclude, now);
         if let Some(key) = key {
-            results.remember(key, position, now, IDEMPOTENCY_BYTES_MAX / STRIPES);
+            results.insert(key, position, now, IDEMPOTENCY_BYTES_MAX / STRIPES);
         }
         Answer::now(Ok(position))
     }
@@ -144,17 +148,17 @@ impl Broker for MemoryBroker {
         if !retention.keeps_history() {
             return Answer::now(Ok(StreamSlice::default()));
         }
-        let (place, stripe) = self.place(channel);
+        let (hashed, stripe) = self.stripe(channel);
         let streams = &mut stripe.lock().streams;
-        let (stretch, grown) = streams.with(place, now, |stream| {
+        let (slice, grown) = streams.with(hashed, now, |stream| {
             stream.touch(retention, now);
             stream.read(query)
         });
         self.count(grown, streams);
-        Answer::now(Ok(stretch))
+        Answer::now(Ok(slice))
     }
 
-    /// Nothing has to take effect first: the door asks the registry at each publication.
+    /// Ready at once: `Deliver` looks the channel up in the registry at each publication.
     fn follow(
         &self,
         channel: &str,
@@ -168,16 +172,16 @@ impl Broker for MemoryBroker {
         }
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
-        let (_, stripe) = self.place(channel);
+    fn publish_join_leave(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
+        let (_, stripe) = self.stripe(channel);
         let _order = stripe.lock();
-        self.door.announce(channel, change, info);
+        self.deliver.deliver_join_leave(channel, change, info);
         Answer::now(Ok(()))
     }
 
     fn remove_history(&self, channel: &str, _now: Instant) -> Answer<()> {
-        let (place, stripe) = self.place(channel);
-        let freed = stripe.lock().streams.clear(place);
+        let (hashed, stripe) = self.stripe(channel);
+        let freed = stripe.lock().streams.clear(hashed);
         self.history_bytes.fetch_sub(freed, Relaxed);
         Answer::now(Ok(()))
     }
@@ -186,12 +190,12 @@ impl Broker for MemoryBroker {
 
     fn unsubscribe(&self, _channel: &str) {}
 
-    /// Looks at 65,536 streams per call, each stripe's lock being held for 1,024 of them.
+    /// Visits 65,536 streams per call and holds each stripe's lock for 1,024 of them.
     fn sweep(&self, now: Instant) {
         for stripe in &self.stripes {
             let mut stripe = stripe.lock();
-            stripe.results.forget_expired(now);
-            let freed = stripe.streams.sweep(SWEEP_PLACES, now);
+            stripe.results.remove_expired(now);
+            let freed = stripe.streams.sweep(SWEEP_SLOTS, now);
             self.history_bytes.fetch_sub(freed, Relaxed);
         }
     }
@@ -201,15 +205,15 @@ impl Broker for MemoryBroker {
     }
 }
 
-/// Memory for idempotency results of the node; beyond it the oldest are forgotten before their time.
+/// Memory for idempotency results of the node; beyond it the oldest are removed before they expire.
 const IDEMPOTENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Locks; publications of channels of one stripe wait for each other.
+/// Number of locks; publications to channels of one stripe wait for each other.
 const STRIPES: usize = 64;
-/// Streams that one call takes from to make room, or as many as it takes to free what its publication needs: so no publisher
-/// waits for long, and a large publication cannot add more than small streams give back.
+/// Evictions per call, or more until the bytes of its publication are free: a publisher does not wait for long, and a
+/// large publication cannot add more than the evicted streams free.
 const EVICTIONS_MAX: usize = 16;
-/// Streams per stripe that one sweep looks at.
-const SWEEP_PLACES: usize = 1024;
+/// Slots per stripe that one sweep visits.
+const SWEEP_SLOTS: usize = 1024;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! The tests every presence store has to pass: the promises of `presence.rs`, and random lives against a naive model.
-//! In: a way to make a store → out: a panic that says which promise is broken.
-//! Uses: threads, and instants counted from the start of a promise. Never: sleeps.
-//! Change here: the promises all stores share. What one store adds is tested beside it.
+//! The tests that every presence store must pass: the promises of `presence.rs`, and random calls compared with a simple model.
+//! In: a function that makes a store → out: a panic that names the broken promise.
+//! Uses: threads, and instants relative to the start of a test. Never: sleeps.
+//! Change here: the promises that all stores share. What one store adds is tested next to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::{Presence, PresenceStats};
 
-/// Makes a fresh store. Called once per promise.
-pub type Make<'a> = &'a dyn Fn() -> Arc<dyn Presence>;
+/// Makes an empty store. Called for each promise.
+pub type MakePresence<'a> = &'a dyn Fn() -> Arc<dyn Presence>;
 
-/// Every promise, one after the other.
-///
-/// # Panics
-/// When the store breaks one.
-pub fn check(make: Make<'_>) {
-    check_lives(make, LIVES);
-}
-
-/// The same for a store over a network, whose random lives are fewer because each call is a round trip.
+/// Tests every promise.
 ///
 /// # Panics
 /// When the store breaks a promise.
-pub fn check_slow(make: Make<'_>) {
-    check_lives(make, LIVES / 20);
+pub fn check(make: MakePresence<'_>) {
+    check_runs(make, RUNS);
 }
 
-fn check_lives(make: Make<'_>, lives: u64) {
-    a_member_is_there_whole_until_it_is_removed(make);
-    a_member_is_there_until_its_time_is_over(make);
-    a_renewed_member_is_as_it_was_said_last(make);
+/// Like [`check`] with fewer random runs, for stores where each call is a network round trip.
+///
+/// # Panics
+/// When the store breaks a promise.
+pub fn check_slow(make: MakePresence<'_>) {
+    check_runs(make, RUNS / 20);
+}
+
+fn check_runs(make: MakePresence<'_>, runs: u64) {
+    a_member_is_returned_complete_until_it_is_removed(make);
+    a_member_is_returned_until_it_expires(make);
+    a_renewed_member_has_its_latest_info(make);
     users_are_counted_once(make);
     calls_from_many_threads_all_count(make);
-    random_lives_are_those_of_the_model(make, lives);
+    random_calls_agree_with_the_model(make, runs);
 }
 
-fn a_member_is_there_whole_until_it_is_removed(make: Make<'_>) {
+fn a_member_is_returned_complete_until_it_is_removed(make: MakePresence<'_>) {
     let (presence, now) = (make(), Instant::now());
     let whole = ClientInfo {
         conn_info: "\u{0}any bytes".into(),
@@ -51,15 +51,15 @@ fn a_member_is_there_whole_until_it_is_removed(make: Make<'_>) {
     add(&*presence, "a", whole.clone(), now);
     assert_eq!(members(&*presence, "a", now), [whole]);
     assert_eq!(members(&*presence, "b", now), [], "another channel");
-    presence.remove("b", "c").wait().expect("there");
-    presence.remove("a", "d").wait().expect("there");
-    assert_eq!(stats(&*presence, "a", now), (1, 1), "others were removed");
-    presence.remove("a", "c").wait().expect("there");
+    presence.remove("b", "c").wait().expect("the store is available");
+    presence.remove("a", "d").wait().expect("the store is available");
+    assert_eq!(stats(&*presence, "a", now), (1, 1), "only other members were removed");
+    presence.remove("a", "c").wait().expect("the store is available");
     assert_eq!(stats(&*presence, "a", now), (0, 0));
     assert_eq!(members(&*presence, "a", now), []);
 }
 
-fn a_member_is_there_until_its_time_is_over(make: Make<'_>) {
+fn a_member_is_returned_until_it_expires(make: MakePresence<'_>) {
     let (presence, now) = (make(), Instant::now());
     add(&*presence, "a", info("c", "1"), now);
     add(&*presence, "a", info("d", "2"), now + TTL / 2);
@@ -69,7 +69,7 @@ fn a_member_is_there_until_its_time_is_over(make: Make<'_>) {
     }
 }
 
-fn a_renewed_member_is_as_it_was_said_last(make: Make<'_>) {
+fn a_renewed_member_has_its_latest_info(make: MakePresence<'_>) {
     let (presence, now) = (make(), Instant::now());
     add(&*presence, "a", info("c", "1"), now);
     add(&*presence, "a", info("c", "1"), now + TTL / 2);
@@ -80,19 +80,19 @@ fn a_renewed_member_is_as_it_was_said_last(make: Make<'_>) {
     assert_eq!(stats(&*presence, "a", now + TTL), (1, 1));
 }
 
-fn users_are_counted_once(make: Make<'_>) {
+fn users_are_counted_once(make: MakePresence<'_>) {
     let (presence, now) = (make(), Instant::now());
     for (client, user) in [("c", "1"), ("d", "1"), ("e", ""), ("f", "")] {
         add(&*presence, "a", info(client, user), now);
     }
     assert_eq!(stats(&*presence, "a", now), (4, 2), "the empty user is one");
-    presence.remove("a", "c").wait().expect("there");
+    presence.remove("a", "c").wait().expect("the store is available");
     assert_eq!(stats(&*presence, "a", now), (3, 2));
-    presence.remove("a", "d").wait().expect("there");
+    presence.remove("a", "d").wait().expect("the store is available");
     assert_eq!(stats(&*presence, "a", now), (2, 1));
 }
 
-fn calls_from_many_threads_all_count(make: Make<'_>) {
+fn calls_from_many_threads_all_count(make: MakePresence<'_>) {
     let (presence, now) = (make(), Instant::now());
     thread::scope(|scope| {
         for thread in 0..4 {
@@ -102,7 +102,7 @@ fn calls_from_many_threads_all_count(make: Make<'_>) {
                     let client = format!("{thread} {number}");
                     add(&**presence, "a", info(&client, &thread.to_string()), now);
                     if number % 2 == 0 {
-                        presence.remove("a", &client).wait().expect("there");
+                        presence.remove("a", &client).wait().expect("the store is available");
                     }
                 }
             });
@@ -111,18 +111,18 @@ fn calls_from_many_threads_all_count(make: Make<'_>) {
     assert_eq!(stats(&*presence, "a", now), (200, 4));
 }
 
-/// Members with their ends, in a plain map.
+/// Members with their expiry, by channel and client.
 type Model = BTreeMap<(u32, u32), (ClientInfo, Instant)>;
 
-fn random_lives_are_those_of_the_model(make: Make<'_>, lives: u64) {
-    for seed in 0..lives {
+fn random_calls_agree_with_the_model(make: MakePresence<'_>, runs: u64) {
+    for seed in 0..runs {
         let mut random = StdRng::seed_from_u64(seed);
         let (presence, mut now, mut model) = (make(), Instant::now(), Model::new());
         for step in 0..STEPS {
-            live(&*presence, &mut model, &mut now, &mut random);
+            random_call(&*presence, &mut model, &mut now, &mut random);
             let channel = random.random_range(0..CHANNELS);
             let expected: Vec<_> = (model.iter())
-                .filter(|((place, _), (_, end))| *place == channel && *end > now)
+                .filter(|((of, _), (_, end))| *of == channel && *end > now)
                 .map(|(_, (info, _))| info.clone())
                 .collect();
             let users: BTreeSet<_> = expected.iter().map(|info| info.user.clone()).collect();
@@ -134,19 +134,25 @@ fn random_lives_are_those_of_the_model(make: Make<'_>, lives: u64) {
     }
 }
 
-/// One thing happens to the store and to the model.
-fn live(presence: &dyn Presence, model: &mut Model, now: &mut Instant, random: &mut StdRng) {
+/// Makes one random call to the store and to the model.
+fn random_call(presence: &dyn Presence, model: &mut Model, now: &mut Instant, random: &mut StdRng) {
     let (channel, client) = (random.random_range(0..CHANNELS), random.random_range(0..9));
     match random.random_range(0..10) {
         0..5 => {
             let user = random.random_range(0..4).to_string();
             let info = info(&client.to_string(), &user);
             let ttl = TTL * random.random_range(1..4);
-            presence.add(&channel.to_string(), info.clone(), ttl, *now).wait().expect("there");
+            presence
+                .add(&channel.to_string(), info.clone(), ttl, *now)
+                .wait()
+                .expect("the store is available");
             model.insert((channel, client), (info, *now + ttl));
         }
         5..7 => {
-            presence.remove(&channel.to_string(), &client.to_string()).wait().expect("there");
+            presence
+                .remove(&channel.to_string(), &client.to_string())
+                .wait()
+                .expect("the store is available");
             model.remove(&(channel, client));
         }
         7 => presence.sweep(*now),
@@ -159,12 +165,12 @@ fn info(client: &str, user: &str) -> ClientInfo {
 }
 
 fn add(presence: &dyn Presence, channel: &str, info: ClientInfo, now: Instant) {
-    presence.add(channel, info, TTL, now).wait().expect("the store is there");
+    presence.add(channel, info, TTL, now).wait().expect("the store is available");
 }
 
-/// By client id.
+/// Sorted by client id.
 fn members(presence: &dyn Presence, channel: &str, now: Instant) -> Vec<ClientInfo> {
-    let members = presence.members(channel, now).wait().expect("the store is there");
+    let members = presence.members(channel, now).wait().expect("the store is available");
     let mut members: Vec<_> = members.iter().map(|info| ClientInfo::clone(info)).collect();
     members.sort_by(|one, other| one.client.cmp(&other.client));
     members
@@ -173,7 +179,7 @@ fn members(presence: &dyn Presence, channel: &str, now: Instant) -> Vec<ClientIn
 /// (clients, users)
 fn stats(presence: &dyn Presence, channel: &str, now: Instant) -> (usize, usize) {
     let PresenceStats { clients, users } =
-        presence.stats(channel, now).wait().expect("the store is there");
+        presence.stats(channel, now).wait().expect("the store is available");
     (clients, users)
 }
 
@@ -181,5 +187,5 @@ const TTL: Duration = Duration::from_secs(60);
 /// Stores may count in milliseconds.
 const TICK: Duration = Duration::from_millis(1);
 const CHANNELS: u32 = 3;
-const LIVES: u64 = 300;
+const RUNS: u64 = 300;
 const STEPS: usize = 100;

@@ -1,5 +1,5 @@
-//! Presence of a node that stands alone: the members of each channel in memory, under a lock per channel stripe.
-//! In: members that come, are renewed and go, on any thread → out: shared members, counts.
+//! Presence of a node without cluster: the members of each channel in memory, one lock per stripe of channels.
+//! In: members that are added, renewed and removed, on any thread → out: shared members, counts.
 //! Uses: striped locks. Never: clocks (time is a parameter).
 //! Change here: locks and sweeping. The members of one channel live in `memory/channel_members.rs`.
 
@@ -18,23 +18,25 @@ use super::{Presence, PresenceStats};
 use crate::Answer;
 use channel_members::ChannelMembers;
 
-/// Bounded by the subscriptions of the node: no member is there without one, and no channel without members.
+/// Presence in memory.
+///
+/// Its memory is bounded by the subscriptions of the node: each member has one, and a channel without members is removed.
 pub struct MemoryPresence {
     hasher: DefaultHashBuilder,
     stripes: Box<[Mutex<Stripe>]>,
-    /// The stripe that is swept next.
-    hand: AtomicUsize,
+    /// Index of the stripe that is swept next, before the modulo.
+    next_sweep: AtomicUsize,
 }
 
 type Stripe = HashMap<Box<str>, ChannelMembers>;
 
 impl MemoryPresence {
-    /// Nobody is anywhere.
+    /// An empty store.
     pub fn new() -> Self {
         Self {
             hasher: DefaultHashBuilder::default(),
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
-            hand: AtomicUsize::new(0),
+            next_sweep: AtomicUsize::new(0),
         }
     }
 
@@ -42,17 +44,17 @@ impl MemoryPresence {
         &self.stripes[self.hasher.hash_one(channel) as usize % STRIPES]
     }
 
-    /// What `look` sees in the channel_members of a channel without those whose time is over; nothing where nobody is.
-    fn see<T: Default>(
+    /// Removes expired members of a channel and reads the others; the default if there are none.
+    fn read<T: Default>(
         &self,
         channel: &str,
         now: Instant,
-        look: impl FnOnce(&ChannelMembers) -> T,
+        read: impl FnOnce(&ChannelMembers) -> T,
     ) -> T {
         let mut stripe = self.stripe(channel).lock();
         let Some(channel_members) = stripe.get_mut(channel) else { return T::default() };
         channel_members.expire(now);
-        look(channel_members)
+        read(channel_members)
     }
 }
 
@@ -80,20 +82,20 @@ impl Presence for MemoryPresence {
         Answer::now(Ok(()))
     }
 
-    /// Ten thousand members are ten thousand counted references under the lock; texts are not copied.
+    /// Clones an `Arc` per member under the lock; texts are not copied.
     fn members(&self, channel: &str, now: Instant) -> Answer<Vec<Arc<ClientInfo>>> {
         Answer::now(Ok(
-            self.see(channel, now, |channel_members| channel_members.members().cloned().collect())
+            self.read(channel, now, |channel_members| channel_members.members().cloned().collect())
         ))
     }
 
     fn stats(&self, channel: &str, now: Instant) -> Answer<PresenceStats> {
-        Answer::now(Ok(self.see(channel, now, ChannelMembers::stats)))
+        Answer::now(Ok(self.read(channel, now, ChannelMembers::stats)))
     }
 
-    /// One stripe per call, so that 64 calls see every channel.
+    /// Sweeps one stripe per call, so 64 calls cover all channels.
     fn sweep(&self, now: Instant) {
-        let stripe = self.hand.fetch_add(1, Relaxed) % STRIPES;
+        let stripe = self.next_sweep.fetch_add(1, Relaxed) % STRIPES;
         self.stripes[stripe].lock().retain(|_, channel_members| {
             channel_members.expire(now);
             !channel_members.is_empty()
@@ -101,7 +103,7 @@ impl Presence for MemoryPresence {
     }
 }
 
-/// Locks; calls about channels of one stripe wait for each other.
+/// Number of locks; calls for channels of one stripe wait for each other.
 const STRIPES: usize = 64;
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ impl Broker for Redis {
         answer
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
+    fn publish_join_leave(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
         self.send_simple(channel, stream::announce(&self.keys, channel, change, info))
     }
 

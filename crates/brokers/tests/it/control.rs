@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_broker::Answer;
 use fanwire_brokers::redis::{Redis, RedisOptions};
-use fanwire_node::{Inbox, Node, Notice, Options, Renewal, ServerSubscription, Target};
+use fanwire_node::{ConnectionSelector, Inbox, Node, Notice, Options, Renewal, ServerSubscription};
 use fanwire_protocol::{Disconnect, ErrorCode};
 use tokio::runtime::Runtime;
 
@@ -65,7 +65,7 @@ impl Member {
 
     fn disconnect(&self, code: u16) -> Result<(), ErrorCode> {
         let disconnect = Disconnect { code, reason: "bye".into() };
-        let mut answer = self.node.disconnect(Target::default(), disconnect);
+        let mut answer = self.node.disconnect(ConnectionSelector::default(), disconnect);
         loop {
             match answer.ready() {
                 Ok(result) => return result,
@@ -87,15 +87,15 @@ impl Member {
 
     /// The results of all calls that concern other nodes.
     fn call_everything(&self) -> Vec<Result<(), ErrorCode>> {
-        let (node, everybody, now) = (&self.node, Target::default, Instant::now());
+        let (node, to_all, now) = (&self.node, ConnectionSelector::default, Instant::now());
         let extra = ServerSubscription { channel: "extra".into(), ..Default::default() };
         let renewal = Renewal { expire_at: None, info: "{}".into() };
         let bye = Disconnect { code: 4_000, reason: "bye".into() };
         let orders = [
-            node.subscribe(everybody(), extra, now),
-            node.unsubscribe(everybody(), Some("news")),
-            node.refresh(everybody(), renewal),
-            node.disconnect(everybody(), bye),
+            node.subscribe(to_all(), extra, now),
+            node.unsubscribe(to_all(), Some("news")),
+            node.refresh(to_all(), renewal),
+            node.disconnect(to_all(), bye),
             node.channels("", now).map(|found| found.map(drop)),
         ];
         orders.into_iter().map(Answer::wait).collect()
@@ -129,7 +129,7 @@ fn a_control_command_reaches_the_other_node_or_fails_in_bounded_time() {
     }
     // Redis may have taken the command before it registered the subscription of the other node.
     while !there.closed_with().contains(&4_001) {
-        assert!(Instant::now() < by, "what went well reached everybody");
+        assert!(Instant::now() < by, "what went well reached to_all");
         std::thread::yield_now();
     }
     assert_eq!(here.node.nodes(Instant::now()).len(), 2, "nobody was forgotten meanwhile");

@@ -74,7 +74,7 @@ impl Calls {
         self.time(node.begin_publish(channel, "mine"));
         self.time(redis.history(channel, Query::default(), retention(), now));
         self.time(redis.follow(channel, query, retention(), now));
-        self.time(redis.announce(channel, Change::Join, member.clone()));
+        self.time(redis.publish_join_leave(channel, Change::Join, member.clone()));
         self.time(redis.add(channel, member, Duration::from_secs(60), now));
         self.time(redis.members(channel, now));
         self.time(redis.stats(channel, now));
@@ -293,7 +293,9 @@ fn taken_while_stopped<T: Send + 'static>(call: impl Fn(&Node) -> Answer<T>) -> 
 #[test]
 fn calls_that_wait_for_a_redis_are_limited_in_number() {
     let member = ClientInfo::default();
-    let taken = taken_while_stopped(|node| node.redis.announce("a", Change::Join, member.clone()));
+    let taken = taken_while_stopped(|node| {
+        node.redis.publish_join_leave("a", Change::Join, member.clone())
+    });
     assert!((64 * 1024..=2 * 64 * 1024 + 1024).contains(&taken), "{taken}");
 }
 

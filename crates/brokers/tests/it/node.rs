@@ -52,12 +52,12 @@ impl Deliver for RecordingReceiver {
         self.send((channel.to_owned(), data, position));
     }
 
-    fn announce(&self, channel: &str, change: Change, client: ClientInfo) {
+    fn deliver_join_leave(&self, channel: &str, change: Change, client: ClientInfo) {
         let data = format!("{change:?} {}", client.client);
         self.send((channel.to_owned(), data, Position::default()));
     }
 
-    fn doubt(&self, channel: &str) {
+    fn report_possible_gap(&self, channel: &str) {
         let _ = self.doubts.lock().expect("no panic inside").send(channel.to_owned());
     }
 

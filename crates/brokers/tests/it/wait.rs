@@ -30,7 +30,7 @@ fn writes_fail_and_reads_do_not(node: &Node) {
     let member = || ClientInfo { client: "c".into(), ..ClientInfo::default() };
     let writes = [
         node.begin_publish("a", "unsure").map(|result| result.map(drop)),
-        redis.announce("a", Change::Join, member()),
+        redis.publish_join_leave("a", Change::Join, member()),
         redis.add("a", member(), Duration::from_secs(60), now),
         redis.remove("a", "c"),
         redis.remove_history("a", now),

@@ -5,13 +5,13 @@
 
 use clap::{CommandFactory, Parser};
 
-use super::{Arguments, Command};
+use super::{Arguments, CliCommand};
 
 fn flags(arguments: &[&str]) -> Vec<(String, String)> {
     let all = ["fanwire"].iter().chain(arguments);
     let parsed = Arguments::try_parse_from(all).expect("the test's arguments are right");
     match parsed.command {
-        Some(Command::Serve(serve)) => serve.keys.0,
+        Some(CliCommand::Serve(serve)) => serve.keys.0,
         Some(other) => panic!("not serve: {other:?}"),
         None => parsed.serve.keys.0,
     }
@@ -41,7 +41,7 @@ fn flags_of_keys_work_with_and_without_the_command() {
 }
 
 #[test]
-fn keys_that_do_not_work_yet_are_understood() {
+fn flags_of_unsupported_keys_are_accepted() {
     assert_eq!(flags(&["--engine.type=redis"]), [pair("engine.type", "redis")]);
 }
 
@@ -53,7 +53,7 @@ fn an_unknown_flag_is_a_usage_error_with_the_nearest_one() {
 }
 
 #[test]
-fn help_lists_every_key_that_works_and_no_other() {
+fn help_lists_every_supported_key_and_no_other() {
     let help = Arguments::command().render_long_help().to_string();
     for entry in fanwire::config::entries() {
         let name = &entry.name;

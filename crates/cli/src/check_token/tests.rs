@@ -1,7 +1,7 @@
-//! Tests of what is said of tokens.
-//! In: tokens, options and a moment → out: one line, or the reason of a refusal.
-//! Uses the tokens that `fanwire::node::token` signs. Never: the clock, files.
-//! A reason that is told is a row here.
+//! Tests of the explanations of tokens.
+//! In: tokens, options and a time → out: one line, or the reason of a refusal.
+//! Uses the tokens that `fanwire::auth` signs. Never: the clock, files.
+//! A reason is a row here.
 
 use clap::Parser;
 use fanwire::auth::TokenOptions;
@@ -11,15 +11,15 @@ use fanwire::auth::{
 };
 use fanwire::node::options::ClientOptions;
 
-use super::{Suspect, verdict};
-use crate::arguments::{Arguments, CheckToken, Command};
+use super::{RefusedToken, verdict};
+use crate::arguments::{Arguments, CheckToken, CliCommand};
 
 const NOW: u64 = 1_700_000_000;
 
 fn arguments(rest: &[&str]) -> CheckToken {
     let all = ["fanwire", "check-token"].iter().chain(rest);
     match Arguments::try_parse_from(all).expect("the test's arguments are right").command {
-        Some(Command::CheckToken(check)) => check,
+        Some(CliCommand::CheckToken(check)) => check,
         other => panic!("not check-token: {other:?}"),
     }
 }
@@ -58,22 +58,26 @@ fn subscription_token() -> String {
 }
 
 #[test]
-fn a_good_token_is_told_with_its_user_and_its_end() {
+fn a_valid_token_is_printed_with_its_user_and_its_expiry() {
     let token = connection_token(Lifetime::Seconds(60));
-    let told = verdict(&arguments(&[&token]), &client("secret"), NOW + 10).expect("a good one");
-    assert_eq!(told, "the token is good for user \"42\" for 50 s, until 1700000060 in Unix time");
+    let verdict_text =
+        verdict(&arguments(&[&token]), &client("secret"), NOW + 10).expect("a good one");
+    assert_eq!(
+        verdict_text,
+        "the token is valid for user \"42\" for 50 s, until 1700000060 in Unix time"
+    );
     let token = subscription_token();
     let check = arguments(&[&token, "--channel", "$news"]);
-    let told = verdict(&check, &client("secret"), NOW).expect("a good one");
-    assert_eq!(told, "the token is good for user \"42\" for ever");
+    let verdict_text = verdict(&check, &client("secret"), NOW).expect("a good one");
+    assert_eq!(verdict_text, "the token is valid for user \"42\" without limit");
 }
 
 #[test]
-fn what_is_wrong_with_a_token_is_told() {
+fn the_reason_of_a_refusal_is_printed() {
     let good = connection_token(Lifetime::Seconds(60));
     let private = subscription_token();
     for (words, secret, now, reason) in [
-        (vec![good.as_str()], "secret", NOW + 61, "it ended 1 s ago (exp is 1700000060)"),
+        (vec![good.as_str()], "secret", NOW + 61, "it expired 1 s ago (exp is 1700000060)"),
         (vec![good.as_str()], "another", NOW, "has a wrong signature"),
         (vec![good.as_str()], "", NOW, "client.token has no key to check tokens with"),
         (vec!["junk"], "secret", NOW, "is not a JWT"),
@@ -101,23 +105,24 @@ fn the_claim_that_a_token_is_refused_for_is_named() {
         (r#"{"sub":"1","exp":"tomorrow"}"#, "exp is \"tomorrow\", expected seconds since 1970"),
         (r#"{"sub":"1","channels":"news"}"#, "channels is \"news\", expected a list of texts"),
     ] {
-        let suspect = Suspect {
+        let parts = RefusedToken {
             token: &unsigned(payload),
             is_subscription: false,
             user_claim: "",
             now_unix: NOW,
         };
-        assert!(suspect.claim().expect(payload).starts_with(reason), "{payload}");
+        assert!(parts.claim().expect(payload).starts_with(reason), "{payload}");
     }
     let early = unsigned(r#"{"sub":"1","nbf":1700000009.5,"exp":1800000000}"#);
-    let suspect = Suspect { token: &early, is_subscription: false, user_claim: "", now_unix: NOW };
-    assert_eq!(suspect.moment().as_deref(), Some("it begins in 9 s (nbf is 1700000009)"));
-    assert_eq!(suspect.algorithm().as_deref(), Some("alg is \"HS256\""));
-    assert_eq!(suspect.claim(), None);
+    let parts =
+        RefusedToken { token: &early, is_subscription: false, user_claim: "", now_unix: NOW };
+    assert_eq!(parts.time().as_deref(), Some("it becomes valid in 9 s (nbf is 1700000009)"));
+    assert_eq!(parts.algorithm().as_deref(), Some("alg is \"HS256\""));
+    assert_eq!(parts.claim(), None);
 }
 
 #[test]
-fn a_token_without_a_user_is_refused_where_that_is_configured() {
+fn a_token_without_a_user_is_refused_if_configured() {
     let token = ConnectionToken {
         user: "",
         user_id_claim: "",

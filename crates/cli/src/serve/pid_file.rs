@@ -1,7 +1,7 @@
 //! The file with the process id (`pid_file`).
-//! In: a path → out: a file that holds the id while the server runs, or why it cannot.
-//! Uses the file system. Never: takes a file away that it has not written, or that another process has written since.
-//! When it is opened and written is changed in `serve`.
+//! In: a path → out: a file that contains the id while the server runs, or an error.
+//! Uses the file system. Never: removes a file that this process has not written, or that another process has overwritten.
+//! `serve` decides when it is opened and written.
 
 use std::fs::{File, OpenOptions, read, remove_file};
 use std::io::{self, ErrorKind, Seek as _, Write as _};
@@ -10,7 +10,7 @@ use std::process;
 
 use anyhow::{Context as _, Result};
 
-/// The file, which is gone with this value once it was written.
+/// The file. Dropping this value removes it if this process wrote it.
 pub(super) struct PidFile<'a> {
     path: &'a str,
     file: File,
@@ -18,11 +18,11 @@ pub(super) struct PidFile<'a> {
 }
 
 impl<'a> PidFile<'a> {
-    /// Opens the file at a path; `None` without one. A file that is not there yet is written at once, so that a full disk
-    /// shows. One that is there, perhaps of a server that still runs, is left as it is.
+    /// Opens the file at `path`; `None` for an empty path. A new file is written at once, to find a full disk. An existing file,
+    /// which may belong to a running server, is not changed.
     ///
     /// # Errors
-    /// It cannot be opened or written; names the key and the remedy.
+    /// The file cannot be opened or written; the error names the key and the remedy.
     pub(super) fn open(path: &'a str) -> Result<Option<Self>> {
         if path.is_empty() {
             return Ok(None);
@@ -31,7 +31,7 @@ impl<'a> PidFile<'a> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 (OpenOptions::new().write(true).open(path), false)
             }
-            made => (made, true),
+            created => (created, true),
         };
         let file = file.with_context(|| cannot_be_written(path))?;
         let mut opened = Self { path, file, is_ours: is_new };
@@ -41,22 +41,20 @@ impl<'a> PidFile<'a> {
         Ok(Some(opened))
     }
 
-    /// Puts the id in it.
+    /// Writes the id.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Those of [`open`](Self::open).
     pub(super) fn write(&mut self) -> Result<()> {
-        // A device is none of ours, whoever names one, and has no length.
+        // A device is never removed, and its length cannot be set.
         self.is_ours = self.file.metadata().is_ok_and(|found| found.is_file());
-        let written = match self.is_ours {
-            true => self.write_anew(),
-            false => self.file.write_all(text().as_bytes()),
-        };
+        let written =
+            if self.is_ours { self.overwrite() } else { self.file.write_all(text().as_bytes()) };
         written.with_context(|| cannot_be_written(self.path))
     }
 
-    fn write_anew(&mut self) -> io::Result<()> {
-        // The server that it was of has ended since it was opened, and taken it away.
+    fn overwrite(&mut self) -> io::Result<()> {
+        // The previous server has ended after `open` and removed its file.
         if !Path::new(self.path).exists() {
             self.file = File::create(self.path)?;
         }
@@ -65,8 +63,8 @@ impl<'a> PidFile<'a> {
         self.file.set_len(text().len() as u64)
     }
 
-    /// Holds it what this process wrote, or as much of it as a full disk took? The next server may have begun while this
-    /// one told its clients to go.
+    /// Whether the file still has the id of this process, or the part of it that fitted on a full disk. The next server may
+    /// have started while this one disconnected its clients.
     fn is_still_ours(&self) -> bool {
         self.is_ours && read(self.path).is_ok_and(|found| text().as_bytes().starts_with(&found))
     }
@@ -86,7 +84,7 @@ fn text() -> String {
 
 fn cannot_be_written(path: &str) -> String {
     format!(
-        "pid_file = {path:?} cannot be written: name a file in a folder of this user, on a disk that is not full"
+        "pid_file = {path:?} cannot be written: use a file in a writable folder, on a disk that is not full"
     )
 }
 

@@ -1,7 +1,7 @@
-//! Tests of what a person reads at the start.
-//! In: configurations → out: the greeting.
+//! Tests of the text at the start.
+//! In: configurations → out: the text.
 //! Uses `fanwire::config` defaults. Never: sockets, signals.
-//! A line of the greeting is changed here too.
+//! A line of the text is also changed here.
 
 use fanwire::config::{Config, load};
 

@@ -1,6 +1,6 @@
 //! Tests of tokens for development.
-//! In: options → out: tokens that the server's own verifier believes.
-//! Uses `fanwire::node::token`. Never: the clock.
+//! In: options → out: tokens that the server's verifier accepts.
+//! Uses `fanwire::auth`. Never: the clock.
 //! A promise of `fanwire token` is a test here.
 
 use clap::Parser;
@@ -8,14 +8,14 @@ use fanwire::auth::TokenOptions;
 use fanwire::auth::Verifier;
 
 use super::make;
-use crate::arguments::{Arguments, Command, Token};
+use crate::arguments::{Arguments, CliCommand, Token};
 
 const NOW: u64 = 1_700_000_000;
 
 fn arguments(rest: &[&str]) -> Token {
     let all = ["fanwire", "token"].iter().chain(rest);
     match Arguments::try_parse_from(all).expect("the test's arguments are right").command {
-        Some(Command::Token(token)) => token,
+        Some(CliCommand::Token(token)) => token,
         other => panic!("not token: {other:?}"),
     }
 }
@@ -33,7 +33,7 @@ fn verifier() -> Verifier {
 }
 
 #[test]
-fn a_connection_token_is_believed_until_it_expires() {
+fn a_connection_token_is_accepted_until_it_expires() {
     for algorithm in ["HS256", "HS384", "HS512"] {
         let info = r#"{"name":"Ada"}"#;
         let arguments =
@@ -55,13 +55,13 @@ fn a_subscription_token_is_for_its_user_and_channel() {
 }
 
 #[test]
-fn a_token_without_end_is_believed_for_ever() {
+fn a_token_without_expiry_is_always_accepted() {
     let token = make(&arguments(&["--ttl", "0"]), &options(), NOW).expect("a token");
     assert!(verifier().verify_connection(&token, u64::MAX / 2).is_ok());
 }
 
 #[test]
-fn wrong_options_hear_what_would_be_right() {
+fn an_error_of_an_option_names_the_expected_value() {
     let error = |rest: &[&str]| {
         make(&arguments(rest), &options(), NOW).expect_err("wrong options").to_string()
     };

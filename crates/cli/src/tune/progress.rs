@@ -1,36 +1,36 @@
-//! A progress bar on stderr, when somebody looks at it.
-//! In: steps → out: one line that is written over and over, and gone at the end.
+//! A progress bar on stderr, if it is a terminal.
+//! In: steps → out: one line that is overwritten at each step and cleared at the end.
 //! Uses a terminal's carriage return. Never: writes to anything but a terminal.
-//! Change here how progress looks; what the steps are is decided in `tune`.
+//! Change here the form of the bar; the steps are defined in `tune`.
 
 use std::io::{IsTerminal as _, Write as _};
 
 #[cfg(test)]
 mod tests;
 
-/// How far the work is.
+/// The progress of the work.
 pub(crate) struct Progress {
     is_shown: bool,
     steps: usize,
-    begun: usize,
+    started: usize,
 }
 
 impl Progress {
-    /// For so many steps.
+    /// A bar for `steps` steps.
     pub(crate) fn of_stderr(steps: usize) -> Self {
-        Self { is_shown: std::io::stderr().is_terminal(), steps, begun: 0 }
+        Self { is_shown: std::io::stderr().is_terminal(), steps, started: 0 }
     }
 
-    /// Another step begins.
+    /// Shows that the next step begins.
     pub(crate) fn step(&mut self, name: &str) {
         if self.is_shown {
-            // A terminal that went away stops no work.
-            let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(self.begun, self.steps, name));
+            // An error of the terminal must not stop the work.
+            let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(self.started, self.steps, name));
         }
-        self.begun += 1;
+        self.started += 1;
     }
 
-    /// Takes the line away, so that other text can stand there.
+    /// Clears the line for other output.
     pub(crate) fn clear(&self) {
         if self.is_shown {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
@@ -38,7 +38,7 @@ impl Progress {
     }
 }
 
-/// Short enough for any terminal.
+/// A line of at most 79 characters.
 fn line(done: usize, steps: usize, name: &str) -> String {
     let filled = done * WIDTH / steps.max(1);
     let (bar, rest) = ("█".repeat(filled), "░".repeat(WIDTH.saturating_sub(filled)));

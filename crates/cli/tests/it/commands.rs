@@ -1,12 +1,12 @@
-//! Tests of the commands that print and end.
+//! Tests of the commands that print and exit.
 //! In: arguments and files → out: exit code, stdout, stderr.
 //! Uses the binary. Never: a server.
-//! A command is a test or two here.
+//! A command has a test or two here.
 
 use super::{fanwire, file, run};
 
 #[test]
-fn check_config_says_that_a_good_file_is_fine() {
+fn check_config_reports_a_good_file_as_fine() {
     let path = file("good.yaml", "client: {token: {hmac_secret_key: secret}}\n");
     let (code, out, error) = run(&["check-config", &path]);
     assert_eq!((code, error.as_str()), (0, ""));
@@ -40,7 +40,7 @@ fn check_config_fails_on_errors_and_names_file_and_key() {
 }
 
 #[test]
-fn a_file_that_cannot_be_parsed_names_the_place() {
+fn a_file_that_cannot_be_parsed_is_reported_with_the_line() {
     let path = file("broken.json", "{\n\"client\": }");
     let (code, _, error) = run(&["check-config", &path]);
     assert_eq!(code, 1);
@@ -59,7 +59,7 @@ fn the_sample_passes_the_check_in_every_format() {
 }
 
 #[test]
-fn token_takes_its_secret_from_the_configuration() {
+fn token_uses_the_secret_of_the_configuration() {
     let path = file("token.yaml", "client: {token: {hmac_secret_key: secret}}\n");
     let (code, token, _) = run(&["token", "--user", "42", "--config", &path]);
     assert_eq!(code, 0);
@@ -67,7 +67,7 @@ fn token_takes_its_secret_from_the_configuration() {
 }
 
 #[test]
-fn token_without_a_secret_says_where_to_put_one() {
+fn token_without_a_secret_names_the_options_for_one() {
     let (code, out, error) = run(&["token", "--user", "42"]);
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(error.contains("client.token.hmac_secret_key"), "{error}");
@@ -88,7 +88,7 @@ fn a_usage_error_has_a_code_of_its_own() {
 }
 
 #[test]
-fn a_flag_from_before_centrifugo_v6_is_named_with_what_it_is_called_now() {
+fn a_flag_from_before_centrifugo_v6_is_reported_with_its_new_name() {
     for (flag, now) in [
         ("--client_insecure", "--client.insecure"),
         ("--admin=true", "--admin.enabled"),
@@ -97,8 +97,8 @@ fn a_flag_from_before_centrifugo_v6_is_named_with_what_it_is_called_now() {
     ] {
         let (code, out, error) = run(&[flag]);
         assert_eq!((code, out.as_str()), (2, ""), "{flag}");
-        let told = format!("found: since Centrifugo v6 it is {now}\n");
-        assert!(error.contains(&told), "{flag}: {error}");
+        let expected = format!("found: since Centrifugo v6 it is {now}\n");
+        assert!(error.contains(&expected), "{flag}: {error}");
     }
 }
 
@@ -132,7 +132,7 @@ fn api_doc_prints_the_document_of_the_repository() {
 }
 
 #[test]
-fn check_config_finds_certificates_that_the_server_could_not_use() {
+fn check_config_finds_invalid_certificates() {
     let text = "client: {insecure: true}\nengine: {type: redis, redis: {tls: {enabled: true, server_ca_pem: no/such.pem}}}\n";
     let path = file("certificates.yaml", text);
     let (code, out, error) = run(&["check-config", &path]);
@@ -143,7 +143,7 @@ fn check_config_finds_certificates_that_the_server_could_not_use() {
 }
 
 #[test]
-fn the_names_of_centrifugos_commands_are_understood() {
+fn the_names_of_centrifugos_commands_are_aliases() {
     for name in ["genconfig", "defaultconfig", "configdoc"] {
         assert_eq!(run(&[name]).0, 0, "{name}");
     }

@@ -1,7 +1,7 @@
-//! Tests of the binary as a user meets it: exit codes, what is on stdout, starting and stopping.
+//! Tests of the binary as users run it: exit codes, stdout, start and stop.
 //! In: command lines, files, signals → out: text and codes.
-//! Uses the built `fanwire` on ports the system chooses. Never: the environment of the developer.
-//! A command's promise is a file here.
+//! Uses the built `fanwire` on ports that the system chooses. Never: the environment of the developer.
+//! The promises of one command are one file here.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -26,7 +26,7 @@ fn run(arguments: &[&str]) -> (i32, String, String) {
     (status.code().expect("an exit code"), text(stdout), text(stderr))
 }
 
-/// Writes a file for one test; the name says which.
+/// Writes a file for one test; each test uses its own name.
 fn file(name: &str, text: &str) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).expect("the folder for tests is writable");

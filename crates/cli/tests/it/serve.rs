@@ -1,7 +1,7 @@
 //! Tests of the running binary: start, first request, stop.
-//! In: flags, one HTTP request, a signal → out: the greeting, an answer, exit code 0.
+//! In: flags, one HTTP request, a signal → out: the text at the start, a response, exit code 0.
 //! Uses loopback sockets and `kill`. Never: fixed ports, waiting by the clock.
-//! What happens at start and stop is tested here; the server's behaviour in its own crate.
+//! Start and stop are tested here; the server's behaviour in its own crate.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::{fanwire, file, run};
 
-/// Starts on a port the system chooses and reads the greeting up to its last line, the command that publishes.
+/// Starts on a port that the system chooses and reads the text at the start up to its last line, the command that publishes.
 fn start(flags: &[&str]) -> (Child, Vec<String>) {
     start_with(flags, Stdio::null())
 }
@@ -49,7 +49,7 @@ fn request(address: &str, text: &str) -> String {
 }
 
 #[test]
-fn without_configuration_it_serves_the_demo_takes_a_publication_and_stops_on_sigterm() {
+fn without_configuration_it_serves_the_demo_accepts_a_publication_and_stops_on_sigterm() {
     let (child, lines) = start(&[]);
     let address = lines[0].rsplit(' ').next().expect("the address ends the line");
     assert!(address.starts_with("127.0.0.1:"), "{lines:?}");
@@ -76,7 +76,7 @@ fn without_configuration_it_serves_the_demo_takes_a_publication_and_stops_on_sig
 }
 
 #[test]
-fn a_pid_file_is_there_while_the_server_runs() {
+fn a_pid_file_exists_while_the_server_runs() {
     let path = file("fanwire.pid", "1\n");
     let (child, _) = start(&["--pid_file", &path]);
     let written = std::fs::read_to_string(&path).expect("it is there");
@@ -85,7 +85,7 @@ fn a_pid_file_is_there_while_the_server_runs() {
     assert!(!std::path::Path::new(&path).exists());
 }
 
-/// The port is taken, which would be told first had the server tried to listen.
+/// The port is in use; that error would come first if the server had tried to listen.
 #[test]
 fn a_pid_file_that_cannot_be_written_is_named_before_anything_listens() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -97,7 +97,7 @@ fn a_pid_file_that_cannot_be_written_is_named_before_anything_listens() {
 }
 
 #[test]
-fn a_start_that_fails_leaves_the_pid_file_of_another_server_as_it_is() {
+fn a_start_that_fails_keeps_the_pid_file_of_another_server() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("an address").port().to_string();
     let path = file("other.pid", "1\n");
@@ -106,7 +106,7 @@ fn a_start_that_fails_leaves_the_pid_file_of_another_server_as_it_is() {
 }
 
 #[test]
-fn a_redis_that_is_away_at_the_start_is_told_once() {
+fn an_unreachable_redis_at_the_start_is_logged_once() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("an address").to_string();
     drop(taken);
@@ -118,7 +118,7 @@ fn a_redis_that_is_away_at_the_start_is_told_once() {
     let log = BufReader::new(child.stderr.take().expect("stderr is a pipe"));
     let mut lines = log.lines().map(|line| line.expect("a line of text"));
     let mut found = Vec::new();
-    // Both the first complaint and the last step of the start are there before it is told to stop.
+    // Waits for the first error and the last step of the start before it sends the signal.
     while !(found.iter().any(|line: &String| line.contains(&address))
         && found.iter().any(|line| line.contains("listening")))
     {
@@ -126,13 +126,13 @@ fn a_redis_that_is_away_at_the_start_is_told_once() {
     }
     assert_eq!(stop(child), Some(0));
     found.extend(lines);
-    let told = found.iter().filter(|line| line.contains("cannot be reached")).count();
-    assert_eq!(told, 1, "{found:#?}");
+    let logged = found.iter().filter(|line| line.contains("cannot be reached")).count();
+    assert_eq!(logged, 1, "{found:#?}");
 }
 
-/// As when the disk is full, or whoever collects the log is gone.
+/// As on a full disk, or when the reader of the log has exited.
 #[test]
-fn a_log_that_cannot_be_written_ends_nothing() {
+fn an_error_of_the_log_does_not_stop_the_server() {
     let full = || File::options().write(true).open("/dev/full").expect("Linux has it");
     let (reader, closed) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -152,7 +152,7 @@ fn a_log_that_cannot_be_written_ends_nothing() {
 }
 
 #[test]
-fn lines_that_the_log_file_does_not_take_go_to_stderr() {
+fn lines_that_cannot_be_written_to_the_log_file_go_to_stderr() {
     let (mut child, _) = start_with(&["--log.file=/dev/full"], Stdio::piped());
     let mut log = child.stderr.take().expect("stderr is a pipe");
     assert_eq!(stop(child), Some(0));
@@ -163,7 +163,7 @@ fn lines_that_the_log_file_does_not_take_go_to_stderr() {
 }
 
 #[test]
-fn sigusr1_and_sighup_open_a_log_file_again_that_was_rotated() {
+fn sigusr1_and_sighup_reopen_a_rotated_log_file() {
     for signal in ["-USR1", "-HUP"] {
         let path = file(&format!("rotated{signal}.log"), "");
         let (mut child, lines) = start(&["--log.file", &path]);
@@ -171,7 +171,7 @@ fn sigusr1_and_sighup_open_a_log_file_again_that_was_rotated() {
         let rotated = format!("{path}.1");
         std::fs::rename(&path, &rotated).expect("it is there");
         send(signal, &child);
-        request_until(&mut child, address, || path_contains(&path, "open again"));
+        request_until(&mut child, address, || path_contains(&path, "was reopened"));
         assert_eq!(stop(child), Some(0));
         let [old, new] = [rotated, path].map(|path| std::fs::read_to_string(path).expect("text"));
         assert!(old.contains("listening") && !old.contains("stopping"), "{signal}: {old}");
@@ -181,7 +181,7 @@ fn sigusr1_and_sighup_open_a_log_file_again_that_was_rotated() {
 
 #[test]
 fn a_log_file_that_cannot_be_opened_again_stays_open() {
-    // A failed run leaves its folder behind.
+    // Left by a failed run.
     let _ = std::fs::remove_dir(format!("{}/blocked.log", env!("CARGO_TARGET_TMPDIR")));
     let path = file("blocked.log", "");
     let (mut child, lines) = start(&["--log.file", &path]);
@@ -190,7 +190,7 @@ fn a_log_file_that_cannot_be_opened_again_stays_open() {
     std::fs::rename(&path, &rotated).expect("it is there");
     std::fs::create_dir(&path).expect("nothing is there");
     send("-USR1", &child);
-    request_until(&mut child, address, || path_contains(&rotated, "stays as it was"));
+    request_until(&mut child, address, || path_contains(&rotated, "stays in use"));
     std::fs::remove_dir(&path).expect("it is there");
     assert_eq!(stop(child), Some(0));
     assert!(path_contains(&rotated, "stopping"));
@@ -200,7 +200,7 @@ fn path_contains(path: &str, text: &str) -> bool {
     std::fs::read_to_string(path).is_ok_and(|lines| lines.contains(text))
 }
 
-/// Asks a running server for its page again and again, until it has done what it was asked by a signal.
+/// Requests the page of a running server until the effect of a signal is visible.
 fn request_until(child: &mut Child, address: &str, is_done: impl Fn() -> bool) {
     let mut requests = 0..REQUESTS_MAX;
     while !is_done() {
@@ -226,5 +226,5 @@ fn an_address_that_is_none_is_named_with_its_key() {
     assert!(error.contains("http_server.address"), "{error}");
 }
 
-/// So many requests are served after a signal before a test gives up.
+/// Requests after a signal before a test fails.
 const REQUESTS_MAX: usize = 10_000;

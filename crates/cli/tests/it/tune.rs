@@ -1,13 +1,13 @@
-//! Tests of `fanwire tune`: what a user gives it and gets.
-//! In: files of messages, good and bad → out: exit code, stdout, stderr, a page.
+//! Tests of `fanwire tune`: input files and results.
+//! In: files of messages, valid and invalid → out: exit code, stdout, stderr, a page.
 //! Uses the binary. Never: asserts a time.
-//! A promise or a mistake of the command is a test here.
+//! A promise or an error of the command is a test here.
 
 use std::path::Path;
 
 use super::{file, run};
 
-/// Messages that have much in common.
+/// Similar messages.
 fn states(count: usize) -> String {
     let state = |at: usize| {
         format!(
@@ -17,7 +17,7 @@ fn states(count: usize) -> String {
     (0..count).map(state).collect()
 }
 
-/// Bytes of which none resembles another.
+/// Incompressible records.
 fn noise(records: usize) -> Vec<u8> {
     let mut state = 7u64;
     let mut byte = || {
@@ -35,7 +35,7 @@ fn binary(name: &str, bytes: &[u8]) -> String {
     path.into_os_string().into_string().expect("a path in UTF-8")
 }
 
-/// The command fails with 1, prints nothing, and says this on one line.
+/// Asserts that the command fails with 1, prints nothing to stdout, and one line with this text to stderr.
 fn refused(arguments: &[&str], expect: &str) {
     let (code, out, error) = run(&[&["tune"], arguments].concat());
     assert_eq!((code, out.as_str()), (1, ""));
@@ -97,7 +97,7 @@ fn tune_takes_several_files_and_writes_one_page() {
 }
 
 #[test]
-fn tune_looks_at_no_more_messages_than_wanted() {
+fn tune_reads_no_more_messages_than_its_limit() {
     let path = file("many.jsonl", &(states(10) + "not JSON\n"));
     let (code, out, _) = run(&["tune", &path, "--messages-max", "4", "--channels=1"]);
     assert_eq!(code, 0);
@@ -106,7 +106,7 @@ fn tune_looks_at_no_more_messages_than_wanted() {
 }
 
 #[test]
-fn a_file_that_holds_no_messages_is_told_what_it_should_hold() {
+fn a_file_without_messages_is_reported_with_the_expected_format() {
     let expected = "two or more messages of one channel: one JSON text a line (.jsonl)";
     let empty = file("empty.jsonl", "");
     refused(&[&empty], "empty.jsonl holds no message; give a file with");
@@ -123,13 +123,13 @@ fn a_file_that_holds_no_messages_is_told_what_it_should_hold() {
 }
 
 #[test]
-fn one_bad_file_among_good_ones_stops_before_the_work() {
+fn one_invalid_file_stops_before_the_work() {
     let good = file("good.jsonl", &states(20));
     refused(&[&good, "no/such.jsonl"], "no/such.jsonl: there is no such file");
 }
 
 #[test]
-fn a_page_is_not_written_over_a_file_that_is_read() {
+fn a_page_does_not_overwrite_an_input_file() {
     let path = file("precious.jsonl", &states(3));
     refused(&[&path, "--html", &path], "--html would overwrite");
     assert_eq!(std::fs::read_to_string(&path).expect("still there"), states(3));
@@ -146,7 +146,7 @@ fn a_page_that_cannot_be_written_stops_before_the_work() {
 }
 
 #[test]
-fn options_out_of_range_are_usage_errors_that_say_what_would_be_right() {
+fn options_out_of_range_are_usage_errors_with_the_valid_range() {
     let path = file("options.jsonl", &states(3));
     let wrong = [
         ("--price=-1", "from 0 to 1000"),

@@ -205,3 +205,24 @@ fn a_secret_that_was_to_be_put_in_and_was_not_stops_the_start() {
         assert_eq!(found(&[("client.token.hmac_secret_key", fine)]).len(), 0, "{fine}");
     }
 }
+
+#[test]
+fn personal_channels_that_every_client_may_subscribe_to_are_a_warning() {
+    let personal = ("client.subscribe_to_user_personal_channel.enabled", "true");
+    let open = ("channel.without_namespace.allow_subscribe_for_client", "true");
+    let base = [personal, ("client.token.hmac_secret_key", "0123456789abcdef0123456789abcdef")];
+    assert_eq!(found(&base), Vec::<String>::new());
+    assert_eq!(
+        found(&[&base[..], &[open]].concat()),
+        ["warning: flag --client.subscribe_to_user_personal_channel.enabled: \
+          channel.without_namespace.allow_subscribe_for_client is true, so every client may subscribe to the personal \
+          channels of others; turn it off, or set channel.without_namespace.allow_user_limited_channels"]
+    );
+    let limited = ("channel.without_namespace.allow_user_limited_channels", "true");
+    assert_eq!(found(&[&base[..], &[open, limited]].concat()), Vec::<String>::new());
+
+    let name = ("client.subscribe_to_user_personal_channel.personal_channel_namespace", "own");
+    let namespaces = r#"[{"name": "own", "allow_subscribe_for_client": true}]"#;
+    let named = found(&[&base[..], &[name, ("channel.namespaces", namespaces)]].concat());
+    assert!(named[0].contains("channel.namespaces[own].allow_subscribe_for_client"), "{named:?}");
+}

@@ -1,7 +1,7 @@
-//! What subscribers that agreed to deltas share of one broadcast: one patch, and the pushes in their shapes (protocol §11).
+//! What subscribers with deltas share of one broadcast: one patch, and the pushes of each delta mode (protocol §11).
 //! In: a broadcast with its base → out: write-once slots, filled when the first subscriber needs them.
-//! Uses: `delta` for patches, `fanwire_protocol` to encode. Never: subscribers; who may get a patch is known by the hub.
-//! Change here: what is made once. When a patch pays is decided in `delta.rs`.
+//! Uses: `delta` for patches, `fanwire_protocol` to encode. Never: subscribers; the hub decides which of them gets a patch.
+//! Change here: what is made once. `delta.rs` decides when a patch pays.
 
 use std::sync::OnceLock;
 
@@ -12,10 +12,11 @@ use fanwire_protocol::{Encoding, Publication, encode_publication, has_json};
 use super::Broadcast;
 use crate::delta::{self};
 
-/// One patch serves both encodings: the one of text cuts between characters, and data that is no text has no JSON.
+/// One patch serves both encodings: patches of text end at character boundaries, and data that is not text has no JSON
+/// form.
 #[derive(Debug, Default)]
 pub(super) struct Deltas {
-    /// What a broadcast without a stream is patched against: what the first shard with a taker handed out last.
+    /// The base of a broadcast without a stream: the publication that the first shard delivered last.
     proposed: OnceLock<Bytes>,
     patch: OnceLock<Option<Bytes>>,
     is_json: OnceLock<bool>,
@@ -36,7 +37,7 @@ impl Deltas {
             Delta::Against(previous) => Some(previous),
         };
         let make = |base: &Bytes| delta::patch(&mut delta::differ(), base, &of.publication.data);
-        // No base is no answer for ever: one may be proposed yet.
+        // Without a base nothing is cached, because a base may be proposed later.
         base.and_then(|base| self.patch.get_or_init(|| make(base)).as_ref())
     }
 
@@ -67,7 +68,7 @@ impl Deltas {
 }
 
 impl Broadcast {
-    /// The push of a publication with other data, in the shape of those who agreed to deltas.
+    /// The push of a publication with other data, in the form for subscribers with deltas.
     fn encode(&self, encoding: Encoding, publication: &Publication, data: &Bytes) -> Option<Bytes> {
         let publication = delta::with_data(encoding, publication, data);
         encode_publication(encoding, &self.channel, &publication)

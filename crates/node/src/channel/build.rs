@@ -1,7 +1,7 @@
-//! Compiles `ChannelOptions` into `Channels`, and refuses what could not work.
-//! In: options as the configuration gave them → out: the compiled rules, or every `OptionsError`.
+//! Compiles `ChannelOptions` into `Channels` and rejects invalid options.
+//! In: options from the configuration → out: the compiled rules, or every `OptionsError`.
 //! May use: regex. Runs at start and reload only, so it may allocate.
-//! Limits of names, patterns and boundaries are changed here; what they do to a channel name lives in `channel.rs`.
+//! Limits of names, patterns and boundaries are changed here; `channel.rs` applies them to a channel name.
 
 use fanwire_auth::{OptionsError, compile};
 use hashbrown::{HashMap, HashSet};
@@ -27,10 +27,11 @@ impl Channels {
             user_separator: one_char(USER_SEPARATOR, &options.user_separator)?,
             without_namespace: rules(0, WITHOUT_NAMESPACE, &options.without_namespace, options)?,
             namespaces: namespaces(options)?,
+            personal: None,
         })
     }
 
-    /// Everything that keeps [`new`](Self::new) from compiling the rules.
+    /// All errors that [`new`](Self::new) would return.
     pub(crate) fn mistakes(options: &ChannelOptions) -> Vec<OptionsError> {
         let mut found = Vec::new();
         if options.max_length == 0 {
@@ -59,7 +60,7 @@ impl Channels {
     }
 }
 
-/// Ids of namespaces are numbers of two bytes, and 0 stands for none.
+/// A namespace id has two bytes, and 0 stands for none.
 const NAMESPACES_MAX: usize = u16::MAX as usize;
 
 const WITHOUT_NAMESPACE: &str = "channel.without_namespace";
@@ -78,7 +79,7 @@ fn namespaces(options: &ChannelOptions) -> Result<HashMap<String, Rules>, Option
     named.collect()
 }
 
-/// How a namespace is called in messages.
+/// The name of a namespace in error messages.
 fn key_of(index: usize, name: &str) -> String {
     match name {
         "" => format!("channel.namespaces[{index}]"),
@@ -86,8 +87,9 @@ fn key_of(index: usize, name: &str) -> String {
     }
 }
 
-/// One namespace with its pattern compiled and what the whole section says filled in; `number` is at most
-/// [`NAMESPACES_MAX`], `prefix_key` what its keys begin with.
+/// Compiles one namespace and fills in the defaults of the section; `number` is at most [`NAMESPACES_MAX`],
+/// `prefix_key` is
+/// the beginning of its keys.
 fn rules(
     number: usize,
     prefix_key: &str,
@@ -111,7 +113,7 @@ fn completed(namespace: &Namespace, section: &ChannelOptions) -> Namespace {
     namespace
 }
 
-/// Everything that is wrong inside of one namespace.
+/// All errors of one namespace.
 fn mistakes_of(
     namespace: &Namespace,
     section: &ChannelOptions,
@@ -165,7 +167,7 @@ fn one_char(key: &str, value: &str) -> Result<Option<char>, OptionsError> {
     }
 }
 
-/// The keys of one character, with their values.
+/// The keys whose value is one character.
 fn characters(options: &ChannelOptions) -> [(&'static str, &str); 4] {
     [
         (PRIVATE_PREFIX, &options.private_prefix),

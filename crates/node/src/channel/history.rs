@@ -1,7 +1,7 @@
-//! Which settings of history make sense together (Centrifugo v6 `history_size`, `history_ttl`, `history_meta_ttl`).
+//! Which settings of history are valid together (Centrifugo v6 `history_size`, `history_ttl`, `history_meta_ttl`).
 //! In: one namespace with the global settings filled in → out: every `OptionsError`.
-//! May use: nothing but the options. Never streams; what a broker does with them lives in `broker/`.
-//! A rule between keys is changed here; limits of single keys live in the server's config table.
+//! May use: the options only. Never streams; `broker/` implements them.
+//! A rule between keys is changed here; limits of single keys are in the server's config table.
 
 use std::time::Duration;
 
@@ -9,8 +9,9 @@ use fanwire_auth::OptionsError;
 
 use crate::options::Namespace;
 
-/// Size without time or time without size, recovery without history, parts of seconds, positions that are forgotten before
-/// publications are.
+/// Errors: size without time or time without size, recovery without history, fractions of a second, positions that
+/// expire
+/// before publications do.
 pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsError> {
     let (size, ttl) = (namespace.history_size, namespace.history_ttl);
     let meta_ttl = namespace.history_meta_ttl;
@@ -37,7 +38,7 @@ pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsEr
     found.into_iter().flatten().collect()
 }
 
-/// As a person writes it; a duration of nothing is `0ns` by itself.
+/// The duration as a person writes it; `Debug` prints zero as `0ns`.
 fn seconds(ttl: Duration) -> String {
     if ttl.is_zero() { "0s".to_owned() } else { format!("{ttl:?}") }
 }

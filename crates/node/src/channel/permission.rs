@@ -1,14 +1,14 @@
-//! Who may subscribe, publish, read history and see who is there, as in Centrifugo v6; what data may be (protocol §16).
-//! In: who asks, the namespace, the name → out: a decision or the error code of the reply.
+//! Permissions to subscribe, publish, read history and presence, as in Centrifugo v6; formats of data (protocol §16).
+//! In: the requesting user, the namespace, the name → out: a decision or the error code of the reply.
 //! May use: fanwire-protocol. Pure functions; never looks into tokens or at the state of a connection.
-//! Order of the rules is changed here; how names are read lives in `channel.rs`, tokens in `fanwire_auth`.
+//! Order of the rules is changed here; `channel.rs` parses names, `fanwire_auth` checks tokens.
 
 use fanwire_protocol::{ErrorCode, is_json, is_json_object};
 
 use super::Channels;
 use crate::options::{DataFormat, Namespace};
 
-/// Who asks for something.
+/// The requesting user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Who<'a> {
     /// User id of the connection; "" = anonymous.
@@ -17,10 +17,10 @@ pub struct Who<'a> {
     pub insecure: bool,
 }
 
-/// What becomes of a client's subscribe request.
+/// The decision about a subscribe request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubscribeDecision {
-    /// Go on.
+    /// Permitted.
     Allowed,
     /// The request carries a token and that alone decides (`Verifier::verify_subscription`).
     VerifyToken,
@@ -29,10 +29,11 @@ pub enum SubscribeDecision {
 }
 
 impl Channels {
-    /// Decides a client's subscribe, as far as it can be decided without looking into a token.
-    /// `namespace` is what [`resolve`](Self::resolve) gave for `channel`.
+    /// Decides a subscribe request as far as possible without its token. `namespace` is the result of
+    /// [`resolve`](Self::resolve) for `channel`.
     ///
-    /// First match decides: a token is verified; a private name without one is denied; a user list allows its users;
+    /// The first rule that matches decides: a token is verified; a private name without one is denied; a user list
+    /// allows its users;
     /// else the namespace's permission; `insecure`; 103.
     pub fn may_subscribe(
         &self,
@@ -112,15 +113,14 @@ pub fn may_see_presence(
     Err(ErrorCode::PERMISSION_DENIED)
 }
 
-/// Whether a client may know who is there, by presence or by joins and leaves, as far as the namespace has them.
+/// Whether a client may see the members of a channel, by presence or by joins and leaves, if the namespace has them.
 pub fn has_presence_access(who: Who<'_>, namespace: &Namespace, subscribed: bool) -> bool {
     let for_role = namespace.allow_presence_for_client
         || (namespace.allow_presence_for_subscriber && subscribed);
     for_role && who.passes(namespace.allow_presence_for_anonymous) || who.insecure
 }
 
-/// Whether the data of a publication has the demanded format. A namespace from [`Channels::resolve`] has the global
-/// format already filled in.
+/// Checks the format of publication data. A namespace from [`Channels::resolve`] has the global format filled in.
 ///
 /// # Errors
 /// 107.

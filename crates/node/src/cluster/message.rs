@@ -1,6 +1,6 @@
-//! What nodes tell each other, as Protobuf behind a version byte.
-//! In: orders → out: bytes; and back, `None` for garbage and for other versions.
-//! Uses: prost. Never: trusts; every byte may come from anywhere that reaches the bus.
+//! Messages between nodes, as Protobuf behind a version byte.
+//! In: messages → out: bytes; and back, `None` for garbage and for other versions.
+//! Uses: prost. Never: trusts its input; every byte may come from any program that reaches the bus.
 //! Change here: the messages. Field numbers stay for ever, meanings change with the version byte.
 
 use std::collections::BTreeMap;
@@ -10,43 +10,44 @@ use fanwire_auth::Overrides;
 use fanwire_protocol::{Disconnect, StreamPosition};
 use prost::Message as _;
 
-use crate::control::{Renewal, ServerSubscription, Target};
+use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
 
 /// One message of a node.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Message {
-    /// Its uid.
+pub(crate) struct NodeMessage {
+    /// Uid of the sender.
     #[prost(string, tag = "1")]
     pub(crate) from: String,
-    #[prost(oneof = "Order", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
-    pub(crate) order: Option<Order>,
-    /// Of what is given again when it did not reach every node, counted by its sender from 1; 0 for the rest.
+    #[prost(oneof = "ControlCommand", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
+    pub(crate) command: Option<ControlCommand>,
+    /// Sequence number of a control command, which is repeated until every node has it, counted by its sender from 1;
+    /// 0 for other messages.
     #[prost(uint64, tag = "10")]
     pub(crate) number: u64,
 }
 
-/// What it says.
+/// The content.
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub(crate) enum Order {
+pub(crate) enum ControlCommand {
     #[prost(message, tag = "2")]
     State(NodeState),
     #[prost(message, tag = "3")]
     Leaving(Leaving),
     #[prost(message, tag = "4")]
-    Disconnect(DisconnectOrder),
+    Disconnect(DisconnectCommand),
     #[prost(message, tag = "5")]
-    Unsubscribe(UnsubscribeOrder),
+    Unsubscribe(UnsubscribeCommand),
     #[prost(message, tag = "6")]
     Survey(Survey),
     #[prost(message, tag = "7")]
-    Channels(Channels),
+    SurveyChannels(SurveyChannels),
     #[prost(message, tag = "8")]
-    Subscribe(SubscribeOrder),
+    Subscribe(SubscribeCommand),
     #[prost(message, tag = "9")]
-    Refresh(RefreshOrder),
+    Refresh(RefreshCommand),
 }
 
-/// How a node is, as it tells the others every 3 s.
+/// State of a node, sent every 3 s.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct NodeState {
     /// Random, made at the start of the process.
@@ -68,31 +69,31 @@ pub struct NodeState {
     pub subscriptions: u64,
     #[prost(uint64, tag = "8")]
     pub uptime_seconds: u64,
-    /// None before the end of the first interval.
+    /// `None` before the end of the first interval.
     #[prost(message, optional, tag = "9")]
     pub metrics: Option<Metrics>,
 }
 
-/// The numbers of a node in its last interval (`node.info_metrics_aggregate_interval`).
+/// Metrics of a node in its last interval (`node.info_metrics_aggregate_interval`).
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Metrics {
-    /// How long it was.
+    /// Length of the interval in seconds.
     #[prost(double, tag = "1")]
     pub interval_seconds: f64,
-    /// By name: by how much a total grew in it, where a level stood at its end. What is 0 is left out.
+    /// By name: the increase of a counter, or the value of a gauge at the end. Zeros are left out.
     #[prost(btree_map = "string, double", tag = "2")]
     pub items: BTreeMap<String, f64>,
 }
 
-/// The node goes; nobody needs to wait for it.
+/// The node stops; other nodes do not wait for it.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub(crate) struct Leaving {}
 
 /// `Node::disconnect` of another node.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct DisconnectOrder {
+pub(crate) struct DisconnectCommand {
     #[prost(message, required, tag = "1")]
-    target: TargetMessage,
+    target: SelectorMessage,
     #[prost(uint32, tag = "2")]
     code: u32,
     #[prost(string, tag = "3")]
@@ -101,19 +102,19 @@ pub(crate) struct DisconnectOrder {
 
 /// `Node::unsubscribe` of another node.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct UnsubscribeOrder {
+pub(crate) struct UnsubscribeCommand {
     #[prost(message, required, tag = "1")]
-    target: TargetMessage,
-    /// None = all channels.
+    target: SelectorMessage,
+    /// `None` = all channels.
     #[prost(string, optional, tag = "2")]
     channel: Option<String>,
 }
 
 /// `Node::subscribe` of another node.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct SubscribeOrder {
+pub(crate) struct SubscribeCommand {
     #[prost(message, required, tag = "1")]
-    target: TargetMessage,
+    target: SelectorMessage,
     #[prost(string, tag = "2")]
     channel: String,
     #[prost(bytes = "bytes", tag = "3")]
@@ -139,9 +140,9 @@ pub(crate) struct SubscribeOrder {
 
 /// `Node::refresh` of another node.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct RefreshOrder {
+pub(crate) struct RefreshCommand {
     #[prost(message, required, tag = "1")]
-    target: TargetMessage,
+    target: SelectorMessage,
     /// Unix second.
     #[prost(uint64, optional, tag = "2")]
     expire_at: Option<u64>,
@@ -149,7 +150,7 @@ pub(crate) struct RefreshOrder {
     info: Bytes,
 }
 
-/// The channels that match are wanted.
+/// Asks for the channels that match.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub(crate) struct Survey {
     #[prost(uint64, tag = "1")]
@@ -160,7 +161,7 @@ pub(crate) struct Survey {
 
 /// The answer to a survey.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub(crate) struct Channels {
+pub(crate) struct SurveyChannels {
     #[prost(uint64, tag = "1")]
     pub(crate) survey: u64,
     #[prost(btree_map = "string, uint32", tag = "2")]
@@ -168,7 +169,7 @@ pub(crate) struct Channels {
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-struct TargetMessage {
+struct SelectorMessage {
     #[prost(string, tag = "1")]
     user: String,
     #[prost(string, tag = "2")]
@@ -179,7 +180,7 @@ struct TargetMessage {
     whitelist: Vec<String>,
 }
 
-impl Message {
+impl NodeMessage {
     pub(super) fn encoded(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(1 + self.encoded_len());
         out.put_u8(VERSION);
@@ -187,25 +188,28 @@ impl Message {
         out.freeze()
     }
 
-    /// `None` for what is no message of this version.
+    /// `None` for bytes that are no message of this version.
     pub(super) fn decoded(bytes: &[u8]) -> Option<Self> {
         let (version, message) = bytes.split_first()?;
         (*version == VERSION).then(|| Self::decode(message).ok()).flatten()
     }
 }
 
-impl Order {
-    pub(crate) fn disconnect(target: &Target, disconnect: &Disconnect) -> Self {
+impl ControlCommand {
+    pub(crate) fn disconnect(target: &ConnectionSelector, disconnect: &Disconnect) -> Self {
         let (code, reason) = (u32::from(disconnect.code), disconnect.reason.to_string());
-        Self::Disconnect(DisconnectOrder { target: target.into(), code, reason })
+        Self::Disconnect(DisconnectCommand { target: target.into(), code, reason })
     }
 
-    pub(crate) fn unsubscribe(target: &Target, channel: Option<&str>) -> Self {
+    pub(crate) fn unsubscribe(target: &ConnectionSelector, channel: Option<&str>) -> Self {
         let channel = channel.map(str::to_owned);
-        Self::Unsubscribe(UnsubscribeOrder { target: target.into(), channel })
+        Self::Unsubscribe(UnsubscribeCommand { target: target.into(), channel })
     }
 
-    pub(crate) fn subscribe(target: &Target, subscription: &ServerSubscription) -> Self {
+    pub(crate) fn subscribe(
+        target: &ConnectionSelector,
+        subscription: &ServerSubscription,
+    ) -> Self {
         let ServerSubscription { channel, info, data, expire_at, overrides, recover_since } =
             subscription.clone();
         let Overrides {
@@ -215,7 +219,7 @@ impl Order {
             force_positioning,
             force_push_join_leave,
         } = overrides;
-        Self::Subscribe(SubscribeOrder {
+        Self::Subscribe(SubscribeCommand {
             target: target.into(),
             channel: channel.as_ref().to_owned(),
             info,
@@ -230,14 +234,14 @@ impl Order {
         })
     }
 
-    pub(crate) fn refresh(target: &Target, renewal: &Renewal) -> Self {
+    pub(crate) fn refresh(target: &ConnectionSelector, renewal: &Renewal) -> Self {
         let Renewal { expire_at, info } = renewal.clone();
-        Self::Refresh(RefreshOrder { target: target.into(), expire_at, info })
+        Self::Refresh(RefreshCommand { target: target.into(), expire_at, info })
     }
 }
 
-impl SubscribeOrder {
-    pub(crate) fn into_parts(self) -> (Target, ServerSubscription) {
+impl SubscribeCommand {
+    pub(crate) fn into_parts(self) -> (ConnectionSelector, ServerSubscription) {
         let overrides = Overrides {
             presence: self.presence,
             join_leave: self.join_leave,
@@ -257,39 +261,39 @@ impl SubscribeOrder {
     }
 }
 
-impl RefreshOrder {
-    pub(crate) fn into_parts(self) -> (Target, Renewal) {
+impl RefreshCommand {
+    pub(crate) fn into_parts(self) -> (ConnectionSelector, Renewal) {
         (self.target.into(), Renewal { expire_at: self.expire_at, info: self.info })
     }
 }
 
-impl DisconnectOrder {
-    /// `None` for a code that no close frame has.
-    pub(crate) fn into_parts(self) -> Option<(Target, Disconnect)> {
+impl DisconnectCommand {
+    /// `None` for a code that is invalid in close frames.
+    pub(crate) fn into_parts(self) -> Option<(ConnectionSelector, Disconnect)> {
         let code = u16::try_from(self.code).ok()?;
         Some((self.target.into(), Disconnect { code, reason: self.reason.into() }))
     }
 }
 
-impl UnsubscribeOrder {
-    pub(crate) fn into_parts(self) -> (Target, Option<String>) {
+impl UnsubscribeCommand {
+    pub(crate) fn into_parts(self) -> (ConnectionSelector, Option<String>) {
         (self.target.into(), self.channel)
     }
 }
 
-impl From<&Target> for TargetMessage {
-    fn from(target: &Target) -> Self {
-        let Target { user, client, session, whitelist } = target.clone();
+impl From<&ConnectionSelector> for SelectorMessage {
+    fn from(target: &ConnectionSelector) -> Self {
+        let ConnectionSelector { user, client, session, whitelist } = target.clone();
         Self { user, client, session, whitelist }
     }
 }
 
-impl From<TargetMessage> for Target {
-    fn from(message: TargetMessage) -> Self {
-        let TargetMessage { user, client, session, whitelist } = message;
+impl From<SelectorMessage> for ConnectionSelector {
+    fn from(message: SelectorMessage) -> Self {
+        let SelectorMessage { user, client, session, whitelist } = message;
         Self { user, client, session, whitelist }
     }
 }
 
-/// In front of every message. A node of another version is not understood, and counts what it cannot read.
+/// First byte of every message. Messages of another version are counted and dropped.
 const VERSION: u8 = 1;

@@ -11,7 +11,7 @@ use fanwire_protocol::StreamPosition;
 use proptest::prelude::*;
 
 use super::*;
-use crate::control::{Renewal, ServerSubscription, Target};
+use crate::control::{ConnectionSelector, Renewal, ServerSubscription};
 
 #[derive(Default)]
 struct Wire {
@@ -50,16 +50,19 @@ fn state(uid: &str) -> NodeState {
 /// `a` hears that `uid` is there.
 fn introduce(a: &Cluster, uid: &str, now: Instant) -> Task {
     let (other, wire) = node(uid);
-    drop(other.tell_state(None, || state(uid)));
+    drop(other.publish_state(None, || state(uid)));
     a.hear(&wire.take()[0].1, now)
 }
 
 #[test]
 fn a_node_alone_says_nothing_and_answers_at_once() {
     let (now, alone) = (Instant::now(), Cluster::new("a".into()));
-    let order = Order::disconnect(&Target::default(), &fanwire_protocol::Disconnect::SHUTDOWN);
-    assert_eq!(alone.order(order).ready().expect("nobody to wait for"), Ok(()));
-    let own = Channels::from([("news".to_owned(), 2)]);
+    let command = ControlCommand::disconnect(
+        &ConnectionSelector::default(),
+        &fanwire_protocol::Disconnect::SHUTDOWN,
+    );
+    assert_eq!(alone.command(command).ready().expect("nobody to wait for"), Ok(()));
+    let own = SurveyChannels::from([("news".to_owned(), 2)]);
     assert_eq!(alone.survey("", own.clone(), now).wait(), Ok(own));
     assert_eq!(alone.peers(), []);
 }
@@ -93,12 +96,12 @@ fn a_node_that_leaves_is_gone_at_once() {
 fn a_node_that_has_left_tells_nobody_that_it_is_there() {
     let ((b, wire), now) = (node("b"), Instant::now());
     b.introduce(now, || state("b"));
-    drop(b.tell_state(Some("a"), || state("b")));
+    drop(b.publish_state(Some("a"), || state("b")));
     assert_eq!(wire.take().len(), 2);
     b.leave();
     assert_eq!(wire.take().len(), 1, "that it goes");
     assert_eq!(introduce(&b, "c", now), Task::Greet("c".into()), "a node that is new");
-    drop(b.tell_state(Some("c"), || state("b")));
+    drop(b.publish_state(Some("c"), || state("b")));
     b.introduce(now, || state("b"));
     assert_eq!(wire.take(), []);
 }
@@ -110,14 +113,14 @@ fn a_node_that_leaves_while_it_counts_keeps_that_to_itself() {
         b.leave();
         state("b")
     };
-    drop(b.tell_state(None, leaving));
+    drop(b.publish_state(None, leaving));
     assert_eq!(wire.take().len(), 1, "that it goes");
 }
 
 #[test]
 fn the_state_is_told_every_three_seconds() {
     let ((a, wire), now) = (node("a"), Instant::now());
-    assert!(!a.tick(now), "not before it hears the others");
+    assert!(!a.tick(now), "not before it wants_join_leave the others");
     let told: Vec<_> = (0..8_u64)
         .filter(|&second| {
             let now = now + Duration::from_secs(second);
@@ -132,7 +135,7 @@ fn the_state_is_told_every_three_seconds() {
 #[test]
 fn an_order_to_subscribe_or_refresh_arrives_with_all_it_says() {
     let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
-    let target = Target {
+    let target = ConnectionSelector {
         user: "42".into(),
         client: "c".into(),
         session: "s".into(),
@@ -153,19 +156,22 @@ fn an_order_to_subscribe_or_refresh_arrives_with_all_it_says() {
         recover_since: Some(StreamPosition { offset: 4, epoch: "e".into() }),
     };
     let renewal = Renewal { expire_at: Some(5), info: "6".into() };
-    let carried = |order| {
-        assert_eq!(a.order(order).wait(), Ok(()));
+    let carried = |command| {
+        assert_eq!(a.command(command).wait(), Ok(()));
         b.hear(&wire.take()[0].1, now)
     };
-    let Task::Obey(Order::Subscribe(order)) = carried(Order::subscribe(&target, &subscription))
+    let Task::Obey(ControlCommand::Subscribe(command)) =
+        carried(ControlCommand::subscribe(&target, &subscription))
     else {
-        panic!("an order")
+        panic!("an command")
     };
-    assert_eq!(order.into_parts(), (target.clone(), subscription));
-    let Task::Obey(Order::Refresh(order)) = carried(Order::refresh(&target, &renewal)) else {
-        panic!("an order")
+    assert_eq!(command.into_parts(), (target.clone(), subscription));
+    let Task::Obey(ControlCommand::Refresh(command)) =
+        carried(ControlCommand::refresh(&target, &renewal))
+    else {
+        panic!("an command")
     };
-    assert_eq!(order.into_parts(), (target, renewal));
+    assert_eq!(command.into_parts(), (target, renewal));
 }
 
 #[test]
@@ -173,7 +179,7 @@ fn a_survey_adds_up_what_all_nodes_have() {
     let ((a, wire), now) = (node("a"), Instant::now());
     introduce(&a, "b", now);
     introduce(&a, "c", now);
-    let own = Channels::from([("news".to_owned(), 2), ("a".to_owned(), 1)]);
+    let own = SurveyChannels::from([("news".to_owned(), 2), ("a".to_owned(), 1)]);
     let answer = a.survey("*", own, now).ready().expect_err("others are asked");
     let sent = wire.take();
     assert_eq!(sent.len(), 1, "one message for all");
@@ -197,7 +203,7 @@ fn a_survey_adds_up_what_all_nodes_have() {
 fn a_survey_fails_when_one_of_the_others_does_not_answer() {
     let ((a, _), now) = (node("a"), Instant::now());
     introduce(&a, "b", now);
-    let answer = a.survey("", Channels::new(), now);
+    let answer = a.survey("", SurveyChannels::new(), now);
     introduce(&a, "b", now + SURVEY_TIME / 2);
     a.tick(now + SURVEY_TIME / 2);
     let answer = answer.ready().expect_err("there is time left");
@@ -211,15 +217,15 @@ fn a_survey_does_without_a_node_that_goes_and_fails_with_one_that_vanishes() {
     let ((a, wire), now) = (node("a"), Instant::now());
     introduce(&a, "b", now);
     let (b, out) = node("b");
-    let answer = a.survey("", Channels::new(), now);
+    let answer = a.survey("", SurveyChannels::new(), now);
     b.leave();
     a.hear(&out.take()[0].1, now);
-    assert_eq!(answer.wait(), Ok(Channels::new()));
+    assert_eq!(answer.wait(), Ok(SurveyChannels::new()));
     introduce(&a, "b", now);
-    let answer = a.survey("", Channels::new(), now + SILENCE_MAX / 2);
+    let answer = a.survey("", SurveyChannels::new(), now + SILENCE_MAX / 2);
     a.tick(now + SILENCE_MAX);
     assert_eq!(answer.wait(), Err(ErrorCode::INTERNAL), "what it had is not known");
-    let own = Channels::from([("news".to_owned(), 2)]);
+    let own = SurveyChannels::from([("news".to_owned(), 2)]);
     assert_eq!(a.survey("", own.clone(), now + SILENCE_MAX).wait(), Ok(own), "nobody else is left");
     assert_eq!(wire.take().len(), 3, "each asks");
 }
@@ -230,7 +236,7 @@ fn a_survey_that_cannot_be_sent_fails_at_once_whoever_is_known() {
     wire.is_cut.store(true, Relaxed);
     for uid in ["a", "b"] {
         introduce(&a, uid, now);
-        let answer = a.survey("", Channels::new(), now).ready().expect("at once");
+        let answer = a.survey("", SurveyChannels::new(), now).ready().expect("at once");
         assert_eq!(answer, Err(ErrorCode::INTERNAL));
     }
     assert!(a.table.lock().surveys.is_empty());
@@ -259,12 +265,12 @@ fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
     let ((a, wire), start) = (node("a"), Instant::now());
     introduce(&a, "b", start);
     let mut now = start;
-    let mut until_silence = |hears: bool| {
+    let mut until_silence = |wants_join_leave: bool| {
         let since = now;
         while now < since + 3 * SILENCE_MAX && !a.peers().is_empty() {
             a.introduce(now, NodeState::default);
             let (_, state) = wire.take().remove(0);
-            if hears {
+            if wants_join_leave {
                 a.hear(&state, now);
             }
             now += STATE_INTERVAL;
@@ -281,15 +287,16 @@ fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
 fn surveys_are_bounded() {
     let ((a, _), now) = (node("a"), Instant::now());
     introduce(&a, "b", now);
-    let answers: Vec<_> = (0..SURVEYS_MAX).map(|_| a.survey("", Channels::new(), now)).collect();
-    let one_more = a.survey("", Channels::new(), now);
+    let answers: Vec<_> =
+        (0..SURVEYS_MAX).map(|_| a.survey("", SurveyChannels::new(), now)).collect();
+    let one_more = a.survey("", SurveyChannels::new(), now);
     assert_eq!(one_more.wait(), Err(ErrorCode::TOO_MANY_REQUESTS));
     drop(answers);
 }
 
 #[test]
 fn orders_arrive_as_they_were_given() {
-    let target = Target {
+    let target = ConnectionSelector {
         user: "42".into(),
         client: "c".into(),
         session: "s".into(),
@@ -297,20 +304,22 @@ fn orders_arrive_as_they_were_given() {
     };
     let disconnect = fanwire_protocol::Disconnect { code: 4_321, reason: "enough".into() };
     let ((a, wire), (b, _), now) = (node("a"), node("b"), Instant::now());
-    drop(a.order(Order::disconnect(&target, &disconnect)));
-    drop(a.order(Order::unsubscribe(&target, Some("news"))));
-    drop(a.order(Order::unsubscribe(&target, None)));
-    let mut heard = wire.take().into_iter().map(|(to, message)| {
+    drop(a.command(ControlCommand::disconnect(&target, &disconnect)));
+    drop(a.command(ControlCommand::unsubscribe(&target, Some("news"))));
+    drop(a.command(ControlCommand::unsubscribe(&target, None)));
+    let mut received = wire.take().into_iter().map(|(to, message)| {
         assert_eq!(to, None);
         b.hear(&message, now)
     });
-    let Some(Task::Obey(Order::Disconnect(order))) = heard.next() else { panic!("a disconnect") };
-    assert_eq!(order.into_parts(), Some((target.clone(), disconnect)));
+    let Some(Task::Obey(ControlCommand::Disconnect(command))) = received.next() else {
+        panic!("a disconnect")
+    };
+    assert_eq!(command.into_parts(), Some((target.clone(), disconnect)));
     for channel in [Some("news".to_owned()), None] {
-        let Some(Task::Obey(Order::Unsubscribe(order))) = heard.next() else {
+        let Some(Task::Obey(ControlCommand::Unsubscribe(command))) = received.next() else {
             panic!("an unsubscribe")
         };
-        assert_eq!(order.into_parts(), (target.clone(), channel));
+        assert_eq!(command.into_parts(), (target.clone(), channel));
     }
 }
 
@@ -321,7 +330,7 @@ fn an_order_that_a_node_missed_is_given_again_and_obeyed_once_by_each() {
         introduce(one, other, now);
     }
     wire.ears.store(2, Relaxed); // c hears nothing
-    let answer = a.order(Order::unsubscribe(&Target::default(), None));
+    let answer = a.command(ControlCommand::unsubscribe(&ConnectionSelector::default(), None));
     let answer = answer.ready().expect_err("c did not hear it");
     let (_, first) = wire.take().remove(0);
     assert!(matches!(b.hear(&first, now), Task::Obey(_)));
@@ -342,7 +351,8 @@ fn an_order_fails_that_a_living_node_never_heard_and_does_without_one_that_died(
         let ((a, wire), now) = (node("a"), Instant::now());
         introduce(&a, "b", now);
         wire.ears.store(1, Relaxed);
-        let mut answer = a.order(Order::unsubscribe(&Target::default(), None));
+        let mut answer =
+            a.command(ControlCommand::unsubscribe(&ConnectionSelector::default(), None));
         for second in 1..=7 {
             let now = now + Duration::from_secs(second);
             answer = answer.ready().expect_err("it is given again");
@@ -355,13 +365,14 @@ fn an_order_fails_that_a_living_node_never_heard_and_does_without_one_that_died(
     }
 }
 
-/// Who hears nobody cannot tell that a node died from its own deafness, nor can it tell that the node heard the order.
+/// A node whose own subscription is down cannot tell dead nodes from silent ones, nor whether they received a command.
 #[test]
 fn an_order_that_nobody_heard_fails_while_the_node_that_gave_it_is_deaf() {
     for (deaf_for, introduced_at) in [(8, 0), (8, 2), (5, 1)] {
         let ((a, wire), start) = (node("a"), Instant::now());
         introduce(&a, "b", start);
-        let mut answer = a.order(Order::unsubscribe(&Target::default(), None));
+        let mut answer =
+            a.command(ControlCommand::unsubscribe(&ConnectionSelector::default(), None));
         for second in 1..=7 {
             let now = start + Duration::from_secs(second);
             answer = answer.ready().expect_err("it is given again");
@@ -384,7 +395,7 @@ fn an_order_that_nobody_heard_fails_while_the_node_that_gave_it_is_deaf() {
 fn an_order_that_was_given_fails_when_the_bus_is_cut() {
     let ((a, wire), now) = (node("a"), Instant::now());
     introduce(&a, "b", now);
-    let answer = a.order(Order::unsubscribe(&Target::default(), None));
+    let answer = a.command(ControlCommand::unsubscribe(&ConnectionSelector::default(), None));
     wire.is_cut.store(true, Relaxed);
     a.tick(now);
     assert_eq!(answer.wait(), Err(ErrorCode::INTERNAL));
@@ -398,7 +409,7 @@ fn another_version_and_an_unknown_order_are_counted_and_ignored() {
     let mut newer = message.to_vec();
     newer[0] += 1;
     assert_eq!(b.hear(&newer, now), Task::Refuse);
-    let unknown = Message { from: "a".into(), order: None, number: 0 }.encoded();
+    let unknown = NodeMessage { from: "a".into(), command: None, number: 0 }.encoded();
     assert_eq!(b.hear(&unknown, now), Task::Refuse);
     assert_eq!(b.hear(&[], now), Task::Refuse);
     assert_eq!(b.refused(), 3);

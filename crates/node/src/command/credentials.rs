@@ -1,8 +1,8 @@
-//! Who a connection is (protocol §7): token, trusted header, anonymous or insecure, in this order.
-//! In: the token of `connect` or `refresh` → out: credentials, or the error or disconnect of the failure mapping. Likewise
-//! for the tokens of subscriptions.
+//! Authentication (protocol §7): token, trusted header, anonymous or insecure, in this order.
+//! In: the token of `connect` or `refresh` → out: credentials, or the error or disconnect of the failure mapping. The same for
+//! subscription tokens.
 //! Uses: `token::Verifier`. Never: changes a session.
-//! Change here: the order of ways in, and what a bad token leads to. How tokens are read lives in `fanwire_auth`.
+//! Change here: the order of credentials, and the consequence of a bad token. `fanwire_auth` verifies tokens.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,13 +12,13 @@ use fanwire_auth::{ChannelGrant, ConnectionClaims, KeyLookup, SubscriptionClaims
 use fanwire_broker::Answer;
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
-use super::{Refusal, Turn};
+use super::{CommandContext, Refusal};
 use crate::counters::TokenRefusal;
 
 /// Server-side channels by name.
 pub(super) type Grants = BTreeMap<String, ChannelGrant>;
 
-/// What a connection may say about itself after authentication.
+/// The authenticated identity of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Credentials {
     /// "" = anonymous.
@@ -32,17 +32,18 @@ pub(super) struct Credentials {
 /// The credentials of a connect.
 ///
 /// # Errors
-/// Expired token 109, a key that is not here yet 100, bad token 3500, anonymous token where not allowed 3507, nothing to go by 3501.
-pub(super) fn of(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
-    let options = &turn.node.options().client;
+/// Expired token 109, key not fetched yet 100, bad token 3500, anonymous token where not allowed 3507, no credentials
+/// 3501.
+pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credentials, Refusal> {
+    let options = &context.node.options().client;
     if !token.is_empty() {
-        let claims = claims(turn, token)?;
+        let claims = claims(context, token)?;
         if claims.user.is_empty() && options.disallow_anonymous_connection_tokens {
             return Err(Disconnect::PERMISSION_DENIED.into());
         }
         return Ok(claims.into());
     }
-    if let Some(user) = turn.session().header_user.as_deref() {
+    if let Some(user) = context.session().header_user.as_deref() {
         return Ok(Credentials { user: user.to_owned(), ..Credentials::default() });
     }
     if options.allow_anonymous_connect_without_token || options.insecure {
@@ -51,65 +52,69 @@ pub(super) fn of(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
     Err(Disconnect::BAD_REQUEST.into())
 }
 
-/// Looks for the published key of a command's token, if it has one.
+/// Looks up the published key of a command's token, if it has one.
 ///
 /// # Errors
-/// An answer that comes when the key, which is being fetched, has come or failed.
+/// An answer that completes when the fetch of the key has succeeded or failed.
 pub(super) fn lookup_key(
-    turn: &Turn<'_>,
+    context: &CommandContext<'_>,
     request: &Request,
 ) -> Result<Option<KeyLookup>, Answer<(), ErrorCode>> {
     let (verifier, token) = match request {
-        Request::Connect(request) => (turn.node.connection_verifier(), &request.token),
-        Request::Refresh(request) => (turn.node.connection_verifier(), &request.token),
-        Request::Subscribe(request) => (turn.node.subscription_verifier(), &request.token),
-        Request::SubRefresh(request) => (turn.node.subscription_verifier(), &request.token),
+        Request::Connect(request) => (context.node.connection_verifier(), &request.token),
+        Request::Refresh(request) => (context.node.connection_verifier(), &request.token),
+        Request::Subscribe(request) => (context.node.subscription_verifier(), &request.token),
+        Request::SubRefresh(request) => (context.node.subscription_verifier(), &request.token),
         _ => return Ok(None),
     };
     if token.is_empty() {
         return Ok(None);
     }
-    verifier.lookup_key(token, turn.unix()).map_err(|fetching| {
+    verifier.lookup_key(token, context.unix()).map_err(|fetching| {
         let (promise, answer) = Answer::later();
         fetching.then(move || promise.keep(Ok(())));
         answer
     })
 }
 
-fn claims(turn: &Turn<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
+fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
     let verified =
-        turn.node.connection_verifier().connection(token, turn.key_lookup(), turn.unix());
-    judged(turn, verified, (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into()))
+        context.node.connection_verifier().connection(token, context.key_lookup(), context.unix());
+    decided(context, verified, (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into()))
 }
 
-/// What a subscription token says, when it is for this client and `channel`.
+/// Verifies a subscription token for this client and `channel`.
 ///
 /// # Errors
-/// As [`judged`]; 3500 for a token of another client or channel.
+/// As [`decided`]; 3500 for a token of another client or channel.
 pub(super) fn of_subscription(
-    turn: &Turn<'_>,
+    context: &CommandContext<'_>,
     (channel, token): (&str, &str),
     refusals: (Refusal, Refusal),
 ) -> Result<SubscriptionClaims, Refusal> {
-    let verified =
-        turn.node.subscription_verifier().subscription(token, turn.key_lookup(), turn.unix());
-    let claims = judged(turn, verified, refusals)?;
-    let session = turn.session();
+    let verified = context.node.subscription_verifier().subscription(
+        token,
+        context.key_lookup(),
+        context.unix(),
+    );
+    let claims = decided(context, verified, refusals)?;
+    let session = context.session();
     let is_ours = claims.is_for(&session.user, channel, &session.client());
-    if is_ours { Ok(claims) } else { Err(foreign(turn)) }
+    if is_ours { Ok(claims) } else { Err(foreign(context)) }
 }
 
-/// What a token is worth. One that is refused is counted with its cause, which no client is told.
+/// Converts the result of a verification. A refused token is counted with its cause, which is not sent to the client.
 ///
 /// # Errors
-/// 100 where the key is not here now, else the first of `refusals` for a token whose time it is not, the second for any other.
-fn judged<T>(
-    turn: &Turn<'_>,
+/// 100 when the key is not available now, else the first of `refusals` for a token that is expired or not valid yet,
+/// the second for any other.
+fn decided<T>(
+    context: &CommandContext<'_>,
     verified: Result<T, TokenError>,
     (expired, invalid): (Refusal, Refusal),
 ) -> Result<T, Refusal> {
     verified.map_err(|error| {
-        turn.session_table.counters().count_token_refusal(error.into());
+        context.session_table.counters().count_token_refusal(error.into());
         match error {
             TokenError::Expired => expired,
             TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
@@ -118,24 +123,24 @@ fn judged<T>(
     })
 }
 
-/// The refusal of a genuine token that is somebody else's.
-fn foreign(turn: &Turn<'_>) -> Refusal {
-    turn.session_table.counters().count_token_refusal(TokenRefusal::Foreign);
+/// The refusal of a valid token of another user, client or channel.
+fn foreign(context: &CommandContext<'_>) -> Refusal {
+    context.session_table.counters().count_token_refusal(TokenRefusal::Foreign);
     Disconnect::INVALID_TOKEN.into()
 }
 
 /// The credentials of a refresh: the same user and the same server-side channels, or a disconnect.
 ///
 /// # Errors
-/// Expired token 3005, bad token or another user 3500, other channels 3010, a key that is not here yet 100.
-pub(super) fn renewed(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refusal> {
-    let verifier = turn.node.connection_verifier();
-    let verified = verifier.connection(token, turn.key_lookup(), turn.unix());
+/// Expired token 3005, bad token or another user 3500, other channels 3010, key not fetched yet 100.
+pub(super) fn renewed(context: &CommandContext<'_>, token: &str) -> Result<Credentials, Refusal> {
+    let verifier = context.node.connection_verifier();
+    let verified = verifier.connection(token, context.key_lookup(), context.unix());
     let refusals = (Disconnect::EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
-    let claims = judged(turn, verified, refusals)?;
-    let session = turn.session();
+    let claims = decided(context, verified, refusals)?;
+    let session = context.session();
     if claims.user != *session.user {
-        return Err(foreign(turn));
+        return Err(foreign(context));
     }
     if hash(&claims.channels) != session.grants_hash {
         return Err(Disconnect::INSUFFICIENT_STATE.into());
@@ -143,7 +148,7 @@ pub(super) fn renewed(turn: &Turn<'_>, token: &str) -> Result<Credentials, Refus
     Ok(claims.into())
 }
 
-/// A fingerprint of the names, to compare a later token with an earlier one in 8 bytes.
+/// A hash of the names, to compare the channels of two tokens in 8 bytes.
 pub(super) fn hash(channels: &Grants) -> u64 {
     let mut hasher = DefaultHasher::new();
     channels.len().hash(&mut hasher);

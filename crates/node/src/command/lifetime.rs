@@ -1,32 +1,36 @@
-//! How long credentials last (protocol §7, §21): the same rule for connections and subscriptions, first and refreshed.
-//! In: `expire_at` of a token, or its absence → out: what to store and the `expires`/`ttl` of a result.
-//! Uses: the turn's time. Never: timers; enforcement lives in `hub/timers.rs`.
-//! Change here: the longest ttl, and what insecure mode does to expiry.
+//! Lifetimes of credentials (protocol §7, §21): the same rule for connections and subscriptions, first and refreshed.
+//! In: `expire_at` of a token, if any → out: the stored lifetime and the `expires`/`ttl` of a result.
+//! Uses: the command's time. Never: timers; enforcement lives in `hub/timers.rs`.
+//! Change here: the longest ttl, and the effect of insecure mode on expiry.
 
 use fanwire_protocol::ErrorCode;
 
-use super::Turn;
+use super::CommandContext;
 use crate::session::Lifetime;
 
 impl Lifetime {
     /// Insecure mode does not enforce expiry (protocol §5).
     ///
     /// # Errors
-    /// 110 when it is over already.
-    pub(super) fn of(turn: &Turn<'_>, expire_at: Option<u64>) -> Result<Self, ErrorCode> {
-        let Some(expire_at) = expire_at.filter(|_| !turn.insecure()) else {
+    /// 110 when it has passed.
+    pub(super) fn of(
+        context: &CommandContext<'_>,
+        expire_at: Option<u64>,
+    ) -> Result<Self, ErrorCode> {
+        let Some(expire_at) = expire_at.filter(|_| !context.insecure()) else {
             return Ok(Self { expire_at: None });
         };
-        if expire_at <= turn.unix() {
+        if expire_at <= context.unix() {
             return Err(ErrorCode::EXPIRED);
         }
         Ok(Self { expire_at: Some(expire_at) })
     }
 
-    /// Seconds until then for the client, from the moment of the reply; at least 1, also if it is over by then, as 0 = never.
-    pub(super) fn ttl(self, turn: &Turn<'_>) -> u32 {
+    /// Seconds until expiry for the client, from the moment of the reply; at least 1, also when it has passed, because
+    /// 0 = never.
+    pub(super) fn ttl(self, context: &CommandContext<'_>) -> u32 {
         self.expire_at.map_or(0, |expire_at| {
-            expire_at.saturating_sub(turn.unix()).clamp(1, TTL_SECONDS_MAX) as u32
+            expire_at.saturating_sub(context.unix()).clamp(1, TTL_SECONDS_MAX) as u32
         })
     }
 

@@ -1,18 +1,20 @@
-//! The `presence` command (protocol §17): who is in a channel.
-//! In: a PresenceRequest → out: a PresenceResult, or why not.
-//! Uses: channel rules, presence through the node. Never: subscriptions, except to see whether there is one.
-//! Change here: order of the checks. Who is where is kept behind `crate::presence`, the reply is made in `encode_job.rs`.
+//! The `presence` command (protocol §17): the members of a channel.
+//! In: a PresenceRequest → out: a PresenceResult, or an error.
+//! Uses: channel rules, presence through the node. Never: subscriptions, except whether there is one.
+//! Change here: order of the checks. `crate::presence` stores members, `encode_job.rs` makes the reply.
 
 use fanwire_protocol::PresenceRequest;
 
-use super::{Begun, Step, Turn, named};
+use super::{Begun, CommandContext, CommandStep, named};
 use crate::channel::may_see_presence;
-use crate::encode_job::Found;
+use crate::encode_job::ReplySource;
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceRequest) -> Begun {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: PresenceRequest) -> Begun {
     let channel = request.channel;
     named(&channel)?;
-    let namespace = turn.node.rules().resolve(&channel)?;
-    may_see_presence(turn.who(), namespace, turn.place_of(&channel).is_some())?;
-    Step::of(turn.node.members(&channel, turn.now), |members| Found::Members(members).into())
+    let namespace = context.resolve(&channel)?;
+    may_see_presence(context.who(), namespace, context.place_of(&channel).is_some())?;
+    CommandStep::of(context.node.members(&channel, context.now), |members| {
+        ReplySource::Members(members).into()
+    })
 }

@@ -1,22 +1,26 @@
-//! The `presence_stats` command (protocol §17): how many are in a channel.
-//! In: a PresenceStatsRequest → out: a PresenceStatsResult, or why not.
-//! Uses: channel rules, presence through the node. Never: subscriptions, except to see whether there is one.
-//! Change here: order of the checks. Who is where is kept behind `crate::presence`.
+//! The `presence_stats` command (protocol §17): the number of members of a channel.
+//! In: a PresenceStatsRequest → out: a PresenceStatsResult, or an error.
+//! Uses: channel rules, presence through the node. Never: subscriptions, except whether there is one.
+//! Change here: order of the checks. `crate::presence` stores members.
 
 use fanwire_broker::PresenceStats;
 use fanwire_protocol::{PresenceStatsRequest, PresenceStatsResult, Reply};
 
-use super::{Begun, Step, Turn, named};
+use super::{Begun, CommandContext, CommandStep, named};
 use crate::channel::may_see_presence;
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: PresenceStatsRequest) -> Begun {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: PresenceStatsRequest) -> Begun {
     let channel = request.channel;
     named(&channel)?;
-    let namespace = turn.node.rules().resolve(&channel)?;
-    may_see_presence(turn.who(), namespace, turn.place_of(&channel).is_some())?;
-    Step::of(turn.node.member_stats(&channel, turn.now), |PresenceStats { clients, users }| {
-        let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
-        let stats = PresenceStatsResult { num_clients: count(clients), num_users: count(users) };
-        Reply { presence_stats: Some(stats), ..Reply::default() }.into()
-    })
+    let namespace = context.resolve(&channel)?;
+    may_see_presence(context.who(), namespace, context.place_of(&channel).is_some())?;
+    CommandStep::of(
+        context.node.member_stats(&channel, context.now),
+        |PresenceStats { clients, users }| {
+            let count = |number: usize| number.try_into().unwrap_or(u32::MAX);
+            let stats =
+                PresenceStatsResult { num_clients: count(clients), num_users: count(users) };
+            Reply { presence_stats: Some(stats), ..Reply::default() }.into()
+        },
+    )
 }

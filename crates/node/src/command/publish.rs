@@ -1,27 +1,27 @@
-//! The `publish` command (protocol §16): a client's publication on its way to the broker.
-//! In: a PublishRequest → out: an empty result, or why not; the publication comes back to the publisher like to
-//! anybody, except with `exclude_publisher`.
+//! The `publish` command (protocol §16): sends a client's publication to the broker.
+//! In: a PublishRequest → out: an empty result, or an error; the publisher receives its own publication,
+//! except with `exclude_publisher`.
 //! Uses: channel rules, the broker through the node. Never: delivers by itself.
-//! Change here: order of the checks and what a client's publication carries.
+//! Change here: order of the checks and the contents of a client's publication.
 
 use fanwire_broker::PublishOptions;
 use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply};
 
-use super::{Begun, Step, Turn, named};
+use super::{Begun, CommandContext, CommandStep, named};
 use crate::channel::{check_data, may_publish};
 use crate::limits::InNamespace;
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Begun {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) -> Begun {
     named(&request.channel)?;
-    let namespace = turn.node.rules().resolve(&request.channel)?;
-    turn.limit_in(InNamespace::Publish, &request.channel, namespace)?;
+    let namespace = context.resolve(&request.channel)?;
+    context.limit_in(InNamespace::Publish, &request.channel, namespace)?;
     if request.r#type == MAP || !namespace.is_of_streams() {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map channels (protocol §27)
     }
     check_data(namespace.publication_data_format, &request.data)?;
-    let place = turn.place_of(&request.channel);
-    may_publish(turn.who(), namespace, place.is_some())?;
-    let session = turn.session();
+    let place = context.place_of(&request.channel);
+    may_publish(context.who(), namespace, place.is_some())?;
+    let session = context.session();
     let info = session.client_info(place.map(|place| &session.subscriptions[place]));
     let publication =
         Publication { data: request.data, info: Some(info), ..Publication::default() };
@@ -29,9 +29,12 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: PublishRequest) -> Begun {
     let delta = namespace.delta_publish;
     let options = PublishOptions { exclude_client, delta, ..PublishOptions::default() };
     let retention = namespace.retention();
-    let accepted = turn.node.accept(&request.channel, publication, &options, retention, turn.now);
-    Step::of(accepted, |_| Reply { publish: Some(PublishResult {}), ..Reply::default() }.into())
+    let accepted =
+        context.node.accept(&request.channel, publication, &options, retention, context.now);
+    CommandStep::of(accepted, |_| {
+        Reply { publish: Some(PublishResult {}), ..Reply::default() }.into()
+    })
 }
 
-/// `type` of a publication into a map; all others are ordinary ones.
+/// `type` of a publication into a map channel.
 const MAP: i32 = 1;

@@ -1,17 +1,18 @@
-//! How often a session may ask: the rates of its commands, of publishes and subscribes in a namespace, and of refusals.
-//! In: a command that is about to be done → out: go on, error 111, or the disconnect of a client that goes on regardless.
-//! Uses: options, `crate::limits`. Never: knows what a command does.
-//! Change here: what counts against which rate. How buckets fill lives in `limits/bucket.rs`.
+//! Rate limits of a session: its commands, publishes and subscribes in a namespace, and refusals.
+//! In: a command before its execution → out: continue, error 111, or the disconnect of a client that ignores refusals.
+//! Uses: options, `crate::limits`. Never: the effects of a command.
+//! Change here: which command counts against which rate. Buckets fill in `limits/bucket.rs`.
 
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
-use super::turn::{Refusal, Turn};
+use super::context::{CommandContext, Refusal};
 use crate::limits::InNamespace;
 use crate::options::Namespace;
 
-impl Turn<'_> {
-    /// The rate of all commands of the connection. What ends something, and what has no reply, always passes: a refused
-    /// unsubscribe would leave client and server of different minds.
+impl CommandContext<'_> {
+    /// The rate of all commands of the connection. Commands that end something, and those without a reply, always
+    /// pass: after a
+    /// refused unsubscribe client and server would disagree.
     pub(super) fn limit(&mut self, request: &Request) -> Result<(), Refusal> {
         let passes = matches!(
             request,
@@ -26,7 +27,7 @@ impl Turn<'_> {
         Err(ErrorCode::TOO_MANY_REQUESTS.into())
     }
 
-    /// The rates of publishes and subscribes in a namespace; refused ones count, too, because they cost as much.
+    /// The rates of publishes and subscribes in a namespace; refused ones count as well, because they cost as much.
     pub(super) fn limit_in(
         &mut self,
         what: InNamespace,
@@ -53,7 +54,8 @@ impl Turn<'_> {
         Err(ErrorCode::TOO_MANY_REQUESTS.into())
     }
 
-    /// A rate refused something. A client that goes on regardless is disconnected, with a code after which SDKs do not return.
+    /// Counts a refusal. A client that ignores refusals is disconnected, with a code after which SDKs do not
+    /// reconnect.
     pub(super) fn refused(&mut self) -> Result<(), Disconnect> {
         let rate = self.node.options().client.refusal_rate;
         let (index, now) = (self.key.index, self.node.clock().nanos(self.now));

@@ -1,27 +1,27 @@
-//! The `refresh` command (protocol §21): a new connection token before the old one has run out.
-//! In: a RefreshRequest → out: the new lifetime, 110 when it is over already, or a disconnect.
+//! The `refresh` command (protocol §21): a new connection token before the old one expires.
+//! In: a RefreshRequest → out: the new lifetime, 110 when it has passed, or a disconnect.
 //! Uses: `credentials`, `lifetime`. Never: changes user or channels of a connection.
 //! Change here: what a refresh renews. Enforcement of expiry lives in `hub/timers.rs`.
 
 use fanwire_protocol::{Disconnect, RefreshRequest, RefreshResult, Reply};
 
-use super::{Done, Turn, credentials};
+use super::{CommandContext, Done, credentials};
 use crate::session::{Lifetime, NO_EXPIRY};
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: RefreshRequest) -> Done {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: RefreshRequest) -> Done {
     if request.token.is_empty() {
         return Err(Disconnect::BAD_REQUEST.into());
     }
-    let renewed = credentials::renewed(turn, &request.token)?;
-    let lifetime = Lifetime::of(turn, renewed.expire_at)?;
-    let session = turn.session_mut();
-    // A token without info says nothing of it: what there is stays, as in Centrifugo.
+    let renewed = credentials::renewed(context, &request.token)?;
+    let lifetime = Lifetime::of(context, renewed.expire_at)?;
+    let session = context.session_mut();
+    // A token without info leaves the info unchanged, as in Centrifugo.
     if !renewed.info.is_empty() {
         session.info = renewed.info;
     }
     session.expire_at = lifetime.expire_at.unwrap_or(NO_EXPIRY);
-    turn.session_table.schedule(turn.node, turn.key.index);
-    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(turn));
+    context.session_table.schedule(context.node, context.key.index);
+    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));
     let result = RefreshResult { expires, ttl, ..RefreshResult::default() };
     Ok(Reply { refresh: Some(result), ..Reply::default() })
 }

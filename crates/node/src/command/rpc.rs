@@ -1,14 +1,14 @@
 //! The `rpc` command (protocol §20): only the built-in ping exists.
-//! In: an RpcRequest → out: an empty result for the ping, 104 for other methods beside it, 108 when nothing is configured.
+//! In: an RpcRequest → out: an empty result for the ping, 104 for other methods, 108 when no method is configured.
 //! Uses: options. Never: calls a backend.
-//! Change here: which methods the server answers itself.
+//! Change here: methods that the server answers itself.
 
 use fanwire_protocol::{ErrorCode, Reply, RpcRequest, RpcResult};
 
-use super::{Done, Turn};
+use super::{CommandContext, Done};
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: RpcRequest) -> Done {
-    let options = &turn.node.options().rpc;
+pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> Done {
+    let options = &context.node.options().rpc;
     if !options.ping {
         return Err(ErrorCode::NOT_AVAILABLE.into());
     }

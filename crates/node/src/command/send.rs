@@ -1,12 +1,12 @@
 //! The `send` command (protocol §20): a message without reply, for which there is no receiver.
 //! In: a SendRequest → out: disconnect 3508.
 //! Uses: nothing. Never: replies; `send` has none.
-//! Change here: who receives such messages, once somebody does.
+//! Change here: the receiver of such messages, once there is one.
 
 use fanwire_protocol::{Disconnect, SendRequest};
 
-use super::{Done, Turn};
+use super::{CommandContext, Done};
 
-pub(super) fn handle(_turn: &mut Turn<'_>, _request: SendRequest) -> Done {
+pub(super) fn handle(_turn: &mut CommandContext<'_>, _request: SendRequest) -> Done {
     Err(Disconnect::NOT_AVAILABLE.into())
 }

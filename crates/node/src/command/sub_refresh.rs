@@ -1,20 +1,20 @@
-//! The `sub_refresh` command (protocol §21): a new subscription token before the old one has run out.
-//! In: a SubRefreshRequest → out: the new lifetime, nothing for an expired token, an error, or a disconnect.
+//! The `sub_refresh` command (protocol §21): a new subscription token before the old one expires.
+//! In: a SubRefreshRequest → out: the new lifetime, an empty result for an expired token, an error, or a disconnect.
 //! Uses: subscription tokens, `lifetime`. Never: subscribes.
 //! Change here: what a subscription refresh renews. Enforcement of expiry lives in `hub/timers.rs`.
 
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
-use super::{Done, Refusal, Turn, credentials, named};
+use super::{CommandContext, Done, Refusal, credentials, named};
 use crate::session::{Lifetime, Terms};
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshRequest) -> Done {
     named(&request.channel)?;
-    let place = turn.place_of(&request.channel).ok_or(ErrorCode::PERMISSION_DENIED)?;
+    let place = context.place_of(&request.channel).ok_or(ErrorCode::PERMISSION_DENIED)?;
     if request.r#type != 0 {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // shared poll channels (protocol §28)
     }
-    if turn.session().subscriptions[place].server_side {
+    if context.session().subscriptions[place].server_side {
         return Err(Disconnect::BAD_REQUEST.into()); // the server keeps these alive, not the client
     }
     if request.token.is_empty() {
@@ -23,18 +23,18 @@ pub(super) fn handle(turn: &mut Turn<'_>, request: SubRefreshRequest) -> Done {
     let expired = Refusal::Error(ErrorCode::TOKEN_EXPIRED);
     let refusals = (expired.clone(), Disconnect::INVALID_TOKEN.into());
     let named = (request.channel.as_str(), request.token.as_str());
-    let claims = match credentials::of_subscription(turn, named, refusals) {
-        // Nothing is renewed: the subscription ends when its own time is over, and the SDK then gets a new token. A disconnect
-        // would end the other subscriptions too (so centrifuge 0.40), and some SDKs give up after an error.
+    let claims = match credentials::of_subscription(context, named, refusals) {
+        // Nothing is renewed: the subscription ends at its own expiry, and the SDK then gets a new token. A disconnect
+        // would end the other subscriptions too (as in centrifuge 0.40), and some SDKs give up after an error.
         Err(refusal) if refusal == expired => return Ok(reply(SubRefreshResult::default())),
         claims => claims?,
     };
-    let lifetime = Lifetime::of(turn, claims.expire_at)?;
-    let terms = &mut turn.session_mut().subscriptions[place].terms;
+    let lifetime = Lifetime::of(context, claims.expire_at)?;
+    let terms = &mut context.session_mut().subscriptions[place].terms;
     let filter = terms.take().and_then(|terms| terms.filter);
     *terms = Terms::filtering(Terms::boxed(claims.info, lifetime.expire_at), filter);
-    turn.session_table.schedule(turn.node, turn.key.index);
-    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(turn));
+    context.session_table.schedule(context.node, context.key.index);
+    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));
     Ok(reply(SubRefreshResult { expires, ttl, ..SubRefreshResult::default() }))
 }
 

@@ -1,15 +1,15 @@
-//! The `subscribe` command (protocol §8): checks in the order of Centrifugo, then a place in the lists.
+//! The `subscribe` command (protocol §8): checks in the order of Centrifugo, then an entry in the subscriber list.
 //! In: a SubscribeRequest → out: a SubscribeResult, an error, or a disconnect.
-//! Uses: channel rules, subscription tokens, the steps below. Never: history; what a subscriber missed is looked for in the steps below.
-//! Change here: order and answers of the checks. Permission rules themselves live in `channel/permission.rs`.
+//! Uses: channel rules, subscription tokens, the steps below. Never: history; the steps below read it.
+//! Change here: order and answers of the checks. Permission rules live in `channel/permission.rs`.
 
 use bytes::Bytes;
 use fanwire_auth::{Overrides, SubscriptionClaims};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
-use super::{Begun, Refusal, Step, Turn, credentials, named};
+use super::{Begun, CommandContext, CommandStep, Refusal, credentials, named};
 use crate::channel::SubscribeDecision;
-use crate::encode_job::{Encoded, Found};
+use crate::encode_job::{Encoded, ReplySource};
 use crate::filter::Filter;
 use crate::limits::InNamespace;
 use crate::options::Namespace;
@@ -23,71 +23,77 @@ mod recover;
 
 pub(super) use begin::begin;
 pub(super) use commit::{Finished, Progress, all};
-pub(super) use options::{SubscribeParameters, claim, deltas};
+pub(super) use options::{SubscribeParameters, claimed, deltas};
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: SubscribeRequest) -> Begun {
-    check_request(turn, &request)?;
-    let namespace = turn.node.rules().resolve(&request.channel)?;
-    turn.limit_in(InNamespace::Subscribe, &request.channel, namespace)?;
+pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest) -> Begun {
+    check_request(context, &request)?;
+    let namespace = context.resolve(&request.channel)?;
+    context.limit_in(InNamespace::Subscribe, &request.channel, namespace)?;
     if request.r#type != STREAM || !namespace.is_of_streams() {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map and shared poll channels (protocol §27, §28)
     }
-    let permit = permit(turn, &request, namespace)?;
-    let lifetime = Lifetime::of(turn, permit.expire_at)?;
+    let permit = permit(context, &request, namespace)?;
+    let lifetime = Lifetime::of(context, permit.expire_at)?;
     if request.tf.is_some() && !namespace.allow_tags_filter {
         return Err(ErrorCode::BAD_REQUEST.into());
     }
     let filter = request.tf.as_ref().map(Filter::new).transpose()?.map(Box::new);
-    let tracking = Tracking::of(turn, namespace, permit.overrides, Some(&request));
-    let wish = SubscribeParameters {
+    let tracking = Tracking::of(context, namespace, permit.overrides, Some(&request));
+    let parameters = SubscribeParameters {
         channel: &request.channel,
         server_side: false,
         terms: Terms::filtering(Terms::boxed(permit.info, lifetime.expire_at), filter),
         tracking,
         delta: deltas(namespace, tracking, &request),
-        visibility: Visibility::of(turn, namespace, permit.overrides, Some(&request)),
-        claim: Some(claim(&request)),
+        visibility: Visibility::of(context, namespace, permit.overrides, Some(&request)),
+        claimed: Some(claimed(&request)),
         recovers: request.recover,
         only_recovered: request.flag & ONLY_RECOVERED != 0,
         mode: namespace.force_recovery_mode,
         data: permit.data,
     };
-    let entries = vec![begin(turn, namespace, wish, 0)];
-    Ok(Step::Enter(Box::new(PendingSubscribe::new(entries, SubscribeOrigin::Subscribe(lifetime)))))
+    let channels = vec![begin(context, namespace, parameters, 0)];
+    Ok(CommandStep::Enter(Box::new(PendingSubscribe::new(
+        channels,
+        SubscribeOrigin::Subscribe(lifetime),
+    ))))
 }
 
-/// Every answer is there: the subscription is made, or it is not.
+/// All answers arrived: the subscription is made, or refused.
 pub(super) fn finish(
-    turn: &mut Turn<'_>,
-    entries: Vec<PendingChannel>,
+    context: &mut CommandContext<'_>,
+    channels: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
     lifetime: Lifetime,
 ) -> Result<Finished, Refusal> {
-    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(turn));
+    let (expires, ttl) = (lifetime.expires(), lifetime.ttl(context));
     let with_lifetime = |mut results: Vec<SubscribeResult>| {
         let result = results.pop().expect("one channel is entered");
         SubscribeResult { expires, ttl, ..result }
     };
-    let finished = match all(turn, entries, encoded)? {
+    let finished = match all(context, channels, encoded)? {
         Progress::Entered(results) => {
             let subscribe = Some(with_lifetime(results));
             Finished::Reply(Reply { subscribe, ..Reply::default() })
         }
-        Progress::Large(results, entries) => {
+        Progress::Large(results, channels) => {
             let result = with_lifetime(results);
             let has_deltas = result.delta;
-            return Ok(Finished::Large(Found::Missed(Box::new(result), has_deltas), entries));
+            return Ok(Finished::Large(
+                ReplySource::Missed(Box::new(result), has_deltas),
+                channels,
+            ));
         }
         Progress::Told(messages) => Finished::Told(messages),
     };
     if expires {
-        turn.session_table.schedule(turn.node, turn.key.index);
+        context.session_table.schedule(context.node, context.key.index);
     }
     Ok(finished)
 }
 
-/// The checks that need no rules of the namespace.
-fn check_request(turn: &Turn<'_>, request: &SubscribeRequest) -> Result<(), Refusal> {
+/// Checks that need no rules of the namespace.
+fn check_request(context: &CommandContext<'_>, request: &SubscribeRequest) -> Result<(), Refusal> {
     named(&request.channel)?;
     if !(STREAM..=TYPE_MAX).contains(&request.r#type) {
         return Err(ErrorCode::BAD_REQUEST.into());
@@ -95,19 +101,20 @@ fn check_request(turn: &Turn<'_>, request: &SubscribeRequest) -> Result<(), Refu
     if !matches!(request.delta.as_str(), "" | Namespace::FOSSIL) {
         return Err(Disconnect::BAD_REQUEST.into());
     }
-    if !turn.node.rules().fits(&request.channel) {
+    let channel = &request.channel;
+    if !context.node.rules().fits(channel) && context.resolve(channel).is_err() {
         return Err(ErrorCode::BAD_REQUEST.into());
     }
-    if turn.place_of(&request.channel).is_some() {
+    if context.place_of(&request.channel).is_some() {
         return Err(ErrorCode::ALREADY_SUBSCRIBED.into());
     }
-    if turn.session().subscriptions.len() >= turn.node.options().client.channel_limit {
+    if context.session().subscriptions.len() >= context.node.options().client.channel_limit {
         return Err(ErrorCode::LIMIT_EXCEEDED.into());
     }
     Ok(())
 }
 
-/// What a permitted subscription brings along; empty without a token.
+/// Attributes from the subscription token; empty without one.
 #[derive(Default)]
 struct Permit {
     info: Bytes,
@@ -117,18 +124,18 @@ struct Permit {
 }
 
 fn permit(
-    turn: &Turn<'_>,
+    context: &CommandContext<'_>,
     request: &SubscribeRequest,
     namespace: &Namespace,
 ) -> Result<Permit, Refusal> {
     let (channel, has_token) = (request.channel.as_str(), !request.token.is_empty());
-    match turn.node.rules().may_subscribe(turn.who(), channel, namespace, has_token) {
+    match context.node.rules().may_subscribe(context.who(), channel, namespace, has_token) {
         SubscribeDecision::Allowed => Ok(Permit::default()),
         SubscribeDecision::Denied(code) => Err(code.into()),
         SubscribeDecision::VerifyToken => {
             let refusals = (ErrorCode::TOKEN_EXPIRED.into(), ErrorCode::PERMISSION_DENIED.into());
             let SubscriptionClaims { info, data, expire_at, overrides, .. } =
-                credentials::of_subscription(turn, (channel, &request.token), refusals)?;
+                credentials::of_subscription(context, (channel, &request.token), refusals)?;
             Ok(Permit { info, data, expire_at, overrides })
         }
     }
@@ -136,7 +143,7 @@ fn permit(
 
 /// Bit of `flag`: error 112 instead of a subscription that was not recovered (protocol §4).
 const ONLY_RECOVERED: i64 = 2;
-/// `type` of an ordinary subscription.
+/// `type` of a stream subscription.
 const STREAM: i32 = 0;
-/// `type` of a shared poll subscription, the last one there is.
+/// `type` of a shared poll subscription, the largest one.
 const TYPE_MAX: i32 = 4;

@@ -1,16 +1,17 @@
 //! The `unsubscribe` command (protocol §15): always answered with `{}`, because SDKs drop the connection on an error.
 //! In: an UnsubscribeRequest → out: an empty result; afterwards nothing of that channel is sent.
-//! Uses: the session_table. Never: refuses.
-//! Change here: what leaving a channel by request means.
+//! Uses: the session table. Never: refuses.
+//! Change here: the effect of an unsubscribe.
 
 use fanwire_protocol::{Reply, UnsubscribeRequest, UnsubscribeResult};
 
-use super::{Done, Turn, named};
+use super::{CommandContext, Done, named};
 
-pub(super) fn handle(turn: &mut Turn<'_>, request: UnsubscribeRequest) -> Done {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeRequest) -> Done {
     named(&request.channel)?;
-    if let Some(place) = turn.place_of(&request.channel) {
-        turn.backlog.moved = turn.session_table.leave(turn.node, turn.key.index, place).moved;
+    if let Some(place) = context.place_of(&request.channel) {
+        context.backlog.moved =
+            context.session_table.leave(context.node, context.key.index, place).moved;
     }
     Ok(Reply { unsubscribe: Some(UnsubscribeResult {}), ..Reply::default() })
 }

@@ -58,7 +58,7 @@ fn an_announcement_goes_to_the_shards_that_listen() {
     let (registry, router, [first, second]) = door_with_two_shards();
     registry.join("a", ShardId(1), NamespaceId::default, || ());
     for channel in ["a", "b"] {
-        router.announce(channel, Change::Join, ClientInfo::default());
+        router.deliver_join_leave(channel, Change::Join, ClientInfo::default());
     }
     assert!(first.0.lock().is_empty());
     let letters = second.0.lock();
@@ -69,7 +69,7 @@ fn an_announcement_goes_to_the_shards_that_listen() {
 fn an_order_of_the_api_goes_to_every_shard() {
     let (_, router, letters) = door_with_two_shards();
     let disconnect = fanwire_protocol::Disconnect::FORCE_DISCONNECT;
-    router.tell_all(&Notice::Disconnect { target: Default::default(), disconnect });
+    router.send_to_all_shards(&Notice::Disconnect { target: Default::default(), disconnect });
     assert!(letters.iter().all(|inbox| inbox.0.lock().len() == 1));
 }
 
@@ -117,7 +117,7 @@ fn a_door_is_congested_as_long_as_one_of_its_shards_is() {
     let (registry, router, [_, second]) = door_with_two_shards();
     registry.join("a", ShardId(1), NamespaceId::default, || ());
     assert!(!router.is_congested());
-    router.announce("a", Change::Join, ClientInfo::default());
+    router.deliver_join_leave("a", Change::Join, ClientInfo::default());
     assert!(router.is_congested());
     second.0.lock().clear();
     assert!(!router.is_congested());

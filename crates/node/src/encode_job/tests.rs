@@ -1,6 +1,6 @@
 //! Tests of encode_jobs: what is one, and that each is answered once, whatever becomes of it.
 //! In: crowds and histories of different sizes → out: large or not, encoded replies.
-//! Uses: values only. Never: hubs; what a session does meanwhile is tested in `tests/it/encode_jobs.rs`.
+//! Uses: values only. Never: hubs; what a session does while it waits is tested in `tests/it/encode_jobs.rs`.
 //! Change here: tests of `encode_job.rs`.
 
 use fanwire_broker::Answer;
@@ -8,41 +8,44 @@ use fanwire_protocol::Publication;
 
 use super::*;
 
-fn crowd(count: usize, info: &str) -> Found {
+fn crowd(count: usize, info: &str) -> ReplySource {
     let member = |number: usize| {
         let (client, conn_info) = (number.to_string(), info.to_owned().into());
         Arc::new(ClientInfo { client, conn_info, ..ClientInfo::default() })
     };
-    Found::Members((0..count).map(member).collect())
+    ReplySource::Members((0..count).map(member).collect())
 }
 
 fn publications(count: usize, data: &str) -> Vec<Publication> {
     vec![Publication { data: data.to_owned().into(), ..Publication::default() }; count]
 }
 
-fn history(count: usize, data: &str) -> Found {
-    Found::StreamSlice(StreamSlice {
+fn history(count: usize, data: &str) -> ReplySource {
+    ReplySource::StreamSlice(StreamSlice {
         publications: publications(count, data),
         ..StreamSlice::default()
     })
 }
 
-fn missed(count: usize, data: &str) -> Found {
+fn missed(count: usize, data: &str) -> ReplySource {
     let publications = publications(count, data);
-    Found::Missed(Box::new(SubscribeResult { publications, ..Default::default() }), false)
+    ReplySource::Missed(Box::new(SubscribeResult { publications, ..Default::default() }), false)
 }
 
 /// To both channels of one who connects.
-fn welcome(count: usize, data: &str) -> Found {
+fn welcome(count: usize, data: &str) -> ReplySource {
     let publications = publications(count, data);
     let result = SubscribeResult { publications, ..Default::default() };
     let subs = ["a", "b"].map(|channel| (channel.to_owned(), result.clone())).into();
-    Found::Welcome(Box::new(ConnectResult { subs, ..ConnectResult::default() }))
+    ReplySource::Connect(Box::new(ConnectResult { subs, ..ConnectResult::default() }))
 }
 
-fn ordered(count: usize, data: &str) -> Found {
+fn ordered(count: usize, data: &str) -> ReplySource {
     let publications = publications(count, data);
-    Found::Ordered("a".into(), Box::new(SubscribeResult { publications, ..Default::default() }))
+    ReplySource::Ordered(
+        "a".into(),
+        Box::new(SubscribeResult { publications, ..Default::default() }),
+    )
 }
 
 fn messages(answer: Answer<Encoded, ErrorCode>) -> Result<Option<Vec<Bytes>>, ErrorCode> {

@@ -1,14 +1,14 @@
-//! Decimal numbers as texts, compared exactly and without allocating: tags hold prices, ids and versions of any length.
+//! Decimal numbers as texts, compared exactly and without allocating: tags contain prices, ids and versions of any length.
 //! In: `[+-]DIGITS[.DIGITS]` → out: an order. No exponents, no spaces, digits on both sides of the point.
 //! Uses: nothing. Never: floating point, in which 0.1 + 0.2 is not 0.3 and long ids are equal.
-//! Change here: what a number is.
+//! Change here: the syntax of a number.
 
 use std::cmp::Ordering;
 
 /// A number inside its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decimal<'a> {
-    /// Never of zero.
+    /// False for zero.
     is_negative: bool,
     /// Digits before the point, without leading zeros.
     whole: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct Decimal<'a> {
 }
 
 impl<'a> Decimal<'a> {
-    /// `None` when the text is no number.
+    /// `None` when the text is not a number.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let (has_minus, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
@@ -37,7 +37,7 @@ impl<'a> Decimal<'a> {
         Some(Self { is_negative: has_minus && !is_zero, whole, fraction })
     }
 
-    /// Without the sign: more digits before the point are more, and equally many compare like texts.
+    /// The magnitude: more digits before the point are more, and equally many compare like texts.
     fn size(&self) -> (usize, &'a str, &'a str) {
         (self.whole.len(), self.whole, self.fraction)
     }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::options::{Namespace, Options};
 use crate::{Broadcast, ConnectionKey, Counts, DeltaMode, Hello, Hub, Inbox, Node, Notice, Outbox};
 
-/// Steps of two connections and another node, beginning at `now`: nobody is spoken to who is gone, what is said is
+/// Steps of two connections and another node, beginning at `now`: a session that is gone receives nothing, what is sent is
 /// well formed, and when all are gone nothing is left of them.
 ///
 /// The first byte chooses what a namespace does and what the connections speak. The others are steps with

@@ -1,8 +1,8 @@
-//! Positions compared with the stream now and then (protocol §10), with one look for all subscribers of a channel.
-//! In: a channel whose check is due; the top of its stream, as a letter → out: that letter, to every shard with
-//! subscribers; the ends of subscriptions that lost their place.
-//! Uses: the position_tracker of the channel, the stream's top through the node. Never: clocks.
-//! Change here: when positions are checked. What a lost position is lives in `subscribers/position_tracker.rs`.
+//! Position checks (protocol §10): one read of the stream's top for all subscribers of a channel.
+//! In: a channel whose check is due; the top of its stream, as a notice → out: that notice, to every shard with
+//! subscribers; the ends of subscriptions that lost their position.
+//! Uses: the position tracker of the channel, the stream's top through the node. Never: clocks.
+//! Change here: when positions are checked. `subscribers/position_tracker.rs` decides which position is lost.
 
 use std::time::{Duration, Instant};
 
@@ -14,16 +14,20 @@ use crate::broadcast::Broadcast;
 use crate::clock::Moment;
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
-use crate::subscribers::Look;
-use crate::subscribers::{PositionTracker, PossibleGap, Step};
+use crate::subscribers::PositionCheck;
+use crate::subscribers::{PositionStep, PositionTracker, PossibleGap};
 
 impl Hub {
-    /// A channel that was active within `client.channel_position_check_delay` needs no check. Otherwise the node looks at
-    /// the top of its stream and writes it to every shard that listens: the letter lies in the inboxes behind all
-    /// publications up to that top, so whoever has not got them when it comes never will.
+    /// A channel that was active within `client.channel_position_check_delay` needs no check. Otherwise the node reads
+    /// the top of its
+    /// stream and sends it to every shard with subscribers: the notice arrives behind all publications up to that top,
+    /// so a subscriber
+    /// that lacks one of them then will never get it.
     ///
-    /// The first shard whose check is due does this for the others, whose checks are put off when the letter comes. The same
-    /// timer ends a possible_gap: what was on its way has had its time, and who still lacks it lost its place.
+    /// The first shard whose check is due does this for the others, whose checks are postponed when the notice
+    /// arrives. The same
+    /// timer ends a possible gap: publications in flight had their time, and a subscriber that still lacks one lost
+    /// its position.
     pub(super) fn check_positions(&mut self, channel: u32, now: Instant, out: &mut impl Outbox) {
         let moment = self.node.clock().moment(now);
         let Some(delay) = self.session_table.check_delay(&self.node) else { return };
@@ -43,17 +47,19 @@ impl Hub {
             due = moment.after(delay);
             let known = position_tracker.furthest();
             let audience = self.session_table.subscribers().audience(channel);
-            self.node.tell_position(&audience.channel, known, now);
+            self.node.send_position(&audience.channel, known, now);
         }
         self.session_table.schedule_check(channel, due);
         let lost = over.map(|PossibleGap { top, .. }| self.lacking(channel, top));
         self.end_lost(&lost.unwrap_or_default(), out);
     }
 
-    /// A publication that was on its way for longer than `client.channel_position_max_time_lag` ends the positioned
-    /// subscriptions of its channel that do not know it, which recover from the stream. Whoever has no position gets it late.
+    /// A publication that took longer than `client.channel_position_max_time_lag` ends the positioned subscriptions of
+    /// its channel
+    /// that do not have it; they recover from the stream. Subscribers without a position receive it late.
     ///
-    /// Those that know it have just recovered it: ending them, too, would end them again for each one that is as late.
+    /// Subscriptions that have it recovered it just now; ending them as well would end them again for each late
+    /// publication.
     pub(super) fn end_outrun(&mut self, late: &Broadcast, now: Instant, out: &mut impl Outbox) {
         let lag_max = self.node.options().client.channel_position_max_time_lag;
         if lag_max.is_zero() || late.position().offset == 0 {
@@ -65,23 +71,23 @@ impl Hub {
         if let Some(channel) = self.session_table.subscribers().find(late.channel()) {
             let position = late.position();
             let lost = self.positioned(channel, |position_tracker, connection| {
-                position_tracker.step(connection, position) != Step::Known
+                position_tracker.step(connection, position) != PositionStep::Known
             });
             self.end_lost(&lost, out);
         }
     }
 
-    /// The letter has come.
+    /// The top of the stream has arrived.
     pub(super) fn compare_positions(
         &mut self,
         channel: &str,
-        look: Look,
+        look: PositionCheck,
         now: Moment,
         out: &mut impl Outbox,
     ) {
-        let Look { top, is_in_order, has_lost_end } = look;
+        let PositionCheck { top, is_in_order, has_lost_end } = look;
         let Some(channel) = self.session_table.subscribers().find(channel) else { return };
-        // Nothing that is on its way leads into another epoch, or back.
+        // No publication in flight leads to another epoch, or backwards.
         let lost = self.positioned(channel, |position_tracker, connection| {
             position_tracker.is_elsewhere(connection, top)
                 || is_in_order && position_tracker.lacks(connection, top)
@@ -97,8 +103,9 @@ impl Hub {
         self.end_lost(&lost, out);
     }
 
-    /// Some lack what may be on its way. What was suspected before keeps its time, as long as somebody lacks it; then the
-    /// stream is looked at again.
+    /// Some subscribers lack publications that may be in flight. An earlier possible gap keeps its time as long as a
+    /// subscriber lacks
+    /// it; then the top is read again.
     fn suspect(&mut self, channel: u32, top: Position, now: Moment) {
         let position_tracker =
             self.session_table.subscribers().audience(channel).position_tracker.as_deref();
@@ -120,14 +127,14 @@ impl Hub {
         self.session_table.subscribers_mut().audience_mut(channel).position_tracker.as_deref_mut()
     }
 
-    /// The positioned subscribers of a channel that lack something of the stream up to `top`.
+    /// The positioned subscribers of a channel that lack a publication up to `top`.
     fn lacking(&self, channel: u32, top: Position) -> Vec<(ConnectionKey, usize)> {
         self.positioned(channel, |position_tracker, connection| {
             position_tracker.lacks(connection, top)
         })
     }
 
-    /// The positioned subscribers of a channel that `are` so: connection and place of the subscription.
+    /// The positioned subscribers of a channel for which `are` holds: connection and place of the subscription.
     fn positioned(
         &self,
         channel: u32,
@@ -152,8 +159,9 @@ impl Hub {
             .collect()
     }
 
-    /// Ends subscriptions to one channel that lost their place: the client subscribes again and recovers (2500), or, when
-    /// the server made the subscription, connects again (3010).
+    /// Ends subscriptions that lost their position: the client subscribes again and recovers (2500), or, for
+    /// server-side subscriptions,
+    /// reconnects (3010).
     pub(super) fn end_lost(&mut self, lost: &[(ConnectionKey, usize)], out: &mut impl Outbox) {
         for (key, place) in lost {
             self.counters().lost_positions.add(1);
@@ -167,5 +175,5 @@ impl Hub {
     }
 }
 
-/// How long a publication may be on its way here after the broker told that it exists.
+/// How long a publication may be in flight after the broker reported it.
 const SUSPICION: Duration = Duration::from_secs(5);

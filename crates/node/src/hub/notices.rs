@@ -1,7 +1,7 @@
-//! How a hub obeys notices of channels: who gets a broadcast (step 6 of the route), who hears of a join.
-//! In: broadcasts, join_leaves → out: deliveries, join and leave pushes, disconnects.
+//! Handles notices of channels: delivers broadcasts (step 6 of the route), joins and leaves.
+//! In: broadcasts, joins and leaves → out: deliveries, join and leave pushes, disconnects.
 //! Uses: `session_table` lists. Never: encodes a broadcast, beyond asking whether its JSON form exists.
-//! Change here: the delivery loop. What the server API orders lives in `hub/orders.rs`.
+//! Change here: the delivery loop. `hub/control_commands.rs` executes commands of the server API.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,13 +15,14 @@ use crate::delta::Saved;
 use crate::join_leave::JoinLeave;
 use crate::outbox::Outbox;
 use crate::session::ConnectionKey;
-use crate::subscribers::{Step, Subscriber};
+use crate::subscribers::{PositionStep, Subscriber};
 
 impl Hub {
-    /// Hands the broadcast to every subscriber of its channel here: one walk over one dense list, no lookup and no
+    /// Delivers the broadcast to every subscriber of its channel on this shard: one walk over one dense list, no
+    /// lookup and no
     /// allocation per subscriber, and one comparison for the positions of all of them.
     ///
-    /// The JSON form is made first when JSON subscribers are there (once for all shards), because it may not exist.
+    /// The JSON form is made first when there are JSON subscribers (once for all shards), because it may not exist.
     pub(super) fn broadcast(
         &mut self,
         broadcast: &Arc<Broadcast>,
@@ -41,7 +42,7 @@ impl Hub {
             position_tracker.take_for_all(broadcast.position(), moment)
         });
         let can_read = audience.can_read(broadcast);
-        let has_marks = audience.filtered > 0 || audience.deltas.is_some();
+        let has_delta_states = audience.filtered > 0 || audience.deltas.is_some();
         let excluded = broadcast.excluded().and_then(|client| self.session_table.index_of(client));
         let audience = self.session_table.subscribers().audience(index);
         let counters = self.session_table.counters();
@@ -49,17 +50,18 @@ impl Hub {
         if !is_next || !can_read {
             return self.broadcast_one_by_one(index, broadcast, (is_next, moment), out);
         }
-        if has_marks || excluded.is_some() {
-            return self.broadcast_by_marks(index, broadcast, excluded, out);
+        if has_delta_states || excluded.is_some() {
+            return self.broadcast_by_delta_state(index, broadcast, excluded, out);
         }
         counters.deliveries.add(audience.list.len() as u64);
         let receivers = audience.list.iter().map(|one| (one.connection, one.place()));
         out.deliver_to_all(receivers, broadcast);
     }
 
-    /// The same where some have agreed to deltas, or have a filter, or a connection of this shard is left out: a second dense
-    /// list says what each of them is sent, and the first one who has to be asked whether it wants it, and who it is.
-    fn broadcast_by_marks(
+    /// The same for channels where subscribers have deltas or filters, or a connection of this shard is excluded: a
+    /// second dense list
+    /// has the delta state of each subscriber.
+    fn broadcast_by_delta_state(
         &mut self,
         index: u32,
         broadcast: &Arc<Broadcast>,
@@ -99,10 +101,13 @@ impl Hub {
         }
     }
 
-    /// The rarer way, for each subscriber by itself: data that is not JSON reaches the Protobuf subscribers, the JSON ones are
-    /// disconnected with 3506 (protocol §3); positioned subscribers do not get what they know, and those that missed something
-    /// before it lose their place (protocol §10). Here, too, who is excluded or has a filter that does not match gets nothing,
-    /// and is where the others are.
+    /// The rare case, one subscriber after the other: data that is not JSON reaches the Protobuf subscribers, the JSON
+    /// ones are
+    /// disconnected with 3506 (protocol §3); positioned subscribers do not get a publication that they have, and those
+    /// that missed
+    /// an earlier one lose their position (protocol §10). Excluded connections and those whose filter does not match
+    /// get
+    /// nothing, and their position advances.
     fn broadcast_one_by_one(
         &mut self,
         index: u32,
@@ -125,19 +130,19 @@ impl Hub {
                 .as_deref()
                 .filter(|_| subscription.positioned && !is_next);
             let tags = &broadcast.publication().tags;
-            match position_tracker.map_or(Step::Next, |position_tracker| {
+            match position_tracker.map_or(PositionStep::Next, |position_tracker| {
                 position_tracker.step(subscriber.connection, position)
             }) {
-                Step::Known => {}
-                Step::Lost => lost.push((key, subscriber.place() as usize)),
-                Step::Next if excluded == Some(session.client_id()) => {
+                PositionStep::Known => {}
+                PositionStep::Lost => lost.push((key, subscriber.place() as usize)),
+                PositionStep::Next if excluded == Some(session.client_id()) => {
                     deltas.iter_mut().for_each(|deltas| deltas.skip(at));
                 }
-                Step::Next if subscription.filter().is_some_and(|it| !it.matches(tags)) => {
+                PositionStep::Next if subscription.filter().is_some_and(|it| !it.matches(tags)) => {
                     deltas.iter_mut().for_each(|deltas| deltas.skip(at));
                     self.counters().filtered_publications.add(1);
                 }
-                Step::Next => {
+                PositionStep::Next => {
                     let shape =
                         deltas.as_mut().map_or(DeltaMode::Plain, |one| one.send(at, broadcast));
                     if !broadcast.exists_for(session.encoding, shape) {
@@ -165,18 +170,19 @@ impl Hub {
         }
     }
 
-    /// Tells those who want to hear of it that a client came or went. Where nobody does, nothing is encoded and no list
-    /// is walked. Who left and came back before its leave was here does not hear of that: it is there.
+    /// Sends a join or leave to the subscribers that want it. Without such subscribers nothing is encoded and no list
+    /// is walked. A client
+    /// that left and returned before its leave arrived does not receive that leave.
     pub(super) fn announce(&mut self, join_leave: &JoinLeave, out: &mut impl Outbox) {
         let subscribers = self.session_table.subscribers();
         let Some(index) = subscribers.find(join_leave.channel()) else { return };
-        if subscribers.audience(index).hearers == 0 {
+        if subscribers.audience(index).join_leave_subscribers == 0 {
             return;
         }
         let leaver = join_leave.leaver().and_then(|client| self.session_table.index_of(client));
         let audience = self.session_table.subscribers().audience(index);
         let mut refused = Vec::new();
-        let others = |one: &&Subscriber| one.hears() && leaver != Some(one.connection);
+        let others = |one: &&Subscriber| one.wants_join_leave() && leaver != Some(one.connection);
         for subscriber in audience.list.iter().filter(others) {
             let session =
                 self.session_table.at(subscriber.connection).expect("subscribers have sessions");
@@ -194,7 +200,7 @@ impl Hub {
 }
 
 impl Broadcast {
-    /// Whether a subscriber can be sent it; says so without making what nobody may need.
+    /// Whether the push exists for an encoding and a delta mode. Encodes only the plain JSON form.
     pub(super) fn exists_for(&self, encoding: Encoding, shape: DeltaMode) -> bool {
         match (encoding, shape) {
             (Encoding::Protobuf, _) => true,

@@ -1,7 +1,7 @@
 //! One WebSocket message of a session: its commands in order, each to completion (protocol §5: life cycle, order, ids).
-//! In: the bytes of a message → out: replies in order, or one disconnect; what has to wait is kept.
+//! In: the bytes of a message → out: replies in order, or one disconnect; commands behind a pending one are kept.
 //! Uses: `fanwire_protocol::Commands`, the commands, the pending ones. Never: rules of a single command.
-//! Change here: how many commands a connection may have done at once. What follows a wait lives in `resume.rs`.
+//! Change here: how many commands of a connection run at once. `resume.rs` continues after a wait.
 
 use std::time::Instant;
 
@@ -9,20 +9,22 @@ use bytes::Bytes;
 use fanwire_protocol::Commands;
 
 use super::Hub;
-use crate::command::{NO_COMMAND, Turn};
+use crate::command::{CommandContext, NO_COMMAND};
 use crate::notice::Notice;
 use crate::outbox::Outbox;
-use crate::pending::{Arrival, Awaited, Deferred, Part};
+use crate::pending::{Awaited, AwaitedResult, Deferred, Part};
 use crate::session::{ConnectionKey, Phase};
 
 impl Hub {
     /// Processes one WebSocket message: its commands in order, each to completion.
     ///
-    /// It ends early with the first disconnect, and after a refused `connect`, whose reply is the last one (protocol §5.6). When
-    /// a command has to wait, the rest waits behind it (`pending.rs`), and the shell is asked to read no further. So it is after
-    /// [`COMMANDS_AT_ONCE`]: the rest waits for the other letters of the shard. `keep` makes of a part of `frame` what is kept.
+    /// It ends early with the first disconnect, and after a refused `connect`, whose reply is the last one (protocol
+    /// §5.6). When
+    /// a command has to wait, the rest waits behind it (`pending.rs`), and the shell stops reading the connection. The
+    /// same happens after
+    /// [`COMMANDS_AT_ONCE`]: the rest waits for the other messages of the shard. `keep` copies the rest of `frame`.
     ///
-    /// Returns how many commands were done; one with a large reply counts as several.
+    /// Returns how many commands ran; one with a large reply counts as several.
     pub(super) fn receive_frame<'a>(
         &mut self,
         key: ConnectionKey,
@@ -35,7 +37,7 @@ impl Hub {
         let Some(encoding) = session_table.session(key).map(|session| session.encoding) else {
             return 0;
         };
-        if self.put_off(key, || Deferred::Frame(keep(frame)), out) {
+        if self.defer(key, || Deferred::Frame(keep(frame)), out) {
             return 0;
         }
         let (mut commands, mut done) = (Commands::new(encoding, frame), 0);
@@ -44,7 +46,7 @@ impl Hub {
             let own = &left[..left.len() - commands.rest().len()];
             left = commands.rest();
             let (node, session_table) = self.parts();
-            let mut turn = Turn::new(node, session_table, key, now);
+            let mut turn = CommandContext::new(node, session_table, key, now);
             let outcome = turn.take(command, || keep(own));
             let backlog = turn.backlog;
             done += 1 + self.conclude(key, outcome, backlog, out);
@@ -67,18 +69,18 @@ impl Hub {
         done
     }
 
-    /// Lets a session that does not wait, but did [`COMMANDS_AT_ONCE`], wait until the letters of its shard are served that are
-    /// there already.
+    /// After [`COMMANDS_AT_ONCE`] commands a session waits until the shard has handled the messages that are in its
+    /// inbox now.
     pub(super) fn await_turn(&mut self, key: ConnectionKey) {
         let (node, session_table) = self.parts();
         let ticket = session_table.pending_mut().ticket();
         session_table.pending_mut().park(key, ticket, NO_COMMAND, Awaited::Turn);
-        let arrival = Arrival { key, ticket, part: Part::Turn };
-        node.inbox(session_table.shard()).push(Notice::Arrival(Box::new(arrival)));
+        let arrival = AwaitedResult { key, ticket, part: Part::Turn };
+        node.inbox(session_table.shard()).push(Notice::AwaitedResult(Box::new(arrival)));
     }
 }
 
-/// Small commands of one connection that are done without a look at what else the shard has to do, in some 0.2 ms.
+/// Small commands of one connection that run without interruption, some 0.2 ms.
 pub(super) const COMMANDS_AT_ONCE: usize = 128;
-/// So much of a reply is encoded and compressed in about the time of a small command.
+/// Bytes of a reply that are encoded and compressed in about the time of a small command.
 pub(super) const COMMAND_BYTES: usize = 512;

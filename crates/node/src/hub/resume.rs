@@ -1,7 +1,7 @@
-//! How a session goes on after it had to wait: the command it waited with, then what was put off meanwhile, in order.
-//! In: answers of broker, presence and providers of keys, as letters → out: replies, publications that came meanwhile, later commands.
+//! Continues a session after a wait: the command that waited, then the deferred ones, in order.
+//! In: answers of broker, presence and key providers, as notices → out: replies, buffered publications, later commands.
 //! Uses: `pending`, the commands. Never: broker or presence themselves.
-//! Change here: what follows a wait. What is kept during one lives in `pending.rs`.
+//! Change here: what follows a wait. `pending.rs` keeps the state during one.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,14 +12,14 @@ use fanwire_protocol::{Disconnect, Reply};
 use super::Hub;
 use super::receive::{COMMAND_BYTES, COMMANDS_AT_ONCE};
 use crate::broadcast::{Broadcast, DeltaMode};
-use crate::command::{Backlog, Turn};
+use crate::command::{Backlog, CommandContext};
 use crate::outbox::Outbox;
-use crate::pending::{Arrival, Awaited, Deferred, Part, TooMuch};
+use crate::pending::{Awaited, AwaitedResult, Deferred, Part, TooMuch};
 use crate::session::{ConnectionKey, Phase, Session};
 
 impl Hub {
-    /// A part of what a session waits for has come. An answer to what was given up reaches nobody.
-    pub(super) fn arrive(&mut self, arrival: Arrival, now: Instant, out: &mut impl Outbox) {
+    /// One of the results that a session waits for. A result for a wait that was given up is dropped.
+    pub(super) fn arrive(&mut self, arrival: AwaitedResult, now: Instant, out: &mut impl Outbox) {
         let key = arrival.key;
         let Some(pending) = self.session_table.pending_mut().awaiting(&arrival) else { return };
         let came = match (&mut pending.work, arrival.part) {
@@ -33,7 +33,7 @@ impl Hub {
             (_, part) => Some(part),
         };
         let Some((id, work)) = self.session_table.pending_mut().take_work(key) else { return };
-        let mut turn = Turn::new(&self.node, &mut self.session_table, key, now);
+        let mut turn = CommandContext::new(&self.node, &mut self.session_table, key, now);
         let outcome = match (work, came) {
             (Awaited::Enter(pending_subscribe), _) => turn.finish(id, *pending_subscribe),
             (Awaited::Key(command), _) => turn.begin_kept(&command),
@@ -47,9 +47,9 @@ impl Hub {
         self.resume(key, weight, now, out);
     }
 
-    /// What a command came to: its reply or the end, and behind the reply what was published meanwhile.
+    /// Sends the outcome of a command: its reply or the disconnect, then publications that arrived during the wait.
     ///
-    /// Returns how many small commands more would have taken as long.
+    /// Returns how many small commands would have taken as long.
     pub(crate) fn conclude(
         &mut self,
         key: ConnectionKey,
@@ -79,15 +79,15 @@ impl Hub {
             bytes += self.replay(key, &backlog.pushes, out);
         }
         let more = bytes / COMMAND_BYTES + backlog.deliveries.len();
-        if self.deliver_held(key, backlog.deliveries, out) {
+        if self.deliver_buffered(key, backlog.deliveries, out) {
             let lost: Vec<_> = backlog.lost.into_iter().rev().map(|place| (key, place)).collect();
             self.end_lost(&lost, out);
         }
         more
     }
 
-    /// Delivers what was published while the session entered channels. Whether it goes on.
-    fn deliver_held(
+    /// Delivers publications that were buffered while the session subscribed. Returns whether the session continues.
+    fn deliver_buffered(
         &mut self,
         key: ConnectionKey,
         deliveries: Vec<(usize, Arc<Broadcast>)>,
@@ -117,7 +117,8 @@ impl Hub {
         true
     }
 
-    /// Sends what a subscription of the server had missed, and says so to the shell. Returns how many bytes that are.
+    /// Sends the recovered publications of a server-side subscription, and reports them to the shell. Returns their
+    /// bytes.
     fn replay(&mut self, key: ConnectionKey, pushes: &[Reply], out: &mut impl Outbox) -> usize {
         let bytes = pushes.iter().map(|push| self.send(key, push, out)).sum();
         let told = |place, channel: &str| out.recovered(key, place, channel);
@@ -125,24 +126,24 @@ impl Hub {
         bytes
     }
 
-    /// Whether a session has to wait; then `what` is put off, or, where that is too much, the session is ended: a client
-    /// that comes back finds a server that agrees with it.
-    pub(crate) fn put_off(
+    /// If the session has to wait, defers `what`; above the limit the session is disconnected, and the client recovers
+    /// when it
+    /// reconnects.
+    pub(crate) fn defer(
         &mut self,
         key: ConnectionKey,
         what: impl FnOnce() -> Deferred,
         out: &mut impl Outbox,
     ) -> bool {
-        self.session_table.pending_mut().put_off(key, what).unwrap_or_else(|TooMuch| {
+        self.session_table.pending_mut().defer(key, what).unwrap_or_else(|TooMuch| {
             self.disconnect(key, &Disconnect::TOO_MANY_REQUESTS, out);
             true
         })
     }
 
-    /// Does what was put off until the session waits again, nothing is left, or others are to have their turn, because so
-    /// much was done.
+    /// Runs deferred work until the session waits again, nothing is left, or the share of this turn is used up.
     fn resume(&mut self, key: ConnectionKey, mut done: usize, now: Instant, out: &mut impl Outbox) {
-        while let Some(next) = self.session_table.pending_mut().next_put_off(key) {
+        while let Some(next) = self.session_table.pending_mut().next_deferred(key) {
             done += self.do_put_off(key, next, now, out);
             if done >= COMMANDS_AT_ONCE
                 && self.session_table.session(key).is_some()
@@ -157,7 +158,7 @@ impl Hub {
         }
     }
 
-    /// Returns how many commands that were.
+    /// Returns how many commands ran.
     fn do_put_off(
         &mut self,
         key: ConnectionKey,
@@ -175,7 +176,7 @@ impl Hub {
             Deferred::Unsubscribe(channel, code) => {
                 self.unsubscribe_one(key, channel.as_deref(), code, out);
             }
-            Deferred::Subscribe(order) => self.subscribe_one(key, &order, now, out),
+            Deferred::Subscribe(command) => self.subscribe_one(key, &command, now, out),
             Deferred::Refresh(renewal) => self.refresh_one(key, &renewal, now, out),
         }
         1

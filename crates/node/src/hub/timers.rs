@@ -1,7 +1,7 @@
-//! What a session has to do when its timer fires: ping, or end because it is stale, silent or expired (protocol §5–7, §21).
+//! Timers of a session: ping, and the ends of stale, silent and expired connections (protocol §5–7, §21).
 //! In: a due connection index and the moment → out: pings, unsubscribe pushes, disconnects; the timer is set again.
-//! Uses: `session_table`, `session` deadlines. Never: clocks; a timer that fires early does nothing but go back.
-//! Change here: what happens at a deadline. When deadlines are: `Session::deadline`.
+//! Uses: `session_table`, `session` deadlines. Never: clocks; a timer that fires early is set again.
+//! Change here: what happens at a deadline. `Session::deadline` computes deadlines.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Hub {
             return Some(Disconnect::SUBSCRIPTION_EXPIRED);
         }
         let is_silent = session.awaits_pong && session.pong_by <= now;
-        // Who waits is not read, so its pong lies in its socket.
+        // The shell does not read a waiting session, so its pong may be in the socket.
         let is_read = !session.is_held && !self.session_table.pending().waits(key);
         (is_silent && is_read).then_some(Disconnect::NO_PONG)
     }
@@ -68,7 +68,7 @@ impl Hub {
         }
     }
 
-    /// A session that waited is read again: the time for its pong begins anew.
+    /// The shell reads a session again after a wait: its pong timeout starts again.
     pub(super) fn await_pong_again(&mut self, key: ConnectionKey, now: Moment) {
         let Self { node, session_table, .. } = self;
         if let Some(session) = session_table.session_mut(key)
@@ -104,5 +104,5 @@ impl Hub {
     }
 }
 
-/// How soon a session that waits is looked at again, at least.
+/// Least time until a waiting session is checked again.
 const PONG_LATER: Duration = Duration::from_secs(1);

@@ -1,11 +1,11 @@
 //! A token bucket in eight bytes (the generic cell rate algorithm, ITU-T I.371).
-//! In: a rate, `now` → out: whether a token was there.
-//! Uses: whole numbers. Never: a clock, a timer; a bucket fills by arithmetic when it is looked at.
+//! In: a rate, `now` → out: whether a token was available.
+//! Uses: whole numbers. Never: a clock, a timer; the fill level is computed when a token is taken.
 //! Change here: the arithmetic of rates.
 
 use crate::options::Rate;
 
-/// Holds up to `limit` tokens and gets `limit` in an interval, evenly. Full at the beginning.
+/// Holds up to `limit` tokens and refills `limit` per interval, evenly. Full at the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenBucket {
     /// When it is full again, in nanoseconds.
@@ -13,7 +13,8 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Takes a token, if there is one. `now` is nanoseconds since some beginning and does not go backwards; `rate` has a limit and
+    /// Takes a token, if one is available. `now` is in nanoseconds since a fixed point and does not go backwards;
+    /// `rate` has a limit and
     /// is the same in all calls.
     pub fn take(&mut self, rate: Rate, now: u64) -> bool {
         let limit = u64::from(rate.limit);

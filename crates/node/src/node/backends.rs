@@ -1,7 +1,7 @@
-//! What sessions ask of broker, presence and registry, after they have checked that they may.
-//! In: channels that may be used, values, `now` → out: answers, now or later; errors as clients hear them.
-//! Uses: the ports, the registry, the router. Never: rules; the caller has looked at them.
-//! Change here: how the ports are asked. What they promise is said in `broker.rs` and `presence.rs`.
+//! Calls of sessions to broker, presence and registry, after the permission checks.
+//! In: channels, values, `now` → out: answers, ready or pending; errors as clients receive them.
+//! Uses: the ports, the registry, the router. Never: rules; the caller has checked them.
+//! Change here: how the ports are called. Their contracts are in `broker.rs` and `presence.rs`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 use super::{Node, Page};
 use crate::notice::Notice;
 use crate::registry::ShardId;
-use crate::subscribers::Look;
+use crate::subscribers::PositionCheck;
 
 impl Node {
-    /// Who is in a channel, for those who may know.
+    /// The members of a channel, after the permission check.
     ///
     /// # Errors
     /// 100 when the store failed.
@@ -30,7 +30,7 @@ impl Node {
         self.presence.members(channel, now).map_err(temporary)
     }
 
-    /// How many are in a channel, for those who may know.
+    /// The number of members of a channel, after the permission check.
     ///
     /// # Errors
     /// 100 when the store failed.
@@ -42,7 +42,7 @@ impl Node {
         self.presence.stats(channel, now).map_err(temporary)
     }
 
-    /// A client is in a channel, or is still there.
+    /// Adds a member to a channel, or renews it.
     ///
     /// # Errors
     /// 100 when the store failed.
@@ -56,17 +56,17 @@ impl Node {
         self.presence.add(channel, info, ttl, now).map_err(temporary)
     }
 
-    /// A client left a channel. Where the store cannot be told, it stays until its time is over.
+    /// Removes a member. When the store is not available, the member stays until it expires.
     pub(crate) fn disappear(&self, channel: &str, client: &str) {
         drop(self.presence.remove(channel, client));
     }
 
-    /// Tells who wants to know that a client came or went. Where the broker cannot be asked nobody hears of it.
+    /// Publishes a join or leave. It is lost when the broker is not available.
     pub(crate) fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
-        drop(self.broker.announce(channel, change, info));
+        drop(self.broker.publish_join_leave(channel, change, info));
     }
 
-    /// Publishes what has been checked already.
+    /// Publishes after the checks.
     ///
     /// # Errors
     /// 100 when the broker failed.
@@ -86,7 +86,7 @@ impl Node {
         self.broker.publish(channel, publication, options, retention, now).map_err(temporary)
     }
 
-    /// Reads what may be read.
+    /// Reads history after the permission check.
     ///
     /// # Errors
     /// 107, 112 and 100 of [`history`](Self::history).
@@ -122,7 +122,7 @@ impl Node {
         })
     }
 
-    /// From where a new subscriber of a channel goes on, which has joined already.
+    /// The starting position of a new subscriber, which has joined the channel already.
     ///
     /// # Errors
     /// 100 when the broker failed.
@@ -138,54 +138,56 @@ impl Node {
             .map(|read| read.map(without_times).map_err(temporary))
     }
 
-    /// Looks at the top of a channel's stream, which was at `known` before, and tells it to every shard that listens: behind
-    /// the publications up to it when the broker answers at once, else when the answer comes. A broker that is away tells
-    /// nobody anything.
-    pub(crate) fn tell_position(&self, channel: &Arc<str>, known: Position, now: Instant) {
-        let Ok(namespace) = self.channels.resolve(channel) else { return };
+    /// Reads the top of a channel's stream, which was at `known` before, and sends it to every shard with subscribers:
+    /// behind
+    /// the publications up to it when the broker answers at once, else when the answer comes. Sends nothing when the
+    /// broker fails.
+    pub(crate) fn send_position(&self, channel: &Arc<str>, known: Position, now: Instant) {
+        let Ok(namespace) = self.channels.resolve_trusted(channel) else { return };
         let (router, name) = (Arc::clone(&self.router), Arc::clone(channel));
-        let tell = move |top: Position, is_in_order| {
+        let send = move |top: Position, is_in_order| {
             let has_lost_end = top.epoch == known.epoch && top.offset < known.offset;
-            let look = Look { top, is_in_order, has_lost_end };
-            router.tell(&name, &Notice::Position { channel: Arc::clone(&name), look });
+            let look = PositionCheck { top, is_in_order, has_lost_end };
+            router.send_to_shards(&name, &Notice::Position { channel: Arc::clone(&name), look });
         };
         match self.broker.history(channel, Query::TOP, namespace.retention(), now).ready() {
-            Ok(read) => read.into_iter().for_each(|read| tell(read.top, true)),
+            Ok(read) => read.into_iter().for_each(|read| send(read.top, true)),
             Err(later) => {
-                later.then(move |read| read.into_iter().for_each(|read| tell(read.top, false)));
+                later.then(move |read| read.into_iter().for_each(|read| send(read.top, false)));
             }
         }
     }
 
-    /// One more subscriber of `channel` on `shard`; returns the one copy of the name.
+    /// Adds a subscriber of `channel` on `shard`; returns the shared copy of the name.
     pub(crate) fn join(&self, channel: &str, shard: ShardId) -> Arc<str> {
         let namespace = || self.channels.namespace_id(channel);
         self.registry.join(channel, shard, namespace, || self.broker.subscribe(channel))
     }
 
-    /// One subscriber of `channel` less on `shard`.
+    /// Removes a subscriber of `channel` on `shard`.
     pub(crate) fn leave(&self, channel: &str, shard: ShardId) {
         self.registry.leave(channel, shard, || self.broker.unsubscribe(channel));
     }
 
-    /// One more connection of `user`; `None` at `client.user_connection_limit`, which does not count anonymous ones.
+    /// Adds a connection of `user`; `None` at `client.user_connection_limit`, which does not count anonymous
+    /// connections.
     pub(crate) fn enter(&self, user: &str) -> Option<Arc<str>> {
         let limit = if user.is_empty() { 0 } else { self.options.client.user_connection_limit };
         self.registry.enter(user, limit)
     }
 
-    /// One connection of `user` less.
+    /// Removes a connection of `user`.
     pub(crate) fn exit(&self, user: &str) {
         self.registry.exit(user);
     }
 }
 
-/// What the client hears when a backend cannot be asked: a temporary error, so it tries again.
+/// Any backend failure is a temporary error for clients, so they try again.
 pub(super) fn temporary(_: BrokerError) -> ErrorCode {
     ErrorCode::INTERNAL
 }
 
-/// When something was published is for the nodes, not for clients.
+/// Publication times are for the nodes, not for clients.
 fn without_times(mut stretch: StreamSlice) -> StreamSlice {
     stretch.publications.iter_mut().for_each(|publication| publication.time = 0);
     stretch

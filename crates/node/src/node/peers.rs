@@ -1,7 +1,7 @@
-//! A node among others: what it tells them, and what it does because they say so.
-//! In: messages that the bus brought → out: orders to this node's shards, answers to surveys, the states of all nodes.
+//! The node in a cluster: sends its state and executes commands of other nodes.
+//! In: messages from the bus → out: notices for this node's shards, answers to surveys, the states of all nodes.
 //! Uses: `cluster`, the router. Never: the bus itself.
-//! Change here: what an order of another node does here. Which messages there are lives in `cluster/message.rs`.
+//! Change here: how a command of another node is executed. `cluster/message.rs` defines the messages.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,17 +9,17 @@ use std::time::Instant;
 use fanwire_broker::Bus;
 
 use super::{Counts, Node};
-use crate::cluster::{NodeState, Order, Task};
-use crate::control::SubscribeOrder;
+use crate::cluster::{ControlCommand, NodeState, Task};
+use crate::control::ServerSubscribe;
 use crate::notice::Notice;
 
 impl Node {
-    /// What other nodes know this one by.
+    /// The id of this node among the others.
     pub fn uid(&self) -> &str {
         self.cluster.uid()
     }
 
-    /// Makes the node one of several, which hear each other through `bus`; before the first connection, and once.
+    /// Makes the node part of a cluster whose nodes communicate through `bus`; before the first connection, and once.
     ///
     /// # Panics
     /// At the second call.
@@ -27,58 +27,61 @@ impl Node {
         self.cluster.join(bus);
     }
 
-    /// Tells the other nodes that this one is there, so that each answers how it is, and from now on every few seconds: to
-    /// be called once this node hears them. One that says it earlier misses the answers.
+    /// Announces this node, so that each other node sends its state, and repeats that every few seconds. Call once
+    /// this node receives
+    /// messages; earlier it would miss the answers.
     pub fn introduce(&self, now: Instant) {
         self.cluster.introduce(now, || self.state(now));
     }
 
-    /// Tells the other nodes that this one goes.
+    /// Tells the other nodes that this one stops.
     pub fn leave_cluster(&self) {
         self.cluster.leave();
     }
 
-    /// Takes a message that the bus brought, whoever sent it. Whether it was understood: not if it is garbage, or of another
-    /// version.
+    /// Handles a message from the bus. Returns false for garbage and for messages of another version.
     pub fn hear(&self, message: &[u8], now: Instant) -> bool {
         match self.cluster.hear(message, now) {
             Task::Nothing => {}
             Task::Refuse => return false,
-            Task::Greet(uid) => drop(self.cluster.tell_state(Some(&uid), || self.state(now))),
+            Task::Greet(uid) => drop(self.cluster.publish_state(Some(&uid), || self.state(now))),
             Task::Answer { to, survey, pattern } => {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }
-            Task::Obey(order) => self.obey(order),
+            Task::Obey(command) => self.execute(command),
         }
         true
     }
 
-    fn obey(&self, order: Order) {
-        match order {
-            Order::Disconnect(order) => {
-                if let Some((target, disconnect)) = order.into_parts() {
-                    self.router.tell_all(&Notice::Disconnect { target, disconnect });
+    fn execute(&self, command: ControlCommand) {
+        match command {
+            ControlCommand::Disconnect(command) => {
+                if let Some((target, disconnect)) = command.into_parts() {
+                    self.router.send_to_all_shards(&Notice::Disconnect { target, disconnect });
                 }
             }
-            Order::Unsubscribe(order) => {
-                let (target, channel) = order.into_parts();
-                self.tell_unsubscribe(target, channel.as_deref());
+            ControlCommand::Unsubscribe(command) => {
+                let (target, channel) = command.into_parts();
+                self.send_unsubscribe(target, channel.as_deref());
             }
-            Order::Subscribe(order) => {
-                let (target, subscription) = order.into_parts();
-                self.tell_subscribe(target, SubscribeOrder::new(subscription, None));
+            ControlCommand::Subscribe(command) => {
+                let (target, subscription) = command.into_parts();
+                self.send_subscribe(target, ServerSubscribe::new(subscription, None));
             }
-            Order::Refresh(order) => {
-                let (target, renewal) = order.into_parts();
-                self.router.tell_all(&Notice::Refresh { target, renewal });
+            ControlCommand::Refresh(command) => {
+                let (target, renewal) = command.into_parts();
+                self.router.send_to_all_shards(&Notice::Refresh { target, renewal });
             }
-            Order::State(_) | Order::Leaving(_) | Order::Survey(_) | Order::Channels(_) => {
+            ControlCommand::State(_)
+            | ControlCommand::Leaving(_)
+            | ControlCommand::Survey(_)
+            | ControlCommand::SurveyChannels(_) => {
                 unreachable!("the cluster keeps these to itself")
             }
         }
     }
 
-    /// All nodes of the installation as they last said, this one first.
+    /// The last states of all nodes, this one first.
     pub fn nodes(&self, now: Instant) -> Vec<NodeState> {
         std::iter::once(self.state(now)).chain(self.cluster.peers()).collect()
     }

@@ -1,7 +1,7 @@
-//! What the server API asks of a node: each verb checks names and rules, then passes on.
-//! In: channels, targets, values and `now` → out: positions, streams, counts, or why not.
+//! Methods of the node for the server API: each checks names and rules, then calls a port.
+//! In: channels, selectors, values and `now` → out: positions, streams, counts, or an error.
 //! Uses: channel rules, broker, presence, the router, the cluster. Never: sessions, HTTP.
-//! Change here: verbs of the server API. What sessions ask of broker and presence lives in `backends.rs`.
+//! Change here: methods for the server API. `backends.rs` has the calls of sessions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use fanwire_protocol::{
 use super::Node;
 use super::backends::temporary;
 use crate::channel::check_data;
-use crate::cluster::Order;
-use crate::control::Target;
+use crate::cluster::ControlCommand;
+use crate::control::ConnectionSelector;
 use crate::glob::Glob;
 use crate::notice::Notice;
 
-/// A page of history, as clients and the server API ask for it (protocol §18).
+/// A page of history, as requested by clients and the server API (protocol §18).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// Most publications; `None` = all, 0 = only the top of the stream.
@@ -31,7 +31,7 @@ pub struct Page {
     pub reverse: bool,
 }
 
-/// How much is going on in the whole node.
+/// Totals of the whole node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections whose connect succeeded.
@@ -42,7 +42,7 @@ pub struct Counts {
     pub channels: usize,
     /// Subscriptions of all connections.
     pub subscriptions: usize,
-    /// Memory that histories take in this process, roughly.
+    /// Approximate bytes of histories in this process.
     pub history_bytes: usize,
 }
 
@@ -59,7 +59,7 @@ impl Node {
         mut options: PublishOptions,
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
-        let checked = self.channels.resolve(channel).and_then(|namespace| {
+        let checked = self.channels.resolve_trusted(channel).and_then(|namespace| {
             options.delta |= namespace.delta_publish;
             if !namespace.is_of_streams() {
                 return Err(ErrorCode::BAD_REQUEST); // server API §4
@@ -103,11 +103,11 @@ impl Node {
 
     /// How long the publications of a channel are kept.
     fn stored(&self, channel: &str) -> Result<Retention, ErrorCode> {
-        let retention = self.channels.resolve(channel)?.retention();
+        let retention = self.channels.resolve_trusted(channel)?.retention();
         if retention.keeps_history() { Ok(retention) } else { Err(ErrorCode::NOT_AVAILABLE) }
     }
 
-    /// Who is in a channel, for the server API.
+    /// The members of a channel, for the server API.
     ///
     /// # Errors
     /// 102 unknown namespace; 107 impossible name; 108 no presence there; 100 the store failed.
@@ -118,7 +118,7 @@ impl Node {
         }
     }
 
-    /// How many are in a channel, for the server API.
+    /// The number of members of a channel, for the server API.
     ///
     /// # Errors
     /// Those of [`presence`](Self::presence).
@@ -130,7 +130,7 @@ impl Node {
     }
 
     fn keeps_presence(&self, channel: &str) -> Result<(), ErrorCode> {
-        if self.channels.resolve(channel)?.presence {
+        if self.channels.resolve_trusted(channel)?.presence {
             Ok(())
         } else {
             Err(ErrorCode::NOT_AVAILABLE)
@@ -140,44 +140,53 @@ impl Node {
     /// Disconnects the connections of `target`, on every shard of every node.
     ///
     /// # Errors
-    /// 100 when the other nodes could not be told; those of this node are told by then.
-    pub fn disconnect(&self, target: Target, disconnect: Disconnect) -> Answer<(), ErrorCode> {
-        let told = self.cluster.order(Order::disconnect(&target, &disconnect));
-        self.router.tell_all(&Notice::Disconnect { target, disconnect });
+    /// 100 when the command did not reach all nodes; the shards of this node have it by then.
+    pub fn disconnect(
+        &self,
+        target: ConnectionSelector,
+        disconnect: Disconnect,
+    ) -> Answer<(), ErrorCode> {
+        let told = self.cluster.command(ControlCommand::disconnect(&target, &disconnect));
+        self.router.send_to_all_shards(&Notice::Disconnect { target, disconnect });
         told
     }
 
     /// Ends the subscriptions of `target` to `channel`, or to all channels (then no name is checked), on every node.
     ///
     /// # Errors
-    /// 102 unknown namespace; 107 impossible name; 100 when the other nodes could not be told; those of this node are told
-    /// by then.
-    pub fn unsubscribe(&self, target: Target, channel: Option<&str>) -> Answer<(), ErrorCode> {
+    /// 102 unknown namespace; 107 impossible name; 100 when the command did not reach all nodes; the shards of this
+    /// node have it by then.
+    pub fn unsubscribe(
+        &self,
+        target: ConnectionSelector,
+        channel: Option<&str>,
+    ) -> Answer<(), ErrorCode> {
         if let Some(Err(error)) = channel.map(|channel| self.check_channel(channel)) {
             return Answer::now(Err(error));
         }
-        let told = self.cluster.order(Order::unsubscribe(&target, channel));
-        self.tell_unsubscribe(target, channel);
+        let told = self.cluster.command(ControlCommand::unsubscribe(&target, channel));
+        self.send_unsubscribe(target, channel);
         told
     }
 
-    pub(super) fn tell_unsubscribe(&self, target: Target, channel: Option<&str>) {
+    pub(super) fn send_unsubscribe(&self, target: ConnectionSelector, channel: Option<&str>) {
         let (channel, code) = (channel.map(Into::into), UnsubscribeCode::SERVER);
-        self.router.tell_all(&Notice::Unsubscribe { target, channel, code });
+        self.router.send_to_all_shards(&Notice::Unsubscribe { target, channel, code });
     }
 
-    /// Whether a channel of that name can be, for methods that then refuse its kind.
+    /// Checks a channel name, for methods that then refuse the channel's kind.
     ///
     /// # Errors
-    /// 102 for an unknown namespace, 107 for a name that its rules refuse.
+    /// 102 for an unknown namespace, 107 for an invalid name.
     pub fn check_channel(&self, channel: &str) -> Result<(), ErrorCode> {
-        self.channels.resolve(channel).map(drop)
+        self.channels.resolve_trusted(channel).map(drop)
     }
 
-    /// The channels that match a glob (`*`, `?`, `[a-z]`, `[!a]`, `{a,b}`; "" = all), each with its subscribers on all nodes.
+    /// The channels that match a glob (`*`, `?`, `[a-z]`, `[!a]`, `{a,b}`; "" = all), each with its subscribers on all
+    /// nodes.
     ///
     /// # Errors
-    /// 107 when the pattern is no glob; 111 when too many ask at once; 100 when the other nodes could not be asked, or one
+    /// 107 for an invalid glob; 111 when too many surveys run; 100 when the other nodes could not be asked, or one
     /// of them did not answer within 10 s.
     pub fn channels(
         &self,

@@ -10,7 +10,7 @@ use fanwire_protocol::{ClientInfo, Publication, Reply};
 
 use super::*;
 use crate::control::ServerSubscription;
-use crate::encode_job::{Encoded, Found};
+use crate::encode_job::{Encoded, ReplySource};
 use crate::pending::Part;
 use crate::session::ConnectionKey;
 
@@ -21,7 +21,7 @@ fn check(notice: &Notice, bytes: usize) {
 
 fn arrival(part: Part) -> Notice {
     let key = ConnectionKey { index: 0, generation: 0 };
-    Notice::Arrival(Box::new(Arrival { key, ticket: 0, part }))
+    Notice::AwaitedResult(Box::new(AwaitedResult { key, ticket: 0, part }))
 }
 
 fn publications() -> Vec<Publication> {
@@ -34,10 +34,10 @@ fn member() -> ClientInfo {
 
 #[test]
 fn an_answer_weighs_what_it_holds() {
-    let found = |found: Found| arrival(Part::Outcome(Box::new(Ok(found.into()))));
+    let found = |found: ReplySource| arrival(Part::Outcome(Box::new(Ok(found.into()))));
     let stretch = StreamSlice { publications: publications(), ..StreamSlice::default() };
-    check(&found(Found::StreamSlice(stretch)), 30_000);
-    check(&found(Found::Members(vec![member().into(), member().into()])), 20_000);
+    check(&found(ReplySource::StreamSlice(stretch)), 30_000);
+    check(&found(ReplySource::Members(vec![member().into(), member().into()])), 20_000);
     let messages = Some(vec![vec![b'1'; 10_000].into(); 2]);
     check(&arrival(Part::Encoded(Ok(Encoded { messages, ..Encoded::default() }))), 20_000);
     let stretch = StreamSlice { publications: publications(), ..StreamSlice::default() };
@@ -63,10 +63,10 @@ fn an_answer_without_payload_weighs_nothing() {
 fn orders_and_joins_weigh_what_they_bring() {
     let info: Bytes = vec![b'1'; 10_000].into();
     let renewal = Renewal { info: info.clone(), ..Renewal::default() };
-    check(&Notice::Refresh { target: Target::default(), renewal }, 10_000);
+    check(&Notice::Refresh { target: ConnectionSelector::default(), renewal }, 10_000);
     let subscription = ServerSubscription { data: info, ..ServerSubscription::default() };
-    let order = Arc::new(SubscribeOrder::new(subscription, None));
-    check(&Notice::Subscribe { target: Target::default(), order }, 10_000);
+    let order = Arc::new(ServerSubscribe::new(subscription, None));
+    check(&Notice::Subscribe { target: ConnectionSelector::default(), command: order }, 10_000);
     let join_leave = JoinLeave::new("a".into(), Change::Join, member());
     check(&Notice::JoinLeave(Arc::new(join_leave)), 30_000);
 }

@@ -1,9 +1,9 @@
-//! Keys whose values are one of a few words: how to compress, what recovery brings, what data must be.
+//! Keys whose values are words: compression policy, recovery mode, data format.
 //! In: the word in the configuration → out: the choice.
-//! May use: nothing. Never decides what a choice means.
+//! May use: nothing. Never implements a choice.
 //! Words are changed here; the first one of each is the default.
 
-/// How the publications of a namespace are compressed for clients that can take it (`compression`).
+/// How the publications of a namespace are compressed for clients that negotiated compression (`compression`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CompressionPolicy {
     /// "": `Context`, except where clients may publish that may not read; see [`Namespace::compression_policy`](super::Namespace::compression_policy).
@@ -33,13 +33,14 @@ impl CompressionPolicy {
     }
 }
 
-/// What the channels of a namespace hold (`subscription_type`).
+/// The kind of channels in a namespace (`subscription_type`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SubscriptionType {
     /// "" or "stream": publications, one after the other.
     #[default]
     Stream,
-    /// Maps and shared polls (protocol §27, §28), which are not served: who subscribes or publishes as to a stream is refused.
+    /// Maps and shared polls (protocol §27, §28), which are not supported: stream subscribes and publishes are
+    /// refused.
     Other,
 }
 
@@ -58,7 +59,7 @@ impl SubscriptionType {
     }
 }
 
-/// What a subscriber that recovers is given (`force_recovery_mode`, protocol §9).
+/// How a subscriber recovers (`force_recovery_mode`, protocol §9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RecoveryMode {
     /// "" or "stream": every publication it missed.
@@ -82,17 +83,17 @@ impl RecoveryMode {
     }
 }
 
-/// What the data of a publication must be (`publication_data_format`); violations get error 107.
+/// The format of publication data (`publication_data_format`); violations get error 107.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DataFormat {
-    /// "": as in `channel.publication_data_format`; there it demands only data that is not empty.
+    /// "": as in `channel.publication_data_format`; there it only demands that data is not empty.
     #[default]
     Unset,
     /// One JSON value.
     Json,
     /// One JSON object.
     JsonObject,
-    /// Any bytes, none included.
+    /// Any bytes, or none.
     Binary,
 }
 

@@ -1,7 +1,7 @@
-//! Options of one namespace (Centrifugo v6 `channel.namespaces[NAME].*`), and what follows from several of them.
-//! In: what the configuration table filled in → out: the same data, and the policy and retention in force.
+//! Options of one namespace (Centrifugo v6 `channel.namespaces[NAME].*`), and values derived from several of them.
+//! In: values from the configuration table → out: the same data, and the effective policy and retention.
 //! May use: nothing. Never checks anything: that is `check.rs`.
-//! Defaults are changed here; the values that a key may have live in `choice.rs`.
+//! Defaults are changed here; the values of a key are in `choice.rs`.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub struct Namespace {
     pub allow_publish_for_subscriber: bool,
     /// Extends the two above to user "".
     pub allow_publish_for_anonymous: bool,
-    /// A client that publishes does not get its own publication, on the connection that published it.
+    /// A client's own publication is not sent to the connection that published it.
     pub exclude_publisher: bool,
     /// Publish commands of one connection in this namespace, allowed or not; more → 111.
     pub publish_rate: Rate,
@@ -39,11 +39,11 @@ pub struct Namespace {
     pub allow_history_for_subscriber: bool,
     /// Extends the two above to user "".
     pub allow_history_for_anonymous: bool,
-    /// Subscribers are present in their channel, for others to see.
+    /// Subscribers are added to the presence of their channel.
     pub presence: bool,
-    /// Joins and leaves of subscribers are announced to those that hear of them.
+    /// Joins and leaves of subscribers are sent to the subscribers that want them.
     pub join_leave: bool,
-    /// Every subscriber hears of joins and leaves; without it those that ask and may see presence.
+    /// Every subscriber receives joins and leaves; without it those that request them and may see presence.
     pub force_push_join_leave: bool,
     /// Every authenticated client may see who is present.
     pub allow_presence_for_client: bool,
@@ -55,7 +55,7 @@ pub struct Namespace {
     pub history_size: usize,
     /// How long publications are kept after the last one, in whole seconds.
     pub history_ttl: Duration,
-    /// What its channels hold.
+    /// The kind of its channels.
     pub subscription_type: SubscriptionType,
     /// Every subscription is recoverable; needs history.
     pub force_recovery: bool,
@@ -65,36 +65,36 @@ pub struct Namespace {
     pub force_positioning: bool,
     /// Subscriptions are positioned when the client asks.
     pub allow_positioning: bool,
-    /// What recovery brings.
+    /// How subscribers recover.
     pub force_recovery_mode: RecoveryMode,
-    /// In cache mode: recovers without being asked.
+    /// In cache mode: recovers without a request.
     pub auto_cache_recover: bool,
-    /// How long offset and epoch are kept, at least `history_ttl`; zero = as [`ChannelOptions::history_meta_ttl`] says.
+    /// How long offset and epoch are kept, at least `history_ttl`; zero = as in [`ChannelOptions::history_meta_ttl`].
     pub history_meta_ttl: Duration,
     /// Clients may choose publications by their tags.
     pub allow_tags_filter: bool,
-    /// Kinds of deltas a subscriber may agree to; only [`FOSSIL`](Self::FOSSIL) is known.
+    /// Kinds of deltas a subscriber may negotiate; only [`FOSSIL`](Self::FOSSIL) is supported.
     pub allowed_delta_types: Vec<String>,
-    /// Every publication may reach those who agreed as a delta; without it those published with `delta`.
+    /// Every publication may be sent as a delta; without it those published with `delta`.
     pub delta_publish: bool,
     /// Deltas for subscriptions without positions too: shards keep the latest publication for them.
     pub keep_latest_publication: bool,
     /// Read the list of users after `user_boundary`.
     pub allow_user_limited_channels: bool,
-    /// How publications are compressed; the node only keeps it for its shell.
+    /// How publications are compressed; the node only stores it for its shell.
     pub compression: CompressionPolicy,
 }
 
 impl Namespace {
-    /// The kind of deltas that is known (protocol §11).
+    /// The supported kind of deltas (protocol §11).
     pub const FOSSIL: &'static str = "fossil";
 
-    /// Whether subscribers may agree to deltas of this kind.
+    /// Whether subscribers may negotiate deltas of this kind.
     pub fn allows_delta(&self, kind: &str) -> bool {
         self.allowed_delta_types.iter().any(|allowed| allowed == kind)
     }
 
-    /// Whether its channels hold publications, and not maps or shared polls (protocol §27, §28).
+    /// Whether its channels are streams, and not maps or shared polls (protocol §27, §28).
     pub fn is_of_streams(&self) -> bool {
         self.subscription_type == SubscriptionType::Stream
     }
@@ -105,13 +105,14 @@ impl Namespace {
         Retention { size, ttl, meta_ttl: self.history_meta_ttl }
     }
 
-    /// The policy in force; never `Unset`.
+    /// The effective policy; never `Unset`.
     ///
-    /// Who publishes into a channel and watches the sizes of somebody else's compressed publications can test guesses
-    /// about the publications before his own (CRIME). Whoever may read the channel learns nothing that way, so context is
+    /// A client that publishes into a channel and observes the sizes of other users' compressed publications can test
+    /// guesses
+    /// about earlier publications (CRIME). A client that may read the channel gains nothing by that, so context is
     /// the default wherever publishing clients may read too, and where only the server API publishes.
     ///
-    /// `is_private` is for channels with `channel.private_prefix`, which nobody reads without a token.
+    /// `is_private` is for channels with `channel.private_prefix`, which clients read only with a token.
     pub fn compression_policy(&self, is_private: bool) -> CompressionPolicy {
         let some_may_not_read = is_private
             || self.allow_user_limited_channels

@@ -1,7 +1,7 @@
-//! A subscribe that waits: the channels that a session is entering, and the answers that have come so far.
-//! In: channels with what is known of them, answers of broker and presence → out: whether all are there, and what they say.
-//! Uses: values only. Never: broker or presence themselves; who asked them is in `command/subscribe/begin.rs`.
-//! Change here: the states of a pending subscribe. What follows the last answer is in `command/subscribe/commit.rs`.
+//! A pending subscribe: the channels of a session, and the answers that have arrived.
+//! In: channels with their parameters, answers of broker and presence → out: whether all have arrived, and their contents.
+//! Uses: values only. Never: broker or presence themselves; `command/subscribe/begin.rs` calls them.
+//! Change here: the states of a pending subscribe. `command/subscribe/commit.rs` follows the last answer.
 
 use std::sync::Arc;
 
@@ -10,71 +10,72 @@ use fanwire_broker::{Position, StreamSlice};
 use fanwire_protocol::{ErrorCode, SubscribeResult};
 
 use super::{BufferedMessages, Part};
-use crate::control::SubscribeOrder;
+use crate::control::ServerSubscribe;
 use crate::encode_job::Encoded;
 use crate::options::RecoveryMode;
-use crate::recovery::Claim;
+use crate::recovery::ClaimedPosition;
 use crate::session::{Lifetime, Terms};
-use crate::subscribers::Mark;
+use crate::subscribers::DeltaState;
 
-/// A session on its way into channels: it is known to the registry, so broker and router serve it already, and it has asked
-/// for everything it has to know. It hears nothing before the last answer is there.
+/// A session that subscribes to channels. It is in the registry, so the router sends it publications already, and all
+/// calls to broker and
+/// presence were made. It sends nothing before the last answer.
 #[derive(Debug)]
 pub(crate) struct PendingSubscribe {
-    pub(crate) entries: Vec<PendingChannel>,
-    /// Which command it is.
+    pub(crate) channels: Vec<PendingChannel>,
+    /// The command it belongs to.
     pub(crate) then: SubscribeOrigin,
-    pub(crate) telling: ReplyEncoder,
+    pub(crate) encoder: ReplyEncoder,
 }
 
-/// Who encodes what a session is told of the channels it enters.
+/// Which thread encodes the results.
 #[derive(Debug)]
 pub(crate) enum ReplyEncoder {
-    /// Its shard, in the turn in which it enters.
+    /// The shard, in the turn of the last answer.
     Here,
-    /// Somebody else, because it is large: no channel is entered before that has come.
+    /// A worker, because the reply is large: no subscription is made before it is encoded.
     Elsewhere,
     Encoded(Result<Encoded, ErrorCode>),
 }
 
-/// One channel on the way in.
+/// One channel of a pending subscribe.
 #[derive(Debug)]
 pub(crate) struct PendingChannel {
     pub(crate) channel: Arc<str>,
     pub(crate) server_side: bool,
     pub(crate) terms: Option<Box<Terms>>,
     pub(crate) tracking: Tracking,
-    pub(crate) delta: Option<Mark>,
+    pub(crate) delta: Option<DeltaState>,
     pub(crate) visibility: Visibility,
     pub(crate) mode: RecoveryMode,
-    pub(crate) claim: Option<OwnClaim>,
-    /// What the result says of it, which is more than `claim` where nothing can be recovered.
+    pub(crate) claimed: Option<OwnedPosition>,
+    /// The value of `was_recovering` in the result; true also without a claimed position where recovery was requested.
     pub(crate) was_recovering: bool,
-    /// Of the application, for the result.
+    /// Application data for the result.
     pub(crate) data: Bytes,
     pub(crate) stretch: Option<Result<StreamSlice, ErrorCode>>,
     pub(crate) appeared: Option<Result<(), ErrorCode>>,
-    /// Both were there, and what they say is encoded elsewhere.
+    /// Both answers arrived, and a worker encodes the result.
     pub(crate) large: Option<Large>,
-    /// From where on the session is owed what the channel's channel_buffer holds.
+    /// Number of the first publication in the channel's buffer for this session.
     pub(crate) held_from: u64,
-    /// What was published while the session waited, and whether that is all.
-    pub(crate) held: BufferedMessages,
+    /// The publications buffered while the session waited, and whether they are complete.
+    pub(crate) buffered: BufferedMessages,
 }
 
-/// What an entry that waits for its large reply has to know when it is there.
+/// State of a channel that waits for its large reply.
 #[derive(Debug)]
 pub(crate) struct Large {
     pub(crate) top: Position,
-    /// What became of its recovery, if it wants one.
+    /// The result of its recovery, if it requested one.
     pub(crate) recovered: Option<bool>,
     /// Publications that it recovers.
     pub(crate) missed: usize,
 }
 
-/// A claim of a session that may have to wait.
+/// An owned copy of a claimed position, for a session that may have to wait.
 #[derive(Debug)]
-pub(crate) struct OwnClaim {
+pub(crate) struct OwnedPosition {
     pub(crate) offset: u64,
     pub(crate) epoch: String,
     pub(crate) only_recovered: bool,
@@ -83,24 +84,24 @@ pub(crate) struct OwnClaim {
 /// How a subscription follows the stream of its channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tracking {
-    /// Gaps are noticed.
+    /// Gaps are detected.
     pub(crate) positioned: bool,
-    /// Gaps can be filled; implies `positioned`.
+    /// Gaps are filled on recovery; implies `positioned`.
     pub(crate) recoverable: bool,
 }
 
-/// How a subscription is seen by others, and sees them.
+/// Presence, joins and leaves of a subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Visibility {
     /// It is in the presence of the channel.
     pub(crate) present: bool,
-    /// Its join and its leave are announced.
+    /// Its join and leave are sent to others.
     pub(crate) announced: bool,
-    /// It hears of joins and leaves.
-    pub(crate) hears: bool,
+    /// It receives joins and leaves.
+    pub(crate) wants_join_leave: bool,
 }
 
-/// Which command enters channels, with what it needs to finish.
+/// The command that subscribes, with the state it needs to finish.
 #[derive(Clone, Debug)]
 pub(crate) enum SubscribeOrigin {
     Subscribe(Lifetime),
@@ -108,57 +109,57 @@ pub(crate) enum SubscribeOrigin {
         lifetime: Lifetime,
         grants_hash: u64,
     },
-    /// No command: an order of the server.
-    Order(Lifetime, Arc<SubscribeOrder>),
+    /// A control command of the server.
+    Order(Lifetime, Arc<ServerSubscribe>),
 }
 
-impl OwnClaim {
-    pub(crate) fn borrowed(&self) -> Claim<'_> {
-        Claim { offset: self.offset, epoch: &self.epoch }
+impl OwnedPosition {
+    pub(crate) fn borrowed(&self) -> ClaimedPosition<'_> {
+        ClaimedPosition { offset: self.offset, epoch: &self.epoch }
     }
 }
 
 impl PendingSubscribe {
-    pub(crate) fn new(entries: Vec<PendingChannel>, then: SubscribeOrigin) -> Self {
-        Self { entries, then, telling: ReplyEncoder::Here }
+    pub(crate) fn new(channels: Vec<PendingChannel>, then: SubscribeOrigin) -> Self {
+        Self { channels, then, encoder: ReplyEncoder::Here }
     }
 
-    /// One that waits for its reply.
-    pub(crate) fn untold(entries: Vec<PendingChannel>, then: SubscribeOrigin) -> Self {
-        Self { entries, then, telling: ReplyEncoder::Elsewhere }
+    /// One that waits for its encoded reply.
+    pub(crate) fn without_results(channels: Vec<PendingChannel>, then: SubscribeOrigin) -> Self {
+        Self { channels, then, encoder: ReplyEncoder::Elsewhere }
     }
 
-    /// Its entries, which command it is, and the reply, if that was encoded elsewhere.
+    /// Its channels, its command, and the reply, if a worker encoded it.
     pub(crate) fn into_parts(
         self,
     ) -> (Vec<PendingChannel>, SubscribeOrigin, Option<Result<Encoded, ErrorCode>>) {
-        let encoded = match self.telling {
+        let encoded = match self.encoder {
             ReplyEncoder::Encoded(encoded) => Some(encoded),
             ReplyEncoder::Here | ReplyEncoder::Elsewhere => None,
         };
-        (self.entries, self.then, encoded)
+        (self.channels, self.then, encoded)
     }
 
-    /// Whether every answer has come.
+    /// Whether all answers have arrived.
     pub(crate) fn is_complete(&self) -> bool {
-        match self.telling {
-            ReplyEncoder::Here => self.entries.iter().all(PendingChannel::is_complete),
+        match self.encoder {
+            ReplyEncoder::Here => self.channels.iter().all(PendingChannel::is_complete),
             ReplyEncoder::Elsewhere => false,
             ReplyEncoder::Encoded(_) => true,
         }
     }
 
-    /// Whether it is the first one of its session.
+    /// Whether it belongs to the connect of its session.
     pub(crate) fn is_of_connect(&self) -> bool {
         matches!(self.then, SubscribeOrigin::Connect { .. })
     }
 
-    /// One more answer.
+    /// Stores an answer.
     pub(crate) fn arrive(&mut self, part: Part) {
         match part {
-            Part::StreamSlice(number, result) => self.entries[number].stretch = Some(result),
-            Part::Presence(number, result) => self.entries[number].appeared = Some(result),
-            Part::Encoded(result) => self.telling = ReplyEncoder::Encoded(result),
+            Part::StreamSlice(number, result) => self.channels[number].stretch = Some(result),
+            Part::Presence(number, result) => self.channels[number].appeared = Some(result),
+            Part::Encoded(result) => self.encoder = ReplyEncoder::Encoded(result),
             Part::Outcome(_) | Part::Key | Part::Turn => {
                 unreachable!("a pending subscribe waits for none of these")
             }
@@ -175,13 +176,13 @@ impl PendingChannel {
         self.delta.is_some()
     }
 
-    /// What became of its recovery, if there could be one.
+    /// The result of its recovery, if it requested one.
     pub(crate) fn outcome(&self, result: &SubscribeResult) -> Option<bool> {
-        self.claim.as_ref().map(|_| result.recovered)
+        self.claimed.as_ref().map(|_| result.recovered)
     }
 
-    /// What it says is encoded elsewhere; it is entered behind that.
-    pub(crate) fn put_off(
+    /// A worker encodes its result; the subscription is made afterwards.
+    pub(crate) fn defer(
         mut self,
         top: Position,
         mut result: SubscribeResult,
@@ -192,7 +193,7 @@ impl PendingChannel {
         (result, self)
     }
 
-    /// Whatever the answers say, this is not to be entered.
+    /// Fails the channel, whatever the answers contain.
     pub(crate) fn fail(&mut self, error: ErrorCode) {
         self.stretch = Some(Err(error));
     }

@@ -15,7 +15,7 @@ fn frame(text: &str) -> Deferred {
 
 /// The frame that comes next, if one does.
 fn next(waiting: &mut PendingCommands) -> Option<String> {
-    waiting.next_put_off(ADA).map(|next| match next {
+    waiting.next_deferred(ADA).map(|next| match next {
         Deferred::Frame(frame) | Deferred::Rest(frame) => {
             String::from_utf8(frame.to_vec()).expect("text")
         }
@@ -26,7 +26,7 @@ fn next(waiting: &mut PendingCommands) -> Option<String> {
 #[test]
 fn who_does_not_wait_puts_nothing_off() {
     let mut waiting = PendingCommands::default();
-    assert_eq!(waiting.put_off(ADA, || unreachable!("nobody waits")), Ok(false));
+    assert_eq!(waiting.defer(ADA, || unreachable!("nobody waits")), Ok(false));
     assert!(!waiting.waits(ADA));
     assert_eq!(next(&mut waiting), None);
 }
@@ -37,12 +37,12 @@ fn what_was_put_off_comes_back_in_order_and_the_rest_of_a_frame_first() {
     let ticket = waiting.ticket();
     waiting.park(ADA, ticket, 2, Awaited::Reply);
     waiting.put_back(ADA, frame("rest"));
-    assert_eq!(waiting.put_off(ADA, || frame("a")), Ok(true));
-    assert_eq!(waiting.put_off(ADA, || frame("b")), Ok(true));
+    assert_eq!(waiting.defer(ADA, || frame("a")), Ok(true));
+    assert_eq!(waiting.defer(ADA, || frame("b")), Ok(true));
     assert_eq!(next(&mut waiting), None, "it still waits");
 
     assert!(matches!(waiting.take_work(ADA), Some((2, Awaited::Reply))));
-    assert_eq!(waiting.put_off(ADA, || unreachable!("it goes on now")), Ok(false));
+    assert_eq!(waiting.defer(ADA, || unreachable!("it goes on now")), Ok(false));
     assert_eq!(next(&mut waiting).as_deref(), Some("rest"));
     let ticket = waiting.ticket();
     waiting.park(ADA, ticket, 3, Awaited::Reply);
@@ -62,7 +62,7 @@ fn an_answer_reaches_the_wait_it_belongs_to_and_no_other() {
     let mut waiting = PendingCommands::default();
     let (old, new) = (waiting.ticket(), waiting.ticket());
     waiting.park(ADA, new, 2, Awaited::Reply);
-    let arrival = |key, ticket| Arrival {
+    let arrival = |key, ticket| AwaitedResult {
         key,
         ticket,
         part: Part::Outcome(Box::new(Ok(Reply::default().into()))),
@@ -80,16 +80,16 @@ fn what_is_made_for_a_session_is_wished_for_until_it_is_gone_or_has_it() {
     let mut waiting = PendingCommands::default();
     let ticket = waiting.ticket();
     waiting.park(ADA, ticket, 2, Awaited::Reply);
-    let wish = waiting.wish(ADA);
-    assert!(wish.upgrade().is_some());
+    let interest = waiting.interest(ADA);
+    assert!(interest.upgrade().is_some());
     assert!(waiting.forget(ADA).is_none());
-    assert!(wish.upgrade().is_none(), "it is gone");
+    assert!(interest.upgrade().is_none(), "it is gone");
 
     waiting.park(ADA, ticket, 2, Awaited::Reply);
-    let wish = waiting.wish(ADA);
+    let interest = waiting.interest(ADA);
     assert!(waiting.take_work(ADA).is_some());
     assert_eq!(next(&mut waiting), None);
-    assert!(wish.upgrade().is_none(), "it has it");
+    assert!(interest.upgrade().is_none(), "it has it");
 }
 
 #[test]
@@ -99,9 +99,9 @@ fn what_is_put_off_is_limited_and_what_was_done_counts_no_more() {
     for round in 0..3 {
         let ticket = waiting.ticket();
         waiting.park(ADA, ticket, round, Awaited::Reply);
-        assert_eq!(waiting.put_off(ADA, half), Ok(true));
-        assert_eq!(waiting.put_off(ADA, half), Ok(true));
-        assert_eq!(waiting.put_off(ADA, || frame("")), Err(TooMuch));
+        assert_eq!(waiting.defer(ADA, half), Ok(true));
+        assert_eq!(waiting.defer(ADA, half), Ok(true));
+        assert_eq!(waiting.defer(ADA, || frame("")), Err(TooMuch));
         assert!(waiting.take_work(ADA).is_some());
         assert!(next(&mut waiting).is_some() && next(&mut waiting).is_some());
         if round == 1 {
@@ -110,6 +110,6 @@ fn what_is_put_off_is_limited_and_what_was_done_counts_no_more() {
     }
     waiting.park(ADA, 9, 9, Awaited::Reply);
     let large = || Deferred::Frame(vec![b' '; 2 * PUT_OFF_BYTES_MAX].into());
-    assert_eq!(waiting.put_off(ADA, large), Ok(true), "one message is never too much");
-    assert_eq!(waiting.put_off(ADA, || frame("")), Err(TooMuch));
+    assert_eq!(waiting.defer(ADA, large), Ok(true), "one message is never too much");
+    assert_eq!(waiting.defer(ADA, || frame("")), Err(TooMuch));
 }

@@ -23,8 +23,8 @@ fn read(query: Query, oldest: u64) -> StreamSlice {
     StreamSlice { publications, top: Position { offset: 9, epoch }, inherited }
 }
 
-fn check(mode: RecoveryMode, claim: (u64, &str), limit: usize, expect: Option<&[u64]>) {
-    check_from(6, mode, claim, limit, expect);
+fn check(mode: RecoveryMode, claimed: (u64, &str), limit: usize, expect: Option<&[u64]>) {
+    check_from(6, mode, claimed, limit, expect);
 }
 
 fn check_from(
@@ -34,10 +34,10 @@ fn check_from(
     limit: usize,
     expect: Option<&[u64]>,
 ) {
-    let claim = Claim { offset, epoch };
-    let recovered = recover(mode, claim, read(query(mode, claim, limit, false), oldest), None);
+    let claimed = ClaimedPosition { offset, epoch };
+    let recovered = recover(mode, claimed, read(query(mode, claimed, limit, false), oldest), None);
     let offsets = recovered.map(|all| all.iter().map(|one| one.offset).collect::<Vec<_>>());
-    assert_eq!(offsets.as_deref(), expect, "{mode:?} {claim:?}");
+    assert_eq!(offsets.as_deref(), expect, "{mode:?} {claimed:?}");
 }
 
 #[test]
@@ -52,11 +52,11 @@ fn a_stream_is_recovered_when_everything_after_the_claim_is_there() {
 
 #[test]
 fn a_publication_without_a_place_is_after_no_claim() {
-    let claim = Claim { offset: u64::MAX, epoch: "" };
+    let claimed = ClaimedPosition { offset: u64::MAX, epoch: "" };
     let top = Position { offset: 0, epoch: Epoch::parse("epochone").expect("eight letters") };
     let publications = vec![Publication::default()];
     let read = StreamSlice { publications, top, ..read(Query::TOP, 6) };
-    assert_eq!(recover(RecoveryMode::Stream, claim, read, None), None);
+    assert_eq!(recover(RecoveryMode::Stream, claimed, read, None), None);
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn check_filtered(
     wanted: &[u64],
     expect: Option<&[u64]>,
 ) {
-    let claim = Claim { offset, epoch };
-    let mut stretch = read(query(mode, claim, limit, true), 6);
+    let claimed = ClaimedPosition { offset, epoch };
+    let mut stretch = read(query(mode, claimed, limit, true), 6);
     for publication in &mut stretch.publications {
         publication.tags.insert("offset".into(), publication.offset.to_string());
     }
@@ -129,9 +129,9 @@ fn check_filtered(
         ..FilterNode::default()
     };
     let filter = Filter::new(&node).expect("a good filter");
-    let recovered = recover(mode, claim, stretch, Some(&filter));
+    let recovered = recover(mode, claimed, stretch, Some(&filter));
     let offsets = recovered.map(|all| all.iter().map(|one| one.offset).collect::<Vec<_>>());
-    assert_eq!(offsets.as_deref(), expect, "{mode:?} {claim:?}");
+    assert_eq!(offsets.as_deref(), expect, "{mode:?} {claimed:?}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl SessionTable {
                 let entry = list[subscription.place as usize];
                 assert_eq!((entry.connection, entry.place()), (index as u32, place as u32));
                 assert_eq!(entry.has_filter(), subscription.filter().is_some());
-                assert_eq!(entry.hears(), subscription.hears);
+                assert_eq!(entry.wants_join_leave(), subscription.wants_join_leave);
                 subscriptions += 1;
             }
             let in_list = self.users.of(&session.user).any(|other| other == index as u32);

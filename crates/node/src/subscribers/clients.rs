@@ -1,7 +1,7 @@
-//! Which connection of a shard a client id names: asked for a publication that leaves one out, and for a leave.
-//! In: clients that come and go → out: the index of one, in one look.
-//! Uses: a hash table of indices, which is there only where somebody asks. Never: sessions; who calls has them.
-//! Change here: how clients are found. What becomes of the one that is found lives in `hub/notices.rs`.
+//! Client id → connection of a shard: used by publications with an excluded client, and by leaves.
+//! In: clients that connect and disconnect → out: the index of one, with one lookup.
+//! Uses: a hash table of indices, filled at the first lookup. Never: sessions; the caller passes them.
+//! Change here: how clients are found. `hub/notices.rs` uses the result.
 
 use fanwire_broker::ClientId;
 use hashbrown::HashTable;
@@ -10,8 +10,7 @@ use crate::session::Session;
 
 /// The connected clients of one shard by their ids, which are random and so their own hashes.
 ///
-/// Empty until the first question: where no publication leaves anybody out and nobody hears of leaves, a connection costs
-/// nothing, elsewhere 5 to 10 bytes.
+/// Empty until the first lookup: without excluded clients and leaves a connection costs nothing, else 5 to 10 bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Clients(Option<HashTable<u32>>);
 
@@ -23,14 +22,14 @@ impl Clients {
         table.find(id.hash(), is_it).copied()
     }
 
-    /// The session at `index`, which is connected now, was not before.
+    /// Adds the session at `index`, which has just connected.
     pub(crate) fn add(&mut self, index: u32, sessions: &[Option<Session>]) {
         if let (Some(table), Some(id)) = (&mut self.0, id_at(sessions, index)) {
             table.insert_unique(id.hash(), index, |index| hash_at(sessions, *index));
         }
     }
 
-    /// A connected session is going.
+    /// Removes a connected session.
     pub(crate) fn remove(&mut self, index: u32, id: ClientId) {
         if let Some(table) = &mut self.0 {
             let entry = table.find_entry(id.hash(), |other| *other == index);

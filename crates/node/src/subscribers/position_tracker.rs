@@ -1,7 +1,7 @@
-//! What the positioned subscribers of one channel have seen (protocol §10), kept once for all of them on a shard.
-//! In: joins with a position, publications with theirs, the stream's top now and then → out: which subscribers get it, which missed some.
+//! Positions of the positioned subscribers of one channel (protocol §10), stored once for all of them on a shard.
+//! In: joins with a position, publications with theirs, the stream's top from time to time → out: which subscribers get it, which missed some.
 //! Uses: positions only. Never: sessions, lists, brokers.
-//! Change here: when a subscriber has lost its place. What becomes of it lives in `hub/notices.rs` and `hub/checks.rs`.
+//! Change here: when a subscriber has lost its position. `hub/notices.rs` and `hub/checks.rs` end its subscription.
 
 use std::sync::Arc;
 
@@ -11,60 +11,62 @@ use hashbrown::HashMap;
 use crate::broadcast::Broadcast;
 use crate::clock::Moment;
 
-/// What a look at the top of a stream found.
+/// The result of reading the top of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct PositionCheck {
     pub top: Position,
-    /// It follows all publications up to the top; else some may be on their way.
+    /// It was read behind all publications up to the top; else some may be in flight.
     pub is_in_order: bool,
-    /// Before the look the stream reached further in the same epoch.
+    /// The stream was longer before, in the same epoch.
     pub has_lost_end: bool,
 }
 
-/// One position for everybody, because everybody is told the same in the same order. Only who has just subscribed knows
-/// more than the others for a moment: publications that its subscribe reply covered are still in the shard's inbox.
+/// One position for all subscribers, because all receive the same publications in the same order. Only a new
+/// subscriber is ahead of
+/// the others for a moment: publications that its subscribe reply covered are still in the shard's inbox.
 ///
 /// It costs a positioned subscriber nothing, and a delivery one comparison.
 #[derive(Debug)]
 pub(crate) struct PositionTracker {
-    /// Of all subscribers that are not `ahead`.
+    /// Of all subscribers that are not in `ahead`.
     position: Position,
-    /// Connections that know more, until the others have caught up. Usually empty; after many came at once it is asked once
+    /// Connections that are ahead, until the others have caught up. Usually empty; after many simultaneous subscribes
+    /// it is read once
     /// for every subscriber and publication.
     ahead: HashMap<u32, Position>,
     /// Positioned subscribers.
     count: u32,
-    /// When the position was last known to be right.
+    /// When the position was last confirmed.
     pub(crate) sure_at: Moment,
     pub(crate) possible_gap: Option<PossibleGap>,
-    /// Publications may be missing, however short ago the position was right.
+    /// Publications may be missing, however recent `sure_at` is.
     pub(crate) is_doubted: bool,
 }
 
-/// A top that some lacked when they were told of it out of order: it may have been on its way.
+/// A stream top seen before its publications; until `until` they may still be in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PossibleGap {
     pub(crate) top: Position,
-    /// When it has had its time: who lacks it then has lost its place.
+    /// A subscriber that still lacks them then has lost its position.
     pub(crate) until: Moment,
 }
 
-/// What a publication is to a subscriber.
+/// Relation of a publication to a subscriber's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PositionStep {
     /// The one after the last: to be delivered.
     Next,
-    /// Seen already.
+    /// Received already.
     Known,
-    /// Something before it never came, or the stream is another one.
+    /// An earlier one was missed, or the epoch differs.
     Lost,
 }
 
-impl Step {
-    /// The step from a position to a publication (the table of protocol §10).
+impl PositionStep {
+    /// From a position to a publication (the table of protocol §10).
     fn from_to(from: Position, to: Position) -> Self {
         if from.epoch == Epoch::NONE {
-            return Self::Next; // whoever knew of no stream adopts the first one
+            return Self::Next; // a subscriber without an epoch adopts the first one
         }
         if from.epoch != to.epoch || to.offset > from.offset + 1 {
             return Self::Lost;
@@ -74,7 +76,7 @@ impl Step {
 }
 
 impl PositionTracker {
-    /// Nobody watches yet.
+    /// Without subscribers.
     pub(crate) fn new(now: Moment) -> Self {
         let position = Position::default();
         Self {
@@ -87,7 +89,7 @@ impl PositionTracker {
         }
     }
 
-    /// One more positioned subscriber, who knows everything up to `position`.
+    /// Adds a positioned subscriber at `position`.
     pub(crate) fn join(&mut self, connection: u32, position: Position) {
         self.count += 1;
         if self.count == 1 {
@@ -97,20 +99,23 @@ impl PositionTracker {
         }
     }
 
-    /// One less. Returns whether nobody is left.
+    /// Removes one. Returns whether none is left.
     pub(crate) fn leave(&mut self, connection: u32) -> bool {
         self.count -= 1;
         self.ahead.remove(&connection);
         self.count == 0
     }
 
-    /// Takes a publication that is the next one for everybody, or has no place in the stream. False when it is not, and
-    /// subscribers have to be looked at one by one; then [`settle`](Self::settle) ends that.
+    /// Advances by a publication that is the next one for all, or has no position in the stream. False when it is not:
+    /// then
+    /// subscribers are visited one by one, and [`settle`](Self::settle) ends that.
     pub(crate) fn take_for_all(&mut self, publication: Position, now: Moment) -> bool {
         if publication.offset == 0 {
             return true;
         }
-        if !self.ahead.is_empty() || Step::from_to(self.position, publication) != Step::Next {
+        if !self.ahead.is_empty()
+            || PositionStep::from_to(self.position, publication) != PositionStep::Next
+        {
             return false;
         }
         self.position = publication;
@@ -118,18 +123,18 @@ impl PositionTracker {
         true
     }
 
-    /// What a publication is to one positioned subscriber.
-    pub(crate) fn step(&self, connection: u32, publication: Position) -> Step {
-        Step::from_to(self.position_of(connection), publication)
+    /// The relation of a publication to one positioned subscriber.
+    pub(crate) fn step(&self, connection: u32, publication: Position) -> PositionStep {
+        PositionStep::from_to(self.position_of(connection), publication)
     }
 
-    /// Every subscriber was looked at; those who lost their place are about to be told so.
+    /// Every subscriber was visited; those that lost their position are about to be ended.
     pub(crate) fn settle(&mut self, publication: Position, now: Moment) {
-        let reached = |from| match Step::from_to(from, publication) {
-            Step::Known => from,
-            Step::Next | Step::Lost => publication,
+        let reached = |from| match PositionStep::from_to(from, publication) {
+            PositionStep::Known => from,
+            PositionStep::Next | PositionStep::Lost => publication,
         };
-        if Step::from_to(self.position, publication) != Step::Known {
+        if PositionStep::from_to(self.position, publication) != PositionStep::Known {
             self.sure_at = now; // else the stream may have lost its end, and comes here for the second time
         }
         self.position = reached(self.position);
@@ -150,21 +155,21 @@ impl PositionTracker {
         *self.ahead.get(&connection).unwrap_or(&self.position)
     }
 
-    /// Gives the memory of those who were ahead back.
+    /// Frees the memory of `ahead`.
     fn forget_crowd(&mut self) {
         if self.ahead.is_empty() {
             self.ahead = HashMap::new();
         }
     }
 
-    /// How far somebody has seen the stream of the position.
+    /// The furthest position of a subscriber in this epoch.
     pub(crate) fn furthest(&self) -> Position {
         let ahead = self.ahead.values().filter(|ahead| ahead.epoch == self.position.epoch);
         let offset = ahead.map(|ahead| ahead.offset).max().unwrap_or(0);
         Position { offset: offset.max(self.position.offset), ..self.position }
     }
 
-    /// Whether a subscriber lacks something of the stream up to `top`. One that knows of no stream yet lacks all.
+    /// Whether a subscriber lacks a publication up to `top`. One without an epoch lacks all.
     pub(crate) fn lacks(&self, connection: u32, top: Position) -> bool {
         let position = self.position_of(connection);
         match position.epoch == top.epoch {
@@ -173,21 +178,22 @@ impl PositionTracker {
         }
     }
 
-    /// Whether a subscriber is in another epoch. One that knows of no stream yet is in none.
+    /// Whether a subscriber has another epoch. One without an epoch has not.
     pub(crate) fn is_elsewhere(&self, connection: u32, top: Position) -> bool {
         let position = self.position_of(connection);
         position.epoch != Epoch::NONE && position.epoch != top.epoch
     }
 
-    /// Whether a subscriber knows what the stream does not, or did not when it was read.
+    /// Whether a subscriber is ahead of the stream, now or when it was read.
     pub(crate) fn is_beyond(&self, connection: u32, top: Position) -> bool {
         let position = self.position_of(connection);
         position.epoch == top.epoch && position.offset > top.offset
     }
 
-    /// A look at the stream says what its top is; subscribers that lack something before it, or know what the stream has lost,
-    /// are about to be told so. False when somebody knows more than that top.
-    pub(crate) fn confirm(&mut self, look: Look, now: Moment) -> bool {
+    /// Confirms the position with the top of the stream; subscribers that lack a publication before it, or are ahead
+    /// of a stream that
+    /// lost its end, are about to be ended. False when a subscriber is ahead of that top.
+    pub(crate) fn confirm(&mut self, look: PositionCheck, now: Moment) -> bool {
         let top = look.top;
         let is_behind = self.position.epoch != top.epoch || self.position.offset < top.offset;
         if is_behind || look.has_lost_end {
@@ -203,28 +209,28 @@ impl PositionTracker {
     }
 }
 
-/// What was held for a subscriber while it waited, sorted by what its stretch of the stream did not cover.
+/// Publications buffered for a subscriber while it waited, without those that its stream slice contains.
 #[derive(Debug, Default)]
 pub(crate) struct CatchUp {
-    /// To be delivered behind its reply, in this order.
+    /// To be delivered after its reply, in this order.
     pub(crate) broadcasts: Vec<Arc<Broadcast>>,
-    /// Where it is afterwards.
+    /// Its position afterwards.
     pub(crate) position: Position,
-    /// Something in between never came.
+    /// A publication in between is missing.
     pub(crate) has_lost: bool,
 }
 
 impl CatchUp {
-    /// For a positioned subscriber that knows everything up to `position`.
+    /// For a positioned subscriber at `position`.
     pub(crate) fn from(mut position: Position, held: Vec<Arc<Broadcast>>) -> Self {
         let mut broadcasts = Vec::new();
         for broadcast in held {
             let to = broadcast.position();
             if to.offset > 0 {
-                match Step::from_to(position, to) {
-                    Step::Known => continue,
-                    Step::Lost => return Self { broadcasts, position, has_lost: true },
-                    Step::Next => position = to,
+                match PositionStep::from_to(position, to) {
+                    PositionStep::Known => continue,
+                    PositionStep::Lost => return Self { broadcasts, position, has_lost: true },
+                    PositionStep::Next => position = to,
                 }
             }
             broadcasts.push(broadcast);

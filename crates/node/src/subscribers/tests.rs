@@ -74,6 +74,6 @@ fn marks_stay_with_a_subscriber_wherever_it_moves() {
     subscribers.moved(0, 1, 5);
     let moved = subscribers.remove(0, 0, Encoding::Json).expect("the last one moves");
     assert_eq!((moved.connection, moved.place()), (1, 5));
-    assert!(moved.has_filter() && moved.hears());
-    assert!(!subscriber(1).has_filter() && !subscriber(1).hears());
+    assert!(moved.has_filter() && moved.wants_join_leave());
+    assert!(!subscriber(1).has_filter() && !subscriber(1).wants_join_leave());
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use fanwire_node::{Counts, Target};
+use fanwire_node::{ConnectionSelector, Counts};
 use fanwire_protocol::{Disconnect, ErrorCode};
 
 use crate::script::hello;
@@ -28,11 +28,11 @@ fn world() -> World {
     world
 }
 
-fn user(user: &str) -> Target {
-    Target { user: user.into(), ..Target::default() }
+fn user(user: &str) -> ConnectionSelector {
+    ConnectionSelector { user: user.into(), ..ConnectionSelector::default() }
 }
 
-fn disconnected(world: &mut World, target: Target) -> Vec<String> {
+fn disconnected(world: &mut World, target: ConnectionSelector) -> Vec<String> {
     assert_eq!(world.node.disconnect(target, Disconnect::FORCE_DISCONNECT).wait(), Ok(()));
     world.settle();
     let unread = world.unread();
@@ -51,18 +51,18 @@ fn disconnect_means_all_connections_of_exactly_this_user() {
 fn client_session_and_whitelist_narrow_a_target() {
     let mut one = world();
     let client = one.id("bob").to_owned();
-    let target = Target { client: client.clone(), ..user("42") };
+    let target = ConnectionSelector { client: client.clone(), ..user("42") };
     assert_eq!(disconnected(&mut one, target), ["bob"]);
 
     let mut other_user = world();
-    let target = Target { client: other_user.id("bob").to_owned(), ..user("43") };
+    let target = ConnectionSelector { client: other_user.id("bob").to_owned(), ..user("43") };
     assert!(disconnected(&mut other_user, target).is_empty());
 
     let mut spared = world();
-    let target = Target { whitelist: vec![spared.id("bob").to_owned()], ..user("42") };
+    let target = ConnectionSelector { whitelist: vec![spared.id("bob").to_owned()], ..user("42") };
     assert_eq!(disconnected(&mut spared, target), ["ada"]);
 
-    let target = Target { session: "any".into(), ..user("42") };
+    let target = ConnectionSelector { session: "any".into(), ..user("42") };
     assert!(disconnected(&mut world(), target).is_empty());
 }
 

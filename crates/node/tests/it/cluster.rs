@@ -1,7 +1,7 @@
 //! Several nodes that hear each other: orders reach connections wherever they are, and every node knows of all.
 //! In: verbs of the server API on one node → out: what peers of another hear, counts of all.
 //! Uses: `world` once per node, a bus that carries messages at once. Never: sockets, brokers far away.
-//! Change here: promises about the cluster. Its messages are tested beside them.
+//! Change here: promises about the cluster. Its messages are tested in the module.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
@@ -10,7 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use fanwire_auth::Overrides;
 use fanwire_broker::{Answer, BrokerError, Bus};
-use fanwire_node::{Meters, Node, Reading, ReadingKind, Renewal, ServerSubscription, Target};
+use fanwire_node::{
+    ConnectionSelector, Meters, Node, Reading, ReadingKind, Renewal, ServerSubscription,
+};
 use fanwire_protocol::{Disconnect, ErrorCode};
 
 use crate::script::hello;
@@ -70,10 +72,10 @@ fn cluster_on(ether: &Ether, names: &[&str]) -> Vec<World> {
 #[test]
 fn an_unsubscribe_and_a_disconnect_reach_connections_of_every_node() {
     let mut worlds = cluster(&["ada", "bob"]);
-    let done = worlds[0].node.unsubscribe(Target::default(), Some("news"));
+    let done = worlds[0].node.unsubscribe(ConnectionSelector::default(), Some("news"));
     assert_eq!(done.wait(), Ok(()));
     let disconnect = Disconnect { code: 4_000, reason: "bye".into() };
-    assert_eq!(worlds[0].node.disconnect(Target::default(), disconnect).wait(), Ok(()));
+    assert_eq!(worlds[0].node.disconnect(ConnectionSelector::default(), disconnect).wait(), Ok(()));
     for (world, name) in worlds.iter_mut().zip(["ada", "bob"]) {
         world.settle();
         world.play(&format!(
@@ -95,11 +97,12 @@ fn an_ordered_subscription_and_a_refresh_reach_connections_of_every_node() {
         overrides,
         ..ServerSubscription::default()
     };
-    let ordered = worlds[0].node.subscribe(Target::default(), subscription, worlds[0].now);
+    let ordered =
+        worlds[0].node.subscribe(ConnectionSelector::default(), subscription, worlds[0].now);
     worlds[0].settle();
     assert_eq!(ordered.wait(), Ok(()), "without the other node");
     let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into() };
-    assert_eq!(worlds[0].node.refresh(Target::default(), renewal).wait(), Ok(()));
+    assert_eq!(worlds[0].node.refresh(ConnectionSelector::default(), renewal).wait(), Ok(()));
     for (world, name) in worlds.iter_mut().zip(["ada", "bob"]) {
         world.settle();
         world.play(&format!(
@@ -122,7 +125,7 @@ fn an_order_that_other_nodes_do_not_hear_is_obeyed_here_and_answered_with_100() 
     let extra = || ServerSubscription { channel: "extra".into(), ..ServerSubscription::default() };
     let bye = || Disconnect { code: 4_000, reason: "bye".into() };
     let renewal = Renewal { expire_at: Some(UNIX + 10), info: "{}".into() };
-    let everybody = Target::default;
+    let everybody = ConnectionSelector::default;
     let unheard = [
         node.subscribe(everybody(), extra(), now),
         node.unsubscribe(everybody(), Some("news")),

@@ -5,7 +5,7 @@
 
 use fanwire_broker::PublishOptions;
 use fanwire_node::protocol::Disconnect;
-use fanwire_node::{Options, ServerSubscription, Target};
+use fanwire_node::{ConnectionSelector, Options, ServerSubscription};
 use fanwire_protocol::{Publication, StreamPosition};
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ fn json(text: Option<String>) -> Value {
     serde_json::from_str(&text.expect("a reply")).expect("JSON")
 }
 
-/// Ada asks for something large; what she says meanwhile waits, and what is published does not.
+/// Ada requests a large reply; her next commands wait, and publications do not.
 fn check(command: &str, entries: impl Fn(&Value) -> Option<usize>) {
     for encoding in ["json", "protobuf"] {
         let mut world = world(encoding);
@@ -100,7 +100,8 @@ fn an_errand_for_a_client_that_went_reaches_nobody() {
     world.say("ada", ASK);
     world.close("ada");
     world.say("bob", ASK);
-    let bob = Target { client: world.id("bob").into(), ..Target::default() };
+    let bob =
+        ConnectionSelector { client: world.id("bob").into(), ..ConnectionSelector::default() };
     assert_eq!(world.node.disconnect(bob, Disconnect::FORCE_DISCONNECT).wait(), Ok(()));
     world.settle();
     assert_eq!(world.heard("bob").as_deref(), Some("x 3503 force disconnect"), "it does not wait");
@@ -284,7 +285,7 @@ fn what_an_order_recovers_that_is_large_is_encoded_elsewhere() {
             recover_since: Some(StreamPosition::default()),
             ..ServerSubscription::default()
         };
-        let ordered = world.node.subscribe(Target::default(), subscription, world.now);
+        let ordered = world.node.subscribe(ConnectionSelector::default(), subscription, world.now);
         world.settle();
         assert_eq!((world.heard("ada"), world.encode_jobs.len()), (None, 1));
         let ordered = ordered.ready().expect_err("she is not subscribed yet");

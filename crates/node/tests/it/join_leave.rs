@@ -150,7 +150,10 @@ fn an_unsubscribe_by_the_server_is_a_leave_too() {
         ada < {"push":{"channel":"room","join":{"info":{"user":"43","client":"bob"}}}}
     "#,
     );
-    let target = fanwire_node::Target { user: "43".into(), ..fanwire_node::Target::default() };
+    let target = fanwire_node::ConnectionSelector {
+        user: "43".into(),
+        ..fanwire_node::ConnectionSelector::default()
+    };
     world.node.unsubscribe(target, None).wait().expect("no name is checked");
     world.settle();
     world.settle();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fanwire_broker::PublishOptions;
-use fanwire_node::{ConnectionKey, Node, Target};
+use fanwire_node::{ConnectionKey, ConnectionSelector, Node};
 use fanwire_protocol::{Disconnect, Encoding, Publication, Reply};
 use proptest::prelude::*;
 use prost::Message as _;
@@ -331,8 +331,8 @@ impl Real {
     }
 }
 
-fn target(user: usize) -> Target {
-    Target { user: user.to_string(), ..Target::default() }
+fn target(user: usize) -> ConnectionSelector {
+    ConnectionSelector { user: user.to_string(), ..ConnectionSelector::default() }
 }
 
 /// A reply or push in the words of the model.

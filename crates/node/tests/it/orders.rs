@@ -8,7 +8,7 @@ use std::time::Duration;
 use fanwire_auth::Overrides;
 use fanwire_broker::PublishOptions;
 use fanwire_node::options::{Namespace, RecoveryMode};
-use fanwire_node::{Options, Renewal, ServerSubscription, Target};
+use fanwire_node::{ConnectionSelector, Options, Renewal, ServerSubscription};
 use fanwire_protocol::{ErrorCode, Publication, StreamPosition};
 
 use crate::history::with_history;
@@ -26,8 +26,8 @@ fn worlds(options: &Options) -> impl Iterator<Item = World> {
     })
 }
 
-fn user(user: &str) -> Target {
-    Target { user: user.into(), ..Target::default() }
+fn user(user: &str) -> ConnectionSelector {
+    ConnectionSelector { user: user.into(), ..ConnectionSelector::default() }
 }
 
 fn to(channel: &str) -> ServerSubscription {
@@ -49,7 +49,7 @@ fn check(options: &Options, subscription: &ServerSubscription, script: &str) {
     }
 }
 
-/// Channels nobody may subscribe to.
+/// Channels without permission to subscribe.
 fn closed() -> Options {
     options(|options| options.channel.without_namespace = Namespace::default())
 }
@@ -94,8 +94,8 @@ fn an_order_reaches_the_connections_of_its_target_only() {
         world.connected(name, hello(words));
     }
     let client = world.id("bob").to_owned();
-    let bob = Target { client, ..user("42") };
-    let nobody = Target { session: "unknown".into(), ..user("42") };
+    let bob = ConnectionSelector { client, ..user("42") };
+    let nobody = ConnectionSelector { session: "unknown".into(), ..user("42") };
     for target in [bob, nobody, user("99")] {
         let ordered = world.node.subscribe(target, to("a"), world.now);
         world.settle();

@@ -74,12 +74,60 @@ fn nobody_has_no_personal_channel() {
 }
 
 #[test]
-fn a_user_whose_channel_cannot_be_is_107() {
-    let script = format!(
-        "ada opens\n ada > {}\n ada < {{\"id\":1,\"error\":{{\"code\":107,\"message\":\"bad request\"}}}}",
-        connect(r#"{"sub":"ä"}"#)
+fn a_user_id_may_have_any_characters_and_any_length() {
+    let mut options = personal(|_| {});
+    options.channel.without_namespace.presence = true;
+    options.channel.without_namespace.allow_presence_for_subscriber = true;
+    options.channel.without_namespace.allow_user_limited_channels = true;
+    for user in ["jürgen", "a:b", &"x".repeat(300)] {
+        let channel = format!("#{user}");
+        let claims = format!(r#"{{"sub":"{user}"}}"#);
+        let rest = format!(
+            r##"
+            api > {channel} 1
+            ada < {{"push":{{"channel":"{channel}","pub":{{"data":1}}}}}}
+            ada > {{"id":2,"presence_stats":{{"channel":"{channel}"}}}}
+            ada < {{"id":2,"presence_stats":{{"num_clients":1,"num_users":1}}}}
+            ada > {{"id":3,"unsubscribe":{{"channel":"{channel}"}}}}
+            ada < {{"id":3,"unsubscribe":{{}}}}
+            ada > {{"id":4,"subscribe":{{"channel":"{channel}"}}}}
+            ada < {{"id":4,"subscribe":{{}}}}
+            api > {channel} 2
+            ada < {{"push":{{"channel":"{channel}","pub":{{"data":2}}}}}}
+        "##
+        );
+        check(&options, &claims, &format!(r#"{{"{channel}":{{}}}}"#), &rest);
+    }
+}
+
+#[test]
+fn other_clients_cannot_name_such_a_channel() {
+    check(
+        &personal(|_| {}),
+        r#"{"sub":"42"}"#,
+        r##"{"#42":{}}"##,
+        r##"
+        ada > {"id":2,"subscribe":{"channel":"#jürgen"}}
+        ada < {"id":2,"error":{"code":107,"message":"bad request"}}
+        ada > {"id":3,"publish":{"channel":"#jürgen","data":{}}}
+        ada < {"id":3,"error":{"code":107,"message":"bad request"}}
+    "##,
     );
-    play_in_both(&personal(|_| {}), &script);
+}
+
+#[test]
+fn a_user_whose_channel_others_could_subscribe_to_has_none() {
+    for user in ["1,2", "a#b", "#", ","] {
+        let script = format!(
+            r#"ada opens
+               ada > {}
+               ada < {{"id":1,"connect":{{"client":"ada","version":"test","ping":25,"pong":true}}}}
+               api > #{user} 1
+               ada hears nothing"#,
+            connect(&format!(r#"{{"sub":"{user}"}}"#))
+        );
+        play_in_both(&personal(|_| {}), &script);
+    }
 }
 
 #[test]

@@ -80,7 +80,10 @@ fn clients_of_both_shards_and_of_one_user_are_counted() {
     assert_eq!(present(&world, "room"), (3, 2));
     world.close("bob");
     assert_eq!(present(&world, "room"), (2, 1), "a socket that is gone removes at once");
-    let target = fanwire_node::Target { user: "42".into(), ..fanwire_node::Target::default() };
+    let target = fanwire_node::ConnectionSelector {
+        user: "42".into(),
+        ..fanwire_node::ConnectionSelector::default()
+    };
     world.node.unsubscribe(target, Some("room")).wait().expect("a possible channel");
     world.settle();
     assert_eq!(present(&world, "room"), (0, 0), "so does the server API");

@@ -10,7 +10,7 @@ use fanwire_broker::{
     Answer, Broker, BrokerError, Change, Position, PublishOptions, Query, Retention, StreamSlice,
 };
 use fanwire_node::options::{DataFormat, Namespace, SubscriptionType};
-use fanwire_node::{Node, Options, ServerSubscription, Target};
+use fanwire_node::{ConnectionSelector, Node, Options, ServerSubscription};
 use fanwire_protocol::{ClientInfo, ErrorCode, Publication};
 
 use crate::script::{hello, play_in_both};
@@ -77,7 +77,7 @@ fn channels_of_maps_are_not_taken_for_streams() {
     );
     let world = World::new(options);
     let order = ServerSubscription { channel: "a".into(), ..ServerSubscription::default() };
-    let ordered = world.node.subscribe(Target::default(), order, world.now);
+    let ordered = world.node.subscribe(ConnectionSelector::default(), order, world.now);
     assert_eq!(ordered.wait(), Err(ErrorCode::BAD_REQUEST));
     let answer = world.node.publish("a", publication(b"1"), PublishOptions::default(), world.now);
     assert_eq!(answer.wait(), Err(ErrorCode::BAD_REQUEST));
@@ -262,7 +262,7 @@ impl Broker for Unreachable {
         away()
     }
 
-    fn announce(&self, _: &str, _: Change, _: ClientInfo) -> Answer<()> {
+    fn publish_join_leave(&self, _: &str, _: Change, _: ClientInfo) -> Answer<()> {
         away()
     }
 

@@ -308,7 +308,7 @@ impl Deliver for Lossy {
     ) {
         match &publication.data[..] {
             b"\"lost\"" => {}
-            b"\"noticed\"" => self.0.doubt(channel),
+            b"\"noticed\"" => self.0.report_possible_gap(channel),
             b"\"late\"" => {
                 let late = Publication { time: publication.time - 3_000, ..publication };
                 self.0.deliver(channel, late, epoch, delta, exclude, accepted_at);
@@ -317,8 +317,8 @@ impl Deliver for Lossy {
         }
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) {
-        self.0.announce(channel, change, info);
+    fn deliver_join_leave(&self, channel: &str, change: Change, info: ClientInfo) {
+        self.0.deliver_join_leave(channel, change, info);
     }
 }
 
@@ -447,8 +447,8 @@ impl Broker for Counting {
         self.0.follow(channel, query, retention, now)
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
-        self.0.announce(channel, change, info)
+    fn publish_join_leave(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
+        self.0.publish_join_leave(channel, change, info)
     }
 
     fn remove_history(&self, channel: &str, now: Instant) -> Answer<()> {

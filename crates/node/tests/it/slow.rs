@@ -1,4 +1,4 @@
-//! A broker and a presence that answer later: what clients say meanwhile waits, and nothing is lost, doubled or reordered.
+//! A broker and a presence that answer later: commands wait, and nothing is lost, doubled or reordered.
 //! In: a memory broker whose answers a test holds back → out: what each peer heard, before and after they come.
 //! Uses: `world`, its scripts. Never: threads; the test decides when an answer comes.
 //! Change here: promises about waiting. What holds for every broker is tested in the other rooms.
@@ -14,7 +14,7 @@ use fanwire_broker::{
     PresenceStats, PublishOptions, Query, Retention, StreamSlice,
 };
 use fanwire_node::protocol::{ClientInfo, ErrorCode, Publication, StreamPosition};
-use fanwire_node::{Node, Options, ServerSubscription, Target};
+use fanwire_node::{ConnectionSelector, Node, Options, ServerSubscription};
 use proptest::prelude::*;
 
 use crate::history::with_history;
@@ -71,8 +71,8 @@ impl Broker for Slow<MemoryBroker> {
         self.later(self.inner.follow(channel, query, retention, now))
     }
 
-    fn announce(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
-        self.later(self.inner.announce(channel, change, info))
+    fn publish_join_leave(&self, channel: &str, change: Change, info: ClientInfo) -> Answer<()> {
+        self.later(self.inner.publish_join_leave(channel, change, info))
     }
 
     fn remove_history(&self, channel: &str, now: Instant) -> Answer<()> {
@@ -243,7 +243,7 @@ fn an_ordered_subscription_waits_its_turn_and_what_follows_waits_for_it() {
             ..ServerSubscription::default()
         };
         let now = slow.world.now;
-        answers.push(slow.world.node.subscribe(Target::default(), order, now));
+        answers.push(slow.world.node.subscribe(ConnectionSelector::default(), order, now));
     }
     slow.world.settle();
     let answers: Vec<_> = answers.into_iter().filter_map(|answer| answer.ready().err()).collect();
@@ -272,7 +272,7 @@ fn an_ordered_subscription_waits_its_turn_and_what_follows_waits_for_it() {
 fn an_order_that_the_broker_fails_is_an_error_to_whoever_gave_it() {
     let mut slow = SlowWorld::with(tracked(), &["ada", "bob"]);
     let order = ServerSubscription { channel: "news".into(), ..ServerSubscription::default() };
-    let answer = slow.world.node.subscribe(Target::default(), order, slow.world.now);
+    let answer = slow.world.node.subscribe(ConnectionSelector::default(), order, slow.world.now);
     slow.world.settle();
     drop(slow.held.lock().expect("one thread").remove(1)); // a promise that is dropped is broken
     slow.answer_all();
@@ -286,7 +286,7 @@ fn an_order_that_the_broker_fails_is_an_error_to_whoever_gave_it() {
 fn an_order_for_a_client_that_goes_is_over() {
     let mut slow = SlowWorld::with(tracked(), &["ada"]);
     let order = ServerSubscription { channel: "news".into(), ..ServerSubscription::default() };
-    let answer = slow.world.node.subscribe(Target::default(), order, slow.world.now);
+    let answer = slow.world.node.subscribe(ConnectionSelector::default(), order, slow.world.now);
     slow.world.settle();
     slow.world.play("ada closes");
     assert_eq!(answer.wait(), Ok(()));
@@ -346,7 +346,7 @@ fn a_connection_that_goes_while_it_waits_leaves_nothing_behind() {
 fn an_unsubscribe_by_the_api_meets_a_subscription_that_is_being_made() {
     let mut slow = SlowWorld::with(tracked(), &["ada"]);
     slow.world.play(r#"ada > {"id":2,"subscribe":{"channel":"news"}}"#);
-    let unsubscribed = slow.world.node.unsubscribe(Target::default(), Some("news"));
+    let unsubscribed = slow.world.node.unsubscribe(ConnectionSelector::default(), Some("news"));
     assert_eq!(unsubscribed.wait(), Ok(()));
     slow.world.settle();
     slow.answer_all();
@@ -552,7 +552,7 @@ proptest! {
         let mut published = 0;
         for (client, what, place) in steps {
             let id = slow.world.id(names[client]).to_owned();
-            let target = Target { client: id, ..Target::default() };
+            let target = ConnectionSelector { client: id, ..ConnectionSelector::default() };
             match what {
                 0 | 1 => {
                     let recover_since = Some(StreamPosition::default());

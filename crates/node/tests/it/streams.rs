@@ -66,7 +66,7 @@ impl Real {
         real
     }
 
-    /// From now on everything happens to a channel nobody has heard of.
+    /// From now on all steps use a new channel.
     fn begin(&mut self, channel: String) {
         self.channel = channel;
         self.epochs.clear();

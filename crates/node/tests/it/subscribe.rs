@@ -4,7 +4,7 @@
 //! Change here: tests of the subscribe and unsubscribe commands.
 
 use fanwire_node::options::{Namespace, RecoveryMode};
-use fanwire_node::{Options, Target};
+use fanwire_node::{ConnectionSelector, Options};
 
 use crate::history::with_history;
 use crate::script::{hello, play_in_both};
@@ -256,7 +256,11 @@ fn the_shell_is_told_where_a_subscription_moves_when_another_one_ends() {
     world.shard_of("ada").hub.receive(key, unsubscribe, now, &mut record);
     assert_eq!(record.moved, [(key.index, 2, 0)], "by a command");
     for (channel, moved) in [("c", vec![(key.index, 1, 0)]), ("b", vec![])] {
-        world.node.unsubscribe(Target::default(), Some(channel)).wait().expect("a channel");
+        world
+            .node
+            .unsubscribe(ConnectionSelector::default(), Some(channel))
+            .wait()
+            .expect("a channel");
         let mut record = Record::default();
         for notice in world.shard_of("ada").mailbox.take() {
             world.shard_of("ada").hub.notice(notice, now, &mut record);

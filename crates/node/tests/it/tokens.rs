@@ -13,7 +13,7 @@ use crate::world::{UNIX, World, options};
 
 pub(crate) const SECRET: &str = "secret";
 
-/// A node that lets nobody in without a token.
+/// A node that demands a token.
 pub(crate) fn guarded(change: impl FnOnce(&mut Options)) -> Options {
     options(|options| {
         options.client.allow_anonymous_connect_without_token = false;
@@ -93,7 +93,7 @@ fn a_token_counts_more_than_a_header_and_that_more_than_being_anonymous() {
         world.open("ada", crate::script::hello("as header"));
         world.say("ada", &command);
         world.heard("ada");
-        let target = fanwire_node::Target { user: user.into(), ..Default::default() };
+        let target = fanwire_node::ConnectionSelector { user: user.into(), ..Default::default() };
         let done = world.node.disconnect(target, fanwire_protocol::Disconnect::FORCE_RECONNECT);
         assert_eq!(done.wait(), Ok(()));
         world.settle();

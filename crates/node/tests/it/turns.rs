@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use fanwire_broker::PublishOptions;
-use fanwire_node::Target;
+use fanwire_node::ConnectionSelector;
 use fanwire_node::protocol::Disconnect;
 use fanwire_protocol::Publication;
 
@@ -103,7 +103,8 @@ fn commands_with_large_replies_take_turns_sooner() {
 fn a_session_that_ends_between_its_commands_does_no_more_of_them() {
     let (mut world, mut next) = (world("json"), 2);
     world.say_unsettled("ada", &many(2..1000));
-    let ada = Target { client: world.id("ada").into(), ..Target::default() };
+    let ada =
+        ConnectionSelector { client: world.id("ada").into(), ..ConnectionSelector::default() };
     assert_eq!(world.node.disconnect(ada, Disconnect::FORCE_DISCONNECT).wait(), Ok(()));
     assert_eq!(replies(&mut world, "ada", &mut next), AT_ONCE);
     world.settle();

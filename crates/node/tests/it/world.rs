@@ -38,7 +38,7 @@ pub(crate) struct World {
     pub(crate) shards: Vec<Shard>,
     /// In the order in which a script heard of them.
     pub(crate) epochs: Vec<String>,
-    /// What the hubs handed out and nobody has done yet.
+    /// Encode jobs that the hubs offloaded and that have not run yet.
     pub(crate) encode_jobs: Vec<EncodeJob>,
     peers: BTreeMap<String, Peer>,
 }

@@ -6,5 +6,4 @@
 
 mod any_bytes;
 mod every_message;
-mod proto_file;
 mod schema;

@@ -1,11 +1,11 @@
-//! Tests of what the engine is given from the configuration.
-//! In: configurations → out: whether connections know how to speak TLS, and what is told before any is opened.
+//! Tests of the options that the engine gets from the configuration.
+//! In: configurations → out: whether TLS is set up, and errors that are error before a connection is opened.
 //! Uses `Engine::check` and the options of Redis. Never: sockets.
-//! Another way to ask for TLS is a row here.
+//! Another way to enable TLS is a row here.
 
 use std::time::Duration;
 
-use super::{Engine, options_of_redis};
+use super::{Engine, redis_options};
 use crate::config::{Config, EngineKind};
 
 fn config(change: impl FnOnce(&mut Config)) -> Config {
@@ -20,9 +20,9 @@ fn texts(address: &str) -> Vec<String> {
 }
 
 #[test]
-fn whatever_asks_for_tls_is_told_how_to_speak_it() {
+fn every_way_to_enable_tls_sets_it_up() {
     let asks = |change: fn(&mut Config)| {
-        let redis = options_of_redis(&config(change)).expect("addresses");
+        let redis = redis_options(&config(change)).expect("addresses");
         (redis.tls.is_some(), redis.sentinel_tls.is_some())
     };
     let plain = |config: &mut Config| config.engine.redis.address = texts("localhost");
@@ -58,24 +58,24 @@ fn redis_keeps_an_unpublished_channel_for_longer_than_positions_are_checked() {
     let kept = |seconds| {
         let delay = Duration::from_secs(seconds);
         let change = |config: &mut Config| config.node.client.channel_position_check_delay = delay;
-        options_of_redis(&config(change)).expect("addresses").unpublished_ttl.as_secs()
+        redis_options(&config(change)).expect("addresses").unpublished_ttl.as_secs()
     };
     assert_eq!([kept(40), kept(600), kept(0)], [55, 615, 0]);
 }
 
 #[test]
-fn a_certificate_that_is_not_there_is_told_before_anything_starts() {
+fn a_missing_certificate_is_found_before_the_start() {
     let missing = |config: &mut Config| {
         config.engine.redis.tls.enabled = true;
         config.engine.redis.tls.server_ca_pem = "/no/such/authorities.pem".to_owned();
     };
-    let found = Engine::check(&config(missing)).expect("a mistake");
-    let told = crate::StartError::from(found).to_string();
+    let error = Engine::check(&config(missing)).expect("a mistake");
+    let message = crate::StartError::from(error).to_string();
     assert!(
-        told.starts_with(
+        message.starts_with(
             "engine.redis.tls.server_ca_pem: \"/no/such/authorities.pem\" cannot be read"
         ),
-        "{told}"
+        "{message}"
     );
     let mut memory = config(missing);
     memory.engine.kind = EngineKind::Memory;

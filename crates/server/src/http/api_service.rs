@@ -1,7 +1,7 @@
-//! The server API at a listener: requests that go past the router, with a limit on their time and back-pressure.
-//! In: POST requests below the API's prefix → out: answers in one piece.
-//! Uses the API's face; never looks into a request beyond its method and path.
-//! Changed here: how long a request may take, when it waits, and that the log says so. What is answered lives in `api`.
+//! The server API on a listener: requests bypass the router, with a time limit and back-pressure.
+//! In: POST requests below the API's prefix → out: responses in one piece.
+//! Uses `HttpApi` of the API; never reads a request beyond its method and path.
+//! Changed here: the time limit of a request, back-pressure and its log line. The methods live in `api`.
 
 use std::{
     future::{Future, poll_fn},
@@ -15,86 +15,91 @@ use axum::{
     body::{Bytes, HttpBody},
     http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE},
 };
-use fanwire_api::http::{HttpApi, Place};
+use fanwire_api::http::{ApiRoute, HttpApi};
 use fanwire_telemetry::LogThrottle;
 use tokio::time::{sleep, timeout};
 
 use crate::shard::INBOX_BYTES_MAX;
 use fanwire_fanout::Shards;
 
-/// The API, and whom it must not outrun.
+/// The API, with back-pressure from the shards.
 pub struct ApiService {
-    pub face: HttpApi,
+    pub http_api: HttpApi,
     pub shards: Arc<Shards>,
-    /// What the log said of requests that were refused.
-    pub(super) told: LogThrottle,
+    /// Limits log lines about refused requests.
+    pub(super) log_throttle: LogThrottle,
 }
 
 impl ApiService {
-    /// What a request asks of the API, if it does.
-    pub(super) fn place<B>(&self, request: &Request<B>) -> Option<Place> {
-        let is_asking = request.method() == Method::POST;
-        is_asking.then(|| self.face.place(request.uri().path())).flatten()
+    /// The route of a request, if it belongs to the API.
+    pub(super) fn route<B>(&self, request: &Request<B>) -> Option<ApiRoute> {
+        if request.method() == Method::POST {
+            self.http_api.route(request.uri().path())
+        } else {
+            None
+        }
     }
 
-    /// Answers. Before the body is read a publisher that is faster than the shards waits for them, instead of filling their
-    /// inboxes. What was asked is done to its end, however long that takes: a client may repeat what got 408 (RFC 9110
-    /// §15.5.9), and a publication would come twice.
-    pub(super) async fn answer<B>(&self, place: Place, request: Request<B>) -> Response<Bytes>
+    /// Executes a request and returns its response.
+    ///
+    /// Waits until the shards have caught up before it reads the body, so that publishers do not fill their inboxes. The
+    /// method itself has no time limit: a client may repeat a request that got 408 (RFC 9110 §15.5.9), which would publish
+    /// twice.
+    pub(super) async fn answer<B>(&self, route: ApiRoute, request: Request<B>) -> Response<Bytes>
     where
         B: HttpBody<Data = Bytes>,
     {
-        if in_time(pin!(self.room())).await.is_none() {
-            return busy(&self.told, Instant::now());
+        if with_timeout(pin!(self.wait_for_shards())).await.is_none() {
+            return busy(&self.log_throttle, Instant::now());
         }
-        let read = in_time(pin!(self.face.read(place, request))).await;
-        match read {
-            Some(Ok(asked)) => self.face.answer(asked).await,
+        let result = with_timeout(pin!(self.http_api.read(route, request))).await;
+        match result {
+            Some(Ok(request)) => self.http_api.answer(request).await,
             Some(Err(refused)) => refused,
-            None => said(StatusCode::REQUEST_TIMEOUT, LATE),
+            None => text_response(StatusCode::REQUEST_TIMEOUT, LATE),
         }
     }
 
-    async fn room(&self) {
+    async fn wait_for_shards(&self) {
         while self.shards.backlog_bytes() > INBOX_BYTES_MAX {
             sleep(BACKLOG_PAUSE).await;
         }
     }
 }
 
-/// What comes in the time that a peer has. Most is there at once: that costs no look at the clock and no timer.
-/// It is pinned already: moved into here it would have its room twice in every request.
-async fn in_time<F: Future>(mut coming: Pin<&mut F>) -> Option<F::Output> {
-    match poll_fn(|context| Poll::Ready(coming.as_mut().poll(context))).await {
-        Poll::Ready(come) => Some(come),
-        Poll::Pending => timeout(REQUEST_TIMEOUT, coming).await.ok(),
+/// The output of a future, or `None` after `REQUEST_TIMEOUT`. A future that is ready at the first poll costs no timer.
+/// Takes a pinned future: passed by value, its memory would be part of every request twice.
+async fn with_timeout<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => timeout(REQUEST_TIMEOUT, future).await.ok(),
     }
 }
 
-/// The shards did not catch up. Operators hear of it, as publishers do.
-fn busy(told: &LogThrottle, now: Instant) -> Response<Bytes> {
-    if let Some(cases) = told.happens("busy", now) {
+/// The response when the shards did not catch up in time. Also logs it.
+fn busy(log_throttle: &LogThrottle, now: Instant) -> Response<Bytes> {
+    if let Some(repeats) = log_throttle.happens("busy", now) {
         tracing::warn!(
-            "refusing API requests with 503: a shard was more than {} MiB behind for {} s{cases}",
+            "refusing API requests with 503: the inbox of a shard held more than {} MiB for {} s{repeats}",
             INBOX_BYTES_MAX >> 20,
             REQUEST_TIMEOUT.as_secs()
         );
     }
-    said(StatusCode::SERVICE_UNAVAILABLE, BUSY)
+    text_response(StatusCode::SERVICE_UNAVAILABLE, BUSY)
 }
 
-fn said(status: StatusCode, words: &'static str) -> Response<Bytes> {
-    let mut answer = Response::new(Bytes::from_static(words.as_bytes()));
+fn text_response(status: StatusCode, text: &'static str) -> Response<Bytes> {
+    let mut answer = Response::new(Bytes::from_static(text.as_bytes()));
     *answer.status_mut() = status;
-    let text = HeaderValue::from_static("text/plain; charset=utf-8");
-    answer.headers_mut().insert(CONTENT_TYPE, text);
+    let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, content_type);
     answer
 }
 
-const BUSY: &str = "the shards do not catch up, nothing was done\n";
+const BUSY: &str = "the server is overloaded, the request was not executed\n";
 const LATE: &str = "timed out reading the request\n";
 
-/// For the body of an API request (Centrifugo: 30 s), and before it for the shards.
+/// Limit for receiving the body of an API request (Centrifugo: 30 s), and for the wait before it.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A shard drains its whole inbox in a few milliseconds.

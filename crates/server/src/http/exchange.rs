@@ -1,7 +1,7 @@
-//! What HTTP tells its socket of the request that is served, as neither sees the other (RFC 9112 §9.3).
-//! In: requests, pieces of their bodies, statuses → out: whether one is being answered, or unread; an upgrade that was refused.
-//! Uses atomics and a lock that the task of one connection alone takes; never a socket, never time.
-//! Changed here: when a request counts as read. What follows from that lives in `timeout_stream` and `listener`.
+//! The state of the request on one HTTP connection, shared between hyper's service and the socket wrapper (RFC 9112 §9.3).
+//! In: requests, pieces of their bodies, statuses → out: whether a request is in flight, or not read completely; a refused upgrade.
+//! Uses atomics, and a lock that only the task of the connection takes; never a socket, never time.
+//! Changed here: when a request counts as read. `timeout_stream` and `listener` act on it.
 
 use std::{
     pin::Pin,
@@ -22,71 +22,72 @@ use hyper::{
 };
 use parking_lot::Mutex;
 
-/// The state of one HTTP connection.
+/// The state of the request on one HTTP connection.
 #[derive(Default)]
 pub(super) struct Exchange {
-    is_answering: AtomicBool,
+    is_in_flight: AtomicBool,
     is_unread: AtomicBool,
     is_in_head: AtomicBool,
     refused: Mutex<Option<OnUpgrade>>,
 }
 
-/// Says that a request is being answered, until it is dropped: its body has limits of its own.
-pub(super) struct Answering {
+/// Marks a request as in flight until it is dropped. Then no time limit of the connection applies; the body has its own.
+pub(super) struct InFlightRequest {
     exchange: Arc<Exchange>,
     upgrade: Option<OnUpgrade>,
 }
 
-/// The body of a request, which says when all of it was read.
+/// The body of a request; records in the exchange when it was read to its end.
 pub(super) struct TrackedBody<B> {
     body: B,
     exchange: Arc<Exchange>,
 }
 
 impl Exchange {
-    /// Some bytes came that no answer waits for: of a head, unless the request before was not read whole.
+    /// Must be called when bytes arrive and no request is in flight. They begin a head, unless the previous request was
+    /// not read completely.
     pub(super) fn begin_head(&self) {
-        // What comes behind an answer that was given early is the rest of its request.
+        // After an early response the bytes are the rest of its request.
         if !self.is_unread.swap(true, Relaxed) {
             self.is_in_head.store(true, Relaxed);
         }
     }
 
-    /// The head is there; what remains to be read is the body.
-    pub(super) fn begin_answer<B: HttpBody>(
+    /// Must be called with each request: its head was read, its body was not.
+    pub(super) fn begin_request<B: HttpBody>(
         self: &Arc<Self>,
         request: Request<B>,
-    ) -> (Request<TrackedBody<B>>, Answering) {
-        self.is_answering.store(true, Relaxed);
+    ) -> (Request<TrackedBody<B>>, InFlightRequest) {
+        self.is_in_flight.store(true, Relaxed);
         self.is_in_head.store(false, Relaxed);
         self.is_unread.store(!request.body().is_end_stream(), Relaxed);
         let upgrade = request.extensions().get::<OnUpgrade>().cloned();
         let request = request.map(|body| TrackedBody { body, exchange: Arc::clone(self) });
-        (request, Answering { exchange: Arc::clone(self), upgrade })
+        (request, InFlightRequest { exchange: Arc::clone(self), upgrade })
     }
 
-    /// What the last request for an upgrade waited for that did not get 101.
+    /// The upgrade future of the last upgrade request that got another status than 101.
     pub(super) fn refused_upgrade(&self) -> Option<OnUpgrade> {
         self.refused.lock().take()
     }
 
-    /// Whether the head that was begun last has not come whole.
+    /// Whether a head has begun and is not complete.
     pub(super) fn is_in_head(&self) -> bool {
         self.is_in_head.load(Relaxed)
     }
 
-    pub(super) fn is_answering(&self) -> bool {
-        self.is_answering.load(Relaxed)
+    pub(super) fn is_in_flight(&self) -> bool {
+        self.is_in_flight.load(Relaxed)
     }
 
-    /// Whether a request was begun of which something was not read: it may be on its way still.
+    /// Whether a part of the last request was not read; the peer may still be sending it.
     pub(super) fn is_unread(&self) -> bool {
         self.is_unread.load(Relaxed)
     }
 }
 
-impl Answering {
-    /// The answer is there, with this status.
+impl InFlightRequest {
+    /// Must be called with the status of the response.
     pub(super) fn end(mut self, status: StatusCode) {
         if let Some(upgrade) = self.upgrade.take_if(|_| status != StatusCode::SWITCHING_PROTOCOLS) {
             *self.exchange.refused.lock() = Some(upgrade);
@@ -94,9 +95,9 @@ impl Answering {
     }
 }
 
-impl Drop for Answering {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        self.exchange.is_answering.store(false, Relaxed);
+        self.exchange.is_in_flight.store(false, Relaxed);
     }
 }
 

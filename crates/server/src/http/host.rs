@@ -1,7 +1,7 @@
-//! The header `Host`, which every request must have, and one of it (RFC 9112 §3.2).
-//! In: version and headers of a request → out: nothing, or what is wrong, as an answer.
-//! Uses the types of `http`; a server may have many names, so the host is compared with something in development mode only.
-//! Changed here: which hosts are no hosts. Asked by `root_service`, before any route.
+//! The header `Host`: every HTTP/1.1 request must have exactly one (RFC 9112 §3.2).
+//! In: version and headers of a request → out: nothing, or an error response.
+//! Uses the types of `http`; compares host names in development mode only, because a server may have many names.
+//! Changed here: the accepted hosts. `root_service` calls it before any route.
 
 use std::net::IpAddr;
 
@@ -14,24 +14,25 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-/// Whom a request means is not clear: some proxy on its way may have read it in another way.
+/// The target of the request is ambiguous: a proxy may have understood it differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostError {
     Missing,
     Several,
     Malformed,
-    /// It is not a name of this machine, where only those will do.
-    Elsewhere,
+    /// It is not a local name, and only local names are allowed.
+    NotLocal,
 }
 
-/// Checks a request: HTTP/1.1 must name a host, once; HTTP/1.0 may (RFC 9112 §3.2). An empty one will do (RFC 9110 §7.2).
+/// Checks a request: exactly one host with HTTP/1.1, at most one with HTTP/1.0 (RFC 9112 §3.2). It may be empty
+/// (RFC 9110 §7.2).
 ///
-/// With `only_here` it must be an address, or `localhost`: the page of some other root_service, whose name leads here for the moment
-/// (DNS rebinding), would be free to read and to publish where everything is open.
+/// With `local_hosts_only` it must be an IP address or `localhost`. Otherwise a page of another site whose name points to
+/// this machine (DNS rebinding) could read and publish, because development mode needs no token.
 pub(super) fn check(
     version: Version,
     headers: &HeaderMap,
-    only_here: bool,
+    local_hosts_only: bool,
 ) -> Result<(), HostError> {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -39,19 +40,20 @@ pub(super) fn check(
         (None, _) => Err(HostError::Missing),
         (Some(_), Some(_)) => Err(HostError::Several),
         (Some(host), None) if !is_host(host) => Err(HostError::Malformed),
-        (Some(host), None) if only_here && !is_here(host) => Err(HostError::Elsewhere),
+        (Some(host), None) if local_hosts_only && !is_local(host) => Err(HostError::NotLocal),
         (Some(_), None) => Ok(()),
     }
 }
 
-/// Whether it is `uri-host [":" port]` (RFC 9110 §7.2), or nothing. Without percent signs, which no name in DNS has.
+/// Whether the value is `uri-host [":" port]` (RFC 9110 §7.2) or empty. Percent signs are
+/// refused, as no DNS name has them.
 fn is_host(value: &HeaderValue) -> bool {
     let bytes = value.as_bytes();
     is_plain(bytes) || (!bytes.contains(&b'@') && Authority::try_from(bytes).is_ok())
 }
 
-/// Whether it is made of what names and IPv4 addresses are made of, with digits behind the first colon: that is one for
-/// certain, and takes a look instead of a copy.
+/// Whether the value has only characters of names and IPv4 addresses, and digits after the first colon. Such a value is
+/// valid, and `Authority`, which copies it, is not needed.
 fn is_plain(bytes: &[u8]) -> bool {
     let (host, port) = match bytes.iter().position(|byte| *byte == b':') {
         Some(colon) => (&bytes[..colon], &bytes[colon + 1..]),
@@ -62,8 +64,8 @@ fn is_plain(bytes: &[u8]) -> bool {
         && (!host.is_empty() || bytes.is_empty())
 }
 
-/// Whether it is an address (RFC 3986 §3.2.2), a name that leads nowhere else (RFC 6761 §6.3), or nothing.
-fn is_here(value: &HeaderValue) -> bool {
+/// Whether the value is an IP address (RFC 3986 §3.2.2), `localhost` (RFC 6761 §6.3), or empty.
+fn is_local(value: &HeaderValue) -> bool {
     let Ok(authority) = Authority::try_from(value.as_bytes()) else { return value.is_empty() };
     let host = authority.host().to_ascii_lowercase();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -71,19 +73,19 @@ fn is_here(value: &HeaderValue) -> bool {
 }
 
 impl IntoResponse for HostError {
-    /// 400 or 421, and the end of the connection: what follows may be meant for somebody else.
+    /// 400 or 421. Closes the connection, because further bytes may belong to another request.
     fn into_response(self) -> Response {
         let status = match self {
-            Self::Elsewhere => StatusCode::MISDIRECTED_REQUEST,
+            Self::NotLocal => StatusCode::MISDIRECTED_REQUEST,
             _ => StatusCode::BAD_REQUEST,
         };
         let text = match self {
             Self::Missing => "the header Host is missing, exactly one is required\n",
-            Self::Several => "the header Host came several times, exactly one is required\n",
+            Self::Several => "there are several Host headers, exactly one is required\n",
             Self::Malformed => "the header Host must be a host, with or without a port\n",
-            Self::Elsewhere => {
-                "in development mode this server answers for localhost and addresses only; configure who may do what, and \
-                 it answers for every name\n"
+            Self::NotLocal => {
+                "in development mode this server accepts only localhost and IP addresses as Host; with permissions configured, \
+                 it accepts every name\n"
             }
         };
         (status, [(CONNECTION, "close")], text).into_response()

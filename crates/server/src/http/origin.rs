@@ -1,10 +1,10 @@
 //! The origin check of real-time endpoints, as Centrifugo does it (`client.allowed_origins`).
 //! In: the `Origin` header and the configured patterns → out: allowed or not.
 //! Uses nothing; never looks at other headers.
-//! Changed here: what a pattern means. Where the check applies lives in `admission`.
+//! Changed here: the meaning of a pattern. `admission` applies the check.
 
-/// Is a request with this `Origin` allowed? Without the header always; otherwise one pattern must match the whole
-/// origin, letter case aside. `*` in a pattern stands for any run of characters; no patterns allow no origin.
+/// Whether a request with this `Origin` is allowed. A request without the header always is; otherwise one pattern must match
+/// the whole origin, ignoring letter case. `*` in a pattern matches any run of characters; an empty list allows no origin.
 pub fn is_allowed(origin: Option<&str>, patterns: &[String]) -> bool {
     let Some(origin) = origin else { return true };
     let origin = origin.to_ascii_lowercase();
@@ -36,13 +36,13 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_origin_is_allowed_whatever_is_configured() {
+    fn a_request_without_origin_is_always_allowed() {
         check(None, &[], true);
         check(None, &["https://example.com"], true);
     }
 
     #[test]
-    fn an_origin_must_match_one_pattern_whole() {
+    fn a_pattern_must_match_the_whole_origin() {
         check(Some("https://example.com"), &[], false);
         check(Some("https://example.com"), &["https://example.com"], true);
         check(Some("https://EXAMPLE.com"), &["https://example.COM"], true);

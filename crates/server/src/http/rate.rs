@@ -1,7 +1,7 @@
 //! The limit on new connections per second (`client.connection_rate_limit`).
-//! In: the time of a handshake → out: may it go on?
+//! In: the time of a handshake → out: whether it is allowed.
 //! Uses the node's token bucket behind a small lock; never waits.
-//! Changed here: how many there may be in a second. Where it applies lives in `admission`.
+//! Changed here: how many connections a second allows. `admission` applies it.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use fanwire_node::options::Rate as Limit;
 use parking_lot::Mutex;
 
 /// Allows `per_second` events a second, and as many at once after a quiet second. 0 allows everything.
-pub struct Rate {
+pub struct ConnectionRate {
     limit: Limit,
     base: Instant,
     bucket: Mutex<TokenBucket>,
 }
 
-impl Rate {
+impl ConnectionRate {
     pub fn new(per_second: usize, now: Instant) -> Self {
         let limit = u32::try_from(per_second).unwrap_or(u32::MAX).min(Limit::LIMIT_MAX);
         let limit = Limit { limit, interval: Duration::from_secs(1) };
@@ -36,28 +36,28 @@ impl Rate {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Rate;
+    use super::ConnectionRate;
 
     #[test]
     fn a_bucket_empties_and_refills() {
         let start = Instant::now();
-        let rate = Rate::new(2, start);
-        assert_eq!([0, 0, 0].map(|_| rate.allows(start)), [true, true, false]);
-        assert!(rate.allows(start + Duration::from_millis(500)));
-        assert!(!rate.allows(start + Duration::from_millis(500)));
+        let bucket = ConnectionRate::new(2, start);
+        assert_eq!([0, 0, 0].map(|_| bucket.allows(start)), [true, true, false]);
+        assert!(bucket.allows(start + Duration::from_millis(500)));
+        assert!(!bucket.allows(start + Duration::from_millis(500)));
     }
 
     #[test]
     fn zero_is_no_limit() {
         let start = Instant::now();
-        let rate = Rate::new(0, start);
-        assert!((0..1000).all(|_| rate.allows(start)));
+        let bucket = ConnectionRate::new(0, start);
+        assert!((0..1000).all(|_| bucket.allows(start)));
     }
 
     #[test]
     fn the_largest_limit_is_a_million() {
         let start = Instant::now();
-        let rate = Rate::new(usize::MAX, start);
+        let rate = ConnectionRate::new(usize::MAX, start);
         assert_eq!((0..1_000_010).filter(|_| rate.allows(start)).count(), 1_000_000);
     }
 }

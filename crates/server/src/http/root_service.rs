@@ -1,7 +1,7 @@
-//! What one listener serves: the server API first, which a router would cost as much as publishing, then everything else.
-//! In: requests → out: answers.
-//! Uses the api_service of the API and a router of axum; never knows a path itself.
-//! Changed here: who gets a request. Paths live in `routes`, limits of connections in `listener`.
+//! The service of one listener: calls of the server API bypass the router, which costs as much as a publish; other requests use it.
+//! In: requests → out: responses.
+//! Uses the API service and a router of axum; never reads a path itself.
+//! Changed here: which service gets a request. Paths live in `routes`, limits of connections in `listener`.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -18,41 +18,43 @@ use tower::util::ServiceExt;
 
 use super::{api_service::ApiService, exchange::TrackedBody, host};
 
-/// What is served where connections come in.
+/// The service of one listener.
 pub struct RootService {
-    /// The server API, where it is served to these.
+    /// The server API, if this listener serves it.
     pub api_service: Option<Arc<ApiService>>,
     pub router: Router,
-    /// Under no other name than those of this machine.
-    pub only_here: bool,
+    /// Refuse a `Host` other than `localhost` and IP addresses.
+    pub local_hosts_only: bool,
 }
 
-/// An answer of the API, which is there, or one of a page.
+/// The body of a response: in one piece from the API, or of a page.
 pub(super) type Content = Either<Full<Bytes>, Body>;
 
 impl RootService {
-    /// Answers a request of `peer`.
+    /// Serves a request of `peer`.
     pub(super) async fn answer(
         &self,
         request: Request<TrackedBody<Incoming>>,
         peer: SocketAddr,
     ) -> Response<Content> {
-        if let Err(refusal) = host::check(request.version(), request.headers(), self.only_here) {
+        if let Err(refusal) =
+            host::check(request.version(), request.headers(), self.local_hosts_only)
+        {
             return refusal.into_response().map(Either::Right);
         }
         if let Some(api_service) = &self.api_service
-            && let Some(place) = api_service.place(&request)
+            && let Some(route) = api_service.route(&request)
         {
             return api_service
-                .answer(place, request)
+                .answer(route, request)
                 .await
                 .map(|json| Either::Left(Full::new(json)));
         }
-        // In a box, for calls of the API would have to carry its size around, too.
-        Box::pin(self.route(request, peer)).await.map(Either::Right)
+        // Boxed, so that the future of an API call does not reserve its size.
+        Box::pin(self.route_page(request, peer)).await.map(Either::Right)
     }
 
-    async fn route(
+    async fn route_page(
         &self,
         mut request: Request<TrackedBody<Incoming>>,
         peer: SocketAddr,

@@ -1,7 +1,7 @@
-//! What is served where: the real-time endpoint, the API, and the operator's pages.
-//! In: the configuration and the parts of a running server → out: one root_service, or one for clients and one for the others.
+//! The routes: the real-time endpoint, the API, and the operator's pages.
+//! In: the configuration and the parts of a running server → out: one root_service, or one for clients and one for the rest.
 //! Uses axum; never contains behaviour of an endpoint beyond a few lines.
-//! Changed here: paths, and who sits behind them. The handshake lives in `upgrade`, API methods in `api`.
+//! Changed here: paths and their handlers. The handshake lives in `upgrade`, API methods in `api`.
 
 use std::sync::Arc;
 
@@ -22,68 +22,69 @@ use serde::Serialize;
 use super::{
     api_service::ApiService,
     root_service::RootService,
-    upgrade::{Endpoint, Welcome},
+    upgrade::{ConnectionSetup, Endpoint},
 };
 use crate::{config::Config, engine::Engine, metrics::Metrics};
 use fanwire_fanout::Realtime;
 
-/// Subprotocols by their names (client protocol §1).
+/// Supported subprotocols (client protocol §1).
 pub const SUBPROTOCOLS: &[&str] = &[PROTOBUF, Encoding::Json.subprotocol()];
 const PROTOBUF: &str = Encoding::Protobuf.subprotocol();
 
-/// The parts that requests reach.
+/// The parts of a server that handlers use.
 pub struct Parts {
     pub endpoint: Endpoint<Realtime>,
     pub api: Arc<Api>,
     pub metrics: Arc<Metrics>,
     pub engine: Engine,
-    /// A ready command line that publishes to the demo page's channel.
+    /// A command line that publishes to the demo page's channel.
     pub demo_curl: String,
 }
 
-/// What is served, by who may reach it.
-pub struct Sites {
+/// The services of the listeners.
+pub struct Services {
     /// For clients.
     pub public: RootService,
-    /// For backends and operators, where they have a listener of their own (`http_server.internal_port`).
+    /// For backends and operators, if they have a listener of their own (`http_server.internal_port`).
     pub internal: Option<RootService>,
 }
 
-pub fn sites(config: &Config, parts: Parts) -> Sites {
+pub fn services(config: &Config, parts: Parts) -> Services {
     let api = (!config.http_api.disabled).then(|| api_service(&parts));
     let pages = pages(config, &parts);
     let public = clients(config, parts);
     let root_service = |router, api_service| RootService {
-        only_here: config.development,
+        local_hosts_only: config.development,
         ..with_api(router, api_service)
     };
-    match config.http_server.is_split() {
-        false => Sites { public: root_service(public.merge(pages), api), internal: None },
-        true if config.http_api.external => {
-            Sites { public: root_service(public, api), internal: Some(root_service(pages, None)) }
-        }
-        true => {
-            Sites { public: root_service(public, None), internal: Some(root_service(pages, api)) }
-        }
+    if !config.http_server.is_split() {
+        return Services { public: root_service(public.merge(pages), api), internal: None };
+    }
+    let (public_api, internal_api) =
+        if config.http_api.external { (api, None) } else { (None, api) };
+    Services {
+        public: root_service(public, public_api),
+        internal: Some(root_service(pages, internal_api)),
     }
 }
 
 fn api_service(parts: &Parts) -> ApiService {
     ApiService {
-        face: HttpApi::new(parts.api.clone()),
+        http_api: HttpApi::new(parts.api.clone()),
         shards: parts.endpoint.shards.clone(),
-        told: LogThrottle::default(),
+        log_throttle: LogThrottle::default(),
     }
 }
 
-/// A root_service with the API, if there is one. Its paths are routes, too: so none is anything else's, and other methods get 405.
+/// A root_service with the API, if given. The API's paths are also routes of axum, so that no page can take one and other
+/// methods get 405.
 fn with_api(router: Router, api_service: Option<ApiService>) -> RootService {
-    let paths = api_service.iter().flat_map(|api_service| api_service.face.paths());
+    let paths = api_service.iter().flat_map(|api_service| api_service.http_api.paths());
     let router = paths.fold(router, |router, path| {
-        // Braces are doubled where they mean themselves.
+        // axum needs braces doubled to match them literally.
         router.route(&path.replace('{', "{{").replace('}', "}}"), any(only_post))
     });
-    RootService { api_service: api_service.map(Arc::new), router, only_here: false }
+    RootService { api_service: api_service.map(Arc::new), router, local_hosts_only: false }
 }
 
 async fn only_post() -> impl IntoResponse {
@@ -131,7 +132,7 @@ struct RealtimeEndpoint {
     user_id_header: String,
 }
 
-/// Query options of the real-time endpoint (client protocol §1); unknown ones are ignored, of one given twice the first counts.
+/// Query options of the real-time endpoint (client protocol §1). Unknown ones are ignored; of a repeated one the first counts.
 struct ConnectQuery(Vec<(String, String)>);
 
 impl ConnectQuery {
@@ -157,11 +158,11 @@ async fn websocket(State(realtime): State<Arc<RealtimeEndpoint>>, request: Reque
             transport: "websocket",
             user: user_of(request, &realtime.user_id_header),
         };
-        Welcome { hello, is_binary }
+        ConnectionSetup { hello, is_binary }
     })
 }
 
-/// Whom the trusted header names: nobody if it is empty, or comes twice, because then a client may have written one of them.
+/// The user in the trusted header. `None` if it is empty or repeated, because then a client may have sent one of them.
 fn user_of(request: &Request<Body>, header: &str) -> Option<String> {
     if header.is_empty() {
         return None;
@@ -171,12 +172,12 @@ fn user_of(request: &Request<Body>, header: &str) -> Option<String> {
     value.to_str().ok().filter(|user| !user.is_empty()).map(str::to_owned)
 }
 
-/// 200 and nothing, or 503 and why: then calls fail that need the engine.
+/// 200, or 503 with the reason while calls of the engine fail.
 async fn health(State(engine): State<Engine>) -> Response {
-    match engine.trouble() {
+    match engine.failure() {
         None => Json(serde_json::json!({})).into_response(),
-        Some(trouble) => {
-            let body = Json(serde_json::json!({ "engine": trouble }));
+        Some(reason) => {
+            let body = Json(serde_json::json!({ "engine": reason }));
             (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
         }
     }
@@ -214,7 +215,7 @@ async fn demo_stats(State(metrics): State<Arc<Metrics>>) -> Json<DemoStats> {
     Json(DemoStats {
         payload_bytes: sent.payload_bytes,
         wire_bytes: sent.wire_bytes,
-        deliveries: sent.messages,
+        deliveries: metrics.deliveries(),
         connections: metrics.connections(),
     })
 }

@@ -1,7 +1,7 @@
-//! A socket whose peer must go on with a request head and with taking an answer, and may end a request that was answered early.
-//! In: a byte stream and limits of time → out: the same stream, whose reads and writes fail when a limit is over.
+//! A socket with time limits for request heads, idle connections and writes; it discards the rest of a request that was answered early.
+//! In: a byte stream and time limits → out: the same stream, whose reads and writes fail when a limit has passed.
 //! Uses tokio's timer; never reads ahead, never buffers.
-//! Changed here: when a peer that is slow or silent is given up, and when a socket is closed. How long each may take is said by `listener`.
+//! Changed here: when a slow or silent peer times out, and when a socket is closed. `listener` sets the limits.
 
 use std::{
     io::{Error, ErrorKind, IoSlice, Result},
@@ -19,116 +19,129 @@ use tokio::{
 
 use super::exchange::Exchange;
 
-/// How long a peer may take.
+/// Time limits of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Patience {
-    /// For a request head, from its first byte; for the first one from the start.
+pub(super) struct Timeouts {
+    /// For a request head, from its first byte; for the first head, from the accept.
     pub head: Duration,
-    /// Between an answer and the next request. Longer than the pools of HTTP clients keep a connection: else one may send
-    /// a request just when it ends, and would not know whether it was done.
+    /// Between a response and the next request. Longer than HTTP clients keep pooled connections: otherwise a client may
+    /// send a request while the connection is closed, and cannot find out whether it was executed.
     pub idle: Duration,
-    /// To take some byte of an answer.
+    /// For one write to make progress.
     pub write: Duration,
-    /// For the rest of a request that was answered before it was read.
-    pub linger: Linger,
+    /// For the rest of a request whose response was sent before it was read.
+    pub linger: LingerLimits,
 }
 
-/// How much of a request is discarded behind its answer (nginx: `lingering_close`).
+/// Limits for discarding the rest of a request after its response (nginx: `lingering_close`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Linger {
+pub(super) struct LingerLimits {
+    /// Maximum total time.
     pub time: Duration,
-    /// Time in which nothing comes.
+    /// Maximum time without new bytes.
     pub silence: Duration,
-    /// Of a body.
+    /// Maximum for a body.
     pub bytes: u64,
-    /// Of a head that was refused before its end: no client has more of one that it means.
+    /// Maximum for a head that was refused before its end.
     pub head_bytes: u64,
 }
 
-/// Wraps `S`. It has timers only once it has waited.
+/// Wraps `S` with time limits. Creates a timer only when it has to wait.
 pub(super) struct TimeoutStream<S> {
     socket: S,
-    patience: Patience,
+    timeouts: Timeouts,
     exchange: Arc<Exchange>,
-    stage: Stage,
-    silence: Option<Pin<Box<Sleep>>>,
-    blocked: Option<Pin<Box<Sleep>>>,
-    /// Since the end of our side.
+    state: ReadState,
+    read_timer: Option<Pin<Box<Sleep>>>,
+    write_timer: Option<Pin<Box<Sleep>>>,
+    /// Set once our side is closed.
     lingering: Option<Lingering>,
 }
 
-/// What remains of the limits in [`Linger`].
+/// The remaining limits of discarding.
 struct Lingering {
     until: Instant,
     silent_until: Instant,
     bytes: u64,
 }
 
-/// What a peer that is read from has done.
+/// The limit that applies to the next read.
 #[derive(Clone, Copy)]
-enum Stage {
-    /// It was sent something last.
+enum ReadState {
+    /// The last operation was a write.
     Answered,
-    /// And has said nothing since.
+    /// Nothing was received since the last write. The deadline for the next request.
     Idle(Instant),
-    /// It has begun a request, and nothing was waited for since: mostly all of the head came with the first byte.
+    /// A request has begun. No deadline is set before the next wait, because most heads arrive in one read.
     Begun,
-    /// It has begun a request, or ought to: by then all of its head must be there.
+    /// The deadline for a complete head.
     Head(Instant),
 }
 
 impl<S> TimeoutStream<S> {
-    /// Nobody is waited for while the request of `exchange` is being answered.
-    pub(super) fn new(socket: S, patience: Patience, exchange: Arc<Exchange>) -> Self {
-        let stage = Stage::Head(Instant::now() + patience.head);
-        Self { socket, patience, exchange, stage, silence: None, blocked: None, lingering: None }
+    /// No read limit applies while `exchange` has a request in flight.
+    pub(super) fn new(socket: S, timeouts: Timeouts, exchange: Arc<Exchange>) -> Self {
+        let state = ReadState::Head(Instant::now() + timeouts.head);
+        Self {
+            socket,
+            timeouts,
+            exchange,
+            state,
+            read_timer: None,
+            write_timer: None,
+            lingering: None,
+        }
     }
 
     pub(super) fn into_socket(self) -> S {
         self.socket
     }
 
-    /// Until when the peer may say nothing more.
+    /// The deadline of the next read; sets one if the state has none.
     fn deadline(&mut self) -> Instant {
         let now = Instant::now;
-        let (deadline, stage): (_, fn(Instant) -> Stage) = match self.stage {
-            Stage::Idle(deadline) | Stage::Head(deadline) => return deadline,
-            Stage::Answered => (now() + self.patience.idle, Stage::Idle),
-            Stage::Begun => (now() + self.patience.head, Stage::Head),
+        let (deadline, state): (_, fn(Instant) -> ReadState) = match self.state {
+            ReadState::Idle(deadline) | ReadState::Head(deadline) => return deadline,
+            ReadState::Answered => (now() + self.timeouts.idle, ReadState::Idle),
+            ReadState::Begun => (now() + self.timeouts.head, ReadState::Head),
         };
-        self.stage = stage(deadline);
+        self.state = state(deadline);
         deadline
     }
 
-    /// Looks whether the peer, which said nothing new, has been silent for too long.
-    fn watch_silence(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
+    /// Fails once the read deadline has passed. To be called after a pending read.
+    fn poll_read_deadline(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
         let deadline = self.deadline();
-        self.poll_silence(deadline, context).map(|()| Err(Error::from(ErrorKind::TimedOut)))
+        self.poll_timer(deadline, context).map(|()| Err(Error::from(ErrorKind::TimedOut)))
     }
 
     /// Waits until `deadline`.
-    fn poll_silence(&mut self, deadline: Instant, context: &mut Context<'_>) -> Poll<()> {
-        let timer = self.silence.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+    fn poll_timer(&mut self, deadline: Instant, context: &mut Context<'_>) -> Poll<()> {
+        let timer = self.read_timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if timer.deadline() != deadline {
             timer.as_mut().reset(deadline);
         }
         timer.as_mut().poll(context)
     }
 
-    /// Passes on what a write came to, unless it has come to nothing for too long.
-    fn watch<T>(&mut self, result: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
+    /// Returns the result of a write; fails when writes made no progress for too long.
+    fn check_write<T>(
+        &mut self,
+        result: Poll<Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<T>> {
         if result.is_ready() {
-            self.blocked = None;
-            self.stage = Stage::Answered;
+            self.write_timer = None;
+            self.state = ReadState::Answered;
             return result;
         }
-        let timer = self.blocked.get_or_insert_with(|| Box::pin(sleep(self.patience.write)));
+        let timer = self.write_timer.get_or_insert_with(|| Box::pin(sleep(self.timeouts.write)));
         timer.as_mut().poll(context).map(|()| Err(Error::from(ErrorKind::TimedOut)))
     }
 }
 
 impl<S: AsyncRead + Unpin> TimeoutStream<S> {
-    /// Reads and discards until the peer has ended its side, or a limit of [`Linger`] is reached.
+    /// Reads and discards until the peer closes its side or a limit of [`LingerLimits`] is reached.
     fn poll_discard(
         &mut self,
         mut lingering: Lingering,
@@ -145,11 +158,11 @@ impl<S: AsyncRead + Unpin> TimeoutStream<S> {
                 return Poll::Ready(Ok(()));
             }
             lingering.bytes -= bytes;
-            lingering.silent_until = now + self.patience.linger.silence;
+            lingering.silent_until = now + self.timeouts.linger.silence;
         }
         let deadline = lingering.until.min(lingering.silent_until);
         self.lingering = Some(lingering);
-        self.poll_silence(deadline, context).map(Ok)
+        self.poll_timer(deadline, context).map(Ok)
     }
 }
 
@@ -160,7 +173,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
         bytes: &[u8],
     ) -> Poll<Result<usize>> {
         let result = Pin::new(&mut self.socket).poll_write(context, bytes);
-        self.watch(result, context)
+        self.check_write(result, context)
     }
 
     fn poll_write_vectored(
@@ -169,7 +182,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<Result<usize>> {
         let result = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
-        self.watch(result, context)
+        self.check_write(result, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -180,8 +193,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
         Pin::new(&mut self.socket).poll_flush(context)
     }
 
-    /// Ends our side. If the peer may be sending a request still that was answered, what comes is discarded for a while: a
-    /// socket that is closed with bytes unread resets the connection, and the peer would lose the answer (RFC 9112 §9.6).
+    /// Closes our side. If a part of the last request was not read, discards received bytes for a while: closing a socket
+    /// with unread bytes resets the connection, and the peer would lose the response (RFC 9112 §9.6).
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         if let Some(lingering) = self.lingering.take() {
             return self.poll_discard(lingering, context);
@@ -190,7 +203,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
         if !self.exchange.is_unread() {
             return Poll::Ready(Ok(()));
         }
-        let Linger { time, silence, bytes, head_bytes } = self.patience.linger;
+        let LingerLimits { time, silence, bytes, head_bytes } = self.timeouts.linger;
         let bytes = if self.exchange.is_in_head() { head_bytes } else { bytes };
         let now = Instant::now();
         let lingering = Lingering { until: now + time, silent_until: now + silence, bytes };
@@ -206,23 +219,23 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
     ) -> Poll<Result<()>> {
         let filled = buffer.filled().len();
         let result = Pin::new(&mut self.socket).poll_read(context, buffer);
-        if self.exchange.is_answering() {
+        if self.exchange.is_in_flight() {
             return result;
         }
         if result.is_pending() {
-            return self.watch_silence(context);
+            return self.poll_read_deadline(context);
         }
         if buffer.filled().len() > filled {
             self.exchange.begin_head();
         }
-        if !matches!(self.stage, Stage::Head(_)) {
-            self.stage = Stage::Begun;
+        if !matches!(self.state, ReadState::Head(_)) {
+            self.state = ReadState::Begun;
         }
         result
     }
 }
 
-/// Discarded at a time.
+/// Discarded per read.
 const DISCARD_BYTES: usize = 16 * 1024;
 
 #[cfg(test)]

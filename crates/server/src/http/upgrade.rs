@@ -1,7 +1,7 @@
 //! From an HTTP request to a WebSocket on a shard (RFC 6455 §4.2, RFC 7692 §7).
-//! In: a request on an endpoint → out: 101 and a socket for a shard, or a plain HTTP error that says what was wrong.
-//! Uses `ws` for the rules and hyper for the switch; never decides who may connect.
-//! Changed here: the checks of a handshake; who may come in lives in `admission`. What the connection then does lives in the shard's application.
+//! In: a request on an endpoint → out: 101 and a socket for a shard, or an HTTP error with its reason.
+//! Uses `ws` for the rules and hyper for the switch; never limits clients.
+//! Changed here: the checks of a handshake; limits on new clients live in `admission`, the open connection in the shard's application.
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
@@ -18,37 +18,38 @@ use fanwire_ws::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use super::{admission::Admission, refusals::Cause, timeout_stream::TimeoutStream};
+use super::{admission::Admission, timeout_stream::TimeoutStream};
+use crate::refusals::Cause;
 use crate::shard::{self, Application, Arrival, DecodeFailures, Peer, Permit, Shards};
 
 /// One WebSocket endpoint in front of the shards of an application.
 pub struct Endpoint<A: Application> {
     pub shards: Arc<Shards<A>>,
     pub compression: extension::Settings,
-    /// Offer compression to Apple's NSURLSession stack too, whose inflater is known to break.
+    /// Offer compression to Apple's NSURLSession stack too, although its inflater is known to fail.
     pub compression_apple: bool,
-    /// Give connections that allow it a compressor of their own.
+    /// Use a dedicated compressor for connections that allow it.
     pub compression_dedicated: bool,
-    /// Peers that get no references between messages, because they failed at them.
+    /// Peers that failed to decode references between messages, and so get none.
     pub decode_failures: Arc<DecodeFailures>,
     /// Subprotocols this endpoint speaks.
     pub subprotocols: &'static [&'static str],
-    /// Who may come in.
+    /// Limits on new connections.
     pub admission: Admission,
 }
 
-/// What an application says to a request that may become its connection.
-pub struct Welcome<H> {
+/// How the application opens the connection of a request.
+pub struct ConnectionSetup<H> {
     pub hello: H,
     pub is_binary: bool,
 }
 
 impl<A: Application> Endpoint<A> {
-    /// Answers one request. `welcome` is asked with the head of the request and the chosen subprotocol.
+    /// Serves one request. `setup` is called with the head of the request and the chosen subprotocol.
     pub fn upgrade(
         &self,
         mut request: Request<Body>,
-        welcome: impl FnOnce(&Request<Body>, Option<&'static str>) -> Welcome<A::Hello>,
+        setup: impl FnOnce(&Request<Body>, Option<&'static str>) -> ConnectionSetup<A::Hello>,
     ) -> Response<Body> {
         let accept = match check(&request) {
             Ok(accept) => accept,
@@ -70,14 +71,14 @@ impl<A: Application> Endpoint<A> {
         let agreement = self.negotiate(request.headers());
         let peer = peer(&request);
         let compression = self.compression_of(agreement, peer);
-        let Welcome { hello, is_binary } = welcome(&request, subprotocol);
+        let ConnectionSetup { hello, is_binary } = setup(&request, subprotocol);
         let on_upgrade = hyper::upgrade::on(&mut request);
         let shards = self.shards.clone();
         let may_inflate = agreement.is_some();
-        let ticket = Ticket { hello, is_binary, compression, may_inflate, peer, permit };
+        let pending = PendingUpgrade { hello, is_binary, compression, may_inflate, peer, permit };
         tokio::spawn(async move {
             match on_upgrade.await {
-                Ok(upgraded) => hand_over(&shards, upgraded, ticket),
+                Ok(upgraded) => move_to_shard(&shards, upgraded, pending),
                 Err(error) => tracing::debug!(%error, "a peer left during its handshake"),
             }
         });
@@ -102,17 +103,17 @@ impl<A: Application> Endpoint<A> {
     }
 }
 
-/// What tells a peer from others when it comes again.
+/// Identifies a peer across connections: by address, user agent and forwarded address.
 fn peer(request: &Request<Body>) -> Peer {
     let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
-    let said = [header::USER_AGENT, FORWARDED_FOR].map(|name| request.headers().get(name));
-    Peer::of(&(address, said))
+    let identifying = [header::USER_AGENT, FORWARDED_FOR].map(|name| request.headers().get(name));
+    Peer::of(&(address, identifying))
 }
 
 const FORWARDED_FOR: header::HeaderName = header::HeaderName::from_static("x-forwarded-for");
 
-/// What travels from the handshake to the shard, beside the socket.
-struct Ticket<H> {
+/// The result of a handshake, kept until its socket can move to a shard.
+struct PendingUpgrade<H> {
     hello: H,
     is_binary: bool,
     compression: Compression,
@@ -121,10 +122,10 @@ struct Ticket<H> {
     permit: Permit,
 }
 
-fn hand_over<A: Application>(
+fn move_to_shard<A: Application>(
     shards: &Shards<A>,
     upgraded: hyper::upgrade::Upgraded,
-    ticket: Ticket<A::Hello>,
+    pending: PendingUpgrade<A::Hello>,
 ) {
     let Ok(parts) = upgraded.downcast::<TokioIo<TimeoutStream<TcpStream>>>() else {
         tracing::error!("an upgraded connection is not a TCP socket");
@@ -135,19 +136,19 @@ fn hand_over<A: Application>(
         Ok(socket) => shards.open(Arrival {
             socket,
             early: parts.read_buf.to_vec(),
-            is_binary: ticket.is_binary,
-            compression: ticket.compression,
-            may_inflate: ticket.may_inflate,
-            peer: ticket.peer,
-            hello: ticket.hello,
-            permit: ticket.permit,
+            is_binary: pending.is_binary,
+            compression: pending.compression,
+            may_inflate: pending.may_inflate,
+            peer: pending.peer,
+            hello: pending.hello,
+            permit: pending.permit,
         }),
-        Err(error) => tracing::debug!(%error, "a peer left before its shard had it"),
+        Err(error) => tracing::debug!(%error, "a peer left before its socket moved to a shard"),
     }
 }
 
 fn check(request: &Request<Body>) -> Result<String, handshake::HandshakeError> {
-    // A header may be split over several lines (RFC 9110 §5.3): two of these are lists, the others come once.
+    // List headers may be split over several lines (RFC 9110 §5.3): Upgrade and Connection are lists.
     let joined = |name| values(request.headers(), name).collect::<Vec<_>>().join(", ");
     let joined = [
         header::UPGRADE,
@@ -198,7 +199,7 @@ fn refuse_handshake(error: &handshake::HandshakeError) -> Response<Body> {
     response
 }
 
-/// The connection would keep a place and a descriptor, which may be what is short, or the end of the server waiting.
+/// Refuses and closes the connection: it would keep a slot and a descriptor, or delay the shutdown.
 fn refuse_and_close(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut refusal = refuse(status, text);
     let close = header::HeaderValue::from_static("close");

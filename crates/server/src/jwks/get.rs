@@ -1,7 +1,7 @@
-//! One GET of a small document over HTTP/1.1 (RFC 9110 §9.3.1), with a limit on its time and its size.
-//! In: an `http` or `https` address → out: the body of an answer 200, or why not.
-//! Uses hyper's client on a connection of its own; follows no redirect, so that nobody else chooses where keys come from.
-//! Changed here: what is asked and which answers count. Certificates are in `crate::tls`.
+//! One GET of a small document over HTTP/1.1 (RFC 9110 §9.3.1), with a time limit and a size limit.
+//! In: an `http` or `https` URL → out: the body of a 200 response, or the error.
+//! Uses hyper's client on a connection of its own; follows no redirect, because another server must not choose where keys come from.
+//! Changed here: the request and the accepted responses. Certificates are in `crate::tls`.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -20,22 +20,23 @@ use tokio::{
 use crate::config::TlsOptions;
 use crate::tls::{Tls, TlsError};
 
-/// Whoever is asked for documents, and how.
+/// Fetches documents with one set of TLS options.
 #[derive(Debug)]
 pub(super) struct Origin {
     tls: Tls,
-    /// Of one attempt, from name resolution to the last byte.
+    /// Limit of one attempt, from name resolution to the last byte.
     attempt_timeout: Duration,
 }
 
-/// Why there is no document.
+/// Why a fetch failed.
 #[derive(Debug)]
 pub(super) enum GetError {
+    /// The URL is invalid.
     Address,
-    /// Nothing, or not all, came in time.
+    /// The response was not complete in time.
     Timeout,
     Status(StatusCode),
-    /// The body is longer than a key set may be, or ended early.
+    /// The body is longer than `KEY_SET_BYTES_MAX`, or ended early.
     Body(Box<dyn Error + Send + Sync>),
     Io(std::io::Error),
     Http(hyper::Error),
@@ -46,10 +47,10 @@ impl Origin {
         Ok(Self { tls: Tls::new(options)?, attempt_timeout })
     }
 
-    /// Tries at most so often.
+    /// Fetches with at most `attempts` attempts.
     ///
     /// # Errors
-    /// That of the last attempt.
+    /// The error of the last attempt.
     pub(super) async fn get_within(&self, url: &str, attempts: usize) -> Result<Vec<u8>, GetError> {
         let mut last = GetError::Timeout;
         for _ in 0..attempts {
@@ -83,7 +84,7 @@ async fn exchange(
 ) -> Result<Vec<u8>, GetError> {
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(GetError::Http)?;
-    let asking = async move {
+    let fetch = async move {
         let response = sender.send_request(request(uri)?).await.map_err(GetError::Http)?;
         if response.status() != StatusCode::OK {
             return Err(GetError::Status(response.status()));
@@ -91,8 +92,8 @@ async fn exchange(
         let body = Limited::new(response.into_body(), KEY_SET_BYTES_MAX);
         Ok(body.collect().await.map_err(GetError::Body)?.to_bytes().to_vec())
     };
-    // The connection carries the exchange and ends with it; what becomes of it otherwise, `asking` hears, too.
-    let (answer, _) = tokio::join!(asking, connection);
+    // Both end together; an error of the connection also ends `fetch` with an error.
+    let (answer, _) = tokio::join!(fetch, connection);
     answer
 }
 
@@ -114,7 +115,7 @@ impl fmt::Display for GetError {
             Self::Address => f.write_str("not a valid URL"),
             Self::Timeout => f.write_str("no answer in time"),
             Self::Status(status) => write!(f, "the answer is {status}, expected 200"),
-            Self::Body(error) => write!(f, "the document did not come whole: {error}"),
+            Self::Body(error) => write!(f, "the document was not received completely: {error}"),
             Self::Io(error) => error.fmt(f),
             Self::Http(error) => error.fmt(f),
         }

@@ -1,16 +1,20 @@
-//! The metrics of compression: per namespace what it saved and what it cost, and its memory.
-//! In: the sums of `compression` → out: rows of the page.
-//! Uses the page alone; channels are never named, so the number of series stays bounded.
-//! Changed here: names, labels and help. What is counted lives in `compression::counters`.
+//! The metrics of compression: per namespace the saved bytes and the cost, and its memory.
+//! In: the sums of `compression` → out: rows for the writer.
+//! Uses the writer alone; no label names a channel, so the number of series stays bounded.
+//! Changed here: names, labels and help. The counters live in `compression::counters`.
 
 use std::fmt;
 
 use fanwire_node::{NamespaceId, Options};
 
-use super::page::{Labels, Page};
+use super::writer::{Labels, MetricsWriter};
 use fanwire_fanout::{Contexts, Kind, NamespaceCounters};
 
-pub(super) fn write(contexts: &Contexts, options: &Options, page: &mut impl Page) -> fmt::Result {
+pub(super) fn write(
+    contexts: &Contexts,
+    options: &Options,
+    writer: &mut impl MetricsWriter,
+) -> fmt::Result {
     let names: Vec<&str> =
         NamespaceId::all(&options.channel).map(|one| one.name.as_str()).collect();
     let rows = || names.iter().map(|name| (*name).to_owned()).zip(contexts.counters());
@@ -22,29 +26,29 @@ pub(super) fn write(contexts: &Contexts, options: &Options, page: &mut impl Page
         })
     });
     let help = "Publications sent, by how they were compressed and how many earlier ones their frames refer to";
-    page.counters("compression_deliveries", help, kinds)?;
+    writer.counters("compression_deliveries", help, kinds)?;
     for (name, help, read) in SUMS {
         let values = rows().map(|(namespace, counters)| -> (Labels<1>, u64) {
             ([("namespace", namespace)], read(counters))
         });
-        page.counters(name, help, values)?;
+        writer.counters(name, help, values)?;
     }
     let time = rows()
         .map(|(namespace, counters)| ([("namespace", namespace)], counters.time().as_secs_f64()));
-    page.seconds("compression_time_seconds", "Time spent on compressing publications", time)?;
+    writer.seconds("compression_time_seconds", "Time spent on compressing publications", time)?;
     let memory = contexts.memory();
-    let (having, waiting) = contexts.channels();
+    let (with_history, waiting) = contexts.channels();
     let gauges = [
         ("compression_memory_bytes", "Memory of histories and compressors", memory.bytes()),
         ("compression_memory_max_bytes", "websocket.compression_memory_max", memory.bytes_max()),
-        ("compression_channels", "Channels with a history", having),
+        ("compression_channels", "Channels with a history", with_history),
         (
             "compression_channels_waiting",
-            "Channels that want a history and have none: before their next publication, or for lack of memory",
+            "Channels without the history they need: until their next publication, or for lack of memory",
             waiting,
         ),
     ];
-    gauges.into_iter().try_for_each(|(name, help, value)| page.gauge(name, help, value))
+    gauges.into_iter().try_for_each(|(name, help, value)| writer.gauge(name, help, value))
 }
 
 type Read = fn(&NamespaceCounters) -> u64;
@@ -52,7 +56,7 @@ type Read = fn(&NamespaceCounters) -> u64;
 const SUMS: [(&str, &str, Read); 6] = [
     (
         "compression_publications",
-        "Publications with subscribers on the node, once each whatever the number of its shards",
+        "Publications with subscribers on the node, each counted once for all shards",
         NamespaceCounters::publications,
     ),
     (

@@ -1,7 +1,7 @@
-//! A WebSocket client for tests: few lines, no mercy, every byte in the test's hands (RFC 6455).
+//! A minimal WebSocket client for tests; the test controls every byte (RFC 6455).
 //! In: frames to send → out: frames received.
-//! Uses tokio's sockets and zlib-rs; never the crate `ws`, so that a mistake there cannot hide here.
-//! Changed here: how a test speaks. What it says lives in the tests.
+//! Uses tokio's sockets and zlib-rs; never the crate `ws`, whose errors it must find.
+//! Changed here: the client. The messages are in the tests.
 
 use std::{
     net::SocketAddr,
@@ -15,7 +15,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// A frame as it came: first header byte, payload.
+/// A received frame: first header byte, payload.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) head: u8,
@@ -28,7 +28,7 @@ pub(crate) struct Client {
     buffer: Vec<u8>,
 }
 
-/// A server on a free port, with what the test wants different.
+/// A server on a free port, with changes to the configuration.
 pub(crate) async fn start(change: impl FnOnce(&mut Config)) -> Server {
     let mut config = Config::default();
     config.http_server.address = "127.0.0.1".to_owned();
@@ -42,7 +42,7 @@ pub(crate) async fn start(change: impl FnOnce(&mut Config)) -> Server {
 }
 
 impl Client {
-    /// Opens a WebSocket; `headers` are further lines of the request, each with its CRLF.
+    /// Opens a WebSocket; `headers` are more header lines, each with its CRLF.
     pub(crate) async fn open(address: SocketAddr, headers: &str) -> Self {
         let client = Self::request(
             address,
@@ -56,12 +56,12 @@ impl Client {
         client
     }
 
-    /// Sends any request and reads the head of the answer.
+    /// Sends a request and reads the head of the response.
     pub(crate) async fn request(address: SocketAddr, request: &str) -> Self {
         Self::raw_request(address, request.as_bytes()).await
     }
 
-    /// As [`Client::request`], with bytes that are no text.
+    /// Like [`Client::request`], with arbitrary bytes.
     pub(crate) async fn raw_request(address: SocketAddr, request: &[u8]) -> Self {
         let socket = TcpStream::connect(address).await.expect("the server listens");
         let mut client = Self { socket, response: String::new(), buffer: Vec::new() };
@@ -139,7 +139,7 @@ impl Client {
         String::from_utf8(text).expect("text is UTF-8")
     }
 
-    /// Reads on to the close frame; its code and reason.
+    /// Reads up to the close frame; returns its code and reason.
     pub(crate) async fn closed(&mut self) -> (u16, String) {
         while let Some(frame) = self.next().await {
             if frame.head == 0x88 {
@@ -189,7 +189,7 @@ pub(crate) fn inflate(payload: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Publishes through the HTTP API; the body of the answer.
+/// Publishes through the HTTP API; returns the body of the response.
 pub(crate) async fn publish(address: SocketAddr, channel: &str, data: &str) -> String {
     let body = format!("{{\"channel\":\"{channel}\",\"data\":{data}}}");
     let request = format!(
@@ -205,7 +205,7 @@ pub(crate) async fn fetch(address: SocketAddr, path: &str) -> String {
     Client::request(address, &request).await.text_to_the_end().await
 }
 
-/// The metrics as soon as they are as a test wants them: a client may have a message before its shard has counted it.
+/// Reads metrics until they satisfy a condition: a client may receive a message before its shard has counted it.
 pub(crate) async fn metrics_when(address: SocketAddr, is_wanted: impl Fn(&str) -> bool) -> String {
     let give_up = Instant::now() + PATIENCE;
     loop {

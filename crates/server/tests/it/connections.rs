@@ -1,5 +1,5 @@
 //! The life of a connection on a shard: close handshakes, failures, slow and stuck peers (RFC 6455 §5.5.1, §7).
-//! In: frames, right and wrong, and peers that do not read → out: close codes, and others that notice nothing.
+//! In: valid and invalid frames, and peers that do not read → out: close codes; other connections are not affected.
 //! Uses the test client; never a clock.
 //! Changed here: expectations of `shard` over sockets.
 
@@ -20,7 +20,7 @@ async fn a_peers_close_is_answered_with_its_code_and_the_end_of_the_stream() {
 }
 
 #[tokio::test]
-async fn a_peer_that_closes_and_says_no_more_still_gets_its_replies_and_the_answer() {
+async fn a_peer_that_closes_its_sending_side_gets_its_replies_and_the_close_frame() {
     let server = start(|_| {}).await;
     let mut client = Client::open(server.address(), "").await;
     client.raw(b"\x81\x95\0\0\0\0{\"id\":1,\"connect\":{}}\x88\x82\0\0\0\0\x03\xe9").await;
@@ -40,7 +40,7 @@ async fn an_unmasked_frame_fails_with_1002() {
 }
 
 #[tokio::test]
-async fn broken_json_is_3501_and_others_notice_nothing() {
+async fn broken_json_is_3501_and_does_not_affect_others() {
     let server = start(|_| {}).await;
     let address = server.address();
     let mut other = Client::subscribed(address, "", "a").await;

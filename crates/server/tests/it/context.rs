@@ -1,5 +1,5 @@
-//! Compression in context through a whole server (RFC 7692 §7.1.1): who gets it, who does not any more, what it counts.
-//! In: offers and publications → out: frames, read by an inflater that is kept for the whole connection.
+//! Compression with context through a whole server (RFC 7692 §7.1.1): which connections get it, and its counters.
+//! In: offers and publications → out: frames, decompressed by one inflater per connection.
 //! Uses the test client and stock zlib; `websocket.compression_verify` is on, as in all tests here.
 //! Changed here: expectations over sockets. Random traffic is in `realtime::frames`, sizes are in `fanwire-bench`.
 
@@ -11,13 +11,13 @@ use flate2::{Decompress, FlushDecompress};
 
 use crate::client::{Client, inflate, metrics_when, publish, start};
 
-/// A client with context takeover, as browsers are.
-struct Keeper {
+/// A client with context takeover, like browsers.
+struct ContextClient {
     client: Client,
     zlib: Decompress,
 }
 
-impl Keeper {
+impl ContextClient {
     async fn open(address: SocketAddr) -> Self {
         Self { client: Client::open(address, OFFER).await, zlib: Decompress::new(false) }
     }
@@ -32,7 +32,7 @@ impl Keeper {
         keeper
     }
 
-    /// The size of the next frame's payload, and its message.
+    /// The payload size of the next frame, and its message.
     async fn next(&mut self) -> (usize, String) {
         let frame = self.client.next().await.expect("a frame, not the end");
         let size = frame.payload.len();
@@ -52,10 +52,10 @@ impl Keeper {
 }
 
 #[tokio::test]
-async fn the_second_publication_and_all_after_it_refer_to_the_one_before() {
+async fn each_publication_after_the_first_refers_to_the_previous_one() {
     let server = start(|config| config.prometheus.enabled = true).await;
     let address = server.address();
-    let mut early = Keeper::subscribed(address, "news").await;
+    let mut early = ContextClient::subscribed(address, "news").await;
     let mut late = None;
     for n in 0..30 {
         publish(address, "news", &state(n)).await;
@@ -63,12 +63,12 @@ async fn the_second_publication_and_all_after_it_refer_to_the_one_before() {
         assert!(message.contains(&state(n)), "{message}");
         assert!(n < 2 || size < 60, "publication {n} took {size} B");
         if let Some((since, late)) = &mut late {
-            let late: &mut Keeper = late;
+            let late: &mut ContextClient = late;
             let (size, message) = late.next().await;
             assert!(message.contains(&state(n)), "{message}");
             assert!(n == *since || size < 60, "publication {n} took {size} B");
         } else if n == 9 {
-            late = Some((10, Keeper::subscribed(address, "news").await));
+            late = Some((10, ContextClient::subscribed(address, "news").await));
         }
     }
     let in_context = |metrics: &str| -> u64 {
@@ -94,12 +94,12 @@ async fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply()
         })
         .await;
         let address = server.address();
-        let mut early = Keeper::subscribed(address, "news").await;
+        let mut early = ContextClient::subscribed(address, "news").await;
         for n in 0..7 {
             publish(address, "news", &state(n)).await;
             early.next().await;
         }
-        // By a command of its own, in one message with the connect, and at connect.
+        // Subscribe as a separate message, in one message with the connect, and in the connect.
         let claim = format!("\"recover\":true,\"offset\":{offset}");
         let subscribe = format!("{{\"id\":2,\"subscribe\":{{\"channel\":\"news\",{claim}}}}}");
         let connect = "{\"id\":1,\"connect\":{}}";
@@ -108,7 +108,7 @@ async fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply()
         for messages in
             [&[connect, &subscribe][..], &[&format!("{connect}\n{subscribe}")], &[&server_side]]
         {
-            let mut keeper = Keeper::open(address).await;
+            let mut keeper = ContextClient::open(address).await;
             let mut reply = String::new();
             for message in messages {
                 keeper.client.text(message).await;
@@ -122,7 +122,7 @@ async fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply()
             for keeper in &mut returning {
                 let (size, message) = keeper.next().await;
                 assert!(message.contains(&state(n)), "{message}");
-                // The envelope of the push is new to them, once.
+                // The first push contains an envelope that the reply did not have.
                 assert!(size < 95 && (n == 7 || size < 60), "publication {n} took {size} B");
             }
         }
@@ -130,7 +130,7 @@ async fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply()
 }
 
 #[tokio::test]
-async fn the_first_publication_refers_to_a_reply_that_the_clerk_has_made() {
+async fn the_first_publication_refers_to_a_reply_of_the_encode_worker() {
     let server = start(|config| {
         let open = &mut config.node.channel.without_namespace;
         (open.history_size, open.history_ttl) = (200, Duration::from_secs(600));
@@ -138,11 +138,11 @@ async fn the_first_publication_refers_to_a_reply_that_the_clerk_has_made() {
     })
     .await;
     let address = server.address();
-    let _early = Keeper::subscribed(address, "news").await;
+    let _early = ContextClient::subscribed(address, "news").await;
     for n in 0..140 {
         publish(address, "news", &state(n)).await;
     }
-    let mut returning = Keeper::open(address).await;
+    let mut returning = ContextClient::open(address).await;
     for message in [
         r#"{"id":1,"connect":{}}"#,
         r#"{"id":2,"subscribe":{"channel":"news","recover":true,"offset":5}}"#,
@@ -159,13 +159,13 @@ async fn the_first_publication_refers_to_a_reply_that_the_clerk_has_made() {
 }
 
 #[tokio::test]
-async fn who_declines_context_gets_frames_that_stand_alone() {
+async fn a_client_without_context_takeover_gets_standalone_frames() {
     let server = start(|_| {}).await;
     let address = server.address();
     let offer = "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover\r\n";
     let mut client = Client::subscribed(address, offer, "news").await;
     assert!(client.response.contains("server_no_context_takeover"), "{}", client.response);
-    stands_alone(&server, &mut client).await;
+    assert_standalone(&server, &mut client).await;
 }
 
 #[tokio::test]
@@ -177,8 +177,8 @@ async fn a_peer_that_could_not_decode_gets_no_context_the_next_time() {
         client.frame(0x88, &code.to_be_bytes()).await;
         client.closed().await;
         let mut client = Client::subscribed(address, OFFER, "news").await;
-        stands_alone(&server, &mut client).await;
-        // Another program at the same address is trusted.
+        assert_standalone(&server, &mut client).await;
+        // Another user agent at the same address gets context.
         let offer = format!("User-Agent: another\r\n{OFFER}");
         let mut other = Client::subscribed(address, &offer, "else").await;
         let mut sizes = Vec::new();
@@ -199,7 +199,7 @@ async fn with_dedicated_contexts_replies_and_publications_are_one_stream() {
     })
     .await;
     let address = server.address();
-    let mut keeper = Keeper::subscribed(address, "news").await;
+    let mut keeper = ContextClient::subscribed(address, "news").await;
     for n in 0..10 {
         publish(address, "news", &state(n)).await;
         let (size, message) = keeper.next().await;
@@ -216,7 +216,7 @@ async fn with_dedicated_contexts_replies_and_publications_are_one_stream() {
 }
 
 #[tokio::test]
-async fn without_memory_everything_is_sent_all_the_same() {
+async fn without_memory_all_publications_are_still_sent() {
     for is_dedicated in [false, true] {
         let server = start(|config| {
             config.websocket.compression_memory_max = 0;
@@ -224,12 +224,12 @@ async fn without_memory_everything_is_sent_all_the_same() {
         })
         .await;
         let mut client = Client::subscribed(server.address(), OFFER, "news").await;
-        stands_alone(&server, &mut client).await;
+        assert_standalone(&server, &mut client).await;
     }
 }
 
-/// Publications are compressed, and each can be read by itself.
-async fn stands_alone(server: &Server, client: &mut Client) {
+/// Asserts that publications are compressed, each in a standalone frame.
+async fn assert_standalone(server: &Server, client: &mut Client) {
     for n in 0..4 {
         publish(server.address(), "news", &state(n)).await;
         let frame = client.next().await.expect("a frame");
@@ -239,14 +239,14 @@ async fn stands_alone(server: &Server, client: &mut Client) {
     }
 }
 
-/// 400 bytes of which one or two change.
+/// 400 bytes, of which one or two differ between messages.
 fn state(n: usize) -> String {
     let rows =
         (0..16).map(|row| format!("{{\"row\":{row},\"score\":{}}}", if row == 3 { n } else { 7 }));
     format!("[{}]", rows.collect::<Vec<_>>().join(","))
 }
 
-/// The sum of a metric's rows that hold `part`.
+/// The sum of a metric's rows that contain `part`.
 fn sum(metrics: &str, name: &str, part: &str) -> u64 {
     let rows = metrics.lines().filter(|line| line.starts_with(name) && line.contains(part));
     rows.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()

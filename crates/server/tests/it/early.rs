@@ -1,7 +1,7 @@
-//! Answers that are given before the body of their request was read (RFC 9112 §9.6).
-//! In: requests of a client that sends everything before it reads → out: their answers.
-//! Uses the test client; never the insides.
-//! Changed here: which answers come early. How long the rest of a request is discarded is tested in `http::patient`.
+//! Responses that are sent before the body of their request was read (RFC 9112 §9.6).
+//! In: requests of a client that sends everything before it reads → out: their responses.
+//! Uses the test client; never internals.
+//! Changed here: which responses are early. How long the rest of a request is discarded is tested in `http::timeout_stream`.
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -11,7 +11,7 @@ use tokio::{
 use crate::client::start;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_sends_all_before_it_reads_gets_the_answer_that_was_given_early() {
+async fn a_client_that_sends_all_before_it_reads_gets_an_early_response() {
     let server = start(|config| {
         (config.development, config.demo.enabled, config.health.enabled) = (true, true, true);
         config.http_api.api.body_bytes_max = 1 << 20;
@@ -38,7 +38,7 @@ async fn who_sends_all_before_it_reads_gets_the_answer_that_was_given_early() {
     ] {
         for is_chunked in [false, true] {
             let request = format!("{line} HTTP/1.1\r\nHost: {host}\r\n{headers}");
-            // Of a head that is refused less is discarded.
+            // Less is discarded of a refused head.
             let bytes = if status == "431" { BODY_BYTES / 32 } else { BODY_BYTES };
             let answer = answer(server.address(), &request, is_chunked, bytes).await;
             assert_eq!(answer.get(9..12), Some(status), "{request}{is_chunked}: {answer}");
@@ -47,7 +47,7 @@ async fn who_sends_all_before_it_reads_gets_the_answer_that_was_given_early() {
     server.shutdown().await;
 }
 
-/// The answer to a request with a body that no socket holds.
+/// The response to a request with a body larger than socket buffers.
 async fn answer(
     address: std::net::SocketAddr,
     head: &str,

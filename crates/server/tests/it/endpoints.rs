@@ -1,14 +1,14 @@
-//! Endpoints beside the real-time one: which are there, and which the configuration takes away.
-//! In: a configuration → out: answers over sockets.
+//! HTTP endpoints other than the real-time one, and how the configuration enables them.
+//! In: a configuration → out: responses over sockets.
 //! Uses the test client.
-//! What the server API answers is tested in `api`.
+//! The replies of the server API are tested in `api`.
 
 use std::net::SocketAddr;
 
 use crate::client::{Client, start};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_description_of_the_api_is_served_where_the_configuration_says() {
+async fn the_openapi_document_is_served_at_its_configured_path() {
     let server = start(|config| {
         config.swagger.enabled = true;
         config.swagger.handler_prefix = "/api-description".to_owned();
@@ -25,7 +25,7 @@ async fn the_description_of_the_api_is_served_where_the_configuration_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_demo_page_knows_where_the_websocket_and_the_api_are() {
+async fn the_demo_page_contains_the_paths_of_websocket_and_api() {
     let server = start(|config| {
         config.demo.enabled = true;
         config.websocket.handler_prefix = "/live".to_owned();
@@ -39,7 +39,7 @@ async fn the_demo_page_knows_where_the_websocket_and_the_api_are() {
     server.shutdown().await;
 }
 
-/// The first line of the answers at an address, by path.
+/// The status lines of responses at an address, for each path.
 async fn statuses(address: SocketAddr, paths: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for path in paths {
@@ -55,10 +55,10 @@ async fn statuses(address: SocketAddr, paths: &[&str]) -> Vec<String> {
 const PATHS: [&str; 4] = ["/health", "/metrics", "/api/info", "/connection/websocket"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_an_internal_address_clients_do_not_reach_what_is_for_operators_and_backends() {
+async fn with_an_internal_address_internal_endpoints_are_not_public() {
     for external in [false, true] {
         let server = start(|config| {
-            // The same port at another address of the loopback.
+            // The same port at another loopback address.
             config.http_server.internal_address = "127.0.0.2".to_owned();
             config.http_api.external = external;
             (config.health.enabled, config.prometheus.enabled) = (true, true);
@@ -78,7 +78,7 @@ async fn with_an_internal_address_clients_do_not_reach_what_is_for_operators_and
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_internal_port_that_is_taken_is_named() {
+async fn an_internal_port_in_use_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut config = fanwire::config::Config::default();
     config.http_server.address = "127.0.0.1".to_owned();
@@ -89,7 +89,7 @@ async fn an_internal_port_that_is_taken_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_switched_on_is_not_there() {
+async fn disabled_endpoints_do_not_exist() {
     let server = start(|config| config.http_api.disabled = true).await;
     for path in ["/swagger", "/metrics", "/health", "/", "/api", "/api/info"] {
         let request = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
@@ -100,7 +100,7 @@ async fn what_is_not_switched_on_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn paths_of_the_api_are_exact_and_take_post_alone() {
+async fn paths_of_the_api_are_exact_and_accept_post_only() {
     for (prefix, path) in [("/api", "/api/channels"), ("/v1/{x}/", "/v1/{x}/channels")] {
         let server = start(|config| config.http_api.api.handler_prefix = prefix.to_owned()).await;
         let rest = "Host: a\r\nX-API-Key: key\r\nContent-Length: 2\r\n\r\n{}";
@@ -124,7 +124,7 @@ async fn paths_of_the_api_are_exact_and_take_post_alone() {
 
 /// RFC 9112 §3.2.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_request_names_one_host_wherever_it_goes() {
+async fn every_path_requires_exactly_one_host() {
     let server = start(|config| config.health.enabled = true).await;
     let body = "X-API-Key: key\r\nContent-Length: 2\r\n\r\n{}";
     for (request, rest, fine) in [
@@ -155,7 +155,7 @@ async fn every_request_names_one_host_wherever_it_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_development_mode_a_foreign_name_is_misdirected_wherever_it_knocks() {
+async fn in_development_mode_every_path_refuses_a_foreign_host() {
     let server = start(|config| {
         (config.development, config.demo.enabled) = (true, true);
         config.http_server.internal_address = "127.0.0.2".to_owned();

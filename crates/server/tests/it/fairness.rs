@@ -1,7 +1,7 @@
-//! Fairness between the connections of one shard: each has a share of a turn, and what is left of its bytes is not lost.
-//! In: connections with thousands of small messages in their sockets → out: which of them came in which turn.
-//! Uses a shard with a small application of its own, whose `now` tells turns apart; sockets without a handshake.
-//! Changed here: expectations of `shard::turn`. What the hub does with many commands of one message is tested in `node`.
+//! Fairness between the connections of one shard: each has a share of a turn, and its other bytes are read later.
+//! In: connections with thousands of small messages in their sockets → out: the messages of each turn.
+//! Uses a shard with a small application of its own, whose `now` distinguishes turns; sockets without a handshake.
+//! Changed here: expectations of `shard::turn`. Many commands in one message are tested in `node`.
 
 use std::{
     io::Write,
@@ -28,7 +28,7 @@ fn connections_with_many_small_messages_take_turns_and_lose_none() {
     let mut turns: Vec<(u32, Instant, usize)> = Vec::new();
     let mut came = [0; 2];
     while came != [MESSAGES; 2] {
-        let Seen::Message(connection, now, text) = shard.next() else { panic!("nobody closed") };
+        let Call::Message(connection, now, text) = shard.next() else { panic!("nobody closed") };
         assert_eq!(text, came[connection as usize].to_string(), "in order");
         came[connection as usize] += 1;
         match turns.last_mut() {
@@ -37,7 +37,7 @@ fn connections_with_many_small_messages_take_turns_and_lose_none() {
         }
     }
     assert!(turns.iter().all(|(_, _, count)| *count <= SHARE), "{turns:?}");
-    // The second one may come a turn later, and then has one left for itself.
+    // The second connection may start one turn later, and then has the last turn alone.
     let begin = turns.iter().position(|(connection, ..)| *connection == 1).expect("it came");
     let end = turns.iter().rposition(|(connection, ..)| *connection == 0).expect("it came");
     assert!(begin <= 2, "{turns:?}");
@@ -46,59 +46,59 @@ fn connections_with_many_small_messages_take_turns_and_lose_none() {
 }
 
 #[test]
-fn everything_of_a_peer_that_is_gone_already_is_read_before_its_end() {
+fn all_messages_of_a_closed_peer_are_read_before_its_close() {
     let mut shard = Shard::start();
     shard.while_it_is_busy(|shard| {
         drop(shard.open(&(0..MESSAGES).map(number).collect::<Vec<_>>().concat()))
     });
     for expected in 0..MESSAGES {
-        let Seen::Message(_, _, text) = shard.next() else { panic!("closed before {expected}") };
+        let Call::Message(_, _, text) = shard.next() else { panic!("closed before {expected}") };
         assert_eq!(text, expected.to_string());
     }
-    assert!(matches!(shard.next(), Seen::Close));
+    assert!(matches!(shard.next(), Call::Close));
 }
 
 #[test]
-fn a_connection_whose_application_waits_is_given_the_rest_when_it_is_released() {
+fn a_held_connection_gets_its_other_messages_after_the_release() {
     let mut shard = Shard::start();
     let _socket = shard.while_it_is_busy(|shard| {
         shard.open(&[frame("1"), frame("hold"), frame("2"), frame("hold"), frame("3")].concat())
     });
     for expected in [&["1", "hold"][..], &["2", "hold"], &["3"]] {
         for expected in expected {
-            let Seen::Message(_, _, text) = shard.next() else { panic!("nobody closed") };
+            let Call::Message(_, _, text) = shard.next() else { panic!("nobody closed") };
             assert_eq!(text, *expected);
         }
-        shard.tell(Tell::Report);
-        assert!(matches!(shard.next(), Seen::Nothing), "the rest waits");
-        shard.tell(Tell::Release);
+        shard.tell(TestNotice::Report);
+        assert!(matches!(shard.next(), Call::Nothing), "the rest waits");
+        shard.tell(TestNotice::Release);
     }
 }
 
-/// What the application saw, in its order.
-enum Seen {
+/// The calls of the application, in their order.
+enum Call {
     Message(u32, Instant, String),
     Nothing,
     Close,
 }
 
-enum Tell {
-    /// Say `Nothing`, and wait until the test lets go.
+enum TestNotice {
+    /// Report `Nothing`, then block until the test continues.
     Stick,
-    /// Say `Nothing`.
+    /// Report `Nothing`.
     Report,
-    /// Go on with the connection that said "hold".
+    /// Release the connection that sent "hold".
     Release,
 }
 
 struct Recorder {
-    seen: Sender<Seen>,
+    seen: Sender<Call>,
     go_on: Arc<Mutex<Receiver<()>>>,
     held: Option<Key>,
 }
 
 impl Application for Recorder {
-    type Notice = Tell;
+    type Notice = TestNotice;
     type Hello = ();
 
     fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
@@ -115,18 +115,18 @@ impl Application for Recorder {
             self.held = Some(key);
             out.hold(key);
         }
-        let _ = self.seen.send(Seen::Message(key.index, now, text)); // a test that failed listens no more
+        let _ = self.seen.send(Call::Message(key.index, now, text)); // a failed test has dropped its receiver
         1
     }
 
-    fn notice(&mut self, notice: Tell, _now: Instant, out: &mut ConnectionWriter) {
+    fn notice(&mut self, notice: TestNotice, _now: Instant, out: &mut ConnectionWriter) {
         match notice {
-            Tell::Stick => {
-                let _ = self.seen.send(Seen::Nothing);
+            TestNotice::Stick => {
+                let _ = self.seen.send(Call::Nothing);
                 self.go_on.lock().recv().expect("the test lets it go on");
             }
-            Tell::Report => drop(self.seen.send(Seen::Nothing)),
-            Tell::Release => self.held.take().into_iter().for_each(|key| out.release(key)),
+            TestNotice::Report => drop(self.seen.send(Call::Nothing)),
+            TestNotice::Release => self.held.take().into_iter().for_each(|key| out.release(key)),
         }
     }
 
@@ -137,14 +137,14 @@ impl Application for Recorder {
     }
 
     fn close(&mut self, _key: Key, _end: End, _now: Instant) {
-        let _ = self.seen.send(Seen::Close);
+        let _ = self.seen.send(Call::Close);
     }
 }
 
-/// One shard with its application, seen by a test.
+/// One shard with its application.
 struct Shard {
     shards: Arc<Shards<Recorder>>,
-    seen: Receiver<Seen>,
+    seen: Receiver<Call>,
     go_on: Sender<()>,
 }
 
@@ -157,24 +157,24 @@ impl Shard {
         Self { shards, seen: is_seen, go_on }
     }
 
-    /// What happens meanwhile is found by the shard at one moment.
+    /// Blocks the shard during `happens`, so that it finds all events in one turn.
     fn while_it_is_busy<T>(&mut self, happens: impl FnOnce(&mut Self) -> T) -> T {
-        self.tell(Tell::Stick);
-        assert!(matches!(self.next(), Seen::Nothing), "it is stuck");
+        self.tell(TestNotice::Stick);
+        assert!(matches!(self.next(), Call::Nothing), "it is stuck");
         let result = happens(self);
         self.go_on.send(()).expect("it waits for this");
         result
     }
 
-    fn tell(&self, tell: Tell) {
+    fn tell(&self, tell: TestNotice) {
         self.shards.inboxes()[0].push(ShardMessage::Notice(tell), 1);
     }
 
-    fn next(&self) -> Seen {
+    fn next(&self) -> Call {
         self.seen.recv_timeout(PATIENCE).expect("something happens")
     }
 
-    /// A connection as it is after its handshake, with `bytes` in its socket.
+    /// A connection after its handshake, with `bytes` in its socket.
     fn open(&self, bytes: &[u8]) -> TcpStream {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
@@ -207,9 +207,9 @@ fn frame(text: &str) -> Vec<u8> {
     frame
 }
 
-/// Some 30 KB, which one read takes.
+/// Some 30 KB: one read.
 const MESSAGES: usize = 3000;
-/// Small messages of one connection in one turn, at most.
+/// Maximum of small messages of one connection per turn.
 const SHARE: usize = 256;
-/// Until something counts as lost.
+/// Timeout of a test.
 const PATIENCE: Duration = Duration::from_secs(20);

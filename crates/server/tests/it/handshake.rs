@@ -1,6 +1,6 @@
-//! What happens before the 101: errors say what was wrong, origins and limits are kept (RFC 6455 §4.2).
+//! The handshake before the 101: error texts, origins and limits (RFC 6455 §4.2).
 //! In: requests → out: status lines and bodies.
-//! Uses the test client; never the insides.
+//! Uses the test client; never internals.
 //! Changed here: expectations of the handshake over a socket. The rules have their own tests in `ws`.
 
 use crate::client::{Client, metrics_when, start};
@@ -9,7 +9,7 @@ const COMPRESSION: &str =
     "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n";
 
 #[tokio::test]
-async fn a_wrong_version_is_answered_with_426_and_the_right_one() {
+async fn a_wrong_version_gets_426_and_the_supported_one() {
     let server = start(|_| {}).await;
     let request = "GET /connection/websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n\
         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 8\r\n\r\n";
@@ -31,7 +31,7 @@ async fn a_plain_request_to_the_endpoint_is_a_client_error() {
 }
 
 #[tokio::test]
-async fn headers_that_must_come_once_come_once() {
+async fn headers_that_must_occur_once_are_checked() {
     let server = start(|config| config.prometheus.enabled = true).await;
     const KEY: &str = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     const VERSION: &str = "Sec-WebSocket-Version: 13\r\n";
@@ -49,7 +49,7 @@ async fn headers_that_must_come_once_come_once() {
         let client = Client::request(server.address(), &request).await;
         assert!(client.response.starts_with(&format!("HTTP/1.1 {status} ")), "{request}");
     }
-    // Those without one host are no requests, and never come to the endpoint.
+    // Requests without exactly one host are refused before the endpoint.
     let refused = "fanwire_transport_handshakes_refused_total{cause=\"malformed\"} 2\n";
     metrics_when(server.address(), |metrics| metrics.contains(refused)).await;
 }
@@ -74,7 +74,7 @@ async fn a_handshake_with_a_body_is_answered_with_400() {
 }
 
 #[tokio::test]
-async fn of_a_query_option_given_twice_the_first_counts() {
+async fn the_first_of_a_repeated_query_option_counts() {
     let server = start(|_| {}).await;
     for (query, head) in [
         ("format=protobuf&x=1&x=2", 0x82),
@@ -106,7 +106,7 @@ async fn an_offered_protocol_is_echoed_and_an_unknown_one_is_not() {
 }
 
 #[tokio::test]
-async fn compression_is_agreed_unless_switched_off_or_unsafe() {
+async fn compression_is_negotiated_unless_disabled_or_unsafe() {
     let server = start(|_| {}).await;
     let client = Client::open(server.address(), COMPRESSION).await;
     assert!(client.response.contains("permessage-deflate; "), "{}", client.response);
@@ -132,7 +132,7 @@ async fn a_foreign_origin_is_forbidden_and_a_listed_one_connects() {
 }
 
 #[tokio::test]
-async fn above_the_connection_limit_the_answer_is_503_until_one_leaves() {
+async fn above_the_connection_limit_the_response_is_503_until_one_closes() {
     let server = start(|config| config.client.connection_limit = 1).await;
     let mut first = Client::subscribed(server.address(), "", "a").await;
     let request = "GET /connection/websocket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\

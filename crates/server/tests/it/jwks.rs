@@ -1,7 +1,7 @@
-//! Tokens whose keys come from an endpoint, over sockets: the whole way from the handshake to the provider and back.
-//! In: a provider on loopback, clients with tokens → out: what they hear, and how often the provider was asked.
+//! Tokens with keys of a JWKS endpoint, over sockets: from the handshake to the endpoint and back.
+//! In: an endpoint on loopback, clients with tokens → out: replies to clients, and the number of requests to the endpoint.
 //! Uses the test client and aws-lc to sign.
-//! Changed here: expectations over sockets. Times and single answers are tested in `node::token` and `jwks::get`.
+//! Changed here: expectations over sockets. Times and single responses are tested in `node::token` and `jwks::get`.
 
 use std::sync::{
     Arc,
@@ -28,7 +28,7 @@ fn connect(kid: &str) -> String {
     format!(r#"{{"id":1,"connect":{{"token":"{signed}.{signature}"}}}}"#)
 }
 
-/// A provider that answers everybody with this body; returns its address and how often it was asked.
+/// An endpoint that answers every request with this body; returns its URL and its request counter.
 async fn provider(body: String) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
     let url = format!("http://{}/keys", listener.local_addr().expect("bound"));
@@ -81,7 +81,7 @@ async fn many_clients_with_a_new_key_connect_after_one_fetch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn garbage_from_the_provider_is_an_error_that_clients_repeat() {
+async fn an_invalid_document_is_a_temporary_error() {
     let (url, asked) = provider("<html>".to_owned()).await;
     let server = start(|config| {
         config.node.client.insecure = false;
@@ -110,5 +110,5 @@ async fn a_wrong_tls_option_stops_the_start_and_is_named() {
     assert!(error.starts_with("client.token.jwks.tls.server_ca_pem: "), "{error}");
 }
 
-/// How often a fetch asks a provider that is slow to answer.
+/// Attempts per fetch at a slow endpoint.
 const ATTEMPTS: usize = 2;

@@ -1,5 +1,5 @@
-//! Limits of messages on a connection: size, inflated size, fragments (client-protocol §1; RFC 6455 §7.4.1).
-//! In: too much of something → out: 1009, and memory that did not follow.
+//! Limits of messages on a connection: size, inflated size, fragments (client protocol §1; RFC 6455 §7.4.1).
+//! In: messages above a limit → out: 1009, and bounded memory.
 //! Uses the test client and the compressor of `deflate`.
 //! Changed here: expectations over sockets. The reader's own tests are in `ws`.
 
@@ -41,7 +41,7 @@ async fn corrupt_deflate_data_fails_with_1007() {
 }
 
 #[tokio::test]
-async fn a_compressed_command_is_understood() {
+async fn a_compressed_command_is_executed() {
     let server = start(|_| {}).await;
     let mut client =
         Client::open(server.address(), "Sec-WebSocket-Extensions: permessage-deflate\r\n").await;
@@ -63,7 +63,7 @@ async fn fragments_above_the_limit_fail() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_request_that_announces_too_much_gets_413_and_the_connection_ends() {
+async fn an_api_request_with_a_too_large_content_length_gets_413_and_the_connection_closes() {
     let server = start(|config| config.http_api.api.body_bytes_max = 1000).await;
     let address = server.address();
     for (length, body) in [(1001_u64, ""), (1 << 40, "{\"channel\":\"a\",")] {
@@ -81,9 +81,9 @@ async fn an_api_request_that_announces_too_much_gets_413_and_the_connection_ends
     server.shutdown().await;
 }
 
-/// RFC 9112 §6.3, §7.1. Where a body ends is not known then, so nothing more can come on this connection.
+/// RFC 9112 §6.3, §7.1. The end of such a body is unknown, so the connection cannot be used again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_whose_body_is_broken_gets_400_and_the_connection_ends() {
+async fn a_request_with_an_invalid_body_gets_400_and_the_connection_closes() {
     let server = start(|_| {}).await;
     for (headers, body) in [
         ("Transfer-Encoding: chunked", "x\r\n{}\r\n0\r\n\r\n"),
@@ -103,9 +103,9 @@ async fn a_request_whose_body_is_broken_gets_400_and_the_connection_ends() {
     server.shutdown().await;
 }
 
-/// RFC 9112 §8: the peer has said its last word, and may still listen.
+/// RFC 9112 §8: the peer closed its sending side and may still read.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_whose_body_breaks_off_gets_400() {
+async fn a_request_with_an_incomplete_body_gets_400() {
     let server = start(|_| {}).await;
     for (headers, body) in [
         ("Content-Length: 5", "{}"),

@@ -1,7 +1,7 @@
-//! The server as its users see it: real sockets on loopback, whole processes of one test.
+//! The server as its users see it: real sockets on loopback, a whole server per test.
 //! In: a configuration and bytes on a socket → out: bytes on sockets.
-//! Uses the library's public face and a small client of its own; never the insides of a room.
-//! Changed here: nothing but the list. One module per concern.
+//! Uses the library's public interface and a small client of its own; never internals.
+//! Changed here: only the list. One module per concern.
 #![forbid(unsafe_code)]
 
 mod client;

@@ -1,5 +1,5 @@
-//! Back-pressure between shards: a client that asks for more while another shard is behind waits, and nobody else.
-//! In: two shards, one of them stuck → out: who is read and who is not.
+//! Back-pressure between shards: a client that publishes while another shard is behind waits, other clients do not.
+//! In: two shards, one of them blocked → out: which connections are read.
 //! Uses shards with a small application of its own; sockets without a handshake.
 //! Changed here: expectations of `shard::inbox` and `shard::turn`.
 
@@ -20,9 +20,8 @@ use fanwire::shard::{
 use parking_lot::Mutex;
 
 #[test]
-fn a_client_that_publishes_faster_than_another_shard_delivers_is_not_read_until_that_has_caught_up()
-{
-    let (shards, stuck, go_on, held) = shards_of_which_the_second_sticks();
+fn a_client_is_not_read_while_another_shard_is_behind() {
+    let (shards, stuck, go_on, held) = shards_with_a_blocked_second_one();
     let mut publisher = open(&shards);
     let _on_the_second_shard = open(&shards);
     let mut bystander = open(&shards);
@@ -45,10 +44,10 @@ fn a_client_that_publishes_faster_than_another_shard_delivers_is_not_read_until_
     assert_eq!(held.recv_timeout(PATIENCE), Ok(false));
 }
 
-/// As with a broker elsewhere: what was published comes to the shards from another thread.
+/// As with a remote broker: publications reach the shards from another thread.
 #[test]
-fn a_client_is_held_whichever_thread_tells_the_shards_what_it_published() {
-    let (shards, stuck, go_on, held) = shards_of_which_the_second_sticks();
+fn a_client_is_held_also_when_another_thread_sends_its_publications() {
+    let (shards, stuck, go_on, held) = shards_with_a_blocked_second_one();
     let mut publisher = open(&shards);
     let _on_the_second_shard = open(&shards);
     let mut listener = open(&shards);
@@ -75,8 +74,8 @@ fn a_client_is_held_whichever_thread_tells_the_shards_what_it_published() {
 }
 
 #[test]
-fn a_letter_that_comes_while_a_shard_is_late_with_others_is_not_left_behind() {
-    let (shards, stuck, go_on, _held) = shards_of_which_the_second_sticks();
+fn a_message_that_arrives_while_a_shard_is_behind_is_processed() {
+    let (shards, stuck, go_on, _held) = shards_with_a_blocked_second_one();
     let push = || shards.inboxes()[1].push(ShardMessage::Notice(()), 1);
     let serving = || stuck.recv_timeout(PATIENCE).expect("the next letter is served");
     let go_on_late = || {
@@ -101,8 +100,8 @@ fn a_letter_that_comes_while_a_shard_is_late_with_others_is_not_left_behind() {
 }
 
 #[test]
-fn what_a_shard_took_and_has_not_served_counts_as_waiting() {
-    let (shards, stuck, go_on, _held) = shards_of_which_the_second_sticks();
+fn messages_that_a_shard_took_and_has_not_processed_count_as_backlog() {
+    let (shards, stuck, go_on, _held) = shards_with_a_blocked_second_one();
     let push = |bytes| shards.inboxes()[1].push(ShardMessage::Notice(()), bytes);
     push(1);
     stuck.recv_timeout(PATIENCE).expect("the first letter is served");
@@ -123,8 +122,8 @@ fn what_a_shard_took_and_has_not_served_counts_as_waiting() {
 }
 
 #[test]
-fn a_socket_that_comes_when_its_shard_has_ended_is_closed() {
-    let (shards, ..) = shards_of_which_the_second_sticks();
+fn a_socket_that_arrives_after_its_shard_stopped_is_closed() {
+    let (shards, ..) = shards_with_a_blocked_second_one();
     assert!(!shards.are_stopping());
     shards.stop(Stop::default());
     assert!(shards.are_stopping());
@@ -135,7 +134,7 @@ fn a_socket_that_comes_when_its_shard_has_ended_is_closed() {
     assert_eq!(shards.backlog_bytes(), 0, "nothing waits for a shard that has ended");
 }
 
-/// Echoes texts, of which "pong" is no command, but "post" becomes a letter too large for the second shard's inbox.
+/// Echoes texts. "pong" does not count as a command; "post" sends a message that exceeds the inbox limit of the second shard.
 struct Poster {
     inboxes: Arc<OnceLock<Vec<Inbox<(), ()>>>>,
     stuck: Sender<()>,
@@ -184,10 +183,10 @@ impl Application for Poster {
     fn close(&mut self, _key: Key, _end: End, _now: Instant) {}
 }
 
-/// The shards, when the second one sticks, what lets it go on, and whether a connection is held.
-type Sticking = (Arc<Shards<Poster>>, Receiver<()>, Sender<()>, Receiver<bool>);
+/// The shards, a signal that the second one is blocked, the sender that unblocks it, and whether a connection is held.
+type BlockedShards = (Arc<Shards<Poster>>, Receiver<()>, Sender<()>, Receiver<bool>);
 
-fn shards_of_which_the_second_sticks() -> Sticking {
+fn shards_with_a_blocked_second_one() -> BlockedShards {
     let (stuck, is_stuck) = channel();
     let (go_on, may_go_on) = channel();
     let (held, is_held) = channel();
@@ -206,7 +205,7 @@ fn shards_of_which_the_second_sticks() -> Sticking {
     (shards, is_stuck, go_on, is_held)
 }
 
-/// A connection on the next shard in turn, as it is after its handshake.
+/// A connection on the next shard, after its handshake.
 fn open(shards: &Shards<Poster>) -> TcpStream {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let ours = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
@@ -231,9 +230,9 @@ fn answer(socket: &mut TcpStream) -> [u8; 6] {
     bytes
 }
 
-/// Until a letter counts as lost.
+/// Timeout of a test.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A shard looks at its sockets again after serving letters for 20 ms.
+/// A shard polls its sockets again after 20 ms of processing messages.
 const LONGER_THAN_A_TURN: Duration = Duration::from_millis(25);
 /// Text frames with a mask of zeros.
 const POST: [u8; 10] = *b"\x81\x84\0\0\0\0post";

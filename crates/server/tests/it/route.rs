@@ -1,6 +1,6 @@
 //! The route of one message, step by step and without sockets: the U of ARCHITECTURE.md.
 //! In: the bytes of one publish command → out: the bytes that two subscribers get.
-//! Uses every room of the route in its order; this test is the tour for a newcomer.
+//! Uses every module of the route in its order; this test is a tour for new developers.
 //! Changed here: the tour, whenever the route changes.
 
 use std::{
@@ -17,7 +17,7 @@ use fanwire::{
     ws::{Event, Input, Limits, Pool, Reader},
 };
 
-/// What leaves the hub: messages of one connection, and publications for any.
+/// Output of the hub: messages for one connection, and publications.
 #[derive(Default)]
 struct Out {
     messages: Vec<(u32, Vec<u8>)>,
@@ -38,9 +38,9 @@ impl Outbox for Out {
 }
 
 #[derive(Default)]
-struct Letters(Mutex<Vec<Notice>>);
+struct Notices(Mutex<Vec<Notice>>);
 
-impl Inbox for Letters {
+impl Inbox for Notices {
     fn push(&self, notice: Notice) {
         self.0.lock().expect("one thread").push(notice);
     }
@@ -49,7 +49,7 @@ impl Inbox for Letters {
 #[test]
 fn the_route_of_one_message() {
     let now = Instant::now();
-    let letters = Arc::new(Letters::default());
+    let letters = Arc::new(Notices::default());
     let mut hub = Hub::new(node(letters.clone()), ShardId(0));
     let mut out = Out::default();
     two_subscribers_are_at_rest(&mut hub, &mut out, now);
@@ -62,16 +62,16 @@ fn the_route_of_one_message() {
         panic!("one text message")
     };
 
-    // 3–5: the message becomes a command, the command an effect, the effect a publication in the broker's order.
+    // 3–5: the message becomes a command, the command an effect, the effect a publication, ordered by the broker.
     hub.receive(key(0), message.as_bytes(), now, &mut out);
     let (_, reply) = out.messages.pop().expect("a reply");
     assert_eq!(reply, br#"{"id":3,"publish":{}}"#);
 
-    // The bend: the one door put one broadcast into the inbox of the one shard that has subscribers.
+    // The broadcast router put one broadcast into the inbox of the only shard with subscribers.
     let mut notices = std::mem::take(&mut *letters.0.lock().expect("one thread"));
     assert_eq!(notices.len(), 1);
 
-    // 6: the hub knows who gets it.
+    // 6: the hub selects the subscribers.
     hub.notice(notices.remove(0), now, &mut out);
     assert_eq!(out.deliveries.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 1]);
     let broadcast = out.deliveries[0].1.clone();
@@ -86,14 +86,14 @@ fn the_route_of_one_message() {
     );
     assert_eq!(push.as_ptr(), broadcast.message(Encoding::Json).expect("again").as_ptr());
 
-    // 8: the frame is made once for all that can read the same; 9 is a write per dirty connection: see `traffic` and
+    // 8: one frame is made for all peers that can read the same; 9 is a write per dirty connection: see `traffic` and
     // `context`, over sockets.
 }
 
 const LIMITS: Limits =
     Limits { message_bytes_max: 65_536, inflated_bytes_max: 655_360, fragments_max: 65_536 };
 
-fn node(inbox: Arc<Letters>) -> Arc<Node> {
+fn node(inbox: Arc<Notices>) -> Arc<Node> {
     let mut options = Options::default();
     options.client.insecure = true;
     let node = Node::new(options).expect("defaults are valid");

@@ -1,4 +1,4 @@
-//! The end of a server: 3001 to everyone, new requests refused, threads gone.
+//! The shutdown of a server: 3001 for all clients, new requests refused, threads finished.
 //! In: connected clients and a shutdown → out: close frames and a finished call.
 //! Uses the test client.
 //! Changed here: expectations of `server` and `shard::stop`.
@@ -14,7 +14,7 @@ use tokio::{
 use crate::client::{Client, start};
 
 #[tokio::test]
-async fn every_client_gets_3001_and_the_listener_is_gone() {
+async fn every_client_gets_3001_and_the_listener_is_closed() {
     let server = start(|_| {}).await;
     let address = server.address();
     let mut clients = Vec::new();
@@ -32,7 +32,7 @@ async fn every_client_gets_3001_and_the_listener_is_gone() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_answers_the_close_does_not_hold_the_server_beyond_its_timeout() {
+async fn a_client_that_never_answers_the_close_does_not_delay_the_shutdown_beyond_its_timeout() {
     let server = start(|config| config.shutdown_timeout = Duration::from_millis(300)).await;
     let mut stubborn = Client::subscribed(server.address(), "", "a").await;
     server.shutdown().await;
@@ -45,7 +45,7 @@ async fn a_client_that_never_answers_the_close_does_not_hold_the_server_beyond_i
 }
 
 #[tokio::test]
-async fn a_handshake_that_comes_during_a_shutdown_is_sent_elsewhere() {
+async fn a_handshake_during_a_shutdown_is_refused() {
     let server = start(|_| {}).await;
     let address = server.address();
     let mut late = TcpStream::connect(address).await.expect("it listens");
@@ -65,7 +65,7 @@ async fn a_handshake_that_comes_during_a_shutdown_is_sent_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_under_way_is_answered_before_the_server_ends() {
+async fn a_request_in_flight_is_answered_before_the_server_stops() {
     let server = start(|_| {}).await;
     let head = "POST /api/info HTTP/1.1\r\nHost: x\r\nX-API-Key: key\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
     let mut client = Client::request(server.address(), head).await;
@@ -80,7 +80,7 @@ async fn a_request_that_is_under_way_is_answered_before_the_server_ends() {
 }
 
 #[tokio::test]
-async fn a_taken_port_is_an_error_that_names_key_and_remedy() {
+async fn a_port_in_use_is_an_error_that_names_key_and_remedy() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut config = Config::default();
     config.http_server.address = "127.0.0.1".to_owned();

@@ -43,7 +43,7 @@ async fn a_publication_reaches_json_and_protobuf_subscribers_of_every_shard_once
 }
 
 #[tokio::test]
-async fn a_large_answer_comes_back_from_another_thread_before_what_is_asked_behind_it() {
+async fn an_offloaded_reply_arrives_before_replies_to_later_commands() {
     let server = start(|config| {
         let open = &mut config.node.channel.without_namespace;
         open.history_size = 10;
@@ -104,7 +104,7 @@ async fn bytes_sent_with_the_handshake_are_not_lost() {
 }
 
 #[tokio::test]
-async fn metrics_and_health_tell_what_happened() {
+async fn metrics_and_health_report_traffic() {
     let server = start(|config| {
         config.prometheus.enabled = true;
         config.health.enabled = true;
@@ -130,14 +130,14 @@ async fn metrics_and_health_tell_what_happened() {
 }
 
 #[tokio::test]
-async fn every_metric_is_explained_in_the_documentation() {
+async fn every_metric_is_documented() {
     let server = start(|config| config.prometheus.enabled = true).await;
     let metrics = fetch(server.address(), "/metrics").await;
     let pages = ["operation.md", "compression.md", "redis.md", "redis-failures.md"].map(|page| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
         std::fs::read_to_string(path).expect("a page of the documentation")
     });
-    // Names stand between backticks; what `…` begins ends as a metric does.
+    // Names are in backticks; a name that starts with `…` is the end of a metric name.
     let names: Vec<&str> = pages.iter().flat_map(|page| page.split(['`', '{'])).map(bare).collect();
     let families =
         metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
@@ -152,7 +152,7 @@ async fn every_metric_is_explained_in_the_documentation() {
     }
 }
 
-/// A metric as the pages name it, without what all begin with and what counters end with.
+/// A metric name as in the documentation: without the common prefix and the suffix of counters.
 fn bare(name: &str) -> &str {
     let name = name.strip_prefix("fanwire_").unwrap_or(name);
     name.strip_suffix("_total").unwrap_or(name)

@@ -8,10 +8,7 @@ use std::time::Duration;
 use fanwire_ws::{Opcode, frame};
 
 use super::{ConnectionWriter, any};
-use crate::{
-    application::{End, Key},
-    connection::{Connection, Phase},
-};
+use crate::connection::{Connection, End, Key, Phase};
 
 impl ConnectionWriter {
     /// Ends a connection from our side: what is queued leaves first, then a close frame (RFC 6455 §5.5.1).

@@ -10,8 +10,7 @@ use rustix::{io::Errno, net::SendFlags};
 
 use super::{ConnectionWriter, closes::LINGER};
 use crate::{
-    application::Key,
-    connection::{Connection, Phase},
+    connection::{Connection, Key, Phase},
     queue::{Lists, Whole},
 };
 

@@ -1,24 +1,23 @@
-//! What every broker promises about deltas: a publication arrives with the one before it in its stream (protocol §11).
-//! In: a way to make a broker in front of a door → out: a panic that says which promise is broken.
-//! Uses: the recording door of `conformance.rs`. Never: patches, which are made behind the door.
-//! Change here: the promises about what a delta can be made against.
+//! The promises of every broker about deltas: a publication arrives with the previous payload of its stream (protocol §11).
+//! In: a function that makes a broker in front of a recorder → out: a panic that names the broken promise.
+//! Uses: the recorder of `conformance.rs`. Never: patches, which the node makes.
+//! Change here: the promises about the base of a delta.
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Make, Recorder, THREADS, in_threads, numbered, start};
-use crate::Delta;
-use crate::{Broker, PublishOptions, Retention};
+use super::{MakeBroker, Recorder, THREADS, in_threads, numbered, start};
+use crate::{Broker, Delta, PublishOptions, Retention};
 
-pub(super) fn check(make: Make<'_>) {
+pub(super) fn check(make: MakeBroker<'_>) {
     a_delta_is_made_against_the_publication_before_it(make);
     one_stored_publication_is_enough(make);
-    what_is_not_stored_comes_alone_and_is_no_base(make);
-    what_is_not_published_is_no_base(make);
+    a_publication_that_is_not_stored_has_no_base_and_is_none(make);
+    a_publication_that_is_not_published_is_no_base(make);
     removed_history_is_no_base(make);
     channels_are_not_bases_of_one_another(make);
-    the_base_is_the_one_before_it_whoever_publishes(make);
+    the_base_is_the_previous_publication_of_any_thread(make);
 }
 
 fn retention(size: usize) -> Retention {
@@ -38,38 +37,38 @@ fn against(number: usize) -> Delta {
     Delta::Against(Bytes::from(format!("0 {number}")))
 }
 
-fn expect(door: &Recorder, deltas: &[Delta]) {
-    door.wait_for(deltas.len());
-    assert_eq!(door.deltas(), deltas);
+fn expect(recorder: &Recorder, deltas: &[Delta]) {
+    recorder.wait_for(deltas.len());
+    assert_eq!(recorder.deltas(), deltas);
 }
 
-fn a_delta_is_made_against_the_publication_before_it(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn a_delta_is_made_against_the_publication_before_it(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     for (number, delta) in [true, true, false, false, true, true].into_iter().enumerate() {
         put(&*broker, number, &PublishOptions { delta, ..PublishOptions::default() }, retention(5));
     }
-    expect(&door, &[Delta::Alone, against(0), Delta::Off, Delta::Off, against(3), against(4)]);
+    expect(&recorder, &[Delta::Alone, against(0), Delta::Off, Delta::Off, against(3), against(4)]);
 }
 
-fn one_stored_publication_is_enough(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn one_stored_publication_is_enough(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     (0..3).for_each(|number| put(&*broker, number, &with_delta(), retention(1)));
-    expect(&door, &[Delta::Alone, against(0), against(1)]);
+    expect(&recorder, &[Delta::Alone, against(0), against(1)]);
 }
 
-fn what_is_not_stored_comes_alone_and_is_no_base(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn a_publication_that_is_not_stored_has_no_base_and_is_none(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     let skipped = PublishOptions { skip_history: true, ..with_delta() };
     put(&*broker, 0, &with_delta(), retention(5));
     put(&*broker, 1, &skipped, retention(5));
     put(&*broker, 2, &with_delta(), retention(5));
     put(&*broker, 3, &with_delta(), Retention::default());
     put(&*broker, 4, &PublishOptions::default(), Retention::default());
-    expect(&door, &[Delta::Alone, Delta::Alone, against(0), Delta::Alone, Delta::Off]);
+    expect(&recorder, &[Delta::Alone, Delta::Alone, against(0), Delta::Alone, Delta::Off]);
 }
 
-fn what_is_not_published_is_no_base(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn a_publication_that_is_not_published_is_no_base(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     let keyed = PublishOptions { idempotency_key: "key".into(), ..with_delta() };
     let versioned = PublishOptions { version: 7, ..with_delta() };
     put(&*broker, 0, &keyed, retention(5));
@@ -77,33 +76,33 @@ fn what_is_not_published_is_no_base(make: Make<'_>) {
     put(&*broker, 2, &versioned, retention(5));
     put(&*broker, 3, &versioned, retention(5));
     put(&*broker, 4, &with_delta(), retention(5));
-    expect(&door, &[Delta::Alone, against(0), against(2)]);
+    expect(&recorder, &[Delta::Alone, against(0), against(2)]);
 }
 
-fn removed_history_is_no_base(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn removed_history_is_no_base(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     put(&*broker, 0, &with_delta(), retention(5));
     broker.remove_history("a", Instant::now()).wait().expect("the broker is available");
     put(&*broker, 1, &with_delta(), retention(5));
     put(&*broker, 2, &with_delta(), retention(5));
-    expect(&door, &[Delta::Alone, Delta::Alone, against(1)]);
+    expect(&recorder, &[Delta::Alone, Delta::Alone, against(1)]);
 }
 
-fn channels_are_not_bases_of_one_another(make: Make<'_>) {
-    let (door, broker) = start(make, &["a", "b"]);
+fn channels_are_not_bases_of_one_another(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a", "b"]);
     put(&*broker, 0, &with_delta(), retention(5));
     let options = with_delta();
     let published = broker.publish("b", numbered(0, 1), &options, retention(5), Instant::now());
     assert_eq!(published.wait().expect("the broker is available").offset, 1);
     put(&*broker, 2, &with_delta(), retention(5));
-    door.wait_for(3);
-    let mut deltas = door.deltas();
+    recorder.wait_for(3);
+    let mut deltas = recorder.deltas();
     deltas.sort_by_key(|delta| *delta != Delta::Alone);
     assert_eq!(deltas, [Delta::Alone, Delta::Alone, against(0)]);
 }
 
-fn the_base_is_the_one_before_it_whoever_publishes(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn the_base_is_the_previous_publication_of_any_thread(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     in_threads(|thread| {
         for number in 0..50 {
             let publication = numbered(thread, number);
@@ -112,8 +111,8 @@ fn the_base_is_the_one_before_it_whoever_publishes(make: Make<'_>) {
             published.wait().expect("the broker is available");
         }
     });
-    let arrived = door.wait_for(THREADS * 50);
-    let deltas = door.deltas();
+    let arrived = recorder.wait_for(THREADS * 50);
+    let deltas = recorder.deltas();
     assert_eq!(deltas[0], Delta::Alone);
     for (number, pair) in arrived.windows(2).enumerate() {
         assert_eq!(deltas[number + 1], Delta::Against(pair[0].1.data.clone()), "{number}");

@@ -1,24 +1,24 @@
-//! What every broker promises about history: offsets, epochs, queries, versions, removal (protocol §9, server API §6).
-//! In: a way to make a broker in front of a door → out: a panic that says which promise is broken.
-//! Uses: the recording door of `conformance.rs`. Never: expiry, which needs a time that the broker obeys.
-//! Change here: the promises about streams. Expiry is tested beside each broker.
+//! The promises of every broker about history: offsets, epochs, queries, versions, removal (protocol §9, server API §6).
+//! In: a function that makes a broker in front of a recorder → out: a panic that names the broken promise.
+//! Uses: the recorder of `conformance.rs`. Never: expiry, because some brokers use their own clock.
+//! Change here: the promises about streams. Expiry is tested next to each broker.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Make, THREADS, in_threads, numbered, pair, start};
+use super::{MakeBroker, THREADS, in_threads, numbered, pair, start};
 use crate::{Broker, Epoch, Position, PublishOptions, Query, Retention, StreamSlice};
 
-pub(super) fn check(make: Make<'_>) {
-    offsets_count_from_one_and_travel_with_the_publications(make);
-    offsets_have_the_order_of_delivery_whoever_publishes(make);
+pub(super) fn check(make: MakeBroker<'_>) {
+    offsets_count_from_one_and_arrive_with_the_publications(make);
+    offsets_have_the_order_of_delivery_with_many_publishers(make);
     a_stream_keeps_the_newest_publications(make);
-    a_page_begins_after_or_before_an_offset(make);
-    a_page_is_as_long_as_it_may_be(make);
-    skipped_publications_have_no_place(make);
+    a_read_begins_after_or_before_an_offset(make);
+    a_read_returns_no_more_than_its_limit(make);
+    skipped_publications_have_no_offset(make);
     without_retention_there_is_no_stream(make);
     removal_keeps_offset_and_epoch(make);
-    the_first_publication_keeps_the_epoch_that_readers_were_told(make);
+    the_first_publication_keeps_the_epoch_that_was_read_before(make);
     an_older_version_is_not_published(make);
     a_version_counts_within_its_epoch(make);
     a_repeated_key_returns_the_position_of_the_first_publication(make);
@@ -47,53 +47,53 @@ fn put_many(broker: &dyn Broker, count: usize) {
 }
 
 fn read(broker: &dyn Broker, query: Query) -> StreamSlice {
-    let stretch = broker.history("a", query, retention(), Instant::now());
-    stretch.wait().expect("the broker is available")
+    let slice = broker.history("a", query, retention(), Instant::now());
+    slice.wait().expect("the broker is available")
 }
 
-/// The offsets of a page, each proven to carry the number it was published with: offset 1 number 0 and so on.
+/// The offsets of a read. Asserts that each payload belongs to its offset: number 0 has offset 1 and so on.
 fn offsets(broker: &dyn Broker, query: Query) -> Vec<u64> {
-    let stretch = read(broker, query);
-    for publication in &stretch.publications {
+    let slice = read(broker, query);
+    for publication in &slice.publications {
         let number = pair(&publication.data).expect("made by numbered").1;
         assert_eq!(number as u64 + 1, publication.offset, "the right payload");
     }
-    stretch.publications.iter().map(|publication| publication.offset).collect()
+    slice.publications.iter().map(|publication| publication.offset).collect()
 }
 
 /// A broker whose channel holds the offsets 3 to 7.
-fn trimmed(make: Make<'_>) -> Arc<dyn Broker> {
+fn trimmed(make: MakeBroker<'_>) -> Arc<dyn Broker> {
     let (_, broker) = start(make, &["a"]);
     put_many(&*broker, 7);
     broker
 }
 
-fn offsets_count_from_one_and_travel_with_the_publications(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn offsets_count_from_one_and_arrive_with_the_publications(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     let returned: Vec<_> = (0..3).map(|number| put_plain(&*broker, number)).collect();
     assert_eq!(returned.iter().map(|position| position.offset).collect::<Vec<_>>(), [1, 2, 3]);
     assert!(returned.iter().all(|position| position.epoch == returned[0].epoch));
     assert_ne!(returned[0].epoch, Epoch::NONE);
-    door.wait_for(3);
-    assert_eq!(door.positions(), returned);
+    recorder.wait_for(3);
+    assert_eq!(recorder.positions(), returned);
 }
 
-fn offsets_have_the_order_of_delivery_whoever_publishes(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn offsets_have_the_order_of_delivery_with_many_publishers(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     in_threads(|_| put_many(&*broker, 50));
-    let arrived = door.wait_for(THREADS * 50);
+    let arrived = recorder.wait_for(THREADS * 50);
     let offsets = arrived.iter().map(|(_, publication)| publication.offset);
-    assert!(offsets.eq(1..=THREADS as u64 * 50), "no hole, no other order");
+    assert!(offsets.eq(1..=THREADS as u64 * 50), "each offset once, in order");
 }
 
-fn a_stream_keeps_the_newest_publications(make: Make<'_>) {
+fn a_stream_keeps_the_newest_publications(make: MakeBroker<'_>) {
     let broker = trimmed(make);
     assert_eq!(offsets(&*broker, Query::default()), [3, 4, 5, 6, 7]);
     assert_eq!(offsets(&*broker, Query { reverse: true, ..Query::default() }), [7, 6, 5, 4, 3]);
     assert_eq!(read(&*broker, Query::TOP).top.offset, 7);
 }
 
-fn a_page_begins_after_or_before_an_offset(make: Make<'_>) {
+fn a_read_begins_after_or_before_an_offset(make: MakeBroker<'_>) {
     let broker = trimmed(make);
     let rows: [(u64, &[u64], &[u64]); 8] = [
         (0, &[3, 4, 5, 6, 7], &[]),
@@ -112,7 +112,7 @@ fn a_page_begins_after_or_before_an_offset(make: Make<'_>) {
     }
 }
 
-fn a_page_is_as_long_as_it_may_be(make: Make<'_>) {
+fn a_read_returns_no_more_than_its_limit(make: MakeBroker<'_>) {
     let broker = trimmed(make);
     let query = Query { limit: Some(2), since: Some(3), reverse: false };
     assert_eq!(offsets(&*broker, query), [4, 5]);
@@ -121,19 +121,23 @@ fn a_page_is_as_long_as_it_may_be(make: Make<'_>) {
     assert_eq!(offsets(&*broker, Query::TOP), [0; 0]);
 }
 
-fn skipped_publications_have_no_place(make: Make<'_>) {
-    let (door, broker) = start(make, &["a"]);
+fn skipped_publications_have_no_offset(make: MakeBroker<'_>) {
+    let (recorder, broker) = start(make, &["a"]);
     let first = put_plain(&*broker, 0);
     let skip = PublishOptions { skip_history: true, ..PublishOptions::default() };
     assert_eq!(put(&*broker, 7, &skip), Position::default());
     let second = put_plain(&*broker, 1);
     assert_eq!(second, Position { offset: 2, ..first });
-    door.wait_for(3);
-    assert_eq!(door.positions(), [first, Position::default(), second], "delivered all the same");
+    recorder.wait_for(3);
+    assert_eq!(
+        recorder.positions(),
+        [first, Position::default(), second],
+        "also the skipped one is delivered"
+    );
     assert_eq!(offsets(&*broker, Query::default()), [1, 2]);
 }
 
-fn without_retention_there_is_no_stream(make: Make<'_>) {
+fn without_retention_there_is_no_stream(make: MakeBroker<'_>) {
     let (_, broker) = start(make, &["a"]);
     let none = Retention::default();
     let now = Instant::now();
@@ -142,7 +146,7 @@ fn without_retention_there_is_no_stream(make: Make<'_>) {
     assert_eq!(broker.history("a", Query::default(), none, now).wait(), Ok(StreamSlice::default()));
 }
 
-fn removal_keeps_offset_and_epoch(make: Make<'_>) {
+fn removal_keeps_offset_and_epoch(make: MakeBroker<'_>) {
     let broker = trimmed(make);
     let top = read(&*broker, Query::TOP).top;
     broker.remove_history("a", Instant::now()).wait().expect("the broker is available");
@@ -152,7 +156,7 @@ fn removal_keeps_offset_and_epoch(make: Make<'_>) {
     broker.remove_history("never published to", Instant::now()).wait().expect("nothing to do");
 }
 
-fn the_first_publication_keeps_the_epoch_that_readers_were_told(make: Make<'_>) {
+fn the_first_publication_keeps_the_epoch_that_was_read_before(make: MakeBroker<'_>) {
     let (_, broker) = start(make, &["a"]);
     let top = read(&*broker, Query::default()).top;
     assert_eq!(top.offset, 0);
@@ -167,27 +171,27 @@ fn versioned(version: u64, version_epoch: &str) -> PublishOptions {
 }
 
 /// The offset after publishing each version.
-fn offsets_of_versions(make: Make<'_>, versions: &[(u64, &str)]) -> Vec<u64> {
-    let (door, broker) = start(make, &["a"]);
+fn offsets_of_versions(make: MakeBroker<'_>, versions: &[(u64, &str)]) -> Vec<u64> {
+    let (recorder, broker) = start(make, &["a"]);
     let offsets: Vec<u64> = (versions.iter())
         .map(|(version, epoch)| put(&*broker, 0, &versioned(*version, epoch)).offset)
         .collect();
     let published = *offsets.last().expect("some versions") as usize;
-    assert_eq!(door.wait_for(published).len(), published, "what was dropped did not arrive");
+    assert_eq!(recorder.wait_for(published).len(), published, "dropped publications do not arrive");
     offsets
 }
 
-fn an_older_version_is_not_published(make: Make<'_>) {
+fn an_older_version_is_not_published(make: MakeBroker<'_>) {
     let versions = [(5, ""), (5, ""), (4, ""), (0, ""), (5, ""), (6, "")];
     assert_eq!(offsets_of_versions(make, &versions), [1, 1, 1, 2, 2, 3]);
 }
 
-fn a_version_counts_within_its_epoch(make: Make<'_>) {
+fn a_version_counts_within_its_epoch(make: MakeBroker<'_>) {
     let versions = [(5, "x"), (4, "x"), (4, ""), (1, "y"), (5, "x"), (1, "y")];
     assert_eq!(offsets_of_versions(make, &versions), [1, 1, 1, 2, 3, 4]);
 }
 
-fn a_repeated_key_returns_the_position_of_the_first_publication(make: Make<'_>) {
+fn a_repeated_key_returns_the_position_of_the_first_publication(make: MakeBroker<'_>) {
     let (_, broker) = start(make, &["a"]);
     let keyed = PublishOptions { idempotency_key: "key".into(), ..PublishOptions::default() };
     let first = put(&*broker, 0, &keyed);

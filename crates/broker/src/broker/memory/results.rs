@@ -1,7 +1,7 @@
-//! What repeated idempotency keys are answered with (server API §6.1), for one stripe of the memory broker.
-//! In: keys with their first position, and the time → out: that position for 300 s, in bounded memory.
-//! Uses: a map and a queue. Never: streams; a result says nothing about what is stored.
-//! Change here: how long and how many results are remembered.
+//! The results of idempotent publishes (server API §6.1), for one stripe of the memory broker.
+//! In: keys with the position of their first publish, and the time → out: that position for 300 s, in bounded memory.
+//! Uses: a map and a queue. Never: streams; a result is independent of stored publications.
+//! Change here: how long and how many results are kept.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,48 +14,48 @@ use crate::Position;
 /// Idempotency results, oldest first.
 #[derive(Default)]
 pub(super) struct Results {
-    positions: HashMap<Arc<Key>, Position>,
-    queue: VecDeque<(Instant, Arc<Key>)>,
+    positions: HashMap<Arc<IdempotencyKey>, Position>,
+    queue: VecDeque<(Instant, Arc<IdempotencyKey>)>,
     pub(super) bytes: usize,
 }
 
 #[derive(PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct IdempotencyKey {
     channel: Box<str>,
     key: Box<str>,
 }
 
-impl Key {
-    /// `None` for the empty key, which is none.
+impl IdempotencyKey {
+    /// `None` for the empty key: the publish is not idempotent.
     pub(super) fn new(channel: &str, key: &str) -> Option<Self> {
-        (!key.is_empty()).then(|| Self { channel: channel.into(), key: key.into() })
+        if key.is_empty() { None } else { Some(Self { channel: channel.into(), key: key.into() }) }
     }
 
-    /// Roughly what remembering it costs.
+    /// Approximate memory of its result.
     fn bytes(&self) -> usize {
         self.channel.len() + self.key.len() + KEY_BYTES_OVERHEAD
     }
 }
 
 impl Results {
-    /// The first position under `key`.
-    pub(super) fn find(&self, key: &Key) -> Option<Position> {
+    /// The position of the first publish with `key`.
+    pub(super) fn find(&self, key: &IdempotencyKey) -> Option<Position> {
         self.positions.get(key).copied()
     }
 
-    /// All live equally long, so the oldest expires first.
-    pub(super) fn forget_expired(&mut self, now: Instant) {
+    /// All results have the same lifetime, so the oldest expires first.
+    pub(super) fn remove_expired(&mut self, now: Instant) {
         while (self.queue.front())
             .is_some_and(|(since, _)| now.saturating_duration_since(*since) >= TTL)
         {
-            self.forget_oldest();
+            self.remove_oldest();
         }
     }
 
-    /// Remembers `position`; beyond `bytes_max` the oldest results are forgotten before their time.
-    pub(super) fn remember(
+    /// Stores `position`; beyond `bytes_max` it removes the oldest results before they expire.
+    pub(super) fn insert(
         &mut self,
-        key: Key,
+        key: IdempotencyKey,
         position: Position,
         now: Instant,
         bytes_max: usize,
@@ -65,17 +65,17 @@ impl Results {
         self.queue.push_back((now, Arc::clone(&key)));
         self.positions.insert(key, position);
         while self.bytes > bytes_max {
-            self.forget_oldest();
+            self.remove_oldest();
         }
     }
 
-    /// Whether nothing is held.
+    /// Whether no result is stored.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.positions.is_empty() && self.queue.is_empty() && self.bytes == 0
     }
 
-    fn forget_oldest(&mut self) {
+    fn remove_oldest(&mut self) {
         if let Some((_, key)) = self.queue.pop_front() {
             self.bytes -= key.bytes();
             self.positions.remove(&key);

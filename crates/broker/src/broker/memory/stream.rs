@@ -1,7 +1,7 @@
 //! The stream of one channel (protocol §9): the newest publications, their offsets, the epoch, and when they expire.
-//! In: publications with a retention, queries, the time → out: positions, copies of what is stored.
+//! In: publications with a retention, queries, the time → out: positions, copies of stored publications.
 //! Uses: a deque. Never: locks, other channels, delivery.
-//! Change here: what is stored of a publication and how it is read. Which streams there are lives in `streams.rs`.
+//! Change here: how a publication is stored and read. The set of streams lives in `streams.rs`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -11,39 +11,39 @@ use fanwire_protocol::{ClientInfo, Publication};
 
 use crate::{Epoch, Position, PublishOptions, Query, Retention, StreamSlice};
 
-/// One life of a stream. Its stored publications have the offsets up to `top` without a hole, so none carries its own.
+/// A stream in one epoch. Its stored publications have consecutive offsets up to `top`, so none stores its own.
 #[derive(Debug)]
 pub(super) struct Stream {
     /// Oldest first; the last one has the offset `top`.
     stored: VecDeque<Stored>,
     top: Position,
-    /// Of the last publication that had one; 0 = none had.
+    /// The version of the last publication with one; 0 = there was none.
     version: u64,
     version_epoch: Box<str>,
     /// When the stored publications expire.
     stored_until: Option<Instant>,
     /// When offset and epoch expire; `None` = never.
     until: Option<Instant>,
-    /// Roughly what `stored` costs.
+    /// Approximate memory of `stored`.
     bytes: usize,
 }
 
-/// What is kept of a publication: 40 bytes beside a payload that is shared with everybody who sends it.
+/// A stored publication: 40 bytes, plus a payload that is shared with all broadcasts of it.
 #[derive(Debug)]
 struct Stored {
     data: Bytes,
-    /// Only what clients or tags add.
-    rest: Option<Box<Rest>>,
+    /// `None` when it has neither, which is the most common case.
+    info_and_tags: Option<Box<InfoAndTags>>,
 }
 
 #[derive(Debug)]
-struct Rest {
+struct InfoAndTags {
     info: Option<ClientInfo>,
     tags: BTreeMap<String, String>,
 }
 
 impl Stream {
-    /// An empty one.
+    /// An empty stream.
     pub(super) fn new(epoch: Epoch) -> Self {
         Self {
             stored: VecDeque::new(),
@@ -60,29 +60,29 @@ impl Stream {
         self.top
     }
 
-    /// Roughly the memory of its stored publications.
+    /// Approximate memory of its stored publications.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether it holds no publication, though it may have had some.
+    /// Whether no publication is stored now.
     pub(super) fn is_empty(&self) -> bool {
         self.stored.is_empty()
     }
 
-    /// Whether even offset and epoch are forgotten: whoever comes now finds a new stream.
+    /// Whether offset and epoch have expired too: the next publish or read starts a new stream.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Drops the stored publications if their time is over.
+    /// Drops the stored publications if they have expired.
     pub(super) fn expire(&mut self, now: Instant) {
         if self.stored_until.is_some_and(|until| until <= now) {
             self.clear();
         }
     }
 
-    /// Drops the stored publications. False when there are none.
+    /// Drops the stored publications. Returns false when there were none.
     pub(super) fn clear(&mut self) -> bool {
         let had_some = !self.stored.is_empty();
         self.stored = VecDeque::new();
@@ -91,24 +91,24 @@ impl Stream {
         had_some
     }
 
-    /// Somebody published or read: offset and epoch live on.
+    /// Extends the lifetime of offset and epoch, at each publish and read.
     pub(super) fn touch(&mut self, retention: Retention, now: Instant) {
         self.until = deadline(retention.meta_ttl, now);
     }
 
-    /// Whether a publication is older than what the stream has (server API §6.2).
+    /// Whether the stream has the same or a newer version (server API §6.2).
     pub(super) fn supersedes(&self, options: &PublishOptions) -> bool {
         let comparable =
             options.version_epoch.is_empty() || *options.version_epoch == *self.version_epoch;
         options.version > 0 && comparable && options.version <= self.version
     }
 
-    /// The payload of the newest publication, if it is stored still.
+    /// The payload of the newest publication, if it is still stored.
     pub(super) fn newest(&self) -> Option<&Bytes> {
         self.stored.back().map(|stored| &stored.data)
     }
 
-    /// Stores a publication and returns its position. Without a copy of the payload.
+    /// Stores a publication and returns its position. Does not copy the payload.
     pub(super) fn append(
         &mut self,
         publication: &Publication,
@@ -124,7 +124,7 @@ impl Stream {
         self.bytes += stored.bytes();
         self.stored.push_back(stored);
         while self.stored.len() > retention.size {
-            let oldest = self.stored.pop_front().expect("more than none");
+            let oldest = self.stored.pop_front().expect("it is not empty");
             self.bytes -= oldest.bytes();
         }
         self.top.offset += 1;
@@ -132,11 +132,11 @@ impl Stream {
         self.top
     }
 
-    /// Reads without changing anything; what expired must be gone already.
+    /// Reads publications. Call [`expire`](Self::expire) first.
     pub(super) fn read(&self, query: Query) -> StreamSlice {
         let count = query.limit.unwrap_or(usize::MAX);
         let first = self.top.offset + 1 - self.stored.len() as u64;
-        // How many of the stored ones have an offset up to `offset`.
+        // The number of stored publications with an offset up to `offset`.
         let up_to = |offset: u64| offset.saturating_add(1).saturating_sub(first);
         let index = |offset: u64| up_to(offset).min(self.stored.len() as u64) as usize;
         let publication = |index: usize| self.stored[index].publication(first + index as u64);
@@ -155,29 +155,32 @@ impl Stream {
 impl Stored {
     fn of(publication: &Publication) -> Self {
         let Publication { data, info, tags, .. } = publication;
-        let rest = (info.is_some() || !tags.is_empty())
-            .then(|| Box::new(Rest { info: info.clone(), tags: tags.clone() }));
-        Self { data: data.clone(), rest }
+        let info_and_tags = if info.is_none() && tags.is_empty() {
+            None
+        } else {
+            Some(Box::new(InfoAndTags { info: info.clone(), tags: tags.clone() }))
+        };
+        Self { data: data.clone(), info_and_tags }
     }
 
     fn publication(&self, offset: u64) -> Publication {
-        let rest = self.rest.as_deref();
+        let more = self.info_and_tags.as_deref();
         Publication {
             data: self.data.clone(),
             offset,
-            info: rest.and_then(|rest| rest.info.clone()),
-            tags: rest.map(|rest| rest.tags.clone()).unwrap_or_default(),
+            info: more.and_then(|more| more.info.clone()),
+            tags: more.map(|more| more.tags.clone()).unwrap_or_default(),
             ..Publication::default()
         }
     }
 
-    /// Roughly what it costs, payload included.
+    /// Approximate memory, payload included.
     fn bytes(&self) -> usize {
-        STORED_BYTES + self.data.len() + self.rest.as_ref().map_or(0, |rest| rest.bytes())
+        STORED_BYTES + self.data.len() + self.info_and_tags.as_ref().map_or(0, |more| more.bytes())
     }
 }
 
-impl Rest {
+impl InfoAndTags {
     fn bytes(&self) -> usize {
         let info = self.info.as_ref().map_or(0, |info| {
             info.user.len() + info.client.len() + info.conn_info.len() + info.chan_info.len()
@@ -187,7 +190,7 @@ impl Rest {
     }
 }
 
-/// `None` for a duration of zero, and for one beyond all time.
+/// `None` for a duration of zero, and for one that overflows.
 fn deadline(ttl: Duration, now: Instant) -> Option<Instant> {
     if ttl.is_zero() { None } else { now.checked_add(ttl) }
 }

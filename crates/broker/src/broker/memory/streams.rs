@@ -1,66 +1,67 @@
-//! The streams of one stripe of the memory broker: made by the first publication, forgotten when their time is over.
-//! In: channels, the time → out: live streams, and how much memory they hold together.
+//! The streams of one stripe of the memory broker: created by the first publication, removed when they expire.
+//! In: channels, the time → out: live streams, and the memory that they use together.
 //! Uses: a slab and a table of its indices. Never: locks, delivery.
-//! Change here: who is forgotten first. What a stream holds lives in `stream.rs`, the epochs of channels without in `epochs.rs`.
+//! Change here: the order of eviction. A single stream lives in `stream.rs`, the epochs of channels without one in `epochs.rs`.
 
 use std::time::Instant;
 
 use hashbrown::HashTable;
 use slab::Slab;
 
+use super::HashedChannel;
 use super::epochs::Epochs;
 use super::stream::Stream;
 
-/// Streams by channel, and hands that walk over them: one for what is over, two for when memory is short.
+/// Streams by channel, with clock hands that walk over them: one for expiry, two for eviction (second chance).
 #[derive(Default)]
 pub(super) struct Streams {
-    slab: Slab<Named>,
+    slab: Slab<NamedStream>,
     /// Indices into `slab`, by the hash of the channel.
     names: HashTable<u32>,
-    /// Indices of the streams that hold no publication, but a position.
+    /// Indices of the streams that have a position but no stored publication.
     empty: Vec<u32>,
     sweep_hand: usize,
     evict_hand: usize,
-    /// Over `empty`.
+    /// Walks over `empty`.
     empty_hand: usize,
-    /// The place that was used last.
+    /// The index that was used last.
     newest: usize,
     epochs: Epochs,
 }
 
-struct Named {
+struct NamedStream {
     channel: Box<str>,
     hash: u64,
-    /// Again, since it was made or the evicting hand came by: then that goes on to the next one, once.
+    /// Used again since it was created or the evicting hand passed it: the hand then skips it once.
     is_used: bool,
-    /// Its place in `empty`.
+    /// Its index in `empty`.
     at_empty: Option<u32>,
     stream: Stream,
 }
 
-impl Named {
+impl NamedStream {
     fn bytes(&self) -> usize {
-        NAMED_BYTES + self.channel.len() + self.stream.bytes()
+        STREAM_BYTES + self.channel.len() + self.stream.bytes()
     }
 }
 
 impl Streams {
-    /// Does `work` with the living stream of a channel. Where there is none it gets an empty one, which is kept only if it
-    /// was published to. Returns how many bytes more (or fewer) are held now.
+    /// Calls `work` with the live stream of a channel, or with an empty stream that is kept only if `work` publishes to it.
+    /// Returns the result and the change of memory in bytes.
     pub(super) fn with<T>(
         &mut self,
-        place: (u64, &str),
+        channel: HashedChannel<'_>,
         now: Instant,
         work: impl FnOnce(&mut Stream) -> T,
     ) -> (T, isize) {
-        let (found, freed) = match self.find(place) {
+        let (found, freed) = match self.find(channel) {
             Some(index) if self.slab[index].stream.is_over(now) => (None, self.remove(index)),
             found => (found, 0),
         };
         let Some(index) = found else {
-            let mut stream = Stream::new(self.epochs.of(place));
+            let mut stream = Stream::new(self.epochs.of(channel));
             let done = work(&mut stream);
-            let made = if stream.top().offset > 0 { self.insert(place, stream) } else { 0 };
+            let made = if stream.top().offset > 0 { self.insert(channel, stream) } else { 0 };
             return (done, made as isize - freed as isize);
         };
         self.newest = index;
@@ -70,21 +71,21 @@ impl Streams {
         named.stream.expire(now);
         let done = work(&mut named.stream);
         let grown = named.stream.bytes() as isize - before;
-        self.list(index);
+        self.update_empty(index);
         (done, grown)
     }
 
     /// Drops the stored publications of a channel, if it has a stream. Returns the bytes freed.
-    pub(super) fn clear(&mut self, place: (u64, &str)) -> usize {
-        let Some(index) = self.find(place) else { return 0 };
+    pub(super) fn clear(&mut self, channel: HashedChannel<'_>) -> usize {
+        let Some(index) = self.find(channel) else { return 0 };
         let stream = &mut self.slab[index].stream;
         let bytes = stream.bytes();
         stream.clear();
-        self.list(index);
+        self.update_empty(index);
         bytes
     }
 
-    /// Looks at the next `count` places for what is over. Returns the bytes freed.
+    /// Visits the next `count` slots and removes expired entries. Returns the bytes freed.
     pub(super) fn sweep(&mut self, count: usize, now: Instant) -> usize {
         let mut freed = 0;
         for _ in 0..count.min(self.slab.capacity()) {
@@ -96,18 +97,18 @@ impl Streams {
                 let before = named.stream.bytes();
                 named.stream.expire(now);
                 freed += before - named.stream.bytes();
-                self.list(index);
+                self.update_empty(index);
             }
         }
         freed
     }
 
-    /// Makes room: of the streams that hold no publication one is forgotten; where there is none, another one loses its
-    /// publications. It is the next one that nobody has used since the hand came by. Where too many are used, the next
-    /// one; the one that was used last only if it is alone. Returns the bytes freed; `None` when there is no stream.
+    /// Evicts: removes a stream without publications, or, if there is none, clears another stream. Returns the bytes freed;
+    /// `None` when there is no stream.
     ///
-    /// Each use is paid for with one look at most, so that many looks are rare; where there were many more streams once, places
-    /// that are free now are looked at, too.
+    /// Takes the first stream that was not used since the hand passed it, or the next one after `SPARED_MAX` used ones. The
+    /// stream used last is taken only if it is the only one. Each use costs one visit of the hand at most, so long walks
+    /// are rare; free slots are visited too where the slab was larger before.
     pub(super) fn evict(&mut self) -> Option<usize> {
         if self.slab.is_empty() {
             return None;
@@ -127,18 +128,18 @@ impl Streams {
             if !named.stream.clear() {
                 return Some(self.remove(index));
             }
-            self.list(index);
+            self.update_empty(index);
             return Some(bytes);
         }
     }
 
-    /// How many there are.
+    /// Number of streams.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.slab.len()
     }
 
-    /// The place under the hand: among those that hold no publication, if there is one beside the newest.
+    /// The index under the hand: in `empty` if it has one other than the newest, else in the slab.
     fn next_to_evict(&mut self) -> usize {
         match self.empty[..] {
             [] => {}
@@ -148,15 +149,16 @@ impl Streams {
         step(&mut self.evict_hand, self.slab.capacity())
     }
 
-    fn find(&self, (hash, channel): (u64, &str)) -> Option<usize> {
-        let is_it = |index: &u32| self.slab[*index as usize].channel.as_ref() == channel;
-        self.names.find(hash, is_it).map(|index| *index as usize)
+    fn find(&self, channel: HashedChannel<'_>) -> Option<usize> {
+        let has_name = |index: &u32| self.slab[*index as usize].channel.as_ref() == channel.name;
+        self.names.find(channel.hash, has_name).map(|index| *index as usize)
     }
 
     /// Adds a stream. Returns its bytes.
-    fn insert(&mut self, (hash, channel): (u64, &str), stream: Stream) -> usize {
-        let channel = channel.into();
-        let named = Named { channel, hash, is_used: false, at_empty: None, stream };
+    fn insert(&mut self, channel: HashedChannel<'_>, stream: Stream) -> usize {
+        let HashedChannel { hash, name } = channel;
+        let channel = name.into();
+        let named = NamedStream { channel, hash, is_used: false, at_empty: None, stream };
         let bytes = named.bytes();
         self.newest = self.slab.insert(named);
         let entry = u32::try_from(self.newest).expect("fewer than 2^32 channels in a stripe");
@@ -165,8 +167,8 @@ impl Streams {
         bytes
     }
 
-    /// Keeps the list of those that hold no publication right, after one has changed.
-    fn list(&mut self, index: usize) {
+    /// Adds a stream to `empty` or removes it from there, after it changed.
+    fn update_empty(&mut self, index: usize) {
         let named = &mut self.slab[index];
         match (named.stream.is_empty(), named.at_empty) {
             (true, None) => {
@@ -175,47 +177,47 @@ impl Streams {
             }
             (false, Some(at)) => {
                 named.at_empty = None;
-                self.unlist(at);
+                self.remove_empty(at);
             }
             _ => {}
         }
     }
 
-    /// Fills a place in the list with the last one.
-    fn unlist(&mut self, at: u32) {
+    /// Removes an index from `empty`; the last one takes its place.
+    fn remove_empty(&mut self, at: u32) {
         self.empty.swap_remove(at as usize);
         if let Some(moved) = self.empty.get(at as usize) {
             self.slab[*moved as usize].at_empty = Some(at);
         }
     }
 
-    /// Forgets a stream and its epoch. Returns the bytes freed.
+    /// Removes a stream and its epoch. Returns the bytes freed.
     fn remove(&mut self, index: usize) -> usize {
         let named = self.slab.remove(index);
         let entry = self.names.find_entry(named.hash, |other| *other as usize == index);
         entry.expect("every stream has its name in the table").remove();
         if let Some(at) = named.at_empty {
-            self.unlist(at);
+            self.remove_empty(at);
         }
         self.epochs.end(named.hash);
         if self.slab.is_empty() {
-            // The room of a channel_members that has left.
+            // Frees the memory of the slab and the tables.
             *self = Self { epochs: std::mem::take(&mut self.epochs), ..Self::default() };
         }
         named.bytes()
     }
 }
 
-/// The place under a hand, which goes on to the next one.
-fn step(hand: &mut usize, places: usize) -> usize {
-    let place = if *hand < places { *hand } else { 0 };
-    *hand = place + 1;
-    place
+/// Returns the index under a hand and moves the hand to the next one.
+fn step(hand: &mut usize, len: usize) -> usize {
+    let index = if *hand < len { *hand } else { 0 };
+    *hand = index + 1;
+    index
 }
 
-/// A place in the slab, one in the table of names, and one in the list of those that hold no publication.
-const NAMED_BYTES: usize = size_of::<Named>() + 28;
-/// Streams in use that are passed over to free one, so that no publisher waits for long.
+/// A slot of the slab, an entry of the table of names, and one of `empty`.
+const STREAM_BYTES: usize = size_of::<NamedStream>() + 28;
+/// Used streams that one eviction skips at most, so that a publisher does not wait for long.
 const SPARED_MAX: usize = 64;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Tests of the memory broker: the promises of every broker, and what it remembers for how long and in how much memory.
-//! In: publish calls at virtual times → out: how often the door was passed, what is held.
+//! Tests of the memory broker: the promises of every broker, and the lifetime and memory of its entries.
+//! In: publish calls at virtual times → out: the number of deliveries, the stored entries.
 //! Uses: the conformance suite; never a clock it does not set.
 //! Promises that all brokers share live in `broker/conformance.rs`.
 
@@ -9,11 +9,11 @@ use super::*;
 use crate::ClientId;
 use crate::{Epoch, conformance};
 
-/// A door that counts.
+/// Counts deliveries.
 #[derive(Default)]
-struct Count(Mutex<usize>);
+struct DeliveryCounter(Mutex<usize>);
 
-impl Deliver for Count {
+impl Deliver for DeliveryCounter {
     fn deliver(
         &self,
         _: &str,
@@ -26,14 +26,14 @@ impl Deliver for Count {
         *self.0.lock() += 1;
     }
 
-    fn announce(&self, _: &str, _: Change, _: ClientInfo) {}
+    fn deliver_join_leave(&self, _: &str, _: Change, _: ClientInfo) {}
 }
 
 const MEGABYTE: usize = 1 << 20;
 
-fn broker() -> (Arc<Count>, MemoryBroker) {
-    let door = Arc::new(Count::default());
-    (Arc::clone(&door), MemoryBroker::new(door, MEGABYTE))
+fn broker() -> (Arc<DeliveryCounter>, MemoryBroker) {
+    let deliver = Arc::new(DeliveryCounter::default());
+    (Arc::clone(&deliver), MemoryBroker::new(deliver, MEGABYTE))
 }
 
 fn publish(broker: &MemoryBroker, channel: &str, key: &str, now: Instant) {
@@ -53,29 +53,29 @@ fn store(broker: &MemoryBroker, channel: &str, bytes: usize, now: Instant) -> Po
 }
 
 fn read(broker: &MemoryBroker, channel: &str, now: Instant) -> (usize, Position) {
-    let stretch =
+    let slice =
         broker.history(channel, Query::default(), RETENTION, now).wait().expect("never fails");
-    (stretch.publications.len(), stretch.top)
+    (slice.publications.len(), slice.top)
 }
 
 #[test]
 fn the_memory_broker_keeps_the_promises_of_brokers() {
-    conformance::broker::check(&|door| Arc::new(MemoryBroker::new(door, MEGABYTE)));
+    conformance::broker::check(&|deliver| Arc::new(MemoryBroker::new(deliver, MEGABYTE)));
 }
 
 #[test]
 fn an_idempotency_key_is_forgotten_after_five_minutes() {
-    let (door, broker) = broker();
+    let (deliver, broker) = broker();
     let start = Instant::now();
     for (seconds, published) in [(0, 1), (299, 1), (300, 2), (599, 2), (600, 3)] {
         publish(&broker, "a", "key", start + Duration::from_secs(seconds));
-        assert_eq!(*door.0.lock(), published, "after {seconds} s");
+        assert_eq!(*deliver.0.lock(), published, "after {seconds} s");
     }
 }
 
 #[test]
-fn idempotency_results_take_bounded_memory_and_the_oldest_go_first() {
-    let (door, broker) = broker();
+fn idempotency_results_take_bounded_memory_and_the_oldest_are_removed_first() {
+    let (deliver, broker) = broker();
     let now = Instant::now();
     let long = "k".repeat(IDEMPOTENCY_BYTES_MAX / STRIPES / 4);
     for number in 0..10 {
@@ -84,9 +84,9 @@ fn idempotency_results_take_bounded_memory_and_the_oldest_go_first() {
     let held: usize = broker.stripes.iter().map(|stripe| stripe.lock().results.bytes).sum();
     assert!(held <= IDEMPOTENCY_BYTES_MAX / STRIPES, "{held}");
     publish(&broker, "a", &format!("9{long}"), now);
-    assert_eq!(*door.0.lock(), 10, "the newest is remembered");
+    assert_eq!(*deliver.0.lock(), 10, "the newest is kept");
     publish(&broker, "a", &format!("0{long}"), now);
-    assert_eq!(*door.0.lock(), 11, "the oldest is not");
+    assert_eq!(*deliver.0.lock(), 11, "the oldest is not");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn publications_expire_together_and_the_position_stays() {
 }
 
 #[test]
-fn a_stream_that_nobody_used_for_its_meta_ttl_begins_anew() {
+fn an_unused_stream_gets_a_new_epoch_after_its_meta_ttl() {
     let (_, broker) = broker();
     let start = Instant::now();
     let at = |seconds| start + Duration::from_secs(seconds);
@@ -146,7 +146,7 @@ fn a_version_is_forgotten_with_its_stream() {
 }
 
 #[test]
-fn the_sweep_gives_everything_back_that_expired() {
+fn the_sweep_frees_the_memory_of_expired_entries() {
     let (_, broker) = broker();
     let now = Instant::now();
     for number in 0..1000 {
@@ -162,7 +162,7 @@ fn the_sweep_gives_everything_back_that_expired() {
 }
 
 #[test]
-fn the_memory_of_histories_is_bounded_and_counted_rightly() {
+fn the_memory_of_histories_is_bounded_and_counted_correctly() {
     let (_, broker) = broker();
     let now = Instant::now();
     for number in 0..3000 {
@@ -175,13 +175,13 @@ fn the_memory_of_histories_is_bounded_and_counted_rightly() {
 }
 
 #[test]
-fn channels_that_clients_only_ask_about_take_no_memory() {
+fn channels_that_are_only_read_take_no_memory() {
     let (_, broker) = broker();
     let now = Instant::now();
     store(&broker, "full", MEGABYTE / 2, now);
     let before = broker.history_bytes();
     for number in 0..20_000 {
-        read(&broker, &format!("a channel that nobody publishes to {number}"), now);
+        read(&broker, &format!("a channel without publications {number}"), now);
     }
     assert_eq!(broker.history_bytes(), before);
     assert_eq!(broker.stripes.iter().map(|stripe| stripe.lock().streams.len()).sum::<usize>(), 1);
@@ -189,7 +189,7 @@ fn channels_that_clients_only_ask_about_take_no_memory() {
 }
 
 #[test]
-fn a_channel_has_one_epoch_until_it_is_published_to_however_late() {
+fn a_channel_keeps_its_epoch_until_its_first_publication() {
     let (_, broker) = broker();
     let start = Instant::now();
     let at = |seconds| start + Duration::from_secs(seconds);
@@ -201,31 +201,31 @@ fn a_channel_has_one_epoch_until_it_is_published_to_however_late() {
 }
 
 #[test]
-fn no_two_streams_of_a_channel_have_one_epoch_whichever_way_they_ended() {
+fn two_streams_of_a_channel_never_have_the_same_epoch() {
     let (_, broker) = broker();
     let mut now = Instant::now();
     let mut epochs = Vec::new();
     for round in 0..100 {
-        let told = (round % 2 == 0).then(|| read(&broker, "a", now).1.epoch);
+        let read_before = (round % 2 == 0).then(|| read(&broker, "a", now).1.epoch);
         let top = store(&broker, "a", 1, now);
-        assert_eq!((top.offset, told.unwrap_or(top.epoch)), (1, top.epoch), "round {round}");
+        assert_eq!((top.offset, read_before.unwrap_or(top.epoch)), (1, top.epoch), "round {round}");
         assert!(!epochs.contains(&top.epoch), "round {round}");
         epochs.push(top.epoch);
         let end = now + RETENTION.meta_ttl;
         match round % 3 {
             0 => broker.sweep(end),
             1 => drop(read(&broker, "a", end)),
-            _ => while broker.place("a").1.lock().streams.evict().is_some() {},
+            _ => while broker.stripe("a").1.lock().streams.evict().is_some() {},
         }
         assert_eq!(read(&broker, "a", end).1.offset, 0, "round {round}");
         now = end;
     }
-    let other = MemoryBroker::new(Arc::new(Count::default()), MEGABYTE);
+    let other = MemoryBroker::new(Arc::new(DeliveryCounter::default()), MEGABYTE);
     assert!(!epochs.contains(&store(&other, "a", 1, now).epoch), "nor those of another process");
 }
 
 #[test]
-fn large_publications_find_room_where_many_streams_hold_only_a_position() {
+fn large_publications_evict_many_streams_that_hold_only_a_position() {
     let (_, broker) = broker();
     let now = Instant::now();
     let mut names = (0..).map(|number| format!("small {number}"));

@@ -1,7 +1,7 @@
-//! The members of one channel: each with the end of its time, and how many users they are.
-//! In: members that come, are renewed and go, the time → out: those who are there.
+//! The members of one channel, each with its expiry, and the number of distinct users.
+//! In: members that are added, renewed and removed, the time → out: the members that have not expired.
 //! Uses: hash tables. Never: locks, clocks.
-//! Change here: what is kept per member, and when the members are looked through for those whose time is over.
+//! Change here: what is stored per member, and when expired members are searched for.
 
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
@@ -13,24 +13,24 @@ use hashbrown::HashMap;
 
 use crate::PresenceStats;
 
-/// The members of a channel. Counting them takes no walk over them.
+/// The members of a channel. Counting does not iterate over them.
 #[derive(Default)]
 pub(super) struct ChannelMembers {
-    /// With the moment at which their time is over.
+    /// Each with the moment at which it expires.
     members: HashMap<Member, Instant>,
-    /// How many members each user has; no zeros.
+    /// Number of members per user; never 0.
     users: HashMap<Box<str>, u32>,
-    /// Before this moment nobody's time is over; `None` = nobody is there.
-    safe_until: Option<Instant>,
+    /// No member expires before this moment; `None` = there are no members.
+    first_expiry: Option<Instant>,
 }
 
-/// Told apart by client id.
+/// Equality and hash are those of the client id.
 struct Member(Arc<ClientInfo>);
 
 impl ChannelMembers {
     /// Adds a member or renews it, until `until`.
     pub(super) fn add(&mut self, info: ClientInfo, until: Instant) {
-        self.safe_until = Some(self.safe_until.map_or(until, |safe| safe.min(until)));
+        self.first_expiry = Some(self.first_expiry.map_or(until, |first| first.min(until)));
         match self.members.get_key_value_mut(info.client.as_str()) {
             Some((member, end)) if *member.0 == info => *end = until,
             _ => {
@@ -41,26 +41,25 @@ impl ChannelMembers {
         }
     }
 
-    /// Removes a member, if it is there.
+    /// Removes a member, if it exists.
     pub(super) fn remove(&mut self, client: &str) {
         if let Some((member, _)) = self.members.remove_entry(client) {
-            self.forget_user(&member.0.user);
+            self.remove_user(&member.0.user);
             self.shrink();
         }
     }
 
-    /// Removes those whose time is over. Looks at them only when there may be one: members are renewed long before
-    /// their end, so most calls look at nobody.
+    /// Removes expired members. Most calls return at once, because members are renewed long before they expire.
     pub(super) fn expire(&mut self, now: Instant) {
-        if self.safe_until.is_none_or(|safe| now < safe) {
+        if self.first_expiry.is_none_or(|first| now < first) {
             return;
         }
-        let over: Vec<Arc<ClientInfo>> =
+        let expired: Vec<Arc<ClientInfo>> =
             (self.members).extract_if(|_, end| *end <= now).map(|(member, _)| member.0).collect();
-        for info in over {
-            self.forget_user(&info.user);
+        for info in expired {
+            self.remove_user(&info.user);
         }
-        self.safe_until = self.members.values().min().copied();
+        self.first_expiry = self.members.values().min().copied();
         self.shrink();
     }
 
@@ -76,15 +75,15 @@ impl ChannelMembers {
         self.members.is_empty()
     }
 
-    fn forget_user(&mut self, user: &str) {
-        let count = self.users.get_mut(user).expect("every member's user is counted");
+    fn remove_user(&mut self, user: &str) {
+        let count = self.users.get_mut(user).expect("the user of every member is counted");
         *count -= 1;
         if *count == 0 {
             self.users.remove(user);
         }
     }
 
-    /// Gives memory back after many have left.
+    /// Frees memory after many members were removed.
     fn shrink(&mut self) {
         let capacity = self.members.capacity();
         if capacity > SHRINK_FROM && self.members.len() < capacity / 4 {
@@ -114,5 +113,5 @@ impl PartialEq for Member {
 
 impl Eq for Member {}
 
-/// Smaller crowds are not worth shrinking.
+/// Smaller tables are not shrunk.
 const SHRINK_FROM: usize = 64;

@@ -1,5 +1,5 @@
-//! Tests of presence in memory: the promises of every store, and what it gives back.
-//! In: members that come and go at virtual times → out: who is there, how much is held.
+//! Tests of presence in memory: the promises of every store, sharing, and memory that is freed.
+//! In: members that are added and removed at virtual times → out: the members, the memory in use.
 //! Uses: the conformance suite; never a clock it does not set.
 //! Promises that all stores share live in `presence/conformance.rs`.
 
@@ -16,7 +16,7 @@ fn info(client: usize) -> ClientInfo {
     }
 }
 
-/// Channels that take memory.
+/// Number of channels that use memory.
 fn channels(presence: &MemoryPresence) -> usize {
     presence.stripes.iter().map(|stripe| stripe.lock().len()).sum()
 }
@@ -51,7 +51,7 @@ fn a_renewal_that_changes_nothing_keeps_the_member_as_it_is() {
 }
 
 #[test]
-fn a_channel_that_everybody_left_takes_no_memory() {
+fn a_channel_without_members_takes_no_memory() {
     let (presence, now) = (MemoryPresence::new(), Instant::now());
     for channel in ["a", "b"] {
         presence.add(channel, info(1), TTL, now).wait().expect("never fails");
@@ -61,7 +61,7 @@ fn a_channel_that_everybody_left_takes_no_memory() {
     for _ in 0..STRIPES {
         presence.sweep(now + TTL - Duration::from_nanos(1));
     }
-    assert_eq!(channels(&presence), 1, "its time is not over");
+    assert_eq!(channels(&presence), 1, "it has not expired");
     for _ in 0..STRIPES {
         presence.sweep(now + TTL);
     }
@@ -69,7 +69,7 @@ fn a_channel_that_everybody_left_takes_no_memory() {
 }
 
 #[test]
-fn a_crowd_that_left_gives_its_memory_back() {
+fn removing_many_members_shrinks_the_table() {
     let (mut channel_members, now) = (ChannelMembers::default(), Instant::now());
     for client in 0..1000 {
         channel_members.add(info(client), now);

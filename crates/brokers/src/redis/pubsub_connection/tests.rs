@@ -27,9 +27,9 @@ impl Deliver for UnsubscribingHandler {
     ) {
     }
 
-    fn announce(&self, _: &str, _: Change, _: ClientInfo) {}
+    fn deliver_join_leave(&self, _: &str, _: Change, _: ClientInfo) {}
 
-    fn doubt(&self, _: &str) {
+    fn report_possible_gap(&self, _: &str) {
         let pubsub = self.0.get().and_then(Weak::upgrade).expect("it says so");
         assert_eq!(pubsub.take_matching(|_| true).len(), 1);
     }

@@ -1,5 +1,5 @@
 //! Tests of the file with the process id.
-//! In: paths in a folder of the test → out: what stands there, and when.
+//! In: paths in a folder of the test → out: the content of the file, over time.
 //! Uses the file system of the machine. Never: servers.
 //! A way in which a file can be unusable is a row here.
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use super::PidFile;
 
-/// A folder that goes with the test.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -34,7 +34,7 @@ fn own_id() -> Option<String> {
 }
 
 #[test]
-fn a_new_file_holds_the_id_until_the_end() {
+fn a_new_file_contains_the_id_until_the_end() {
     let folder = Folder::new("pid-new");
     let path = folder.path("pid");
     let mut file = PidFile::open(&path).expect("a folder of ours").expect("a path");
@@ -46,7 +46,7 @@ fn a_new_file_holds_the_id_until_the_end() {
 }
 
 #[test]
-fn a_file_that_is_there_is_kept_by_a_start_that_fails() {
+fn an_existing_file_is_kept_by_a_start_that_fails() {
     let folder = Folder::new("pid-kept");
     let path = folder.path("pid");
     let other = "1234567890 of a server that runs\n";
@@ -56,7 +56,7 @@ fn a_file_that_is_there_is_kept_by_a_start_that_fails() {
 }
 
 #[test]
-fn a_file_that_is_there_is_written_anew_by_a_start_that_succeeds() {
+fn an_existing_file_is_overwritten_by_a_start_that_succeeds() {
     let folder = Folder::new("pid-anew");
     let path = folder.path("pid");
     write(&path, "1234567890 of a server that crashed\n").expect("a folder of ours");
@@ -79,7 +79,7 @@ fn a_file_that_the_next_server_has_written_is_kept() {
 }
 
 #[test]
-fn a_file_that_the_last_server_takes_away_meanwhile_is_written_again() {
+fn a_file_that_the_previous_server_removes_is_written_again() {
     let folder = Folder::new("pid-last");
     let path = folder.path("pid");
     write(&path, "1234567890\n").expect("a folder of ours");
@@ -90,7 +90,7 @@ fn a_file_that_the_last_server_takes_away_meanwhile_is_written_again() {
 }
 
 #[test]
-fn a_place_that_takes_no_file_is_named_with_the_remedy() {
+fn an_unusable_path_is_named_with_the_remedy() {
     let folder = Folder::new("pid-wrong");
     create_dir(folder.path("folder")).expect("a folder of ours");
     for name in ["folder", "nowhere/pid"] {
@@ -98,13 +98,13 @@ fn a_place_that_takes_no_file_is_named_with_the_remedy() {
         let error = PidFile::open(&path).err().expect("no place for a file");
         let text = format!("{error:#}");
         assert!(
-            text.starts_with(&format!("pid_file = {path:?} cannot be written: name a")),
+            text.starts_with(&format!("pid_file = {path:?} cannot be written: use a")),
             "{text}"
         );
     }
 }
 
-/// A device that takes everything, and stays.
+/// A device that accepts all bytes.
 #[test]
 #[cfg(unix)]
 fn a_device_is_written_to() {
@@ -113,7 +113,7 @@ fn a_device_is_written_to() {
     assert!(!file.is_ours);
 }
 
-/// A device that is always full, and stays.
+/// A device that is always full.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_named() {

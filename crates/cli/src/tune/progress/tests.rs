@@ -1,7 +1,7 @@
 //! Tests of the progress bar.
 //! In: steps → out: a line.
-//! Uses the room's functions. Never: a terminal.
-//! How a line looks is a test here.
+//! Uses private functions. Never: a terminal.
+//! The form of a line is a test here.
 
 use super::line;
 
@@ -13,7 +13,7 @@ fn the_bar_fills_from_left_to_right() {
 }
 
 #[test]
-fn a_line_fits_on_a_terminal_whatever_the_name() {
+fn a_line_with_a_long_name_fits_on_a_terminal() {
     assert!(line(1, 3, &"x".repeat(500)).chars().count() < 80);
     assert!(!line(1, 3, "a\x1b[2Jb\n").contains(['\x1b', '\n']));
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use fanwire_broker::PublishOptions;
-use fanwire_node::{Node, Options, Target};
+use fanwire_node::{ConnectionSelector, Node, Options};
 use fanwire_protocol::{Disconnect, Publication};
 use fanwire_shard::Stop;
 
@@ -64,7 +64,10 @@ fn subscribe(server: &mut Server, code: u16) {
 impl Server {
     /// As the server API does.
     fn order(&mut self, disconnect: &Disconnect) {
-        let target = Target { user: disconnect.code.to_string(), ..Target::default() };
+        let target = ConnectionSelector {
+            user: disconnect.code.to_string(),
+            ..ConnectionSelector::default()
+        };
         self.node.disconnect(target, disconnect.clone()).wait().expect("one node");
         self.take_turn();
     }

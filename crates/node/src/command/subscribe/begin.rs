@@ -1,47 +1,49 @@
-//! The first step into a channel (protocol §8): the registry, the look into the stream, the presence.
-//! In: the options of a subscription → out: a pending channel, whose answers are there or on their way.
-//! Uses: broker and presence through the node. Never: asks who may enter.
-//! Change here: what is asked before a subscription is made, and in which order.
+//! First step of a subscribe (protocol §8): registry, stream, presence.
+//! In: the options of a subscription → out: a pending channel, with answers that are ready or pending.
+//! Uses: broker and presence through the node. Never: permissions.
+//! Change here: which calls precede a subscription, and their order.
 
 use fanwire_broker::Query;
 
 use super::options::SubscribeParameters;
-use crate::command::Turn;
+use crate::command::CommandContext;
 use crate::options::{Namespace, RecoveryMode};
-use crate::pending::{BufferedMessages, OwnClaim, Part, PendingChannel};
-use crate::recovery::{self, Claim};
+use crate::pending::{BufferedMessages, OwnedPosition, Part, PendingChannel};
+use crate::recovery::{self, ClaimedPosition};
 
-/// Begins to enter a channel: first the registry, so that everything published from now on is on its way to this shard;
-/// then the look into the stream and the presence, at once. The session has a name by now.
+/// Starts to subscribe: first the registry, so that everything published from now on reaches this shard; then the
+/// stream
+/// and the presence, concurrently. The session has its id by now.
 pub(in crate::command) fn begin(
-    turn: &mut Turn<'_>,
+    context: &mut CommandContext<'_>,
     namespace: &Namespace,
-    wish: SubscribeParameters<'_>,
+    parameters: SubscribeParameters<'_>,
     number: usize,
 ) -> PendingChannel {
-    let channel = turn.node.join(wish.channel, turn.session_table.shard());
-    let mode = wish.mode;
-    let claim = effective_claim(&wish, namespace);
-    let was_recovering = wish.recovers || claim.is_some();
-    let limit = turn.node.options().client.recovery_max_publication_limit;
-    let query = wish.tracking.positioned.then(|| {
-        let is_filtered = wish.terms.as_ref().is_some_and(|terms| terms.filter.is_some());
-        claim
-            .as_ref()
-            .map_or(Query::TOP, |claim| recovery::query(mode, claim.borrowed(), limit, is_filtered))
+    let channel = context.node.join(parameters.channel, context.session_table.shard());
+    let mode = parameters.mode;
+    let claimed = effective_claim(&parameters, namespace);
+    let was_recovering = parameters.recovers || claimed.is_some();
+    let limit = context.node.options().client.recovery_max_publication_limit;
+    let query = parameters.tracking.positioned.then(|| {
+        let is_filtered = parameters.terms.as_ref().is_some_and(|terms| terms.filter.is_some());
+        claimed.as_ref().map_or(Query::TOP, |claimed| {
+            recovery::query(mode, claimed.borrowed(), limit, is_filtered)
+        })
     });
-    let follow = turn.node.follow(&channel, query, namespace.retention(), turn.now);
-    let stretch = turn.soon(follow, move |result| Part::StreamSlice(number, result));
-    let appeared = match wish.visibility.present {
+    let follow = context.node.follow(&channel, query, namespace.retention(), context.now);
+    let stretch = context.soon(follow, move |result| Part::StreamSlice(number, result));
+    let appeared = match parameters.visibility.present {
         true => {
-            let me = turn.session().info_as(wish.terms.as_deref());
-            let appear = turn.node.appear(&channel, me, turn.now);
-            turn.soon(appear, move |result| Part::Presence(number, result))
+            let me = context.session().info_as(parameters.terms.as_deref());
+            let appear = context.node.appear(&channel, me, context.now);
+            context.soon(appear, move |result| Part::Presence(number, result))
         }
         false => Some(Ok(())),
     };
-    let SubscribeParameters { server_side, terms, tracking, delta, visibility, data, .. } = wish;
-    let (held_from, held) = (0, BufferedMessages::default());
+    let SubscribeParameters { server_side, terms, tracking, delta, visibility, data, .. } =
+        parameters;
+    let (held_from, buffered) = (0, BufferedMessages::default());
     PendingChannel {
         channel,
         server_side,
@@ -50,25 +52,30 @@ pub(in crate::command) fn begin(
         delta,
         visibility,
         mode,
-        claim,
+        claimed,
         was_recovering,
         data,
         stretch,
         appeared,
         large: None,
         held_from,
-        held,
+        buffered,
     }
 }
 
-/// The claim of the client, or the one that the namespace makes for it. Only a stream can be refused for what is missing: a
-/// cache that holds nothing yet would be refused for ever.
-fn effective_claim(wish: &SubscribeParameters<'_>, namespace: &Namespace) -> Option<OwnClaim> {
-    let is_automatic = namespace.auto_cache_recover && wish.mode == RecoveryMode::Cache;
-    if !wish.tracking.recoverable || !wish.recovers && !is_automatic {
+/// The position that the client claims, or that the namespace sets. Only a stream subscription is refused for missing
+/// publications: an
+/// empty cache would be refused for ever.
+fn effective_claim(
+    parameters: &SubscribeParameters<'_>,
+    namespace: &Namespace,
+) -> Option<OwnedPosition> {
+    let is_automatic = namespace.auto_cache_recover && parameters.mode == RecoveryMode::Cache;
+    if !parameters.tracking.recoverable || !parameters.recovers && !is_automatic {
         return None;
     }
-    let Claim { offset, epoch } = wish.claim.unwrap_or(Claim { offset: 0, epoch: "" });
-    let only_recovered = wish.only_recovered && wish.mode == RecoveryMode::Stream;
-    Some(OwnClaim { offset, epoch: epoch.to_owned(), only_recovered })
+    let ClaimedPosition { offset, epoch } =
+        parameters.claimed.unwrap_or(ClaimedPosition { offset: 0, epoch: "" });
+    let only_recovered = parameters.only_recovered && parameters.mode == RecoveryMode::Stream;
+    Some(OwnedPosition { offset, epoch: epoch.to_owned(), only_recovered })
 }

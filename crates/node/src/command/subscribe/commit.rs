@@ -1,82 +1,88 @@
-//! The last step into channels: the subscriptions are made, all of them or none, and what they missed is told.
-//! In: pending channels whose answers are all there → out: subscriptions and their results, or none and the refusal.
-//! Uses: the session_table, patches for what was missed. Never: asks who may enter.
-//! Change here: the order in which a subscription becomes visible. Answers are judged in `recover.rs`.
+//! Last step of a subscribe: makes the subscriptions, all of them or none, and returns their missed publications.
+//! In: pending channels with all answers → out: subscriptions and their results, or none and the refusal.
+//! Uses: the session table, patches for missed publications. Never: permissions.
+//! Change here: the order in which a subscription becomes visible. `recover.rs` evaluates the answers.
 
 use bytes::Bytes;
 use fanwire_broker::Position;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeResult};
 
-use super::recover::judge;
-use crate::command::{Refusal, Turn};
+use super::recover::decide;
+use crate::command::{CommandContext, Refusal};
 use crate::delta;
-use crate::encode_job::{self, Encoded, Found};
+use crate::encode_job::{self, Encoded, ReplySource};
 use crate::pending::{BufferedMessages, Large, PendingChannel};
 use crate::session_table::NewSubscription;
-use crate::subscribers::{CatchUp, Mark};
+use crate::subscribers::{CatchUp, DeltaState};
 
-/// How far a session is that enters channels. Results are in the order of its entries.
+/// State of a session that subscribes. Results are in the order of its channels.
 pub(in crate::command) enum Progress {
     Entered(Vec<SubscribeResult>),
-    /// This is to be encoded elsewhere, and the entries to wait for it.
+    /// A worker must encode these results; the channels wait for it.
     Large(Vec<SubscribeResult>, Vec<PendingChannel>),
-    /// Entered, and these tell it so.
+    /// Subscribed; these are the encoded results.
     Told(Vec<Bytes>),
 }
 
-/// What a command that enters channels comes to when their answers are all there.
+/// Outcome of a command that subscribes, when all answers are there.
 #[expect(clippy::large_enum_variant, reason = "most are replies, and one is not boxed on its way")]
 pub(in crate::command) enum Finished {
     Reply(Reply),
-    /// What it is told is large, and to be encoded elsewhere.
-    Large(Found, Vec<PendingChannel>),
-    /// It was, and this is it.
+    /// The reply is large, and a worker must encode it.
+    Large(ReplySource, Vec<PendingChannel>),
+    /// A worker has encoded it.
     Told(Vec<Bytes>),
 }
 
-/// Enters all channels, of which every answer is there. When what they say to their new subscriber is large, none is entered
-/// before that is `encoded`, and what is published meanwhile is held as behind a slow broker.
+/// Subscribes to all channels, whose answers are all there. When their results are large, no subscription is made
+/// before the reply is
+/// `encoded`, and publications are buffered as behind a slow broker.
 ///
 /// # Errors
-/// 100 when broker or presence failed, or nobody encoded; 112 when only a recovered subscription was wanted; the disconnect of
-/// who cannot be told in its encoding. None is entered then.
+/// 100 when broker or presence failed, or the worker dropped the job; 112 when only a recovered subscription was
+/// wanted; the disconnect
+/// of a session whose encoding cannot hold a payload. No subscription is made then.
 pub(in crate::command) fn all(
-    turn: &mut Turn<'_>,
-    mut entries: Vec<PendingChannel>,
+    context: &mut CommandContext<'_>,
+    mut channels: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
 ) -> Result<Progress, Refusal> {
     if let Some(encoded) = encoded {
-        return told(turn, entries, encoded).map(Progress::Told);
+        return commit_encoded(context, channels, encoded).map(Progress::Told);
     }
-    let judged: Result<Vec<_>, _> = entries.iter_mut().map(judge).collect();
-    let judged = match judged {
-        Ok(judged) => judged,
+    let decided: Result<Vec<_>, _> = channels.iter_mut().map(decide).collect();
+    let decided = match decided {
+        Ok(decided) => decided,
         Err(error) => {
-            turn.session_table.abandon(turn.node, turn.key.index, entries);
+            context.session_table.abandon(context.node, context.key.index, channels);
             return Err(error.into());
         }
     };
-    let is_large = encode_job::are_large(judged.iter().map(|(_, result)| &result.publications));
-    let seats = entries.into_iter().zip(judged);
+    let is_large = encode_job::are_large(decided.iter().map(|(_, result)| &result.publications));
+    let seats = channels.into_iter().zip(decided);
     if !is_large {
-        let entered = seats.map(|(entry, (top, result))| tell(turn, entry, top, result));
+        let entered = seats
+            .map(|(pending_channel, (top, result))| commit(context, pending_channel, top, result));
         return Ok(Progress::Entered(entered.collect()));
     }
-    let (results, entries) = seats.map(|(entry, (top, result))| entry.put_off(top, result)).unzip();
-    Ok(Progress::Large(results, entries))
+    let (results, channels) =
+        seats.map(|(pending_channel, (top, result))| pending_channel.defer(top, result)).unzip();
+    Ok(Progress::Large(results, channels))
 }
 
-/// The large reply is there: the channels are entered with it, or left.
-fn told(
-    turn: &mut Turn<'_>,
-    mut entries: Vec<PendingChannel>,
+/// The large reply is encoded: the subscriptions are made with it, or dropped.
+fn commit_encoded(
+    context: &mut CommandContext<'_>,
+    mut channels: Vec<PendingChannel>,
     encoded: Result<Encoded, ErrorCode>,
 ) -> Result<Vec<Bytes>, Refusal> {
-    // Something fails an entry for which more was published meanwhile than is held.
-    let failed = entries.iter_mut().find_map(|entry| entry.stretch.take().and_then(Result::err));
+    // A channel fails when more was published during the wait than its buffer holds.
+    let failed = channels
+        .iter_mut()
+        .find_map(|pending_channel| pending_channel.stretch.take().and_then(Result::err));
     let messages = match failed.map_or(encoded, Err) {
         Ok(Encoded { messages: Some(messages), saved }) => {
-            turn.session_table.counters().count_deltas(saved);
+            context.session_table.counters().count_deltas(saved);
             Ok(messages)
         }
         Ok(Encoded { messages: None, .. }) => Err(Disconnect::INAPPROPRIATE_PROTOCOL.into()),
@@ -84,47 +90,55 @@ fn told(
     };
     match messages {
         Ok(messages) => {
-            for mut entry in entries {
-                let Large { top, recovered, missed } = entry.large.take().expect(COMPLETE);
-                add_subscription(turn, entry, top, missed);
-                count(turn, recovered, missed);
+            for mut pending_channel in channels {
+                let Large { top, recovered, missed } =
+                    pending_channel.large.take().expect(COMPLETE);
+                add_subscription(context, pending_channel, top, missed);
+                count(context, recovered, missed);
             }
             Ok(messages)
         }
         Err(refusal) => {
-            turn.session_table.abandon(turn.node, turn.key.index, entries);
+            context.session_table.abandon(context.node, context.key.index, channels);
             Err(refusal)
         }
     }
 }
 
-/// Enters a channel with a result that is told at once.
-fn tell(
-    turn: &mut Turn<'_>,
-    entry: PendingChannel,
+/// Makes a subscription whose result is sent at once.
+fn commit(
+    context: &mut CommandContext<'_>,
+    pending_channel: PendingChannel,
     top: Position,
     mut result: SubscribeResult,
 ) -> SubscribeResult {
-    if entry.gets_deltas() {
+    if pending_channel.gets_deltas() {
         result.delta = true;
-        turn.backlog.compared += delta::payload_bytes(&result.publications);
-        let saved = delta::shape_missed(turn.session().encoding, &mut result.publications);
-        turn.session_table.counters().count_deltas(saved);
+        context.backlog.compared += delta::payload_bytes(&result.publications);
+        let saved = delta::shape_missed(context.session().encoding, &mut result.publications);
+        context.session_table.counters().count_deltas(saved);
     }
-    let (missed, recovered) = (result.publications.len(), entry.outcome(&result));
-    add_subscription(turn, entry, top, missed);
-    count(turn, recovered, missed);
+    let (missed, recovered) = (result.publications.len(), pending_channel.outcome(&result));
+    add_subscription(context, pending_channel, top, missed);
+    count(context, recovered, missed);
     result
 }
 
-/// Takes a new_subscription in a channel: what is published from now on is delivered, after what was held meanwhile, which is left to
-/// the turn. Its join comes through the inbox, so after the reply, which tells so many publications as missed.
-fn add_subscription(turn: &mut Turn<'_>, entry: PendingChannel, top: Position, missed: usize) {
-    let PendingChannel { channel, server_side, terms, tracking, delta, visibility, held, .. } =
-        entry;
-    let BufferedMessages { broadcasts, is_doubted } = held;
-    let (node, index) = (turn.node, turn.key.index);
-    let place = turn.session_table.add_subscription(
+/// Adds a subscription: later publications are delivered, after the buffered ones, which the context delivers. Its
+/// join comes through the
+/// inbox, so after the reply, which contains `missed` recovered publications.
+fn add_subscription(
+    context: &mut CommandContext<'_>,
+    pending_channel: PendingChannel,
+    top: Position,
+    missed: usize,
+) {
+    let PendingChannel {
+        channel, server_side, terms, tracking, delta, visibility, buffered, ..
+    } = pending_channel;
+    let BufferedMessages { broadcasts, is_doubted } = buffered;
+    let (node, index) = (context.node, context.key.index);
+    let place = context.session_table.add_subscription(
         index,
         &channel,
         NewSubscription { server_side, terms },
@@ -134,35 +148,37 @@ fn add_subscription(turn: &mut Turn<'_>, entry: PendingChannel, top: Position, m
         false => CatchUp::all(broadcasts),
     };
     if tracking.positioned {
-        turn.session_table.position_tracker(node, index, place, caught_up.position, turn.now);
+        context.session_table.position_tracker(node, index, place, caught_up.position, context.now);
     }
     if tracking.positioned && is_doubted {
-        turn.session_table.doubt(&channel, node.clock().moment(turn.now));
+        context.session_table.report_possible_gap(&channel, node.clock().moment(context.now));
     }
     match delta {
-        // What it recovered is the base of the first one.
-        Some(mark) => {
-            turn.session_table.agree(index, place, if missed > 0 { Mark::HasStream } else { mark })
-        }
-        // Those that agreed to deltas take no part in context.
-        None if missed > 0 => turn.session_table.recover(index, place),
+        // Its recovered publication is the base of the first delta.
+        Some(mark) => context.session_table.agree(
+            index,
+            place,
+            if missed > 0 { DeltaState::HasStream } else { mark },
+        ),
+        // Subscriptions with deltas take no part in context compression.
+        None if missed > 0 => context.session_table.recover(index, place),
         None => {}
     }
-    turn.backlog.add(place, caught_up);
+    context.backlog.add(place, caught_up);
     if visibility.present {
-        turn.session_table.appeared(node, index, place, turn.now);
+        context.session_table.appeared(node, index, place, context.now);
     }
-    if visibility.hears {
-        turn.session_table.hear(index, place);
+    if visibility.wants_join_leave {
+        context.session_table.hear(index, place);
     }
     if visibility.announced {
-        turn.session_table.announce(node, index, place);
+        context.session_table.announce(node, index, place);
     }
 }
 
-/// Counts a subscription that was made; `recovered` says what became of its recovery, if it wanted one.
-fn count(turn: &Turn<'_>, recovered: Option<bool>, missed: usize) {
-    let counters = turn.session_table.counters();
+/// Counts a subscription; `recovered` is the result of its recovery, if it requested one.
+fn count(context: &CommandContext<'_>, recovered: Option<bool>, missed: usize) {
+    let counters = context.session_table.counters();
     counters.subscriptions_accepted.add(1);
     if let Some(recovered) = recovered {
         let outcome = if recovered { &counters.recoveries } else { &counters.failed_recoveries };

@@ -1,44 +1,45 @@
-//! What a subscription is to be: how it follows its stream, how it is seen, whether it gets deltas (protocol §8, §11, §19).
+//! Options of a subscription: stream tracking, visibility, deltas (protocol §8, §11, §19).
 //! In: a namespace, the overrides of a token, a request → out: the options with which the subscription begins.
 //! Uses: permission rules. Never: broker, presence, the table of sessions.
-//! Change here: which options a client gets of those it asks for.
+//! Change here: which requested options a client gets.
 
 use bytes::Bytes;
 use fanwire_auth::Overrides;
 use fanwire_protocol::SubscribeRequest;
 
 use crate::channel::{has_presence_access, may_read_history};
-use crate::command::Turn;
+use crate::command::CommandContext;
 use crate::options::{Namespace, RecoveryMode};
 use crate::pending::{Tracking, Visibility};
-use crate::recovery::Claim;
+use crate::recovery::ClaimedPosition;
 use crate::session::Terms;
-use crate::subscribers::Mark;
+use crate::subscribers::DeltaState;
 
-/// What is known of a subscription before it is made.
+/// Parameters of a subscription that is about to start.
 pub(in crate::command) struct SubscribeParameters<'a> {
     pub(in crate::command) channel: &'a str,
     pub(in crate::command) server_side: bool,
     pub(in crate::command) terms: Option<Box<Terms>>,
     pub(in crate::command) tracking: Tracking,
-    /// It gets deltas, to begin with like this.
-    pub(in crate::command) delta: Option<Mark>,
+    /// The initial delta state, with deltas.
+    pub(in crate::command) delta: Option<DeltaState>,
     pub(in crate::command) visibility: Visibility,
-    /// The position the client names.
-    pub(in crate::command) claim: Option<Claim<'a>>,
-    /// It wants to go on from there.
+    /// The position from the request.
+    pub(in crate::command) claimed: Option<ClaimedPosition<'a>>,
+    /// It requests recovery from that position.
     pub(in crate::command) recovers: bool,
-    /// The client rather has error 112 than a subscription with a gap.
+    /// It prefers error 112 to a subscription with a gap.
     pub(in crate::command) only_recovered: bool,
-    /// What it is given if it recovers.
+    /// How it recovers.
     pub(in crate::command) mode: RecoveryMode,
     pub(in crate::command) data: Bytes,
 }
 
 impl Tracking {
-    /// As the namespace or a token forces it, or as the client wishes where it is allowed to or may read history anyway.
+    /// Options that the namespace or a token forces, or that the client requests and is allowed to, or may have
+    /// because it may read history.
     pub(in crate::command) fn of(
-        turn: &Turn<'_>,
+        context: &CommandContext<'_>,
         namespace: &Namespace,
         overrides: Overrides,
         request: Option<&SubscribeRequest>,
@@ -46,9 +47,9 @@ impl Tracking {
         if !namespace.retention().keeps_history() {
             return Self::default();
         }
-        let may_read = || may_read_history(turn.who(), namespace, true).is_ok();
-        let wished = |wish: fn(&SubscribeRequest) -> bool, allowed: bool| {
-            request.is_some_and(wish) && (allowed || may_read())
+        let may_read = || may_read_history(context.who(), namespace, true).is_ok();
+        let wished = |parameters: fn(&SubscribeRequest) -> bool, allowed: bool| {
+            request.is_some_and(parameters) && (allowed || may_read())
         };
         let recoverable = overrides.force_recovery.unwrap_or(namespace.force_recovery)
             || wished(|request| request.recoverable, namespace.allow_recovery);
@@ -59,25 +60,27 @@ impl Tracking {
     }
 }
 
-/// How a subscription begins that gets deltas: when the client wishes and the namespace allows it. With a filter never:
-/// what is skipped would be missing from the base of the next one (protocol §11).
+/// The initial delta state, when the client requests deltas and the namespace allows them. Not with a filter: the
+/// publications it skips
+/// would be missing from the base of the next delta (protocol §11).
 pub(in crate::command) fn deltas(
     namespace: &Namespace,
     tracking: Tracking,
     request: &SubscribeRequest,
-) -> Option<Mark> {
+) -> Option<DeltaState> {
     let is_allowed = request.tf.is_none() && namespace.allows_delta(&request.delta);
     is_allowed.then_some(match tracking.positioned {
-        true => Mark::AwaitsStream,
-        false if namespace.keep_latest_publication => Mark::AwaitsLatest,
-        false => Mark::Full,
+        true => DeltaState::AwaitsStream,
+        false if namespace.keep_latest_publication => DeltaState::AwaitsLatest,
+        false => DeltaState::Full,
     })
 }
 
 impl Visibility {
-    /// As the namespace or a token says; joins and leaves are heard by force, or where the client wishes and may know.
+    /// As the namespace or a token sets it; joins and leaves are sent by force, or when the client requests them and
+    /// may see presence.
     pub(in crate::command) fn of(
-        turn: &Turn<'_>,
+        context: &CommandContext<'_>,
         namespace: &Namespace,
         overrides: Overrides,
         request: Option<&SubscribeRequest>,
@@ -85,16 +88,16 @@ impl Visibility {
         let announced = overrides.join_leave.unwrap_or(namespace.join_leave);
         let wished = announced
             && request.is_some_and(|request| request.join_leave)
-            && has_presence_access(turn.who(), namespace, true);
+            && has_presence_access(context.who(), namespace, true);
         let forced = overrides.force_push_join_leave.unwrap_or(namespace.force_push_join_leave);
         let present = overrides.presence.unwrap_or(namespace.presence);
-        Self { present, announced, hears: forced || wished }
+        Self { present, announced, wants_join_leave: forced || wished }
     }
 }
 
-/// The position that a request names, whether it wants to recover or not.
-pub(in crate::command) fn claim(request: &SubscribeRequest) -> Claim<'_> {
-    Claim { offset: request.offset, epoch: &request.epoch }
+/// The position in a request, with or without recovery.
+pub(in crate::command) fn claimed(request: &SubscribeRequest) -> ClaimedPosition<'_> {
+    ClaimedPosition { offset: request.offset, epoch: &request.epoch }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What the answers of broker and presence say about a new subscription: its position, and what it missed (protocol §9).
-//! In: a pending channel whose answers are all there → out: the top of the stream and the result, or the error.
-//! Uses: `recovery` for the rules. Never: enters the channel.
-//! Change here: what a subscribe result says about positions.
+//! Evaluates the answers of broker and presence for a new subscription: its position, and the missed publications (protocol §9).
+//! In: a pending channel with all answers → out: the top of the stream and the result, or the error.
+//! Uses: `recovery` for the rules. Never: makes the subscription.
+//! Change here: positions in a subscribe result.
 
 use fanwire_broker::Position;
 use fanwire_protocol::{ErrorCode, SubscribeResult};
@@ -9,27 +9,31 @@ use fanwire_protocol::{ErrorCode, SubscribeResult};
 use crate::pending::{PendingChannel, Tracking};
 use crate::recovery;
 
-/// The top of the stream, and what the result says about it and about what was missed.
-pub(super) fn judge(entry: &mut PendingChannel) -> Result<(Position, SubscribeResult), ErrorCode> {
-    entry.appeared.take().expect(COMPLETE)?;
-    let read = entry.stretch.take().expect(COMPLETE)?;
-    let Tracking { positioned, recoverable } = entry.tracking;
-    let (data, was_recovering) = (std::mem::take(&mut entry.data), entry.was_recovering);
+/// The top of the stream, and the result with its position and missed publications.
+pub(super) fn decide(
+    pending_channel: &mut PendingChannel,
+) -> Result<(Position, SubscribeResult), ErrorCode> {
+    pending_channel.appeared.take().expect(COMPLETE)?;
+    let read = pending_channel.stretch.take().expect(COMPLETE)?;
+    let Tracking { positioned, recoverable } = pending_channel.tracking;
+    let (data, was_recovering) =
+        (std::mem::take(&mut pending_channel.data), pending_channel.was_recovering);
     if !positioned {
         let result = SubscribeResult { data, was_recovering, ..Default::default() };
         return Ok((Position::default(), result));
     }
     let top = read.top;
-    let claim = entry.claim.as_ref();
-    let filter = entry.terms.as_ref().and_then(|terms| terms.filter.as_deref());
-    let missed =
-        claim.and_then(|claim| recovery::recover(entry.mode, claim.borrowed(), read, filter));
-    if missed.is_none() && claim.is_some_and(|claim| claim.only_recovered) {
+    let claimed = pending_channel.claimed.as_ref();
+    let filter = pending_channel.terms.as_ref().and_then(|terms| terms.filter.as_deref());
+    let missed = claimed.and_then(|claimed| {
+        recovery::recover(pending_channel.mode, claimed.borrowed(), read, filter)
+    });
+    if missed.is_none() && claimed.is_some_and(|claimed| claimed.only_recovered) {
         return Err(ErrorCode::UNRECOVERABLE_POSITION);
     }
-    // A client that recovered moves on from its own position, publication by publication.
-    let offset = match (&missed, claim) {
-        (Some(_), Some(claim)) => claim.offset,
+    // A client that recovered continues from its own position, publication by publication.
+    let offset = match (&missed, claimed) {
+        (Some(_), Some(claimed)) => claimed.offset,
         _ => top.offset,
     };
     let result = SubscribeResult {

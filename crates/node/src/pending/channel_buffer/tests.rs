@@ -28,9 +28,9 @@ fn each_is_owed_what_was_held_since_it_came() {
     hold(&mut channel_buffer, 1, 2);
     let bob = channel_buffer.enter();
     hold(&mut channel_buffer, 1, 3);
-    assert_eq!(channel_buffer.leave(ada).map(|held| held.broadcasts.len()), Ok(5));
+    assert_eq!(channel_buffer.leave(ada).map(|buffered| buffered.broadcasts.len()), Ok(5));
     assert!(!channel_buffer.is_empty());
-    assert_eq!(channel_buffer.leave(bob).map(|held| held.broadcasts.len()), Ok(3));
+    assert_eq!(channel_buffer.leave(bob).map(|buffered| buffered.broadcasts.len()), Ok(3));
     assert!(channel_buffer.is_empty());
 }
 
@@ -42,10 +42,10 @@ fn who_is_owed_too_many_is_refused_and_those_who_came_later_are_not() {
     let bob = channel_buffer.enter();
     hold(&mut channel_buffer, 1, HELD_MAX);
     assert_eq!(channel_buffer.leave(ada).err(), Some(ErrorCode::INTERNAL));
-    assert_eq!(channel_buffer.leave(bob).map(|held| held.broadcasts.len()), Ok(HELD_MAX));
+    assert_eq!(channel_buffer.leave(bob).map(|buffered| buffered.broadcasts.len()), Ok(HELD_MAX));
     let eve = channel_buffer.enter();
     assert_eq!(
-        channel_buffer.leave(eve).map(|held| held.broadcasts.len()),
+        channel_buffer.leave(eve).map(|buffered| buffered.broadcasts.len()),
         Ok(0),
         "and no memory of what was too much"
     );
@@ -59,11 +59,11 @@ fn who_is_owed_too_many_bytes_is_refused_and_they_are_given_back() {
     let bob = channel_buffer.enter();
     hold(&mut channel_buffer, HELD_BYTES_MAX / 2, 1);
     assert_eq!(channel_buffer.leave(ada).err(), Some(ErrorCode::INTERNAL));
-    assert_eq!(channel_buffer.held.len(), 2);
-    assert_eq!(channel_buffer.leave(bob).map(|held| held.broadcasts.len()), Ok(1));
+    assert_eq!(channel_buffer.buffered.len(), 2);
+    assert_eq!(channel_buffer.leave(bob).map(|buffered| buffered.broadcasts.len()), Ok(1));
     let eve = channel_buffer.enter();
     hold(&mut channel_buffer, HELD_BYTES_MAX + 1, 1);
-    assert_eq!((channel_buffer.held.len(), channel_buffer.bytes), (0, 0));
+    assert_eq!((channel_buffer.buffered.len(), channel_buffer.bytes), (0, 0));
     assert_eq!(channel_buffer.leave(eve).err(), Some(ErrorCode::INTERNAL));
 }
 
@@ -73,11 +73,11 @@ fn a_doubt_is_for_those_who_are_on_the_way_in_when_it_comes() {
     let ada = channel_buffer.enter();
     hold(&mut channel_buffer, 1, 1);
     let bob = channel_buffer.enter();
-    channel_buffer.doubt();
+    channel_buffer.report_possible_gap();
     let eve = channel_buffer.enter();
     hold(&mut channel_buffer, 1, 1);
     for (from, expect) in [(ada, (2, true)), (bob, (1, true)), (eve, (1, false))] {
-        let held = channel_buffer.leave(from).expect("it is not too much");
-        assert_eq!((held.broadcasts.len(), held.is_doubted), expect);
+        let buffered = channel_buffer.leave(from).expect("it is not too much");
+        assert_eq!((buffered.broadcasts.len(), buffered.is_doubted), expect);
     }
 }

@@ -33,7 +33,7 @@ fn off_stream(number: usize) -> Broadcast {
     broadcast(number, 0, Delta::Alone)
 }
 
-fn deltas(mark: Mark) -> Deltas {
+fn deltas(mark: DeltaState) -> Deltas {
     let mut deltas = Deltas::new(1);
     deltas.agree(0, Encoding::Json, mark);
     deltas
@@ -47,12 +47,12 @@ fn send(deltas: &mut Deltas, broadcast: &Broadcast) -> DeltaMode {
 
 #[test]
 fn a_mark_takes_one_byte() {
-    assert_eq!(size_of::<Mark>(), 1);
+    assert_eq!(size_of::<DeltaState>(), 1);
 }
 
 #[test]
 fn who_has_not_agreed_is_sent_everything_plainly() {
-    let mut deltas = deltas(Mark::AwaitsStream);
+    let mut deltas = deltas(DeltaState::AwaitsStream);
     deltas.push();
     for number in 1..4 {
         assert_eq!(deltas.send(1, &next(number)), DeltaMode::Plain);
@@ -61,7 +61,7 @@ fn who_has_not_agreed_is_sent_everything_plainly() {
 
 #[test]
 fn who_follows_the_stream_is_sent_patches_while_it_holds_the_one_before() {
-    let mut deltas = deltas(Mark::AwaitsStream);
+    let mut deltas = deltas(DeltaState::AwaitsStream);
     assert_eq!(send(&mut deltas, &next(1)), DeltaMode::Full);
     assert_eq!(send(&mut deltas, &next(2)), DeltaMode::Patch);
     assert_eq!(send(&mut deltas, &broadcast(3, 3, Delta::Off)), DeltaMode::Full);
@@ -75,12 +75,12 @@ fn who_follows_the_stream_is_sent_patches_while_it_holds_the_one_before() {
 
 #[test]
 fn who_recovered_holds_a_base_from_the_start() {
-    assert_eq!(send(&mut deltas(Mark::HasStream), &next(2)), DeltaMode::Patch);
+    assert_eq!(send(&mut deltas(DeltaState::HasStream), &next(2)), DeltaMode::Patch);
 }
 
 #[test]
 fn who_has_no_position_and_no_latest_publication_is_sent_everything_in_full() {
-    let mut deltas = deltas(Mark::Full);
+    let mut deltas = deltas(DeltaState::Full);
     for number in 1..4 {
         assert_eq!(send(&mut deltas, &next(number)), DeltaMode::Full);
     }
@@ -89,7 +89,7 @@ fn who_has_no_position_and_no_latest_publication_is_sent_everything_in_full() {
 
 #[test]
 fn the_latest_publication_is_a_base_with_a_stream_and_without() {
-    let mut deltas = deltas(Mark::AwaitsLatest);
+    let mut deltas = deltas(DeltaState::AwaitsLatest);
     assert_eq!(send(&mut deltas, &off_stream(1)), DeltaMode::Full);
     assert_eq!(send(&mut deltas, &off_stream(2)), DeltaMode::Patch);
     assert_eq!(send(&mut deltas, &next(3)), DeltaMode::Patch, "2 was the latest");
@@ -104,7 +104,7 @@ fn the_latest_publication_is_a_base_with_a_stream_and_without() {
 
 #[test]
 fn the_first_shard_proposes_the_base_and_others_follow_or_send_all_of_it() {
-    let mut shards = [deltas(Mark::AwaitsLatest), deltas(Mark::AwaitsLatest)];
+    let mut shards = [deltas(DeltaState::AwaitsLatest), deltas(DeltaState::AwaitsLatest)];
     let first = off_stream(1);
     assert_eq!(shards.each_mut().map(|one| send(one, &first)), [DeltaMode::Full; 2]);
     let second = off_stream(2);
@@ -118,12 +118,12 @@ fn the_first_shard_proposes_the_base_and_others_follow_or_send_all_of_it() {
 #[test]
 fn leaves_keep_the_marks_in_step_and_the_last_one_ends_them() {
     let mut deltas = Deltas::new(2);
-    deltas.agree(1, Encoding::Json, Mark::AwaitsStream);
+    deltas.agree(1, Encoding::Json, DeltaState::AwaitsStream);
     deltas.push();
-    deltas.agree(2, Encoding::Protobuf, Mark::AwaitsLatest);
+    deltas.agree(2, Encoding::Protobuf, DeltaState::AwaitsLatest);
     assert_eq!((deltas.json(), deltas.unpositioned), (1, 1));
     assert!(!deltas.remove(0, Encoding::Json), "the last one is moved to its place");
-    assert_eq!(deltas.marks, [Mark::AwaitsLatest, Mark::AwaitsStream]);
+    assert_eq!(deltas.marks, [DeltaState::AwaitsLatest, DeltaState::AwaitsStream]);
     assert!(!deltas.remove(1, Encoding::Json));
     assert_eq!((deltas.json(), deltas.unpositioned), (0, 1));
     assert!(deltas.remove(0, Encoding::Protobuf));

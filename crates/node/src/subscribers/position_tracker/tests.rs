@@ -20,25 +20,25 @@ fn elsewhere(offset: u64) -> Position {
 }
 
 /// What a look finds that goes on from what was known.
-fn look(top: Position) -> Look {
-    Look { top, is_in_order: false, has_lost_end: false }
+fn look(top: Position) -> PositionCheck {
+    PositionCheck { top, is_in_order: false, has_lost_end: false }
 }
 
 #[test]
 fn a_step_is_next_known_or_lost() {
     let rows = [
-        (at(3), at(4), Step::Next),
-        (at(3), at(3), Step::Known),
-        (at(3), at(1), Step::Known),
-        (at(3), at(5), Step::Lost),
-        (at(3), elsewhere(4), Step::Lost),
-        (at(3), elsewhere(1), Step::Lost),
-        (at(0), at(1), Step::Next),
-        (Position::default(), at(1), Step::Next),
-        (Position::default(), at(7), Step::Next),
+        (at(3), at(4), PositionStep::Next),
+        (at(3), at(3), PositionStep::Known),
+        (at(3), at(1), PositionStep::Known),
+        (at(3), at(5), PositionStep::Lost),
+        (at(3), elsewhere(4), PositionStep::Lost),
+        (at(3), elsewhere(1), PositionStep::Lost),
+        (at(0), at(1), PositionStep::Next),
+        (Position::default(), at(1), PositionStep::Next),
+        (Position::default(), at(7), PositionStep::Next),
     ];
     for (from, to, step) in rows {
-        assert_eq!(Step::from_to(from, to), step, "{from:?} {to:?}");
+        assert_eq!(PositionStep::from_to(from, to), step, "{from:?} {to:?}");
     }
 }
 
@@ -61,8 +61,8 @@ fn whoever_joins_ahead_waits_for_the_others() {
     position_tracker.join(2, at(5));
     for offset in [4, 5] {
         assert!(!position_tracker.take_for_all(at(offset), NOW));
-        assert_eq!(position_tracker.step(1, at(offset)), Step::Next);
-        assert_eq!(position_tracker.step(2, at(offset)), Step::Known);
+        assert_eq!(position_tracker.step(1, at(offset)), PositionStep::Next);
+        assert_eq!(position_tracker.step(2, at(offset)), PositionStep::Known);
         position_tracker.settle(at(offset), NOW);
     }
     assert!(position_tracker.take_for_all(at(6), NOW), "they are together now");
@@ -76,7 +76,7 @@ fn a_hole_is_lost_for_those_who_have_it_and_the_position_goes_on() {
     assert!(!position_tracker.take_for_all(at(5), NOW));
     assert_eq!(
         (position_tracker.step(1, at(5)), position_tracker.step(2, at(5))),
-        (Step::Lost, Step::Next)
+        (PositionStep::Lost, PositionStep::Next)
     );
     position_tracker.settle(at(5), NOW);
     assert!(!position_tracker.leave(1));
@@ -142,7 +142,9 @@ fn a_stream_that_lost_its_end_is_followed_from_there_by_those_who_are_left() {
     position_tracker.join(2, at(4));
     position_tracker.join(3, at(12));
     assert_eq!(position_tracker.furthest(), at(12));
-    assert!(position_tracker.confirm(Look { has_lost_end: true, ..look(at(4)) }, Moment(7)));
+    assert!(
+        position_tracker.confirm(PositionCheck { has_lost_end: true, ..look(at(4)) }, Moment(7))
+    );
     for gone in [1, 3] {
         assert!(!position_tracker.leave(gone));
     }

@@ -1,4 +1,4 @@
-//! What is kept for those who wait, and for how long: limits with their consequences, and what waiting costs nobody.
+//! State of waiting sessions: limits with their consequences, and that other sessions are not affected.
 //! In: clients that wait for a slow broker, orders, publications, time → out: who is let in, who is disconnected.
 //! Uses: the slow world of the room above. Never: threads.
 //! Change here: promises about limits of waiting. Order and completeness are tested in the room above.
@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use fanwire_node::protocol::Disconnect;
-use fanwire_node::{Renewal, ServerSubscription, Target};
+use fanwire_node::{ConnectionSelector, Renewal, ServerSubscription};
 
 use super::{SlowWorld, tracked};
 use crate::history::with_history;
@@ -70,7 +70,10 @@ fn who_is_told_more_than_can_be_kept_while_it_waits_is_disconnected() {
         slow.world.say("ada", &rpc);
     }
     slow.world.play("ada x 3013 too many requests");
-    let bob = Target { client: slow.world.id("bob").to_owned(), ..Target::default() };
+    let bob = ConnectionSelector {
+        client: slow.world.id("bob").to_owned(),
+        ..ConnectionSelector::default()
+    };
     for _ in 0..20_000 {
         let done = slow.world.node.unsubscribe(bob.clone(), Some("news"));
         done.wait().expect("a channel");
@@ -125,7 +128,10 @@ fn an_end_by_the_api_reaches_a_connection_whose_connect_waits() {
         bob > {"id":1,"connect":{"subs":{"a":{},"b":{}}}}
     "#,
     );
-    assert_eq!(slow.world.node.unsubscribe(Target::default(), Some("a")).wait(), Ok(()));
+    assert_eq!(
+        slow.world.node.unsubscribe(ConnectionSelector::default(), Some("a")).wait(),
+        Ok(())
+    );
     slow.world.settle();
     slow.answer_all();
     for name in ["ada", "bob"] {
@@ -143,7 +149,8 @@ fn an_end_by_the_api_reaches_a_connection_whose_connect_waits() {
         eve > {"id":1,"connect":{"subs":{"a":{}}}}
     "#,
     );
-    let done = slow.world.node.disconnect(Target::default(), Disconnect::FORCE_DISCONNECT);
+    let done =
+        slow.world.node.disconnect(ConnectionSelector::default(), Disconnect::FORCE_DISCONNECT);
     assert_eq!(done.wait(), Ok(()));
     slow.world.settle();
     slow.world.play("eve x 3503 force disconnect");
@@ -157,7 +164,8 @@ fn a_subscription_by_the_api_reaches_a_connection_whose_connect_waits() {
     let mut slow = SlowWorld::new(tracked());
     let order = |slow: &mut SlowWorld, channel: &str| {
         let subscription = ServerSubscription { channel: channel.into(), ..Default::default() };
-        let ordered = slow.world.node.subscribe(Target::default(), subscription, slow.world.now);
+        let ordered =
+            slow.world.node.subscribe(ConnectionSelector::default(), subscription, slow.world.now);
         slow.world.settle();
         ordered
     };
@@ -196,7 +204,7 @@ fn another_lifetime_by_the_api_reaches_a_connection_whose_connect_waits() {
     let mut slow = SlowWorld::new(tracked());
     let refresh = |slow: &mut SlowWorld, expire_at| {
         let renewal = Renewal { expire_at: Some(expire_at), ..Renewal::default() };
-        assert_eq!(slow.world.node.refresh(Target::default(), renewal).wait(), Ok(()));
+        assert_eq!(slow.world.node.refresh(ConnectionSelector::default(), renewal).wait(), Ok(()));
         slow.world.settle();
     };
     let connecting = |slow: &mut SlowWorld, name: &str| {

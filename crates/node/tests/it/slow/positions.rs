@@ -65,7 +65,7 @@ impl Distant {
     /// The way from the broker was interrupted, and a publication was lost on it.
     fn interrupt(&mut self) {
         self.publish("\"lost\"");
-        self.door.doubt("news");
+        self.door.report_possible_gap("news");
         self.slow.world.settle();
     }
 
@@ -182,7 +182,7 @@ fn a_loss_while_a_session_is_entering_is_noticed_soon() {
     let mut distant = Distant::with(&["ada"]);
     distant.play(r#"ada > {"id":2,"subscribe":{"channel":"news"}}"#);
     distant.slow.publish("news", "\"lost\"");
-    distant.door.doubt("news");
+    distant.door.report_possible_gap("news");
     distant.slow.world.settle();
     distant.slow.answer_all();
     distant

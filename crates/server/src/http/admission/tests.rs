@@ -1,7 +1,9 @@
-//! Tests of who is let in.
+//! Tests of limits on new connections.
 //! In: limits, headers, numbers of connections → out: a permit, or a status.
 //! Uses moments made by hand and a permit that counts. Never: sockets.
-//! What the answers look like on the wire is tested in `tests/it/handshake.rs`.
+//! The responses over sockets are tested in `tests/it/handshake.rs`.
+
+use axum::http::HeaderValue;
 
 use super::*;
 
@@ -15,13 +17,13 @@ fn admit(admission: &Admission, origin: Option<&str>, connections: usize) -> Res
 }
 
 #[test]
-fn without_limits_everybody_comes_in() {
+fn without_limits_every_handshake_is_accepted() {
     let open = Admission::open(Instant::now());
     assert_eq!(admit(&open, Some("https://a.example"), usize::MAX), Ok(()));
 }
 
 #[test]
-fn the_smaller_of_both_limits_holds_and_says_which_it_is() {
+fn the_smaller_of_both_limits_applies_and_is_the_cause() {
     let check = |connection_limit, descriptor_limit, max, why| {
         let open = Admission::open(Instant::now());
         let admission = Admission { connection_limit, descriptor_limit, ..open };
@@ -37,14 +39,39 @@ fn the_smaller_of_both_limits_holds_and_says_which_it_is() {
 }
 
 #[test]
-fn a_page_that_is_not_listed_is_refused_before_anything_is_counted() {
+fn an_origin_that_is_not_listed_is_refused_first() {
     let now = Instant::now();
     let allowed_origins = Some(vec!["https://a.example".to_owned()]);
-    let rate = Rate::new(1, now);
+    let rate = ConnectionRate::new(1, now);
     let admission = Admission { allowed_origins, rate, ..Admission::open(now) };
     assert_eq!(admit(&admission, Some("https://b.example"), 0), Err(403));
     assert_eq!(admit(&admission, Some("https://a.example"), 0), Ok(()));
     assert_eq!(admit(&admission, None, 0), Err(503), "the second one in a second");
     let counts: Vec<_> = admission.refusals.counts().filter(|(_, count)| *count > 0).collect();
     assert_eq!(counts, [(Cause::Origin, 1), (Cause::Rate, 1)]);
+}
+
+#[test]
+fn a_page_of_the_server_itself_is_let_in_where_the_demo_is_on() {
+    let now = Instant::now();
+    let check = |allows_own_origin, origin: &'static str, host: &'static str, expect| {
+        let admission = Admission {
+            allowed_origins: Some(Vec::new()),
+            allows_own_origin,
+            ..Admission::open(now)
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+        headers.insert(header::HOST, HeaderValue::from_static(host));
+        let admitted = admission.admit(&headers, now, |_| Some(()));
+        assert_eq!(admitted.is_ok(), expect, "{origin} at {host}");
+    };
+    check(true, "http://localhost:8000", "localhost:8000", true);
+    check(true, "https://LIVE.example", "live.example", true);
+    check(false, "http://localhost:8000", "localhost:8000", false);
+    check(true, "http://localhost:8001", "localhost:8000", false);
+    check(true, "http://evil.example", "localhost:8000", false);
+    check(true, "ftp://localhost:8000", "localhost:8000", false);
+    check(true, "null", "localhost:8000", false);
+    check(true, "http://", "localhost:8000", false);
 }

@@ -1,6 +1,6 @@
-//! Tests of `host`: how often it must come, and what one looks like.
-//! In: a version and values of the header → out: what is wrong.
-//! Uses header maps; answers over sockets are tested in `tests/it/endpoints.rs`.
+//! Tests of `host`: the number and the form of the header.
+//! In: a version and values of the header → out: nothing or the error.
+//! Uses header maps; responses over sockets are tested in `tests/it/endpoints.rs`.
 //! Changed here: expectations of `host`.
 
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn check(version: Version, hosts: &[&str], expect: Result<(), HostError>) {
 }
 
 #[test]
-fn a_host_comes_once_and_only_with_http_1_0_not_at_all() {
+fn http_1_1_needs_one_host_and_http_1_0_at_most_one() {
     for (version, without) in
         [(Version::HTTP_10, Ok(())), (Version::HTTP_11, Err(HostError::Missing))]
     {
@@ -39,7 +39,7 @@ fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
 }
 
 #[test]
-fn where_only_this_machine_is_meant_addresses_and_localhost_will_do_and_other_names_will_not() {
+fn only_addresses_and_localhost_are_local() {
     let check = |host: &'static str| {
         let headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static(host))]);
         super::check(Version::HTTP_11, &headers, true)
@@ -51,13 +51,13 @@ fn where_only_this_machine_is_meant_addresses_and_localhost_will_do_and_other_na
     }
     for host in ["evil.example", "localhost.evil.example", "notlocalhost", "127.0.0.1.evil.example"]
     {
-        assert_eq!(check(host), Err(HostError::Elsewhere), "{host}");
+        assert_eq!(check(host), Err(HostError::NotLocal), "{host}");
     }
 }
 
 proptest! {
     #[test]
-    fn what_is_taken_after_one_look_would_be_taken_after_a_thorough_one(
+    fn a_plain_host_is_always_a_valid_authority(
         host in "[A-Za-z0-9.:-]{0,12}|[ -~]{0,8}"
     ) {
         let bytes = host.as_bytes();

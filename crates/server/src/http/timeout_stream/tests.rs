@@ -1,5 +1,5 @@
-//! Tests of `timeout_stream`: who is given up, and who is not.
-//! In: pipes, and tokio's clock, which jumps to the next timer → out: errors, and when.
+//! Tests of `timeout_stream`: which peers time out.
+//! In: pipes, and tokio's clock, which jumps to the next timer → out: errors, and their times.
 //! Uses no sockets.
 //! Change here: tests of `timeout_stream.rs`.
 
@@ -9,11 +9,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
 
-const PATIENCE: Patience = Patience {
+const TIMEOUTS: Timeouts = Timeouts {
     head: Duration::from_secs(10),
     idle: Duration::from_secs(180),
     write: Duration::from_secs(30),
-    linger: Linger {
+    linger: LingerLimits {
         time: Duration::from_secs(30),
         silence: Duration::from_secs(5),
         bytes: 1_000,
@@ -24,11 +24,11 @@ const PATIENCE: Patience = Patience {
 fn pair() -> (TimeoutStream<DuplexStream>, DuplexStream, Arc<Exchange>) {
     let exchange = Arc::default();
     let (ours, theirs) = duplex(16);
-    (TimeoutStream::new(ours, PATIENCE, Arc::clone(&exchange)), theirs, exchange)
+    (TimeoutStream::new(ours, TIMEOUTS, Arc::clone(&exchange)), theirs, exchange)
 }
 
-/// Reads until it fails with a time limit; the seconds from `start` until then.
-async fn given_up(ours: &mut TimeoutStream<DuplexStream>, start: Instant) -> u64 {
+/// Reads until a time limit fails the read. Returns the seconds from `start`.
+async fn seconds_until_timeout(ours: &mut TimeoutStream<DuplexStream>, start: Instant) -> u64 {
     loop {
         match ours.read_u8().await {
             Ok(_) => {}
@@ -40,13 +40,13 @@ async fn given_up(ours: &mut TimeoutStream<DuplexStream>, start: Instant) -> u64
     }
 }
 
-async fn say(theirs: &mut DuplexStream, after: Duration) {
+async fn send_after(theirs: &mut DuplexStream, after: Duration) {
     sleep(after).await;
     theirs.write_all(b"x").await.expect("room in the pipe");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_takes_nothing_is_given_up() {
+async fn a_peer_that_reads_nothing_times_out() {
     let (mut ours, _theirs, _) = pair();
     let start = Instant::now();
     let error = ours.write_all(&[0; 17]).await.expect_err("one byte too many for the pipe");
@@ -54,12 +54,12 @@ async fn a_peer_that_takes_nothing_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_reads_on_gets_everything_and_leaves_no_timer() {
+async fn a_peer_that_keeps_reading_gets_everything_and_leaves_no_timer() {
     let (mut ours, mut theirs, _) = pair();
     let mut taken = Vec::new();
     let writing = async {
-        ours.write_all(&[7; 1000]).await.expect("somebody reads");
-        assert!(ours.blocked.is_none());
+        ours.write_all(&[7; 1000]).await.expect("the peer reads");
+        assert!(ours.write_timer.is_none());
         drop(ours);
     };
     let (_, read) = tokio::join!(writing, theirs.read_to_end(&mut taken));
@@ -68,59 +68,61 @@ async fn a_peer_that_reads_on_gets_everything_and_leaves_no_timer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_head_must_be_there_in_time_however_it_comes() {
+async fn the_first_head_must_arrive_in_time_in_one_or_many_pieces() {
     let (mut ours, _theirs, _) = pair();
-    assert_eq!(given_up(&mut ours, Instant::now()).await, 10, "nothing came");
+    assert_eq!(seconds_until_timeout(&mut ours, Instant::now()).await, 10, "no bytes");
     let (mut ours, mut theirs, _) = pair();
     let start = Instant::now();
     let trickling = async {
         for _ in 0..100 {
-            say(&mut theirs, Duration::from_secs(1)).await;
+            send_after(&mut theirs, Duration::from_secs(1)).await;
         }
     };
     tokio::select! {
-        seconds = given_up(&mut ours, start) => assert_eq!(seconds, 10),
-        () = trickling => panic!("it was not given up"),
+        seconds = seconds_until_timeout(&mut ours, start) => assert_eq!(seconds, 10),
+        () = trickling => panic!("it did not time out"),
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn between_requests_a_peer_may_be_silent_for_longer() {
+async fn a_peer_may_be_idle_for_longer_between_requests() {
     let (mut ours, mut theirs, _) = pair();
     for _ in 0..3 {
         ours.write_all(b"answer").await.expect("room in the pipe");
         let mut answer = [0; 6];
         theirs.read_exact(&mut answer).await.expect("a pipe");
-        let (read, ()) = tokio::join!(ours.read_u8(), say(&mut theirs, Duration::from_secs(179)));
-        assert_eq!(read.expect("it came in time"), b'x');
+        let (read, ()) =
+            tokio::join!(ours.read_u8(), send_after(&mut theirs, Duration::from_secs(179)));
+        assert_eq!(read.expect("in time"), b'x');
     }
     let start = Instant::now();
-    assert_eq!(given_up(&mut ours, start).await, 10, "a head was begun");
+    assert_eq!(seconds_until_timeout(&mut ours, start).await, 10, "a head was begun");
     ours.write_all(b"answer").await.expect("room in the pipe");
     let start = Instant::now();
-    assert_eq!(given_up(&mut ours, start).await, 180);
+    assert_eq!(seconds_until_timeout(&mut ours, start).await, 180);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_waited_for_while_a_request_is_answered() {
+async fn no_read_limit_applies_while_a_request_is_in_flight() {
     let (mut ours, mut theirs, exchange) = pair();
-    let (_, answering) = exchange.begin_answer(Request::new(Full::new(Bytes::new())));
-    let (read, ()) = tokio::join!(ours.read_u8(), say(&mut theirs, Duration::from_secs(3600)));
+    let (_, in_flight) = exchange.begin_request(Request::new(Full::new(Bytes::new())));
+    let (read, ()) =
+        tokio::join!(ours.read_u8(), send_after(&mut theirs, Duration::from_secs(3600)));
     assert_eq!(read.expect("a body has limits of its own"), b'x');
     ours.write_all(b"answer").await.expect("room in the pipe");
-    drop(answering);
+    drop(in_flight);
     let start = Instant::now();
-    assert_eq!(given_up(&mut ours, start).await, 180);
+    assert_eq!(seconds_until_timeout(&mut ours, start).await, 180);
 }
 
-/// The seconds that a socket takes to close behind an answer; meanwhile the peer sends `piece` every second, so many times.
+/// The seconds from a response to the close of its socket, while the peer sends `piece` `times` times, once a second.
 async fn closed(body: &'static str, is_read: bool, piece: &[u8], times: usize) -> u64 {
     let (mut ours, mut theirs, exchange) = pair();
-    let (request, answering) = exchange.begin_answer(Request::new(Full::<Bytes>::from(body)));
+    let (request, in_flight) = exchange.begin_request(Request::new(Full::<Bytes>::from(body)));
     if is_read {
-        request.into_body().collect().await.expect("all of it is there");
+        request.into_body().collect().await.expect("complete");
     }
-    drop(answering);
+    drop(in_flight);
     let start = Instant::now();
     let sending = async {
         for _ in 0..times {
@@ -129,7 +131,7 @@ async fn closed(body: &'static str, is_read: bool, piece: &[u8], times: usize) -
                 return;
             }
         }
-        // It says no more, and does not end.
+        // It sends nothing more and stays open.
         sleep(Duration::from_secs(3600)).await;
     };
     tokio::select! {
@@ -140,13 +142,13 @@ async fn closed(body: &'static str, is_read: bool, piece: &[u8], times: usize) -
 }
 
 #[tokio::test(start_paused = true)]
-async fn behind_a_request_that_was_read_a_socket_is_closed_at_once() {
+async fn after_a_request_that_was_read_the_socket_is_closed_at_once() {
     assert_eq!(closed("", false, b"", 0).await, 0, "no body");
     assert_eq!(closed("body", true, b"", 0).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_rest_of_a_request_that_was_answered_is_discarded_within_limits() {
+async fn the_rest_of_an_answered_request_is_discarded_within_limits() {
     assert_eq!(closed("body", false, b"", 0).await, 5, "silence");
     assert_eq!(closed("body", false, b"x", 20).await, 25, "silence behind the last piece");
     assert_eq!(closed("body", false, b"x", 100).await, 30, "time");
@@ -154,10 +156,10 @@ async fn the_rest_of_a_request_that_was_answered_is_discarded_within_limits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_ends_its_side_is_not_waited_for() {
+async fn discarding_ends_when_the_peer_closes_its_side() {
     let (mut ours, mut theirs, exchange) = pair();
-    let (_, answering) = exchange.begin_answer(Request::new(Full::<Bytes>::from("body")));
-    drop(answering);
+    let (_, in_flight) = exchange.begin_request(Request::new(Full::<Bytes>::from("body")));
+    drop(in_flight);
     theirs.write_all(b"rest").await.expect("room in the pipe");
     drop(theirs);
     let start = Instant::now();
@@ -173,11 +175,11 @@ async fn a_head_that_was_refused_counts_as_unread() {
     ours.write_all(b"400").await.expect("room in the pipe");
     let start = Instant::now();
     ours.shutdown().await.expect("a pipe");
-    assert_eq!(start.elapsed(), PATIENCE.linger.silence);
+    assert_eq!(start.elapsed(), TIMEOUTS.linger.silence);
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_head_that_was_refused_less_is_discarded_than_of_a_body() {
+async fn less_is_discarded_of_a_refused_head_than_of_a_body() {
     let (mut ours, mut theirs, _) = pair();
     theirs.write_all(b"head").await.expect("room in the pipe");
     ours.read_exact(&mut [0; 4]).await.expect("a pipe");
@@ -185,7 +187,7 @@ async fn of_a_head_that_was_refused_less_is_discarded_than_of_a_body() {
         let mut sent = 0;
         while theirs.write_all(b"flood").await.is_ok() {
             sent += 5;
-            assert!(sent < PATIENCE.linger.bytes, "as much as of a body");
+            assert!(sent < TIMEOUTS.linger.bytes, "as much as of a body");
         }
     };
     let start = Instant::now();

@@ -1,7 +1,7 @@
-//! Tests of GET against small servers on loopback: answers that count and answers that do not, limits, TLS.
-//! In: what a server says → out: the body, or the error's text.
-//! Uses tokio's sockets, so that a mistake in hyper's hands cannot hide; certificates of `tests/keys`.
-//! Expectations are changed here; what becomes of documents is tested in `node`.
+//! Tests of GET against small servers on loopback: accepted and refused responses, limits, TLS.
+//! In: the bytes of a server → out: the body, or the error's text.
+//! Uses tokio's sockets on the server side, so that errors of hyper are found; certificates of `tests/keys`.
+//! Expectations are changed here; the parsing of documents is tested in `node`.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ const CA: &str = include_str!("../../../tests/keys/ca.pem");
 const CERTIFICATE: &str = include_str!("../../../tests/keys/localhost.pem");
 const KEY: &str = include_str!("../../../tests/keys/localhost.private.pem");
 
-/// Long enough to matter to nobody.
+/// Long enough that no test reaches it.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A server that gives the first connection the first answer, and so on; then it is gone. Returns its port and, at the end,
-/// what it was asked.
+/// A server that sends the first response on the first connection, and so on, then stops. Returns its port and, at the
+/// end, the requests.
 async fn server(
     answers: Vec<Vec<u8>>,
     is_secure: bool,
@@ -63,7 +63,7 @@ fn acceptor() -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Reads one head and answers. An empty answer is none: the connection stays open until the client leaves.
+/// Reads one request head and sends `answer`. If that is empty, the connection stays open until the client closes it.
 async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u8]) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -111,7 +111,7 @@ async fn the_body_of_a_200_is_the_document() {
 }
 
 #[tokio::test]
-async fn other_answers_do_not_count() {
+async fn other_responses_are_errors() {
     let long = "x".repeat(KEY_SET_BYTES_MAX + 1);
     let redirect = "302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0";
     let rows = [
@@ -121,9 +121,12 @@ async fn other_answers_do_not_count() {
         ),
         (answer(redirect, ""), "the answer is 302 Found, expected 200"),
         (answer("204 No Content", ""), "the answer is 204 No Content, expected 200"),
-        (ok(&long), "the document did not come whole: length limit exceeded"),
-        (answer("200 OK", &long), "the document did not come whole: length limit exceeded"),
-        (answer("200 OK\r\nContent-Length: 9", "{}"), "the document did not come whole: "),
+        (ok(&long), "the document was not received completely: length limit exceeded"),
+        (
+            answer("200 OK", &long),
+            "the document was not received completely: length limit exceeded",
+        ),
+        (answer("200 OK\r\nContent-Length: 9", "{}"), "the document was not received completely: "),
         (b"garbage".to_vec(), ""),
         (b"\r\n\r\n".to_vec(), ""),
     ];
@@ -137,7 +140,7 @@ async fn other_answers_do_not_count() {
 }
 
 #[tokio::test]
-async fn a_second_attempt_helps_where_the_first_fails() {
+async fn a_second_attempt_is_made_after_the_first_fails() {
     let failing = answer("503 Service Unavailable\r\nContent-Length: 0", "");
     let (port, _) = server(vec![failing, ok("{}")], false).await;
     let url = format!("http://localhost:{port}/");
@@ -146,7 +149,7 @@ async fn a_second_attempt_helps_where_the_first_fails() {
 }
 
 #[tokio::test]
-async fn who_does_not_answer_is_given_up() {
+async fn a_server_that_does_not_answer_times_out() {
     let (port, _) = server(vec![Vec::new(), Vec::new()], false).await;
     let url = format!("http://127.0.0.1:{port}/");
     let got = origin(&TlsOptions::default(), Duration::from_millis(1)).get_within(&url, 2).await;
@@ -154,7 +157,7 @@ async fn who_does_not_answer_is_given_up() {
 }
 
 #[tokio::test]
-async fn what_is_no_address_is_not_asked() {
+async fn an_invalid_url_is_not_fetched() {
     let origin = origin(&TlsOptions::default(), HOUR);
     for url in ["", "/keys", "http://", "a b"] {
         let error = origin.get_within(url, 1).await.expect_err("no address");
@@ -210,7 +213,7 @@ fn pem_that_cannot_be_read_names_its_key() {
         ),
         (
             TlsOptions { server_ca_pem: KEY.to_owned(), ..TlsOptions::default() },
-            "server_ca_pem: there is no certificate",
+            "server_ca_pem: it contains no certificate",
         ),
         (TlsOptions { cert_pem: CERTIFICATE.into(), ..TlsOptions::default() }, "key_pem: "),
         (

@@ -1,6 +1,6 @@
-//! The door of the HTTP face: who may come in, and how much they may bring.
-//! In: a request. Out: its body, or a `Refusal` in plain text.
-//! Uses the configured key and limit; never looks into the body.
+//! Authentication and body limit of the HTTP API.
+//! In: a request. Out: its body, or a `RequestError` in plain text.
+//! Uses the configured key and limit; never parses the body.
 //! Keys are changed in the configuration (`http_api`); errors of methods live in `ApiError`.
 
 use std::hint::black_box;
@@ -15,64 +15,66 @@ use http_body_util::BodyExt as _;
 use serde::Deserialize;
 
 use crate::Api;
-use crate::counters::{Counters, RefusalKind};
+use crate::counters::{Counters, RefusalReason};
 
-/// Why a request does not reach a method.
+/// Why a request is refused before a method is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum RequestError {
     Closing,
     Unauthorized,
     TooLarge,
-    /// No JSON of a method's types, or not all of it: the body broke off, or its chunks are none (RFC 9112 §7.1, §8). With
-    /// what its writer should know.
+    /// The body is not JSON of the method's types, or incomplete, or has invalid chunks (RFC 9112 §7.1, §8). With a text for
+    /// the sender.
     Malformed(String),
 }
 
-/// Checks the key and reads the body, in this order, so that strangers cost no memory.
+/// Checks the key, then reads the body: requests without a valid key use no memory for a body.
 pub(super) async fn receive<B>(
     api: &Api,
-    (headers, uri): (&HeaderMap, &Uri),
+    headers: &HeaderMap,
+    uri: &Uri,
     body: B,
-) -> Result<Bytes, Refusal>
+) -> Result<Bytes, RequestError>
 where
     B: HttpBody<Data = Bytes>,
 {
     if api.is_closing() {
-        return Err(Refusal::Closing);
+        return Err(RequestError::Closing);
     }
     if !api.options.insecure && !is_authorized(&api.options.key, headers, uri) {
-        return Err(Refusal::Unauthorized);
+        return Err(RequestError::Unauthorized);
     }
     read(body, api.options.body_bytes_max).await
 }
 
-/// All of a body. One that says that it is too long is not waited for; what comes in one piece is not copied.
-async fn read<B>(body: B, bytes_max: usize) -> Result<Bytes, Refusal>
+/// Reads a whole body. Refuses a too large `Content-Length` at once; does not copy a body that arrives in one piece.
+async fn read<B>(body: B, bytes_max: usize) -> Result<Bytes, RequestError>
 where
     B: HttpBody<Data = Bytes>,
 {
     if body.size_hint().lower() > bytes_max as u64 {
-        return Err(Refusal::TooLarge);
+        return Err(RequestError::TooLarge);
     }
     let mut body = pin!(body);
     let mut whole = Bytes::new();
-    // The last piece of a body that said how long it is says that it is the last: asking for another would cost as much.
+    // With a `Content-Length` the end is known after the last piece, which saves one more poll.
     while !body.is_end_stream() {
         let Some(frame) = body.frame().await else { break };
-        let Ok(piece) =
-            frame.map_err(|_| Refusal::Malformed("the body broke off".to_owned()))?.into_data()
+        let Ok(piece) = frame
+            .map_err(|_| RequestError::Malformed("the body is incomplete".to_owned()))?
+            .into_data()
         else {
             continue;
         };
         if piece.len() > bytes_max - whole.len() {
-            return Err(Refusal::TooLarge);
+            return Err(RequestError::TooLarge);
         }
         whole = joined(whole, piece);
     }
     Ok(whole)
 }
 
-/// Both, one behind the other. From the second piece on they are in a buffer of their own, which grows.
+/// Appends a piece. From the second piece on, the pieces are copied to a growing buffer.
 fn joined(whole: Bytes, piece: Bytes) -> Bytes {
     if whole.is_empty() {
         return piece;
@@ -82,8 +84,8 @@ fn joined(whole: Bytes, piece: Bytes) -> Bytes {
     buffer.freeze()
 }
 
-/// Whether a request shows the key: in `X-API-Key`, else in `Authorization: apikey …`; if that failed, in `?api_key=`.
-/// An empty configured key lets nobody in.
+/// Whether a request has the key: in `X-API-Key`, else in `Authorization: apikey …`; if that fails, in `?api_key=`.
+/// No request is authorized while the configured key is empty.
 fn is_authorized(key: &str, headers: &HeaderMap, uri: &Uri) -> bool {
     if key.is_empty() {
         return false;
@@ -96,12 +98,12 @@ fn is_authorized(key: &str, headers: &HeaderMap, uri: &Uri) -> bool {
         || query_key(uri).is_some_and(|given| is_equal(key, &given))
 }
 
-impl Refusal {
+impl RequestError {
     pub(super) fn record(&self, counters: &Counters) {
         match self {
-            Self::Unauthorized => counters.record_refusal(RefusalKind::Unauthorized),
-            Self::TooLarge => counters.record_refusal(RefusalKind::TooLarge),
-            Self::Malformed(_) => counters.record_refusal(RefusalKind::Malformed),
+            Self::Unauthorized => counters.record_refusal(RefusalReason::Unauthorized),
+            Self::TooLarge => counters.record_refusal(RefusalReason::TooLarge),
+            Self::Malformed(_) => counters.record_refusal(RefusalReason::Malformed),
             Self::Closing => (),
         }
     }
@@ -117,7 +119,7 @@ impl Refusal {
 
     pub(super) fn response(self) -> Response<Bytes> {
         let status = self.status();
-        let name = status.canonical_reason().expect("every status above has a name");
+        let name = status.canonical_reason().expect("every status above has a reason phrase");
         let text = match &self {
             Self::Malformed(why) => format!("{name}: {why}").into(),
             _ => Bytes::from_static(name.as_bytes()),
@@ -142,12 +144,13 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// The key of `apikey KEY`; the scheme's case does not matter.
+/// The key of `apikey KEY`; the scheme is case-insensitive.
 fn authorization_key(value: &str) -> Option<&str> {
     let mut words = value.split_ascii_whitespace();
     let scheme = words.next()?;
     let key = words.next()?;
-    (scheme.eq_ignore_ascii_case("apikey") && words.next().is_none()).then_some(key)
+    let is_valid = scheme.eq_ignore_ascii_case("apikey") && words.next().is_none();
+    if is_valid { Some(key) } else { None }
 }
 
 fn query_key(uri: &Uri) -> Option<String> {
@@ -160,7 +163,7 @@ struct KeyQuery {
     api_key: Option<String>,
 }
 
-/// Compares in a time that depends on the length of what was given, not on where it differs.
+/// Compares in a time that depends on the length of `given`, not on the position of a difference.
 fn is_equal(key: &str, given: &str) -> bool {
     let key = key.as_bytes();
     let mut difference = key.len() ^ given.len();

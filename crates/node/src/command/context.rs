@@ -1,5 +1,5 @@
-//! One command of one session, from its first check to its reply: what is done at once, and what has to wait.
-//! In: a command, or what one waited for → out: a reply, nothing yet, or the disconnect.
+//! One command of one session, from its first check to its reply: executed at once, or waiting for answers.
+//! In: a command, or the answers of a pending one → out: a reply, nothing yet, or the disconnect.
 //! Uses: the commands by their names, `session_table`, the node. Never: sends by itself.
 //! Change here: the steps that all commands share. The rates are in `rates.rs`, messages of many commands in `command.rs`.
 
@@ -13,50 +13,54 @@ use fanwire_protocol::{Command, Commands, DecodeError, Disconnect, ErrorCode, Re
 
 use super::subscribe::Finished;
 use super::{
-    connect, credentials, history, order, presence, presence_stats, publish, refresh, rpc, send,
-    sub_refresh, subscribe, unsubscribe,
+    connect, credentials, history, presence, presence_stats, publish, refresh, rpc, send,
+    server_subscribe, sub_refresh, subscribe, unsubscribe,
 };
 use crate::broadcast::Broadcast;
 use crate::channel::Who;
 use crate::counters::CommandKind;
-use crate::encode_job::{EncodeJob, Encoded, Found};
+use crate::encode_job::{EncodeJob, Encoded, ReplySource};
 use crate::node::Node;
 use crate::notice::Notice;
-use crate::pending::{Arrival, Awaited, Outcome, Part, PendingSubscribe, SubscribeOrigin, Ticket};
+use crate::options::Namespace;
+use crate::pending::{
+    Awaited, AwaitedResult, Outcome, Part, PendingSubscribe, SubscribeOrigin, Ticket,
+};
 use crate::session::{ConnectionKey, Phase, Session};
 use crate::session_table::SessionTable;
 use crate::subscribers::CatchUp;
 
-/// One command of one session: who asks, and when. The session is there as long as its turn lasts.
-pub(crate) struct Turn<'a> {
+/// The context of one command: its session, the node and the time. The session exists as long as the context.
+pub(crate) struct CommandContext<'a> {
     pub(crate) node: &'a Node,
     pub(crate) session_table: &'a mut SessionTable,
     pub(crate) key: ConnectionKey,
     pub(crate) now: Instant,
-    /// Of what the command may have to wait for.
+    /// Identifies the wait that the command may start.
     ticket: Ticket,
-    /// What the look for the key of its token found, if it has one that is published and did not wait for it.
+    /// The result of the key lookup, if the token has a published key that was available without waiting.
     key_lookup: Option<KeyLookup>,
-    /// What is to be delivered behind the reply.
+    /// Work after the reply.
     pub(crate) backlog: Backlog,
 }
 
-/// What a command leaves to be done beside its reply: what was published while its session entered channels, by the places of
-/// its subscriptions, and what takes too long for a turn.
+/// Work that a command leaves besides its reply: publications buffered while the session subscribed, by the places of
+/// its
+/// subscriptions, and a job too long for a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    /// The reply itself and what follows it, if they were encoded elsewhere.
+    /// The reply and the messages after it, when a worker encoded them.
     pub(crate) messages: Vec<Bytes>,
-    /// The reply is to be encoded elsewhere.
+    /// The reply must be encoded by a worker.
     pub(crate) encode_job: Option<EncodeJob>,
     /// Pushes of this connection alone, before the others.
     pub(crate) pushes: Vec<Reply>,
     pub(crate) deliveries: Vec<(usize, Arc<Broadcast>)>,
-    /// Subscriptions that lost their place meanwhile.
+    /// Subscriptions that lost their position during the wait.
     pub(crate) lost: Vec<usize>,
-    /// From where to where a subscription moved.
+    /// Old and new place of a subscription that moved.
     pub(crate) moved: Option<(u32, u32)>,
-    /// Bytes of payloads that were looked at for patches.
+    /// Bytes of payloads that were searched for patches.
     pub(crate) compared: usize,
 }
 
@@ -70,33 +74,33 @@ impl Backlog {
     }
 }
 
-/// What a command comes to that never waits: a reply (the id is added later), or no.
+/// The outcome of a command that never waits: a reply (its id is added later), or a refusal.
 pub(super) type Done = Result<Reply, Refusal>;
 
-/// What any command comes to, or what it waits for.
-pub(super) type Begun = Result<Step, Refusal>;
+/// The outcome of any command, or its pending step.
+pub(super) type Begun = Result<CommandStep, Refusal>;
 
-/// How far a command is.
+/// The state of a command.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum CommandStep {
     Done(Outcome),
-    /// The outcome comes later.
+    /// The broker or presence will answer.
     Later(Answer<Outcome, ErrorCode>),
-    /// Channels are being entered.
+    /// A subscribe waits for its channels.
     Enter(Box<PendingSubscribe>),
 }
 
-/// Why a command was not done.
+/// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The client made a mistake it can live with: an error reply.
+    /// An error reply.
     Error(ErrorCode),
     /// The connection must end.
     Disconnect(Disconnect),
 }
 
-impl Step {
-    /// An outcome made of an answer.
+impl CommandStep {
+    /// Converts a ready or pending answer into an outcome.
     pub(super) fn of<T: Send + 'static>(
         answer: Answer<T, ErrorCode>,
         outcome: impl FnOnce(T) -> Outcome + Send + 'static,
@@ -108,7 +112,7 @@ impl Step {
     }
 }
 
-impl<'a> Turn<'a> {
+impl<'a> CommandContext<'a> {
     pub(crate) fn new(
         node: &'a Node,
         session_table: &'a mut SessionTable,
@@ -128,8 +132,10 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Turn<'_> {
-    /// Takes one command as far as it goes now. `None` when it has no reply, or none yet. `bytes` are its own, to be kept.
+impl<'a> CommandContext<'a> {
+    /// Executes one command as far as possible now. `None` when it has no reply, or none yet. `bytes` are its
+    /// encoding, kept while
+    /// it waits.
     pub(crate) fn take(
         &mut self,
         command: Result<Command, DecodeError>,
@@ -156,7 +162,7 @@ impl Turn<'_> {
         self.begin(id, request)
     }
 
-    /// Begins a command, of these bytes, that was taken and may be begun: the key of its token is here, or will not come.
+    /// Executes a kept command after the key of its token was fetched, or the fetch failed.
     pub(crate) fn begin_kept(&mut self, bytes: &[u8]) -> Result<Option<Reply>, Disconnect> {
         let command = Commands::new(self.session().encoding, bytes).next();
         let Some(Ok(command)) = command else { return Err(Disconnect::BAD_REQUEST) };
@@ -171,14 +177,14 @@ impl Turn<'_> {
         }
     }
 
-    pub(super) fn step(&mut self, id: u32, step: Step) -> Result<Option<Reply>, Disconnect> {
+    pub(super) fn step(&mut self, id: u32, step: CommandStep) -> Result<Option<Reply>, Disconnect> {
         let work = match step {
-            Step::Done(outcome) => return self.arrived(id, Ok(outcome)),
-            Step::Enter(pending_subscribe) if pending_subscribe.is_complete() => {
+            CommandStep::Done(outcome) => return self.arrived(id, Ok(outcome)),
+            CommandStep::Enter(pending_subscribe) if pending_subscribe.is_complete() => {
                 return self.finish(id, *pending_subscribe);
             }
-            Step::Enter(pending_subscribe) => Awaited::Enter(pending_subscribe),
-            Step::Later(answer) => {
+            CommandStep::Enter(pending_subscribe) => Awaited::Enter(pending_subscribe),
+            CommandStep::Later(answer) => {
                 match self.soon(answer, |outcome| Part::Outcome(Box::new(outcome))) {
                     Some(result) => return self.arrived(id, result), // it came between two looks
                     None => Awaited::Reply,
@@ -193,22 +199,22 @@ impl Turn<'_> {
         self.session_table.pending_mut().park(self.key, self.ticket, id, work);
     }
 
-    /// Goes on with a command that entered channels, of which every answer is there.
+    /// Finishes a subscribe whose answers have all arrived.
     pub(crate) fn finish(
         &mut self,
         id: u32,
         pending_subscribe: PendingSubscribe,
     ) -> Result<Option<Reply>, Disconnect> {
-        let (entries, then, encoded) = pending_subscribe.into_parts();
+        let (channels, then, encoded) = pending_subscribe.into_parts();
         let finished = match &then {
             SubscribeOrigin::Subscribe(lifetime) => {
-                subscribe::finish(self, entries, encoded, *lifetime)
+                subscribe::finish(self, channels, encoded, *lifetime)
             }
             SubscribeOrigin::Connect { lifetime, grants_hash } => {
-                connect::finish(self, entries, encoded, (*lifetime, *grants_hash))
+                connect::finish(self, channels, encoded, (*lifetime, *grants_hash))
             }
-            SubscribeOrigin::Order(lifetime, order) => {
-                match order::finish(self, entries, encoded, *lifetime, order) {
+            SubscribeOrigin::Order(lifetime, command) => {
+                match server_subscribe::finish(self, channels, encoded, *lifetime, command) {
                     Ok(Some(finished)) => Ok(finished),
                     Ok(None) => return Ok(None),
                     Err(refusal) => Err(refusal),
@@ -221,8 +227,8 @@ impl Turn<'_> {
                 self.backlog.messages = messages;
                 Ok(None)
             }
-            Ok(Finished::Large(found, entries)) => {
-                let pending_subscribe = Box::new(PendingSubscribe::untold(entries, then));
+            Ok(Finished::Large(found, channels)) => {
+                let pending_subscribe = Box::new(PendingSubscribe::without_results(channels, then));
                 self.offload(id, found, Awaited::Enter(pending_subscribe));
                 Ok(None)
             }
@@ -230,35 +236,35 @@ impl Turn<'_> {
         }
     }
 
-    /// What a command waited for has come.
+    /// An answer for the pending command arrived.
     pub(crate) fn arrived(
         &mut self,
         id: u32,
         outcome: Result<Outcome, ErrorCode>,
     ) -> Result<Option<Reply>, Disconnect> {
         match outcome {
-            Ok(Outcome::Found(found)) if found.is_large() => {
+            Ok(Outcome::ReplySource(found)) if found.is_large() => {
                 self.offload(id, found, Awaited::Reply);
                 Ok(None)
             }
-            Ok(Outcome::Found(found)) => self.reply(id, Ok(found.replies().0)),
+            Ok(Outcome::ReplySource(found)) => self.reply(id, Ok(found.replies().0)),
             Ok(Outcome::Reply(reply)) => self.reply(id, Ok(reply)),
             Err(code) => self.reply(id, Err(code.into())),
         }
     }
 
-    /// Lets a large reply be encoded elsewhere; the session waits for it, to do `work` then.
-    fn offload(&mut self, id: u32, found: Found, work: Awaited) {
+    /// Offloads the encoding of a large reply; the session waits for it and continues with `work`.
+    fn offload(&mut self, id: u32, found: ReplySource, work: Awaited) {
         let (promise, answer) = Answer::later();
         let encoding = self.session().encoding;
         let early = self.soon(answer, Part::Encoded);
         debug_assert!(early.is_none(), "nobody has begun yet");
         self.park(id, work);
-        let wish = self.session_table.pending_mut().wish(self.key);
-        self.backlog.encode_job = Some(EncodeJob::new(found, (id, encoding), promise, wish));
+        let interest = self.session_table.pending_mut().interest(self.key);
+        self.backlog.encode_job = Some(EncodeJob::new(found, (id, encoding), promise, interest));
     }
 
-    /// An encoded reply has come back.
+    /// A worker has encoded the reply.
     pub(crate) fn encoded(
         &mut self,
         id: u32,
@@ -272,7 +278,7 @@ impl Turn<'_> {
         Ok(None)
     }
 
-    /// What the client hears of its command.
+    /// Converts an outcome into the reply.
     pub(super) fn reply(&mut self, id: u32, done: Done) -> Result<Option<Reply>, Disconnect> {
         match done {
             Ok(mut reply) => {
@@ -293,7 +299,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The result, if it is there; else it comes through the shard's inbox, as a part of what the command waits for.
+    /// The result, if it is ready; a pending one will come through the shard's inbox.
     pub(super) fn soon<T: Clone + Send + 'static>(
         &self,
         answer: Answer<T, ErrorCode>,
@@ -306,7 +312,11 @@ impl Turn<'_> {
         let (key, ticket) = (self.key, self.ticket);
         let inbox = self.node.inbox(self.session_table.shard());
         later.then(move |result| {
-            inbox.push(Notice::Arrival(Box::new(Arrival { key, ticket, part: part(result) })));
+            inbox.push(Notice::AwaitedResult(Box::new(AwaitedResult {
+                key,
+                ticket,
+                part: part(result),
+            })));
         });
         None
     }
@@ -323,7 +333,7 @@ impl Turn<'_> {
         if in_order && (id > 0 || may_lack_id) { Ok(()) } else { Err(Disconnect::BAD_REQUEST) }
     }
 
-    /// The answer to a ping; unasked it is an error (protocol §6).
+    /// The answer to a ping; an unsolicited one is an error (protocol §6).
     fn pong(&mut self) -> Result<(), Disconnect> {
         let session = self.session_mut();
         if session.frame_ping || !session.awaits_pong {
@@ -348,7 +358,7 @@ impl Turn<'_> {
             Request::SubRefresh(request) => sub_refresh::handle(self, request),
             Request::Pong | Request::Unknown => Err(Disconnect::BAD_REQUEST.into()),
         };
-        done.map(|reply| Step::Done(reply.into()))
+        done.map(|reply| CommandStep::Done(reply.into()))
     }
 
     pub(super) fn session(&self) -> &Session {
@@ -372,12 +382,17 @@ impl Turn<'_> {
         self.node.options().client.insecure
     }
 
-    /// The one who asks, for permission rules.
+    /// The namespace of a channel name from this client.
+    pub(super) fn resolve(&self, channel: &str) -> Result<&'a Namespace, ErrorCode> {
+        self.node.rules().resolve_for(&self.session().user, channel)
+    }
+
+    /// The requesting user, for permission rules.
     pub(super) fn who(&self) -> Who<'_> {
         Who { user: &self.session().user, insecure: self.insecure() }
     }
 
-    /// Where the session keeps its subscription to a channel.
+    /// The index of the session's subscription to a channel.
     pub(super) fn place_of(&self, channel: &str) -> Option<usize> {
         self.session_table.place_of(self.key.index, channel)
     }
@@ -395,4 +410,4 @@ impl From<Disconnect> for Refusal {
     }
 }
 
-const LIVES: &str = "a session lives as long as its turn";
+const LIVES: &str = "a session lives as long as its context";

@@ -1,22 +1,22 @@
-//! How many handshakes were refused, and why.
+//! Counts of refused handshakes by cause.
 //! In: a cause, from any thread of the HTTP runtime → out: counts by cause, for metrics.
-//! Uses: nothing. Never: who is refused.
-//! Changed here: the causes. `admission` decides about most of them, `upgrade` about those that are malformed.
+//! Uses: atomics. Never: decides about a handshake.
+//! Changed here: the causes. `http::admission` counts most of them, `http::upgrade` malformed handshakes.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Why a handshake was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It is none of RFC 6455 §4.2.1.
+    /// It violates RFC 6455 §4.2.1.
     Malformed,
-    /// `client.allowed_origins` does not list the page it comes from.
+    /// `client.allowed_origins` does not list its `Origin`.
     Origin,
-    /// More came in a second than `client.connection_rate_limit`.
+    /// There were more handshakes per second than `client.connection_rate_limit`.
     Rate,
-    /// There are as many connections as `client.connection_limit`.
+    /// `client.connection_limit` is reached.
     Limit,
-    /// There are as many connections as the process has descriptors for.
+    /// The descriptors for clients are used up.
     Descriptors,
 }
 
@@ -24,7 +24,7 @@ impl Cause {
     const ALL: [Self; 5] =
         [Self::Malformed, Self::Origin, Self::Rate, Self::Limit, Self::Descriptors];
 
-    /// Its label in metrics.
+    /// The label in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
@@ -41,11 +41,11 @@ impl Cause {
 pub struct Refusals([AtomicU64; Cause::ALL.len()]);
 
 impl Refusals {
-    pub(super) fn count(&self, cause: Cause) {
+    pub(crate) fn count(&self, cause: Cause) {
         self.0[cause as usize].fetch_add(1, Relaxed);
     }
 
-    /// Each cause with its number.
+    /// Each cause with its count.
     pub fn counts(&self) -> impl Iterator<Item = (Cause, u64)> {
         Cause::ALL.into_iter().zip(&self.0).map(|(cause, count)| (cause, count.load(Relaxed)))
     }

@@ -1,7 +1,7 @@
 //! Tests of the key comparison and of the Authorization header.
 //! In: pairs of text. Out: asserted answers.
-//! Uses the room's private parts; never a request.
-//! Whole requests with keys are in `tests/it/door.rs`.
+//! Uses private parts of the module; never a request.
+//! Whole requests with keys are in `tests/it/authentication.rs`.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn keys_are_equal_only_byte_for_byte() {
 }
 
 #[test]
-fn authorization_holds_a_key_behind_the_scheme_apikey() {
+fn authorization_has_a_key_after_the_scheme_apikey() {
     let check = |value, key: Option<&str>| assert_eq!(authorization_key(value), key, "{value:?}");
     check("apikey k", Some("k"));
     check("APIKey   k", Some("k"));
@@ -30,10 +30,12 @@ fn authorization_holds_a_key_behind_the_scheme_apikey() {
 }
 
 #[test]
-fn whoever_shows_no_key_is_told_the_scheme_of_one() {
-    let scheme = |refusal: Refusal| refusal.response().headers().get(WWW_AUTHENTICATE).cloned();
-    assert_eq!(scheme(Refusal::Unauthorized), Some(HeaderValue::from_static("apikey")));
-    for refusal in [Refusal::Closing, Refusal::TooLarge, Refusal::Malformed(String::new())] {
-        assert_eq!(scheme(refusal), None);
+fn a_401_names_the_scheme() {
+    let scheme = |error: RequestError| error.response().headers().get(WWW_AUTHENTICATE).cloned();
+    assert_eq!(scheme(RequestError::Unauthorized), Some(HeaderValue::from_static("apikey")));
+    for error in
+        [RequestError::Closing, RequestError::TooLarge, RequestError::Malformed(String::new())]
+    {
+        assert_eq!(scheme(error), None);
     }
 }

@@ -1,7 +1,7 @@
-//! One page of metrics being written, row by row.
+//! The writers of metrics: text for a scrape, readings for the node.
 //! In: names, help, labels and values → out: samples in the encoder of prometheus-client, or readings for the node.
 //! Uses prometheus-client and the node's readings; reads no counter itself.
-//! Changed here: how a kind of metric is written. Which metrics exist lives in `metrics`.
+//! Changed here: how a kind of metric is written. The list of metrics lives in `metrics`.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use prometheus_client::{
     metrics::MetricType,
 };
 
-/// Something that metrics can be written on.
-pub(super) trait Page {
+/// Writes metrics.
+pub(super) trait MetricsWriter {
     fn gauge(&mut self, name: &str, help: &str, value: usize) -> fmt::Result;
 
     fn counters<const N: usize>(
@@ -30,8 +30,7 @@ pub(super) trait Page {
         rows: impl IntoIterator<Item = (Labels<N>, f64)>,
     ) -> fmt::Result;
 
-    /// Each row: labels, counts per bucket (not cumulated; one more than there are bounds, for all above them), sum in
-    /// seconds.
+    /// Each row: labels, counts per bucket (not cumulative; the last one is for values above all bounds), sum in seconds.
     fn histogram<const N: usize>(
         &mut self,
         name: &str,
@@ -41,17 +40,18 @@ pub(super) trait Page {
     ) -> fmt::Result;
 }
 
-/// The page of a scrape.
-pub(super) struct Scraped<'a, 'b>(pub(super) &'a mut DescriptorEncoder<'b>);
+/// Writes the text of a scrape.
+pub(super) struct ScrapeWriter<'a, 'b>(pub(super) &'a mut DescriptorEncoder<'b>);
 
-/// The numbers that `info` of the server API tells: one per row, labels behind the name; of a histogram count and sum.
+/// Collects readings for `info` of the server API: one per row, with the labels appended to the name; count and sum of a
+/// histogram.
 #[derive(Default)]
 pub(super) struct Readings(pub(super) Vec<Reading>);
 
 /// Label names and values of one sample.
 pub(super) type Labels<const N: usize> = [(&'static str, String); N];
 
-impl Page for Scraped<'_, '_> {
+impl MetricsWriter for ScrapeWriter<'_, '_> {
     fn gauge(&mut self, name: &str, help: &str, value: usize) -> fmt::Result {
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         self.0.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
@@ -111,7 +111,7 @@ impl Page for Scraped<'_, '_> {
     }
 }
 
-impl Page for Readings {
+impl MetricsWriter for Readings {
     fn gauge(&mut self, name: &str, _: &str, value: usize) -> fmt::Result {
         self.add(name, &[], ReadingKind::Level, value as f64);
         Ok(())

@@ -1,7 +1,7 @@
-//! Methods of map and shared poll channels: every namespace here has streams, so there is nothing they could act on.
-//! In: the channel. Out: the refusal a stream channel gets from them.
-//! Uses the node's channel rules only.
-//! Which methods these are is said by the table in `method`.
+//! Methods of map and shared poll channels: every channel here is a stream, so they always fail.
+//! In: the channel. Out: the error that a stream channel gets from them.
+//! Uses only the node's channel rules.
+//! The table in `method` lists these methods.
 
 use std::convert::Infallible;
 
@@ -10,24 +10,24 @@ use serde::Deserialize;
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
-/// Which channel; all other fields of these methods are skipped.
+/// A channel; all other fields of these methods are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct OtherKindRequest {
+pub struct UnsupportedRequest {
     /// Required.
     #[serde(deserialize_with = "or_default")]
     pub channel: String,
 }
 
 impl Api {
-    /// Refuses a method of map or shared poll channels.
+    /// Fails for every method of map and shared poll channels.
     ///
     /// # Errors
     /// Always: 107 without a channel, 102 for an unknown namespace, else 107 because the channel is a stream.
-    pub fn other_kind(
+    pub fn unsupported(
         &self,
         method: Method,
-        request: OtherKindRequest,
+        request: UnsupportedRequest,
     ) -> Result<Infallible, ApiError> {
         self.measure(method, |_| {
             if !request.channel.is_empty() {

@@ -1,19 +1,19 @@
-//! One page written twice: for a scrape and for the node.
+//! The same rows written twice: for a scrape and for the node.
 //! In: rows of every kind of metric → out: the text of the scrape, the readings.
 //! Uses prometheus-client's registry. Never: a server.
-//! Changed here: tests of `page.rs`; which metrics there are is tested over sockets in `tests/it`.
+//! Changed here: tests of `writer.rs`; the list of metrics is tested over sockets in `tests/it`.
 
 use prometheus_client::{collector::Collector, registry::Registry};
 
 use super::*;
 
-fn write(page: &mut impl Page) -> fmt::Result {
-    page.gauge("clients", "Help", 3)?;
+fn write(writer: &mut impl MetricsWriter) -> fmt::Result {
+    writer.gauge("clients", "Help", 3)?;
     let label = |method: &str| [("method", method.to_owned())];
-    page.counters("calls", "Help", [(label("info"), 4), (label("rpc"), 0)])?;
-    page.counters("turns", "Help", [([], 5)])?;
-    page.seconds("time_seconds", "Help", [(label("info"), 0.5)])?;
-    page.histogram("wait_seconds", "Help", &[10, 20], &[(label("info"), &[1, 0, 2][..], 1.5)])
+    writer.counters("calls", "Help", [(label("info"), 4), (label("rpc"), 0)])?;
+    writer.counters("turns", "Help", [([], 5)])?;
+    writer.seconds("time_seconds", "Help", [(label("info"), 0.5)])?;
+    writer.histogram("wait_seconds", "Help", &[10, 20], &[(label("info"), &[1, 0, 2][..], 1.5)])
 }
 
 #[derive(Debug)]
@@ -21,12 +21,12 @@ struct Written;
 
 impl Collector for Written {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        write(&mut Scraped(&mut encoder))
+        write(&mut ScrapeWriter(&mut encoder))
     }
 }
 
 #[test]
-fn every_number_of_a_scrape_is_a_reading_with_its_labels_behind_the_name() {
+fn every_sample_of_a_scrape_is_a_reading_with_its_labels_in_the_name() {
     let mut readings = Readings::default();
     write(&mut readings).expect("memory");
     let rows: Vec<_> = (readings.0.iter())
@@ -62,7 +62,7 @@ fn a_scrape_has_the_same_numbers() {
 }
 
 #[test]
-fn a_histogram_ends_with_the_bucket_of_everything_which_holds_its_count() {
+fn a_histogram_ends_with_the_bucket_of_infinity_which_has_its_count() {
     let (mut registry, mut text) = (Registry::default(), String::new());
     registry.register_collector(Box::new(Written));
     prometheus_client::encoding::text::encode(&mut text, &registry).expect("memory");

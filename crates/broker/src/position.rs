@@ -1,22 +1,22 @@
-//! Where a publication stands: the offset in its channel's stream, and the epoch of that stream (protocol §9).
-//! In: offsets, random numbers, texts of clients → out: 16 bytes that are copied, compared and written out as text.
-//! Uses: rand, for new epochs. Never: streams; offsets are counted in the brokers.
-//! Change here: the shape of a position.
+//! The position of a publication: its offset in the channel's stream, and the epoch of that stream (protocol §9).
+//! In: offsets, random numbers, texts of clients → out: 16 bytes that are copied, compared and written as text.
+//! Uses: rand, for new epochs. Never: streams; the brokers count offsets.
+//! Change here: the form of a position.
 
 use std::fmt;
 
-/// Where a publication stands in the stream of its channel.
+/// The position of a publication in the stream of its channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// 1 for the first publication; 0 before it, and without history.
     pub offset: u64,
-    /// Changes when the stream is lost and made anew; none without history.
+    /// Changes when the stream is lost and created again; [`Epoch::NONE`] without history.
     pub epoch: Epoch,
 }
 
-/// Names one life of a stream: eight letters, or none ("").
+/// Names one lifetime of a stream: eight ASCII letters, or none ("").
 ///
-/// Inline, because every subscriber list of a channel with positions holds one, and every broadcast.
+/// Stored inline, because every broadcast and every subscriber list of a channel with positions holds one.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Epoch([u8; Epoch::LETTERS]);
 
@@ -26,12 +26,12 @@ impl Epoch {
     /// No stream.
     pub const NONE: Self = Self([0; Self::LETTERS]);
 
-    /// A new one: two equal ones are as likely as guessing one of 5 · 10¹³.
+    /// A new epoch, one of 5 · 10¹³.
     pub fn random() -> Self {
         Self::from_hash(rand::random())
     }
 
-    /// The one that belongs to a hash of 64 random bits.
+    /// Derives an epoch from a hash of 64 random bits.
     pub(crate) fn from_hash(mut hash: u64) -> Self {
         let letters = ALPHABET.len() as u64;
         Self(std::array::from_fn(|_| {
@@ -41,16 +41,16 @@ impl Epoch {
         }))
     }
 
-    /// Reads what [`as_str`](Self::as_str) wrote; `None` for anything that no epoch looks like.
+    /// Parses the result of [`as_str`](Self::as_str); `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         if text.is_empty() {
             return Some(Self::NONE);
         }
         let letters: [u8; Self::LETTERS] = text.as_bytes().try_into().ok()?;
-        letters.iter().all(u8::is_ascii_alphabetic).then_some(Self(letters))
+        if letters.iter().all(u8::is_ascii_alphabetic) { Some(Self(letters)) } else { None }
     }
 
-    /// The text of it; "" for none.
+    /// The letters; "" for [`Epoch::NONE`].
     pub fn as_str(&self) -> &str {
         if *self == Self::NONE {
             return "";

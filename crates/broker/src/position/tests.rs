@@ -1,7 +1,7 @@
 //! Tests of epochs: their text and their size.
-//! In: random and given texts → out: the same texts, or nothing.
-//! Uses: nothing but the types.
-//! What streams do with positions is tested in `broker/memory/tests.rs` and `broker/conformance.rs`.
+//! In: random and given texts → out: the same texts, or `None`.
+//! Uses only the types.
+//! How streams count positions is tested in `broker/memory/tests.rs` and `broker/conformance.rs`.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn an_epoch_is_read_as_it_was_written() {
 }
 
 #[test]
-fn what_no_epoch_looks_like_is_none() {
+fn a_text_that_is_not_eight_letters_is_no_epoch() {
     for text in ["_", "abcdefg", "abcdefghi", "abcdefg1", "\0\0\0\0\0\0\0\0", "äöüß"] {
         assert_eq!(Epoch::parse(text), None, "{text:?}");
     }

@@ -1,17 +1,17 @@
 //! Methods that act on connections or count them: subscribe, unsubscribe, refresh, disconnect, channels, info.
-//! In: requests over HTTP. Out: what connections were told, and what is counted afterwards.
-//! Uses the test bench with a hub and its in-memory connections.
-//! Which connections match a target is tested in full in the node.
+//! In: requests over HTTP. Out: the messages of connections, and counts after the request.
+//! Uses the test harness with a hub and its in-memory connections.
+//! The selection of connections by a target is tested in the node.
 
-use crate::room::{Room, ok};
+use crate::harness::{Harness, ok};
 
 const DONE: &str = r#"{"result":{}}"#;
 
-fn room() -> Room {
-    let mut room = Room::new();
-    room.subscriber(0, "42", &["chat:a", "b"]);
-    room.subscriber(1, "43", &["chat:a"]);
-    room
+fn harness() -> Harness {
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["chat:a", "b"]);
+    harness.subscriber(1, "43", &["chat:a"]);
+    harness
 }
 
 #[tokio::test]
@@ -27,33 +27,33 @@ async fn disconnect_closes_the_users_connections_with_the_given_code() {
         (r#"{"user":"42","disconnect":{"reason":"x"}}"#, "close 3503 force disconnect"),
     ];
     for (body, expect) in rows {
-        let mut room = room();
-        assert_eq!(room.post("/api/disconnect", body).await, ok(DONE));
-        assert_eq!(room.heard_by(0), [expect], "{body}");
-        assert!(room.heard_by(1).is_empty(), "{body}");
+        let mut harness = harness();
+        assert_eq!(harness.post("/api/disconnect", body).await, ok(DONE));
+        assert_eq!(harness.messages_of(0), [expect], "{body}");
+        assert!(harness.messages_of(1).is_empty(), "{body}");
     }
 }
 
 #[tokio::test]
-async fn disconnect_spares_the_client_ids_it_names_as_the_api_or_gocent_does() {
+async fn disconnect_skips_whitelisted_clients_in_both_spellings() {
     for key in ["whitelist", "ClientWhitelist"] {
-        let mut room = Room::new();
-        let spared = room.subscriber(0, "42", &["b"]);
+        let mut harness = Harness::new();
+        let spared = harness.subscriber(0, "42", &["b"]);
         let body = format!(r#"{{"user":"42","Disconnect":null,"{key}":["{spared}"]}}"#);
-        assert_eq!(room.post("/api/disconnect", body).await, ok(DONE));
-        assert!(room.heard_by(0).is_empty(), "{key}");
-        let nobody = format!(r#"{{"user":"42","{key}":null}}"#);
-        assert_eq!(room.post("/api/disconnect", nobody).await, ok(DONE));
-        assert_eq!(room.heard_by(0), ["close 3503 force disconnect"], "{key}");
+        assert_eq!(harness.post("/api/disconnect", body).await, ok(DONE));
+        assert!(harness.messages_of(0).is_empty(), "{key}");
+        let absent = format!(r#"{{"user":"42","{key}":null}}"#);
+        assert_eq!(harness.post("/api/disconnect", absent).await, ok(DONE));
+        assert_eq!(harness.messages_of(0), ["close 3503 force disconnect"], "{key}");
     }
 }
 
 #[tokio::test]
-async fn disconnect_of_nobody_is_no_error() {
-    let mut room = room();
+async fn disconnect_without_a_matching_connection_is_no_error() {
+    let mut harness = harness();
     for body in [r#"{"user":"44"}"#, r#"{}"#, r#"{"user":"42","client":"no-such-client"}"#] {
-        assert_eq!(room.post("/api/disconnect", body).await, ok(DONE));
-        assert!(room.heard_by(0).is_empty(), "{body}");
+        assert_eq!(harness.post("/api/disconnect", body).await, ok(DONE));
+        assert!(harness.messages_of(0).is_empty(), "{body}");
     }
 }
 
@@ -64,24 +64,24 @@ async fn unsubscribe_ends_one_channel_or_all_with_code_2000() {
             r#"{{"push":{{"channel":"{channel}","unsubscribe":{{"code":2000,"reason":"server unsubscribe"}}}}}}"#
         )
     };
-    let mut one = room();
+    let mut one = harness();
     assert_eq!(one.post("/api/unsubscribe", r#"{"user":"42","channel":"chat:a"}"#).await, ok(DONE));
-    assert_eq!(one.heard_by(0), [push("chat:a")]);
-    assert!(one.heard_by(1).is_empty());
+    assert_eq!(one.messages_of(0), [push("chat:a")]);
+    assert!(one.messages_of(1).is_empty());
 
-    let mut all = room();
+    let mut all = harness();
     assert_eq!(all.post("/api/unsubscribe", r#"{"user":"42"}"#).await, ok(DONE));
-    let mut heard = all.heard_by(0);
-    heard.sort();
-    assert_eq!(heard, [push("b"), push("chat:a")]);
+    let mut messages = all.messages_of(0);
+    messages.sort();
+    assert_eq!(messages, [push("b"), push("chat:a")]);
 }
 
-/// What the connections of user 42 hear of a subscribe.
+/// The messages of the connections of user 42 after a subscribe.
 async fn subscribed(body: &str) -> Vec<String> {
-    let mut room = room();
-    assert_eq!(room.post("/api/subscribe", body.to_owned()).await, ok(DONE), "{body}");
-    assert!(room.heard_by(1).is_empty(), "{body}");
-    room.heard_by(0)
+    let mut harness = harness();
+    assert_eq!(harness.post("/api/subscribe", body.to_owned()).await, ok(DONE), "{body}");
+    assert!(harness.messages_of(1).is_empty(), "{body}");
+    harness.messages_of(0)
 }
 
 fn subscribe_push(channel: &str, fields: &str) -> String {
@@ -89,7 +89,7 @@ fn subscribe_push(channel: &str, fields: &str) -> String {
 }
 
 #[tokio::test]
-async fn subscribe_puts_connections_into_a_channel_with_data() {
+async fn subscribe_subscribes_connections_and_sends_data() {
     let rows = [
         (r#"{"user":"42","channel":"new"}"#, ""),
         (r#"{"user":"42","channel":"new","data":{"a": [1]}}"#, r#""data":{"a": [1]}"#),
@@ -104,7 +104,7 @@ async fn subscribe_puts_connections_into_a_channel_with_data() {
 }
 
 #[tokio::test]
-async fn subscribe_of_nobody_or_of_subscribers_is_no_error() {
+async fn subscribe_without_a_new_subscriber_is_no_error() {
     for body in [
         r#"{"user":"42","channel":"b"}"#,
         r#"{"user":"44","channel":"new"}"#,
@@ -117,7 +117,7 @@ async fn subscribe_of_nobody_or_of_subscribers_is_no_error() {
 }
 
 #[tokio::test]
-async fn subscribe_refuses_what_makes_no_sense() {
+async fn subscribe_refuses_invalid_requests() {
     let unknown = r#"{"error":{"code":102,"message":"unknown channel"}}"#;
     let bad = r#"{"error":{"code":107,"message":"bad request"}}"#;
     let rows = [
@@ -127,40 +127,40 @@ async fn subscribe_refuses_what_makes_no_sense() {
         (r#"{"user":"42","channel":"new","b64info":"?"}"#, bad),
         (r#"{"user":"42","channel":"new","expire_at":1}"#, bad),
     ];
-    let mut room = room();
+    let mut harness = harness();
     for (body, error) in rows {
-        assert_eq!(room.post("/api/subscribe", body).await, ok(error), "{body}");
+        assert_eq!(harness.post("/api/subscribe", body).await, ok(error), "{body}");
     }
-    assert!(room.heard_by(0).is_empty());
+    assert!(harness.messages_of(0).is_empty());
 }
 
 #[tokio::test]
 async fn subscribe_recovers_since_a_position_and_overrides_the_namespace() {
-    let mut room = room();
+    let mut harness = harness();
     for data in 1..=3 {
-        room.post("/api/publish", format!(r#"{{"channel":"kept:a","data":{data}}}"#)).await;
+        harness.post("/api/publish", format!(r#"{{"channel":"kept:a","data":{data}}}"#)).await;
     }
     let body = r#"{"user":"42","channel":"kept:a","recover_since":{"offset":1},
         "override":{"force_recovery":{"value":true},"presence":{"value":true},"join_leave":{}},"info":{"seat":7}}"#;
-    assert_eq!(room.post("/api/subscribe", body).await, ok(DONE));
-    let heard = room.heard_by(0);
-    assert!(heard[0].contains(r#""offset":1,"positioned":true"#), "{heard:?}");
-    assert!(heard[1].contains(r#""data":2,"offset":2"#) && heard[2].contains(r#""data":3"#));
-    assert_eq!(heard.len(), 3, "{heard:?}");
+    assert_eq!(harness.post("/api/subscribe", body).await, ok(DONE));
+    let messages = harness.messages_of(0);
+    assert!(messages[0].contains(r#""offset":1,"positioned":true"#), "{messages:?}");
+    assert!(messages[1].contains(r#""data":2,"offset":2"#) && messages[2].contains(r#""data":3"#));
+    assert_eq!(messages.len(), 3, "{messages:?}");
 }
 
 #[tokio::test]
-async fn subscribe_shows_others_its_info() {
-    let mut room = room();
+async fn subscribe_sends_its_info_to_others() {
+    let mut harness = harness();
     let body = r#"{"user":"42","channel":"here:a","info":1,"b64info":"eyJzZWF0Ijo3fQ=="}"#;
-    assert_eq!(room.post("/api/subscribe", body).await, ok(DONE));
-    assert_eq!(room.heard_by(0).len(), 1);
-    let presence = room.post("/api/presence", r#"{"channel":"here:a"}"#).await.body;
+    assert_eq!(harness.post("/api/subscribe", body).await, ok(DONE));
+    assert_eq!(harness.messages_of(0).len(), 1);
+    let presence = harness.post("/api/presence", r#"{"channel":"here:a"}"#).await.body;
     assert!(presence.contains(r#""chan_info":{"seat":7}"#), "{presence}");
 }
 
 #[tokio::test]
-async fn refresh_tells_the_connections_or_closes_them() {
+async fn refresh_sends_a_push_or_closes_connections() {
     let rows = [
         (r#"{"user":"42"}"#, vec![r#"{"push":{"refresh":{}}}"#]),
         (r#"{"user":"42","info":{"a":1},"expire_at":0}"#, vec![r#"{"push":{"refresh":{}}}"#]),
@@ -169,11 +169,11 @@ async fn refresh_tells_the_connections_or_closes_them() {
         (r#"{"user":"44","expired":true}"#, vec![]),
         (r#"{"user":"42","session":"unknown"}"#, vec![]),
     ];
-    for (body, heard) in rows {
-        let mut room = room();
-        assert_eq!(room.post("/api/refresh", body).await, ok(DONE), "{body}");
-        assert_eq!(room.heard_by(0), heard, "{body}");
-        assert!(room.heard_by(1).is_empty(), "{body}");
+    for (body, messages) in rows {
+        let mut harness = harness();
+        assert_eq!(harness.post("/api/refresh", body).await, ok(DONE), "{body}");
+        assert_eq!(harness.messages_of(0), messages, "{body}");
+        assert!(harness.messages_of(1).is_empty(), "{body}");
     }
 }
 
@@ -186,20 +186,20 @@ async fn channels_lists_those_with_subscribers_by_pattern() {
         (r#"{"pattern":"{b,c}"}"#, r#"{"b":{"num_clients":1}}"#),
         (r#"{"pattern":"x*"}"#, "{}"),
     ];
-    let room = room();
+    let harness = harness();
     for (body, channels) in rows {
         let expect = format!(r#"{{"result":{{"channels":{channels}}}}}"#);
-        assert_eq!(room.post("/api/channels", body).await, ok(&expect), "{body}");
+        assert_eq!(harness.post("/api/channels", body).await, ok(&expect), "{body}");
     }
-    let bad = room.post("/api/channels", r#"{"pattern":"["}"#).await;
+    let bad = harness.post("/api/channels", r#"{"pattern":"["}"#).await;
     assert_eq!(bad, ok(r#"{"error":{"code":107,"message":"bad request"}}"#));
 }
 
 #[tokio::test]
 async fn info_counts_connections_users_channels_and_subscriptions() {
-    let mut room = room();
-    room.subscriber(2, "43", &[]);
-    let answer = room.post("/api/info", "{}").await.body;
+    let mut harness = harness();
+    harness.subscriber(2, "43", &[]);
+    let answer = harness.post("/api/info", "{}").await.body;
     let counts = r#""num_clients":3,"num_users":2,"num_channels":2,"num_subs":3}]}}"#;
     assert!(answer.ends_with(counts), "{answer}");
 }

@@ -1,6 +1,6 @@
-//! The test bench: an API and its router over a node with one shard, whose connections are records in memory.
-//! In: requests and client commands as text. Out: answers, and what each connection was sent.
-//! Uses axum's router as a service (no sockets) and the node's hub with an `Outbox` that writes things down.
+//! The test harness: an API and its router over a node with one shard, whose connections are records in memory.
+//! In: requests and client commands as text. Out: answers, and the messages of each connection.
+//! Uses axum's router as a service (no sockets) and the node's hub with an `Outbox` that records.
 //! The options that all tests share are set here.
 
 use std::collections::BTreeMap;
@@ -23,17 +23,17 @@ use tower::ServiceExt as _;
 
 pub(crate) const KEY: &str = "secret";
 
-pub(crate) struct Room {
+pub(crate) struct Harness {
     pub(crate) api: Arc<Api>,
     router: Router,
     shard: Mutex<Shard>,
-    letters: Arc<Letters>,
+    notices: Arc<Notices>,
 }
 
-/// The room's one shard, with what its connections heard.
+/// The only shard, with the messages of its connections.
 struct Shard {
     hub: Hub,
-    heard: Heard,
+    messages: Messages,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -44,17 +44,17 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// A refusal of what nobody can read, with what is wrong with it; panics on any other answer.
-    pub(crate) fn fault(&self) -> &str {
+    /// The text of a 400 for a malformed body; panics for any other answer.
+    pub(crate) fn malformed(&self) -> &str {
         let is_plain = self.content_type == "text/plain; charset=utf-8";
         assert!(self.status == StatusCode::BAD_REQUEST && is_plain, "{self:?}");
-        let fault = self.body.strip_prefix("Bad Request: ").expect("what its writer should know");
-        assert!(!fault.is_empty() && fault.len() < 400, "{self:?}");
-        fault
+        let text = self.body.strip_prefix("Bad Request: ").expect("a malformed body");
+        assert!(!text.is_empty() && text.len() < 400, "{self:?}");
+        text
     }
 }
 
-impl Room {
+impl Harness {
     pub(crate) fn new() -> Self {
         Self::with(ApiOptions { key: KEY.into(), ..ApiOptions::default() })
     }
@@ -63,26 +63,27 @@ impl Room {
         Self::around(Node::new(node_options()).expect("the options are valid"), options)
     }
 
-    /// A room with a node of the test's own making.
+    /// A harness with the given node.
     pub(crate) fn around(node: Arc<Node>, options: ApiOptions) -> Self {
-        let letters = Arc::new(Letters::default());
-        let shard = node.attach(Arc::<Letters>::clone(&letters));
-        let shard = Shard { hub: Hub::new(Arc::clone(&node), shard), heard: Heard::default() };
+        let notices = Arc::new(Notices::default());
+        let shard = node.attach(Arc::<Notices>::clone(&notices));
+        let shard =
+            Shard { hub: Hub::new(Arc::clone(&node), shard), messages: Messages::default() };
         let api = Arc::new(Api::new(node, options));
-        let face = Arc::new(HttpApi::new(Arc::clone(&api)));
-        let router = face.paths().fold(Router::new(), |router, path| {
-            let place = face.place(&path).expect("the face knows its paths");
-            let face = Arc::clone(&face);
+        let http_api = Arc::new(HttpApi::new(Arc::clone(&api)));
+        let router = http_api.paths().fold(Router::new(), |router, path| {
+            let route = http_api.route(&path).expect("a path of the API");
+            let http_api = Arc::clone(&http_api);
             let answer = async move |request: Request<Body>| {
-                let answer = match face.read(place, request).await {
-                    Ok(asked) => face.answer(asked).await,
+                let answer = match http_api.read(route, request).await {
+                    Ok(asked) => http_api.answer(asked).await,
                     Err(refused) => refused,
                 };
                 answer.map(Body::from)
             };
             router.route(&path, post(answer))
         });
-        Self { api, router, shard: Mutex::new(shard), letters }
+        Self { api, router, shard: Mutex::new(shard), notices }
     }
 
     /// A POST with the right key.
@@ -90,13 +91,13 @@ impl Room {
         self.send(request(path).header("X-API-Key", KEY).body(body.into()).expect("valid")).await
     }
 
-    /// The shard obeys while the answer waits for it.
+    /// Runs the shard until the answer is ready.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
         let mut response = pin!(self.router.clone().oneshot(request));
         let response = poll_fn(|context| {
             let polled = response.as_mut().poll(context);
             if polled.is_pending() {
-                self.settle();
+                self.deliver_pushes();
             }
             polled
         });
@@ -117,29 +118,29 @@ impl Room {
         let user = (!user.is_empty()).then(|| user.to_owned());
         let hello =
             Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user };
-        let Shard { hub, heard } = self.shard.get_mut().expect("no panics");
+        let Shard { hub, messages } = self.shard.get_mut().expect("no panics");
         hub.open(key, hello, now);
-        hub.receive(key, br#"{"id":1,"connect":{}}"#, now, heard);
+        hub.receive(key, br#"{"id":1,"connect":{}}"#, now, messages);
         for channel in channels {
             let subscribe = format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"}}}}"#);
-            hub.receive(key, subscribe.as_bytes(), now, heard);
+            hub.receive(key, subscribe.as_bytes(), now, messages);
         }
-        let replies = heard.take(index);
+        let replies = messages.take(index);
         assert_eq!(replies.len(), 1 + channels.len(), "{replies:?}");
         assert!(!replies.iter().any(|reply| reply.contains("error")), "{replies:?}");
         let (_, id) = replies[0].split_once(r#""client":""#).expect("a connect reply");
         id[..36].to_owned()
     }
 
-    /// A connection says something; what it hears at once.
-    pub(crate) fn say(&mut self, index: u32, command: &str) -> Vec<String> {
+    /// Sends a command of a connection; returns the messages it receives at once.
+    pub(crate) fn command(&mut self, index: u32, command: &str) -> Vec<String> {
         let key = ConnectionKey { index, generation: 0 };
-        let Shard { hub, heard } = self.shard.get_mut().expect("no panics");
-        hub.receive(key, command.as_bytes(), Instant::now(), heard);
-        heard.take(index)
+        let Shard { hub, messages } = self.shard.get_mut().expect("no panics");
+        hub.receive(key, command.as_bytes(), Instant::now(), messages);
+        messages.take(index)
     }
 
-    /// A connection that has said nothing yet.
+    /// Opens a connection that has not sent a command.
     pub(crate) fn open(&mut self, index: u32) {
         let key = ConnectionKey { index, generation: 0 };
         let transport = "websocket";
@@ -147,17 +148,17 @@ impl Room {
         self.shard.get_mut().expect("no panics").hub.open(key, hello, Instant::now());
     }
 
-    /// Brings what the node pushed to the connections, and returns what `index` heard since the last time.
-    pub(crate) fn heard_by(&mut self, index: u32) -> Vec<String> {
-        self.settle();
-        self.shard.get_mut().expect("no panics").heard.take(index)
+    /// Delivers pending pushes, and returns the messages of `index` since the last call.
+    pub(crate) fn messages_of(&mut self, index: u32) -> Vec<String> {
+        self.deliver_pushes();
+        self.shard.get_mut().expect("no panics").messages.take(index)
     }
 
-    /// Brings what the node pushed to the connections.
-    fn settle(&self) {
-        let Shard { hub, heard } = &mut *self.shard.lock().expect("no panics");
-        for notice in std::mem::take(&mut *self.letters.0.lock().expect("no panics")) {
-            hub.notice(notice, Instant::now(), heard);
+    /// Delivers pending pushes.
+    fn deliver_pushes(&self) {
+        let Shard { hub, messages } = &mut *self.shard.lock().expect("no panics");
+        for notice in std::mem::take(&mut *self.notices.0.lock().expect("no panics")) {
+            hub.notice(notice, Instant::now(), messages);
         }
     }
 }
@@ -187,7 +188,7 @@ fn answer(status: u16, content_type: &str, body: &str) -> Answer {
 
 pub(crate) fn node_options() -> Options {
     let mut options =
-        Options { name: "room".into(), version: "1.2.3".into(), ..Options::default() };
+        Options { name: "harness".into(), version: "1.2.3".into(), ..Options::default() };
     options.client.insecure = true;
     options.client.insecure_skip_token_signature_verify = true;
     let namespace = |name: &str, publication_data_format| Namespace {
@@ -210,19 +211,19 @@ pub(crate) fn node_options() -> Options {
 }
 
 #[derive(Default)]
-struct Letters(Mutex<Vec<Notice>>);
+struct Notices(Mutex<Vec<Notice>>);
 
-impl Inbox for Letters {
+impl Inbox for Notices {
     fn push(&self, notice: Notice) {
         self.0.lock().expect("no panics").push(notice);
     }
 }
 
-/// What each connection was sent, as text; a disconnect reads `close CODE REASON`.
+/// The messages of each connection, as text; a disconnect is `close CODE REASON`.
 #[derive(Default)]
-pub(crate) struct Heard(BTreeMap<u32, Vec<String>>);
+pub(crate) struct Messages(BTreeMap<u32, Vec<String>>);
 
-impl Heard {
+impl Messages {
     fn take(&mut self, index: u32) -> Vec<String> {
         self.0.remove(&index).unwrap_or_default()
     }
@@ -232,7 +233,7 @@ impl Heard {
     }
 }
 
-impl Outbox for Heard {
+impl Outbox for Messages {
     fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
         self.note(connection.index, String::from_utf8(message.to_vec()).expect("JSON is text"));
     }

@@ -1,7 +1,7 @@
-//! Tests of beginning a broadcast in parts: others have a turn in between, and whatever happens all of it is published.
-//! In: channels, polls. Out: how many of the channels have a publication.
+//! Tests of `publish_many`: other tasks run between the parts, and every channel is published to.
+//! In: channels, polls. Out: the number of channels with a publication.
 //! Uses a node whose channels keep history. Never: an executor.
-//! Change here: tests of `spread.rs`. What a broadcast answers is tested in `tests/it`.
+//! Change here: tests of `publish_many.rs`. The result of a broadcast is tested in `tests/it`.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use fanwire_node::options::Options;
 
 use super::*;
 
-struct World {
+struct Fixture {
     node: Arc<Node>,
     channels: Vec<String>,
     now: Instant,
 }
 
-impl World {
+impl Fixture {
     fn new(channels: usize) -> Self {
         let mut options = Options::default();
         options.channel.without_namespace.history_size = 1;
@@ -30,28 +30,29 @@ impl World {
     }
 
     fn published(&self) -> usize {
-        let has_one = |channel: &&String| {
+        let has_publication = |channel: &&String| {
             let page = Page { limit: Some(1), ..Page::default() };
-            let stretch = self.node.history(channel, &page, self.now).wait().expect("it has one");
-            stretch.top.offset == 1
+            let slice = self.node.history(channel, &page, self.now).wait().expect("it has history");
+            slice.top.offset == 1
         };
-        self.channels.iter().filter(has_one).count()
+        self.channels.iter().filter(has_publication).count()
     }
 
-    /// How many channels have a publication after each poll, and at last when nobody polls any more.
+    /// The number of channels with a publication after each poll, and after the drop.
     fn after_polls(&self, polls: usize) -> Vec<usize> {
         let publication = Publication { data: "1".into(), ..Publication::default() };
         let options = PublishOptions::default();
         let mut published = Vec::new();
         {
-            let spread = Spread::new(&self.node, &self.channels, publication, options, self.now);
-            let mut spread = pin!(spread);
+            let publish_many =
+                PublishMany::new(&self.node, &self.channels, publication, options, self.now);
+            let mut publish_many = pin!(publish_many);
             let mut context = Context::from_waker(Waker::noop());
             for _ in 0..polls {
-                let polled = spread.as_mut().poll(&mut context);
+                let polled = publish_many.as_mut().poll(&mut context);
                 published.push(self.published());
-                if let Poll::Ready(begun) = polled {
-                    assert_eq!(begun.len(), self.channels.len());
+                if let Poll::Ready(pending) = polled {
+                    assert_eq!(pending.len(), self.channels.len());
                     break;
                 }
             }
@@ -62,9 +63,9 @@ impl World {
 }
 
 #[test]
-fn others_have_a_turn_between_two_parts() {
+fn other_tasks_run_between_two_parts() {
     let check = |channels, expect: &[usize]| {
-        assert_eq!(World::new(channels).after_polls(9), expect, "{channels} channels");
+        assert_eq!(Fixture::new(channels).after_polls(9), expect, "{channels} channels");
     };
     check(1, &[1, 1]);
     check(PART_MIN, &[PART_MIN, PART_MIN]);
@@ -75,7 +76,7 @@ fn others_have_a_turn_between_two_parts() {
 }
 
 #[test]
-fn a_caller_who_goes_away_leaves_no_broadcast_half_done() {
-    assert_eq!(World::new(2 * PART_MIN).after_polls(1), [PART_MIN, 2 * PART_MIN]);
-    assert_eq!(World::new(2).after_polls(0), [2]);
+fn a_dropped_broadcast_is_published_completely() {
+    assert_eq!(Fixture::new(2 * PART_MIN).after_polls(1), [PART_MIN, 2 * PART_MIN]);
+    assert_eq!(Fixture::new(2).after_polls(0), [2]);
 }

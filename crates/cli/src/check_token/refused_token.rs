@@ -1,37 +1,37 @@
-//! What of a refused token its maker would change: a claim, the time, the algorithm.
-//! In: a token that the verifier refused, and the moment → out: a few words about the part that it was refused for.
-//! Uses the token's JSON as it stands. Never: judges a token; says anything of one that is good.
-//! What the server asks of claims is decided in the node; this file only finds the one to name.
+//! Finds the part of a refused token to correct: a claim, the time, or the algorithm.
+//! In: a token that the verifier refused, and the time → out: a text about the part that caused the refusal.
+//! Uses the token's JSON. Never: decides whether a token is valid.
+//! The rules for claims live in `auth`; this file only finds the claim to name.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value as Json};
 
-pub(super) struct Suspect<'a> {
+pub(super) struct RefusedToken<'a> {
     pub(super) token: &'a str,
     pub(super) is_subscription: bool,
-    /// Claim that holds the user instead of `sub`; "" = `sub`.
+    /// The claim with the user instead of `sub`; "" = `sub`.
     pub(super) user_claim: &'a str,
     pub(super) now_unix: u64,
 }
 
-impl Suspect<'_> {
-    /// The claim that is missing, forbidden or of a wrong type, with what would be right.
+impl RefusedToken<'_> {
+    /// The claim that is missing, forbidden or of a wrong type, with the expected type.
     pub(super) fn claim(&self) -> Option<String> {
         let claims = self.part(PAYLOAD)?;
         let user: (&str, &str, fn(&Json) -> bool) = (self.user_claim, "a text", Json::is_string);
-        let wrong = CLAIMS.into_iter().chain([user]).find_map(|(name, expected, is_right)| {
-            let value = claims.get(name).filter(|value| !value.is_null() && !is_right(value))?;
+        let wrong = CLAIMS.into_iter().chain([user]).find_map(|(name, expected, has_type)| {
+            let value = claims.get(name).filter(|value| !value.is_null() && !has_type(value))?;
             Some(format!("{name} is {value}, expected {expected}"))
         });
         let channel = claims.get("channel").and_then(Json::as_str).unwrap_or_default();
         wrong.or_else(|| match (self.is_subscription, channel) {
             (true, "") => Some(
-                "channel is missing, as in a token to connect; without --channel such a one is expected"
+                "channel is missing, as in a connection token; to check a connection token, omit --channel"
                     .to_owned(),
             ),
             (false, channel) if !channel.is_empty() => Some(format!(
-                "channel is {channel:?}, as in a subscription token; with --channel such a one is expected"
+                "channel is {channel:?}, as in a subscription token; to check a subscription token, give --channel"
             )),
             _ => None,
         })
@@ -43,16 +43,16 @@ impl Suspect<'_> {
         Some(format!("alg is {}", header.get("alg")?))
     }
 
-    /// Which end of its time the moment is beyond, and by how much.
-    pub(super) fn moment(&self) -> Option<String> {
+    /// Whether the token is expired or not yet valid, and by how many seconds.
+    pub(super) fn time(&self) -> Option<String> {
         let claims = self.part(PAYLOAD)?;
         let time = |name: &str| claims.get(name)?.as_f64().map(|unix| unix as i64);
         let now = i64::try_from(self.now_unix).ok()?;
         if let Some(begin) = time("nbf").filter(|begin| now < *begin) {
-            return Some(format!("it begins in {} s (nbf is {begin})", begin - now));
+            return Some(format!("it becomes valid in {} s (nbf is {begin})", begin - now));
         }
         let end = time("exp").filter(|end| *end <= now)?;
-        Some(format!("it ended {} s ago (exp is {end})", now - end))
+        Some(format!("it expired {} s ago (exp is {end})", now - end))
     }
 
     fn part(&self, number: usize) -> Option<Map<String, Json>> {
@@ -72,10 +72,10 @@ fn is_text_or_texts(value: &Json) -> bool {
     value.is_string() || is_texts(value)
 }
 
-type Claim = (&'static str, &'static str, fn(&Json) -> bool);
+type ClaimType = (&'static str, &'static str, fn(&Json) -> bool);
 
-/// Claims whose type the server asks for.
-const CLAIMS: [Claim; 13] = [
+/// Claims with a required type.
+const CLAIMS: [ClaimType; 13] = [
     ("sub", "a text", Json::is_string),
     ("exp", "seconds since 1970, a number", Json::is_number),
     ("nbf", "seconds since 1970, a number", Json::is_number),

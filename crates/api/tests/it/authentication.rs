@@ -1,7 +1,7 @@
-//! Who is let in: keys in three places, the off-switch, methods and paths, the body limit, shutdown.
-//! In: requests with all kinds of credentials. Out: statuses, and plain text where the door refuses.
-//! Uses the test bench only.
-//! What happens behind the door is in `replies`.
+//! Authentication and limits: keys in three places, insecure mode, methods and paths, the body limit, shutdown.
+//! In: requests with all kinds of credentials. Out: statuses, and plain text for refused requests.
+//! Uses the test harness only.
+//! The replies of methods are tested in `replies`.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -11,14 +11,14 @@ use axum::body::{Body, Bytes, HttpBody};
 use fanwire_api::{ApiOptions, RefusalCounts};
 use hyper::body::{Frame, SizeHint};
 
-use crate::room::{Room, ok, plain, request};
+use crate::harness::{Harness, ok, plain, request};
 
-/// A body whose bytes are still under way, for ever; it has said how many they are, as hyper's do.
-struct NeverComes {
+/// A body with a known length whose bytes never arrive.
+struct PendingBody {
     length: u64,
 }
 
-impl HttpBody for NeverComes {
+impl HttpBody for PendingBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -36,25 +36,25 @@ impl HttpBody for NeverComes {
 
 const CHANNELS: &str = r#"{"result":{"channels":{}}}"#;
 
-fn with_key(key: &str) -> Room {
-    Room::with(ApiOptions { key: key.into(), ..ApiOptions::default() })
+fn with_key(key: &str) -> Harness {
+    Harness::with(ApiOptions { key: key.into(), ..ApiOptions::default() })
 }
 
-async fn check(room: &Room, headers: &[(&str, &str)], query: &str, is_let_in: bool) {
+async fn check(harness: &Harness, headers: &[(&str, &str)], query: &str, is_accepted: bool) {
     let mut request = request(&format!("/api/channels{query}"));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let answer = room.send(request.body(Body::from("{}")).expect("valid")).await;
-    let expect = if is_let_in { ok(CHANNELS) } else { plain(401, "Unauthorized") };
+    let answer = harness.send(request.body(Body::from("{}")).expect("valid")).await;
+    let expect = if is_accepted { ok(CHANNELS) } else { plain(401, "Unauthorized") };
     assert_eq!(answer, expect, "{headers:?} {query}");
 }
 
 #[tokio::test]
-async fn the_key_is_taken_from_header_authorization_or_query_in_this_order() {
-    let room = with_key("k1");
+async fn the_key_is_read_from_header_authorization_or_query_in_this_order() {
+    let harness = with_key("k1");
     let check = async |headers: &[(&str, &str)], query, expect| {
-        check(&room, headers, query, expect).await;
+        check(&harness, headers, query, expect).await;
     };
     check(&[("X-API-Key", "k1")], "", true).await;
     check(&[("x-api-key", "k1")], "", true).await;
@@ -80,42 +80,42 @@ async fn the_key_is_taken_from_header_authorization_or_query_in_this_order() {
 
 #[tokio::test]
 async fn of_several_keys_a_wrong_header_beats_a_right_authorization_but_not_the_query() {
-    let room = with_key("k1");
-    check(&room, &[("X-API-Key", "k2"), ("Authorization", "apikey k1")], "", false).await;
-    check(&room, &[("X-API-Key", "k1"), ("Authorization", "apikey k2")], "", true).await;
-    check(&room, &[("X-API-Key", ""), ("Authorization", "apikey k1")], "", true).await;
-    check(&room, &[("X-API-Key", "k2")], "?api_key=k1", true).await;
-    check(&room, &[("Authorization", "apikey k2")], "?api_key=k1", true).await;
-    check(&room, &[("X-API-Key", "k2"), ("X-API-Key", "k1")], "", false).await;
-    check(&room, &[], "?api_key=k2&api_key=k1", false).await;
+    let harness = with_key("k1");
+    check(&harness, &[("X-API-Key", "k2"), ("Authorization", "apikey k1")], "", false).await;
+    check(&harness, &[("X-API-Key", "k1"), ("Authorization", "apikey k2")], "", true).await;
+    check(&harness, &[("X-API-Key", ""), ("Authorization", "apikey k1")], "", true).await;
+    check(&harness, &[("X-API-Key", "k2")], "?api_key=k1", true).await;
+    check(&harness, &[("Authorization", "apikey k2")], "?api_key=k1", true).await;
+    check(&harness, &[("X-API-Key", "k2"), ("X-API-Key", "k1")], "", false).await;
+    check(&harness, &[], "?api_key=k2&api_key=k1", false).await;
 }
 
 #[tokio::test]
-async fn an_empty_configured_key_lets_nobody_in() {
-    let room = with_key("");
-    check(&room, &[], "", false).await;
-    check(&room, &[("X-API-Key", "")], "?api_key=", false).await;
-    check(&room, &[("Authorization", "apikey ")], "", false).await;
-    check(&room, &[("X-API-Key", "k1")], "", false).await;
+async fn an_empty_configured_key_accepts_no_request() {
+    let harness = with_key("");
+    check(&harness, &[], "", false).await;
+    check(&harness, &[("X-API-Key", "")], "?api_key=", false).await;
+    check(&harness, &[("Authorization", "apikey ")], "", false).await;
+    check(&harness, &[("X-API-Key", "k1")], "", false).await;
 }
 
 #[tokio::test]
-async fn insecure_lets_everybody_in() {
-    let room = Room::with(ApiOptions { insecure: true, ..ApiOptions::default() });
-    check(&room, &[], "", true).await;
-    check(&room, &[("X-API-Key", "wrong")], "", true).await;
+async fn insecure_accepts_every_request() {
+    let harness = Harness::with(ApiOptions { insecure: true, ..ApiOptions::default() });
+    check(&harness, &[], "", true).await;
+    check(&harness, &[("X-API-Key", "wrong")], "", true).await;
 }
 
 #[tokio::test]
 async fn other_http_methods_get_405_and_unknown_paths_404() {
-    let room = Room::new();
+    let harness = Harness::new();
     for method in ["GET", "PUT", "DELETE", "OPTIONS", "HEAD"] {
         let request = request("/api/publish").method(method).body(Body::empty()).expect("valid");
-        assert_eq!(room.send(request).await.status, 405, "{method}");
+        assert_eq!(harness.send(request).await.status, 405, "{method}");
     }
     for path in ["/api/connections", "/api/block_user", "/api/Publish", "/api/publish/", "/publish"]
     {
-        assert_eq!(room.post(path, "{}").await.status, 404, "{path}");
+        assert_eq!(harness.post(path, "{}").await.status, 404, "{path}");
     }
 }
 
@@ -127,7 +127,7 @@ async fn the_prefix_is_configurable() {
             handler_prefix: prefix.to_owned(),
             ..ApiOptions::default()
         };
-        assert_eq!(Room::with(options).post(path, "{}").await.status, 200, "{prefix}");
+        assert_eq!(Harness::with(options).post(path, "{}").await.status, 200, "{prefix}");
     }
 }
 
@@ -138,70 +138,70 @@ async fn bodies_over_the_limit_get_413_and_those_at_the_limit_pass() {
         format!(r#"{{"channel":"a","data":"{}"}}"#, "x".repeat(bytes - shell))
     };
     let options = ApiOptions { insecure: true, body_bytes_max: 1000, ..ApiOptions::default() };
-    let room = Room::with(options);
-    assert_eq!(room.post("/api/publish", text(1000)).await, ok(r#"{"result":{}}"#));
-    assert_eq!(room.post("/api/publish", text(1001)).await, plain(413, "Payload Too Large"));
-    assert_eq!(room.post("/api", text(1_000_000)).await, plain(413, "Payload Too Large"));
-    assert_eq!(room.api.counters().refusals().too_large, 2);
+    let harness = Harness::with(options);
+    assert_eq!(harness.post("/api/publish", text(1000)).await, ok(r#"{"result":{}}"#));
+    assert_eq!(harness.post("/api/publish", text(1001)).await, plain(413, "Payload Too Large"));
+    assert_eq!(harness.post("/api", text(1_000_000)).await, plain(413, "Payload Too Large"));
+    assert_eq!(harness.api.counters().refusals().too_large, 2);
 }
 
 #[tokio::test]
-async fn a_body_that_says_it_is_too_long_gets_413_without_being_waited_for() {
+async fn a_too_large_content_length_gets_413_at_once() {
     let options = ApiOptions { insecure: true, body_bytes_max: 1000, ..ApiOptions::default() };
-    let room = Room::with(options);
+    let harness = Harness::with(options);
     let announce =
-        |length| request("/api/publish").body(Body::new(NeverComes { length })).expect("valid");
+        |length| request("/api/publish").body(Body::new(PendingBody { length })).expect("valid");
     for length in [1001, 17_179_869_184, u64::MAX] {
-        let answer = room.send(announce(length)).await;
+        let answer = harness.send(announce(length)).await;
         assert_eq!(answer, plain(413, "Payload Too Large"), "{length}");
     }
-    assert_eq!(room.api.counters().refusals().too_large, 3);
-    let strangers = Room::new().send(announce(1001)).await;
+    assert_eq!(harness.api.counters().refusals().too_large, 3);
+    let strangers = Harness::new().send(announce(1001)).await;
     assert_eq!(strangers, plain(401, "Unauthorized"));
 }
 
 #[tokio::test]
-async fn a_body_may_come_in_pieces_which_are_one_in_the_end() {
+async fn a_body_may_arrive_in_pieces() {
     let options = ApiOptions { insecure: true, body_bytes_max: 1000, ..ApiOptions::default() };
-    let room = Room::with(options);
+    let harness = Harness::with(options);
     let text = format!(r#"{{"channel":"kept:a","data":"{}"}}"#, "x".repeat(900));
     for size in [1, 7, 400, 1000] {
         let pieces: Vec<_> = text.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
         let pieces = pieces.into_iter().map(Ok::<_, Infallible>);
         let body = Body::from_stream(futures_util::stream::iter(pieces));
-        let answer = room.post("/api/publish", body).await;
+        let answer = harness.post("/api/publish", body).await;
         assert!(answer.body.starts_with(r#"{"result":{"offset":"#), "{answer:?}");
     }
     for size in [1, 7, 400] {
         let pieces = vec![Ok::<_, Infallible>("x".repeat(size)); 1000 / size + 1];
         let body = Body::from_stream(futures_util::stream::iter(pieces));
-        assert_eq!(room.post("/api/publish", body).await, plain(413, "Payload Too Large"));
+        assert_eq!(harness.post("/api/publish", body).await, plain(413, "Payload Too Large"));
     }
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_malformed() {
-    let room = Room::new();
+async fn an_incomplete_body_is_malformed() {
+    let harness = Harness::new();
     let parts = [Ok("{}"), Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof))];
     let body = Body::from_stream(futures_util::stream::iter(parts));
-    assert_eq!(room.post("/api/channels", body).await.fault(), "the body broke off");
-    assert_eq!(room.api.counters().refusals().malformed, 1);
+    assert_eq!(harness.post("/api/channels", body).await.malformed(), "the body is incomplete");
+    assert_eq!(harness.api.counters().refusals().malformed, 1);
 }
 
 #[tokio::test]
 async fn a_closing_server_answers_503() {
-    let room = Room::new();
-    room.api.close();
-    assert_eq!(room.post("/api/info", "{}").await, plain(503, "Service Unavailable"));
-    assert_eq!(room.post("/api", "{}").await, plain(503, "Service Unavailable"));
+    let harness = Harness::new();
+    harness.api.close();
+    assert_eq!(harness.post("/api/info", "{}").await, plain(503, "Service Unavailable"));
+    assert_eq!(harness.post("/api", "{}").await, plain(503, "Service Unavailable"));
 }
 
 #[tokio::test]
-async fn strangers_are_turned_away_before_their_body_is_looked_at() {
-    let room = Room::new();
+async fn a_request_without_a_key_is_refused_before_its_body_is_read() {
+    let harness = Harness::new();
     let body = Body::from("x".repeat(64 * 1024 * 1024));
-    let answer = room.send(request("/api/publish").body(body).expect("valid")).await;
+    let answer = harness.send(request("/api/publish").body(body).expect("valid")).await;
     assert_eq!(answer, plain(401, "Unauthorized"));
     let expect = RefusalCounts { unauthorized: 1, malformed: 0, too_large: 0 };
-    assert_eq!(room.api.counters().refusals(), expect);
+    assert_eq!(harness.api.counters().refusals(), expect);
 }

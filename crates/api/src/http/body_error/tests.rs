@@ -1,21 +1,21 @@
-//! Tests of what is told of a wrong body.
+//! Tests of error texts for invalid bodies.
 //! In: bodies and the errors of their parser. Out: lines of text.
 //! Uses `decode`, which makes the errors. Never: a request.
-//! A new way to be wrong is a row here.
+//! A new kind of error is a row here.
 
 use proptest::prelude::*;
 
-use super::told;
+use super::describe;
 use crate::Method;
 use crate::http::decode;
 
 fn check(method: Method, body: &str, expected: &str) {
     let error = decode(method, body).expect_err(body);
-    assert_eq!(told(body, &error), expected, "{body}");
+    assert_eq!(describe(body, &error), expected, "{body}");
 }
 
 #[test]
-fn a_wrong_type_is_told_with_the_field_and_the_position() {
+fn a_wrong_type_is_described_with_the_field_and_the_position() {
     check(
         Method::Publish,
         r#"{"channel":1,"data":{}}"#,
@@ -34,7 +34,7 @@ fn a_wrong_type_is_told_with_the_field_and_the_position() {
 }
 
 #[test]
-fn broken_json_is_told_with_the_place_where_it_broke() {
+fn invalid_json_is_described_with_its_position() {
     check(Method::Publish, "", "EOF while parsing a value at line 1 column 0");
     check(Method::Publish, "{", "EOF while parsing an object at line 1 column 1");
     check(Method::Publish, "null", "null is no JSON object");
@@ -56,7 +56,7 @@ fn broken_json_is_told_with_the_place_where_it_broke() {
 }
 
 #[test]
-fn much_is_told_by_its_beginning() {
+fn a_long_text_is_shortened() {
     let long = "x".repeat(1000);
     for body in [
         format!(r#"{{"skip_history":"{long}"}}"#),
@@ -65,7 +65,7 @@ fn much_is_told_by_its_beginning() {
         format!(r#"{{"data":{}"#, r#"{"x":"#.repeat(1000)),
     ] {
         let error = decode(Method::Publish, &body).expect_err("it is wrong");
-        let line = told(&body, &error);
+        let line = describe(&body, &error);
         assert!(line.len() < 300 && line.contains(" at line 1 column "), "{line}");
     }
 }
@@ -75,7 +75,7 @@ proptest! {
     fn no_body_panics(body in "[\\[\\]{}\",:a\\\\é1\n ]{0,60}") {
         for method in [Method::Publish, Method::Batch] {
             if let Err(error) = decode(method, &body) {
-                prop_assert!(!told(&body, &error).is_empty());
+                prop_assert!(!describe(&body, &error).is_empty());
             }
         }
     }

@@ -1,7 +1,7 @@
-//! How a hub obeys the orders of the server API and of its own node about single connections (server API §3).
-//! In: targets with a subscription, a lifetime, an end → out: subscribe, refresh and unsubscribe pushes, disconnects.
-//! Uses: `session_table` lists, `command` to enter channels. Never: permissions; the server may.
-//! Change here: matching of targets, what clients are told about an order.
+//! Executes control commands of the server API and of this node for single connections (server API §3).
+//! In: selectors with a subscription, a lifetime, an end → out: subscribe, refresh and unsubscribe pushes, disconnects.
+//! Uses: `session_table` lists, `command` to subscribe. Never: permissions; the server has all of them.
+//! Change here: how connections are selected, what clients receive.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,8 +9,8 @@ use std::time::Instant;
 use fanwire_protocol::{Disconnect, Refresh, UnsubscribeCode, encode_refresh_push};
 
 use super::{Hub, SCRATCH_BYTES_MAX};
-use crate::command::{self, Turn};
-use crate::control::{Renewal, SubscribeOrder, Target};
+use crate::command::{self, CommandContext};
+use crate::control::{ConnectionSelector, Renewal, ServerSubscribe};
 use crate::outbox::Outbox;
 use crate::pending::Deferred;
 use crate::session::{ConnectionKey, Session};
@@ -18,7 +18,7 @@ use crate::session::{ConnectionKey, Session};
 impl Hub {
     pub(super) fn disconnect_target(
         &mut self,
-        target: &Target,
+        target: &ConnectionSelector,
         disconnect: &Disconnect,
         out: &mut impl Outbox,
     ) {
@@ -27,11 +27,12 @@ impl Hub {
         }
     }
 
-    /// Closes the connections of a user but the newest, which another order may have made another one meanwhile: of two
-    /// that connect at once exactly one stays.
+    /// Closes the connections of a user except the newest. The newest is read from the registry, so that of two
+    /// simultaneous
+    /// connects exactly one stays.
     pub(super) fn supersede(&mut self, user: &str, out: &mut impl Outbox) {
         let Some(newest) = self.node.newest_of(user) else { return };
-        let target = Target { user: user.to_owned(), ..Target::default() };
+        let target = ConnectionSelector { user: user.to_owned(), ..ConnectionSelector::default() };
         for key in self.matching(&target) {
             if self.session_table.session(key).is_some_and(|session| session.client_id() != newest)
             {
@@ -42,15 +43,15 @@ impl Hub {
 
     pub(super) fn unsubscribe_target(
         &mut self,
-        target: &Target,
+        target: &ConnectionSelector,
         channel: Option<&str>,
         code: UnsubscribeCode,
         out: &mut impl Outbox,
     ) {
         for key in self.matching_or_connecting(target) {
-            // It may be entering that very channel: then it enters first and leaves afterwards.
+            // The session may be subscribing to that channel: then it subscribes first and unsubscribes afterwards.
             let later = || Deferred::Unsubscribe(channel.map(Into::into), code);
-            if !self.put_off(key, later, out) {
+            if !self.defer(key, later, out) {
                 self.unsubscribe_one(key, channel, code, out);
             }
         }
@@ -84,35 +85,35 @@ impl Hub {
         }
     }
 
-    /// Who is subscribed already stays as it is.
+    /// Existing subscriptions stay as they are.
     pub(super) fn subscribe_target(
         &mut self,
-        target: &Target,
-        order: &Arc<SubscribeOrder>,
+        target: &ConnectionSelector,
+        command: &Arc<ServerSubscribe>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
         for key in self.matching_or_connecting(target) {
-            let later = || Deferred::Subscribe(Arc::clone(order));
-            if !self.put_off(key, later, out) {
-                self.subscribe_one(key, order, now, out);
+            let later = || Deferred::Subscribe(Arc::clone(command));
+            if !self.defer(key, later, out) {
+                self.subscribe_one(key, command, now, out);
             }
         }
     }
 
-    /// Begins to subscribe a session that does not wait, if it is connected.
+    /// Starts a subscription of a session that does not wait, if it is connected.
     pub(super) fn subscribe_one(
         &mut self,
         key: ConnectionKey,
-        order: &Arc<SubscribeOrder>,
+        command: &Arc<ServerSubscribe>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
         if !self.is_connected(key) {
             return;
         }
-        let mut turn = Turn::new(&self.node, &mut self.session_table, key, now);
-        let outcome = command::subscribe_by_order(&mut turn, order);
+        let mut turn = CommandContext::new(&self.node, &mut self.session_table, key, now);
+        let outcome = command::subscribe_by_server(&mut turn, command);
         let backlog = turn.backlog;
         self.conclude(key, outcome, backlog, out);
         if self.session_table.pending().waits(key) {
@@ -122,7 +123,7 @@ impl Hub {
 
     pub(super) fn refresh_target(
         &mut self,
-        target: &Target,
+        target: &ConnectionSelector,
         renewal: &Renewal,
         now: Instant,
         out: &mut impl Outbox,
@@ -131,13 +132,13 @@ impl Hub {
             if self.is_connected(key) {
                 self.refresh_one(key, renewal, now, out);
             } else {
-                // Its credentials give it a lifetime when it is connected: then this one takes their place.
-                self.put_off(key, || Deferred::Refresh(Box::new(renewal.clone())), out);
+                // The connect that is pending sets a lifetime: this one replaces it afterwards.
+                self.defer(key, || Deferred::Refresh(Box::new(renewal.clone())), out);
             }
         }
     }
 
-    /// Gives a session another lifetime, if it is connected.
+    /// Sets the lifetime of a session, if it is connected.
     pub(super) fn refresh_one(
         &mut self,
         key: ConnectionKey,
@@ -148,14 +149,14 @@ impl Hub {
         if !self.is_connected(key) {
             return;
         }
-        let mut turn = Turn::new(&self.node, &mut self.session_table, key, now);
+        let mut turn = CommandContext::new(&self.node, &mut self.session_table, key, now);
         match command::refresh_by_order(&mut turn, renewal) {
-            Some(refresh) => self.tell_refreshed(key, refresh, out),
+            Some(refresh) => self.send_refresh_push(key, refresh, out),
             None => self.disconnect(key, &Disconnect::EXPIRED, out),
         }
     }
 
-    fn tell_refreshed(&mut self, key: ConnectionKey, refresh: Refresh, out: &mut impl Outbox) {
+    fn send_refresh_push(&mut self, key: ConnectionKey, refresh: Refresh, out: &mut impl Outbox) {
         let Some(session) = self.session_table.session(key) else { return };
         self.scratch.clear();
         encode_refresh_push(session.encoding, refresh, &mut self.scratch);
@@ -167,8 +168,8 @@ impl Hub {
         self.session_table.session(key).is_some_and(Session::is_connected)
     }
 
-    /// The connected sessions a target means.
-    fn matching(&self, target: &Target) -> Vec<ConnectionKey> {
+    /// The connected sessions that a selector matches.
+    fn matching(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
         (self.session_table.users().of(&target.user))
             .filter(|index| {
                 self.session_table.at(*index).is_some_and(|session| target.means(session))
@@ -179,9 +180,10 @@ impl Hub {
 }
 
 impl Hub {
-    /// Also those that were believed to be who they say and wait for their first channels: what a backend orders for a user
-    /// must not miss whoever asked a moment before.
-    fn matching_or_connecting(&self, target: &Target) -> Vec<ConnectionKey> {
+    /// Also sessions that are authenticated and wait for their first channels: a command for a user must include
+    /// connections
+    /// that authenticated a moment before.
+    fn matching_or_connecting(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
         let mut keys = self.matching(target);
         keys.extend(self.session_table.pending().connecting().filter(|key| {
             let session = self.session_table.session(*key);
@@ -191,7 +193,7 @@ impl Hub {
     }
 }
 
-impl Target {
+impl ConnectionSelector {
     /// Whether a session of the right user passes the other filters.
     fn means(&self, session: &Session) -> bool {
         let mut buffer = uuid::Uuid::encode_buffer();

@@ -1,0 +1,82 @@
+//! Personal channels (`client.subscribe_to_user_personal_channel`): one channel of the server for each user, such as `#42`.
+//! In: a user id, or a name of a channel → out: the name of the user's channel, or the namespace that the name belongs to.
+//! May use: the rules of namespaces. Never allocates to recognise a name, never knows connections.
+//! Which users have one is changed here; the subscription is made in `command/connect.rs`.
+
+use fanwire_protocol::ErrorCode;
+
+use super::Channels;
+use crate::options::{Namespace, PersonalChannelOptions};
+
+/// The prefix of personal channel names.
+#[derive(Debug)]
+pub(super) struct Personal {
+    /// "" = none.
+    namespace: String,
+    /// Namespace, its boundary and the user boundary: `#` or `news:#`.
+    prefix: String,
+}
+
+/// The user has no personal channel: the id contains `channel.user_boundary` or `channel.user_separator`, so the
+/// channel's name would
+/// list other users, who could subscribe to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NamesOthers;
+
+impl Channels {
+    /// The same rules, with personal channels where the options have them.
+    pub(crate) fn with_personal(mut self, options: &PersonalChannelOptions) -> Self {
+        let namespace = options.personal_channel_namespace.clone();
+        let boundary = self.namespace_boundary.filter(|_| !namespace.is_empty());
+        let mut prefix = namespace.clone();
+        prefix.extend(boundary.into_iter().chain(self.user_boundary));
+        self.personal = options.enabled.then_some(Personal { namespace, prefix });
+        self
+    }
+
+    /// The name of the user's personal channel: `#42`, or `news:#42` in a namespace. `None` for the anonymous user, and where
+    /// users have none.
+    ///
+    /// # Errors
+    /// [`NamesOthers`] for an id with the user boundary or the user separator.
+    pub(crate) fn personal_channel(&self, user: &str) -> Result<Option<String>, NamesOthers> {
+        let Some(personal) = self.personal.as_ref().filter(|_| !user.is_empty()) else {
+            return Ok(None);
+        };
+        let special = [self.user_boundary, self.user_separator];
+        if special.into_iter().flatten().any(|character| user.contains(character)) {
+            return Err(NamesOthers);
+        }
+        Ok(Some(format!("{}{user}", personal.prefix)))
+    }
+
+    /// As [`resolve`](Self::resolve), for a name that the server or its API gives. Names of personal channels are not checked
+    /// for length and characters, because user ids are the backend's choice.
+    ///
+    /// # Errors
+    /// Those of `resolve`.
+    pub(crate) fn resolve_trusted(&self, channel: &str) -> Result<&Namespace, ErrorCode> {
+        match &self.personal {
+            Some(personal) if channel.starts_with(&personal.prefix) => self.of(personal),
+            _ => self.resolve(channel),
+        }
+    }
+
+    /// As [`resolve`](Self::resolve), for a name that a client of `user` gives: its own personal channel may have any name.
+    ///
+    /// # Errors
+    /// Those of `resolve`.
+    pub(crate) fn resolve_for(&self, user: &str, channel: &str) -> Result<&Namespace, ErrorCode> {
+        match &self.personal {
+            Some(personal) if channel.strip_prefix(&personal.prefix) == Some(user) => {
+                self.of(personal)
+            }
+            _ => self.resolve(channel),
+        }
+    }
+
+    fn of(&self, personal: &Personal) -> Result<&Namespace, ErrorCode> {
+        let rules = self.rules(&personal.namespace).ok_or(ErrorCode::UNKNOWN_CHANNEL)?;
+        Ok(&rules.namespace)
+    }
+}
