@@ -11,7 +11,7 @@ use fanwire_broker::{Broker as _, Bus as _, Position, Presence as _, PublishOpti
 use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions};
 use fanwire_protocol::{ClientInfo, Publication};
 
-use crate::door::{Event, Node, retention, runtime};
+use crate::node::{Event, Node, retention, runtime};
 use crate::server::{RedisServer, free_port};
 use crate::slots::{Slots, eventually};
 
@@ -21,7 +21,7 @@ fn checked(seeds: Vec<Address>) -> Result<(), RedisError> {
 }
 
 #[test]
-fn what_is_no_cluster_is_named() {
+fn other_servers_are_refused_by_name() {
     let single = RedisServer::start(&[]);
     let error = checked(vec![single.address()]).expect_err("it stands alone");
     assert!(error.is_permanent());
@@ -47,7 +47,7 @@ fn channels_of_all_slots_are_served_and_one_seed_is_enough() {
     let nodes = [Node::start(&options), Node::start(&options)];
     let channels: Vec<String> = (0..3_000).map(|number| format!("channel:{number}")).collect();
     channels.iter().for_each(|channel| nodes[1].redis.subscribe(channel));
-    channels.iter().for_each(|channel| nodes[1].hear(channel));
+    channels.iter().for_each(|channel| nodes[1].subscribe(channel));
     let publish = |channel: &String| {
         let publication = Publication { data: "x".into(), ..Publication::default() };
         let options = PublishOptions::default();
@@ -70,7 +70,7 @@ fn channels_of_all_slots_are_served_and_one_seed_is_enough() {
 }
 
 #[test]
-fn nodes_speak_and_members_are_seen() {
+fn nodes_exchange_messages_and_share_members() {
     let cluster = Slots::start(0);
     let [one, other] = [(); 2].map(|()| Node::start(&cluster.options()));
     let (sender, words) = std::sync::mpsc::channel();
@@ -105,9 +105,9 @@ fn several_clusters_share_the_channels() {
     one.redis.send(Some("two"), "you".into()).wait().expect("the Cluster is there");
     assert_eq!(words.recv().expect("a word"), b"you");
     let channels: Vec<String> = (0..200).map(|number| format!("channel:{number}")).collect();
-    channels.iter().for_each(|channel| other.hear(channel));
+    channels.iter().for_each(|channel| other.subscribe(channel));
     for channel in &channels {
-        let position = one.publish_stubbornly(channel, "1");
+        let position = one.publish_until_done(channel, "1");
         assert_eq!(other.event(), (channel.clone(), "1".into(), position));
     }
     let mut places = [Vec::new(), Vec::new()];
@@ -129,13 +129,13 @@ fn several_clusters_share_the_channels() {
         let (from, slot) = cluster.owner(moving);
         cluster.migrate(slot, from, (from + 1) % 3);
     }
-    other.doubted(moving);
-    let position = one.publish_stubbornly(moving, "2");
+    other.wait_for_gap(moving);
+    let position = one.publish_until_done(moving, "2");
     assert_eq!(arrivals(&other, moving, position).len(), 1);
     let stretch = other.read(moving).expect("it is there");
     assert_eq!((stretch.inherited.offset, stretch.top), (1, position));
     for channel in &channels[1..] {
-        let position = one.publish_stubbornly(channel, "2");
+        let position = one.publish_until_done(channel, "2");
         assert_eq!(arrivals(&other, channel, position).len(), 1);
     }
     assert_eq!(other.redis.health().lost_count(), lost);
@@ -147,7 +147,7 @@ fn publish_until(node: &Node, channel: &str, is_over: &AtomicBool) -> Vec<(Posit
     while !is_over.load(Relaxed) {
         assert!(Instant::now() < by, "somebody else has failed");
         let data = acknowledged.len().to_string();
-        acknowledged.push((node.publish_stubbornly(channel, &data), data));
+        acknowledged.push((node.publish_until_done(channel, &data), data));
     }
     acknowledged
 }
@@ -174,12 +174,12 @@ fn stored(node: &Node, channel: &str) -> BTreeMap<u64, String> {
 }
 
 #[test]
-fn a_slot_that_moves_under_load_loses_nothing_and_its_followers_are_told() {
+fn a_slot_that_moves_under_load_loses_nothing_and_reports_gaps() {
     let cluster = Slots::start(0);
     let [publisher, follower] = [(); 2].map(|()| Node::start(&cluster.options()));
     let (channel, is_over) = ("moving", AtomicBool::new(false));
     let (from, slot) = cluster.owner(channel);
-    follower.hear(channel);
+    follower.subscribe(channel);
     let acknowledged = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publish_until(&publisher, channel, &is_over));
         for _ in 0..20 {
@@ -187,13 +187,13 @@ fn a_slot_that_moves_under_load_loses_nothing_and_its_followers_are_told() {
         }
         for step in 0..4 {
             cluster.migrate(slot, (from + step) % 3, (from + step + 1) % 3);
-            follower.doubted(channel);
+            follower.wait_for_gap(channel);
         }
         is_over.store(true, Relaxed);
         publishing.join().expect("every call ended")
     });
-    let last = publisher.publish_stubbornly(channel, "the last");
-    follower.hear(channel);
+    let last = publisher.publish_until_done(channel, "the last");
+    follower.subscribe(channel);
     let stored = stored(&publisher, channel);
     let offsets: Vec<u64> = acknowledged.iter().map(|(position, _)| position.offset).collect();
     assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]), "in the order of the publisher");
@@ -201,7 +201,7 @@ fn a_slot_that_moves_under_load_loses_nothing_and_its_followers_are_told() {
     for (position, data) in acknowledged.iter().filter(|(position, _)| position.offset >= kept) {
         assert_eq!(&stored[&position.offset], data);
     }
-    let last = publisher.publish_stubbornly(channel, "heard at the new place");
+    let last = publisher.publish_until_done(channel, "heard at the new place");
     let arrived = arrivals(&follower, channel, last);
     let offsets: Vec<u64> = arrived.iter().map(|(_, _, position)| position.offset).collect();
     assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]), "in order, nothing twice");
@@ -209,7 +209,7 @@ fn a_slot_that_moves_under_load_loses_nothing_and_its_followers_are_told() {
 }
 
 #[test]
-fn calls_for_a_slot_on_its_way_are_asked_for_there_or_wait_for_it() {
+fn calls_for_a_migrating_slot_are_redirected_or_wait() {
     let cluster = Slots::start(0);
     let io_timeout = Duration::from_secs(20);
     let node = Node::start(&RedisOptions { io_timeout, ..cluster.options() });
@@ -224,7 +224,7 @@ fn calls_for_a_slot_on_its_way_are_asked_for_there_or_wait_for_it() {
     let waiting = node.redis.publish("a", publication, &options, retention(), Instant::now());
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(2) {
-        node.publish_stubbornly("elsewhere", "1"); // a migration takes time: the topology is refreshed again and again
+        node.publish_until_done("elsewhere", "1"); // a migration takes time: the topology is refreshed again and again
     }
     cluster.migrate(slot, from, to);
     let second = waiting.wait().expect("it waited for its slot");
@@ -238,7 +238,7 @@ fn calls_for_a_slot_on_its_way_are_asked_for_there_or_wait_for_it() {
 
 /// An unfinished migration must not fill the memory with waiting calls.
 #[test]
-fn calls_that_wait_for_a_slot_on_its_way_are_limited_in_bytes() {
+fn calls_that_wait_for_a_migrating_slot_are_limited_in_bytes() {
     let cluster = Slots::start(0);
     let (io_timeout, command_connections) = (Duration::from_secs(60), 1);
     let node = Node::start(&RedisOptions { io_timeout, command_connections, ..cluster.options() });
@@ -247,7 +247,7 @@ fn calls_that_wait_for_a_slot_on_its_way_are_limited_in_bytes() {
     let mut others = (0..).map(|number| format!("other:{number}"));
     let other = others.find(|other| cluster.owner(other).0 == from);
     let other = other.expect("one of many");
-    node.publish_stubbornly("a", "1");
+    node.publish_until_done("a", "1");
     cluster.begin_to_migrate(slot, from, to);
     let payload = vec![b'x'; 512 * 1024];
     let mut waiting = Vec::new();
@@ -255,7 +255,7 @@ fn calls_that_wait_for_a_slot_on_its_way_are_limited_in_bytes() {
         for _ in 0..32 {
             waiting.extend(node.begin_publish("a", payload.clone()).ready().err());
         }
-        node.publish_stubbornly(&other, "behind them"); // now they wait for their slot
+        node.publish_until_done(&other, "behind them"); // now they wait for their slot
     }
     cluster.migrate(slot, from, to);
     let done = waiting.into_iter().filter_map(|answer| answer.wait().ok()).count();
@@ -263,15 +263,15 @@ fn calls_that_wait_for_a_slot_on_its_way_are_limited_in_bytes() {
 }
 
 #[test]
-fn a_master_that_dies_under_load_is_replaced_and_its_channels_are_doubted() {
+fn a_master_that_dies_under_load_is_replaced_and_gaps_are_reported() {
     let mut cluster = Slots::start(1);
     let [publisher, follower] = [(); 2].map(|()| Node::start(&cluster.options()));
     let (channel, is_over) = ("failing", AtomicBool::new(false));
     let (master, _) = cluster.owner(channel);
     let mut others = (0..).map(|number| format!("other:{number}"));
     let other = others.find(|other| cluster.owner(other).0 != master).expect("one of many");
-    follower.hear(channel);
-    follower.hear(&other);
+    follower.subscribe(channel);
+    follower.subscribe(&other);
     let acknowledged = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publish_until(&publisher, channel, &is_over));
         for _ in 0..20 {
@@ -279,12 +279,12 @@ fn a_master_that_dies_under_load_is_replaced_and_its_channels_are_doubted() {
         }
         let killed_at = Instant::now();
         cluster.nodes[master].kill();
-        follower.doubted(channel);
+        follower.wait_for_gap(channel);
         println!("heard again {:?} after the master was killed", killed_at.elapsed());
         is_over.store(true, Relaxed);
         publishing.join().expect("every call ended")
     });
-    let last = publisher.publish_stubbornly(channel, "the last");
+    let last = publisher.publish_until_done(channel, "the last");
     let stored = stored(&publisher, channel);
     assert!(stored.keys().copied().is_sorted());
     let is_kept =
@@ -292,9 +292,9 @@ fn a_master_that_dies_under_load_is_replaced_and_its_channels_are_doubted() {
     let lost = acknowledged.iter().rev().take(500).filter(|one| !is_kept(one)).count();
     println!("{lost} acknowledged publications were lost, of {}", acknowledged.len());
     arrivals(&follower, channel, last);
-    let position = publisher.publish_stubbornly(&other, "was never away");
+    let position = publisher.publish_until_done(&other, "was never away");
     arrivals(&follower, &other, position);
-    follower.wait_until_well();
+    follower.wait_until_healthy();
 }
 
 /// A replica that is promoted with the help of its master has all writes. The old master becomes its replica and still
@@ -305,18 +305,18 @@ fn a_master_that_hands_over_under_load_loses_nothing() {
     let [publisher, follower] = [(); 2].map(|()| Node::start(&cluster.options()));
     let (channel, is_over) = ("handed-over", AtomicBool::new(false));
     let (master, _) = cluster.owner(channel);
-    follower.hear(channel);
+    follower.subscribe(channel);
     let acknowledged = std::thread::scope(|scope| {
         let publishing = scope.spawn(|| publish_until(&publisher, channel, &is_over));
         for _ in 0..20 {
             follower.event();
         }
         cluster.promote(master + 3);
-        follower.doubted(channel);
+        follower.wait_for_gap(channel);
         is_over.store(true, Relaxed);
         publishing.join().expect("every call ended")
     });
-    let last = publisher.publish_stubbornly(channel, "the last");
+    let last = publisher.publish_until_done(channel, "the last");
     let stored = stored(&publisher, channel);
     for (position, data) in acknowledged.iter().rev().take(900) {
         assert_eq!(&stored[&position.offset], data);
@@ -324,29 +324,29 @@ fn a_master_that_hands_over_under_load_loses_nothing() {
     let arrived = arrivals(&follower, channel, last);
     let offsets: Vec<u64> = arrived.iter().map(|(_, _, position)| position.offset).collect();
     assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]), "in order, nothing twice");
-    follower.wait_until_well();
+    follower.wait_until_healthy();
 }
 
 /// Connections to a master that hangs are closed after a while, as to one that is gone.
 #[test]
-fn a_master_that_hangs_is_left_and_met_again_as_a_replica() {
+fn a_master_that_hangs_is_replaced_and_returns_as_a_replica() {
     let cluster = Slots::start(1);
     let io_timeout = Duration::from_millis(500);
     let options = RedisOptions { io_timeout, ..cluster.options() };
     let node = Node::start(&options);
     let (master, _) = cluster.owner("a");
-    node.publish_stubbornly("a", "0");
-    node.wait_until_well();
-    node.hear("a");
-    node.publish_stubbornly("a", "1");
+    node.publish_until_done("a", "0");
+    node.wait_until_healthy();
+    node.subscribe("a");
+    node.publish_until_done("a", "1");
     cluster.nodes[master].signal("-STOP");
-    node.doubted("a");
-    let position = node.publish_stubbornly("a", "2");
+    node.wait_for_gap("a");
+    let position = node.publish_until_done("a", "2");
     arrivals(&node, "a", position);
     cluster.nodes[master].signal("-CONT");
     let is_replica = || cluster.nodes[master].ask("INFO replication").contains("role:slave");
     eventually(is_replica, "the old master to notice");
-    let position = node.publish_stubbornly("a", "3");
+    let position = node.publish_until_done("a", "3");
     arrivals(&node, "a", position);
-    node.wait_until_well();
+    node.wait_until_healthy();
 }

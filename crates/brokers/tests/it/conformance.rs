@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use fanwire_brokers::redis::{Redis, RedisOptions};
 
-use crate::door::runtime;
+use crate::node::runtime;
 use crate::server::RedisServer;
 use crate::slots::Slots;
 
@@ -20,11 +20,11 @@ pub(crate) fn fresh(options: RedisOptions) -> RedisOptions {
 }
 
 #[test]
-fn a_cluster_keeps_all_of_them() {
+fn a_cluster_passes_both_suites() {
     let (cluster, runtime) = (Slots::start(0), runtime());
-    fanwire_broker::conformance::broker::check(&|door| {
+    fanwire_broker::conformance::broker::check(&|receiver| {
         let redis = Redis::start(&fresh(cluster.options()), runtime.handle());
-        redis.deliver_to(door);
+        redis.deliver_to(receiver);
         Arc::new(redis)
     });
     fanwire_broker::conformance::presence::check_slow(&|| {
@@ -33,17 +33,17 @@ fn a_cluster_keeps_all_of_them() {
 }
 
 #[test]
-fn the_broker_keeps_the_promises_of_brokers() {
+fn the_broker_passes_the_suite() {
     let (server, runtime) = (RedisServer::start(&[]), runtime());
-    fanwire_broker::conformance::broker::check(&|door| {
+    fanwire_broker::conformance::broker::check(&|receiver| {
         let redis = Redis::start(&fresh(server.options()), runtime.handle());
-        redis.deliver_to(door);
+        redis.deliver_to(receiver);
         Arc::new(redis)
     });
 }
 
 #[test]
-fn the_presence_keeps_the_promises_of_presence() {
+fn the_presence_passes_the_suite() {
     let (server, runtime) = (RedisServer::start(&[]), runtime());
     fanwire_broker::conformance::presence::check_slow(&|| {
         Arc::new(Redis::start(&fresh(server.options()), runtime.handle()))

@@ -13,7 +13,7 @@ use fanwire_broker::{
 };
 use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions};
 
-use crate::door::{Node, PATIENCE, retention, runtime};
+use crate::node::{Node, WAIT_MAX, retention, runtime};
 use crate::server::{RedisServer, free_port};
 
 fn checked(options: &RedisOptions) -> Result<(), RedisError> {
@@ -31,7 +31,7 @@ fn at(address: Address) -> RedisOptions {
 }
 
 /// The error for an address, which must contain the address.
-fn complaint(address: &Address) -> String {
+fn checked_error(address: &Address) -> String {
     let error = checked(&at(address.clone())).expect_err("something is wrong with it");
     let said = error.to_string();
     assert!(said.contains(&address.to_string()), "{said}");
@@ -42,13 +42,13 @@ fn complaint(address: &Address) -> String {
 #[test]
 fn a_wrong_password_is_named_and_a_right_one_serves() {
     let server = RedisServer::start(&["--requirepass", "secret word"]);
-    assert!(complaint(&server.address()).contains("denies access"));
+    assert!(checked_error(&server.address()).contains("denies access"));
     let wrong = Address { password: "secret".into(), ..server.address() };
-    assert!(complaint(&wrong).contains("engine.redis.password"));
+    assert!(checked_error(&wrong).contains("engine.redis.password"));
     let right = Address { password: "secret word".into(), db: 3, ..server.address() };
     assert_eq!(checked(&at(right.clone())), Ok(()));
     let node = Node::start(&RedisOptions { client_name: "me".into(), ..at(right) });
-    assert_eq!(node.publish_stubbornly("a", "1").offset, 1);
+    assert_eq!(node.publish_until_done("a", "1").offset, 1);
 }
 
 #[test]
@@ -56,21 +56,23 @@ fn other_roles_are_named() {
     let master = RedisServer::start(&[]);
     let port = master.address().port.to_string();
     let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &port]);
-    assert!(complaint(&replica.address()).contains("is a replica"));
+    assert!(checked_error(&replica.address()).contains("is a replica"));
     let cluster = RedisServer::start(&["--cluster-enabled", "yes"]);
-    assert!(complaint(&cluster.address()).contains("engine.redis.cluster_address"));
+    assert!(checked_error(&cluster.address()).contains("engine.redis.cluster_address"));
     // Refused at the greeting, before `INFO`.
     let numbered = Address { db: 3, ..cluster.address() };
-    assert!(complaint(&numbered).contains("engine.redis.cluster_address, without engine.redis.db"));
+    assert!(
+        checked_error(&numbered).contains("engine.redis.cluster_address, without engine.redis.db")
+    );
     let beyond = Address { db: 99, ..master.address() };
-    assert!(complaint(&beyond).contains("has no database 99"));
+    assert!(checked_error(&beyond).contains("has no database 99"));
     for address in [numbered, beyond] {
         assert!(checked(&at(address)).is_err_and(|error| error.is_permanent()), "no use to go on");
     }
 }
 
 #[test]
-fn what_is_no_redis_is_named() {
+fn other_servers_are_refused_by_name() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
     std::thread::spawn(move || {
@@ -83,14 +85,14 @@ fn what_is_no_redis_is_named() {
         drop(second);
     });
     let address = Address { port, ..Address::default() };
-    assert!(complaint(&address).contains("does not speak the Redis protocol"));
-    assert!(complaint(&address).contains("the greeting took longer than 1s"));
+    assert!(checked_error(&address).contains("does not speak the Redis protocol"));
+    assert!(checked_error(&address).contains("the greeting took longer than 1s"));
 }
 
 #[test]
 fn a_redis_that_is_not_there_is_named_and_waited_for() {
     let address = Address { port: free_port(), ..Address::default() };
-    assert!(complaint(&address).contains("engine.redis.address"));
+    assert!(checked_error(&address).contains("engine.redis.address"));
     let node = Node::start(&at(address));
     assert_eq!(node.publish("a", "1"), Err(BrokerError::Unavailable));
     assert!(!node.redis.health().is_healthy());
@@ -100,7 +102,7 @@ fn a_redis_that_is_not_there_is_named_and_waited_for() {
 fn calls_fail_while_a_redis_is_away_and_succeed_when_it_is_back() {
     let mut server = RedisServer::start(&[]);
     let node = Node::start(&at(server.address()));
-    node.hear("a");
+    node.subscribe("a");
     let first = node.publish("a", "1").expect("it is there");
     assert_eq!(node.event(), ("a".into(), "1".into(), first));
     server.kill();
@@ -108,23 +110,23 @@ fn calls_fail_while_a_redis_is_away_and_succeed_when_it_is_back() {
     while node.publish("a", "2").is_ok() || node.redis.health().current_error().is_none() {
         assert!(Instant::now() < by, "its absence is noticed");
     }
-    server.revive();
-    node.wait_until_well();
-    node.hear("a");
-    let second = node.publish_stubbornly("a", "3");
+    server.restart();
+    node.wait_until_healthy();
+    node.subscribe("a");
+    let second = node.publish_until_done("a", "3");
     assert_eq!(second.offset, 1, "nothing was kept");
     assert_ne!(second.epoch, first.epoch, "which subscribers can tell");
     assert_eq!(node.event(), ("a".into(), "3".into(), second));
 }
 
 #[test]
-fn what_a_redis_kept_goes_on_where_it_was() {
+fn a_restart_with_saved_data_continues_streams() {
     let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let node = Node::start(&at(server.address()));
     let first = node.publish("a", "1").expect("it is there");
     server.kill();
-    server.revive();
-    let second = node.publish_stubbornly("a", "2");
+    server.restart();
+    let second = node.publish_until_done("a", "2");
     let stretch = node.read("a").expect("it is back");
     assert_eq!(stretch.inherited, first, "whoever knows the first can go on");
     assert_ne!(second.epoch, first.epoch, "what the first Redis told besides would not be kept");
@@ -140,23 +142,23 @@ fn what_a_redis_kept_goes_on_where_it_was() {
 fn a_crash_under_load_loses_nothing_and_hides_nothing() {
     let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let node = Node::start(&at(server.address()));
-    node.hear("a");
+    node.subscribe("a");
     let (publisher, mut delivered) = (&node, Vec::new());
     let acknowledged: Vec<_> = std::thread::scope(|scope| {
         let publishing = scope.spawn(move || {
             let publish = |number: u64| {
                 let data = number.to_string();
-                (publisher.publish_stubbornly("a", &data), data)
+                (publisher.publish_until_done("a", &data), data)
             };
             (0..600).map(publish).collect()
         });
         delivered.extend((0..100).map(|_| node.event()));
         server.kill();
-        server.revive();
+        server.restart();
         publishing.join().expect("every call ended")
     });
-    node.wait_until_well();
-    node.hear("a");
+    node.wait_until_healthy();
+    node.subscribe("a");
     let last = node.publish("a", "the last").expect("it is back");
     while delivered.last().is_none_or(|(_, _, position)| *position != last) {
         delivered.push(node.event());
@@ -182,7 +184,7 @@ fn a_crash_under_load_loses_nothing_and_hides_nothing() {
 fn scripts_that_a_redis_forgot_are_loaded_again_in_order() {
     let server = RedisServer::start(&[]);
     let node = Node::start(&server.options());
-    node.hear("a");
+    node.subscribe("a");
     node.publish("a", "0").expect("it is there");
     assert_eq!(server.ask("SCRIPT FLUSH"), "+OK\r\n");
     let answers: Vec<_> = (1..=500_u64)
@@ -203,19 +205,19 @@ fn scripts_that_a_redis_forgot_are_loaded_again_in_order() {
 }
 
 #[test]
-fn a_lost_feed_is_made_again_and_hears_every_channel() {
+fn a_lost_pubsub_connection_subscribes_to_every_channel_again() {
     let server = RedisServer::start(&[]);
     let node = Node::start(&server.options());
     let channels: Vec<String> = (0..3_000).map(|number| format!("channel:{number}")).collect();
     channels.iter().for_each(|channel| node.redis.subscribe(channel));
-    channels.iter().for_each(|channel| node.hear(channel));
+    channels.iter().for_each(|channel| node.subscribe(channel));
     assert_eq!(server.ask("CLIENT KILL TYPE pubsub"), ":2\r\n");
     let by = Instant::now() + Duration::from_secs(20);
     while node.redis.health().lost_count() < 2 {
         assert!(Instant::now() < by, "both feeds are lost");
         std::thread::yield_now();
     }
-    channels.iter().for_each(|channel| node.hear(channel));
+    channels.iter().for_each(|channel| node.subscribe(channel));
     for channel in &channels {
         node.publish(channel, "back").expect("commands were never away");
     }
@@ -228,15 +230,15 @@ fn a_lost_feed_is_made_again_and_hears_every_channel() {
 
 /// Publications of other nodes wait in the queue of the connection, which is bounded.
 #[test]
-fn while_shards_are_behind_nothing_is_delivered_and_beyond_its_bounds_a_feed_is_given_up() {
+fn while_shards_are_behind_nothing_is_delivered_and_an_overflow_closes_the_connection() {
     let server = RedisServer::start(&[]);
     let node = Node::start(&RedisOptions { feed_connections: 1, ..server.options() });
     let (sender, words) = std::sync::mpsc::channel();
     let hears =
         node.redis.subscribe_to_nodes("one", move |word| sender.send(word.to_vec()).is_ok());
     runtime().block_on(hears);
-    node.hear("a");
-    node.congest(true);
+    node.subscribe("a");
+    node.set_congested(true);
     node.redis.send(None, "order".into()).wait().expect("it is there");
     let publish = |data| node.publish_in("a", data, Retention::default()).wait();
     for _ in 0..80 {
@@ -245,15 +247,15 @@ fn while_shards_are_behind_nothing_is_delivered_and_beyond_its_bounds_a_feed_is_
     node.wait_until(|health| health.lost_count() == 1);
     assert!(!node.redis.health().is_healthy(), "which is reported");
     assert!(node.events_so_far().len() <= 1, "one at most was waited for before");
-    assert_eq!(words.recv_timeout(PATIENCE), Ok(b"order".to_vec()), "which counted as heard");
+    assert_eq!(words.recv_timeout(WAIT_MAX), Ok(b"order".to_vec()), "which counted as heard");
     node.redis.subscribe("b");
     let heard = node.redis.follow("b", None, retention(), Instant::now());
     assert_eq!(heard.wait(), Err(BrokerError::Unavailable), "nobody listens meanwhile");
     assert!(!node.redis.health().is_healthy());
 
-    node.congest(false);
-    node.doubted("a");
-    node.hear("b");
+    node.set_congested(false);
+    node.wait_for_gap("a");
+    node.subscribe("b");
     assert_eq!(publish(b"again".to_vec()), Ok(Position::default()));
     let (_, data, _) = node.event();
     assert_eq!(data, "again", "the others were dropped, which the doubt has told");
@@ -261,13 +263,13 @@ fn while_shards_are_behind_nothing_is_delivered_and_beyond_its_bounds_a_feed_is_
 }
 
 #[test]
-fn what_waited_while_shards_were_behind_is_delivered_when_they_have_caught_up() {
+fn messages_wait_for_shards_that_are_behind() {
     let server = RedisServer::start(&[]);
     let node = Node::start(&server.options());
-    node.hear("a");
-    node.congest(true);
+    node.subscribe("a");
+    node.set_congested(true);
     let published = [(); 300].map(|()| node.publish("a", "x").expect("it is there"));
-    node.congest(false);
+    node.set_congested(false);
     let arrived = [(); 300].map(|()| node.event().2);
     assert_eq!(arrived, published, "in order, and none is missing");
     assert_eq!(node.redis.health().lost_count(), 0);
@@ -277,7 +279,7 @@ fn what_waited_while_shards_were_behind_is_delivered_when_they_have_caught_up() 
 fn a_redis_that_does_not_answer_costs_a_bounded_time() {
     let server = RedisServer::start(&[]);
     let node = Node::start(&at(server.address()));
-    node.publish_stubbornly("a", "1");
+    node.publish_until_done("a", "1");
     server.signal("-STOP");
     let began = Instant::now();
     assert_eq!(node.publish("a", "2"), Err(BrokerError::Unavailable));
@@ -290,17 +292,17 @@ fn a_redis_that_does_not_answer_costs_a_bounded_time() {
         std::thread::yield_now();
     }
     server.signal("-CONT");
-    node.publish_stubbornly("a", "3");
-    node.wait_until_well();
-    node.hear("b");
+    node.publish_until_done("a", "3");
+    node.wait_until_healthy();
+    node.subscribe("b");
 }
 
 #[test]
 fn a_redis_that_is_busy_with_a_script_is_waited_for() {
     let server = RedisServer::start(&["--lua-time-limit", "50"]);
     let node = Node::start(&at(server.address()));
-    node.hear("a");
-    node.publish_stubbornly("a", "1");
+    node.subscribe("a");
+    node.publish_until_done("a", "1");
     let mut endless = TcpStream::connect(("127.0.0.1", server.address().port)).expect("it listens");
     let script = b"*3\r\n$4\r\nEVAL\r\n$17\r\nwhile true do end\r\n$1\r\n0\r\n";
     endless.write_all(script).expect("it is connected");
@@ -312,14 +314,14 @@ fn a_redis_that_is_busy_with_a_script_is_waited_for() {
     assert_eq!(node.publish("a", "2"), Err(BrokerError::Unavailable));
     assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
     let _ = server.try_ask(&[b"SCRIPT", b"KILL"]);
-    let last = node.publish_stubbornly("a", "3");
+    let last = node.publish_until_done("a", "3");
     assert_eq!(node.redis.health().lost_count(), 0, "it lives, and says so");
     while node.event().2 != last {}
 }
 
 /// If Redis evicts keys, a stream may lose its meta, or a meta its stream.
 #[test]
-fn what_was_evicted_is_missed_and_not_mistaken() {
+fn an_evicted_stream_gets_a_new_epoch() {
     let server = RedisServer::start(&[]);
     let node = Node::start(&server.options());
     let first = ["1", "2", "3"].map(|data| node.publish("a", data).expect("it is there"))[2];
@@ -341,7 +343,7 @@ fn what_was_evicted_is_missed_and_not_mistaken() {
 
 /// Clients can subscribe to as many names; they leave nothing in Redis.
 #[test]
-fn a_channel_that_nobody_published_to_is_forgotten_soon() {
+fn a_channel_without_publications_expires_soon() {
     let server = RedisServer::start(&[]);
     let start = |unpublished_ttl, prefix: &str| {
         let prefix = prefix.to_owned();
@@ -363,7 +365,7 @@ fn a_channel_that_nobody_published_to_is_forgotten_soon() {
     assert!(ttl_ms("unchecked") > 5_000_000, "{}", ttl_ms("unchecked"));
     let brief = start(Duration::from_millis(1), "brief");
     let told = read(&brief);
-    let by = Instant::now() + PATIENCE;
+    let by = Instant::now() + WAIT_MAX;
     while server.ask("EXISTS brief.meta.{:a}") != ":0\r\n" {
         assert!(Instant::now() < by, "it is forgotten");
     }
@@ -381,7 +383,7 @@ fn a_redis_that_is_full_or_refuses_writes_takes_a_publication_wholly_or_not_at_a
     {
         let server = RedisServer::start(&[]);
         let node = Node::start(&server.options());
-        node.hear("a");
+        node.subscribe("a");
         let publish = |key: &str, retention| {
             let data = "x".into();
             let publication = fanwire_protocol::Publication { data, ..Default::default() };
@@ -409,7 +411,7 @@ fn a_redis_that_is_full_or_refuses_writes_takes_a_publication_wholly_or_not_at_a
 fn foreign_messages_are_skipped_and_counted() {
     let server = RedisServer::start(&[]);
     let node = Node::start(&server.options());
-    node.hear("a");
+    node.subscribe("a");
     for foreign in [&b""[..], b"{\"data\":1}", b"\x02\x0a\x00", b"\x01\x0a\xff", b"\x01"] {
         assert_eq!(server.ask_with(&[b"PUBLISH", b"fanwire.feed.{:a}", foreign]), ":1\r\n");
     }
@@ -443,7 +445,7 @@ fn a_page_of_history_has_no_foreign_record_and_no_hole() {
 fn a_foreign_entry_ahead_of_a_stream_begins_a_new_epoch() {
     let server = RedisServer::start(&[]);
     let node = Node::start(&server.options());
-    node.hear("a");
+    node.subscribe("a");
     let mut last = node.publish("a", "1").expect("it is there");
     for id in ["2-0", "9999-7", "*", "18446744073709551615-18446744073709551615"] {
         assert!(server.ask(&format!("XADD fanwire.stream.{{:a}} {id} d x")).starts_with('$'));
@@ -480,7 +482,7 @@ fn nodes_agree_about_order_history_and_presence() {
     let nodes = [Node::start(&options), Node::start(&options)];
     let channels: Vec<String> = (0..8).map(|number| format!("channel:{number}")).collect();
     for node in &nodes {
-        channels.iter().for_each(|channel| node.hear(channel));
+        channels.iter().for_each(|channel| node.subscribe(channel));
     }
     std::thread::scope(|scope| {
         for node in nodes.iter().map(|node| &node.redis) {
@@ -519,7 +521,7 @@ fn nodes_agree_about_order_history_and_presence() {
 }
 
 #[test]
-fn nodes_hear_what_is_said_to_all_and_to_them() {
+fn nodes_get_messages_to_all_and_to_them() {
     let server = RedisServer::start(&[]);
     let nodes = ["one", "two"].map(|uid| {
         let node = Node::start(&server.options());

@@ -13,7 +13,7 @@ use fanwire_protocol::ClientInfo;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use crate::door::{Node, PATIENCE, runtime};
+use crate::node::{Node, WAIT_MAX, runtime};
 use crate::proxy::{Network, Proxy};
 use crate::server::RedisServer;
 
@@ -31,7 +31,7 @@ fn garbage(chance: &mut StdRng) -> Vec<u8> {
 fn random_messages_are_skipped_and_counted() {
     let server = RedisServer::start(&[]);
     let node = Node::start(&server.options());
-    node.hear("a");
+    node.subscribe("a");
     let seed = rand::random();
     let mut chance = StdRng::seed_from_u64(seed);
     for _ in 0..400 {
@@ -124,12 +124,12 @@ fn spoiled_replies_cost_a_connection_and_nothing_else() {
         ..RedisOptions::default()
     });
     for round in 0..8 {
-        node.wait_until_well();
-        node.hear("a");
+        node.wait_until_healthy();
+        node.subscribe("a");
         let (seed, lost) = (rand::random(), node.redis.health().lost_count());
         eprintln!("round {round}: seed {seed}");
-        proxy.becomes(Network { spoils: Some(seed), ..Network::default() });
-        let by = Instant::now() + PATIENCE;
+        proxy.set_network(Network { spoils: Some(seed), ..Network::default() });
+        let by = Instant::now() + WAIT_MAX;
         while node.redis.health().lost_count() < lost + 4 {
             let answers: Vec<_> = (0..20).map(|_| node.begin_publish("a", "spoiled")).collect();
             for answer in answers {
@@ -138,10 +138,10 @@ fn spoiled_replies_cost_a_connection_and_nothing_else() {
             let _ = node.read("a");
             assert!(Instant::now() < by, "seed {seed}: {:?}", node.redis.health());
         }
-        proxy.heals();
-        proxy.resets(); // a checksum would have rejected those bytes, so no connection continues with them
+        proxy.repair();
+        proxy.reset_connections(); // a checksum would have rejected those bytes, so no connection continues with them
         node.wait_until(|health| health.current_error().is_none());
-        let last = node.publish_stubbornly("a", "sound");
+        let last = node.publish_until_done("a", "sound");
         assert_eq!(node.read("a").expect("it is well").top, last, "seed {seed}");
     }
 }
@@ -165,7 +165,7 @@ fn senseless_replies_are_errors() {
     ];
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
-    let (connect_timeout, io_timeout) = (PATIENCE, PATIENCE);
+    let (connect_timeout, io_timeout) = (WAIT_MAX, WAIT_MAX);
     let addresses = vec![Address { port, ..Address::default() }];
     let options =
         RedisOptions { addresses, connect_timeout, io_timeout, ..RedisOptions::default() };
@@ -194,9 +194,9 @@ fn a_prefix_separates_installations_and_the_number_of_a_database_does_not() {
         Node::start(&RedisOptions { addresses, prefix, ..RedisOptions::default() })
     };
     let listener = node(1, "fanwire");
-    listener.hear("a");
-    node(1, "other").publish_stubbornly("a", "of another prefix");
-    node(2, "fanwire").publish_stubbornly("a", "of another database");
+    listener.subscribe("a");
+    node(1, "other").publish_until_done("a", "of another prefix");
+    node(2, "fanwire").publish_until_done("a", "of another database");
     assert_eq!(listener.event().1, "of another database");
     assert_eq!(listener.read("a").expect("it is there").top.offset, 0, "which stores its own");
 }

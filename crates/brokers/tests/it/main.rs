@@ -6,11 +6,11 @@
 
 mod cluster;
 mod conformance;
-mod door;
+mod control;
 mod faults;
 mod foreign;
 mod network;
-mod orders;
+mod node;
 mod presence;
 mod proxy;
 mod reads;

@@ -11,7 +11,7 @@ use fanwire_broker::{Answer, Broker as _, BrokerError, Change, Position, Presenc
 use fanwire_brokers::redis::RedisOptions;
 use fanwire_protocol::ClientInfo;
 
-use crate::door::{Event, Node, PATIENCE, retention};
+use crate::node::{Event, Node, WAIT_MAX, retention};
 use crate::proxy::{Network, Proxy};
 use crate::server::RedisServer;
 
@@ -53,7 +53,7 @@ impl Seen {
     }
 
     /// Checks that no publication was delivered twice or out of order, and none is missing up to `top`.
-    fn is_whole(&self, channel: &str, top: u64) {
+    fn check_complete(&self, channel: &str, top: u64) {
         let delivered = &self.delivered[channel];
         assert!(delivered.windows(2).all(|pair| pair[0] < pair[1]), "{channel}: {delivered:?}");
         let recovered = self.recovered.get(channel).into_iter().flatten();
@@ -90,93 +90,93 @@ impl Calls {
 
     /// The time of the slowest of `count` calls.
     fn longest(&self, count: usize) -> Duration {
-        let times = (0..count).map(|_| self.1.recv_timeout(PATIENCE).expect("every call ends"));
+        let times = (0..count).map(|_| self.1.recv_timeout(WAIT_MAX).expect("every call ends"));
         times.max().expect("some")
     }
 }
 
 /// Calls end in time, every loss of a connection is noticed, and positions find the publications of that time.
-fn a_cut_is_survived(cut: Network) {
+fn check_cut(cut: Network) {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());
     let (node, other) = (Node::start(&through(&proxy)), Node::start(&server.options()));
     let channels: Vec<String> = (0..6).map(|number| format!("channel:{number}")).collect();
-    node.wait_until_well();
+    node.wait_until_healthy();
     let mut seen = Seen::default();
     for channel in &channels {
-        node.hear(channel);
-        other.publish_stubbornly(channel, "before");
+        node.subscribe(channel);
+        other.publish_until_done(channel, "before");
         seen.take(node.event());
     }
     let (sender, receiver) = channel();
     let calls = Calls(sender, receiver);
     let mut begun: usize = channels.iter().map(|channel| calls.begin(&node, channel)).sum();
-    proxy.becomes(cut);
+    proxy.set_network(cut);
     while node.redis.health().lost_count() < 4 {
         begun += channels.iter().map(|channel| calls.begin(&node, channel)).sum::<usize>();
         let longest = calls.longest(std::mem::take(&mut begun));
         assert!(longest < CONNECT_TIMEOUT + 2 * IO_TIMEOUT + SLACK, "{longest:?}");
         for channel in &channels {
-            other.publish_stubbornly(channel, "meanwhile");
+            other.publish_until_done(channel, "meanwhile");
         }
     }
     node.wait_until(|health| health.current_error().is_some());
     assert_eq!(node.publish("channel:0", "too early"), Err(BrokerError::Unavailable));
-    proxy.heals();
-    node.wait_until_well();
-    let mut doubted = BTreeSet::new();
-    while !doubted.iter().eq(&channels) {
-        doubted.insert(node.doubt()); // again if a connection is lost again
+    proxy.repair();
+    node.wait_until_healthy();
+    let mut wait_for_gap = BTreeSet::new();
+    while !wait_for_gap.iter().eq(&channels) {
+        wait_for_gap.insert(node.doubt()); // again if a connection is lost again
     }
     for channel in &channels {
         seen.recover(&node, channel);
-        let last = node.publish_stubbornly(channel, "after");
+        let last = node.publish_until_done(channel, "after");
         while seen.delivered[channel].last() != Some(&last.offset) {
             seen.take(node.event());
         }
-        seen.is_whole(channel, last.offset);
+        seen.check_complete(channel, last.offset);
     }
 }
 
 #[test]
 fn a_network_that_loses_commands_is_survived() {
-    a_cut_is_survived(Network { loses_commands: true, ..Network::default() });
+    check_cut(Network { loses_commands: true, ..Network::default() });
 }
 
 #[test]
 fn a_network_that_loses_replies_is_survived() {
-    a_cut_is_survived(Network { loses_replies: true, ..Network::default() });
+    check_cut(Network { loses_replies: true, ..Network::default() });
 }
 
 #[test]
 fn a_network_that_loses_everything_is_survived() {
-    a_cut_is_survived(Network { loses_commands: true, loses_replies: true, ..Network::default() });
+    check_cut(Network { loses_commands: true, loses_replies: true, ..Network::default() });
 }
 
 #[test]
-fn a_connection_that_is_idle_is_known_to_be_dead_before_somebody_needs_it() {
+fn an_idle_connection_is_checked() {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());
     let node = Node::start(&through(&proxy));
-    node.wait_until_well();
-    proxy.becomes(Network { loses_replies: true, ..Network::default() });
+    node.wait_until_healthy();
+    proxy.set_network(Network { loses_replies: true, ..Network::default() });
     node.wait_until(|health| health.lost_count() >= 4);
-    proxy.heals();
-    node.wait_until_well();
+    proxy.repair();
+    node.wait_until_healthy();
     node.publish("a", "1").expect("the connections are new");
 }
 
 #[test]
 fn no_call_waits_for_a_try_to_connect_that_hangs() {
     let server = RedisServer::start(&[]);
-    let (long, short) = (10 * PATIENCE, Duration::from_millis(200));
+    let (long, short) = (10 * WAIT_MAX, Duration::from_millis(200));
     for (connect_timeout, io_timeout) in [(short, long), (long, short)] {
         let proxy = Proxy::to(&server.address());
         let node = Node::start(&RedisOptions { connect_timeout, io_timeout, ..through(&proxy) });
-        node.wait_until_well();
+        node.wait_until_healthy();
         node.redis.subscribe("a");
-        proxy.becomes(Network { loses_replies: true, ..Network::default() });
-        proxy.resets();
+        proxy.set_network(Network { loses_replies: true, ..Network::default() });
+        proxy.reset_connections();
         node.wait_until(|health| health.lost_count() >= 4);
         let (sender, receiver) = channel();
         let calls = Calls(sender, receiver);
@@ -193,13 +193,13 @@ fn no_call_waits_for_a_try_to_connect_that_hangs() {
 fn a_slow_network_keeps_order_and_fails_no_call() {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());
-    proxy.becomes(Network { delay: Duration::from_millis(200), ..Network::default() });
+    proxy.set_network(Network { delay: Duration::from_millis(200), ..Network::default() });
     let node = Node::start(&RedisOptions {
-        connect_timeout: PATIENCE,
-        io_timeout: PATIENCE,
+        connect_timeout: WAIT_MAX,
+        io_timeout: WAIT_MAX,
         ..through(&proxy)
     });
-    node.hear("a");
+    node.subscribe("a");
     let answers: Vec<_> =
         (1..=500).map(|number| node.begin_publish("a", number.to_string())).collect();
     for (offset, answer) in (1..).zip(answers) {
@@ -213,10 +213,10 @@ fn a_slow_network_keeps_order_and_fails_no_call() {
 /// PUB/SUB is lost while the stream is being read for a new subscriber. Its position would be older than the lost
 /// publications, and the gap would be reported before it is subscribed: it would never notice.
 #[test]
-fn who_begins_to_follow_while_messages_are_lost_is_told_to_come_again() {
+fn a_follow_during_a_loss_fails() {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());
-    let (connect_timeout, io_timeout) = (PATIENCE, PATIENCE);
+    let (connect_timeout, io_timeout) = (WAIT_MAX, WAIT_MAX);
     let node = Node::start(&RedisOptions {
         connect_timeout,
         io_timeout,
@@ -226,11 +226,11 @@ fn who_begins_to_follow_while_messages_are_lost_is_told_to_come_again() {
     let mut channels = (0..20).map(|number| format!("channel:{number}"));
     loop {
         let name = channels.next().expect("the connection is lost in time once");
-        node.hear(&name);
+        node.subscribe(&name);
         let lost = node.redis.health().lost_count();
-        proxy.becomes(Network { delay: Duration::from_secs(1), ..Network::default() });
+        proxy.set_network(Network { delay: Duration::from_secs(1), ..Network::default() });
         let followed = node.redis.follow(&name, Some(Query::TOP), retention(), Instant::now());
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + WAIT_MAX;
         while server.ask(&format!("EXISTS fanwire.meta.{{:{name}}}")) == ":0\r\n" {
             assert!(Instant::now() < by, "the stream is read");
         }
@@ -243,16 +243,16 @@ fn who_begins_to_follow_while_messages_are_lost_is_told_to_come_again() {
                 break;
             }
         }
-        proxy.heals();
-        node.wait_until_well();
+        proxy.repair();
+        node.wait_until_healthy();
     }
 }
 
 #[test]
 fn a_redis_that_stops_for_a_while_answers_late_and_in_order() {
     let server = RedisServer::start(&[]);
-    let node = Node::start(&RedisOptions { io_timeout: 3 * PATIENCE, ..server.options() });
-    node.hear("a");
+    let node = Node::start(&RedisOptions { io_timeout: 3 * WAIT_MAX, ..server.options() });
+    node.subscribe("a");
     server.signal("-STOP");
     let answers: Vec<_> =
         (1..=500).map(|number| node.begin_publish("a", number.to_string())).collect();
@@ -268,10 +268,10 @@ fn taken_while_stopped<T: Send + 'static>(call: impl Fn(&Node) -> Answer<T>) -> 
     let server = RedisServer::start(&[]);
     let node = Node::start(&RedisOptions {
         command_connections: 1,
-        io_timeout: 6 * PATIENCE,
+        io_timeout: 6 * WAIT_MAX,
         ..server.options()
     });
-    node.publish_stubbornly("a", "1");
+    node.publish_until_done("a", "1");
     server.signal("-STOP");
     let mut answers = Vec::new();
     let failed = loop {
@@ -307,85 +307,85 @@ fn calls_that_wait_for_a_redis_are_limited_in_bytes() {
 }
 
 #[test]
-fn a_feed_that_redis_drops_for_its_slowness_is_made_again_and_doubted() {
+fn a_slow_pubsub_connection_that_redis_closes_is_reopened_and_reports_gaps() {
     let limit = ["--client-output-buffer-limit", "pubsub", "64kb", "32kb", "1"];
     let server = RedisServer::start(&limit);
     let proxy = Proxy::to(&server.address());
     let (node, other) = (Node::start(&through(&proxy)), Node::start(&server.options()));
-    node.hear("a");
+    node.subscribe("a");
     let mut seen = Seen::default();
-    proxy.becomes(Network { reply_bytes: 1024, ..Network::default() });
+    proxy.set_network(Network { reply_bytes: 1024, ..Network::default() });
     let payload = "x".repeat(32 * 1024);
     for _ in 0..300 {
-        other.publish_stubbornly("a", &payload);
+        other.publish_until_done("a", &payload);
     }
     node.wait_until(|health| health.lost_count() >= 1);
-    proxy.heals();
+    proxy.repair();
     assert_eq!(node.doubt(), "a");
-    node.wait_until_well();
+    node.wait_until_healthy();
     seen.recover(&node, "a");
-    let last = other.publish_stubbornly("a", "after");
+    let last = other.publish_until_done("a", "after");
     while seen.delivered.get("a").and_then(|offsets| offsets.last()) != Some(&last.offset) {
         seen.take(node.event());
     }
-    seen.is_whole("a", last.offset);
+    seen.check_complete("a", last.offset);
 }
 
 #[test]
-fn a_feed_that_is_more_than_a_node_can_take_is_made_again_and_doubted() {
+fn a_pubsub_connection_that_overflows_is_reopened_and_reports_gaps() {
     let server = RedisServer::start(&["--client-output-buffer-limit", "pubsub", "0", "0", "0"]);
     let node = Node::start(&RedisOptions { feed_connections: 1, ..server.options() });
     let other = Node::start(&server.options());
-    node.hear("a");
-    let gate = node.gate.lock().expect("no panic inside");
-    other.publish_stubbornly("a", "1");
+    node.subscribe("a");
+    let delivery_lock = node.delivery_lock.lock().expect("no panic inside");
+    other.publish_until_done("a", "1");
     let much = vec![b'x'; 512 * 1024];
     // 112 MiB: more than the queue of a connection and the buffers of the system hold.
     for _ in 0..224 {
         assert_eq!(server.ask_with(&[b"PUBLISH", b"fanwire.feed.{:a}", &much]), ":1\r\n");
     }
-    let second = other.publish_stubbornly("a", "2");
-    let by = Instant::now() + PATIENCE;
+    let second = other.publish_until_done("a", "2");
+    let by = Instant::now() + WAIT_MAX;
     while !server.ask("CLIENT LIST TYPE pubsub").contains(" oll=0 omem=0 ") {
         assert!(Instant::now() < by, "the connection takes what it is sent");
     }
-    drop(gate);
+    drop(delivery_lock);
     node.wait_until(|health| health.lost_count() == 1);
     assert_eq!(node.doubt(), "a");
     let mut seen = Seen::default();
     seen.take(node.event());
     seen.recover(&node, "a");
-    seen.is_whole("a", second.offset);
+    seen.check_complete("a", second.offset);
 }
 
 #[test]
-fn a_subscription_that_ends_unasked_is_made_again_over_another_connection() {
+fn a_subscription_that_redis_ends_is_made_again_on_another_connection() {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());
     let node = Node::start(&RedisOptions { feed_connections: 1, ..through(&proxy) });
-    node.wait_until_well();
-    proxy.becomes(Network { unsubscribes: proxy.accepted(), ..Network::default() });
+    node.wait_until_healthy();
+    proxy.set_network(Network { unsubscribes: proxy.accepted(), ..Network::default() });
     node.redis.subscribe("a");
     node.wait_until(|health| health.lost_count() >= 1);
-    node.wait_until_well();
-    node.hear("a");
+    node.wait_until_healthy();
+    node.subscribe("a");
     let position = node.publish("a", "1").expect("it is well");
     assert_eq!(node.event(), ("a".into(), "1".into(), position));
 }
 
 #[test]
-fn a_redis_that_is_away_is_not_stormed() {
+fn tries_to_connect_back_off() {
     let server = RedisServer::start(&[]);
     let proxy = Proxy::to(&server.address());
     let options = RedisOptions { command_connections: 4, feed_connections: 4, ..through(&proxy) };
     let node = Node::start(&options);
-    node.wait_until_well();
-    proxy.becomes(Network { refuses: true, ..Network::default() });
+    node.wait_until_healthy();
+    proxy.set_network(Network { refuses: true, ..Network::default() });
     let (before, began) = (proxy.accepted(), Instant::now());
-    proxy.resets();
+    proxy.reset_connections();
     node.wait_until(|health| health.lost_count() == 8);
     while proxy.accepted() - before < 8 * 6 {
-        assert!(began.elapsed() < PATIENCE, "it is tried again and again");
+        assert!(began.elapsed() < WAIT_MAX, "it is tried again and again");
         std::thread::yield_now();
     }
     let (tries, elapsed) = (proxy.accepted() - before, began.elapsed());
@@ -397,8 +397,8 @@ fn a_redis_that_is_away_is_not_stormed() {
         possible += 1;
     }
     assert!(tries <= 8 * possible, "{tries} in {elapsed:?}, not {possible} each");
-    proxy.heals();
-    node.wait_until_well();
+    proxy.repair();
+    node.wait_until_healthy();
     assert_ne!(node.publish("a", "1"), Ok(Position::default()));
 }
 

@@ -9,7 +9,7 @@ use fanwire_broker::{Answer, Presence as _};
 use fanwire_brokers::redis::Redis;
 use fanwire_protocol::ClientInfo;
 
-use crate::door::Node;
+use crate::node::Node;
 use crate::server::RedisServer;
 use crate::slots::{Slots, eventually};
 

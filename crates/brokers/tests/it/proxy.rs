@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::door::runtime;
+use crate::node::runtime;
 
 /// The behaviour of the network. By default it forwards everything at once.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +39,7 @@ pub(crate) struct Network {
     /// On the first so many connections, adds the end of each subscription after its confirmation.
     pub(crate) unsubscribes: usize,
     /// A change closes all open connections.
-    pub(crate) resets: u32,
+    pub(crate) reset_connections: u32,
 }
 
 /// A port that leads to a Redis.
@@ -53,7 +53,7 @@ pub(crate) struct Proxy {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum Direction {
     ToRedis,
     FromRedis,
 }
@@ -75,24 +75,24 @@ impl Proxy {
     }
 
     /// Changes the network.
-    pub(crate) fn becomes(&self, network: Network) {
-        let resets = self.network.borrow().resets;
-        self.network.send_replace(Network { resets, ..network });
+    pub(crate) fn set_network(&self, network: Network) {
+        let reset_connections = self.network.borrow().reset_connections;
+        self.network.send_replace(Network { reset_connections, ..network });
     }
 
     /// Makes the network good, for new connections and for those without damage.
-    pub(crate) fn heals(&self) {
-        self.becomes(Network::default());
+    pub(crate) fn repair(&self) {
+        self.set_network(Network::default());
     }
 
     /// New connections lead to another Redis.
-    pub(crate) fn leads_to(&self, redis: &Address) {
+    pub(crate) fn retarget(&self, redis: &Address) {
         self.target.store(redis.port, Relaxed);
     }
 
     /// Closes every connection.
-    pub(crate) fn resets(&self) {
-        self.network.send_modify(|network| network.resets += 1);
+    pub(crate) fn reset_connections(&self) {
+        self.network.send_modify(|network| network.reset_connections += 1);
     }
 
     /// Connections that were opened, refused ones included.
@@ -102,18 +102,18 @@ impl Proxy {
 }
 
 impl Network {
-    fn loses(&self, way: Way) -> bool {
-        match way {
-            Way::ToRedis => self.loses_commands,
-            Way::FromRedis => self.loses_replies,
+    fn loses(&self, direction: Direction) -> bool {
+        match direction {
+            Direction::ToRedis => self.loses_commands,
+            Direction::FromRedis => self.loses_replies,
         }
     }
 
     /// Most bytes to take at once, and the pause after them.
-    fn pace(&self, way: Way) -> (usize, Duration) {
-        match (way, self.reply_bytes) {
-            (Way::ToRedis, _) | (_, 0) => (CHUNK_BYTES, Duration::ZERO),
-            (Way::FromRedis, bytes) => (bytes.min(CHUNK_BYTES), Duration::from_millis(10)),
+    fn throttle_of(&self, direction: Direction) -> (usize, Duration) {
+        match (direction, self.reply_bytes) {
+            (Direction::ToRedis, _) | (_, 0) => (CHUNK_BYTES, Duration::ZERO),
+            (Direction::FromRedis, bytes) => (bytes.min(CHUNK_BYTES), Duration::from_millis(10)),
         }
     }
 }
@@ -142,13 +142,13 @@ async fn connect(
     let Ok(redis) = dial(redis).await else { return };
     let (from_client, to_client) = client.into_split();
     let (from_redis, to_redis) = redis.into_split();
-    let resets = network.borrow().resets;
-    let there = carry(from_client, to_redis, (Way::ToRedis, number), network.clone());
-    let back = carry(from_redis, to_client, (Way::FromRedis, number), network.clone());
+    let reset_connections = network.borrow().reset_connections;
+    let there = forward(from_client, to_redis, (Direction::ToRedis, number), network.clone());
+    let back = forward(from_redis, to_client, (Direction::FromRedis, number), network.clone());
     let both = async { tokio::join!(there, back) };
     tokio::select! {
         _ = both => {}
-        _ = network.wait_for(|network| network.resets != resets) => {}
+        _ = network.wait_for(|network| network.reset_connections != reset_connections) => {}
     }
 }
 
@@ -159,42 +159,42 @@ async fn dial(redis: u16) -> io::Result<TcpStream> {
     socket.connect((Ipv4Addr::LOCALHOST, redis).into()).await
 }
 
-async fn carry(
+async fn forward(
     from: OwnedReadHalf,
     to: OwnedWriteHalf,
-    (way, number): (Way, usize),
+    (direction, number): (Direction, usize),
     network: watch::Receiver<Network>,
 ) {
     let (sender, chunks) = mpsc::channel(CHUNKS_MAX);
-    tokio::join!(take(from, sender, (way, number), network), give(to, chunks));
+    tokio::join!(receive(from, sender, (direction, number), network), send(to, chunks));
 }
 
 /// Reads until the end. A dropped end is never forwarded.
-async fn take(
+async fn receive(
     mut from: OwnedReadHalf,
     to: mpsc::Sender<(Instant, Vec<u8>)>,
-    (way, number): (Way, usize),
+    (direction, number): (Direction, usize),
     network: watch::Receiver<Network>,
 ) {
     let mut is_lost = false;
     let mut chance = None;
     loop {
-        let (most, pause) = network.borrow().pace(way);
+        let (most, pause) = network.borrow().throttle_of(direction);
         let mut chunk = vec![0; most];
         let count = from.read(&mut chunk).await.unwrap_or(0);
         chunk.truncate(count);
         let now = *network.borrow();
-        is_lost |= now.loses(way);
+        is_lost |= now.loses(direction);
         match (count, is_lost) {
             (0, false) => return,
             (0, true) => std::future::pending().await,
             (_, true) => continue,
             (_, false) => {}
         }
-        if let (Some(seed), Way::FromRedis) = (now.spoils, way) {
-            spoil(&mut chunk, chance.get_or_insert_with(|| StdRng::seed_from_u64(seed)));
+        if let (Some(seed), Direction::FromRedis) = (now.spoils, direction) {
+            damage(&mut chunk, chance.get_or_insert_with(|| StdRng::seed_from_u64(seed)));
         }
-        if number <= now.unsubscribes && way == Way::FromRedis {
+        if number <= now.unsubscribes && direction == Direction::FromRedis {
             unsubscribe(&mut chunk);
         }
         if to.send((Instant::now() + now.delay, chunk)).await.is_err() {
@@ -206,7 +206,7 @@ async fn take(
     }
 }
 
-async fn give(mut to: OwnedWriteHalf, mut chunks: mpsc::Receiver<(Instant, Vec<u8>)>) {
+async fn send(mut to: OwnedWriteHalf, mut chunks: mpsc::Receiver<(Instant, Vec<u8>)>) {
     while let Some((due, chunk)) = chunks.recv().await {
         sleep_until(due).await;
         if to.write_all(&chunk).await.is_err() {
@@ -216,7 +216,7 @@ async fn give(mut to: OwnedWriteHalf, mut chunks: mpsc::Receiver<(Instant, Vec<u
 }
 
 /// Changes a byte, or cuts the end off, or both.
-fn spoil(chunk: &mut Vec<u8>, chance: &mut StdRng) {
+fn damage(chunk: &mut Vec<u8>, chance: &mut StdRng) {
     if chance.random_bool(0.5) {
         let at = chance.random_range(0..chunk.len());
         chunk[at] = chance.random();

@@ -11,7 +11,7 @@ use fanwire_broker::{
 };
 use fanwire_protocol::ClientInfo;
 
-use crate::door::{Node, retention};
+use crate::node::{Node, retention};
 use crate::server::RedisServer;
 
 /// Scripts that a Redis has run.
@@ -28,7 +28,7 @@ fn ask_at_once<T: Send + 'static>(
     questions: impl Iterator<Item = Answer<T>>,
 ) -> (Vec<Result<T, BrokerError>>, u64) {
     let before = scripts(server);
-    server.stand_still();
+    server.freeze();
     let answers: Vec<_> = questions.collect();
     server.signal("-CONT");
     let answers = answers.into_iter().map(Answer::wait).collect();
@@ -38,7 +38,7 @@ fn ask_at_once<T: Send + 'static>(
 fn start() -> (RedisServer, Node) {
     let server = RedisServer::start(&[]);
     let node = Node::start(&server.options());
-    node.wait_until_well();
+    node.wait_until_healthy();
     (server, node)
 }
 
@@ -48,7 +48,7 @@ fn follow(node: &Node, since: u64) -> Answer<StreamSlice> {
 }
 
 #[test]
-fn however_many_want_presence_at_once_it_takes_two_scripts() {
+fn concurrent_presence_reads_take_two_scripts() {
     let (server, node) = start();
     for (client, user) in [("c", "1"), ("d", "1"), ("e", "2")] {
         let member =
@@ -68,9 +68,9 @@ fn however_many_want_presence_at_once_it_takes_two_scripts() {
 }
 
 #[test]
-fn however_many_come_back_from_one_place_it_takes_two_scripts() {
+fn concurrent_recoveries_from_one_position_take_two_scripts() {
     let (server, node) = start();
-    node.hear("a");
+    node.subscribe("a");
     for number in 0..10 {
         node.publish("a", &number.to_string()).expect("it is there");
     }
@@ -98,7 +98,7 @@ fn however_many_come_back_from_one_place_it_takes_two_scripts() {
 
 /// Holds for every thread; there are so many that callers with different questions share each answer.
 #[test]
-fn an_answer_has_all_that_was_published_before_the_question() {
+fn an_answer_is_never_older_than_its_question() {
     let (_server, node) = start();
     let top = || node.redis.history("a", Query::TOP, retention(), Instant::now());
     let race = || {
@@ -120,17 +120,17 @@ fn an_answer_has_all_that_was_published_before_the_question() {
 }
 
 #[test]
-fn all_who_share_a_read_hear_that_its_redis_is_gone_and_later_ones_are_answered() {
+fn all_callers_of_a_shared_read_fail_with_its_redis_and_later_ones_succeed() {
     let (mut server, node) = start();
     node.publish("a", "x").expect("it is there");
     let top = || node.redis.history("a", Query::TOP, retention(), Instant::now());
-    server.stand_still();
+    server.freeze();
     let answers: Vec<_> = (0..50).map(|_| top()).collect();
     server.kill();
     for answer in answers {
         assert_eq!(answer.wait(), Err(BrokerError::Unavailable));
     }
-    server.revive();
-    node.wait_until_well();
+    server.restart();
+    node.wait_until_healthy();
     assert_eq!(top().wait().map(|found| found.top.offset), Ok(0), "a Redis that keeps nothing");
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fanwire_broker::{BrokerError, Position};
 use fanwire_brokers::redis::{Address, Redis, RedisError, RedisOptions, Sentinels};
 
-use crate::door::{Node, PATIENCE, runtime};
+use crate::node::{Node, WAIT_MAX, runtime};
 use crate::server::{RedisServer, free_port};
 
 /// A master, its replicas and their Sentinels.
@@ -83,7 +83,7 @@ fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn complaint(options: &RedisOptions) -> RedisError {
+fn checked_error(options: &RedisOptions) -> RedisError {
     runtime().block_on(Redis::check(options)).expect_err("something is wrong with it")
 }
 
@@ -93,14 +93,14 @@ fn complaint(options: &RedisOptions) -> RedisError {
 fn a_master_that_is_killed_under_load_is_followed_to_the_next_one() {
     let mut group = Group::start(&[]);
     let node = Node::start(&group.options());
-    node.hear("a");
+    node.subscribe("a");
     let (publisher, mut delivered) = (&node, Vec::new());
     let (acknowledged, away) = std::thread::scope(|scope| {
         let publishing = scope.spawn(move || {
             let mut away = Duration::ZERO;
             let mut publish = |number: u64| {
                 let (began, data) = (Instant::now(), number.to_string());
-                let position = publisher.publish_stubbornly("a", &data);
+                let position = publisher.publish_until_done("a", &data);
                 away = away.max(began.elapsed());
                 (position, data)
             };
@@ -112,13 +112,13 @@ fn a_master_that_is_killed_under_load_is_followed_to_the_next_one() {
         publishing.join().expect("every call ended")
     });
     println!("the longest publication took {away:?}");
-    node.wait_until_well();
-    node.hear("a");
+    node.wait_until_healthy();
+    node.subscribe("a");
     let last = node.publish("a", "the last").expect("it is back");
     while delivered.last().is_none_or(|(_, _, position)| *position != last) {
         delivered.push(node.event());
     }
-    node.doubted("a"); // subscribers have to compare their positions
+    node.wait_for_gap("a"); // subscribers have to compare their positions
     let stretch = node.read("a").expect("it is back");
     assert_eq!(stretch.top, last);
     let stored: BTreeMap<u64, String> = (stretch.publications.iter())
@@ -142,16 +142,16 @@ fn a_master_that_is_killed_under_load_is_followed_to_the_next_one() {
 
 /// The old master delivered publications with offsets that the new one gives to others: their subscribers must notice.
 #[test]
-fn what_a_promoted_replica_never_got_is_not_mistaken_for_what_it_publishes() {
+fn offsets_that_a_promoted_replica_lacks_get_a_new_epoch() {
     let redis = replicated();
     let only = |redis: &RedisServer| {
         Node::start(&RedisOptions { addresses: vec![redis.address()], ..RedisOptions::default() })
     };
     let old = only(&redis[0]);
-    let both = old.publish_stubbornly("a", "both have it");
+    let both = old.publish_until_done("a", "both have it");
     until(|| redis[1].ask("XLEN fanwire.stream.{:a}") == ":1\r\n");
     assert_eq!(redis[1].ask("REPLICAOF NO ONE"), "+OK\r\n");
-    let lost = old.publish_stubbornly("a", "only the old one has it");
+    let lost = old.publish_until_done("a", "only the old one has it");
     drop(old);
     // The old master follows the new one, loses its own data, and is promoted again: the same process, with another
     // history.
@@ -161,7 +161,7 @@ fn what_a_promoted_replica_never_got_is_not_mistaken_for_what_it_publishes() {
     assert_eq!(redis[0].ask("REPLICAOF NO ONE"), "+OK\r\n");
     for redis in &redis[..2] {
         let node = only(redis);
-        let other = node.publish_stubbornly("a", "in its place");
+        let other = node.publish_until_done("a", "in its place");
         assert_eq!((both.offset, lost.offset, other.offset), (1, 2, 2));
         let stretch = node.read("a").expect("it is there");
         assert_eq!((stretch.top, stretch.inherited), (other, both));
@@ -189,8 +189,8 @@ fn a_master_that_comes_back_with_the_data_of_a_snapshot_has_another_replication_
     teacher.ask_with(&[b"SET", b"pad", &vec![b'x'; 50_000]]);
     follow(&teacher);
     let [early, late] = [(); 2].map(|()| Node::start(&master.options()));
-    early.wait_until_well();
-    let both = early.publish_stubbornly("a", "in the snapshot");
+    early.wait_until_healthy();
+    let both = early.publish_until_done("a", "in the snapshot");
     let port = restored.address().port.to_string();
     let copy = [b"MIGRATE", &b"127.0.0.1"[..], port.as_bytes(), b"", b"0", b"5000", b"COPY"];
     let names = [&b"KEYS"[..], b"fanwire.stream.{:a}", b"fanwire.meta.{:a}"];
@@ -206,7 +206,7 @@ fn a_master_that_comes_back_with_the_data_of_a_snapshot_has_another_replication_
     follow(&restored);
     until(|| tracked().iter().filter(|id| **id > newest).count() >= 4); // the command connections
     for node in [early, late] {
-        let other = node.publish_stubbornly("a", "in its place");
+        let other = node.publish_until_done("a", "in its place");
         let stretch = node.read("a").expect("it is there");
         assert_eq!((stretch.top, stretch.inherited), (other, both));
         assert!(!stretch.continues(lost.offset, lost.epoch.as_str()));
@@ -215,12 +215,12 @@ fn a_master_that_comes_back_with_the_data_of_a_snapshot_has_another_replication_
 
 /// Replicas come and go, and the replication id changes with them; connections keep the id that they read.
 #[test]
-fn connections_that_know_a_process_by_many_replication_ids_share_an_epoch() {
+fn connections_with_different_replication_ids_of_one_process_share_an_epoch() {
     let redis = RedisServer::start(&["--enable-debug-command", "yes"]);
     let nodes: Vec<Node> = (0..5)
         .map(|_| {
-            let node = Node::start(&RedisOptions { io_timeout: PATIENCE, ..redis.options() });
-            node.wait_until_well();
+            let node = Node::start(&RedisOptions { io_timeout: WAIT_MAX, ..redis.options() });
+            node.wait_until_healthy();
             assert_eq!(redis.ask("DEBUG CHANGE-REPL-ID"), "+OK\r\n");
             node
         })
@@ -238,27 +238,27 @@ fn connections_that_know_a_process_by_many_replication_ids_share_an_epoch() {
 }
 
 #[test]
-fn a_master_that_freezes_is_left_as_soon_as_the_sentinels_have_another() {
+fn a_frozen_master_is_left_after_the_failover() {
     let group = Group::start(&[]);
     let (connect_timeout, io_timeout) = (Duration::from_secs(5), Duration::from_secs(600));
     let node = Node::start(&RedisOptions { connect_timeout, io_timeout, ..group.options() });
-    node.hear("a");
-    node.wait_until_well();
+    node.subscribe("a");
+    node.wait_until_healthy();
     group.redis[0].signal("-STOP");
     let began = Instant::now();
-    node.publish_stubbornly("a", "1");
+    node.publish_until_done("a", "1");
     println!("left after {:?}, though replies have {io_timeout:?}", began.elapsed());
     group.redis[0].signal("-CONT");
-    node.doubted("a"); // PUB/SUB is at the new master, too
+    node.wait_for_gap("a"); // PUB/SUB is at the new master, too
     until(|| {
         let state = group.redis[0].try_ask(&[b"INFO", b"replication"]);
         state.is_ok_and(|state| state.contains("role:slave"))
     });
-    node.publish_stubbornly("a", "2");
+    node.publish_until_done("a", "2");
 }
 
 #[test]
-fn a_sentinel_that_cannot_help_is_named_with_the_remedy() {
+fn an_unusable_sentinel_is_an_error_with_a_remedy() {
     let redis = replicated();
     let sentinel =
         RedisServer::start_sentinel(free_port(), NAME, &redis[0], &["requirepass secret"]);
@@ -291,7 +291,7 @@ fn a_sentinel_that_cannot_help_is_named_with_the_remedy() {
     ];
     for (change, is_permanent, expected) in rows {
         let options = with(change);
-        let error = complaint(&options);
+        let error = checked_error(&options);
         let said = error.to_string();
         assert!(said.contains(expected), "{said}");
         let sentinels = options.addresses[0].sentinels.as_ref().expect("it has");
@@ -300,27 +300,28 @@ fn a_sentinel_that_cannot_help_is_named_with_the_remedy() {
         assert_eq!(error.is_permanent(), is_permanent, "{said}");
     }
     let mistaken = Address { password: "secret".into(), ..sentinel.address() };
-    let error = complaint(&RedisOptions { addresses: vec![mistaken], ..RedisOptions::default() });
+    let error =
+        checked_error(&RedisOptions { addresses: vec![mistaken], ..RedisOptions::default() });
     assert!(error.to_string().contains("is a Sentinel, which keeps nothing"), "{error}");
 }
 
 #[test]
-fn sentinels_that_others_tell_of_are_asked_when_the_configured_one_is_gone() {
+fn discovered_sentinels_are_asked_when_the_configured_one_is_gone() {
     let mut group = Group::start(&[]);
     let node = Node::start(&under(std::iter::once(group.sentinels[0].address())));
-    node.publish_stubbornly("a", "1");
+    node.publish_until_done("a", "1");
     for other in &group.sentinels[1..] {
         until(|| other.ask("CLIENT LIST").contains("name=watcher"));
     }
     group.sentinels[0].kill();
     group.redis[0].kill();
     // Two of three are still enough for an election.
-    node.publish_stubbornly("a", "2");
-    node.wait_until_well();
+    node.publish_until_done("a", "2");
+    node.wait_until_healthy();
 }
 
 #[test]
-fn sentinels_that_are_not_there_yet_are_waited_for() {
+fn a_start_waits_for_sentinels() {
     let redis = replicated();
     let ports = [free_port(), free_port()];
     let node =
@@ -330,8 +331,8 @@ fn sentinels_that_are_not_there_yet_are_waited_for() {
     let trouble = node.redis.health().current_error().expect("nobody knows the master").to_string();
     assert!(trouble.contains("engine.redis.sentinel_address"), "{trouble}");
     let _sentinel = RedisServer::start_sentinel(ports[1], NAME, &redis[0], &[]);
-    node.wait_until_well();
-    assert_eq!(node.publish_stubbornly("a", "1").offset, 1);
+    node.wait_until_healthy();
+    assert_eq!(node.publish_until_done("a", "1").offset, 1);
 }
 
 const NAME: &str = "main";

@@ -81,7 +81,7 @@ impl RedisServer {
     }
 
     /// Stops the process, and waits until it has stopped.
-    pub(crate) fn stand_still(&self) {
+    pub(crate) fn freeze(&self) {
         self.signal("-STOP");
         let is_stopped = || {
             let pid = self.child.id().to_string();
@@ -94,7 +94,7 @@ impl RedisServer {
     }
 
     /// Starts it again at the same port, with its saved data.
-    pub(crate) fn revive(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.child =
             launch(&[], self.port, &self.folder, &self.options).expect("the port is still free");
     }

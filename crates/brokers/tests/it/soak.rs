@@ -13,13 +13,13 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 
-use crate::door::{Node, PATIENCE, retention};
+use crate::node::{Node, WAIT_MAX, retention};
 use crate::proxy::{Network, Proxy};
 use crate::server::RedisServer;
 use crate::slots::eventually;
 
 #[derive(Clone, Copy, Debug)]
-enum Trouble {
+enum Fault {
     /// It is killed, and starts again with its last snapshot.
     Crash,
     Freeze,
@@ -34,32 +34,32 @@ enum Trouble {
 }
 
 /// Each in turn, in random order.
-const TROUBLES: [Trouble; 8] = [
-    Trouble::Crash,
-    Trouble::Freeze,
-    Trouble::Cut,
-    Trouble::Flush,
-    Trouble::Failover,
-    Trouble::Failover,
-    Trouble::Save,
-    Trouble::Refuse,
+const FAULTS: [Fault; 8] = [
+    Fault::Crash,
+    Fault::Freeze,
+    Fault::Cut,
+    Fault::Flush,
+    Fault::Failover,
+    Fault::Failover,
+    Fault::Save,
+    Fault::Refuse,
 ];
 
 /// A master and its replica, and the proxy of each node, which leads to the current master.
-struct Stage {
+struct Setup {
     redis: [RedisServer; 2],
     master: usize,
     proxies: [Proxy; 2],
     chance: StdRng,
 }
 
-impl Stage {
+impl Setup {
     fn new(seed: u64) -> Self {
         let redis = [(); 2].map(|()| RedisServer::start(&["--repl-diskless-sync-delay", "0"]));
         let proxies = [(); 2].map(|()| Proxy::to(&redis[0].address()));
-        let stage = Self { redis, master: 0, proxies, chance: StdRng::seed_from_u64(seed) };
-        stage.follow(1, 0);
-        stage
+        let setup = Self { redis, master: 0, proxies, chance: StdRng::seed_from_u64(seed) };
+        setup.follow(1, 0);
+        setup
     }
 
     /// Waits for at most so many milliseconds.
@@ -79,44 +79,58 @@ impl Stage {
         eventually(is_linked, "the replica has what the master has");
     }
 
-    fn suffer(&mut self, trouble: Trouble) {
+    /// Injects so many faults, each after a random pause.
+    fn inject_all(&mut self, faults: usize) {
+        let mut order = FAULTS;
+        for number in 0..faults {
+            if number % FAULTS.len() == 0 {
+                order.shuffle(&mut self.chance);
+            }
+            self.pause(500);
+            let fault = order[number % FAULTS.len()];
+            println!("{number}: {fault:?}");
+            self.inject(fault);
+        }
+    }
+
+    fn inject(&mut self, fault: Fault) {
         let (master, other) = (self.master, 1 - self.master);
-        match trouble {
-            Trouble::Crash => {
+        match fault {
+            Fault::Crash => {
                 self.redis[master].kill();
                 self.pause(300);
-                self.redis[master].revive();
+                self.redis[master].restart();
             }
-            Trouble::Freeze => {
+            Fault::Freeze => {
                 self.redis[master].signal("-STOP");
                 self.pause(800);
                 self.redis[master].signal("-CONT");
             }
-            Trouble::Cut => {
+            Fault::Cut => {
                 let (node, is_refused) = (self.chance.random_range(0..2), self.chance.random());
                 let [loses_commands, loses_replies] = self.chance.random();
                 let bad = Network { loses_commands, loses_replies, ..Network::default() };
-                self.proxies[node].becomes(Network { refuses: is_refused, ..bad });
+                self.proxies[node].set_network(Network { refuses: is_refused, ..bad });
                 if is_refused {
-                    self.proxies[node].resets();
+                    self.proxies[node].reset_connections();
                 }
                 self.pause(800);
-                self.proxies[node].heals();
-                self.proxies[node].resets();
+                self.proxies[node].repair();
+                self.proxies[node].reset_connections();
             }
-            Trouble::Flush => drop(self.redis[master].ask("FLUSHALL")),
-            Trouble::Failover => {
+            Fault::Flush => drop(self.redis[master].ask("FLUSHALL")),
+            Fault::Failover => {
                 assert_eq!(self.redis[other].ask("REPLICAOF NO ONE"), "+OK\r\n");
                 for node in 0..2 {
                     self.pause(200);
-                    self.proxies[node].leads_to(&self.redis[other].address());
-                    self.proxies[node].resets();
+                    self.proxies[node].retarget(&self.redis[other].address());
+                    self.proxies[node].reset_connections();
                 }
                 self.master = other;
                 self.follow(master, other);
             }
-            Trouble::Save => drop(self.redis[master].ask("SAVE")),
-            Trouble::Refuse => {
+            Fault::Save => drop(self.redis[master].ask("SAVE")),
+            Fault::Refuse => {
                 for command in
                     ["SCRIPT FLUSH", "CLIENT KILL TYPE pubsub", "CLIENT KILL TYPE normal"]
                 {
@@ -173,14 +187,14 @@ impl Subscriber {
             return;
         }
         if !is_stream || to.offset > from.offset + 1 {
-            return self.come_again(nodes);
+            return self.resubscribe(nodes);
         }
         assert_eq!(self.seen.insert(to.offset, data), None);
         self.position = to;
     }
 
     /// Subscribes with the last position until it succeeds.
-    fn come_again(&mut self, nodes: &[Node; 2]) {
+    fn resubscribe(&mut self, nodes: &[Node; 2]) {
         let read = follow(&nodes[self.node], self.channel, Query::default());
         let Position { offset, epoch } = self.position;
         let is_same = read.continues(offset, epoch.as_str());
@@ -195,11 +209,11 @@ impl Subscriber {
             self.told += 1;
         }
         self.position = read.top;
-        self.knows(&read);
+        self.check_against(&read);
     }
 
     /// Checks its publications against the stream.
-    fn knows(&self, read: &StreamSlice) {
+    fn check_against(&self, read: &StreamSlice) {
         let offsets = self.seen.keys().copied();
         let last = self.position.offset;
         assert!(
@@ -225,7 +239,7 @@ fn text(data: &[u8]) -> String {
 }
 
 fn follow(node: &Node, channel: &str, query: Query) -> StreamSlice {
-    let by = Instant::now() + 3 * PATIENCE;
+    let by = Instant::now() + 3 * WAIT_MAX;
     loop {
         let read = node.redis.follow(channel, Some(query), keeping_all(), Instant::now());
         if let Ok(read) = read.wait() {
@@ -261,7 +275,7 @@ fn publish(
 }
 
 /// Subscribes and unsubscribes other channels on both nodes.
-fn churn(nodes: &[Node; 2], seed: u64, is_over: &AtomicBool) {
+fn churn_subscriptions(nodes: &[Node; 2], seed: u64, is_over: &AtomicBool) {
     let mut chance = StdRng::seed_from_u64(seed);
     let name = |number: u32| format!("passing:{number}");
     while !is_over.load(Relaxed) {
@@ -279,7 +293,7 @@ fn churn(nodes: &[Node; 2], seed: u64, is_over: &AtomicBool) {
 }
 
 /// Takes the deliveries of the nodes.
-fn turn(nodes: &[Node; 2], subscribers: &mut [Subscriber], truth: &mut Truth) {
+fn take_deliveries(nodes: &[Node; 2], subscribers: &mut [Subscriber], truth: &mut Truth) {
     for (at, node) in nodes.iter().enumerate() {
         for (channel, data, position) in node.events_so_far() {
             truth.holds(position, &data);
@@ -287,20 +301,20 @@ fn turn(nodes: &[Node; 2], subscribers: &mut [Subscriber], truth: &mut Truth) {
             let here = subscribers.iter_mut().filter(here);
             here.for_each(|one| one.take(data.clone(), position, nodes));
         }
-        for channel in node.doubts_so_far() {
+        for channel in node.gaps_so_far() {
             let here = |one: &&mut Subscriber| one.node == at && one.channel == channel;
             for one in subscribers.iter_mut().filter(here) {
                 if follow(node, one.channel, Query::TOP).top != one.position {
-                    one.come_again(nodes);
+                    one.resubscribe(nodes);
                 }
             }
         }
     }
 }
 
-fn soak(seed: u64, troubles: usize) {
-    let mut stage = Stage::new(seed);
-    let nodes = stage.proxies.each_ref().map(|proxy| {
+fn soak(seed: u64, faults: usize) {
+    let mut setup = Setup::new(seed);
+    let nodes = setup.proxies.each_ref().map(|proxy| {
         let io_timeout = Duration::from_millis(300);
         let addresses = vec![proxy.address()];
         let connect_timeout = io_timeout;
@@ -308,46 +322,35 @@ fn soak(seed: u64, troubles: usize) {
     });
     for node in &nodes {
         CHANNELS.iter().for_each(|channel| node.redis.subscribe(channel));
-        node.wait_until_well();
+        node.wait_until_healthy();
     }
     let mut subscribers: Vec<_> =
         (0..2).flat_map(|node| CHANNELS.map(|channel| Subscriber::new(node, channel))).collect();
-    subscribers.iter_mut().for_each(|one| one.come_again(&nodes));
+    subscribers.iter_mut().for_each(|one| one.resubscribe(&nodes));
     let (mut truth, is_over, nodes) = (Truth::default(), AtomicBool::new(false), &nodes);
     let mut chance = StdRng::seed_from_u64(seed + 1);
     let acknowledged: Vec<_> = std::thread::scope(|scope| {
         let (is_over, _end) = (&is_over, End(&is_over));
         let publishers =
             [0, 1].map(|name| scope.spawn(move || publish(&nodes[name], name, is_over)));
-        scope.spawn(move || churn(nodes, seed, is_over));
-        let stage = &mut stage;
-        let troubling = scope.spawn(move || {
-            let mut order = TROUBLES;
-            for number in 0..troubles {
-                if number % TROUBLES.len() == 0 {
-                    order.shuffle(&mut stage.chance);
-                }
-                stage.pause(500);
-                let trouble = order[number % TROUBLES.len()];
-                println!("{number}: {trouble:?}");
-                stage.suffer(trouble);
-            }
-        });
-        while !troubling.is_finished() {
-            turn(nodes, &mut subscribers, &mut truth);
+        scope.spawn(move || churn_subscriptions(nodes, seed, is_over));
+        let setup = &mut setup;
+        let injecting = scope.spawn(move || setup.inject_all(faults));
+        while !injecting.is_finished() {
+            take_deliveries(nodes, &mut subscribers, &mut truth);
             if chance.random_bool(0.01) {
                 // A client returns to the other node with its position.
                 let one = chance.random_range(0..subscribers.len());
                 subscribers[one].node = 1 - subscribers[one].node;
-                subscribers[one].come_again(nodes);
+                subscribers[one].resubscribe(nodes);
             }
             std::thread::park_timeout(BETWEEN_TRIES);
         }
         is_over.store(true, Relaxed);
-        troubling.join().expect("the stage stands");
+        injecting.join().expect("every fault was injected");
         publishers.into_iter().flat_map(|one| one.join().expect("every call ended")).collect()
     });
-    settle(&stage, nodes, &mut subscribers, &mut truth);
+    settle(&setup, nodes, &mut subscribers, &mut truth);
     for (_, data, position) in &acknowledged {
         truth.holds(*position, data);
     }
@@ -360,23 +363,26 @@ fn soak(seed: u64, troubles: usize) {
                 assert_eq!(found.as_ref(), Some(data), "{channel}: {position:?} was acknowledged");
             }
         }
-        subscribers.iter().filter(|one| one.channel == channel).for_each(|one| one.knows(&read));
+        subscribers
+            .iter()
+            .filter(|one| one.channel == channel)
+            .for_each(|one| one.check_against(&read));
     }
     let [recovered, told] = [|one: &Subscriber| one.recovered, |one: &Subscriber| one.told]
         .map(|count| subscribers.iter().map(count).sum::<usize>());
     println!("{} acknowledged, {recovered} recovered, {told} told", acknowledged.len());
-    assert!(recovered > 0 && told > 0, "troubles were felt");
+    assert!(recovered > 0 && told > 0, "faults had an effect");
 }
 
 /// After the last fault: a last publication reaches every subscriber, and Redis has no subscription that no node
 /// needs.
-fn settle(stage: &Stage, nodes: &[Node; 2], subscribers: &mut [Subscriber], truth: &mut Truth) {
-    nodes.iter().for_each(Node::wait_until_well);
+fn settle(setup: &Setup, nodes: &[Node; 2], subscribers: &mut [Subscriber], truth: &mut Truth) {
+    nodes.iter().for_each(Node::wait_until_healthy);
     for channel in CHANNELS {
         for node in nodes {
             follow(node, channel, Query::TOP);
         }
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + WAIT_MAX;
         let last = loop {
             if let Ok(last) = nodes[0].publish_in(channel, "the last", keeping_all()).wait() {
                 break last;
@@ -385,16 +391,16 @@ fn settle(stage: &Stage, nodes: &[Node; 2], subscribers: &mut [Subscriber], trut
         };
         while subscribers.iter().any(|one| one.channel == channel && one.position != last) {
             assert!(Instant::now() < by, "{channel}: the last one comes to everybody");
-            turn(nodes, subscribers, truth);
+            take_deliveries(nodes, subscribers, truth);
             std::thread::park_timeout(BETWEEN_TRIES);
         }
     }
-    let heard = || stage.redis[stage.master].ask("PUBSUB CHANNELS fanwire.feed.*");
-    eventually(|| !heard().contains("passing"), "channels that nobody wants are left");
+    let subscribed = || setup.redis[setup.master].ask("PUBSUB CHANNELS fanwire.feed.*");
+    eventually(|| !subscribed().contains("passing"), "channels that nobody wants are left");
 }
 
 #[test]
-fn troubles_by_chance_leave_no_hole_that_nobody_was_told_of() {
+fn random_faults_leave_no_unreported_gap() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     soak(number("SOAK_SEED").unwrap_or(1), number("SOAK_TROUBLES").unwrap_or(8) as usize);
 }

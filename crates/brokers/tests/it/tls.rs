@@ -12,7 +12,7 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::door::{Node, PATIENCE, runtime};
+use crate::node::{Node, WAIT_MAX, runtime};
 use crate::server::{RedisServer, free_port};
 use crate::slots::{self, Slots};
 
@@ -48,7 +48,7 @@ fn options(address: Address, tls: Option<Tls>) -> RedisOptions {
     RedisOptions { addresses: vec![address], tls, io_timeout, ..RedisOptions::default() }
 }
 
-fn complaint(options: &RedisOptions) -> RedisError {
+fn checked_error(options: &RedisOptions) -> RedisError {
     let error = runtime().block_on(Redis::check(options)).expect_err("they do not agree");
     assert!(error.to_string().contains(&options.addresses[0].to_string()), "{error}");
     error
@@ -60,17 +60,17 @@ fn publications_go_over_tls() {
     for (host, server_name) in [("127.0.0.1", ""), ("localhost", ""), ("127.0.0.1", "localhost")] {
         let address = Address { host: host.to_owned(), ..address.clone() };
         let node = Node::start(&options(address, tls(Some(CA), server_name)));
-        node.hear("a");
-        let position = node.publish_stubbornly("a", "secret");
+        node.subscribe("a");
+        let position = node.publish_until_done("a", "secret");
         assert_eq!(node.event(), ("a".into(), "secret".into(), position));
     }
 }
 
 #[test]
-fn who_is_not_believed_is_named_with_the_remedy() {
+fn an_untrusted_certificate_is_an_error_with_a_remedy() {
     let (_server, address) = start();
-    let stranger = complaint(&options(address.clone(), tls(None, "")));
-    let other_name = complaint(&options(address.clone(), tls(Some(CA), "redis.example.com")));
+    let stranger = checked_error(&options(address.clone(), tls(None, "")));
+    let other_name = checked_error(&options(address.clone(), tls(Some(CA), "redis.example.com")));
     for error in [&stranger, &other_name] {
         assert!(matches!(error, RedisError::Tls { .. }) && error.is_permanent(), "{error:?}");
         assert!(error.to_string().contains("engine.redis.tls"), "{error}");
@@ -81,10 +81,10 @@ fn who_is_not_believed_is_named_with_the_remedy() {
 
 /// Does not end a start, because a Redis that is overloaded or starting looks the same.
 #[test]
-fn tls_on_one_side_only_is_named_with_the_remedy() {
+fn tls_on_one_side_only_is_an_error_with_a_remedy() {
     let (server, address) = start();
     let check = |address: Address, tls, remedy: &str| {
-        let error = complaint(&options(address, tls));
+        let error = checked_error(&options(address, tls));
         assert!(
             matches!(error, RedisError::TlsSuspected { .. }) && !error.is_permanent(),
             "{error:?}"
@@ -106,7 +106,7 @@ fn a_cluster_is_served_over_tls_wherever_its_slots_go() {
     let with = |tls| RedisOptions {
         clusters: vec![addresses[..2].to_vec()],
         client_name: "me".into(),
-        io_timeout: PATIENCE,
+        io_timeout: WAIT_MAX,
         ..options(addresses[0].clone(), tls)
     };
     let error = runtime().block_on(Redis::check(&with(tls(None, ""))));
@@ -114,23 +114,23 @@ fn a_cluster_is_served_over_tls_wherever_its_slots_go() {
     let [publisher, follower] = [(); 2].map(|()| Node::start(&with(tls(Some(CA), ""))));
     let channels: Vec<String> = (0..60).map(|number| format!("channel:{number}")).collect();
     let all_arrive = || {
-        let last = channels.iter().map(|channel| publisher.publish_stubbornly(channel, "x"));
+        let last = channels.iter().map(|channel| publisher.publish_until_done(channel, "x"));
         let mut awaited: Vec<(String, Position)> = channels.iter().cloned().zip(last).collect();
         while !awaited.is_empty() {
             let (channel, _, position) = follower.event();
             awaited.retain(|one| *one != (channel.clone(), position));
         }
     };
-    channels.iter().for_each(|channel| follower.hear(channel));
+    channels.iter().for_each(|channel| follower.subscribe(channel));
     all_arrive();
     let (from, slot) = cluster.owner(&channels[0]);
     cluster.migrate(slot, from, (from + 1) % 3);
-    follower.doubted(&channels[0]);
+    follower.wait_for_gap(&channels[0]);
     all_arrive();
     let other = (0..3).find(|master| *master != (from + 1) % 3).expect("two of three");
     let moved = channels[1..].iter().find(|channel| cluster.owner(channel).0 == other);
     cluster.promote(other + 3);
-    follower.doubted(moved.expect("one of many"));
+    follower.wait_for_gap(moved.expect("one of many"));
     all_arrive();
     for (node, address) in cluster.nodes.iter().zip(&addresses) {
         let clients = node.ask("CLIENT LIST");
@@ -138,11 +138,11 @@ fn a_cluster_is_served_over_tls_wherever_its_slots_go() {
         let at = format!(" laddr=127.0.0.1:{} ", address.port);
         assert!(ours.clone().all(|client| client.contains(&at)), "{clients}");
     }
-    follower.wait_until_well();
+    follower.wait_until_healthy();
 }
 
 #[test]
-fn sentinels_have_a_tls_of_their_own() {
+fn sentinels_have_tls_settings_of_their_own() {
     let master = RedisServer::start(&[]);
     let port = free_port();
     let mut lines = vec![format!("tls-port {port}")];
@@ -158,7 +158,7 @@ fn sentinels_have_a_tls_of_their_own() {
         RedisOptions { sentinel_tls, ..options(address, None) }
     };
     let node = Node::start(&with(tls(Some(CA), "")));
-    assert_eq!(node.publish_stubbornly("a", "1").offset, 1);
+    assert_eq!(node.publish_until_done("a", "1").offset, 1);
     let check = runtime().block_on(Redis::check(&with(tls(None, ""))));
     let error = check.expect_err("a stranger").to_string();
     assert!(

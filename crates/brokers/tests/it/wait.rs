@@ -9,7 +9,7 @@ use fanwire_broker::{Broker as _, BrokerError, Change, Position, Presence as _, 
 use fanwire_brokers::redis::{RedisOptions, Wait};
 use fanwire_protocol::{ClientInfo, Publication};
 
-use crate::door::{Node, PATIENCE, retention};
+use crate::node::{Node, WAIT_MAX, retention};
 use crate::server::RedisServer;
 
 /// A master, its replica, and a node whose writes need both.
@@ -18,8 +18,8 @@ fn pair() -> (RedisServer, RedisServer, Node) {
     let port = master.address().port.to_string();
     let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &port]);
     let wait = Wait { replicas: 1, timeout: Duration::from_secs(1) };
-    let node = Node::start(&RedisOptions { wait, io_timeout: 3 * PATIENCE, ..master.options() });
-    node.publish_stubbornly("a", "the replica is there");
+    let node = Node::start(&RedisOptions { wait, io_timeout: 3 * WAIT_MAX, ..master.options() });
+    node.publish_until_done("a", "the replica is there");
     (master, replica, node)
 }
 
@@ -41,7 +41,7 @@ fn writes_fail_and_reads_do_not(node: &Node) {
     assert!(node.read("a").is_ok());
     assert_eq!(redis.members("a", now).wait(), Ok(vec![]));
     assert!(redis.stats("a", now).wait().is_ok());
-    assert!(now.elapsed() < PATIENCE, "{:?}", now.elapsed());
+    assert!(now.elapsed() < WAIT_MAX, "{:?}", now.elapsed());
     assert!(redis.health().unreplicated_count() >= 5);
     assert_eq!((redis.health().lost_count(), redis.health().refused_count()), (0, 0));
 }
@@ -52,7 +52,7 @@ fn writes_fail_while_the_replica_is_stopped() {
     replica.signal("-STOP");
     writes_fail_and_reads_do_not(&node);
     replica.signal("-CONT");
-    node.publish_stubbornly("a", "the replica is back");
+    node.publish_until_done("a", "the replica is back");
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn writes_fail_while_the_replica_is_dead() {
     let (_master, mut replica, node) = pair();
     replica.kill();
     writes_fail_and_reads_do_not(&node);
-    replica.revive();
-    node.publish_stubbornly("a", "the replica is back");
+    replica.restart();
+    node.publish_until_done("a", "the replica is back");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn many_writes_wait_for_a_replica_together() {
         assert_eq!(answer.wait(), Err(BrokerError::Unavailable));
     }
     // Two batches and the queue behind them, and some time for a busy machine.
-    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
+    assert!(began.elapsed() < WAIT_MAX, "{:?}", began.elapsed());
     assert_eq!(node.redis.health().lost_count(), 0);
 }
 
@@ -85,7 +85,7 @@ fn a_write_whose_script_was_forgotten_waits_for_the_replica_too() {
     assert_eq!(master.ask("SCRIPT FLUSH"), "+OK\r\n");
     assert_eq!(node.publish("a", "unsure"), Err(BrokerError::Unavailable));
     replica.signal("-CONT");
-    node.publish_stubbornly("a", "the replica is back");
+    node.publish_until_done("a", "the replica is back");
 }
 
 /// On another connection, which has no other writes.
@@ -102,12 +102,12 @@ fn a_repeated_publication_waits_for_the_replica_as_the_first_did() {
     };
     for options in [keyed, versioned] {
         let other = Node::start(&RedisOptions { wait, io_timeout, ..master.options() });
-        other.wait_until_well();
+        other.wait_until_healthy();
         replica.signal("-STOP");
         assert_eq!(publish(&node, &options), Err(BrokerError::Unavailable));
         assert_eq!(publish(&other, &options), Err(BrokerError::Unavailable));
         replica.signal("-CONT");
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + WAIT_MAX;
         while publish(&other, &options).is_err() {
             assert!(Instant::now() < by, "the replica is back");
         }
@@ -144,7 +144,7 @@ fn what_was_acknowledged_survives_the_master() {
             }
             acknowledged
         });
-        while acknowledgements.recv_timeout(PATIENCE).expect("it publishes") < 500 {}
+        while acknowledgements.recv_timeout(WAIT_MAX).expect("it publishes") < 500 {}
         master.kill();
         publishing.join().expect("every call ended")
     });

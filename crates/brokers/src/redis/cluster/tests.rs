@@ -17,7 +17,7 @@ fn text(text: &str) -> Value {
 }
 
 /// A topology with the slots 0 to `last` at `host`, claimed with `epoch`.
-fn said(last: i64, host: &str, epoch: u64) -> Topology {
+fn topology_of(last: i64, host: &str, epoch: u64) -> Topology {
     let master = Value::Array(vec![text(host), Value::Int(6379), text("id")]);
     let range = Value::Array(vec![Value::Int(0), Value::Int(last), master]);
     let nodes = text(&format!("id {host}:6379@16379 master - 0 0 {epoch} connected\n"));
@@ -47,20 +47,20 @@ fn hosts(map: &Map) -> Vec<&str> {
 fn slots_follow_the_newer_claim_and_do_not_go_back() {
     let unrouted = Arc::new(server(&Address::default()));
     let empty = Map { slots: vec![0; SLOTS], epochs: vec![0; SLOTS], servers: vec![unrouted] };
-    let (first, is_older) = empty.after(&said(99, "one", 5), false, server);
+    let (first, is_older) = empty.after(&topology_of(99, "one", 5), false, server);
     assert_eq!((hosts(&first), is_older), (vec!["one"], false));
     assert_eq!([first.slots[99], first.slots[100]], [1, 0]);
 
-    let mut both = said(99, "one", 5);
-    both.join(said(49, "two", 6));
+    let mut both = topology_of(99, "one", 5);
+    both.join(topology_of(49, "two", 6));
     let (second, _) = first.after(&both, false, server);
     assert_eq!(hosts(&second), ["two", "one"]);
     assert!(Arc::ptr_eq(second.server(99), first.server(99)), "connections stay");
     assert!(second.differs(&first, 49) && !second.differs(&first, 50));
 
-    let (third, is_older) = second.after(&said(99, "one", 5), false, server);
+    let (third, is_older) = second.after(&topology_of(99, "one", 5), false, server);
     assert!(is_older && !third.differs(&second, 49), "whoever says so has not heard yet");
-    let (fourth, _) = second.after(&said(99, "one", 5), true, server);
+    let (fourth, _) = second.after(&topology_of(99, "one", 5), true, server);
     assert_eq!(hosts(&fourth), ["one"]);
 }
 
@@ -68,8 +68,8 @@ fn slots_follow_the_newer_claim_and_do_not_go_back() {
 fn a_claim_that_does_not_count_opens_no_connection() {
     let unrouted = Arc::new(server(&Address::default()));
     let empty = Map { slots: vec![0; SLOTS], epochs: vec![0; SLOTS], servers: vec![unrouted] };
-    let mut both = said(99, "old", 5);
-    both.join(said(99, "new", 6));
+    let mut both = topology_of(99, "old", 5);
+    both.join(topology_of(99, "new", 6));
     let (map, _) = empty.after(&both, false, server);
     assert_eq!(hosts(&map), ["new"]);
 }

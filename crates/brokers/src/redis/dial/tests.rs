@@ -70,7 +70,7 @@ fn nodes_of_a_cluster_are_judged_by_other_rules() {
 }
 
 #[test]
-fn a_reign_is_a_process_and_a_history_of_its_writes() {
+fn a_replication_history_is_a_process_and_its_replication_id() {
     let replication_history = |server: &'static str, replication: &'static str| {
         let [server, replication] =
             [server, replication].map(|text| Bytes::from_static(text.as_bytes()));

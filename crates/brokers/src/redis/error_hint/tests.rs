@@ -20,7 +20,7 @@ fn commands_are_described_by_their_keys() {
 }
 
 #[test]
-fn refusals_have_remedies() {
+fn refusals_have_hints() {
     let rows = [
         ("WRONGTYPE Operation against a key holding the wrong kind of value", "delete that key"),
         ("ERR Error running script (call to f_0): @user_script:3: WRONGTYPE Operation", "delete"),

@@ -7,7 +7,7 @@ use super::*;
 use crate::redis::options::Address;
 
 #[test]
-fn an_engine_is_well_when_every_connection_is_up() {
+fn an_engine_is_healthy_when_every_connection_is_up() {
     let health = Health::default();
     health.connection_added();
     health.connection_added();
@@ -25,7 +25,7 @@ fn an_engine_is_well_when_every_connection_is_up() {
 }
 
 #[test]
-fn what_is_skipped_is_counted() {
+fn skipped_records_are_counted() {
     let health = Health::default();
     health.skipped_foreign_record(b"fanwire.stream.{:a}");
     health.skipped_foreign_message(b"\xff");
@@ -34,7 +34,7 @@ fn what_is_skipped_is_counted() {
 }
 
 #[test]
-fn addresses_that_are_away_by_turns_are_said_once_each_until_all_is_well() {
+fn errors_of_alternating_addresses_are_logged_once_each() {
     let away = |port| {
         let address = Address { port, ..Address::default() };
         RedisError::unreachable(&address, "Connection refused")

@@ -37,7 +37,7 @@ impl Deliver for UnsubscribingHandler {
 
 /// A name is subscribed, lost, and subscribed again for a waiter.
 #[test]
-fn nobody_vouches_for_a_name_that_was_taken_away_since_it_was_heard() {
+fn a_name_that_is_removed_during_its_confirmation_has_no_continuity() {
     let (keys, handler) = (Keys::new("p", false), Arc::new(UnsubscribingHandler::default()));
     let name = keys.of(KeyKind::Feed, "a");
     let message_handler =
@@ -58,11 +58,11 @@ fn nobody_vouches_for_a_name_that_was_taken_away_since_it_was_heard() {
     pubsub.subscribe(&name);
     subscribe();
     pubsub.shared.connection_lost();
-    let sure = Arc::new(OnceLock::new());
-    let told = Arc::clone(&sure);
-    pubsub.when_subscribed(&name, move |heard| {
-        let _ = told.set(heard.expect("it was heard").is_unbroken());
+    let is_unbroken = Arc::new(OnceLock::new());
+    let result = Arc::clone(&is_unbroken);
+    pubsub.when_subscribed(&name, move |outcome| {
+        let _ = result.set(outcome.expect("it was heard").is_unbroken());
     });
     subscribe();
-    assert_eq!(sure.get(), Some(&false));
+    assert_eq!(is_unbroken.get(), Some(&false));
 }

@@ -15,7 +15,7 @@ fn refusal(text: &str) -> ServerError {
 }
 
 #[test]
-fn refusals_of_slots_say_where_to_go() {
+fn slot_errors_are_redirects() {
     let node = Address::default();
     let at = |port| Address { port, ..node.clone() };
     for (text, is_of_slot, expected) in [
@@ -54,7 +54,7 @@ fn a_redis_that_became_a_replica_is_left_whatever_its_version() {
 }
 
 #[test]
-fn nobody_guides_outside_of_clusters() {
+fn no_redirects_outside_of_clusters() {
     let redirects = ClusterRedirects::default();
     assert!(!redirects.is_cluster() && redirects.redirector().is_none());
     redirects.request_refresh();

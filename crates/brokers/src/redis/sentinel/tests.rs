@@ -28,7 +28,7 @@ fn at(port: u16, config_epoch: u64) -> MasterAddress {
 }
 
 #[test]
-fn a_newer_place_ends_connections_to_the_older_one_only() {
+fn a_newer_address_ends_connections_to_the_older_one_only() {
     let resolver = resolver();
     assert!(resolver.accept(&at(1, 3)));
     let (older, newer) = (resolver.until_replaced(3), resolver.until_replaced(4));
@@ -47,7 +47,7 @@ fn a_newer_place_ends_connections_to_the_older_one_only() {
 }
 
 #[test]
-fn who_waits_to_try_again_is_woken_by_another_master_only() {
+fn a_retry_is_woken_by_another_master_only() {
     let resolver = resolver();
     assert!(resolver.accept(&at(1, 3)));
     let mut until_moved = Box::pin(resolver.until_moved());
@@ -62,7 +62,7 @@ fn texts(texts: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn a_place_is_a_host_and_a_port() {
+fn an_address_is_a_host_and_a_port() {
     let place = |parts| host_and_port_of(Value::Array(parts));
     assert_eq!(place(texts(&["10.0.0.1", "6379"])), Some(("10.0.0.1".to_owned(), 6379)));
     for wrong in [&["10.0.0.1"][..], &["h", "x"], &["h", "65536"], &["h", "1", "2"], &[]] {
@@ -72,7 +72,7 @@ fn a_place_is_a_host_and_a_port() {
 }
 
 #[test]
-fn the_term_is_a_field_in_either_protocol() {
+fn the_config_epoch_is_a_field_in_either_protocol() {
     let fields = texts(&["name", "main", "config-epoch", "7"]);
     let pairs = fields.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
     assert_eq!(config_epoch_of(Value::Map(pairs)), 7);

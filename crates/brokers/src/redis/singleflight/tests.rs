@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn who_is_alone_waits_for_nobody_and_leaves_nothing_behind() {
+fn a_single_caller_does_not_wait_and_leaves_nothing_behind() {
     let mut table = InFlightTable::new(9);
     for round in 0..3 {
         assert_eq!(table.join(&"a", round, "ada"), Joined::SendNow(round));
@@ -22,7 +22,7 @@ fn who_is_alone_waits_for_nobody_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn whoever_comes_while_one_is_on_its_way_shares_the_next() {
+fn callers_during_a_read_share_the_next() {
     let mut table = InFlightTable::new(9);
     assert_eq!(table.join(&"a", 0, 0), Joined::SendNow(0));
     for number in 1..=5 {
@@ -38,7 +38,7 @@ fn whoever_comes_while_one_is_on_its_way_shares_the_next() {
 }
 
 #[test]
-fn more_than_may_wait_are_sent_away() {
+fn callers_beyond_the_limit_fail() {
     let mut table = InFlightTable::new(2);
     assert_eq!(table.join(&"a", (), 1), Joined::SendNow(()));
     assert_eq!(table.join(&"a", (), 2), Joined::WaitsForNext);
@@ -175,7 +175,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     /// An older answer would lack publications from before the question.
     #[test]
-    fn nobody_gets_an_answer_from_before_the_question(steps in steps()) {
+    fn no_answer_is_older_than_its_question(steps in steps()) {
         let server = Arc::<FakeServer>::default();
         let singleflight = Singleflight::new(Arc::default());
         let mut done = VecDeque::new();

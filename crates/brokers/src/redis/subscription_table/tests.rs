@@ -11,8 +11,8 @@ fn names(next_changes: &[Arc<str>]) -> Vec<&str> {
     next_changes.iter().map(|name| &**name).collect()
 }
 
-fn heard(heard: WaitOutcome<u32>) -> Option<bool> {
-    match heard {
+fn is_subscribed(is_subscribed: WaitOutcome<u32>) -> Option<bool> {
+    match is_subscribed {
         WaitOutcome::Subscribed(_) => Some(true),
         WaitOutcome::Pending => None,
         WaitOutcome::NotDesired(_) => Some(false),
@@ -26,9 +26,9 @@ fn a_waiter_is_called_when_the_subscription_is_confirmed() {
     let (mut table, now) = (SubscriptionTable::default(), Instant::now());
     assert!(table.set_desired("a"));
     assert!(!table.set_desired("a"), "asked for once");
-    assert_eq!(heard(table.wait_until_subscribed("a", now + SECOND, 1)), None);
+    assert_eq!(is_subscribed(table.wait_until_subscribed("a", now + SECOND, 1)), None);
     assert_eq!(names(&table.next_changes(now, 9).subscribe), ["a"]);
-    assert_eq!(heard(table.wait_until_subscribed("a", now + SECOND, 2)), None);
+    assert_eq!(is_subscribed(table.wait_until_subscribed("a", now + SECOND, 2)), None);
     let waiters: Vec<u32> = table
         .confirmed("a", Done::Subscribed)
         .waiters
@@ -36,9 +36,9 @@ fn a_waiter_is_called_when_the_subscription_is_confirmed() {
         .map(|(_, waiter)| waiter)
         .collect();
     assert_eq!(waiters, [1, 2]);
-    assert_eq!(heard(table.wait_until_subscribed("a", now + SECOND, 3)), Some(true));
+    assert_eq!(is_subscribed(table.wait_until_subscribed("a", now + SECOND, 3)), Some(true));
     assert_eq!(
-        heard(table.wait_until_subscribed("b", now + SECOND, 4)),
+        is_subscribed(table.wait_until_subscribed("b", now + SECOND, 4)),
         Some(false),
         "nobody wants it"
     );
@@ -46,7 +46,7 @@ fn a_waiter_is_called_when_the_subscription_is_confirmed() {
 }
 
 #[test]
-fn a_channel_is_left_a_while_after_its_last_subscriber() {
+fn a_channel_is_unsubscribed_a_while_after_its_last_subscriber() {
     let (mut table, now) = (SubscriptionTable::<u32>::default(), Instant::now());
     table.set_desired("a");
     table.next_changes(now, 9);
@@ -64,14 +64,14 @@ fn a_channel_is_left_a_while_after_its_last_subscriber() {
 }
 
 #[test]
-fn who_comes_back_in_time_is_not_noticed() {
+fn a_quick_return_sends_nothing() {
     let (mut table, now) = (SubscriptionTable::<u32>::default(), Instant::now());
     table.set_desired("a");
     table.next_changes(now, 9);
     table.confirmed("a", Done::Subscribed);
     table.clear_desired("a", now);
     assert!(!table.set_desired("a"));
-    assert_eq!(heard(table.wait_until_subscribed("a", now, 1)), Some(true));
+    assert_eq!(is_subscribed(table.wait_until_subscribed("a", now, 1)), Some(true));
     assert_eq!(table.next_changes(now + UNSUBSCRIBE_DELAY, 9), SubscriptionChanges::default());
 }
 
@@ -83,7 +83,7 @@ fn only_the_last_confirmation_counts() {
     table.clear_desired("a", now);
     table.next_changes(now + UNSUBSCRIBE_DELAY, 9);
     table.set_desired("a");
-    assert_eq!(heard(table.wait_until_subscribed("a", now + 9 * SECOND, 1)), None);
+    assert_eq!(is_subscribed(table.wait_until_subscribed("a", now + 9 * SECOND, 1)), None);
     assert_eq!(names(&table.next_changes(now + UNSUBSCRIBE_DELAY, 9).subscribe), ["a"]);
     assert!(table.confirmed("a", Done::Subscribed).waiters.is_empty(), "the first subscription");
     assert!(table.confirmed("a", Done::Unsubscribed).waiters.is_empty(), "that it ended");
@@ -91,14 +91,14 @@ fn only_the_last_confirmation_counts() {
 }
 
 #[test]
-fn a_lost_connection_is_asked_for_everything_again() {
+fn a_lost_connection_requests_everything_again() {
     let (mut table, now) = (SubscriptionTable::default(), Instant::now());
     for channel in ["a", "b", "c"] {
         table.set_desired(channel);
     }
     table.next_changes(now, 2);
     assert!(!table.confirmed("a", Done::Subscribed).is_resubscribed, "for the first time");
-    assert_eq!(heard(table.wait_until_subscribed("b", now + 9 * SECOND, 1)), None);
+    assert_eq!(is_subscribed(table.wait_until_subscribed("b", now + 9 * SECOND, 1)), None);
     table.clear_desired("c", now);
     table.connection_lost();
     let next_changes = table.next_changes(now, 9);
@@ -116,11 +116,11 @@ fn a_lost_connection_is_asked_for_everything_again() {
 }
 
 #[test]
-fn patience_ends() {
+fn waiters_expire() {
     let (mut table, now) = (SubscriptionTable::default(), Instant::now());
     table.set_desired("a");
-    assert_eq!(heard(table.wait_until_subscribed("a", now + SECOND, 1)), None);
-    assert_eq!(heard(table.wait_until_subscribed("a", now + 2 * SECOND, 2)), None);
+    assert_eq!(is_subscribed(table.wait_until_subscribed("a", now + SECOND, 1)), None);
+    assert_eq!(is_subscribed(table.wait_until_subscribed("a", now + 2 * SECOND, 2)), None);
     assert_eq!(table.expired_waiters(now + SECOND), [1]);
     table.next_changes(now, 9);
     assert_eq!(table.confirmed("a", Done::Subscribed).waiters.len(), 1);
@@ -128,7 +128,7 @@ fn patience_ends() {
 }
 
 #[test]
-fn what_a_redis_takes_away_is_asked_for_again_when_told_so() {
+fn a_subscription_that_redis_ended_is_retried() {
     let (mut table, now) = (SubscriptionTable::default(), Instant::now());
     table.set_desired("a");
     table.next_changes(now, 9);
@@ -136,7 +136,7 @@ fn what_a_redis_takes_away_is_asked_for_again_when_told_so() {
     assert!(table.is_requested("a"));
     assert!(table.confirmed("a", Done::Unsubscribed).is_misrouted);
     assert!(!table.is_requested("a"), "what is still sent does not count");
-    assert_eq!(heard(table.wait_until_subscribed("a", now + SECOND, 1)), None);
+    assert_eq!(is_subscribed(table.wait_until_subscribed("a", now + SECOND, 1)), None);
     assert!(!table.set_desired("a"), "asking now would be of no use");
     assert_eq!(table.next_changes(now, 9), SubscriptionChanges::default());
     assert!(table.retry_misrouted());
@@ -148,7 +148,7 @@ fn what_a_redis_takes_away_is_asked_for_again_when_told_so() {
 }
 
 #[test]
-fn a_refused_question_is_answered() {
+fn a_refused_channel_is_retried() {
     let (mut table, now) = (SubscriptionTable::<u32>::default(), Instant::now());
     for channel in ["a", "b", "c"] {
         table.set_desired(channel);
@@ -168,7 +168,7 @@ fn a_refused_question_is_answered() {
 }
 
 #[test]
-fn channels_move_with_who_waits_for_them() {
+fn channels_move_with_their_waiters() {
     let (mut one, mut other, now) =
         (SubscriptionTable::default(), SubscriptionTable::default(), Instant::now());
     for channel in ["heard", "asked", "new", "left", "stays"] {
@@ -177,10 +177,10 @@ fn channels_move_with_who_waits_for_them() {
     one.next_changes(now, 2);
     one.confirmed("heard", Done::Subscribed);
     one.clear_desired("left", now);
-    assert_eq!(heard(one.wait_until_subscribed("asked", now + SECOND, 1)), None);
-    assert_eq!(heard(other.wait_until_subscribed("new", now + SECOND, 2)), Some(false));
+    assert_eq!(is_subscribed(one.wait_until_subscribed("asked", now + SECOND, 1)), None);
+    assert_eq!(is_subscribed(other.wait_until_subscribed("new", now + SECOND, 2)), Some(false));
     other.set_desired("new");
-    assert_eq!(heard(other.wait_until_subscribed("new", now + 2 * SECOND, 2)), None);
+    assert_eq!(is_subscribed(other.wait_until_subscribed("new", now + 2 * SECOND, 2)), None);
     let moved = one.take_matching(|name| name != "stays");
     assert_eq!(one.len(), 1);
     assert_eq!(names(&one.next_changes(now, 9).subscribe), ["stays"]);
@@ -196,7 +196,7 @@ fn channels_move_with_who_waits_for_them() {
 }
 
 #[test]
-fn turns_are_as_long_as_they_may_be() {
+fn changes_are_limited() {
     let (mut table, now) = (SubscriptionTable::<u32>::default(), Instant::now());
     assert!((0..5).all(|number| table.set_desired(&number.to_string())));
     let lengths: Vec<_> = (0..4).map(|_| table.next_changes(now, 2).subscribe.len()).collect();
@@ -206,7 +206,7 @@ fn turns_are_as_long_as_they_may_be() {
 proptest! {
     /// After all confirmations the Redis sends exactly the desired channels, and the table holds no others.
     #[test]
-    fn random_lives_end_with_what_is_wanted(steps in prop::collection::vec((0..8_u8, 0..4_u8), 0..80)) {
+    fn random_events_end_with_the_desired_channels(steps in prop::collection::vec((0..8_u8, 0..4_u8), 0..80)) {
         let (mut table, mut now) = (SubscriptionTable::<u32>::default(), Instant::now());
         let mut wanted = std::collections::BTreeSet::new();
         let mut sent: VecDeque<(bool, Arc<str>)> = VecDeque::new();
@@ -258,7 +258,7 @@ proptest! {
         prop_assert_eq!(&subscribed, &wanted);
         prop_assert_eq!(table.len(), wanted.len());
         for channel in wanted {
-            prop_assert_eq!(heard(table.wait_until_subscribed(&channel, now, 0)), Some(true));
+            prop_assert_eq!(is_subscribed(table.wait_until_subscribed(&channel, now, 0)), Some(true));
         }
     }
 }

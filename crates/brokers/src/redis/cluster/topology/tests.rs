@@ -24,7 +24,7 @@ fn asked() -> Address {
 const NODES: &str = "id 127.0.0.1:7000@17000 myself,master - 0 0 7 connected 0-16383\n\
     other 127.0.0.1:7001@17001 master,fail - 0 0 9 connected\n";
 
-fn said(first: i64, last: i64, host: &str, epoch: u64) -> Topology {
+fn topology_of(first: i64, last: i64, host: &str, epoch: u64) -> Topology {
     let slots = Value::Array(vec![range(first, last, vec![node(text_of(host), 7000)])]);
     let nodes = NODES.replace(" 7 ", &format!(" {epoch} "));
     Topology::read(&asked(), [slots, text_of(&nodes)]).expect("it is one")
@@ -58,8 +58,8 @@ fn a_host_that_is_not_named_is_the_one_that_was_asked() {
 fn of_two_claims_the_newer_one_counts_whoever_is_heard_first() {
     for [first, second] in [["old", "new"], ["new", "old"]] {
         let epoch = |host| if host == "new" { 8 } else { 3 };
-        let mut topology = said(0, 100, first, epoch(first));
-        topology.join(said(50, 200, second, epoch(second)));
+        let mut topology = topology_of(0, 100, first, epoch(first));
+        topology.join(topology_of(50, 200, second, epoch(second)));
         let owner = |slot: usize| topology.owners()[slot].map(|(master, _)| master.host.clone());
         assert_eq!(owner(75).as_deref(), Some("new"));
         assert_eq!([owner(0), owner(200)].map(Option::unwrap_or_default), [first, second]);

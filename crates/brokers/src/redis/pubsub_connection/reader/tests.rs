@@ -9,7 +9,7 @@ use tokio::task::coop::{consume_budget, has_budget_remaining};
 use super::*;
 
 #[tokio::test]
-async fn questions_leave_in_their_order_when_the_task_has_no_time_left() {
+async fn commands_are_sent_in_order_when_the_task_has_no_budget_left() {
     let (sender, mut sent) = mpsc::channel(3);
     let mut pending_replies = FuturesUnordered::new();
     while has_budget_remaining() {

@@ -14,7 +14,7 @@ fn ports(sentinel_set: &SentinelSet) -> Vec<u16> {
 }
 
 #[test]
-fn who_answered_last_is_asked_first_then_the_configured_ones() {
+fn the_last_answering_sentinel_is_first_then_the_configured_ones() {
     let mut sentinel_set = SentinelSet::of(vec![at(1), at(2)]);
     assert_eq!(
         sentinel_set.add_discovered(vec![at(2), at(3)]),
@@ -33,7 +33,7 @@ fn who_answered_last_is_asked_first_then_the_configured_ones() {
 }
 
 #[test]
-fn who_was_not_told_of_for_longest_is_forgotten() {
+fn the_sentinel_reported_longest_ago_is_removed() {
     let mut sentinel_set = SentinelSet::of(vec![at(1)]);
     sentinel_set.add_discovered((100..100 + DISCOVERED_MAX as u16).map(at).collect());
     sentinel_set.answered(&at(101));

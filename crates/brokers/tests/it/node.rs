@@ -20,24 +20,24 @@ use tokio::runtime::Runtime;
 /// A delivery: channel, payload, position.
 pub(crate) type Event = (String, String, Position);
 
-struct Door {
+struct RecordingReceiver {
     events: Mutex<Sender<Event>>,
     doubts: Mutex<Sender<String>>,
-    gate: Arc<Mutex<()>>,
+    delivery_lock: Arc<Mutex<()>>,
     is_congested: Arc<AtomicBool>,
 }
 
-impl Door {
+impl RecordingReceiver {
     fn send(&self, event: Event) {
-        if self.gate.try_lock().is_err() {
+        if self.delivery_lock.try_lock().is_err() {
             // Other tasks of the runtime go on on another thread.
-            tokio::task::block_in_place(|| drop(self.gate.lock()));
+            tokio::task::block_in_place(|| drop(self.delivery_lock.lock()));
         }
         let _ = self.events.lock().expect("no panic inside").send(event);
     }
 }
 
-impl Deliver for Door {
+impl Deliver for RecordingReceiver {
     fn deliver(
         &self,
         channel: &str,
@@ -72,7 +72,7 @@ pub(crate) struct Node {
     events: Mutex<Receiver<Event>>,
     doubts: Mutex<Receiver<String>>,
     /// While a test holds it, deliveries block.
-    pub(crate) gate: Arc<Mutex<()>>,
+    pub(crate) delivery_lock: Arc<Mutex<()>>,
     is_congested: Arc<AtomicBool>,
     _runtime: Runtime,
 }
@@ -82,27 +82,27 @@ impl Node {
         let runtime = runtime();
         let (sender, events) = channel();
         let (doubter, doubts) = channel();
-        let (gate, is_congested) = <(Arc<_>, Arc<AtomicBool>)>::default();
+        let (delivery_lock, is_congested) = <(Arc<_>, Arc<AtomicBool>)>::default();
         let redis = Redis::start(options, runtime.handle());
-        redis.deliver_to(Arc::new(Door {
+        redis.deliver_to(Arc::new(RecordingReceiver {
             events: Mutex::new(sender),
             doubts: Mutex::new(doubter),
-            gate: Arc::clone(&gate),
+            delivery_lock: Arc::clone(&delivery_lock),
             is_congested: Arc::clone(&is_congested),
         }));
         let (events, doubts) = (Mutex::new(events), Mutex::new(doubts));
-        Self { redis, events, doubts, gate, is_congested, _runtime: runtime }
+        Self { redis, events, doubts, delivery_lock, is_congested, _runtime: runtime }
     }
 
     /// Sets whether the receiver reports that shards are behind.
-    pub(crate) fn congest(&self, is_congested: bool) {
+    pub(crate) fn set_congested(&self, is_congested: bool) {
         self.is_congested.store(is_congested, Relaxed);
     }
 
     /// The next event.
     pub(crate) fn event(&self) -> Event {
         let events = self.events.lock().expect("no panic inside");
-        events.recv_timeout(PATIENCE).expect("an event in time")
+        events.recv_timeout(WAIT_MAX).expect("an event in time")
     }
 
     /// The events until now.
@@ -111,23 +111,23 @@ impl Node {
     }
 
     /// The channels with a reported gap until now.
-    pub(crate) fn doubts_so_far(&self) -> Vec<String> {
+    pub(crate) fn gaps_so_far(&self) -> Vec<String> {
         self.doubts.lock().expect("no panic inside").try_iter().collect()
     }
 
     /// The channel of the next reported gap.
     pub(crate) fn doubt(&self) -> String {
         let doubts = self.doubts.lock().expect("no panic inside");
-        doubts.recv_timeout(PATIENCE).expect("a doubt in time")
+        doubts.recv_timeout(WAIT_MAX).expect("a doubt in time")
     }
 
     /// Waits until a gap of `channel` is reported; ignores other channels.
-    pub(crate) fn doubted(&self, channel: &str) {
+    pub(crate) fn wait_for_gap(&self, channel: &str) {
         while self.doubt() != channel {}
     }
 
     /// Subscribes and waits for the confirmation.
-    pub(crate) fn hear(&self, channel: &str) {
+    pub(crate) fn subscribe(&self, channel: &str) {
         self.redis.subscribe(channel);
         let heard = self.redis.follow(channel, None, Retention::default(), Instant::now());
         assert_eq!(heard.wait(), Ok(StreamSlice::default()));
@@ -159,8 +159,8 @@ impl Node {
     }
 
     /// Publishes until it succeeds, as a backend does. A refused connection costs a try, a lost one a wait.
-    pub(crate) fn publish_stubbornly(&self, channel: &str, data: &str) -> Position {
-        let by = Instant::now() + 3 * PATIENCE; // the first election of a new master may fail
+    pub(crate) fn publish_until_done(&self, channel: &str, data: &str) -> Position {
+        let by = Instant::now() + 3 * WAIT_MAX; // the first election of a new master may fail
         loop {
             if let Ok(position) = self.publish(channel, data) {
                 return position;
@@ -171,12 +171,12 @@ impl Node {
     }
 
     /// Waits until every connection is up.
-    pub(crate) fn wait_until_well(&self) {
+    pub(crate) fn wait_until_healthy(&self) {
         self.wait_until(Health::is_healthy);
     }
 
     pub(crate) fn wait_until(&self, is_so: impl Fn(&Health) -> bool) {
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + WAIT_MAX;
         while !is_so(self.redis.health()) {
             assert!(Instant::now() < by, "{:?}", self.redis.health());
             std::thread::yield_now();
@@ -197,6 +197,6 @@ pub(crate) fn retention() -> Retention {
 }
 
 /// More than any step needs; tests that pass never wait this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(20);
 /// Leaves the processors to other processes.
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);

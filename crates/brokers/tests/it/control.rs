@@ -13,7 +13,7 @@ use fanwire_node::{ConnectionSelector, Inbox, Node, Notice, Options, Renewal, Se
 use fanwire_protocol::{Disconnect, ErrorCode};
 use tokio::runtime::Runtime;
 
-use crate::door::{PATIENCE, runtime};
+use crate::node::{WAIT_MAX, runtime};
 use crate::server::RedisServer;
 
 /// A node with one shard, which does nothing.
@@ -23,9 +23,9 @@ struct Member {
     _runtime: Runtime,
 }
 
-struct Mailbox(Sender<Notice>);
+struct RecordingInbox(Sender<Notice>);
 
-impl Inbox for Mailbox {
+impl Inbox for RecordingInbox {
     fn push(&self, notice: Notice) {
         let _ = self.0.send(notice);
     }
@@ -38,14 +38,14 @@ impl Member {
         let runtime = runtime();
         let redis = Arc::new(Redis::start(&options, runtime.handle()));
         let (broker, presence) = (Arc::clone(&redis), Arc::clone(&redis));
-        let make = move |door| {
-            broker.deliver_to(door);
+        let make = move |receiver| {
+            broker.deliver_to(receiver);
             broker as _
         };
         let node = Node::with_backends(Options::default(), Instant::now(), 0, make, presence);
         let node = node.expect("the defaults are valid");
         let (sender, told) = channel();
-        node.attach(Arc::new(Mailbox(sender)));
+        node.attach(Arc::new(RecordingInbox(sender)));
         node.join_cluster(Arc::clone(&redis) as _);
         let listener = Arc::downgrade(&node);
         runtime.block_on(redis.subscribe_to_nodes(node.uid(), move |message| {
@@ -55,8 +55,8 @@ impl Member {
         Self { node, told, _runtime: runtime }
     }
 
-    fn knows(&self, count: usize) {
-        let by = Instant::now() + PATIENCE;
+    fn wait_for_nodes(&self, count: usize) {
+        let by = Instant::now() + WAIT_MAX;
         while self.node.nodes(Instant::now()).len() < count {
             assert!(Instant::now() < by, "{count} nodes");
             std::thread::yield_now();
@@ -86,16 +86,16 @@ impl Member {
     }
 
     /// The results of all calls that concern other nodes.
-    fn order_everything(&self) -> Vec<Result<(), ErrorCode>> {
-        let (node, everybody, now) = (&self.node, ConnectionSelector::default, Instant::now());
+    fn call_everything(&self) -> Vec<Result<(), ErrorCode>> {
+        let (node, to_all, now) = (&self.node, ConnectionSelector::default, Instant::now());
         let extra = ServerSubscription { channel: "extra".into(), ..Default::default() };
         let renewal = Renewal { expire_at: None, info: "{}".into() };
         let bye = Disconnect { code: 4_000, reason: "bye".into() };
         let orders = [
-            node.subscribe(everybody(), extra, now),
-            node.unsubscribe(everybody(), Some("news")),
-            node.refresh(everybody(), renewal),
-            node.disconnect(everybody(), bye),
+            node.subscribe(to_all(), extra, now),
+            node.unsubscribe(to_all(), Some("news")),
+            node.refresh(to_all(), renewal),
+            node.disconnect(to_all(), bye),
             node.channels("", now).map(|found| found.map(drop)),
         ];
         orders.into_iter().map(Answer::wait).collect()
@@ -103,10 +103,10 @@ impl Member {
 }
 
 #[test]
-fn an_order_reaches_the_other_node_or_fails_in_bounded_time() {
+fn a_control_command_reaches_the_other_node_or_fails_in_bounded_time() {
     let mut server = RedisServer::start(&[]);
     let nodes = [Member::start(&server), Member::start(&server)];
-    nodes.iter().for_each(|node| node.knows(2));
+    nodes.iter().for_each(|node| node.wait_for_nodes(2));
     let [here, there] = &nodes;
     assert_eq!(here.disconnect(4_000), Ok(()));
     assert_eq!(here.node.channels("", Instant::now()).wait(), Ok([].into()), "both answered");
@@ -118,18 +118,18 @@ fn an_order_reaches_the_other_node_or_fails_in_bounded_time() {
             server.kill();
         }
         let began = Instant::now();
-        assert_eq!(here.order_everything(), [Err(ErrorCode::INTERNAL); 5], "{fault}");
-        assert!(began.elapsed() < PATIENCE, "{fault}: {:?}", began.elapsed());
+        assert_eq!(here.call_everything(), [Err(ErrorCode::INTERNAL); 5], "{fault}");
+        assert!(began.elapsed() < WAIT_MAX, "{fault}: {:?}", began.elapsed());
         assert_eq!(here.closed_with(), [4_000], "{fault}: they are obeyed here");
     }
-    server.revive();
-    let by = Instant::now() + PATIENCE;
+    server.restart();
+    let by = Instant::now() + WAIT_MAX;
     while here.disconnect(4_001).is_err() {
         assert!(Instant::now() < by, "it is back");
     }
     // Redis may have taken the command before it registered the subscription of the other node.
     while !there.closed_with().contains(&4_001) {
-        assert!(Instant::now() < by, "what went well reached everybody");
+        assert!(Instant::now() < by, "what went well reached to_all");
         std::thread::yield_now();
     }
     assert_eq!(here.node.nodes(Instant::now()).len(), 2, "nobody was forgotten meanwhile");
