@@ -34,10 +34,7 @@ use crate::command::say;
 /// When the workspace cannot be read.
 pub(crate) fn main() -> Result<bool> {
     let house = House::find()?;
-    let (findings, notes) = findings(&house)?;
-    for note in &notes {
-        say(&format!("note: {note}"));
-    }
+    let findings = findings(&house)?;
     for finding in &findings {
         say(&finding.to_string());
     }
@@ -91,8 +88,8 @@ impl Source {
     }
 }
 
-/// What is wrong, and what is known not to be right yet.
-fn findings(house: &House) -> Result<(Vec<Finding>, Vec<Finding>)> {
+/// Every broken rule, sorted.
+fn findings(house: &House) -> Result<Vec<Finding>> {
     let sources = sources(&house.root)?;
     let rust: Vec<Source> = sources.iter().filter(|source| source.is_rust()).cloned().collect();
     let crates = arrows::crates(&house.root)?;
@@ -111,7 +108,7 @@ fn findings(house: &House) -> Result<(Vec<Finding>, Vec<Finding>)> {
     findings.extend(inherited::check(&sources));
     findings.extend(merges::check(&house.root, &sources));
     findings.sort();
-    Ok((findings, cycles::notes(&rust)))
+    Ok(findings)
 }
 
 /// Every text file below the folders that the rules cover, in a stable order.

@@ -8,7 +8,6 @@ use super::key::Kind;
 use super::keys::NAMESPACES;
 use super::nearest::nearest;
 use super::renamed::renamed;
-use super::settings::NamespaceSettings;
 
 #[cfg(test)]
 mod tests;
@@ -52,8 +51,8 @@ pub(crate) fn variables(environment: impl Iterator<Item = (String, String)>) -> 
     variables
 }
 
-/// The meaning of a variable without its prefix.
-pub(crate) fn target(rest: &str, namespaces: &[NamespaceSettings]) -> Target {
+/// The meaning of a variable without its prefix, where there are these `namespaces`.
+pub(crate) fn target(rest: &str, namespaces: &[&str]) -> Target {
     if let Some(entry) = entries().iter().find(|entry| entry.variable() == rest) {
         return Target::Key(entry.name.clone());
     }
@@ -73,11 +72,10 @@ pub(crate) fn target(rest: &str, namespaces: &[NamespaceSettings]) -> Target {
 }
 
 /// `CHANNEL_NAMESPACES_CHAT_HISTORY_SIZE` for the namespace `chat`; the longest name that fits is meant.
-fn namespace_target(rest: &str, namespaces: &[NamespaceSettings]) -> Option<Target> {
+fn namespace_target(rest: &str, namespaces: &[&str]) -> Option<Target> {
     let below = rest.strip_prefix(&format!("{}_", catalog::variable(NAMESPACES)))?;
     let mut best: Option<(usize, usize, &'static str)> = None;
-    for (index, namespace) in namespaces.iter().enumerate() {
-        let name = namespace_name(namespace);
+    for (index, name) in namespaces.iter().enumerate() {
         let prefix = format!("{}_", catalog::variable(name));
         let Some(key) = below.strip_prefix(&prefix) else { continue };
         let known = namespace_keys().find(|known| catalog::variable(known.name) == key);
@@ -88,11 +86,6 @@ fn namespace_target(rest: &str, namespaces: &[NamespaceSettings]) -> Option<Targ
         }
     }
     best.map(|(_, index, key)| Target::Namespace(index, key))
-}
-
-fn namespace_name(namespace: &NamespaceSettings) -> &str {
-    let name = namespace.path.strip_prefix(NAMESPACES).unwrap_or(&namespace.path);
-    name.trim_start_matches('[').trim_end_matches(']')
 }
 
 fn block_target(rest: &str) -> Option<Target> {

@@ -60,6 +60,13 @@ pub(crate) struct NamespaceSettings {
     pub(crate) source: Source,
 }
 
+impl NamespaceSettings {
+    fn name(&self) -> &str {
+        let name = self.path.strip_prefix(NAMESPACES).unwrap_or(&self.path);
+        name.trim_start_matches('[').trim_end_matches(']')
+    }
+}
+
 impl Settings {
     pub(crate) fn add_file(
         &mut self,
@@ -79,7 +86,8 @@ impl Settings {
     ) {
         for variable in environment::variables(environment) {
             let source = Source::Environment(variable.name.clone());
-            match environment::target(&variable.rest, &self.namespaces) {
+            let names: Vec<&str> = self.namespaces.iter().map(NamespaceSettings::name).collect();
+            match environment::target(&variable.rest, &names) {
                 Target::Key(name) => self.add_text(&name, variable.value, source, findings),
                 Target::Namespace(index, key) => {
                     let setting = Setting { raw: Raw::Text(variable.value), source };

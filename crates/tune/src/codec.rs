@@ -8,8 +8,8 @@ use std::time::Duration;
 use fanwire_deflate::FLUSH_TAIL;
 use zlib_rs::{Inflate, InflateFlush};
 
-use crate::measure::{Clock, Settings, Stream};
 use crate::mode::Mode;
+use crate::stream::{Clock, Settings, Stream};
 
 mod context;
 mod dedicated;

@@ -12,12 +12,14 @@ mod mode;
 mod page;
 mod recommend;
 mod stats;
+mod stream;
 mod text;
 mod wire;
 
 pub use input::{EXPECTED, InputError, Sample, read};
-pub use measure::{Clock, Curve, MeasureError, Report, Settings, curves, measure};
+pub use measure::{Curve, MeasureError, Report, curves, measure};
 pub use mode::{Mode, count, depths};
 pub use page::page;
 pub use recommend::{Advice, Scale};
+pub use stream::{Clock, Settings};
 pub use text::report;

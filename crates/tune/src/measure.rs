@@ -6,14 +6,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use bytes::Bytes;
-use fanwire_deflate::Compressor;
 use fanwire_protocol::Encoding;
 
 use crate::codec::{self, Delivery, Memory};
 use crate::input::Sample;
 use crate::mode::{self, Depth, Mode};
 use crate::stats::{Sizes, mean};
+use crate::stream::{Clock, Settings, Stream};
 use crate::wire;
 
 mod curve;
@@ -22,32 +21,6 @@ mod curve;
 mod tests;
 
 pub use curve::{Curve, curves};
-
-/// What the user chose.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Of dedicated contexts, deltas and gap coding.
-    pub level: u8,
-    /// Channels per client, where they are interleaved.
-    pub channels: usize,
-}
-
-/// Time since some moment.
-#[derive(Clone, Copy)]
-pub struct Clock<'a>(pub &'a dyn Fn() -> Duration);
-
-impl Clock<'_> {
-    pub(crate) fn now(&self) -> Duration {
-        (self.0)()
-    }
-
-    /// What `work` gives, and how long it took.
-    pub(crate) fn time<T>(&self, work: impl FnOnce() -> T) -> (T, Duration) {
-        let start = self.now();
-        let result = work();
-        (result, self.now().saturating_sub(start))
-    }
-}
 
 /// What was found out about one file.
 pub struct Report {
@@ -94,35 +67,6 @@ pub(crate) struct Micros {
     pub(crate) decompress: f64,
     /// To write the same publication for clients at another position, where that can be.
     pub(crate) again: Option<f64>,
-}
-
-/// A sample as the modes need it.
-pub(crate) struct Stream<'a> {
-    pub(crate) sample: &'a Sample,
-    /// The messages with their envelopes.
-    pub(crate) pushes: Vec<Bytes>,
-    /// Payloads of standalone frames of them: what the other channels of a client bring.
-    pub(crate) others: Vec<Vec<u8>>,
-    /// Bytes of the longest push.
-    pub(crate) longest: usize,
-}
-
-impl<'a> Stream<'a> {
-    pub(crate) fn new(sample: &'a Sample) -> Self {
-        let push = |(at, payload): (usize, &Vec<u8>)| {
-            wire::push(sample.encoding, &sample.channel, at, payload)
-        };
-        let pushes: Vec<Bytes> = sample.payloads.iter().enumerate().map(push).collect();
-        let mut compressor = Compressor::new(1);
-        let standalone = |push: &Bytes| {
-            let mut payload = Vec::new();
-            compressor.standalone(push, &mut payload);
-            payload
-        };
-        let others = pushes.iter().map(standalone).collect();
-        let longest = pushes.iter().map(Bytes::len).max().unwrap_or_default();
-        Self { sample, pushes, others, longest }
-    }
 }
 
 /// A frame did not decode to the message it was made of: a bug of the encoder.

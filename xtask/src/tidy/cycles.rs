@@ -1,33 +1,15 @@
 //! Cycles of modules inside a crate: the direct children of a crate root use each other in one direction only.
-//! In: the Rust files → out: a finding per crate with a cycle, which shows the shortest one; a note where it is known.
+//! In: the Rust files → out: a finding per crate with a cycle, which shows the shortest one.
 //! May use the lexer and read paths (`crate::a`, `super::a`, groups of them); never resolves a name as the compiler does.
-//! A crate that is not free of cycles yet is a row of `NOT_YET`; the list only shrinks, because a row without need fails.
+//! How paths are read is changed here; a crate root may use all of its modules.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::lexer::lex;
 use super::{Finding, Source};
 
-/// Finds crates with a cycle of modules.
-pub(crate) fn check(rust: &[Source]) -> Vec<Finding> {
-    let cyclic = cyclic(rust);
-    let new = cyclic.iter().filter(|found| !NOT_YET.contains(&found.path.as_str()));
-    let gone = NOT_YET.iter().filter(|row| cyclic.iter().all(|found| found.path != **row));
-    let gone = gone.map(|row| {
-        Finding::new(row, 0, "no cycle of modules any more: remove its row in cycles.rs")
-    });
-    new.cloned().chain(gone).collect()
-}
-
-/// What is known of crates that are not free of cycles yet.
-pub(crate) fn notes(rust: &[Source]) -> Vec<Finding> {
-    let mut known = cyclic(rust);
-    known.retain(|found| NOT_YET.contains(&found.path.as_str()));
-    known
-}
-
 /// A finding for each crate with a cycle; its path is the crate's folder.
-fn cyclic(rust: &[Source]) -> Vec<Finding> {
+pub(crate) fn check(rust: &[Source]) -> Vec<Finding> {
     let roots = rust.iter().filter_map(|source| {
         source.path.strip_suffix("/src/lib.rs").or_else(|| source.path.strip_suffix("/src/main.rs"))
     });
@@ -180,8 +162,6 @@ fn shortest_cycle<'a>(module: &'a str, uses: &'a Uses) -> Option<Vec<&'a str>> {
 
 /// A crate root may use all of its modules.
 const IS_ROOT: [&str; 2] = ["lib", "main"];
-
-const NOT_YET: &[&str] = &["crates/config", "crates/tune"];
 
 #[cfg(test)]
 mod tests;

@@ -5,21 +5,9 @@
 
 use super::{Target, target, variables};
 use crate::catalog;
-use crate::finding::Source;
-use crate::settings::{NamespaceSettings, Values};
-
-fn namespaces() -> Vec<NamespaceSettings> {
-    ["chat", "chat-room", "n.1"]
-        .map(|name| NamespaceSettings {
-            path: format!("channel.namespaces[{name}]"),
-            values: Values::new(),
-            source: Source::Default,
-        })
-        .into()
-}
 
 fn check(rest: &str, expected: Target) {
-    assert_eq!(target(rest, &namespaces()), expected, "{rest}");
+    assert_eq!(target(rest, &["chat", "chat-room", "n.1"]), expected, "{rest}");
 }
 
 #[test]

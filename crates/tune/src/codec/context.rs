@@ -12,8 +12,8 @@ use fanwire_deflate::gap::{
 };
 
 use super::{Client, Codec, Delivery, Memory};
-use crate::measure::{Clock, Stream};
 use crate::mode::Depth;
+use crate::stream::{Clock, Stream};
 
 pub(super) struct Context<'a> {
     stream: &'a Stream<'a>,

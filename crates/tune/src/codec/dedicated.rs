@@ -6,7 +6,7 @@
 use fanwire_deflate::{Dedicated, Scratch};
 
 use super::{Client, Codec, Delivery, Memory};
-use crate::measure::{Clock, Stream};
+use crate::stream::{Clock, Stream};
 
 pub(super) struct OwnContext<'a> {
     stream: &'a Stream<'a>,

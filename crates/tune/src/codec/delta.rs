@@ -10,7 +10,7 @@ use fanwire_deflate::Compressor;
 use fanwire_protocol::fossil::{self, Differ};
 
 use super::{Client, Codec, Delivery, Memory};
-use crate::measure::{Clock, Stream};
+use crate::stream::{Clock, Stream};
 use crate::wire;
 
 pub(super) struct Delta<'a> {

@@ -10,8 +10,8 @@ use fanwire_protocol::Encoding;
 
 use super::{Client, Delivery, Memory, of};
 use crate::input::Sample;
-use crate::measure::{Clock, Settings, Stream};
 use crate::mode::{self, Depth, Mode};
+use crate::stream::{Clock, Settings, Stream};
 
 fn sample(encoding: Encoding, payloads: Vec<Vec<u8>>) -> Sample {
     let (file, channel) = ("score.jsonl".to_owned(), "score".to_owned());

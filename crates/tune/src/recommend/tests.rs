@@ -7,9 +7,10 @@ use fanwire_protocol::Encoding;
 
 use super::{Advice, Compression, Scale};
 use crate::codec::Memory;
-use crate::measure::{Micros, Report, Row, Settings};
+use crate::measure::{Micros, Report, Row};
 use crate::mode::{Depth, Mode};
 use crate::stats::Sizes;
+use crate::stream::Settings;
 
 const SCALE: Scale = Scale { dollars_per_gb: 0.1, publications_per_second: 10.0, receivers: 1_000 };
 
