@@ -30,7 +30,7 @@ fn a_standalone_master_of_our_time_will_do() {
             "{version}"
         );
     }
-    assert_eq!(verified("", ""), Ok(()), "a store that says nothing");
+    assert_eq!(verified("", ""), Ok(()), "a store without these fields");
     assert_eq!(verify_info(&Address::default(), Expected::Standalone, None, None), Ok(()));
 }
 
@@ -83,7 +83,7 @@ fn a_replication_history_is_a_process_and_its_replication_id() {
     let replication = "master_replid:fedcba9876543210fedcba9876543210fedcba98\r\n";
     assert_eq!(replication_history(run_id, replication), "0123456789abcdeffedcba9876543210");
     assert_eq!(replication_history(run_id, ""), "0123456789abcdef");
-    assert_eq!(replication_history("", ""), "", "a store that says nothing");
+    assert_eq!(replication_history("", ""), "", "a store without these fields");
     assert_eq!(replication_history_of(None, None), "");
 }
 
