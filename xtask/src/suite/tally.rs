@@ -140,7 +140,7 @@ fn number_after(line: &str, key: &str) -> Option<usize> {
 }
 
 /// A test that finds that it cannot be run here prints such a line, past what its runner keeps to itself, and returns:
-/// `NOT RUN: nodes with fields: this Redis has no HPEXPIREAT`.
+/// `NOT RUN: firefox: no firefox on the PATH`.
 const NOT_RUN: &str = "NOT RUN: ";
 
 #[cfg(test)]

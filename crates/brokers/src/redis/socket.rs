@@ -75,7 +75,7 @@ pub(crate) async fn open(
     if !address.is_tls {
         return greet(address, socket, timeouts, pushed, left).await;
     }
-    let tls = tls.expect("whoever makes an address speak TLS says how");
+    let tls = tls.expect("options with a TLS address have TLS settings");
     let secure = timeout(timeouts.connect, tls.connect(address, socket)).await;
     let late =
         |_| RedisError::tls_suspected(address, format_args!("within {:?}", timeouts.connect));

@@ -25,13 +25,14 @@ fn other_servers_are_refused_by_name() {
     let single = RedisServer::start(&[]);
     let error = checked(vec![single.address()]).expect_err("it stands alone");
     assert!(error.is_permanent());
-    let said = error.to_string();
+    let message = error.to_string();
     assert!(
-        said.contains("is no node of a Cluster: name a standalone Redis in engine.redis.address")
+        message
+            .contains("is no node of a Cluster: name a standalone Redis in engine.redis.address")
     );
-    assert!(said.contains(&single.address().to_string()), "{said}");
+    assert!(message.contains(&single.address().to_string()), "{message}");
     let absent = Address { port: free_port(), ..Address::default() };
-    assert!(!checked(vec![absent.clone()]).expect_err("nobody is there").is_permanent());
+    assert!(!checked(vec![absent.clone()]).expect_err("it is not there").is_permanent());
     let error = checked(vec![absent, single.address()]).expect_err("both are wrong");
     assert!(matches!(error, RedisError::NotCluster { .. }), "{error}");
 }
@@ -74,10 +75,10 @@ fn nodes_exchange_messages_and_share_members() {
     let cluster = Slots::start(0);
     let [one, other] = [(); 2].map(|()| Node::start(&cluster.options()));
     let (sender, words) = std::sync::mpsc::channel();
-    let hears =
+    let subscribing =
         other.redis.subscribe_to_nodes("two", move |word| sender.send(word.to_vec()).is_ok());
-    runtime().block_on(hears);
-    assert_eq!(one.redis.send(None, "all".into()).wait(), Ok(1), "so many hear it");
+    runtime().block_on(subscribing);
+    assert_eq!(one.redis.send(None, "all".into()).wait(), Ok(1), "the number of receivers");
     assert_eq!(words.recv().expect("a word"), b"all");
     assert_eq!(one.redis.send(Some("two"), "you".into()).wait(), Ok(1));
     assert_eq!(words.recv().expect("a word"), b"you");
@@ -99,9 +100,9 @@ fn several_clusters_share_the_channels() {
     assert_eq!(runtime().block_on(Redis::check(&options)), Ok(()));
     let [one, other] = [(); 2].map(|()| Node::start(&options));
     let (sender, words) = std::sync::mpsc::channel();
-    let hears =
+    let subscribing =
         other.redis.subscribe_to_nodes("two", move |word| sender.send(word.to_vec()).is_ok());
-    runtime().block_on(hears);
+    runtime().block_on(subscribing);
     one.redis.send(Some("two"), "you".into()).wait().expect("the Cluster is there");
     assert_eq!(words.recv().expect("a word"), b"you");
     let channels: Vec<String> = (0..200).map(|number| format!("channel:{number}")).collect();
@@ -132,8 +133,8 @@ fn several_clusters_share_the_channels() {
     other.wait_for_gap(moving);
     let position = one.publish_until_done(moving, "2");
     assert_eq!(arrivals(&other, moving, position).len(), 1);
-    let stretch = other.read(moving).expect("it is there");
-    assert_eq!((stretch.inherited.offset, stretch.top), (1, position));
+    let slice = other.read(moving).expect("it is there");
+    assert_eq!((slice.inherited.offset, slice.top), (1, position));
     for channel in &channels[1..] {
         let position = one.publish_until_done(channel, "2");
         assert_eq!(arrivals(&other, channel, position).len(), 1);
@@ -141,11 +142,11 @@ fn several_clusters_share_the_channels() {
     assert_eq!(other.redis.health().lost_count(), lost);
 }
 
-/// Publishes numbers until it is told to stop, each until it succeeds.
+/// Publishes numbers until it is stopped, each until it succeeds.
 fn publish_until(node: &Node, channel: &str, is_over: &AtomicBool) -> Vec<(Position, String)> {
     let (mut acknowledged, by) = (Vec::new(), Instant::now() + Duration::from_secs(60));
     while !is_over.load(Relaxed) {
-        assert!(Instant::now() < by, "somebody else has failed");
+        assert!(Instant::now() < by, "another thread has failed");
         let data = acknowledged.len().to_string();
         acknowledged.push((node.publish_until_done(channel, &data), data));
     }
@@ -167,8 +168,8 @@ fn arrivals(node: &Node, channel: &str, last: Position) -> Vec<Event> {
 fn stored(node: &Node, channel: &str) -> BTreeMap<u64, String> {
     let query = Query::default();
     let keep = fanwire_broker::Retention { size: 1_000_000, ..retention() };
-    let stretch = node.redis.history(channel, query, keep, Instant::now()).wait();
-    let publications = stretch.expect("it is there").publications;
+    let slice = node.redis.history(channel, query, keep, Instant::now()).wait();
+    let publications = slice.expect("it is there").publications;
     let text = |data: &[u8]| String::from_utf8_lossy(data).into_owned();
     publications.iter().map(|found| (found.offset, text(&found.data))).collect()
 }
@@ -201,7 +202,7 @@ fn a_slot_that_moves_under_load_loses_nothing_and_reports_gaps() {
     for (position, data) in acknowledged.iter().filter(|(position, _)| position.offset >= kept) {
         assert_eq!(&stored[&position.offset], data);
     }
-    let last = publisher.publish_until_done(channel, "heard at the new place");
+    let last = publisher.publish_until_done(channel, "at the new master");
     let arrived = arrivals(&follower, channel, last);
     let offsets: Vec<u64> = arrived.iter().map(|(_, _, position)| position.offset).collect();
     assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]), "in order, nothing twice");
@@ -229,10 +230,10 @@ fn calls_for_a_migrating_slot_are_redirected_or_wait() {
     cluster.migrate(slot, from, to);
     let second = waiting.wait().expect("it waited for its slot");
     assert_eq!(second.offset, 2);
-    let stretch = node.read("a").expect("it is there");
-    assert_eq!(stretch.top, second);
-    assert!(stretch.continues(first.offset, first.epoch.as_str()), "of the master before");
-    let offsets: Vec<u64> = stretch.publications.iter().map(|found| found.offset).collect();
+    let slice = node.read("a").expect("it is there");
+    assert_eq!(slice.top, second);
+    assert!(slice.continues(first.offset, first.epoch.as_str()), "of the master before");
+    let offsets: Vec<u64> = slice.publications.iter().map(|found| found.offset).collect();
     assert_eq!(offsets, [2], "the first was removed");
 }
 
@@ -280,7 +281,7 @@ fn a_master_that_dies_under_load_is_replaced_and_gaps_are_reported() {
         let killed_at = Instant::now();
         cluster.nodes[master].kill();
         follower.wait_for_gap(channel);
-        println!("heard again {:?} after the master was killed", killed_at.elapsed());
+        println!("delivered again {:?} after the master was killed", killed_at.elapsed());
         is_over.store(true, Relaxed);
         publishing.join().expect("every call ended")
     });

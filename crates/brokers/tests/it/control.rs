@@ -19,7 +19,7 @@ use crate::server::RedisServer;
 /// A node with one shard, which does nothing.
 struct Member {
     node: Arc<Node>,
-    told: Receiver<Notice>,
+    notices: Receiver<Notice>,
     _runtime: Runtime,
 }
 
@@ -44,7 +44,7 @@ impl Member {
         };
         let node = Node::with_backends(Options::default(), Instant::now(), 0, make, presence);
         let node = node.expect("the defaults are valid");
-        let (sender, told) = channel();
+        let (sender, notices) = channel();
         node.attach(Arc::new(RecordingInbox(sender)));
         node.join_cluster(Arc::clone(&redis) as _);
         let listener = Arc::downgrade(&node);
@@ -52,7 +52,7 @@ impl Member {
             listener.upgrade().is_none_or(|node| node.hear(message, Instant::now()))
         }));
         node.introduce(Instant::now());
-        Self { node, told, _runtime: runtime }
+        Self { node, notices, _runtime: runtime }
     }
 
     fn wait_for_nodes(&self, count: usize) {
@@ -82,7 +82,7 @@ impl Member {
             Notice::Disconnect { disconnect, .. } => Some(disconnect.code),
             _ => None,
         };
-        self.told.try_iter().filter_map(code).collect()
+        self.notices.try_iter().filter_map(code).collect()
     }
 
     /// The results of all calls that concern other nodes.
@@ -91,14 +91,14 @@ impl Member {
         let extra = ServerSubscription { channel: "extra".into(), ..Default::default() };
         let renewal = Renewal { expire_at: None, info: "{}".into() };
         let bye = Disconnect { code: 4_000, reason: "bye".into() };
-        let orders = [
+        let calls = [
             node.subscribe(to_all(), extra, now),
             node.unsubscribe(to_all(), Some("news")),
             node.refresh(to_all(), renewal),
             node.disconnect(to_all(), bye),
             node.channels("", now).map(|found| found.map(drop)),
         ];
-        orders.into_iter().map(Answer::wait).collect()
+        calls.into_iter().map(Answer::wait).collect()
     }
 }
 
@@ -132,5 +132,5 @@ fn a_control_command_reaches_the_other_node_or_fails_in_bounded_time() {
         assert!(Instant::now() < by, "what went well reached to_all");
         std::thread::yield_now();
     }
-    assert_eq!(here.node.nodes(Instant::now()).len(), 2, "nobody was forgotten meanwhile");
+    assert_eq!(here.node.nodes(Instant::now()).len(), 2, "no node was dropped");
 }

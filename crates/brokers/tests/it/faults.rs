@@ -33,19 +33,19 @@ fn at(address: Address) -> RedisOptions {
 /// The error for an address, which must contain the address.
 fn checked_error(address: &Address) -> String {
     let error = checked(&at(address.clone())).expect_err("something is wrong with it");
-    let said = error.to_string();
-    assert!(said.contains(&address.to_string()), "{said}");
-    assert!(!said.contains("secret"), "{said}");
-    said
+    let message = error.to_string();
+    assert!(message.contains(&address.to_string()), "{message}");
+    assert!(!message.contains("secret"), "{message}");
+    message
 }
 
 #[test]
 fn a_wrong_password_is_named_and_a_right_one_serves() {
-    let server = RedisServer::start(&["--requirepass", "secret word"]);
+    let server = RedisServer::start(&["--requirepass", "secret message"]);
     assert!(checked_error(&server.address()).contains("denies access"));
     let wrong = Address { password: "secret".into(), ..server.address() };
     assert!(checked_error(&wrong).contains("engine.redis.password"));
-    let right = Address { password: "secret word".into(), db: 3, ..server.address() };
+    let right = Address { password: "secret message".into(), db: 3, ..server.address() };
     assert_eq!(checked(&at(right.clone())), Ok(()));
     let node = Node::start(&RedisOptions { client_name: "me".into(), ..at(right) });
     assert_eq!(node.publish_until_done("a", "1").offset, 1);
@@ -115,7 +115,7 @@ fn calls_fail_while_a_redis_is_away_and_succeed_when_it_is_back() {
     node.subscribe("a");
     let second = node.publish_until_done("a", "3");
     assert_eq!(second.offset, 1, "nothing was kept");
-    assert_ne!(second.epoch, first.epoch, "which subscribers can tell");
+    assert_ne!(second.epoch, first.epoch, "so that subscribers notice");
     assert_eq!(node.event(), ("a".into(), "3".into(), second));
 }
 
@@ -127,13 +127,12 @@ fn a_restart_with_saved_data_continues_streams() {
     server.kill();
     server.restart();
     let second = node.publish_until_done("a", "2");
-    let stretch = node.read("a").expect("it is back");
-    assert_eq!(stretch.inherited, first, "whoever knows the first can go on");
-    assert_ne!(second.epoch, first.epoch, "what the first Redis told besides would not be kept");
-    let data: Vec<_> =
-        stretch.publications.iter().map(|publication| &publication.data[..]).collect();
+    let slice = node.read("a").expect("it is back");
+    assert_eq!(slice.inherited, first, "subscribers at the first position can continue");
+    assert_ne!(second.epoch, first.epoch, "later publications of the first Redis are lost");
+    let data: Vec<_> = slice.publications.iter().map(|publication| &publication.data[..]).collect();
     assert_eq!((data[0], data[data.len() - 1]), (&b"1"[..], &b"2"[..]));
-    assert_eq!(stretch.top, second);
+    assert_eq!(slice.top, second);
 }
 
 /// Positions find every loss: acknowledged publications are in the stream, and the delivered ones are the stream, with
@@ -163,13 +162,13 @@ fn a_crash_under_load_loses_nothing_and_hides_nothing() {
     while delivered.last().is_none_or(|(_, _, position)| *position != last) {
         delivered.push(node.event());
     }
-    let stretch = node.read("a").expect("it is back");
-    assert_eq!(stretch.top, last);
-    let stored: BTreeMap<u64, String> = (stretch.publications.iter())
+    let slice = node.read("a").expect("it is back");
+    assert_eq!(slice.top, last);
+    let stored: BTreeMap<u64, String> = (slice.publications.iter())
         .map(|found| (found.offset, String::from_utf8_lossy(&found.data).into_owned()))
         .collect();
     assert!(stored.keys().copied().eq(1..=last.offset), "no hole in the stream");
-    let is_kept = |position: &Position| stretch.continues(position.offset, position.epoch.as_str());
+    let is_kept = |position: &Position| slice.continues(position.offset, position.epoch.as_str());
     for (position, data) in &acknowledged {
         assert_eq!((is_kept(position), &stored[&position.offset]), (true, data));
     }
@@ -233,10 +232,10 @@ fn a_lost_pubsub_connection_subscribes_to_every_channel_again() {
 fn while_shards_are_behind_nothing_is_delivered_and_an_overflow_closes_the_connection() {
     let server = RedisServer::start(&[]);
     let node = Node::start(&RedisOptions { feed_connections: 1, ..server.options() });
-    let (sender, words) = std::sync::mpsc::channel();
-    let hears =
-        node.redis.subscribe_to_nodes("one", move |word| sender.send(word.to_vec()).is_ok());
-    runtime().block_on(hears);
+    let (sender, messages) = std::sync::mpsc::channel();
+    let subscribing =
+        node.redis.subscribe_to_nodes("one", move |message| sender.send(message.to_vec()).is_ok());
+    runtime().block_on(subscribing);
     node.subscribe("a");
     node.set_congested(true);
     node.redis.send(None, "order".into()).wait().expect("it is there");
@@ -247,10 +246,14 @@ fn while_shards_are_behind_nothing_is_delivered_and_an_overflow_closes_the_conne
     node.wait_until(|health| health.lost_count() == 1);
     assert!(!node.redis.health().is_healthy(), "which is reported");
     assert!(node.events_so_far().len() <= 1, "one at most was waited for before");
-    assert_eq!(words.recv_timeout(WAIT_MAX), Ok(b"order".to_vec()), "which counted as heard");
+    assert_eq!(
+        messages.recv_timeout(WAIT_MAX),
+        Ok(b"order".to_vec()),
+        "its sender counted it as received"
+    );
     node.redis.subscribe("b");
-    let heard = node.redis.follow("b", None, retention(), Instant::now());
-    assert_eq!(heard.wait(), Err(BrokerError::Unavailable), "nobody listens meanwhile");
+    let received = node.redis.follow("b", None, retention(), Instant::now());
+    assert_eq!(received.wait(), Err(BrokerError::Unavailable), "the connection is closed");
     assert!(!node.redis.health().is_healthy());
 
     node.set_congested(false);
@@ -258,7 +261,7 @@ fn while_shards_are_behind_nothing_is_delivered_and_an_overflow_closes_the_conne
     node.subscribe("b");
     assert_eq!(publish(b"again".to_vec()), Ok(Position::default()));
     let (_, data, _) = node.event();
-    assert_eq!(data, "again", "the others were dropped, which the doubt has told");
+    assert_eq!(data, "again", "the others were dropped, and a gap was reported");
     assert_eq!(node.redis.health().lost_count(), 1);
 }
 
@@ -284,8 +287,8 @@ fn a_redis_that_does_not_answer_costs_a_bounded_time() {
     let began = Instant::now();
     assert_eq!(node.publish("a", "2"), Err(BrokerError::Unavailable));
     node.redis.subscribe("b");
-    let heard = node.redis.follow("b", None, retention(), Instant::now());
-    assert_eq!(heard.wait(), Err(BrokerError::Unavailable));
+    let received = node.redis.follow("b", None, retention(), Instant::now());
+    assert_eq!(received.wait(), Err(BrokerError::Unavailable));
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     while node.redis.health().current_error().is_none() {
         assert!(began.elapsed() < Duration::from_secs(20), "its silence is noticed");
@@ -315,7 +318,7 @@ fn a_redis_that_is_busy_with_a_script_is_waited_for() {
     assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
     let _ = server.try_ask(&[b"SCRIPT", b"KILL"]);
     let last = node.publish_until_done("a", "3");
-    assert_eq!(node.redis.health().lost_count(), 0, "it lives, and says so");
+    assert_eq!(node.redis.health().lost_count(), 0, "it lives, and answers");
     while node.event().2 != last {}
 }
 
@@ -332,7 +335,7 @@ fn an_evicted_stream_gets_a_new_epoch() {
         let read = node.read("a").expect("it is there");
         (read.top, read.publications.iter().map(|found| found.offset).collect::<Vec<_>>())
     };
-    assert_eq!(offsets(&node), (fourth, vec![4]), "whoever knows less than three cannot go on");
+    assert_eq!(offsets(&node), (fourth, vec![4]), "subscribers before the third cannot continue");
     server.ask("DEL fanwire.meta.{:a}");
     let (top, stored) = offsets(&node);
     assert_eq!((top.offset, stored), (0, vec![]));
@@ -364,14 +367,17 @@ fn a_channel_without_publications_expires_soon() {
     read(&start(Duration::ZERO, "unchecked"));
     assert!(ttl_ms("unchecked") > 5_000_000, "{}", ttl_ms("unchecked"));
     let brief = start(Duration::from_millis(1), "brief");
-    let told = read(&brief);
+    let earlier = read(&brief);
     let by = Instant::now() + WAIT_MAX;
     while server.ask("EXISTS brief.meta.{:a}") != ":0\r\n" {
         assert!(Instant::now() < by, "it is forgotten");
     }
     brief.publish("a", "1").expect("it is there");
     let found = brief.read("a").expect("it is there");
-    assert!(!found.continues(told.offset, told.epoch.as_str()), "who came before is told so");
+    assert!(
+        !found.continues(earlier.offset, earlier.epoch.as_str()),
+        "an earlier subscriber is told so"
+    );
 }
 
 /// A publication whose result cannot be stored is not sent, because a caller that repeats the failed call would send
@@ -454,7 +460,7 @@ fn a_foreign_entry_ahead_of_a_stream_begins_a_new_epoch() {
         assert_ne!(next.epoch, last.epoch, "{id}");
         let read = node.read("a").expect("it is there");
         assert_eq!((read.top, read.publications.len()), (next, 1), "{id}");
-        assert!(!read.continues(last.offset, last.epoch.as_str()), "{id}: nobody recovers");
+        assert!(!read.continues(last.offset, last.epoch.as_str()), "{id}: no subscriber recovers");
         last = node.publish("a", "3").expect("it goes on");
         assert_eq!((last.offset, last.epoch), (next.offset + 1, next.epoch), "{id}");
     }
@@ -525,28 +531,30 @@ fn nodes_get_messages_to_all_and_to_them() {
     let server = RedisServer::start(&[]);
     let nodes = ["one", "two"].map(|uid| {
         let node = Node::start(&server.options());
-        let (sender, words) = std::sync::mpsc::channel();
-        let hears =
-            node.redis.subscribe_to_nodes(uid, move |word| sender.send(word.to_vec()).is_ok());
-        runtime().block_on(hears);
-        (node, words)
+        let (sender, messages) = std::sync::mpsc::channel();
+        let subscribing = node
+            .redis
+            .subscribe_to_nodes(uid, move |message| sender.send(message.to_vec()).is_ok());
+        runtime().block_on(subscribing);
+        (node, messages)
     });
     let [(one, first), (_, second)] = &nodes;
-    let words = [(None, "all", 2), (Some("two"), "you", 1), (Some("three"), "nobody", 0)];
-    for (to, word, ears) in words.into_iter().chain([(None, "end", 2)]) {
-        assert_eq!(one.redis.send(to, word.into()).wait(), Ok(ears), "{word}");
+    let messages = [(None, "all", 2), (Some("two"), "you", 1), (Some("three"), "nobody", 0)];
+    for (to, message, ears) in messages.into_iter().chain([(None, "end", 2)]) {
+        assert_eq!(one.redis.send(to, message.into()).wait(), Ok(ears), "{message}");
     }
-    let heard = |words: &std::sync::mpsc::Receiver<Vec<u8>>| {
-        let words = words.iter().map(|word| String::from_utf8(word).expect("a word"));
-        let mut heard = Vec::new();
-        for word in words {
-            heard.push(word);
-            if heard.last().is_some_and(|word| word == "end") {
+    let received = |messages: &std::sync::mpsc::Receiver<Vec<u8>>| {
+        let messages =
+            messages.iter().map(|message| String::from_utf8(message).expect("a message"));
+        let mut received = Vec::new();
+        for message in messages {
+            received.push(message);
+            if received.last().is_some_and(|message| message == "end") {
                 break;
             }
         }
-        heard
+        received
     };
-    assert_eq!(heard(first), ["all", "end"]);
-    assert_eq!(heard(second), ["all", "you", "end"]);
+    assert_eq!(received(first), ["all", "end"]);
+    assert_eq!(received(second), ["all", "you", "end"]);
 }

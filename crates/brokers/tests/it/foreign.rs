@@ -35,8 +35,8 @@ fn random_messages_are_skipped_and_counted() {
     let seed = rand::random();
     let mut chance = StdRng::seed_from_u64(seed);
     for _ in 0..400 {
-        let said = server.ask_with(&[b"PUBLISH", b"fanwire.feed.{:a}", &garbage(&mut chance)]);
-        assert_eq!(said, ":1\r\n");
+        let message = server.ask_with(&[b"PUBLISH", b"fanwire.feed.{:a}", &garbage(&mut chance)]);
+        assert_eq!(message, ":1\r\n");
     }
     node.publish("a", "ours").expect("it is there");
     let mut taken = 0;

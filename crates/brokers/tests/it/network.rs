@@ -124,9 +124,9 @@ fn check_cut(cut: Network) {
     assert_eq!(node.publish("channel:0", "too early"), Err(BrokerError::Unavailable));
     proxy.repair();
     node.wait_until_healthy();
-    let mut wait_for_gap = BTreeSet::new();
-    while !wait_for_gap.iter().eq(&channels) {
-        wait_for_gap.insert(node.doubt()); // again if a connection is lost again
+    let mut with_gap = BTreeSet::new();
+    while !with_gap.iter().eq(&channels) {
+        with_gap.insert(node.next_gap()); // again if a connection is lost again
     }
     for channel in &channels {
         seen.recover(&node, channel);
@@ -321,7 +321,7 @@ fn a_slow_pubsub_connection_that_redis_closes_is_reopened_and_reports_gaps() {
     }
     node.wait_until(|health| health.lost_count() >= 1);
     proxy.repair();
-    assert_eq!(node.doubt(), "a");
+    assert_eq!(node.next_gap(), "a");
     node.wait_until_healthy();
     seen.recover(&node, "a");
     let last = other.publish_until_done("a", "after");
@@ -351,7 +351,7 @@ fn a_pubsub_connection_that_overflows_is_reopened_and_reports_gaps() {
     }
     drop(delivery_lock);
     node.wait_until(|health| health.lost_count() == 1);
-    assert_eq!(node.doubt(), "a");
+    assert_eq!(node.next_gap(), "a");
     let mut seen = Seen::default();
     seen.take(node.event());
     seen.recover(&node, "a");

@@ -22,7 +22,7 @@ pub(crate) type Event = (String, String, Position);
 
 struct RecordingReceiver {
     events: Mutex<Sender<Event>>,
-    doubts: Mutex<Sender<String>>,
+    gaps: Mutex<Sender<String>>,
     delivery_lock: Arc<Mutex<()>>,
     is_congested: Arc<AtomicBool>,
 }
@@ -58,7 +58,7 @@ impl Deliver for RecordingReceiver {
     }
 
     fn report_possible_gap(&self, channel: &str) {
-        let _ = self.doubts.lock().expect("no panic inside").send(channel.to_owned());
+        let _ = self.gaps.lock().expect("no panic inside").send(channel.to_owned());
     }
 
     fn is_congested(&self) -> bool {
@@ -70,7 +70,7 @@ impl Deliver for RecordingReceiver {
 pub(crate) struct Node {
     pub(crate) redis: Redis,
     events: Mutex<Receiver<Event>>,
-    doubts: Mutex<Receiver<String>>,
+    gaps: Mutex<Receiver<String>>,
     /// While a test holds it, deliveries block.
     pub(crate) delivery_lock: Arc<Mutex<()>>,
     is_congested: Arc<AtomicBool>,
@@ -81,17 +81,17 @@ impl Node {
     pub(crate) fn start(options: &RedisOptions) -> Self {
         let runtime = runtime();
         let (sender, events) = channel();
-        let (doubter, doubts) = channel();
+        let (gap_sender, gaps) = channel();
         let (delivery_lock, is_congested) = <(Arc<_>, Arc<AtomicBool>)>::default();
         let redis = Redis::start(options, runtime.handle());
         redis.deliver_to(Arc::new(RecordingReceiver {
             events: Mutex::new(sender),
-            doubts: Mutex::new(doubter),
+            gaps: Mutex::new(gap_sender),
             delivery_lock: Arc::clone(&delivery_lock),
             is_congested: Arc::clone(&is_congested),
         }));
-        let (events, doubts) = (Mutex::new(events), Mutex::new(doubts));
-        Self { redis, events, doubts, delivery_lock, is_congested, _runtime: runtime }
+        let (events, gaps) = (Mutex::new(events), Mutex::new(gaps));
+        Self { redis, events, gaps, delivery_lock, is_congested, _runtime: runtime }
     }
 
     /// Sets whether the receiver reports that shards are behind.
@@ -112,25 +112,25 @@ impl Node {
 
     /// The channels with a reported gap until now.
     pub(crate) fn gaps_so_far(&self) -> Vec<String> {
-        self.doubts.lock().expect("no panic inside").try_iter().collect()
+        self.gaps.lock().expect("no panic inside").try_iter().collect()
     }
 
     /// The channel of the next reported gap.
-    pub(crate) fn doubt(&self) -> String {
-        let doubts = self.doubts.lock().expect("no panic inside");
-        doubts.recv_timeout(WAIT_MAX).expect("a doubt in time")
+    pub(crate) fn next_gap(&self) -> String {
+        let gaps = self.gaps.lock().expect("no panic inside");
+        gaps.recv_timeout(WAIT_MAX).expect("a gap in time")
     }
 
     /// Waits until a gap of `channel` is reported; ignores other channels.
     pub(crate) fn wait_for_gap(&self, channel: &str) {
-        while self.doubt() != channel {}
+        while self.next_gap() != channel {}
     }
 
     /// Subscribes and waits for the confirmation.
     pub(crate) fn subscribe(&self, channel: &str) {
         self.redis.subscribe(channel);
-        let heard = self.redis.follow(channel, None, Retention::default(), Instant::now());
-        assert_eq!(heard.wait(), Ok(StreamSlice::default()));
+        let followed = self.redis.follow(channel, None, Retention::default(), Instant::now());
+        assert_eq!(followed.wait(), Ok(StreamSlice::default()));
     }
 
     pub(crate) fn publish(&self, channel: &str, data: &str) -> Result<Position, BrokerError> {

@@ -119,21 +119,22 @@ fn a_master_that_is_killed_under_load_is_followed_to_the_next_one() {
         delivered.push(node.event());
     }
     node.wait_for_gap("a"); // subscribers have to compare their positions
-    let stretch = node.read("a").expect("it is back");
-    assert_eq!(stretch.top, last);
-    let stored: BTreeMap<u64, String> = (stretch.publications.iter())
+    let slice = node.read("a").expect("it is back");
+    assert_eq!(slice.top, last);
+    let stored: BTreeMap<u64, String> = (slice.publications.iter())
         .map(|found| (found.offset, String::from_utf8_lossy(&found.data).into_owned()))
         .collect();
     assert!(stored.keys().copied().eq(1..=last.offset), "no hole in the stream");
     assert_ne!(acknowledged[0].0.epoch, last.epoch, "another master, another epoch");
-    assert_eq!(stretch.inherited.epoch, acknowledged[0].0.epoch);
+    assert_eq!(slice.inherited.epoch, acknowledged[0].0.epoch);
     let mut lost = 0;
-    let told = delivered.iter().map(|(_, data, position)| (position, data));
-    for (position, data) in acknowledged.iter().map(|(at, data)| (at, data)).chain(told) {
-        if stretch.continues(position.offset, position.epoch.as_str()) {
+    let delivered_items = delivered.iter().map(|(_, data, position)| (position, data));
+    for (position, data) in acknowledged.iter().map(|(at, data)| (at, data)).chain(delivered_items)
+    {
+        if slice.continues(position.offset, position.epoch.as_str()) {
             assert_eq!(stored.get(&position.offset), Some(data), "kept: {position:?}");
         } else {
-            assert!(position.offset > stretch.inherited.offset, "lost, and told: {position:?}");
+            assert!(position.offset > slice.inherited.offset, "lost, and reported: {position:?}");
             lost += 1;
         }
     }
@@ -163,9 +164,9 @@ fn offsets_that_a_promoted_replica_lacks_get_a_new_epoch() {
         let node = only(redis);
         let other = node.publish_until_done("a", "in its place");
         assert_eq!((both.offset, lost.offset, other.offset), (1, 2, 2));
-        let stretch = node.read("a").expect("it is there");
-        assert_eq!((stretch.top, stretch.inherited), (other, both));
-        assert!(!stretch.continues(lost.offset, lost.epoch.as_str()));
+        let slice = node.read("a").expect("it is there");
+        assert_eq!((slice.top, slice.inherited), (other, both));
+        assert!(!slice.continues(lost.offset, lost.epoch.as_str()));
         let again = node.publish("a", "and on").expect("it is there");
         assert_eq!(
             again,
@@ -207,9 +208,9 @@ fn a_master_that_comes_back_with_the_data_of_a_snapshot_has_another_replication_
     until(|| tracked().iter().filter(|id| **id > newest).count() >= 4); // the command connections
     for node in [early, late] {
         let other = node.publish_until_done("a", "in its place");
-        let stretch = node.read("a").expect("it is there");
-        assert_eq!((stretch.top, stretch.inherited), (other, both));
-        assert!(!stretch.continues(lost.offset, lost.epoch.as_str()));
+        let slice = node.read("a").expect("it is there");
+        assert_eq!((slice.top, slice.inherited), (other, both));
+        assert!(!slice.continues(lost.offset, lost.epoch.as_str()));
     }
 }
 
@@ -292,12 +293,12 @@ fn an_unusable_sentinel_is_an_error_with_a_remedy() {
     for (change, is_permanent, expected) in rows {
         let options = with(change);
         let error = checked_error(&options);
-        let said = error.to_string();
-        assert!(said.contains(expected), "{said}");
+        let message = error.to_string();
+        assert!(message.contains(expected), "{message}");
         let sentinels = options.addresses[0].sentinels.as_ref().expect("it has");
-        assert!(said.contains(&sentinels.addresses[0].to_string()), "{said}");
-        assert!(!said.contains("secret") && !said.contains("wrong "), "{said}");
-        assert_eq!(error.is_permanent(), is_permanent, "{said}");
+        assert!(message.contains(&sentinels.addresses[0].to_string()), "{message}");
+        assert!(!message.contains("secret") && !message.contains("wrong "), "{message}");
+        assert_eq!(error.is_permanent(), is_permanent, "{message}");
     }
     let mistaken = Address { password: "secret".into(), ..sentinel.address() };
     let error =
@@ -328,8 +329,9 @@ fn a_start_waits_for_sentinels() {
         Node::start(&under(ports.iter().map(|port| Address { port: *port, ..Address::default() })));
     assert_eq!(node.publish("a", "1"), Err(BrokerError::Unavailable));
     until(|| node.redis.health().current_error().is_some());
-    let trouble = node.redis.health().current_error().expect("nobody knows the master").to_string();
-    assert!(trouble.contains("engine.redis.sentinel_address"), "{trouble}");
+    let error =
+        node.redis.health().current_error().expect("no Sentinel knows the master").to_string();
+    assert!(error.contains("engine.redis.sentinel_address"), "{error}");
     let _sentinel = RedisServer::start_sentinel(ports[1], NAME, &redis[0], &[]);
     node.wait_until_healthy();
     assert_eq!(node.publish_until_done("a", "1").offset, 1);

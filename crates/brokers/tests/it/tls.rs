@@ -89,8 +89,11 @@ fn tls_on_one_side_only_is_an_error_with_a_remedy() {
             matches!(error, RedisError::TlsSuspected { .. }) && !error.is_permanent(),
             "{error:?}"
         );
-        let said = error.to_string();
-        assert!(said.contains(remedy) && said.contains("engine.redis.tls.enabled"), "{said}");
+        let message = error.to_string();
+        assert!(
+            message.contains(remedy) && message.contains("engine.redis.tls.enabled"),
+            "{message}"
+        );
     };
     let plain = Address { is_tls: true, ..server.address() };
     check(plain, tls(Some(CA), ""), "if it speaks no TLS at this port");

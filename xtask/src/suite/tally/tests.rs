@@ -63,9 +63,9 @@ fn what_is_left_out_is_skipped_with_its_reason() {
 
 #[test]
 fn a_test_that_says_it_was_not_run_is_skipped_and_not_passed() {
-    let output = "test a ... ok\nNOT RUN: members in both forms: this Redis has no HPEXPIREAT\n\
+    let output = "test a ... ok\nNOT RUN: publications over TLS: this Redis has no TLS\n\
                   test b ... ok\ntest result: ok. 2 passed; 0 failed; 0 ignored\n";
-    let reason = "members in both forms: this Redis has no HPEXPIREAT";
+    let reason = "publications over TLS: this Redis has no TLS";
     check_skipped(&Tally::of_cargo(&outcome(output, true)), (1, 0), [reason]);
 }
 

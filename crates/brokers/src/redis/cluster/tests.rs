@@ -59,7 +59,7 @@ fn slots_follow_the_newer_claim_and_do_not_go_back() {
     assert!(second.differs(&first, 49) && !second.differs(&first, 50));
 
     let (third, is_older) = second.after(&topology_of(99, "one", 5), false, server);
-    assert!(is_older && !third.differs(&second, 49), "whoever says so has not heard yet");
+    assert!(is_older && !third.differs(&second, 49), "an older claim does not count");
     let (fourth, _) = second.after(&topology_of(99, "one", 5), true, server);
     assert_eq!(hosts(&fourth), ["one"]);
 }

@@ -9,12 +9,12 @@ fn dialer() -> Dialer {
     Dialer::new(&Address::default(), &RedisOptions::default(), Arc::new(RedisClock::new()))
 }
 
-fn judged(server: &'static str, replication: &'static str) -> Result<(), String> {
+fn verified(server: &'static str, replication: &'static str) -> Result<(), String> {
     let [server, replication] =
         [server, replication].map(|text| Bytes::from_static(text.as_bytes()));
-    let judged =
+    let verified =
         verify_info(&Address::default(), Expected::Standalone, Some(&server), Some(&replication));
-    judged.map_err(|error| error.to_string())
+    verified.map_err(|error| error.to_string())
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_standalone_master_of_our_time_will_do() {
             "{version}"
         );
     }
-    assert_eq!(judged("", ""), Ok(()), "a store that says nothing");
+    assert_eq!(verified("", ""), Ok(()), "a store without these fields");
     assert_eq!(verify_info(&Address::default(), Expected::Standalone, None, None), Ok(()));
 }
 
@@ -45,8 +45,8 @@ fn others_are_refused_with_the_reason() {
         ("redis_mode:standalone", "role:slave", "is a replica: name its master"),
     ];
     for (server, replication, expected) in rows {
-        let said = judged(server, replication).expect_err("refused");
-        assert!(said.contains(expected) && said.contains("127.0.0.1:6379"), "{said}");
+        let message = verified(server, replication).expect_err("refused");
+        assert!(message.contains(expected) && message.contains("127.0.0.1:6379"), "{message}");
     }
 }
 
@@ -60,12 +60,15 @@ fn nodes_of_a_cluster_are_judged_by_other_rules() {
         (Expected::ClusterNode, "redis_mode:standalone", "", "engine.redis.address instead of"),
         (Expected::ClusterMaster, "redis_mode:sentinel", "", "is no node of a Cluster"),
     ];
-    for (expected, server, replication, complaint) in rows {
+    for (role, server, replication, expected) in rows {
         let [server, replication] =
             [server, replication].map(|text: &'static str| Bytes::from(text));
-        let judged = verify_info(&Address::default(), expected, Some(&server), Some(&replication));
-        let said = judged.err().map(|error| error.to_string()).unwrap_or_default();
-        assert!(said.contains(complaint) && said.is_empty() == complaint.is_empty(), "{said}");
+        let verified = verify_info(&Address::default(), role, Some(&server), Some(&replication));
+        let message = verified.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(
+            message.contains(expected) && message.is_empty() == expected.is_empty(),
+            "{message}"
+        );
     }
 }
 
@@ -80,7 +83,7 @@ fn a_replication_history_is_a_process_and_its_replication_id() {
     let replication = "master_replid:fedcba9876543210fedcba9876543210fedcba98\r\n";
     assert_eq!(replication_history(run_id, replication), "0123456789abcdeffedcba9876543210");
     assert_eq!(replication_history(run_id, ""), "0123456789abcdef");
-    assert_eq!(replication_history("", ""), "", "a store that says nothing");
+    assert_eq!(replication_history("", ""), "", "a store without these fields");
     assert_eq!(replication_history_of(None, None), "");
 }
 
@@ -100,12 +103,15 @@ fn refusals_of_a_database_name_the_key_that_says_another() {
         assert!(error.to_string().contains("127.0.0.1:6379"), "{error}");
         (error.is_permanent(), error.to_string())
     };
-    let (is_permanent, said) = refused("SELECT is not allowed in cluster mode");
-    assert!(is_permanent && said.contains("give it as engine.redis.cluster_address"), "{said}");
-    let (is_permanent, said) = refused("DB index is out of range");
-    assert!(is_permanent && said.contains("check engine.redis.db"), "{said}");
-    let (is_permanent, said) = refused("max number of clients reached");
-    assert!(!is_permanent && said.contains("refuses: ERR max number"), "{said}");
+    let (is_permanent, message) = refused("SELECT is not allowed in cluster mode");
+    assert!(
+        is_permanent && message.contains("give it as engine.redis.cluster_address"),
+        "{message}"
+    );
+    let (is_permanent, message) = refused("DB index is out of range");
+    assert!(is_permanent && message.contains("check engine.redis.db"), "{message}");
+    let (is_permanent, message) = refused("max number of clients reached");
+    assert!(!is_permanent && message.contains("refuses: ERR max number"), "{message}");
 }
 
 #[test]

@@ -34,10 +34,10 @@ fn refusals_have_hints() {
         else {
             panic!("{text}")
         };
-        let said = hint(&error);
+        let found_hint = hint(&error);
         assert!(
-            said.contains(expected) && said.is_empty() == expected.is_empty(),
-            "{text}: {said}"
+            found_hint.contains(expected) && found_hint.is_empty() == expected.is_empty(),
+            "{text}: {found_hint}"
         );
     }
 }

@@ -30,7 +30,7 @@ impl Deliver for UnsubscribingHandler {
     fn deliver_join_leave(&self, _: &str, _: Change, _: ClientInfo) {}
 
     fn report_possible_gap(&self, _: &str) {
-        let pubsub = self.0.get().and_then(Weak::upgrade).expect("it says so");
+        let pubsub = self.0.get().and_then(Weak::upgrade).expect("it is alive during its call");
         assert_eq!(pubsub.take_matching(|_| true).len(), 1);
     }
 }

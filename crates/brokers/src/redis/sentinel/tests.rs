@@ -43,7 +43,7 @@ fn a_newer_address_ends_connections_to_the_older_one_only() {
     assert!(older.as_mut().now_or_never().is_some());
     assert!(newer.as_mut().now_or_never().is_none());
     drop(resolver);
-    assert!(newer.now_or_never().is_none(), "nothing ends because nobody listens any more");
+    assert!(newer.now_or_never().is_none(), "dropping the resolver ends no connection");
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn a_single_caller_does_not_wait_and_leaves_nothing_behind() {
         assert_eq!(table.complete(&"a"), (vec!["ada"], None));
         assert_eq!((table.reads.len(), table.waiters), (0, 0));
     }
-    assert_eq!(table.complete(&"a"), (vec![], None), "nobody asked");
+    assert_eq!(table.complete(&"a"), (vec![], None), "no caller");
 }
 
 #[test]
@@ -94,13 +94,13 @@ impl FakeServer {
 fn a_read_that_is_lost_is_a_failure_to_all_who_share_it_and_the_next_one_is_sent() {
     let (server, health) = (Arc::<FakeServer>::default(), Arc::<Health>::default());
     let singleflight = Singleflight::new(Arc::clone(&health));
-    let heard = Arc::new(Mutex::new(Vec::new()));
+    let outcomes = Arc::new(Mutex::new(Vec::new()));
     let ask = |number: u32| {
-        let heard = Arc::clone(&heard);
-        let done = move |output| heard.lock().push((number, output));
+        let outcomes = Arc::clone(&outcomes);
+        let done = move |output| outcomes.lock().push((number, output));
         singleflight.ask(Question("a"), Arc::clone(&server), done);
     };
-    let take = || std::mem::take(&mut *heard.lock());
+    let take = || std::mem::take(&mut *outcomes.lock());
     (0..3).for_each(ask);
     drop(server.next());
     assert_eq!(take(), [(0, Err(Failure::Unavailable))]);
@@ -110,7 +110,7 @@ fn a_read_that_is_lost_is_a_failure_to_all_who_share_it_and_the_next_one_is_sent
     let (_, answer) = server.next().expect("the third read");
     answer(Ok(7));
     assert_eq!(take(), [(3, Ok(7)), (4, Ok(7))]);
-    assert!(server.next().is_none(), "nobody wants another");
+    assert!(server.next().is_none(), "no other caller");
     assert_eq!(health.merged_count(), 2);
 }
 

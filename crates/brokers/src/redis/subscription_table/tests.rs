@@ -40,7 +40,7 @@ fn a_waiter_is_called_when_the_subscription_is_confirmed() {
     assert_eq!(
         is_subscribed(table.wait_until_subscribed("b", now + SECOND, 4)),
         Some(false),
-        "nobody wants it"
+        "it is not desired"
     );
     assert!(table.expired_waiters(now + SECOND).is_empty(), "all were called");
 }
@@ -155,7 +155,7 @@ fn a_refused_channel_is_retried() {
     }
     table.next_changes(now, 2);
     assert!(table.mark_misrouted("a"));
-    assert!(!table.mark_misrouted("nobody"));
+    assert!(!table.mark_misrouted("unknown"));
     assert!(table.mark_unconfirmed_misrouted(), "b is not confirmed either");
     assert!(!table.mark_unconfirmed_misrouted());
     assert!(table.retry_misrouted());
@@ -163,7 +163,7 @@ fn a_refused_channel_is_retried() {
     assert_eq!(next_changes.subscribe.len(), 3);
     table.clear_desired("a", now);
     table.next_changes(now + UNSUBSCRIBE_DELAY, 9);
-    assert!(!table.mark_misrouted("a"), "nobody wants it any more");
+    assert!(!table.mark_misrouted("a"), "it is not desired any more");
     assert_eq!(table.len(), 2);
 }
 
@@ -171,13 +171,13 @@ fn a_refused_channel_is_retried() {
 fn channels_move_with_their_waiters() {
     let (mut one, mut other, now) =
         (SubscriptionTable::default(), SubscriptionTable::default(), Instant::now());
-    for channel in ["heard", "asked", "new", "left", "stays"] {
+    for channel in ["confirmed", "requested", "new", "left", "stays"] {
         one.set_desired(channel);
     }
     one.next_changes(now, 2);
-    one.confirmed("heard", Done::Subscribed);
+    one.confirmed("confirmed", Done::Subscribed);
     one.clear_desired("left", now);
-    assert_eq!(is_subscribed(one.wait_until_subscribed("asked", now + SECOND, 1)), None);
+    assert_eq!(is_subscribed(one.wait_until_subscribed("requested", now + SECOND, 1)), None);
     assert_eq!(is_subscribed(other.wait_until_subscribed("new", now + SECOND, 2)), Some(false));
     other.set_desired("new");
     assert_eq!(is_subscribed(other.wait_until_subscribed("new", now + 2 * SECOND, 2)), None);
@@ -189,10 +189,10 @@ fn channels_move_with_their_waiters() {
     let next_changes = other.next_changes(now, 9);
     let mut subscribed = names(&next_changes.subscribe);
     subscribed.sort_unstable();
-    assert_eq!(subscribed, ["asked", "heard", "new"]);
-    assert!(other.confirmed("heard", Done::Subscribed).is_resubscribed);
-    assert!(!other.confirmed("new", Done::Subscribed).is_resubscribed, "it was never asked for");
-    assert_eq!(other.expired_waiters(now + SECOND), [1], "whose patience began before");
+    assert_eq!(subscribed, ["confirmed", "new", "requested"]);
+    assert!(other.confirmed("confirmed", Done::Subscribed).is_resubscribed);
+    assert!(!other.confirmed("new", Done::Subscribed).is_resubscribed, "it was never requested");
+    assert_eq!(other.expired_waiters(now + SECOND), [1], "its wait began before the move");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn the_last_answering_sentinel_is_first_then_the_configured_ones() {
     sentinel_set.answered(&at(3));
     assert_eq!(ports(&sentinel_set), [3, 1, 2]);
     sentinel_set.answered(&at(9));
-    assert_eq!(ports(&sentinel_set), [3, 1, 2], "nobody knows it any more");
+    assert_eq!(ports(&sentinel_set), [3, 1, 2], "it was removed");
     sentinel_set.ask_next_first();
     assert_eq!(ports(&sentinel_set), [1, 2, 3]);
     sentinel_set.ask_next_first();
