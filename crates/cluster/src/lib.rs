@@ -82,8 +82,8 @@ pub enum Task {
     /// The message was not understood.
     Refuse,
     /// A new node: send it the state of this node.
-    Greet(String),
-    Obey(ControlCommand),
+    Introduce(String),
+    Execute(ControlCommand),
     /// Another node asks for the channels that match a pattern.
     Answer {
         to: String,
@@ -200,7 +200,7 @@ impl Cluster {
     }
 
     /// Handles a message of another node.
-    pub fn hear(&self, message: &[u8], now: Instant) -> Task {
+    pub fn handle_message(&self, message: &[u8], now: Instant) -> Task {
         let Some(NodeMessage { from, command: Some(command), number }) =
             NodeMessage::decoded(message)
         else {
@@ -217,7 +217,7 @@ impl Cluster {
                 let Some(peer) = table.peers.get_mut(&from) else {
                     let peer = Peer { state, heard_at: now, executed: ReceivedCommands::default() };
                     table.peers.insert(from.clone(), peer);
-                    return Task::Greet(from);
+                    return Task::Introduce(from);
                 };
                 (peer.state, peer.heard_at) = (state, now);
                 Task::Nothing
@@ -241,7 +241,7 @@ impl Cluster {
             command => {
                 let peer = table.peers.get_mut(&from).filter(|_| number > 0);
                 let is_new = peer.is_none_or(|peer| peer.executed.is_new(number));
-                if is_new { Task::Obey(command) } else { Task::Nothing }
+                if is_new { Task::Execute(command) } else { Task::Nothing }
             }
         }
     }

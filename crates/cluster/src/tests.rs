@@ -51,7 +51,7 @@ fn state(uid: &str) -> NodeState {
 fn introduce(a: &Cluster, uid: &str, now: Instant) -> Task {
     let (other, wire) = node(uid);
     drop(other.publish_state(None, || state(uid)));
-    a.hear(&wire.take()[0].1, now)
+    a.handle_message(&wire.take()[0].1, now)
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_node_alone_says_nothing_and_answers_at_once() {
 #[test]
 fn a_node_that_appears_is_greeted_once_and_forgotten_when_it_is_silent() {
     let ((a, _), now) = (node("a"), Instant::now());
-    assert_eq!(introduce(&a, "b", now), Task::Greet("b".into()));
+    assert_eq!(introduce(&a, "b", now), Task::Introduce("b".into()));
     assert_eq!(introduce(&a, "b", now), Task::Nothing);
     assert_eq!(introduce(&a, "a", now), Task::Nothing, "itself");
     assert_eq!(a.peers(), [state("b")]);
@@ -88,7 +88,7 @@ fn a_node_that_leaves_is_gone_at_once() {
     let ((a, _), (b, wire), now) = (node("a"), node("b"), Instant::now());
     introduce(&a, "b", now);
     b.leave();
-    a.hear(&wire.take()[0].1, now);
+    a.handle_message(&wire.take()[0].1, now);
     assert_eq!(a.peers(), []);
 }
 
@@ -100,7 +100,7 @@ fn a_node_that_has_left_tells_nobody_that_it_is_there() {
     assert_eq!(wire.take().len(), 2);
     b.leave();
     assert_eq!(wire.take().len(), 1, "that it goes");
-    assert_eq!(introduce(&b, "c", now), Task::Greet("c".into()), "a node that is new");
+    assert_eq!(introduce(&b, "c", now), Task::Introduce("c".into()), "a node that is new");
     drop(b.publish_state(Some("c"), || state("b")));
     b.introduce(now, || state("b"));
     assert_eq!(wire.take(), []);
@@ -158,15 +158,15 @@ fn an_order_to_subscribe_or_refresh_arrives_with_all_it_says() {
     let renewal = Renewal { expire_at: Some(5), info: "6".into() };
     let carried = |command| {
         assert_eq!(a.command(command).wait(), Ok(()));
-        b.hear(&wire.take()[0].1, now)
+        b.handle_message(&wire.take()[0].1, now)
     };
-    let Task::Obey(ControlCommand::Subscribe(command)) =
+    let Task::Execute(ControlCommand::Subscribe(command)) =
         carried(ControlCommand::subscribe(&target, &subscription))
     else {
         panic!("an command")
     };
     assert_eq!(command.into_parts(), (target.clone(), subscription));
-    let Task::Obey(ControlCommand::Refresh(command)) =
+    let Task::Execute(ControlCommand::Refresh(command)) =
         carried(ControlCommand::refresh(&target, &renewal))
     else {
         panic!("an command")
@@ -185,15 +185,15 @@ fn a_survey_adds_up_what_all_nodes_have() {
     assert_eq!(sent.len(), 1, "one message for all");
     for (uid, channels) in [("b", [("news", 3)]), ("c", [("c", 1)])] {
         let (other, out) = node(uid);
-        let Task::Answer { to, survey, pattern } = other.hear(&sent[0].1, now) else {
+        let Task::Answer { to, survey, pattern } = other.handle_message(&sent[0].1, now) else {
             panic!("a survey")
         };
         assert_eq!((to.as_str(), pattern.as_str()), ("a", "*"));
         other.answer(&to, survey, channels.map(|(name, count)| (name.to_owned(), count)).into());
         let (to, reply) = out.take().remove(0);
         assert_eq!(to.as_deref(), Some("a"), "for the one that asked");
-        a.hear(&reply, now);
-        a.hear(&reply, now); // told twice, counted once
+        a.handle_message(&reply, now);
+        a.handle_message(&reply, now); // told twice, counted once
     }
     let expected = [("a", 1), ("c", 1), ("news", 5)].map(|(name, count)| (name.to_owned(), count));
     assert_eq!(answer.wait(), Ok(expected.into()));
@@ -219,7 +219,7 @@ fn a_survey_does_without_a_node_that_goes_and_fails_with_one_that_vanishes() {
     let (b, out) = node("b");
     let answer = a.survey("", SurveyChannels::new(), now);
     b.leave();
-    a.hear(&out.take()[0].1, now);
+    a.handle_message(&out.take()[0].1, now);
     assert_eq!(answer.wait(), Ok(SurveyChannels::new()));
     introduce(&a, "b", now);
     let answer = a.survey("", SurveyChannels::new(), now + SILENCE_MAX / 2);
@@ -271,7 +271,7 @@ fn nobody_counts_as_silent_while_this_node_does_not_hear_itself() {
             a.introduce(now, NodeState::default);
             let (_, state) = wire.take().remove(0);
             if wants_join_leave {
-                a.hear(&state, now);
+                a.handle_message(&state, now);
             }
             now += STATE_INTERVAL;
             a.tick(now);
@@ -309,14 +309,14 @@ fn orders_arrive_as_they_were_given() {
     drop(a.command(ControlCommand::unsubscribe(&target, None)));
     let mut received = wire.take().into_iter().map(|(to, message)| {
         assert_eq!(to, None);
-        b.hear(&message, now)
+        b.handle_message(&message, now)
     });
-    let Some(Task::Obey(ControlCommand::Disconnect(command))) = received.next() else {
+    let Some(Task::Execute(ControlCommand::Disconnect(command))) = received.next() else {
         panic!("a disconnect")
     };
     assert_eq!(command.into_parts(), Some((target.clone(), disconnect)));
     for channel in [Some("news".to_owned()), None] {
-        let Some(Task::Obey(ControlCommand::Unsubscribe(command))) = received.next() else {
+        let Some(Task::Execute(ControlCommand::Unsubscribe(command))) = received.next() else {
             panic!("an unsubscribe")
         };
         assert_eq!(command.into_parts(), (target.clone(), channel));
@@ -333,13 +333,13 @@ fn an_order_that_a_node_missed_is_given_again_and_obeyed_once_by_each() {
     let answer = a.command(ControlCommand::unsubscribe(&ConnectionSelector::default(), None));
     let answer = answer.ready().expect_err("c did not hear it");
     let (_, first) = wire.take().remove(0);
-    assert!(matches!(b.hear(&first, now), Task::Obey(_)));
+    assert!(matches!(b.handle_message(&first, now), Task::Execute(_)));
     wire.ears.store(3, Relaxed);
     a.tick(now + Duration::from_secs(1));
     let (to, again) = wire.take().remove(0);
     assert_eq!(to, None);
-    assert_eq!(b.hear(&again, now), Task::Nothing, "it has it");
-    assert!(matches!(c.hear(&again, now), Task::Obey(_)));
+    assert_eq!(b.handle_message(&again, now), Task::Nothing, "it has it");
+    assert!(matches!(c.handle_message(&again, now), Task::Execute(_)));
     assert_eq!(answer.wait(), Ok(()));
     a.tick(now + Duration::from_secs(2));
     assert_eq!(wire.take(), []);
@@ -382,7 +382,7 @@ fn an_order_that_nobody_heard_fails_while_the_node_that_gave_it_is_deaf() {
                 a.introduce(now, NodeState::default);
                 let (_, state) = wire.take().remove(0);
                 if second > deaf_for {
-                    a.hear(&state, now);
+                    a.handle_message(&state, now);
                 }
             }
         }
@@ -408,10 +408,10 @@ fn another_version_and_an_unknown_order_are_counted_and_ignored() {
     let (_, message) = wire.take().remove(0);
     let mut newer = message.to_vec();
     newer[0] += 1;
-    assert_eq!(b.hear(&newer, now), Task::Refuse);
+    assert_eq!(b.handle_message(&newer, now), Task::Refuse);
     let unknown = NodeMessage { from: "a".into(), command: None, number: 0 }.encoded();
-    assert_eq!(b.hear(&unknown, now), Task::Refuse);
-    assert_eq!(b.hear(&[], now), Task::Refuse);
+    assert_eq!(b.handle_message(&unknown, now), Task::Refuse);
+    assert_eq!(b.handle_message(&[], now), Task::Refuse);
     assert_eq!(b.refused(), 3);
 }
 
@@ -421,7 +421,7 @@ proptest! {
         let ((a, _), now) = (node("a"), Instant::now());
         let mut versioned = vec![1];
         versioned.extend(&bytes);
-        a.hear(&bytes, now);
-        a.hear(&versioned, now);
+        a.handle_message(&bytes, now);
+        a.handle_message(&versioned, now);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn patch(differ: &mut Differ, source: &[u8], target: &[u8]) -> Option
     if source.len().max(target.len()) > PAYLOAD_BYTES_MAX {
         return None;
     }
-    let mut patch = Vec::with_capacity(target.len() + ROOM);
+    let mut patch = Vec::with_capacity(target.len() + MARGIN);
     match str::from_utf8(target) {
         Ok(text) => differ.create_text(source, text, &mut patch),
         Err(_) => differ.create(source, target, &mut patch),
@@ -97,7 +97,7 @@ const MISSED_EFFORT: usize = 16;
 /// Bytes of one recovery that are searched for patches; later publications are sent in full.
 const MISSED_BYTES_MAX: usize = 1 << 20;
 /// A patch may be this much longer than its target before it is dropped.
-const ROOM: usize = 24;
+const MARGIN: usize = 24;
 const NOT_JSON: &[u8] = b"\0";
 
 #[cfg(test)]

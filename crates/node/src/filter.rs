@@ -22,8 +22,8 @@ impl Filter {
     /// # Errors
     /// 107 for a tree that breaks a rule of protocol §13 or is larger than the limits of this file.
     pub(crate) fn new(node: &FilterNode) -> Result<Self, ErrorCode> {
-        let mut room = Budget { nodes: NODES_MAX, values: VALUES_MAX, bytes: BYTES_MAX };
-        rule(node, DEPTH_MAX, &mut room).map(Self).ok_or(ErrorCode::BAD_REQUEST)
+        let mut budget = Budget { nodes: NODES_MAX, values: VALUES_MAX, bytes: BYTES_MAX };
+        rule(node, DEPTH_MAX, &mut budget).map(Self).ok_or(ErrorCode::BAD_REQUEST)
     }
 
     /// Whether tags match. At most [`DEPTH_MAX`] levels of recursion.
@@ -132,24 +132,24 @@ impl Budget {
 }
 
 /// Compiles a node with at most `depth` levels; `None` when it breaks a rule.
-fn rule(node: &FilterNode, depth: usize, room: &mut Budget) -> Option<Rule> {
+fn rule(node: &FilterNode, depth: usize, budget: &mut Budget) -> Option<Rule> {
     let depth = depth.checked_sub(1)?;
-    room.take_node(node)?;
+    budget.take_node(node)?;
     match node.op.as_str() {
         "" => leaf(node),
-        "and" => rules(node, depth, room).map(Rule::All),
-        "or" => rules(node, depth, room).map(Rule::Any),
+        "and" => rules(node, depth, budget).map(Rule::All),
+        "or" => rules(node, depth, budget).map(Rule::Any),
         "not" => match node.nodes.as_slice() {
-            [only] => rule(only, depth, room).map(|rule| Rule::Not(Box::new(rule))),
+            [only] => rule(only, depth, budget).map(|rule| Rule::Not(Box::new(rule))),
             _ => None,
         },
         _ => None,
     }
 }
 
-fn rules(node: &FilterNode, depth: usize, room: &mut Budget) -> Option<Box<[Rule]>> {
+fn rules(node: &FilterNode, depth: usize, budget: &mut Budget) -> Option<Box<[Rule]>> {
     let rules: Option<Box<[Rule]>> =
-        node.nodes.iter().map(|child| rule(child, depth, room)).collect();
+        node.nodes.iter().map(|child| rule(child, depth, budget)).collect();
     rules.filter(|rules| !rules.is_empty())
 }
 

@@ -277,12 +277,12 @@ impl SessionTable {
     }
 
     /// From now on the subscription at `place` of a session receives joins and leaves.
-    pub(crate) fn hear(&mut self, index: u32, place: usize) {
+    pub(crate) fn want_join_leave(&mut self, index: u32, place: usize) {
         let subscription = &mut self.expect_session(index).subscriptions[place];
         debug_assert!(!subscription.wants_join_leave, "wants_join_leave already");
         subscription.wants_join_leave = true;
         let (channel, place) = (subscription.channel, subscription.place);
-        self.subscribers.audience_mut(channel).hear(place);
+        self.subscribers.audience_mut(channel).want_join_leave(place);
     }
 
     /// Publishes the join of the subscription at `place` of a session; its leave follows when it ends.

@@ -191,7 +191,7 @@ impl Audience {
     }
 
     /// The subscriber at `place` receives joins and leaves from now on.
-    pub(crate) fn hear(&mut self, place: u32) {
+    pub(crate) fn want_join_leave(&mut self, place: u32) {
         self.join_leave_subscribers += 1;
         self.list[place as usize].marked_place |= HEARS;
     }

@@ -64,7 +64,7 @@ impl Engine {
         node.join_cluster(redis.clone());
         let node_to_introduce = Weak::clone(&listener);
         let subscribed = redis.subscribe_to_nodes(node.uid(), move |message| {
-            listener.upgrade().is_none_or(|node| node.hear(message, Instant::now()))
+            listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))
         });
         // The node publishes its presence from the start; other nodes answer once its subscription is active.
         tokio::spawn(async move {

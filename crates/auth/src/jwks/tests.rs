@@ -76,14 +76,14 @@ fn a_token_names_its_key_and_the_first_one_waits_for_it() {
 #[test]
 fn the_key_of_a_token_is_awaited_and_nothing_else() {
     #[derive(Debug, Default)]
-    struct Desk(Mutex<Option<Fetch>>);
-    impl KeySource for Desk {
+    struct PendingFetches(Mutex<Option<Fetch>>);
+    impl KeySource for PendingFetches {
         fn fetch(&self, fetch: Fetch) {
             *self.0.lock() = Some(fetch);
         }
     }
-    let (desk, verifier) = (Arc::new(Desk::default()), verifier(&options()));
-    verifier.fetch_with(Arc::<Desk>::clone(&desk));
+    let (pending_fetches, verifier) = (Arc::new(PendingFetches::default()), verifier(&options()));
+    verifier.fetch_with(Arc::<PendingFetches>::clone(&pending_fetches));
     let token = rs256("k", ADA);
     for other in ["garbage", &hs256(ADA), &rs256("k", "[]"), &rs256(&"x".repeat(1000), ADA)] {
         assert!(verifier.lookup_key(other, NOW).is_ok_and(|lookup| lookup.is_none()), "{other}");
@@ -93,7 +93,7 @@ fn the_key_of_a_token_is_awaited_and_nothing_else() {
     let waiter = Arc::clone(&called);
     waits.then(move || waiter.store(true, Relaxed));
     assert!(!called.load(Relaxed), "not here yet");
-    let fetch = desk.0.lock().take().expect("a fetch");
+    let fetch = pending_fetches.0.lock().take().expect("a fetch");
     fetch.done(set(&[rsa_jwk("k", "")]));
     assert!(called.load(Relaxed), "it has come");
     assert!(verifier.lookup_key(&token, NOW).is_ok_and(|lookup| lookup.is_some()));

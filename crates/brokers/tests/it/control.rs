@@ -49,7 +49,7 @@ impl Member {
         node.join_cluster(Arc::clone(&redis) as _);
         let listener = Arc::downgrade(&node);
         runtime.block_on(redis.subscribe_to_nodes(node.uid(), move |message| {
-            listener.upgrade().is_none_or(|node| node.hear(message, Instant::now()))
+            listener.upgrade().is_none_or(|node| node.handle_message(message, Instant::now()))
         }));
         node.introduce(Instant::now());
         Self { node, notices, _runtime: runtime }

@@ -1,5 +1,5 @@
 //! Tests of the router: which inboxes hear of what, and whether there is room in them.
-//! In: publications and orders of the API → out: letters in the inboxes of two shards.
+//! In: publications and orders of the API → out: notices in the inboxes of two shards.
 //! Uses: a registry and inboxes that keep.
 //! Order from many threads is tested in `tests/it/threads.rs`.
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::broadcast::Prepared;
 use crate::channel::NamespaceId;
 
-/// Congested by its first letter.
+/// Congested by its first notice.
 #[derive(Default)]
 struct Letters(Mutex<Vec<Notice>>);
 
@@ -27,11 +27,11 @@ impl Inbox for Letters {
 fn door_with_two_shards() -> (Arc<Registry>, BroadcastRouter, [Arc<Letters>; 2]) {
     let registry = Arc::new(Registry::new());
     let router = BroadcastRouter::new(Arc::clone(&registry));
-    let letters = [Arc::new(Letters::default()), Arc::new(Letters::default())];
-    for (number, inbox) in letters.iter().enumerate() {
+    let notices = [Arc::new(Letters::default()), Arc::new(Letters::default())];
+    for (number, inbox) in notices.iter().enumerate() {
         assert_eq!(usize::from(router.attach(Arc::clone(inbox) as _).0), number);
     }
-    (registry, router, letters)
+    (registry, router, notices)
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn a_publication_goes_to_the_shards_that_listen_and_nowhere_else() {
         );
     }
     assert!(first.0.lock().is_empty());
-    let letters = second.0.lock();
-    assert!(matches!(&letters[..], [Notice::Broadcast(one)] if one.channel().as_ref() == "a"));
+    let notices = second.0.lock();
+    assert!(matches!(&notices[..], [Notice::Broadcast(one)] if one.channel().as_ref() == "a"));
 }
 
 #[test]
@@ -61,16 +61,16 @@ fn an_announcement_goes_to_the_shards_that_listen() {
         router.deliver_join_leave(channel, Change::Join, ClientInfo::default());
     }
     assert!(first.0.lock().is_empty());
-    let letters = second.0.lock();
-    assert!(matches!(&letters[..], [Notice::JoinLeave(one)] if one.channel() == "a"));
+    let notices = second.0.lock();
+    assert!(matches!(&notices[..], [Notice::JoinLeave(one)] if one.channel() == "a"));
 }
 
 #[test]
 fn an_order_of_the_api_goes_to_every_shard() {
-    let (_, router, letters) = door_with_two_shards();
+    let (_, router, notices) = door_with_two_shards();
     let disconnect = fanwire_protocol::Disconnect::FORCE_DISCONNECT;
     router.send_to_all_shards(&Notice::Disconnect { target: Default::default(), disconnect });
-    assert!(letters.iter().all(|inbox| inbox.0.lock().len() == 1));
+    assert!(notices.iter().all(|inbox| inbox.0.lock().len() == 1));
 }
 
 /// Prepares the name of the channel.
@@ -84,27 +84,27 @@ impl Prepare for Name {
 
 #[test]
 fn a_broadcast_is_prepared_before_a_shard_sees_it_and_knows_its_namespace() {
-    let (registry, router, [letters, _]) = door_with_two_shards();
+    let (registry, router, [notices, _]) = door_with_two_shards();
     router.prepare_with(Arc::new(Name));
     registry.join("a", ShardId(0), || NamespaceId(7), || ());
     router.deliver("a", Publication::default(), Epoch::NONE, Delta::Off, None, Instant::now());
-    let letters = letters.0.lock();
-    let [Notice::Broadcast(broadcast)] = &letters[..] else { panic!("one broadcast") };
+    let notices = notices.0.lock();
+    let [Notice::Broadcast(broadcast)] = &notices[..] else { panic!("one broadcast") };
     assert_eq!(broadcast.prepared::<String>().expect("prepared"), "a");
     assert_eq!(broadcast.namespace(), NamespaceId(7));
 }
 
 #[test]
 fn the_first_publication_of_a_stream_carries_its_epoch_and_every_broadcast_its_position() {
-    let (registry, router, [letters, _]) = door_with_two_shards();
+    let (registry, router, [notices, _]) = door_with_two_shards();
     registry.join("a", ShardId(0), NamespaceId::default, || ());
     let epoch = Epoch::random();
     for offset in [1, 2] {
         let publication = Publication { offset, ..Publication::default() };
         router.deliver("a", publication, epoch, Delta::Off, None, Instant::now());
     }
-    let letters = letters.0.lock();
-    let [Notice::Broadcast(first), Notice::Broadcast(second)] = &letters[..] else {
+    let notices = notices.0.lock();
+    let [Notice::Broadcast(first), Notice::Broadcast(second)] = &notices[..] else {
         panic!("two broadcasts");
     };
     assert_eq!(first.publication().epoch, epoch.as_str());

@@ -8,7 +8,7 @@ use fanwire_protocol::Publication;
 
 use super::*;
 
-fn crowd(count: usize, info: &str) -> ReplySource {
+fn clients(count: usize, info: &str) -> ReplySource {
     let member = |number: usize| {
         let (client, conn_info) = (number.to_string(), info.to_owned().into());
         Arc::new(ClientInfo { client, conn_info, ..ClientInfo::default() })
@@ -56,14 +56,14 @@ fn messages(answer: Answer<Encoded, ErrorCode>) -> Result<Option<Vec<Bytes>>, Er
 fn many_or_heavy_answers_are_large() {
     let heavy = "1".repeat(10_000);
     for small in
-        [crowd(0, ""), crowd(256, ""), crowd(6, &heavy), history(256, ""), missed(6, &heavy)]
+        [clients(0, ""), clients(256, ""), clients(6, &heavy), history(256, ""), missed(6, &heavy)]
     {
         assert!(!small.is_large(), "{small:?}");
     }
     for small in [welcome(128, ""), welcome(3, &heavy), ordered(256, ""), ordered(6, &heavy)] {
         assert!(!small.is_large(), "{small:?}");
     }
-    for large in [crowd(257, ""), crowd(7, &heavy), history(257, ""), missed(7, &heavy)] {
+    for large in [clients(257, ""), clients(7, &heavy), history(257, ""), missed(7, &heavy)] {
         assert!(large.is_large());
     }
     for large in [welcome(129, ""), welcome(4, &heavy), ordered(257, ""), ordered(7, &heavy)] {
@@ -75,7 +75,7 @@ fn many_or_heavy_answers_are_large() {
 fn an_errand_makes_the_bytes_that_a_small_answer_would_be() {
     for encoding in [Encoding::Json, Encoding::Protobuf] {
         for (found, count) in [
-            (crowd(3, "1"), 1),
+            (clients(3, "1"), 1),
             (history(3, "1"), 1),
             (missed(3, "1"), 1),
             (welcome(3, "1"), 1),
@@ -101,7 +101,7 @@ fn an_errand_makes_the_bytes_that_a_small_answer_would_be() {
 fn what_is_no_json_cannot_be_told_in_json() {
     let (promise, answer) = Answer::later();
     let wish = Arc::default();
-    EncodeJob::new(crowd(1, "boom"), (7, Encoding::Json), promise, Arc::downgrade(&wish)).run();
+    EncodeJob::new(clients(1, "boom"), (7, Encoding::Json), promise, Arc::downgrade(&wish)).run();
     assert_eq!(messages(answer), Ok(None));
 }
 
@@ -109,13 +109,13 @@ fn what_is_no_json_cannot_be_told_in_json() {
 fn an_errand_that_nobody_does_is_an_error() {
     let (promise, answer) = Answer::later();
     let wish = Arc::default();
-    drop(EncodeJob::new(crowd(1, ""), (7, Encoding::Json), promise, Arc::downgrade(&wish)));
+    drop(EncodeJob::new(clients(1, ""), (7, Encoding::Json), promise, Arc::downgrade(&wish)));
     assert_eq!(messages(answer), Err(ErrorCode::INTERNAL));
 }
 
 #[test]
 fn what_nobody_waits_for_is_not_done() {
     let (promise, answer) = Answer::later();
-    EncodeJob::new(crowd(1, ""), (7, Encoding::Json), promise, Weak::new()).run();
+    EncodeJob::new(clients(1, ""), (7, Encoding::Json), promise, Weak::new()).run();
     assert_eq!(messages(answer), Err(ErrorCode::INTERNAL));
 }

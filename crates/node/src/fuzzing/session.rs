@@ -22,23 +22,23 @@ use crate::{Broadcast, ConnectionKey, Counts, DeltaMode, Hello, Hub, Inbox, Node
 /// [`SEPARATOR`] between them, which begin with a byte that says whose they are.
 pub fn sessions(bytes: &[u8], now: Instant) {
     let Some((&settings, steps)) = bytes.split_first() else { return };
-    let mut room = Room::new(settings, now);
+    let mut harness = Harness::new(settings, now);
     for step in steps.split(|byte| *byte == SEPARATOR).take(STEPS_MAX) {
         let Some((&whose, bytes)) = step.split_first() else { continue };
         match whose % 5 {
-            who @ (0 | 1) => room.say(usize::from(who), bytes),
-            2 => room.wait(Duration::from_secs(bytes.len() as u64)),
+            who @ (0 | 1) => harness.say(usize::from(who), bytes),
+            2 => harness.wait(Duration::from_secs(bytes.len() as u64)),
             3 => {
-                room.node.hear(&[&[1], bytes].concat(), room.now);
+                harness.node.handle_message(&[&[1], bytes].concat(), harness.now);
             }
-            _ => room.hub.pong(key(usize::from(whose) & 1)),
+            _ => harness.hub.pong(key(usize::from(whose) & 1)),
         }
-        room.settle();
+        harness.settle();
     }
-    room.end();
+    harness.end();
 }
 
-struct Room {
+struct Harness {
     node: Arc<Node>,
     hub: Hub,
     mailbox: Arc<Mailbox>,
@@ -64,7 +64,7 @@ impl Bus for NoBus {
     }
 }
 
-impl Room {
+impl Harness {
     fn new(settings: u8, now: Instant) -> Self {
         let node = Node::starting_at(options(settings), now, 1_700_000_000_000);
         let node = node.expect("good options");
@@ -77,13 +77,13 @@ impl Room {
             _ => Encoding::Protobuf,
         });
         let shell = Shell { encodings, are_open: [true; 2] };
-        let mut room = Self { node, hub, mailbox, shell, now };
+        let mut harness = Self { node, hub, mailbox, shell, now };
         for (who, encoding) in encodings.into_iter().enumerate() {
             let frame_ping = settings & 0x80 != 0;
             let hello = Hello { encoding, frame_ping, transport: "websocket", user: None };
-            room.hub.open(key(who), hello, now);
+            harness.hub.open(key(who), hello, now);
         }
-        room
+        harness
     }
 
     fn say(&mut self, who: usize, frame: &[u8]) {

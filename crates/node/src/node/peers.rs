@@ -40,15 +40,17 @@ impl Node {
     }
 
     /// Handles a message from the bus. Returns false for garbage and for messages of another version.
-    pub fn hear(&self, message: &[u8], now: Instant) -> bool {
-        match self.cluster.hear(message, now) {
+    pub fn handle_message(&self, message: &[u8], now: Instant) -> bool {
+        match self.cluster.handle_message(message, now) {
             Task::Nothing => {}
             Task::Refuse => return false,
-            Task::Greet(uid) => drop(self.cluster.publish_state(Some(&uid), || self.state(now))),
+            Task::Introduce(uid) => {
+                drop(self.cluster.publish_state(Some(&uid), || self.state(now)))
+            }
             Task::Answer { to, survey, pattern } => {
                 self.cluster.answer(&to, survey, self.own_channels(&pattern).unwrap_or_default());
             }
-            Task::Obey(command) => self.execute(command),
+            Task::Execute(command) => self.execute(command),
         }
         true
     }

@@ -9,7 +9,7 @@ use fanwire_protocol::FilterNode;
 
 /// A stream with the top 9, read as the rules ask for.
 fn read(query: Query, oldest: u64) -> StreamSlice {
-    let epoch = Epoch::parse("epochone").expect("eight letters");
+    let epoch = Epoch::parse("epochone").expect("eight notices");
     let is_wanted = |offset: &u64| query.since.is_none_or(|since| *offset > since);
     let mut offsets: Vec<u64> = (oldest..10).filter(is_wanted).collect();
     if query.reverse {
@@ -18,7 +18,7 @@ fn read(query: Query, oldest: u64) -> StreamSlice {
     offsets.truncate(query.limit.unwrap_or(usize::MAX));
     let publication = |offset| Publication { offset, ..Publication::default() };
     let publications = offsets.into_iter().map(publication).collect();
-    let before = Epoch::parse("epochold").expect("eight letters");
+    let before = Epoch::parse("epochold").expect("eight notices");
     let inherited = Position { offset: 7, epoch: before };
     StreamSlice { publications, top: Position { offset: 9, epoch }, inherited }
 }
@@ -53,7 +53,7 @@ fn a_stream_is_recovered_when_everything_after_the_claim_is_there() {
 #[test]
 fn a_publication_without_a_place_is_after_no_claim() {
     let claimed = ClaimedPosition { offset: u64::MAX, epoch: "" };
-    let top = Position { offset: 0, epoch: Epoch::parse("epochone").expect("eight letters") };
+    let top = Position { offset: 0, epoch: Epoch::parse("epochone").expect("eight notices") };
     let publications = vec![Publication::default()];
     let read = StreamSlice { publications, top, ..read(Query::TOP, 6) };
     assert_eq!(recover(RecoveryMode::Stream, claimed, read, None), None);

@@ -144,7 +144,7 @@ proptest! {
                     let terms = Terms::filtering(None, filter);
                     let place = join(&node, &mut session_table, (index, &channel), terms);
                     if index > 3 {
-                        session_table.hear(index, place);
+                        session_table.want_join_leave(index, place);
                     }
                     if what > 1 {
                         let position = Position { offset: u64::from(index), ..Position::default() };

@@ -70,7 +70,7 @@ fn marks_stay_with_a_subscriber_wherever_it_moves() {
     let mut subscribers = Subscribers::default();
     subscribers.add("a".into(), subscriber(0), Encoding::Json);
     subscribers.add("a".into(), subscriber(1).with_filter(), Encoding::Json);
-    subscribers.audience_mut(0).hear(1);
+    subscribers.audience_mut(0).want_join_leave(1);
     subscribers.moved(0, 1, 5);
     let moved = subscribers.remove(0, 0, Encoding::Json).expect("the last one moves");
     assert_eq!((moved.connection, moved.place()), (1, 5));

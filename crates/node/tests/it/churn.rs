@@ -20,7 +20,7 @@ const CLIENTS: usize = 20;
 const PUBLISHERS: usize = 2;
 const PUBLICATIONS: usize = 1_000;
 
-/// A client that checks what it hears, as an SDK keeps its position.
+/// A client that checks what it receives, as an SDK keeps its position.
 #[derive(Default)]
 struct Client {
     subscribed: bool,
@@ -30,7 +30,7 @@ struct Client {
 }
 
 impl Client {
-    fn hear(&mut self, effect: &Effect) {
+    fn receive(&mut self, effect: &Effect) {
         let reply = match effect {
             Effect::Message(message) => reply(message),
             Effect::Publication(one, _) => reply(one.message(Encoding::Json).expect("JSON")),
@@ -72,13 +72,13 @@ fn key(index: usize) -> ConnectionKey {
     ConnectionKey { index: index as u32, generation: 1 }
 }
 
-struct Crowd {
+struct Population {
     shard: Shard,
     clients: Vec<Client>,
     now: Instant,
 }
 
-impl Crowd {
+impl Population {
     fn new(mut shard: Shard, now: Instant) -> Self {
         for index in 0..CLIENTS {
             shard.hub.open(key(index), hello(""), now);
@@ -113,7 +113,7 @@ impl Crowd {
         for notice in self.shard.mailbox.take() {
             self.shard.hub.notice(notice, self.now, &mut record);
         }
-        self.hear(record);
+        self.receive(record);
     }
 
     /// A client subscribes if it is away, and else leaves.
@@ -130,12 +130,12 @@ impl Crowd {
         };
         let mut record = Record::default();
         self.shard.hub.receive(key(index), command.as_bytes(), self.now, &mut record);
-        self.hear(record);
+        self.receive(record);
     }
 
-    fn hear(&mut self, record: Record) {
+    fn receive(&mut self, record: Record) {
         for (index, effect) in record.effects {
-            self.clients[index as usize].hear(&effect);
+            self.clients[index as usize].receive(&effect);
         }
     }
 }
@@ -149,10 +149,10 @@ fn recovering_clients_lose_nothing_and_hear_nothing_twice_under_churn() {
     });
     options.client.recovery_max_publication_limit = 0;
     let node = Node::starting_at(options, now, 1_000_000).expect("the options are good");
-    let mut crowds = [(); SHARDS].map(|()| Crowd::new(Shard::new(&node), now));
+    let mut crowds = [(); SHARDS].map(|()| Population::new(Shard::new(&node), now));
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let threads = crowds.each_mut().map(|crowd| scope.spawn(|| crowd.live(&done)));
+        let threads = crowds.each_mut().map(|population| scope.spawn(|| population.live(&done)));
         let publishers = [(); PUBLISHERS].map(|()| scope.spawn(|| publish(&node, now)));
         for publisher in publishers {
             publisher.join().expect("publishing never fails");
@@ -160,7 +160,7 @@ fn recovering_clients_lose_nothing_and_hear_nothing_twice_under_churn() {
         done.store(true, Ordering::Release);
         threads.into_iter().for_each(|thread| thread.join().expect("every client is right"));
     });
-    let clients = crowds.iter().flat_map(|crowd| &crowd.clients);
+    let clients = crowds.iter().flat_map(|population| &population.clients);
     for client in clients.clone() {
         assert_eq!(client.offset, (PUBLISHERS * PUBLICATIONS) as u64, "everything, to the end");
     }

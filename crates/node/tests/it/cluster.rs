@@ -1,5 +1,5 @@
-//! Several nodes that hear each other: orders reach connections wherever they are, and every node knows of all.
-//! In: verbs of the server API on one node → out: what peers of another hear, counts of all.
+//! Several nodes that receive each other: orders reach connections wherever they are, and every node knows of all.
+//! In: verbs of the server API on one node → out: what peers of another receive, counts of all.
 //! Uses: `world` once per node, a bus that carries messages at once. Never: sockets, brokers far away.
 //! Change here: promises about the cluster. Its messages are tested in the module.
 
@@ -41,7 +41,7 @@ impl Bus for Ether {
         let (now, mut heard) = (std::time::Instant::now(), 0);
         for node in nodes.iter().filter_map(Weak::upgrade) {
             if to.is_none_or(|uid| node.nodes(now)[0].uid == uid) {
-                node.hear(&message, now);
+                node.handle_message(&message, now);
                 heard += 1;
             }
         }
@@ -144,7 +144,7 @@ fn an_order_that_other_nodes_do_not_hear_is_obeyed_here_and_answered_with_100() 
         ada x 4000 bye
     "#,
     );
-    worlds[1].play("bob hears nothing");
+    worlds[1].play("bob receives nothing");
     ether.is_cut.store(false, Relaxed);
     assert_eq!(node.disconnect(everybody(), bye()).wait(), Ok(()), "repeated");
     worlds[1].settle();
@@ -166,7 +166,7 @@ fn a_connection_that_should_be_the_only_one_comes_again_when_other_nodes_did_not
         world
     });
     worlds[0].settle();
-    worlds[0].play("ada hears nothing");
+    worlds[0].play("ada receives nothing");
     worlds[1].play("bob x 3004 internal server error");
 }
 
@@ -184,8 +184,8 @@ fn a_single_connection_closes_the_others_of_its_user_on_every_node() {
     }
     worlds.iter_mut().for_each(World::settle);
     worlds[0].play("ada x 3504 connection limit");
-    worlds[1].play("eve hears nothing");
-    worlds[2].play("bob hears nothing");
+    worlds[1].play("eve receives nothing");
+    worlds[2].play("bob receives nothing");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Large answers, which a hub hands out instead of making them in its turn.
-//! In: a channel with hundreds of members or publications → out: what clients hear before and after the encode_job is done.
+//! In: a channel with hundreds of members or publications → out: what clients receive before and after the encode_job is done.
 //! Uses: `world`, which keeps encode_jobs until a test has them done. Never: threads.
 //! Change here: promises about large answers. What is large is tested in `src/encode_job/tests.rs`.
 
@@ -23,7 +23,7 @@ fn open() -> Options {
     })
 }
 
-/// Ada and bob hear `news`, ada on the shard of half a crowd, which is in `crowd`, where as much was published.
+/// Ada and bob receive `news`, ada on the shard of half a crowd, which is in `crowd`, where as much was published.
 fn world(encoding: &str) -> World {
     let mut world = World::new(open());
     for name in ["ada", "bob"] {
@@ -34,7 +34,7 @@ fn world(encoding: &str) -> World {
     for number in 0..MANY {
         let name = number.to_string();
         world.connected(&name, hello(encoding));
-        world.say(&name, r#"{"id":2,"subscribe":{"channel":"crowd"}}"#);
+        world.say(&name, r#"{"id":2,"subscribe":{"channel":"population"}}"#);
         assert!(world.heard(&name).is_some());
         publish(&mut world, "quiet", "1");
     }
@@ -75,7 +75,7 @@ fn check(command: &str, entries: impl Fn(&Value) -> Option<usize>) {
 #[test]
 fn a_large_presence_is_encoded_elsewhere_while_deliveries_go_on() {
     let members = |reply: &Value| Some(reply["presence"]["presence"].as_object()?.len());
-    check(r#"{"id":3,"presence":{"channel":"crowd"}}"#, members);
+    check(r#"{"id":3,"presence":{"channel":"population"}}"#, members);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_large_history_is_encoded_elsewhere_while_deliveries_go_on() {
     check(r#"{"id":3,"history":{"channel":"quiet","limit":-1}}"#, publications);
 }
 
-const ASK: &str = r#"{"id":3,"presence":{"channel":"crowd"}}"#;
+const ASK: &str = r#"{"id":3,"presence":{"channel":"population"}}"#;
 
 #[test]
 fn small_answers_are_made_at_once() {
@@ -135,13 +135,13 @@ fn recovering_ada(encoding: &str, wish: &str) -> World {
     let mut world = World::new(recovering());
     world.connected("ada", hello(encoding));
     world.connected("bob", hello(encoding));
-    world.say("bob", r#"{"id":2,"subscribe":{"channel":"crowd"}}"#);
+    world.say("bob", r#"{"id":2,"subscribe":{"channel":"population"}}"#);
     let epoch = json(world.heard("bob"))["subscribe"]["epoch"].clone();
     for _ in 0..MANY {
-        publish(&mut world, "crowd", r#"{"of":"equal","text":"in all of them"}"#);
+        publish(&mut world, "population", r#"{"of":"equal","text":"in all of them"}"#);
         assert!(world.heard("bob").is_some());
     }
-    let claim = format!(r#""channel":"crowd","recover":true,"epoch":{epoch}{wish}"#);
+    let claim = format!(r#""channel":"population","recover":true,"epoch":{epoch}{wish}"#);
     world.say("ada", &format!("{{\"id\":3,\"subscribe\":{{{claim}}}}}\n{{\"id\":4,\"rpc\":{{}}}}"));
     world
 }
@@ -153,7 +153,7 @@ fn a_large_recovery_is_encoded_elsewhere_and_what_is_published_meanwhile_follows
         assert_eq!(world.heard("ada"), None);
         assert_eq!(world.encode_jobs.len(), 1);
         for number in ["1", "2"] {
-            publish(&mut world, "crowd", number);
+            publish(&mut world, "population", number);
             assert!(json(world.heard("bob"))["push"]["pub"]["offset"].is_u64());
         }
         assert_eq!(world.heard("ada"), None, "her reply comes first");
@@ -163,7 +163,7 @@ fn a_large_recovery_is_encoded_elsewhere_and_what_is_published_meanwhile_follows
         assert_eq!((&reply["id"], missed.len()), (&3.into(), MANY));
         assert_eq!(reply["subscribe"]["recovered"], true);
         assert_eq!(missed[1]["delta"] == true, !wish.is_empty(), "{}", missed[1]);
-        publish(&mut world, "crowd", "3");
+        publish(&mut world, "population", "3");
         let mut next = MANY;
         while next < MANY + 3 {
             let told = json(world.heard("ada"));
@@ -190,9 +190,9 @@ fn who_goes_or_fails_while_a_recovery_is_encoded_has_entered_nothing() {
     world.settle();
     assert_eq!(json(world.heard("ada"))["error"]["code"], 100);
     assert_eq!(json(world.heard("ada"))["id"], 4);
-    publish(&mut world, "crowd", "1");
+    publish(&mut world, "population", "1");
     assert_eq!(world.heard("ada"), None);
-    world.say("ada", r#"{"id":5,"subscribe":{"channel":"crowd"}}"#);
+    world.say("ada", r#"{"id":5,"subscribe":{"channel":"population"}}"#);
     assert_eq!(json(world.heard("ada"))["subscribe"]["offset"], MANY + 1);
 }
 
@@ -278,10 +278,10 @@ fn what_an_order_recovers_that_is_large_is_encoded_elsewhere() {
         let mut world = World::new(recovering());
         world.connected("ada", hello(encoding));
         for _ in 0..MANY {
-            publish(&mut world, "crowd", "1");
+            publish(&mut world, "population", "1");
         }
         let subscription = ServerSubscription {
-            channel: "crowd".into(),
+            channel: "population".into(),
             recover_since: Some(StreamPosition::default()),
             ..ServerSubscription::default()
         };
@@ -289,7 +289,7 @@ fn what_an_order_recovers_that_is_large_is_encoded_elsewhere() {
         world.settle();
         assert_eq!((world.heard("ada"), world.encode_jobs.len()), (None, 1));
         let ordered = ordered.ready().expect_err("she is not subscribed yet");
-        publish(&mut world, "crowd", "2");
+        publish(&mut world, "population", "2");
         world.do_errands();
         assert_eq!(ordered.wait(), Ok(()));
         assert_eq!(json(world.heard("ada"))["push"]["subscribe"]["recoverable"], true);

@@ -1,5 +1,5 @@
 //! Publications that leave one connection out: `exclude_publisher` of a namespace, `exclude_client` of the server API.
-//! In: dialogues → out: who hears a publication, and that positions and recovery do not notice an exclusion.
+//! In: dialogues → out: who receives a publication, and that positions and recovery do not notice an exclusion.
 //! Uses: `world`, `script`, the options of `history.rs`. Never: the API's own parsing (tested in its crate).
 //! Change here: tests of exclusion. That it allocates nothing per subscriber is tested in `memory.rs`.
 
@@ -47,7 +47,7 @@ fn everybody_but_the_publishing_connection_hears_a_publication() {
         bob < {"id":2,"subscribe":{}}
         ada > {"id":3,"publish":{"channel":"a","data":1}}
         ada < {"id":3,"publish":{}}
-        ada hears nothing
+        ada receives nothing
         bob < {"push":{"channel":"a","pub":{"data":1,"info":{"user":"","client":"ada"}}}}
         bob > {"id":3,"publish":{"channel":"a","data":2}}
         bob < {"id":3,"publish":{}}
@@ -95,7 +95,7 @@ fn a_recoverable_publisher_misses_nothing_and_has_its_own_in_history() {
         ada > {"id":5,"publish":{"channel":"a","data":4}}
         ada < {"id":5,"publish":{}}
         wait 50s
-        ada hears nothing
+        ada receives nothing
         api > a 5
         ada < {"push":{"channel":"a","pub":{"data":5,"offset":5}}}
         bob > {"id":2,"subscribe":{"channel":"a","recover":true,"offset":2,"epoch":"E1"}}
@@ -116,7 +116,7 @@ fn the_api_spares_the_connection_it_names() {
             bob < {"id":2,"subscribe":{}}
             api spares bob: a 1
             ada < {"push":{"channel":"a","pub":{"data":1}}}
-            bob hears nothing
+            bob receives nothing
             api > a 2
             ada < {"push":{"channel":"a","pub":{"data":2}}}
             bob < {"push":{"channel":"a","pub":{"data":2}}}
@@ -133,7 +133,7 @@ fn who_is_spared_is_not_disconnected_for_data_it_could_not_have_read() {
         ada < {"id":1,"connect":{"client":"ada","version":"test","ping":25,"pong":true}}
         ada < {"id":2,"subscribe":{}}
         api spares ada: a boom
-        ada hears nothing
+        ada receives nothing
         api > a boom
         ada x 3506 inappropriate protocol
     "#;

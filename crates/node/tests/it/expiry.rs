@@ -55,7 +55,7 @@ fn check_subscription(rest: &str) {
 
 #[test]
 fn a_connection_that_is_not_refreshed_ends_after_its_grace() {
-    check("wait 84900ms\n ada hears nothing\n ada awaits 200ms\n ada x 3005 connection expired");
+    check("wait 84900ms\n ada receives nothing\n ada awaits 200ms\n ada x 3005 connection expired");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_refresh_gives_a_new_lifetime() {
            ada > {longer}
            ada < {{"id":5,"refresh":{{"expires":true,"ttl":100}}}}
            wait 124900ms
-           ada hears nothing
+           ada receives nothing
            ada awaits 200ms
            ada x 3005 connection expired"#
     ));
@@ -83,7 +83,7 @@ fn a_refresh_may_shorten_a_lifetime() {
         r#"ada > {shorter}
            ada < {{"id":5,"refresh":{{"expires":true,"ttl":2}}}}
            wait 26900ms
-           ada hears nothing
+           ada receives nothing
            ada awaits 200ms
            ada x 3005 connection expired"#
     ));
@@ -95,7 +95,7 @@ fn the_end_of_a_connection_follows_a_step_of_the_clock() {
     check(
         r#"clock -3600
            wait 3684900ms
-           ada hears nothing
+           ada receives nothing
            ada awaits 200ms
            ada x 3005 connection expired"#,
     );
@@ -133,7 +133,8 @@ const CONNECTED: &str =
 
 #[test]
 fn expiry_waits_for_no_ping() {
-    let end = "wait 2900ms\n ada hears nothing\n ada awaits 200ms\n ada x 3005 connection expired";
+    let end =
+        "wait 2900ms\n ada receives nothing\n ada awaits 200ms\n ada x 3005 connection expired";
     let short = format!(r#"{{"sub":"42","exp":{}}}"#, in_seconds(2));
     let connected = r#"{"id":1,"connect":{"client":"ada","version":"test","expires":true,"ttl":2,"ping":25,"pong":true}}"#;
     play_in_both(
@@ -155,7 +156,7 @@ fn expiry_waits_for_no_ping() {
 fn expiry_of_a_subscription_waits_for_no_ping() {
     let end = r#"
         wait 2900ms
-        ada hears nothing
+        ada receives nothing
         ada awaits 200ms
         ada < {"push":{"channel":"a","unsubscribe":{"code":2501,"reason":"subscription expired"}}}
     "#;
@@ -286,7 +287,7 @@ fn a_sub_refresh_gives_a_new_lifetime() {
            ada > {longer}
            ada < {{"id":5,"sub_refresh":{{"expires":true,"ttl":100}}}}
            wait 124900ms
-           ada hears nothing
+           ada receives nothing
            ada awaits 200ms
            ada < {{"push":{{"channel":"a","unsubscribe":{{"code":2501,"reason":"subscription expired"}}}}}}"#
     ));

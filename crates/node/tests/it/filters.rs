@@ -97,7 +97,7 @@ fn a_filter_and_a_delta_together_give_the_filter() {
         r#"ada > {{"id":2,"subscribe":{{"channel":"news","delta":"fossil","tf":{ABOUT_ART}}}}}
            ada < {{"id":2,"subscribe":{{}}}}
            api tags about=war: news 1
-           ada hears nothing"#
+           ada receives nothing"#
     ));
 }
 
@@ -200,7 +200,7 @@ fn a_filter_outlives_a_refresh_of_its_subscription() {
                ada > {{"id":3,"sub_refresh":{{"channel":"a","token":"{refresh}"}}}}
                ada < {{"id":3,"sub_refresh":{{}}}}
                api tags about=war: a 1
-               ada hears nothing
+               ada receives nothing
                api tags about=art: a 2
                ada < {{"push":{{"channel":"a","pub":{{"data":2,"tags":{{"about":"art"}}}}}}}}"#,
             connect(r#"{"sub":"42"}"#),

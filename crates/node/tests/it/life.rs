@@ -177,7 +177,7 @@ fn the_first_ping_comes_between_half_an_interval_and_a_whole_one() {
         r#"
         ada sleeps
         wait 12400ms
-        ada hears nothing
+        ada receives nothing
         ada awaits 12700ms
         ada < {}
     "#,
@@ -201,7 +201,7 @@ fn a_ping_without_a_pong_ends_in_3012_after_the_timeout() {
         ada awaits 25100ms
         ada < {}
         wait 7900ms
-        ada hears nothing
+        ada receives nothing
         ada awaits 200ms
         ada x 3012 no pong
     "#,
@@ -241,7 +241,7 @@ fn native_pings_replace_those_of_the_protocol_when_asked_for() {
         ada awaits 25100ms
         ada < ping frame
         wait 7900ms
-        ada hears nothing
+        ada receives nothing
         ada awaits 200ms
         ada x 3012 no pong
     "#,

@@ -230,9 +230,9 @@ fn allocations_per_broadcast_without(
     let publish = PublishOptions { exclude_client, ..PublishOptions::default() };
     let published = world.node.publish("news", publication, publish, world.now);
     published.wait().expect("published");
-    let letter = world.shards[0].mailbox.take().remove(0);
+    let notice = world.shards[0].mailbox.take().remove(0);
     let mut count = Count::default();
-    let allocated = measure(|| world.shards[0].hub.notice(letter, world.now, &mut count));
+    let allocated = measure(|| world.shards[0].hub.notice(notice, world.now, &mut count));
     assert_eq!(count.deliveries, subscribers as usize);
     allocated.count_total
 }
@@ -269,9 +269,9 @@ fn a_broadcast_in_shapes_allocates_nothing_per_subscriber() {
             let published =
                 world.node.publish("news", publication, PublishOptions::default(), world.now);
             published.wait().expect("published");
-            let letter = world.shards[0].mailbox.take().remove(0);
+            let notice = world.shards[0].mailbox.take().remove(0);
             let mut count = Count::default();
-            let allocated = measure(|| world.shards[0].hub.notice(letter, world.now, &mut count));
+            let allocated = measure(|| world.shards[0].hub.notice(notice, world.now, &mut count));
             assert_eq!(count.deliveries, subscribers as usize);
             allocated.count_total
         };
@@ -282,7 +282,7 @@ fn a_broadcast_in_shapes_allocates_nothing_per_subscriber() {
     }
 }
 
-/// Allocations of one join in the hub, from the inbox to the last of so many that hear of it.
+/// Allocations of one join in the hub, from the inbox to the last of so many that receive of it.
 fn allocations_per_join(encoding: &str, hearers: u32) -> u64 {
     let forced = with_presence(|open| {
         open.join_leave = true;
@@ -292,9 +292,9 @@ fn allocations_per_join(encoding: &str, hearers: u32) -> u64 {
     for index in 0..hearers {
         connect_as(hello(encoding), &mut world, index, "news");
     }
-    let letter = world.shards[0].mailbox.take().pop().expect("the join of the last");
+    let notice = world.shards[0].mailbox.take().pop().expect("the join of the last");
     let mut count = Count::default();
-    let allocated = measure(|| world.shards[0].hub.notice(letter, world.now, &mut count));
+    let allocated = measure(|| world.shards[0].hub.notice(notice, world.now, &mut count));
     assert_eq!(count.messages, hearers as usize);
     allocated.count_total
 }
@@ -343,8 +343,8 @@ fn a_broadcast_to_filtered_subscribers_allocates_nothing() {
     let publication = Publication { data: "{}".into(), tags, ..Publication::default() };
     let published = world.node.publish("news", publication, PublishOptions::default(), world.now);
     published.wait().expect("published");
-    let letter = world.shards[0].mailbox.take().remove(0);
+    let notice = world.shards[0].mailbox.take().remove(0);
     let mut count = Count::default();
-    let allocated = measure(|| world.shards[0].hub.notice(letter, world.now, &mut count));
+    let allocated = measure(|| world.shards[0].hub.notice(notice, world.now, &mut count));
     assert_eq!((count.deliveries, allocated.count_total), (400, 0));
 }

@@ -1,4 +1,4 @@
-//! Random life on several hubs against a naive model: who hears what, in which order, exactly once.
+//! Random life on several hubs against a naive model: who receives what, in which order, exactly once.
 //! In: random operations, with inboxes emptied at random moments → out: the same events in hub and model.
 //! Uses: hubs and inboxes by hand; proptest prints what failed. Never: tokens, timers (see `expiry.rs`, `life.rs`).
 //! Change here: the model. It knows nothing of lists, places and slabs: only of sets and of one queue per shard.
@@ -96,7 +96,7 @@ impl Model {
             Step::Connect { who } => {
                 if self.in_order(who, false) {
                     self.connection(who).connected = true;
-                    self.hears(who, "connected");
+                    self.receives(who, "connected");
                 }
             }
             Step::Subscribe { who, channel } => {
@@ -110,20 +110,20 @@ impl Model {
                         channels.insert(channel);
                         "subscribed"
                     };
-                    self.hears(who, answer);
+                    self.receives(who, answer);
                 }
             }
             Step::Unsubscribe { who, channel } => {
                 if self.in_order(who, true) {
                     self.connection(who).channels.remove(&channel);
-                    self.hears(who, "unsubscribed");
+                    self.receives(who, "unsubscribed");
                 }
             }
             Step::Publish { channel, is_json } => self.publish(channel, is_json),
             Step::ClientPublish { who, channel } => {
                 if self.in_order(who, true) {
                     self.publish(channel, true);
-                    self.hears(who, "published");
+                    self.receives(who, "published");
                 }
             }
             Step::Close { who } => *self.connection(who) = Connection::default(),
@@ -148,12 +148,12 @@ impl Model {
         self.connections.entry(who).or_default()
     }
 
-    fn hears(&mut self, who: usize, what: impl Into<String>) {
+    fn receives(&mut self, who: usize, what: impl Into<String>) {
         self.heard.entry(who).or_default().push(what.into());
     }
 
     fn disconnected(&mut self, who: usize, code: u16) {
-        self.hears(who, format!("x {code}"));
+        self.receives(who, format!("x {code}"));
         *self.connection(who) = Connection::default();
     }
 
@@ -197,7 +197,7 @@ impl Model {
             Queued::Publication { channel, number, is_json } => {
                 for who in self.subscribers(shard, channel) {
                     if is_json || encoding_of(who) == Encoding::Protobuf {
-                        self.hears(who, format!("{channel}: {number}"));
+                        self.receives(who, format!("{channel}: {number}"));
                     } else {
                         self.disconnected(who, 3506);
                     }
@@ -214,7 +214,7 @@ impl Model {
                     let ended: Vec<_> =
                         own.extract_if(.., |own| channel.is_none_or(|c| c == *own)).collect();
                     for channel in ended {
-                        self.hears(who, format!("{channel}: ended"));
+                        self.receives(who, format!("{channel}: ended"));
                     }
                 }
             }
@@ -294,7 +294,7 @@ impl Real {
                 for notice in self.shards[shard].mailbox.take() {
                     self.shards[shard].hub.notice(notice, now, &mut record);
                 }
-                self.hear(shard, record);
+                self.receive(shard, record);
             }
         }
     }
@@ -311,10 +311,10 @@ impl Real {
         };
         let (mut record, key) = (Record::default(), self.key(who));
         self.shards[shard_of(who)].hub.receive(key, &frame, self.now, &mut record);
-        self.hear(shard_of(who), record);
+        self.receive(shard_of(who), record);
     }
 
-    fn hear(&mut self, shard: usize, record: Record) {
+    fn receive(&mut self, shard: usize, record: Record) {
         for (index, effect) in record.effects {
             let who = index as usize * SHARDS + shard;
             let what = match effect {

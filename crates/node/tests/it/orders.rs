@@ -142,7 +142,7 @@ fn an_order_that_expires_ends_the_connection_with_3006_after_its_grace() {
         r#"
         ada < {"push":{"channel":"news","subscribe":{}}}
         wait 34900ms
-        ada hears nothing
+        ada receives nothing
         ada awaits 200ms
         ada x 3006 subscription expired
     "#,
@@ -281,17 +281,17 @@ fn an_order_makes_its_client_present_and_heard_of() {
         open.join_leave = true;
         open.force_push_join_leave = true;
     });
-    let order = ServerSubscription { info: r#"{"seat":7}"#.into(), ..to("room") };
+    let order = ServerSubscription { info: r#"{"seat":7}"#.into(), ..to("harness") };
     for mut world in worlds(&options) {
         subscribe(&mut world, order.clone());
         world.play(
-            r#"ada < {"push":{"channel":"room","subscribe":{}}}
-               ada < {"push":{"channel":"room","join":{"info":{"user":"42","client":"ada","chan_info":{"seat":7}}}}}
-               ada > {"id":2,"presence":{"channel":"room"}}
+            r#"ada < {"push":{"channel":"harness","subscribe":{}}}
+               ada < {"push":{"channel":"harness","join":{"info":{"user":"42","client":"ada","chan_info":{"seat":7}}}}}
+               ada > {"id":2,"presence":{"channel":"harness"}}
                ada < {"id":2,"presence":{"presence":{"ada":{"user":"42","client":"ada","chan_info":{"seat":7}}}}}
-               ada > {"id":3,"unsubscribe":{"channel":"room"}}
+               ada > {"id":3,"unsubscribe":{"channel":"harness"}}
                ada < {"id":3,"unsubscribe":{}}
-               ada > {"id":4,"presence_stats":{"channel":"room"}}
+               ada > {"id":4,"presence_stats":{"channel":"harness"}}
                ada < {"id":4,"presence_stats":{"num_clients":0,"num_users":0}}"#,
         );
         let quiet = Overrides {
@@ -302,8 +302,8 @@ fn an_order_makes_its_client_present_and_heard_of() {
         };
         subscribe(&mut world, ServerSubscription { overrides: quiet, ..order.clone() });
         world.play(
-            r#"ada < {"push":{"channel":"room","subscribe":{}}}
-               ada > {"id":5,"presence_stats":{"channel":"room"}}
+            r#"ada < {"push":{"channel":"harness","subscribe":{}}}
+               ada > {"id":5,"presence_stats":{"channel":"harness"}}
                ada < {"id":5,"presence_stats":{"num_clients":0,"num_users":0}}"#,
         );
     }
@@ -339,7 +339,7 @@ fn an_ordered_refresh_gives_a_connection_another_end_and_tells_it() {
         world.play(
             r#"ada < {"push":{"refresh":{"expires":true,"ttl":10}}}
                wait 34900ms
-               ada hears nothing
+               ada receives nothing
                ada awaits 200ms
                ada x 3005 connection expired"#,
         );

@@ -123,7 +123,7 @@ fn a_user_whose_channel_others_could_subscribe_to_has_none() {
                ada > {}
                ada < {{"id":1,"connect":{{"client":"ada","version":"test","ping":25,"pong":true}}}}
                api > #{user} 1
-               ada hears nothing"#,
+               ada receives nothing"#,
             connect(&format!(r#"{{"sub":"{user}"}}"#))
         );
         play_in_both(&personal(|_| {}), &script);
@@ -166,7 +166,7 @@ fn a_new_connection_closes_the_older_ones_of_its_user() {
     assert_eq!(world.node.counts().connections, 2);
     world.close("ann");
     world.connected("new", hello("json as 42"));
-    world.play("new hears nothing");
+    world.play("new receives nothing");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn without_single_connection_a_user_has_as_many_as_it_likes() {
     let mut world = World::new(personal(|_| {}));
     world.connected("ada", hello("json as 42"));
     world.connected("bob", hello("json as 42"));
-    world.play("ada hears nothing");
+    world.play("ada receives nothing");
 }
 
 #[test]

@@ -18,9 +18,9 @@ use crate::world::{UNIX, World};
 
 /// Fetches that wait for the test.
 #[derive(Debug, Default)]
-struct Desk(Mutex<Vec<Fetch>>);
+struct PendingFetches(Mutex<Vec<Fetch>>);
 
-impl KeySource for Desk {
+impl KeySource for PendingFetches {
     fn fetch(&self, fetch: Fetch) {
         self.0.lock().expect("one thread").push(fetch);
     }
@@ -28,7 +28,7 @@ impl KeySource for Desk {
 
 struct Provider {
     world: World,
-    desk: Arc<Desk>,
+    pending_fetches: Arc<PendingFetches>,
 }
 
 impl Provider {
@@ -37,9 +37,12 @@ impl Provider {
             options.client.token.jwks_public_endpoint = "https://id.example.com/keys".to_owned();
             change(options);
         });
-        let (world, desk) = (World::new(options), Arc::new(Desk::default()));
-        world.node.fetch_keys_with(Arc::<Desk>::clone(&desk), Arc::<Desk>::clone(&desk));
-        Self { world, desk }
+        let (world, pending_fetches) = (World::new(options), Arc::new(PendingFetches::default()));
+        world.node.fetch_keys_with(
+            Arc::<PendingFetches>::clone(&pending_fetches),
+            Arc::<PendingFetches>::clone(&pending_fetches),
+        );
+        Self { world, pending_fetches }
     }
 
     /// The document comes and has keys of these names.
@@ -55,7 +58,7 @@ impl Provider {
     }
 
     fn one_fetch(&mut self) -> Fetch {
-        let mut fetches = self.desk.0.lock().expect("one thread");
+        let mut fetches = self.pending_fetches.0.lock().expect("one thread");
         assert_eq!(fetches.len(), 1, "fetches under way");
         fetches.pop().expect("one")
     }
@@ -106,7 +109,7 @@ fn a_connect_waits_for_its_key_and_what_follows_waits_behind_it() {
         r#"ada opens
            ada > {}\n{{"id":2,"subscribe":{{"channel":"a"}}}}
            ada > {{"id":3,"unsubscribe":{{"channel":"a"}}}}
-           ada hears nothing"#,
+           ada receives nothing"#,
         connect("k1")
     ));
     provider.comes(&["k1"]);
@@ -147,7 +150,7 @@ fn a_thousand_connections_with_unknown_keys_cause_one_fetch() {
 #[test]
 fn who_signs_with_an_unpublished_key_is_refused_once_the_document_says_so() {
     let mut provider = Provider::new(|_| {});
-    provider.play(&format!("ada opens\n ada > {}\n ada hears nothing", connect("x")));
+    provider.play(&format!("ada opens\n ada > {}\n ada receives nothing", connect("x")));
     provider.comes(&["k1"]);
     provider.play("ada x 3500 invalid token");
     provider.play(&format!("bob opens\n bob > {}\n bob x 3500 invalid token", connect("x")));
@@ -156,7 +159,7 @@ fn who_signs_with_an_unpublished_key_is_refused_once_the_document_says_so() {
 #[test]
 fn while_the_endpoint_is_down_clients_are_told_to_come_again() {
     let mut provider = Provider::new(|_| {});
-    provider.play(&format!("ada opens\n ada > {}\n ada hears nothing", connect("k1")));
+    provider.play(&format!("ada opens\n ada > {}\n ada receives nothing", connect("k1")));
     provider.fails();
     provider.play(&format!(
         r#"ada < {{"id":1,"error":{RETRY}}}
@@ -166,7 +169,7 @@ fn while_the_endpoint_is_down_clients_are_told_to_come_again() {
            wait 5s
            eve opens
            eve > {}
-           eve hears nothing"#,
+           eve receives nothing"#,
         connect("k1"),
         connect("k1")
     ));
@@ -183,15 +186,16 @@ fn what_follows_a_refused_connect_in_its_message_is_dropped() {
         )
     };
     let mut provider = Provider::new(|_| {});
-    provider.play(&format!("ada opens\n ada > {}\n ada hears nothing", expired("k1")));
+    provider.play(&format!("ada opens\n ada > {}\n ada receives nothing", expired("k1")));
     provider.fails();
-    provider.play(&format!("ada < {{\"id\":1,\"error\":{RETRY}}}\n ada hears nothing\n wait 5s"));
-    provider.play(&format!("bob opens\n bob > {}\n bob hears nothing", expired("k1")));
+    provider
+        .play(&format!("ada < {{\"id\":1,\"error\":{RETRY}}}\n ada receives nothing\n wait 5s"));
+    provider.play(&format!("bob opens\n bob > {}\n bob receives nothing", expired("k1")));
     provider.comes(&["k1"]);
     provider.play(
         r#"
         bob < {"id":1,"error":{"code":109,"message":"token expired"}}
-        bob hears nothing
+        bob receives nothing
         bob > {"id":3,"subscribe":{"channel":"a"}}
         bob x 3501 bad request
     "#,
@@ -220,13 +224,13 @@ fn a_new_key_is_fetched_once_and_the_old_one_goes() {
     provider.play(&format!("ada opens\n ada > {}", connect("k1")));
     provider.comes(&["k1"]);
     provider.play(&format!(
-        "ada < {}\n wait 10s\n bob opens\n bob > {}\n bob hears nothing",
+        "ada < {}\n wait 10s\n bob opens\n bob > {}\n bob receives nothing",
         connected("ada"),
         connect("k2")
     ));
     provider.comes(&["k2"]);
     provider.play(&format!(
-        "bob < {}\n wait 5s\n eve opens\n eve > {}\n eve hears nothing",
+        "bob < {}\n wait 5s\n eve opens\n eve > {}\n eve receives nothing",
         connected("bob"),
         connect("k1")
     ));
@@ -247,7 +251,7 @@ fn subscribe_refresh_and_sub_refresh_wait_for_their_keys() {
         r#"ada < {}
            wait 5s
            ada > {{"id":2,"subscribe":{{"channel":"$a","token":"{}"}}}}
-           ada hears nothing"#,
+           ada receives nothing"#,
         connected("ada"),
         subscription("k2")
     ));
@@ -256,7 +260,7 @@ fn subscribe_refresh_and_sub_refresh_wait_for_their_keys() {
         r#"ada < {{"id":2,"subscribe":{{"expires":true,"ttl":995}}}}
            wait 5s
            ada > {{"id":3,"sub_refresh":{{"channel":"$a","token":"{}"}}}}
-           ada hears nothing"#,
+           ada receives nothing"#,
         subscription("k3")
     ));
     provider.comes(&["k3"]);
@@ -264,7 +268,7 @@ fn subscribe_refresh_and_sub_refresh_wait_for_their_keys() {
         r#"ada < {{"id":3,"sub_refresh":{{"expires":true,"ttl":990}}}}
            wait 5s
            ada > {{"id":4,"refresh":{{"token":"{}"}}}}
-           ada hears nothing"#,
+           ada receives nothing"#,
         connection("k4")
     ));
     provider.comes(&["k4"]);
@@ -300,7 +304,7 @@ fn a_bad_key_is_what_the_mapping_says_for_each_command() {
     for (command, answer) in rows {
         let mut provider = Provider::new(|_| {});
         connected(&mut provider);
-        provider.play(&format!("ada > {command}\n ada hears nothing"));
+        provider.play(&format!("ada > {command}\n ada receives nothing"));
         provider.comes(&["k1"]);
         provider.play(answer);
     }
@@ -328,7 +332,7 @@ fn subscription_tokens_may_have_an_endpoint_of_their_own() {
     provider.play(&format!(
         r#"ada < {}
            ada > {{"id":2,"subscribe":{{"channel":"$a","token":"{token}"}}}}
-           ada hears nothing"#,
+           ada receives nothing"#,
         connected("ada")
     ));
     let fetch = provider.one_fetch();

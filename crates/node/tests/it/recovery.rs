@@ -292,7 +292,7 @@ fn subscriptions_of_the_server_recover_at_connect() {
     );
 }
 
-/// A door that loses the publications whose data is `"lost"`, knows it when that is `"noticed"`, and brings those that are
+/// A router that loses the publications whose data is `"lost"`, knows it when that is `"noticed"`, and brings those that are
 /// `"late"` as if they had been on their way for 3 s.
 pub(crate) struct Lossy(pub(crate) Arc<dyn Deliver>);
 
@@ -325,7 +325,7 @@ impl Deliver for Lossy {
 /// A world whose broker loses publications.
 fn lossy(options: Options) -> World {
     let now = Instant::now();
-    let make = |door| Arc::new(MemoryBroker::new(Arc::new(Lossy(door)), 1 << 30)) as _;
+    let make = |router| Arc::new(MemoryBroker::new(Arc::new(Lossy(router)), 1 << 30)) as _;
     let node = Node::with_broker(options, now, UNIX * 1000, make).expect("the options are good");
     World::around(node, now, 2)
 }
@@ -348,7 +348,7 @@ fn a_hole_ends_the_subscription_or_if_the_server_made_it_the_connection() {
     world.play(
         r#"
         api > news "lost"
-        ada hears nothing
+        ada receives nothing
         api > news 2
         ada < {"push":{"channel":"news","unsubscribe":{"code":2500,"reason":"insufficient state"}}}
         eve x 3010 insufficient state
@@ -367,7 +367,7 @@ fn a_silent_loss_is_noticed_by_the_check_of_positions() {
         wait 30s
         api > news "lost"
         ada awaits 9s
-        ada hears nothing
+        ada receives nothing
         ada awaits 3s
         ada < {"push":{"channel":"news","unsubscribe":{"code":2500,"reason":"insufficient state"}}}
         eve x 3010 insufficient state
@@ -402,7 +402,7 @@ fn activity_puts_the_check_off_and_a_check_that_finds_nothing_is_silent() {
         eve < {"push":{"channel":"news","pub":{"data":1,"offset":1,"epoch":"E1"}}}
         api > news "lost"
         ada awaits 38s
-        ada hears nothing
+        ada receives nothing
         ada awaits 4s
         ada < {"push":{"channel":"news","unsubscribe":{"code":2500,"reason":"insufficient state"}}}
         eve x 3010 insufficient state
@@ -475,8 +475,8 @@ impl Broker for Counting {
 #[test]
 fn one_look_at_the_stream_checks_all_subscribers_of_all_shards() {
     let (now, mut broker) = (Instant::now(), None);
-    let node = Node::with_broker(recoverable(), now, UNIX * 1000, |door| {
-        let counting = Counting(MemoryBroker::new(door, 1 << 30), AtomicUsize::new(0));
+    let node = Node::with_broker(recoverable(), now, UNIX * 1000, |router| {
+        let counting = Counting(MemoryBroker::new(router, 1 << 30), AtomicUsize::new(0));
         Arc::clone(broker.insert(Arc::new(counting))) as _
     });
     let mut world = World::around(node.expect("the options are good"), now, 3);

@@ -22,9 +22,9 @@ fn the_route_of_one_message() {
     step_3_protocol_reads_a_command();
     step_4_session_takes_it(&mut world);
     // The bend.
-    let (broadcast, letters) = step_5_broker_and_door_fill_the_inboxes(&world);
+    let (broadcast, notices) = step_5_broker_and_door_fill_the_inboxes(&world);
     // Out: meaning becomes bytes.
-    step_6_hubs_know_who_gets_it(&mut world, &broadcast, letters);
+    step_6_hubs_know_who_gets_it(&mut world, &broadcast, notices);
     step_7_protocol_writes_the_envelope_once(&world, &broadcast);
 }
 
@@ -62,29 +62,29 @@ fn step_4_session_takes_it(world: &mut World) {
 /// One broadcast lies in the inbox of each shard that listens, and it is the same one.
 fn step_5_broker_and_door_fill_the_inboxes(world: &World) -> (Arc<Broadcast>, [Notice; 2]) {
     assert!(world.shards[0].mailbox.take().is_empty(), "nobody listens on the first shard");
-    let letters = [1, 2].map(|shard| {
-        let mut letters = world.shards[shard].mailbox.take();
-        assert_eq!(letters.len(), 1, "one letter for shard {shard}");
-        letters.remove(0)
+    let notices = [1, 2].map(|shard| {
+        let mut notices = world.shards[shard].mailbox.take();
+        assert_eq!(notices.len(), 1, "one notice for shard {shard}");
+        notices.remove(0)
     });
-    let [Notice::Broadcast(one), Notice::Broadcast(other)] = &letters else {
+    let [Notice::Broadcast(one), Notice::Broadcast(other)] = &notices else {
         panic!("broadcasts");
     };
     assert!(Arc::ptr_eq(one, other));
     assert_eq!(one.accepted_at(), world.now);
     let publisher = one.publication().info.as_ref().map(|info| info.client.as_str());
     assert_eq!(publisher, Some(world.id("ada")));
-    (Arc::clone(one), letters)
+    (Arc::clone(one), notices)
 }
 
 fn step_6_hubs_know_who_gets_it(
     world: &mut World,
     broadcast: &Arc<Broadcast>,
-    letters: [Notice; 2],
+    notices: [Notice; 2],
 ) {
-    for (shard, letter) in [1, 2].into_iter().zip(letters) {
+    for (shard, notice) in [1, 2].into_iter().zip(notices) {
         let mut record = Record::default();
-        world.shards[shard].hub.notice(letter, world.now, &mut record);
+        world.shards[shard].hub.notice(notice, world.now, &mut record);
         let [(0, Effect::Publication(delivered, _))] = record.effects.as_slice() else {
             panic!("one delivery to connection 0 of shard {shard}");
         };

@@ -18,11 +18,11 @@ impl World {
     /// ```text
     /// ada opens                         (also: opens protobuf, opens frame_ping, opens as USER)
     /// ada > {"id":1,"connect":{}}       she says this; `$ada` stands for her client id, `\n` for a line break
-    /// ada < {"id":1,"connect":{}}       the next thing she hears; client ids read as names, epochs as E1, E2 …
+    /// ada < {"id":1,"connect":{}}       the next thing she receives; client ids read as names, epochs as E1, E2 …
     /// ada x 3501 bad request            the next thing is this disconnect
-    /// ada hears nothing                 there is nothing she has not read
+    /// ada receives nothing                 there is nothing she has not read
     /// ada closes                        her socket is gone
-    /// ada sleeps                        she answers no pings any more, and hears them
+    /// ada sleeps                        she answers no pings any more, and receives them
     /// api > news {"a":1}                the server API publishes
     /// api skips history: news {"a":1}   it publishes without history
     /// api spares ada: news {"a":1}      it publishes to everybody but her
@@ -30,7 +30,7 @@ impl World {
     /// api removes history: news         it drops what is stored
     /// wait 25s                          time passes (also: 500ms); who is awake answers pings
     /// clock +3600                       the clock of the machine is set, by so many seconds
-    /// ada awaits 25s                    time passes until she hears something, at most so much
+    /// ada awaits 25s                    time passes until she receives something, at most so much
     /// ```
     ///
     /// At the end everybody must have read everything.
@@ -89,7 +89,7 @@ impl World {
                 assert_eq!(self.heard(name).as_deref(), Some(rest), "at: {line}");
             }
             (_, "awaits") => self.await_news(name, duration(text)),
-            (_, "hears") => assert_eq!(self.heard(name), None, "at: {line}"),
+            (_, "receives") => assert_eq!(self.heard(name), None, "at: {line}"),
             (_, "closes") => {
                 self.close(name);
                 self.settle();

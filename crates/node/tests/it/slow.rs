@@ -126,8 +126,8 @@ struct SlowWorld {
 impl SlowWorld {
     fn new(options: Options) -> Self {
         let (now, held) = (Instant::now(), Held::default());
-        let make = |door: Arc<dyn Deliver>| {
-            let inner = MemoryBroker::new(door, 1 << 30);
+        let make = |router: Arc<dyn Deliver>| {
+            let inner = MemoryBroker::new(router, 1 << 30);
             Arc::new(Slow { inner, held: Arc::clone(&held) }) as Arc<dyn Broker>
         };
         let presence = Slow { inner: MemoryPresence::new(), held: Arc::clone(&held) };
@@ -185,10 +185,10 @@ fn a_subscribe_is_answered_when_the_broker_is_and_publications_follow_it() {
     let mut slow = SlowWorld::with(tracked(), &["ada"]);
     slow.publish("news", "1");
     slow.answer_all();
-    slow.world.play("ada > {\"id\":2,\"subscribe\":{\"channel\":\"news\"}}\n ada hears nothing");
+    slow.world.play("ada > {\"id\":2,\"subscribe\":{\"channel\":\"news\"}}\n ada receives nothing");
     slow.publish("news", "2");
     slow.publish("news", "3");
-    slow.world.play("ada hears nothing");
+    slow.world.play("ada receives nothing");
     slow.answer_all();
     slow.world.play(
         r#"
@@ -249,7 +249,8 @@ fn an_ordered_subscription_waits_its_turn_and_what_follows_waits_for_it() {
     let answers: Vec<_> = answers.into_iter().filter_map(|answer| answer.ready().err()).collect();
     assert_eq!(answers.len(), 3, "whoever gave them waits, too");
     slow.publish("news", "2");
-    slow.world.play("ada > {\"id\":2,\"unsubscribe\":{\"channel\":\"news\"}}\n ada hears nothing");
+    slow.world
+        .play("ada > {\"id\":2,\"unsubscribe\":{\"channel\":\"news\"}}\n ada receives nothing");
     slow.answer_all();
     slow.world.play(
         r#"
@@ -277,7 +278,7 @@ fn an_order_that_the_broker_fails_is_an_error_to_whoever_gave_it() {
     drop(slow.held.lock().expect("one thread").remove(1)); // a promise that is dropped is broken
     slow.answer_all();
     let pushed = r#"{"push":{"channel":"news","subscribe":{"recoverable":true,"epoch":"E1","positioned":true}}}"#;
-    slow.world.play(&format!("ada < {pushed}\n bob hears nothing"));
+    slow.world.play(&format!("ada < {pushed}\n bob receives nothing"));
     assert_eq!(answer.wait(), Err(ErrorCode::INTERNAL));
     assert_eq!(slow.world.node.counts().subscriptions, 1);
 }
@@ -302,7 +303,7 @@ fn what_a_client_says_meanwhile_waits_in_order() {
         ada > {"id":2,"publish":{"channel":"news","data":1}}\n{"id":3,"rpc":{"method":"x"}}
         ada > {"id":4,"publish":{"channel":"news","data":2}}\n{"id":5,"history":{"channel":"news"}}
         ada > {"id":6,"unsubscribe":{"channel":"news"}}
-        ada hears nothing
+        ada receives nothing
     "#,
     );
     slow.answer(0);
@@ -310,7 +311,7 @@ fn what_a_client_says_meanwhile_waits_in_order() {
         r#"
         ada < {"id":2,"publish":{}}
         ada < {"id":3,"error":{"code":108,"message":"not available"}}
-        ada hears nothing
+        ada receives nothing
     "#,
     );
     slow.answer_all();
@@ -339,7 +340,7 @@ fn a_connection_that_goes_while_it_waits_leaves_nothing_behind() {
     let stats = slow.world.node.presence_stats("news", slow.world.now);
     slow.answer_all();
     assert_eq!(stats.wait().map(|stats| stats.clients), Ok(0));
-    slow.world.play("ada hears nothing");
+    slow.world.play("ada receives nothing");
 }
 
 #[test]
@@ -366,11 +367,11 @@ fn a_connect_waits_for_all_its_channels() {
         r#"
         ada opens
         ada > {"id":1,"connect":{"subs":{"a":{},"b":{}}}}\n{"id":2,"unsubscribe":{"channel":"a"}}
-        ada hears nothing
+        ada receives nothing
     "#,
     );
     slow.answer(1);
-    slow.world.play("ada hears nothing");
+    slow.world.play("ada receives nothing");
     slow.publish("b", "1");
     slow.answer_all();
     let connected = slow.world.heard("ada").expect("the reply");
@@ -429,7 +430,7 @@ impl Sdk {
         format!(r#"{{"id":{},"unsubscribe":{{"channel":"news"}}}}"#, self.id)
     }
 
-    fn hear(&mut self, text: &str) {
+    fn receive(&mut self, text: &str) {
         let heard: serde_json::Value = serde_json::from_str(text).expect("JSON");
         if let Some(id) = heard["id"].as_u64() {
             assert_eq!(self.owed.pop_front(), Some(id as u32), "one reply each, in order: {text}");
@@ -500,14 +501,14 @@ proptest! {
             }
             for (name, sdk) in names.iter().zip(&mut sdks) {
                 while let Some(text) = slow.world.heard(name) {
-                    sdk.hear(&text);
+                    sdk.receive(&text);
                 }
             }
         }
         slow.answer_all();
         for (name, sdk) in names.iter().zip(&mut sdks) {
             while let Some(text) = slow.world.heard(name) {
-                sdk.hear(&text);
+                sdk.receive(&text);
             }
             prop_assert!(sdk.owed.is_empty(), "{name} waits for nothing");
             prop_assert!(!sdk.subscribed || sdk.offset == Some(published), "{name} has everything");
@@ -523,7 +524,7 @@ struct Listener {
 }
 
 impl Listener {
-    fn hear(&mut self, text: &str) {
+    fn receive(&mut self, text: &str) {
         let push = &serde_json::from_str::<serde_json::Value>(text).expect("JSON")["push"];
         let offset = |push: &serde_json::Value| push["offset"].as_u64().unwrap_or_default();
         if push["subscribe"].is_object() {
@@ -579,14 +580,14 @@ proptest! {
             }
             for (name, listener) in names.iter().zip(&mut listeners) {
                 while let Some(text) = slow.world.heard(name) {
-                    listener.hear(&text);
+                    listener.receive(&text);
                 }
             }
         }
         slow.answer_all();
         for ((name, listener), wanted) in names.iter().zip(&mut listeners).zip(wanted) {
             while let Some(text) = slow.world.heard(name) {
-                listener.hear(&text);
+                listener.receive(&text);
             }
             prop_assert_eq!(listener.subscribed, wanted, "{}", name);
             prop_assert!(!wanted || listener.offset == published, "{name} has everything");

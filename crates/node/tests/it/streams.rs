@@ -147,7 +147,7 @@ impl Real {
             for shard in 0..2 {
                 let mut record = Record::default();
                 self.shards[shard].hub.advance(self.now, &mut record);
-                self.hear(shard, record);
+                self.receive(shard, record);
             }
         }
     }
@@ -157,7 +157,7 @@ impl Real {
         for notice in self.shards[shard].mailbox.take() {
             self.shards[shard].hub.notice(notice, self.now, &mut record);
         }
-        self.hear(shard, record);
+        self.receive(shard, record);
     }
 
     fn subscribe(&mut self, who: usize, ask: Ask) {
@@ -180,10 +180,10 @@ impl Real {
         };
         let (shard, mut record) = (shard_of(who), Record::default());
         self.shards[shard].hub.receive(key(who), &frame, self.now, &mut record);
-        self.hear(shard, record);
+        self.receive(shard, record);
     }
 
-    fn hear(&mut self, shard: usize, record: Record) {
+    fn receive(&mut self, shard: usize, record: Record) {
         for (index, effect) in record.effects {
             let who = shard * 2 + index as usize;
             let what = match effect {

@@ -116,7 +116,7 @@ fn an_expired_token_is_109_and_the_connection_is_of_no_more_use() {
         r#"
         ada < {"id":1,"error":{"code":109,"message":"token expired"}}
         wait 9900ms
-        ada hears nothing
+        ada receives nothing
         ada awaits 200ms
         ada x 3502 stale
     "#,

@@ -1,5 +1,5 @@
 //! Messages of many commands: a session does some of them at once, and the others when its shard has looked at the rest.
-//! In: messages of a thousand commands, publications, ends → out: who hears what before whom.
+//! In: messages of a thousand commands, publications, ends → out: who receives what before whom.
 //! Uses: `world`. Never: threads, time; what lies in the inboxes arrives when the test says so.
 //! Change here: promises about fairness inside a hub. How a shell shares its turns is tested in the server.
 
@@ -80,9 +80,10 @@ fn commands_with_large_replies_take_turns_sooner() {
     for number in 0..100 {
         let name = format!("c{number}");
         world.connected(&name, hello("json"));
-        world.say(&name, r#"{"id":2,"subscribe":{"channel":"room"}}"#);
+        world.say(&name, r#"{"id":2,"subscribe":{"channel":"harness"}}"#);
     }
-    let commands = (2..130).map(|id| format!(r#"{{"id":{id},"presence":{{"channel":"room"}}}}"#));
+    let commands =
+        (2..130).map(|id| format!(r#"{{"id":{id},"presence":{{"channel":"harness"}}}}"#));
     world.say_unsettled("ada", &commands.collect::<Vec<_>>().join("\n"));
     let mut turns = Vec::new();
     loop {
@@ -123,10 +124,10 @@ fn a_client_that_its_shell_does_not_read_is_not_silent() {
     let (key, now) = (world.key("ada"), world.now);
     world.shard_of("ada").hub.held(key, true, now);
     world.wait(Duration::from_secs(100));
-    world.play("ada < {}\n ada hears nothing");
+    world.play("ada < {}\n ada receives nothing");
     let now = world.now;
     world.shard_of("ada").hub.held(key, false, now);
-    world.play("wait 7900ms\n ada hears nothing\n wait 200ms\n ada x 3012 no pong");
+    world.play("wait 7900ms\n ada receives nothing\n wait 200ms\n ada x 3012 no pong");
 }
 
 /// Commands of one session that are done without a look at the inbox.

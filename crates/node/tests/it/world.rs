@@ -145,7 +145,7 @@ impl World {
         let (shard, key) = (self.peer(name).shard, self.peer(name).key);
         let mut record = Record::keeping_errands();
         self.shards[shard].hub.receive(key, frame, self.now, &mut record);
-        self.hear(shard, record);
+        self.collect(shard, record);
     }
 
     /// A native pong frame.
@@ -177,7 +177,7 @@ impl World {
             for notice in notices {
                 self.shards[shard].hub.notice(notice, self.now, &mut record);
             }
-            self.hear(shard, record);
+            self.collect(shard, record);
         }
     }
 
@@ -201,7 +201,7 @@ impl World {
         self.wait_while(duration, |_| true);
     }
 
-    /// Time passes until a peer hears something.
+    /// Time passes until a peer receives something.
     pub(crate) fn await_news(&mut self, name: &str, at_most: Duration) {
         self.wait_while(at_most, |world| world.peer(name).heard.is_empty());
     }
@@ -215,7 +215,7 @@ impl World {
             for shard in 0..self.shards.len() {
                 let mut record = Record::keeping_errands();
                 self.shards[shard].hub.advance(self.now, &mut record);
-                self.hear(shard, record);
+                self.collect(shard, record);
             }
             self.settle();
             if next.is_none() {
@@ -229,7 +229,7 @@ impl World {
     }
 
     /// Hands effects to their peers; a peer that answers pings does so at once.
-    fn hear(&mut self, shard: usize, record: Record) {
+    fn collect(&mut self, shard: usize, record: Record) {
         let mut pongs = Vec::new();
         self.shards[shard].check_disconnects(&record.effects);
         self.encode_jobs.extend(record.encode_jobs.into_iter().flatten());

@@ -12,24 +12,24 @@ const URL: &str = "https://id.example.com/keys";
 
 /// Fetches wait here until the test ends them.
 #[derive(Debug, Default)]
-struct Desk(Mutex<Vec<Fetch>>);
+struct PendingFetches(Mutex<Vec<Fetch>>);
 
-impl KeySource for Desk {
+impl KeySource for PendingFetches {
     fn fetch(&self, fetch: Fetch) {
         self.0.lock().push(fetch);
     }
 }
 
-struct Room {
+struct Harness {
     cache: Arc<Cache>,
-    desk: Arc<Desk>,
+    pending_fetches: Arc<PendingFetches>,
 }
 
-impl Room {
+impl Harness {
     fn new() -> Self {
-        let (cache, desk): (Arc<Cache>, Arc<Desk>) = Default::default();
-        cache.fetch_with(Arc::<Desk>::clone(&desk));
-        Self { cache, desk }
+        let (cache, pending_fetches): (Arc<Cache>, Arc<PendingFetches>) = Default::default();
+        cache.fetch_with(Arc::<PendingFetches>::clone(&pending_fetches));
+        Self { cache, pending_fetches }
     }
 
     /// Looks and compares: `key`, `no`, `later` or `unavailable`.
@@ -58,7 +58,7 @@ impl Room {
 
     #[track_caller]
     fn one_fetch(&self) -> Fetch {
-        let mut fetches = std::mem::take(&mut *self.desk.0.lock());
+        let mut fetches = std::mem::take(&mut *self.pending_fetches.0.lock());
         assert_eq!(fetches.len(), 1, "fetches under way");
         let fetch = fetches.pop().expect("one");
         assert_eq!(fetch.url(), URL);
@@ -74,187 +74,189 @@ impl Room {
 
 #[test]
 fn the_first_look_fetches_and_later_ones_find() {
-    let room = Room::new();
-    room.check("a", NOW, "later");
-    room.comes(&["a", "b"]);
-    room.check("a", NOW, "key");
-    room.check("b", NOW + FRESH_SECONDS - 1, "key");
-    assert_eq!(room.counts(), (1, 0));
+    let harness = Harness::new();
+    harness.check("a", NOW, "later");
+    harness.comes(&["a", "b"]);
+    harness.check("a", NOW, "key");
+    harness.check("b", NOW + FRESH_SECONDS - 1, "key");
+    assert_eq!(harness.counts(), (1, 0));
 }
 
 #[test]
 fn a_thousand_looks_at_once_for_unknown_keys_make_one_fetch() {
-    let room = Room::new();
+    let harness = Harness::new();
     std::thread::scope(|scope| {
         for thread in 0..8 {
-            let room = &room;
+            let harness = &harness;
             scope.spawn(move || {
-                (0..125).for_each(|name| room.check(&format!("{thread}.{name}"), NOW, "later"));
+                (0..125).for_each(|name| harness.check(&format!("{thread}.{name}"), NOW, "later"));
             });
         }
     });
     let called = Arc::new(AtomicUsize::new(0));
     for _ in 0..1000 {
         let called = Arc::clone(&called);
-        room.cache.fetching(URL).then(move || {
+        harness.cache.fetching(URL).then(move || {
             called.fetch_add(1, Relaxed);
         });
     }
     assert_eq!(called.load(Relaxed), 0);
-    room.comes(&["a"]);
+    harness.comes(&["a"]);
     assert_eq!(called.load(Relaxed), 1000);
     for name in 0..125 {
-        room.check(&format!("3.{name}"), NOW, "no");
+        harness.check(&format!("3.{name}"), NOW, "no");
     }
-    assert_eq!(room.counts(), (1, 0));
+    assert_eq!(harness.counts(), (1, 0));
 }
 
 #[test]
 fn a_waiter_is_called_at_once_when_nothing_is_coming_and_else_also_by_a_failure() {
-    let room = Room::new();
+    let harness = Harness::new();
     let called = Arc::new(AtomicUsize::new(0));
     let wait = || {
         let called = Arc::clone(&called);
-        room.cache.fetching(URL).then(move || {
+        harness.cache.fetching(URL).then(move || {
             called.fetch_add(1, Relaxed);
         });
     };
     wait();
     assert_eq!(called.load(Relaxed), 1, "nothing is coming");
-    room.check("a", NOW, "later");
+    harness.check("a", NOW, "later");
     wait();
     assert_eq!(called.load(Relaxed), 1, "it is coming");
-    room.fails();
+    harness.fails();
     assert_eq!(called.load(Relaxed), 2, "it failed");
 }
 
 #[test]
 fn after_rotation_the_new_key_costs_one_fetch_and_the_old_one_goes() {
-    let room = Room::new();
-    room.check("old", NOW, "later");
-    room.comes(&["old"]);
+    let harness = Harness::new();
+    harness.check("old", NOW, "later");
+    harness.comes(&["old"]);
     let now = NOW + PAUSE_SECONDS;
-    room.check("new", now, "later");
-    room.check("old", now, "key");
-    room.comes(&["new"]);
-    room.check("new", now, "key");
-    room.check("old", now, "unavailable");
+    harness.check("new", now, "later");
+    harness.check("old", now, "key");
+    harness.comes(&["new"]);
+    harness.check("new", now, "key");
+    harness.check("old", now, "unavailable");
     let now = now + PAUSE_SECONDS;
-    room.check("old", now, "later");
-    room.comes(&["new"]);
-    room.check("old", now, "no");
-    assert_eq!(room.counts(), (3, 0));
+    harness.check("old", now, "later");
+    harness.comes(&["new"]);
+    harness.check("old", now, "no");
+    assert_eq!(harness.counts(), (3, 0));
 }
 
 #[test]
 fn a_name_in_vain_is_refused_without_a_look_for_a_while() {
-    let room = Room::new();
-    room.check("x", NOW, "later");
-    room.comes(&["a"]);
-    room.check("x", NOW, "no");
-    room.check("x", NOW + UNKNOWN_SECONDS - 1, "no");
-    assert_eq!(room.counts(), (1, 0));
-    room.check("x", NOW + UNKNOWN_SECONDS, "later");
-    room.comes(&["a", "x"]);
-    room.check("x", NOW + UNKNOWN_SECONDS, "key");
+    let harness = Harness::new();
+    harness.check("x", NOW, "later");
+    harness.comes(&["a"]);
+    harness.check("x", NOW, "no");
+    harness.check("x", NOW + UNKNOWN_SECONDS - 1, "no");
+    assert_eq!(harness.counts(), (1, 0));
+    harness.check("x", NOW + UNKNOWN_SECONDS, "later");
+    harness.comes(&["a", "x"]);
+    harness.check("x", NOW + UNKNOWN_SECONDS, "key");
 }
 
 #[test]
 fn other_names_in_vain_do_not_fetch_more_often_than_the_pause() {
-    let room = Room::new();
-    room.check("a", NOW, "later");
-    room.comes(&["a"]);
+    let harness = Harness::new();
+    harness.check("a", NOW, "later");
+    harness.comes(&["a"]);
     for name in 0..100 {
-        room.check(&format!("x{name}"), NOW + PAUSE_SECONDS - 1, "unavailable");
+        harness.check(&format!("x{name}"), NOW + PAUSE_SECONDS - 1, "unavailable");
     }
-    room.check("y", NOW + PAUSE_SECONDS, "later");
-    room.comes(&["a", "x7"]);
-    room.check("x7", NOW + PAUSE_SECONDS, "key");
-    assert_eq!(room.counts(), (2, 0));
+    harness.check("y", NOW + PAUSE_SECONDS, "later");
+    harness.comes(&["a", "x7"]);
+    harness.check("x7", NOW + PAUSE_SECONDS, "key");
+    assert_eq!(harness.counts(), (2, 0));
 }
 
 #[test]
 fn names_in_vain_take_bounded_memory() {
-    let room = Room::new();
+    let harness = Harness::new();
     let names = || (0..2 * UNKNOWN_MAX).map(|name| format!("x{name}"));
-    names().for_each(|name| room.check(&name, NOW, "later"));
-    room.comes(&["a"]);
-    let documents = room.cache.documents.lock();
+    names().for_each(|name| harness.check(&name, NOW, "later"));
+    harness.comes(&["a"]);
+    let documents = harness.cache.documents.lock();
     assert_eq!((documents[URL].unknown.len(), documents[URL].asked.len()), (UNKNOWN_MAX, 0));
 }
 
 #[test]
 fn while_the_endpoint_is_down_known_keys_stay_and_others_are_not_decided() {
-    let room = Room::new();
-    room.check("a", NOW, "later");
-    room.fails();
-    room.check("a", NOW, "unavailable");
-    room.check("a", NOW + PAUSE_SECONDS, "later");
-    room.comes(&["a"]);
+    let harness = Harness::new();
+    harness.check("a", NOW, "later");
+    harness.fails();
+    harness.check("a", NOW, "unavailable");
+    harness.check("a", NOW + PAUSE_SECONDS, "later");
+    harness.comes(&["a"]);
     let now = NOW + PAUSE_SECONDS + STALE_SECONDS;
     for times in 0..10 {
         let now = now + times * PAUSE_SECONDS;
-        room.check("a", now, "later");
-        room.fails();
-        room.check("a", now, "key");
-        room.check("b", now, "unavailable");
+        harness.check("a", now, "later");
+        harness.fails();
+        harness.check("a", now, "key");
+        harness.check("b", now, "unavailable");
     }
-    assert_eq!(room.counts(), (12, 11));
+    assert_eq!(harness.counts(), (12, 11));
 }
 
 #[test]
 fn garbage_is_a_failure_and_keeps_what_was_known() {
-    let room = Room::new();
-    room.check("a", NOW, "later");
-    room.comes(&["a"]);
-    room.check("b", NOW + PAUSE_SECONDS, "later");
-    room.one_fetch().done(b"<html>not found</html>".to_vec());
-    room.check("a", NOW + PAUSE_SECONDS, "key");
-    room.check("b", NOW + PAUSE_SECONDS, "unavailable");
-    assert_eq!(room.counts(), (2, 1));
+    let harness = Harness::new();
+    harness.check("a", NOW, "later");
+    harness.comes(&["a"]);
+    harness.check("b", NOW + PAUSE_SECONDS, "later");
+    harness.one_fetch().done(b"<html>not found</html>".to_vec());
+    harness.check("a", NOW + PAUSE_SECONDS, "key");
+    harness.check("b", NOW + PAUSE_SECONDS, "unavailable");
+    assert_eq!(harness.counts(), (2, 1));
 }
 
 #[test]
 fn keys_in_use_are_fetched_again_behind_and_old_ones_before_they_are_used() {
-    let room = Room::new();
-    room.check("a", NOW, "later");
-    room.comes(&["a"]);
-    room.check("a", NOW + FRESH_SECONDS, "key");
-    room.check("a", NOW + FRESH_SECONDS, "key");
-    room.comes(&["a"]);
-    assert_eq!(room.counts(), (2, 0));
+    let harness = Harness::new();
+    harness.check("a", NOW, "later");
+    harness.comes(&["a"]);
+    harness.check("a", NOW + FRESH_SECONDS, "key");
+    harness.check("a", NOW + FRESH_SECONDS, "key");
+    harness.comes(&["a"]);
+    assert_eq!(harness.counts(), (2, 0));
     let late = NOW + FRESH_SECONDS + STALE_SECONDS;
-    room.check("a", late, "later");
-    room.comes(&[]);
-    room.check("a", late, "no");
+    harness.check("a", late, "later");
+    harness.comes(&[]);
+    harness.check("a", late, "no");
 }
 
 #[test]
 fn a_clock_that_was_set_back_makes_another_look() {
-    let room = Room::new();
-    room.check("a", NOW, "later");
-    room.comes(&["a"]);
-    room.check("a", NOW - 1, "later");
-    room.comes(&["a"]);
-    room.check("a", NOW - 1, "key");
+    let harness = Harness::new();
+    harness.check("a", NOW, "later");
+    harness.comes(&["a"]);
+    harness.check("a", NOW - 1, "later");
+    harness.comes(&["a"]);
+    harness.check("a", NOW - 1, "key");
 }
 
 #[test]
 fn addresses_take_bounded_memory_and_those_without_keys_make_room() {
-    let room = Room::new();
+    let harness = Harness::new();
     for number in 0..DOCUMENTS_MAX {
         let url = format!("{URL}/{number}");
-        assert!(matches!(room.cache.find(&url, "a", NOW), Found::Later));
+        assert!(matches!(harness.cache.find(&url, "a", NOW), Found::Later));
     }
-    room.check("a", NOW, "unavailable");
-    for (number, fetch) in std::mem::take(&mut *room.desk.0.lock()).into_iter().enumerate() {
+    harness.check("a", NOW, "unavailable");
+    for (number, fetch) in
+        std::mem::take(&mut *harness.pending_fetches.0.lock()).into_iter().enumerate()
+    {
         if number > 0 {
             fetch.done(set(&[ed_jwk("a")]));
         }
     }
-    room.check("a", NOW, "later");
-    assert_eq!(room.cache.documents.lock().len(), DOCUMENTS_MAX);
-    assert!(matches!(room.cache.find(&format!("{URL}/1"), "a", NOW), Found::Key(_)));
+    harness.check("a", NOW, "later");
+    assert_eq!(harness.cache.documents.lock().len(), DOCUMENTS_MAX);
+    assert!(matches!(harness.cache.find(&format!("{URL}/1"), "a", NOW), Found::Key(_)));
 }
 
 #[test]

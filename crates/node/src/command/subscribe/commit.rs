@@ -59,14 +59,15 @@ pub(in crate::command) fn all(
         }
     };
     let is_large = encode_job::are_large(decided.iter().map(|(_, result)| &result.publications));
-    let seats = channels.into_iter().zip(decided);
+    let subscriptions = channels.into_iter().zip(decided);
     if !is_large {
-        let entered = seats
+        let entered = subscriptions
             .map(|(pending_channel, (top, result))| commit(context, pending_channel, top, result));
         return Ok(Progress::Entered(entered.collect()));
     }
-    let (results, channels) =
-        seats.map(|(pending_channel, (top, result))| pending_channel.defer(top, result)).unzip();
+    let (results, channels) = subscriptions
+        .map(|(pending_channel, (top, result))| pending_channel.defer(top, result))
+        .unzip();
     Ok(Progress::Large(results, channels))
 }
 
@@ -169,7 +170,7 @@ fn add_subscription(
         context.session_table.appeared(node, index, place, context.now);
     }
     if visibility.wants_join_leave {
-        context.session_table.hear(index, place);
+        context.session_table.want_join_leave(index, place);
     }
     if visibility.announced {
         context.session_table.announce(node, index, place);

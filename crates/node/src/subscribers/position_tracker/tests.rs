@@ -8,7 +8,7 @@ use super::*;
 const NOW: Moment = Moment(0);
 
 fn epoch(text: &str) -> Epoch {
-    Epoch::parse(text).expect("eight letters")
+    Epoch::parse(text).expect("eight notices")
 }
 
 fn at(offset: u64) -> Position {

@@ -11,7 +11,7 @@ use fanwire_protocol::Encoding;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::room::{Room, state, with_deltas};
+use super::harness::{Harness, state, with_deltas};
 use crate::history::with_history;
 use crate::world::options;
 
@@ -71,39 +71,39 @@ fn kinds() -> Vec<Options> {
 /// The first four want deltas; each has a twin, on the same shard and with the same encoding, that does not.
 const PAIRS: usize = 4;
 
-fn room(options: Options) -> Room {
+fn harness(options: Options) -> Harness {
     let encodings = [Encoding::Json, Encoding::Json, Encoding::Protobuf, Encoding::Protobuf];
     let with = encodings.map(|encoding| (encoding, true));
-    Room::new(options, &[with, encodings.map(|encoding| (encoding, false))].concat())
+    Harness::new(options, &[with, encodings.map(|encoding| (encoding, false))].concat())
 }
 
-fn take(room: &mut Room, step: &Step) {
+fn take(harness: &mut Harness, step: &Step) {
     match *step {
         Step::Publish { state: number, delta, skip_history, exclude } => {
-            let exclude_client = exclude.map(|who| room.id(who));
+            let exclude_client = exclude.map(|who| harness.id(who));
             let options =
                 PublishOptions { delta, skip_history, exclude_client, ..Default::default() };
-            room.publish(state(number).as_bytes(), options);
+            harness.publish(state(number).as_bytes(), options);
         }
         Step::Subscribe { pair, recover } => {
             for who in [pair, pair + PAIRS] {
-                if !room.clients[who].subscribed {
-                    room.subscribe(who, recover);
+                if !harness.clients[who].subscribed {
+                    harness.subscribe(who, recover);
                 }
             }
         }
         Step::Unsubscribe { pair } => {
             for who in [pair, pair + PAIRS] {
-                if room.clients[who].subscribed {
-                    room.unsubscribe(who);
+                if harness.clients[who].subscribed {
+                    harness.unsubscribe(who);
                 }
             }
         }
-        Step::Drain { shard } => room.drain(shard),
+        Step::Drain { shard } => harness.drain(shard),
         Step::Remove => {
-            let _ = room.node.remove_history("news", room.now).wait(); // 108 where there is none
+            let _ = harness.node.remove_history("news", harness.now).wait(); // 108 where there is none
         }
-        Step::Wait { seconds } => room.wait(Duration::from_secs(seconds)),
+        Step::Wait { seconds } => harness.wait(Duration::from_secs(seconds)),
     }
 }
 
@@ -141,11 +141,11 @@ proptest! {
         kind in 0..6usize,
         steps in vec(step(false), 1..80),
     ) {
-        let mut room = room(kinds().swap_remove(kind));
-        steps.iter().for_each(|step| take(&mut room, step));
-        room.drain_all();
+        let mut harness = harness(kinds().swap_remove(kind));
+        steps.iter().for_each(|step| take(&mut harness, step));
+        harness.drain_all();
         for pair in 0..PAIRS {
-            let [with, without] = [pair, pair + PAIRS].map(|who| room.heard(who));
+            let [with, without] = [pair, pair + PAIRS].map(|who| harness.heard(who));
             prop_assert!(!without.contains('D'));
             prop_assert_eq!(payloads(&with), payloads(&without), "{}", with);
         }
@@ -156,8 +156,8 @@ proptest! {
         kind in 0..6usize,
         steps in vec(step(true), 1..80),
     ) {
-        let mut room = room(kinds().swap_remove(kind));
-        steps.iter().for_each(|step| take(&mut room, step));
-        room.drain_all();
+        let mut harness = harness(kinds().swap_remove(kind));
+        steps.iter().for_each(|step| take(&mut harness, step));
+        harness.drain_all();
     }
 }

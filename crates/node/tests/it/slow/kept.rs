@@ -43,7 +43,7 @@ fn what_follows_a_connect_in_its_message_is_dropped_with_it() {
         r#"
         ada opens
         ada > {"id":1,"connect":{"subs":{"a":{}}}}\n{"id":2,"subscribe":{"channel":"b"}}
-        ada hears nothing
+        ada receives nothing
     "#,
     );
     slow.held.lock().expect("one thread").clear(); // which breaks the promises
@@ -51,7 +51,7 @@ fn what_follows_a_connect_in_its_message_is_dropped_with_it() {
     slow.world.play(
         r#"
         ada < {"id":1,"error":{"code":100,"message":"internal server error","temporary":true}}
-        ada hears nothing
+        ada receives nothing
         ada > {"id":3,"subscribe":{"channel":"b"}}
         ada x 3501 bad request
     "#,
@@ -86,8 +86,8 @@ fn who_is_told_more_than_can_be_kept_while_it_waits_is_disconnected() {
         r#"
         eve < {"id":2,"publish":{}}
         eve < {"id":3,"error":{"code":108,"message":"not available"}}
-        ada hears nothing
-        bob hears nothing
+        ada receives nothing
+        bob receives nothing
     "#,
     );
 }
@@ -99,11 +99,11 @@ fn a_client_whose_pong_waits_with_it_is_not_silent() {
         r#"
         ada > {"id":2,"publish":{"channel":"news","data":1}}
         wait 100s
-        ada hears nothing
+        ada receives nothing
     "#,
     );
     slow.answer_all();
-    slow.world.play("ada < {\"id\":2,\"publish\":{}}\n wait 100s\n ada hears nothing");
+    slow.world.play("ada < {\"id\":2,\"publish\":{}}\n wait 100s\n ada receives nothing");
     slow.world.keeps_silent("ada");
     slow.world.say("ada", r#"{"id":3,"publish":{"channel":"news","data":2}}"#);
     slow.world.wait(Duration::from_secs(100));
@@ -112,7 +112,7 @@ fn a_client_whose_pong_waits_with_it_is_not_silent() {
         Some("{}"),
         "one ping, and no other before its pong"
     );
-    slow.world.play("ada hears nothing");
+    slow.world.play("ada receives nothing");
     slow.answer_all();
     slow.world.play("ada < {\"id\":3,\"publish\":{}}\n wait 9s\n ada x 3012 no pong");
 }
@@ -155,7 +155,7 @@ fn an_end_by_the_api_reaches_a_connection_whose_connect_waits() {
     slow.world.settle();
     slow.world.play("eve x 3503 force disconnect");
     slow.answer_all();
-    slow.world.play("eve hears nothing");
+    slow.world.play("eve receives nothing");
     assert_eq!(slow.world.node.counts().subscriptions, 0);
 }
 
@@ -171,7 +171,7 @@ fn a_subscription_by_the_api_reaches_a_connection_whose_connect_waits() {
     };
     slow.world.play("ada opens\n ada > {\"id\":1,\"connect\":{\"subs\":{\"a\":{}}}}");
     let answers = [order(&mut slow, "a"), order(&mut slow, "b")];
-    slow.world.play("ada hears nothing");
+    slow.world.play("ada receives nothing");
     slow.answer_all();
     let connected = slow.world.heard("ada").expect("the reply");
     assert!(connected.contains(r#""subs":{"a":{"#), "{connected}");
@@ -195,7 +195,7 @@ fn a_subscription_by_the_api_reaches_a_connection_whose_connect_waits() {
     slow.world.play(
         r#"bob < {"id":1,"error":{"code":100,"message":"internal server error","temporary":true}}"#,
     );
-    slow.world.play("bob hears nothing");
+    slow.world.play("bob receives nothing");
     assert_eq!(slow.world.node.counts().subscriptions, 3, "a, b and c of ada");
 }
 
@@ -233,7 +233,7 @@ fn another_lifetime_by_the_api_reaches_a_connection_whose_connect_waits() {
     slow.world.play(
         r#"eve < {"id":1,"error":{"code":100,"message":"internal server error","temporary":true}}"#,
     );
-    slow.world.play("eve hears nothing");
+    slow.world.play("eve receives nothing");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn the_time_that_is_left_is_that_of_the_moment_of_the_reply() {
     let mut check = |command: &str, ttl: &str| {
         slow.world.say("ada", command);
         slow.world.wait(Duration::from_secs(10));
-        slow.world.play("ada hears nothing");
+        slow.world.play("ada receives nothing");
         slow.answer_all();
         let reply = slow.world.heard("ada").expect("the reply");
         assert!(reply.contains(&format!(r#""expires":true,"ttl":{ttl}"#)), "{reply}");

@@ -1,6 +1,6 @@
 //! Positions that are compared with a stream which answers later: what is a loss, when, and for whom.
-//! In: a door that loses publications or brings them late, answers that a test holds back → out: 2500, or silence.
-//! Uses: the slow world of the room above, the lossy door of `recovery.rs`. Never: threads.
+//! In: a router that loses publications or brings them late, answers that a test holds back → out: 2500, or silence.
+//! Uses: the slow world of the room above, the lossy router of `recovery.rs`. Never: threads.
 //! Change here: promises about checks behind a broker like Redis. Checks that are answered at once are in `recovery.rs`.
 
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::recovery::Lossy;
 use crate::script::hello;
 use crate::world::{UNIX, World};
 
-/// A slow world, whose door loses what is `"lost"` and which can be reached past its broker.
+/// A slow world, whose router loses what is `"lost"` and which can be reached past its broker.
 struct Distant {
     slow: SlowWorld,
-    door: Arc<dyn Deliver>,
+    router: Arc<dyn Deliver>,
 }
 
 impl Distant {
     /// These peers are connected, one on this shard, the next on the other one.
     fn with(names: &[&str]) -> Self {
         let (now, held, mut kept) = (Instant::now(), Held::default(), None);
-        let make = |door: Arc<dyn Deliver>| {
-            let lossy = Lossy(Arc::clone(kept.insert(door)));
+        let make = |router: Arc<dyn Deliver>| {
+            let lossy = Lossy(Arc::clone(kept.insert(router)));
             let inner = MemoryBroker::new(Arc::new(lossy), 1 << 30);
             Arc::new(Slow { inner, held: Arc::clone(&held) }) as Arc<dyn Broker>
         };
@@ -35,7 +35,7 @@ impl Distant {
         let world = World::around(node.expect("the options are good"), now, 2);
         let mut slow = SlowWorld { world, held };
         names.iter().for_each(|name| slow.world.connected(name, hello("")));
-        Self { slow, door: kept.expect("made") }
+        Self { slow, router: kept.expect("made") }
     }
 
     /// A peer subscribes to `news` and is told this offset.
@@ -54,18 +54,25 @@ impl Distant {
         self.slow.answer_all();
     }
 
-    /// A publication comes through the door that the stream does not have, or not any more, or had long ago.
+    /// A publication comes through the router that the stream does not have, or not any more, or had long ago.
     fn bring(&mut self, offset: u64) {
         let epoch = Epoch::parse(&self.slow.world.epochs[0]).expect("a peer was told");
         let publication = Publication { data: "0".into(), offset, ..Publication::default() };
-        self.door.deliver("news", publication, epoch, Delta::default(), None, self.slow.world.now);
+        self.router.deliver(
+            "news",
+            publication,
+            epoch,
+            Delta::default(),
+            None,
+            self.slow.world.now,
+        );
         self.slow.world.settle();
     }
 
     /// The way from the broker was interrupted, and a publication was lost on it.
     fn interrupt(&mut self) {
         self.publish("\"lost\"");
-        self.door.report_possible_gap("news");
+        self.router.report_possible_gap("news");
         self.slow.world.settle();
     }
 
@@ -91,7 +98,7 @@ impl Distant {
     }
 }
 
-/// What a peer hears whose position is not right.
+/// What a peer receives whose position is not right.
 fn lost(name: &str) -> String {
     format!(
         r#"{name} < {{"push":{{"channel":"news","unsubscribe":{{"code":2500,"reason":"insufficient state"}}}}}}"#
@@ -120,7 +127,7 @@ fn a_stream_that_lost_its_end_ends_those_who_know_it() {
     distant.wait_ms(1_050);
     assert_eq!(distant.questions(), 1);
     distant.slow.answer_all();
-    distant.play(&[lost("ada"), lost("bob"), "eve hears nothing".into()].join("\n"));
+    distant.play(&[lost("ada"), lost("bob"), "eve receives nothing".into()].join("\n"));
     distant.wait_ms(39_000);
     assert_eq!(distant.questions(), 0, "it was settled");
     distant.wait_with_answers(100_000);
@@ -157,9 +164,9 @@ fn a_loss_while_another_one_is_suspected_is_noticed_soon_and_shortens_nothing() 
     distant.subscribe("eve", 1);
     distant.interrupt();
     distant.wait_with_answers(2_700); // 4.8 s after the first answer at most
-    distant.play("ada hears nothing\n eve hears nothing");
+    distant.play("ada receives nothing\n eve receives nothing");
     distant.wait_with_answers(2_500);
-    distant.play(&[&lost("ada"), "eve hears nothing"].join("\n"));
+    distant.play(&[&lost("ada"), "eve receives nothing"].join("\n"));
     distant.wait_with_answers(5_300);
     distant.play(&lost("eve"));
 }
@@ -182,7 +189,7 @@ fn a_loss_while_a_session_is_entering_is_noticed_soon() {
     let mut distant = Distant::with(&["ada"]);
     distant.play(r#"ada > {"id":2,"subscribe":{"channel":"news"}}"#);
     distant.slow.publish("news", "\"lost\"");
-    distant.door.report_possible_gap("news");
+    distant.router.report_possible_gap("news");
     distant.slow.world.settle();
     distant.slow.answer_all();
     distant

@@ -14,7 +14,7 @@ use prost::Message as _;
 
 use crate::world::{Effect, Record, Shard, protobuf};
 
-pub(super) struct Room {
+pub(super) struct Harness {
     pub(super) node: Arc<Node>,
     pub(super) now: Instant,
     shards: Vec<Shard>,
@@ -38,15 +38,15 @@ pub(super) struct Client {
     heard: Vec<String>,
 }
 
-impl Room {
+impl Harness {
     /// Clients are JSON and Protobuf, want deltas and do not: `clients` on shards in turn.
     pub(super) fn new(options: Options, clients: &[(Encoding, bool)]) -> Self {
         let now = Instant::now();
         let node = Node::starting_at(options, now, 1_000_000).expect("the options are good");
         let shards: Vec<_> = (0..2).map(|_| Shard::new(&node)).collect();
-        let mut room = Self { node, now, shards, clients: Vec::new(), published: Vec::new() };
-        clients.iter().for_each(|(encoding, wants_deltas)| room.open(*encoding, *wants_deltas));
-        room
+        let mut harness = Self { node, now, shards, clients: Vec::new(), published: Vec::new() };
+        clients.iter().for_each(|(encoding, wants_deltas)| harness.open(*encoding, *wants_deltas));
+        harness
     }
 
     fn open(&mut self, encoding: Encoding, wants_deltas: bool) {
@@ -95,7 +95,7 @@ impl Room {
         };
         let mut record = Record::default();
         self.shards[shard].hub.receive(key, &frame, self.now, &mut record);
-        self.hear(shard, record);
+        self.receive(shard, record);
     }
 
     /// Publishes by the server API; it lies in the inboxes afterwards.
@@ -115,7 +115,7 @@ impl Room {
         for notice in self.shards[shard].mailbox.take() {
             self.shards[shard].hub.notice(notice, self.now, &mut record);
         }
-        self.hear(shard, record);
+        self.receive(shard, record);
     }
 
     pub(super) fn drain_all(&mut self) {
@@ -139,17 +139,17 @@ impl Room {
         std::mem::take(&mut self.clients[who].heard).join(" ")
     }
 
-    fn hear(&mut self, shard: usize, record: Record) {
+    fn receive(&mut self, shard: usize, record: Record) {
         for (index, effect) in record.effects {
             let mut clients = self.clients.iter_mut();
             let client = clients.find(|one| one.shard == shard && one.key.index == index);
-            client.expect("opened").hear(&effect, &self.published);
+            client.expect("opened").receive(&effect, &self.published);
         }
     }
 }
 
 impl Client {
-    fn hear(&mut self, effect: &Effect, published: &[Vec<u8>]) {
+    fn receive(&mut self, effect: &Effect, published: &[Vec<u8>]) {
         let reply = match effect {
             Effect::Message(message) => reply(self.encoding, message),
             Effect::Publication(one, shape) => {
