@@ -39,23 +39,23 @@ fn who_asked_hears_of_others_and_of_itself_after_the_reply() {
     check(
         &with_joins(|_| {}),
         r#"
-        ada > {"id":2,"subscribe":{"channel":"harness","join_leave":true}}
+        ada > {"id":2,"subscribe":{"channel":"room","join_leave":true}}
         ada < {"id":2,"subscribe":{}}
-        ada < {"push":{"channel":"harness","join":{"info":{"user":"","client":"ada"}}}}
-        bob > {"id":2,"subscribe":{"channel":"harness"}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"ada"}}}}
+        bob > {"id":2,"subscribe":{"channel":"room"}}
         bob < {"id":2,"subscribe":{}}
-        ada < {"push":{"channel":"harness","join":{"info":{"user":"","client":"bob"}}}}
-        bob > {"id":3,"publish":{"channel":"harness","data":1}}\n{"id":4,"unsubscribe":{"channel":"harness"}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"bob"}}}}
+        bob > {"id":3,"publish":{"channel":"room","data":1}}\n{"id":4,"unsubscribe":{"channel":"room"}}
         bob < {"id":3,"publish":{}}
         bob < {"id":4,"unsubscribe":{}}
-        ada < {"push":{"channel":"harness","pub":{"data":1,"info":{"user":"","client":"bob"}}}}
-        ada < {"push":{"channel":"harness","leave":{"info":{"user":"","client":"bob"}}}}
-        bob > {"id":5,"subscribe":{"channel":"harness"}}
+        ada < {"push":{"channel":"room","pub":{"data":1,"info":{"user":"","client":"bob"}}}}
+        ada < {"push":{"channel":"room","leave":{"info":{"user":"","client":"bob"}}}}
+        bob > {"id":5,"subscribe":{"channel":"room"}}
         bob < {"id":5,"subscribe":{}}
-        ada < {"push":{"channel":"harness","join":{"info":{"user":"","client":"bob"}}}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"bob"}}}}
         bob closes
-        ada < {"push":{"channel":"harness","leave":{"info":{"user":"","client":"bob"}}}}
-        ada > {"id":3,"unsubscribe":{"channel":"harness"}}
+        ada < {"push":{"channel":"room","leave":{"info":{"user":"","client":"bob"}}}}
+        ada > {"id":3,"unsubscribe":{"channel":"room"}}
         ada < {"id":3,"unsubscribe":{}}
     "#,
     );
@@ -66,15 +66,15 @@ fn where_it_is_forced_everybody_hears() {
     check(
         &with_joins(|open| open.force_push_join_leave = true),
         r#"
-        ada > {"id":2,"subscribe":{"channel":"harness"}}
+        ada > {"id":2,"subscribe":{"channel":"room"}}
         ada < {"id":2,"subscribe":{}}
-        ada < {"push":{"channel":"harness","join":{"info":{"user":"","client":"ada"}}}}
-        bob > {"id":2,"subscribe":{"channel":"harness"}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"ada"}}}}
+        bob > {"id":2,"subscribe":{"channel":"room"}}
         bob < {"id":2,"subscribe":{}}
-        ada < {"push":{"channel":"harness","join":{"info":{"user":"","client":"bob"}}}}
-        bob < {"push":{"channel":"harness","join":{"info":{"user":"","client":"bob"}}}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"bob"}}}}
+        bob < {"push":{"channel":"room","join":{"info":{"user":"","client":"bob"}}}}
         ada closes
-        bob < {"push":{"channel":"harness","leave":{"info":{"user":"","client":"ada"}}}}
+        bob < {"push":{"channel":"room","leave":{"info":{"user":"","client":"ada"}}}}
     "#,
     );
 }
@@ -82,9 +82,9 @@ fn where_it_is_forced_everybody_hears() {
 #[test]
 fn who_may_not_see_presence_asks_in_vain() {
     let nobody_hears = r#"
-        ada > {"id":2,"subscribe":{"channel":"harness","join_leave":true}}
+        ada > {"id":2,"subscribe":{"channel":"room","join_leave":true}}
         ada < {"id":2,"subscribe":{}}
-        bob > {"id":2,"subscribe":{"channel":"harness","join_leave":true}}
+        bob > {"id":2,"subscribe":{"channel":"room","join_leave":true}}
         bob < {"id":2,"subscribe":{}}
         bob closes
     "#;
@@ -104,9 +104,9 @@ fn subscriptions_of_the_server_join_under_their_name_after_the_connect_reply() {
         &with_joins(|open| open.force_push_join_leave = true),
         r#"
         ada opens
-        ada > {"id":1,"connect":{"subs":{"harness":{}}}}
-        ada < {"id":1,"connect":{"client":"ada","version":"test","subs":{"harness":{}},"ping":25,"pong":true}}
-        ada < {"push":{"channel":"harness","join":{"info":{"user":"","client":"ada"}}}}
+        ada > {"id":1,"connect":{"subs":{"room":{}}}}
+        ada < {"id":1,"connect":{"client":"ada","version":"test","subs":{"room":{}},"ping":25,"pong":true}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"ada"}}}}
     "#,
     );
 }
@@ -116,21 +116,21 @@ fn who_comes_back_at_once_does_not_hear_of_its_own_leave() {
     check(
         &with_joins(|open| open.force_push_join_leave = true),
         r#"
-        ada > {"id":2,"subscribe":{"channel":"harness"}}
+        ada > {"id":2,"subscribe":{"channel":"room"}}
         ada < {"id":2,"subscribe":{}}
-        ada < {"push":{"channel":"harness","join":{"info":{"user":"","client":"ada"}}}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"ada"}}}}
         eve opens
-        eve > {"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"harness"}}
+        eve > {"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"room"}}
         eve < {"id":1,"connect":{"client":"eve","version":"test","ping":25,"pong":true}}
         eve < {"id":2,"subscribe":{}}
-        eve < {"push":{"channel":"harness","join":{"info":{"user":"","client":"eve"}}}}
-        ada < {"push":{"channel":"harness","join":{"info":{"user":"","client":"eve"}}}}
-        ada > {"id":3,"unsubscribe":{"channel":"harness"}}\n{"id":4,"subscribe":{"channel":"harness"}}
+        eve < {"push":{"channel":"room","join":{"info":{"user":"","client":"eve"}}}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"eve"}}}}
+        ada > {"id":3,"unsubscribe":{"channel":"room"}}\n{"id":4,"subscribe":{"channel":"room"}}
         ada < {"id":3,"unsubscribe":{}}
         ada < {"id":4,"subscribe":{}}
-        ada < {"push":{"channel":"harness","join":{"info":{"user":"","client":"ada"}}}}
-        eve < {"push":{"channel":"harness","leave":{"info":{"user":"","client":"ada"}}}}
-        eve < {"push":{"channel":"harness","join":{"info":{"user":"","client":"ada"}}}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"","client":"ada"}}}}
+        eve < {"push":{"channel":"room","leave":{"info":{"user":"","client":"ada"}}}}
+        eve < {"push":{"channel":"room","join":{"info":{"user":"","client":"ada"}}}}
     "#,
     );
 }
@@ -142,12 +142,12 @@ fn an_unsubscribe_by_the_server_is_a_leave_too() {
     world.connected("bob", hello("protobuf as 43"));
     world.play(
         r#"
-        ada > {"id":2,"subscribe":{"channel":"harness","join_leave":true}}
+        ada > {"id":2,"subscribe":{"channel":"room","join_leave":true}}
         ada < {"id":2,"subscribe":{}}
-        ada < {"push":{"channel":"harness","join":{"info":{"user":"42","client":"ada"}}}}
-        bob > {"id":2,"subscribe":{"channel":"harness"}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"42","client":"ada"}}}}
+        bob > {"id":2,"subscribe":{"channel":"room"}}
         bob < {"id":2,"subscribe":{}}
-        ada < {"push":{"channel":"harness","join":{"info":{"user":"43","client":"bob"}}}}
+        ada < {"push":{"channel":"room","join":{"info":{"user":"43","client":"bob"}}}}
     "#,
     );
     let target = fanwire_node::ConnectionSelector {
@@ -159,8 +159,8 @@ fn an_unsubscribe_by_the_server_is_a_leave_too() {
     world.settle();
     world.play(
         r#"
-        bob < {"push":{"channel":"harness","unsubscribe":{"code":2000,"reason":"server unsubscribe"}}}
-        ada < {"push":{"channel":"harness","leave":{"info":{"user":"43","client":"bob"}}}}
+        bob < {"push":{"channel":"room","unsubscribe":{"code":2000,"reason":"server unsubscribe"}}}
+        ada < {"push":{"channel":"room","leave":{"info":{"user":"43","client":"bob"}}}}
     "#,
     );
 }
@@ -173,12 +173,12 @@ fn a_token_may_force_what_its_namespace_does_not() {
     assert!(world.heard("ada").is_some());
     let overrides = r#"{"join_leave":{"value":true},"force_push_join_leave":{"value":true}}"#;
     let claims =
-        format!(r#"{{"sub":"42","channel":"harness","info":{{"seat":7}},"override":{overrides}}}"#);
+        format!(r#"{{"sub":"42","channel":"room","info":{{"seat":7}},"override":{overrides}}}"#);
     world.play(&format!(
         r#"
-        ada > {{"id":2,"subscribe":{{"channel":"harness","token":"{}"}}}}
+        ada > {{"id":2,"subscribe":{{"channel":"room","token":"{}"}}}}
         ada < {{"id":2,"subscribe":{{}}}}
-        ada < {{"push":{{"channel":"harness","join":{{"info":{{"user":"42","client":"ada","chan_info":{{"seat":7}}}}}}}}}}
+        ada < {{"push":{{"channel":"room","join":{{"info":{{"user":"42","client":"ada","chan_info":{{"seat":7}}}}}}}}}}
     "#,
         token(&claims),
     ));
@@ -196,14 +196,14 @@ fn an_info_that_is_no_json_ends_json_sessions_that_hear_of_it_with_3506() {
         world.open(name, hello(words));
         world.say(name, &crate::tokens::connect(r#"{"sub":"42"}"#));
         let claims = match name {
-            "ada" => r#"{"sub":"42","channel":"harness"}"#,
-            _ => r#"{"sub":"42","channel":"harness","b64info":"/w=="}"#,
+            "ada" => r#"{"sub":"42","channel":"room"}"#,
+            _ => r#"{"sub":"42","channel":"room","b64info":"/w=="}"#,
         };
         assert!(world.heard(name).is_some(), "connected");
         if name == "bob" {
-            world.say_unsettled(name, &crate::tokens::subscribe("harness", claims));
+            world.say_unsettled(name, &crate::tokens::subscribe("room", claims));
         } else {
-            world.say(name, &crate::tokens::subscribe("harness", claims));
+            world.say(name, &crate::tokens::subscribe("room", claims));
             assert!(world.heard(name).is_some(), "subscribed");
             assert!(world.heard(name).is_some(), "its own join");
         }

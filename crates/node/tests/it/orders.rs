@@ -281,17 +281,17 @@ fn an_order_makes_its_client_present_and_heard_of() {
         open.join_leave = true;
         open.force_push_join_leave = true;
     });
-    let order = ServerSubscription { info: r#"{"seat":7}"#.into(), ..to("harness") };
+    let order = ServerSubscription { info: r#"{"seat":7}"#.into(), ..to("room") };
     for mut world in worlds(&options) {
         subscribe(&mut world, order.clone());
         world.play(
-            r#"ada < {"push":{"channel":"harness","subscribe":{}}}
-               ada < {"push":{"channel":"harness","join":{"info":{"user":"42","client":"ada","chan_info":{"seat":7}}}}}
-               ada > {"id":2,"presence":{"channel":"harness"}}
+            r#"ada < {"push":{"channel":"room","subscribe":{}}}
+               ada < {"push":{"channel":"room","join":{"info":{"user":"42","client":"ada","chan_info":{"seat":7}}}}}
+               ada > {"id":2,"presence":{"channel":"room"}}
                ada < {"id":2,"presence":{"presence":{"ada":{"user":"42","client":"ada","chan_info":{"seat":7}}}}}
-               ada > {"id":3,"unsubscribe":{"channel":"harness"}}
+               ada > {"id":3,"unsubscribe":{"channel":"room"}}
                ada < {"id":3,"unsubscribe":{}}
-               ada > {"id":4,"presence_stats":{"channel":"harness"}}
+               ada > {"id":4,"presence_stats":{"channel":"room"}}
                ada < {"id":4,"presence_stats":{"num_clients":0,"num_users":0}}"#,
         );
         let quiet = Overrides {
@@ -302,8 +302,8 @@ fn an_order_makes_its_client_present_and_heard_of() {
         };
         subscribe(&mut world, ServerSubscription { overrides: quiet, ..order.clone() });
         world.play(
-            r#"ada < {"push":{"channel":"harness","subscribe":{}}}
-               ada > {"id":5,"presence_stats":{"channel":"harness"}}
+            r#"ada < {"push":{"channel":"room","subscribe":{}}}
+               ada > {"id":5,"presence_stats":{"channel":"room"}}
                ada < {"id":5,"presence_stats":{"num_clients":0,"num_users":0}}"#,
         );
     }

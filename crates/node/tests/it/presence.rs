@@ -48,19 +48,19 @@ fn a_client_is_there_as_soon_as_it_subscribed_and_until_it_unsubscribed() {
     check(
         &with_presence(|_| {}),
         r#"
-        ada > {"id":2,"presence":{"channel":"harness"}}
+        ada > {"id":2,"presence":{"channel":"room"}}
         ada < {"id":2,"presence":{"presence":{}}}
-        ada > {"id":3,"presence_stats":{"channel":"harness"}}
+        ada > {"id":3,"presence_stats":{"channel":"room"}}
         ada < {"id":3,"presence_stats":{"num_clients":0,"num_users":0}}
-        ada > {"id":4,"subscribe":{"channel":"harness"}}
+        ada > {"id":4,"subscribe":{"channel":"room"}}
         ada < {"id":4,"subscribe":{}}
-        ada > {"id":5,"presence":{"channel":"harness"}}
+        ada > {"id":5,"presence":{"channel":"room"}}
         ada < {"id":5,"presence":{"presence":{"ada":{"user":"","client":"ada"}}}}
-        ada > {"id":6,"presence_stats":{"channel":"harness"}}
+        ada > {"id":6,"presence_stats":{"channel":"room"}}
         ada < {"id":6,"presence_stats":{"num_clients":1,"num_users":1}}
         ada > {"id":7,"presence_stats":{"channel":"other"}}
         ada < {"id":7,"presence_stats":{"num_clients":0,"num_users":0}}
-        ada > {"id":8,"unsubscribe":{"channel":"harness"}}\n{"id":9,"presence":{"channel":"harness"}}
+        ada > {"id":8,"unsubscribe":{"channel":"room"}}\n{"id":9,"presence":{"channel":"room"}}
         ada < {"id":8,"unsubscribe":{}}
         ada < {"id":9,"presence":{"presence":{}}}
     "#,
@@ -73,20 +73,20 @@ fn clients_of_both_shards_and_of_one_user_are_counted() {
     for (name, user) in [("ada", "json as 42"), ("bob", "protobuf as 43"), ("eve", "json as 42")] {
         world.connected(name, hello(user));
         world.play(&format!(
-            r#"{name} > {{"id":2,"subscribe":{{"channel":"harness"}}}}
+            r#"{name} > {{"id":2,"subscribe":{{"channel":"room"}}}}
                {name} < {{"id":2,"subscribe":{{}}}}"#
         ));
     }
-    assert_eq!(present(&world, "harness"), (3, 2));
+    assert_eq!(present(&world, "room"), (3, 2));
     world.close("bob");
-    assert_eq!(present(&world, "harness"), (2, 1), "a socket that is gone removes at once");
+    assert_eq!(present(&world, "room"), (2, 1), "a socket that is gone removes at once");
     let target = fanwire_node::ConnectionSelector {
         user: "42".into(),
         ..fanwire_node::ConnectionSelector::default()
     };
-    world.node.unsubscribe(target, Some("harness")).wait().expect("a possible channel");
+    world.node.unsubscribe(target, Some("room")).wait().expect("a possible channel");
     world.settle();
-    assert_eq!(present(&world, "harness"), (0, 0), "so does the server API");
+    assert_eq!(present(&world, "room"), (0, 0), "so does the server API");
 }
 
 #[test]
@@ -95,9 +95,9 @@ fn subscriptions_of_the_server_are_present_under_the_name_of_the_connection() {
         &with_presence(|_| {}),
         r#"
         ada opens
-        ada > {"id":1,"connect":{"subs":{"harness":{},"hall":{}}}}
-        ada < {"id":1,"connect":{"client":"ada","version":"test","subs":{"hall":{},"harness":{}},"ping":25,"pong":true}}
-        ada > {"id":2,"presence":{"channel":"harness"}}
+        ada > {"id":1,"connect":{"subs":{"room":{},"hall":{}}}}
+        ada < {"id":1,"connect":{"client":"ada","version":"test","subs":{"hall":{},"room":{}},"ping":25,"pong":true}}
+        ada > {"id":2,"presence":{"channel":"room"}}
         ada < {"id":2,"presence":{"presence":{"ada":{"user":"","client":"ada"}}}}
         ada > {"id":3,"presence_stats":{"channel":"hall"}}
         ada < {"id":3,"presence_stats":{"num_clients":1,"num_users":1}}
@@ -111,15 +111,15 @@ fn members_carry_what_their_tokens_say() {
         options.channel.without_namespace.presence = true;
         options.channel.without_namespace.allow_presence_for_subscriber = true;
     });
-    let claims = r#"{"sub":"42","channel":"harness","info":{"seat":7}}"#;
+    let claims = r#"{"sub":"42","channel":"room","info":{"seat":7}}"#;
     let script = format!(
         r#"
         ada opens
         ada > {}
         ada < {{"id":1,"connect":{{"client":"ada","version":"test","ping":25,"pong":true}}}}
-        ada > {{"id":2,"subscribe":{{"channel":"harness","token":"{}"}}}}
+        ada > {{"id":2,"subscribe":{{"channel":"room","token":"{}"}}}}
         ada < {{"id":2,"subscribe":{{}}}}
-        ada > {{"id":3,"presence":{{"channel":"harness"}}}}
+        ada > {{"id":3,"presence":{{"channel":"room"}}}}
         ada < {{"id":3,"presence":{{"presence":{{"ada":{{"user":"42","client":"ada","conn_info":{{"name":"Ada"}},"chan_info":{{"seat":7}}}}}}}}}}
     "#,
         connect(r#"{"sub":"42","info":{"name":"Ada"}}"#),
@@ -132,7 +132,7 @@ fn members_carry_what_their_tokens_say() {
 fn a_token_may_say_otherwise_than_its_namespace() {
     let overridden = |value: bool| {
         format!(
-            r#"{{"sub":"42","channel":"harness","override":{{"presence":{{"value":{value}}}}}}}"#
+            r#"{{"sub":"42","channel":"room","override":{{"presence":{{"value":{value}}}}}}}"#
         )
     };
     for (keeps, says, expected) in [(true, false, 0), (true, true, 1), (false, true, 0)] {
@@ -143,9 +143,9 @@ fn a_token_may_say_otherwise_than_its_namespace() {
         let claims = token(&overridden(says));
         world.say(
             "ada",
-            &format!(r#"{{"id":2,"subscribe":{{"channel":"harness","token":"{claims}"}}}}"#),
+            &format!(r#"{{"id":2,"subscribe":{{"channel":"room","token":"{claims}"}}}}"#),
         );
-        let stats = world.node.presence_stats("harness", world.now).wait();
+        let stats = world.node.presence_stats("room", world.now).wait();
         if keeps {
             assert_eq!(stats.map(|stats| stats.clients), Ok(expected));
         } else {
@@ -157,21 +157,21 @@ fn a_token_may_say_otherwise_than_its_namespace() {
 #[test]
 fn presence_is_renewed_as_long_as_the_client_is_there() {
     let mut world = World::new(with_presence(|_| {}));
-    for channels in ["harness", "hall"] {
+    for channels in ["room", "hall"] {
         world.connected(channels, hello("as 42"));
         world.play(&format!(
-            r#"{channels} > {{"id":2,"subscribe":{{"channel":"harness"}}}}
+            r#"{channels} > {{"id":2,"subscribe":{{"channel":"room"}}}}
                {channels} < {{"id":2,"subscribe":{{}}}}"#
         ));
     }
     for _ in 0..50 {
         world.wait(Duration::from_secs(11));
-        assert_eq!(present(&world, "harness"), (2, 1));
+        assert_eq!(present(&world, "room"), (2, 1));
     }
-    world.say("hall", r#"{"id":3,"unsubscribe":{"channel":"harness"}}"#);
+    world.say("hall", r#"{"id":3,"unsubscribe":{"channel":"room"}}"#);
     assert!(world.heard("hall").is_some());
     world.wait(Duration::from_secs(300));
-    assert_eq!(present(&world, "harness"), (1, 1));
+    assert_eq!(present(&world, "room"), (1, 1));
 }
 
 #[test]
@@ -179,12 +179,12 @@ fn what_is_not_renewed_ends_with_its_time() {
     let world = {
         let mut world = World::new(with_presence(|_| {}));
         world.connected("ada", hello(""));
-        world.say("ada", r#"{"id":2,"subscribe":{"channel":"harness"}}"#);
+        world.say("ada", r#"{"id":2,"subscribe":{"channel":"room"}}"#);
         world
     };
     let later = |seconds| {
         let now = world.now + Duration::from_secs(seconds);
-        world.node.presence_stats("harness", now).wait().expect("there is presence").clients
+        world.node.presence_stats("room", now).wait().expect("there is presence").clients
     };
     assert_eq!([later(0), later(59), later(60)], [1, 1, 0]);
 }
@@ -206,12 +206,12 @@ fn refused(options: &Options, channel: &str, code: u32, message: &str) {
 #[test]
 fn presence_is_refused_with_its_code() {
     let closed = with_presence(|open| open.allow_presence_for_client = false);
-    refused(&closed, "harness", 103, "permission denied");
+    refused(&closed, "room", 103, "permission denied");
     let for_users = with_presence(|open| open.allow_presence_for_anonymous = false);
-    refused(&for_users, "harness", 103, "permission denied");
-    refused(&options(|_| {}), "harness", 108, "not available");
-    refused(&options(|options| options.client.insecure = true), "harness", 108, "not available");
-    refused(&closed, "x:harness", 102, "unknown channel");
+    refused(&for_users, "room", 103, "permission denied");
+    refused(&options(|_| {}), "room", 108, "not available");
+    refused(&options(|options| options.client.insecure = true), "room", 108, "not available");
+    refused(&closed, "x:room", 102, "unknown channel");
     refused(&closed, "nä", 107, "bad request");
     for command in ["presence", "presence_stats"] {
         let unnamed = format!("ada > {{\"id\":2,\"{command}\":{{}}}}\n ada x 3501 bad request");
@@ -219,10 +219,10 @@ fn presence_is_refused_with_its_code() {
     }
     let world = World::new(options(|_| {}));
     let stats = |channel| world.node.presence_stats(channel, world.now).wait();
-    assert_eq!(stats("harness"), Err(ErrorCode::NOT_AVAILABLE), "the API needs it, too");
-    assert_eq!(stats("x:harness"), Err(ErrorCode::UNKNOWN_CHANNEL));
+    assert_eq!(stats("room"), Err(ErrorCode::NOT_AVAILABLE), "the API needs it, too");
+    assert_eq!(stats("x:room"), Err(ErrorCode::UNKNOWN_CHANNEL));
     assert_eq!(
-        World::new(closed).node.presence_stats("harness", world.now).wait(),
+        World::new(closed).node.presence_stats("room", world.now).wait(),
         Ok(PresenceStats::default())
     );
 }
@@ -236,11 +236,11 @@ fn presence_for_subscribers_is_for_those_who_are_subscribed() {
     check(
         &subscribers,
         r#"
-        ada > {"id":2,"presence_stats":{"channel":"harness"}}
+        ada > {"id":2,"presence_stats":{"channel":"room"}}
         ada < {"id":2,"error":{"code":103,"message":"permission denied"}}
-        ada > {"id":3,"subscribe":{"channel":"harness"}}
+        ada > {"id":3,"subscribe":{"channel":"room"}}
         ada < {"id":3,"subscribe":{}}
-        ada > {"id":4,"presence_stats":{"channel":"harness"}}
+        ada > {"id":4,"presence_stats":{"channel":"room"}}
         ada < {"id":4,"presence_stats":{"num_clients":1,"num_users":1}}
     "#,
     );
@@ -279,13 +279,13 @@ fn a_store_that_fails_is_error_100_and_leaves_no_subscription() {
     world.connected("ada", hello(""));
     world.play(
         r#"
-        ada > {"id":2,"subscribe":{"channel":"harness"}}
+        ada > {"id":2,"subscribe":{"channel":"room"}}
         ada < {"id":2,"error":{"code":100,"message":"internal server error","temporary":true}}
-        ada > {"id":3,"presence":{"channel":"harness"}}
+        ada > {"id":3,"presence":{"channel":"room"}}
         ada < {"id":3,"error":{"code":100,"message":"internal server error","temporary":true}}
         api > harness 1
         bob opens
-        bob > {"id":1,"connect":{"subs":{"harness":{}}}}
+        bob > {"id":1,"connect":{"subs":{"room":{}}}}
         bob < {"id":1,"error":{"code":100,"message":"internal server error","temporary":true}}
     "#,
     );

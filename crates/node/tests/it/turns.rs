@@ -80,10 +80,10 @@ fn commands_with_large_replies_take_turns_sooner() {
     for number in 0..100 {
         let name = format!("c{number}");
         world.connected(&name, hello("json"));
-        world.say(&name, r#"{"id":2,"subscribe":{"channel":"harness"}}"#);
+        world.say(&name, r#"{"id":2,"subscribe":{"channel":"room"}}"#);
     }
     let commands =
-        (2..130).map(|id| format!(r#"{{"id":{id},"presence":{{"channel":"harness"}}}}"#));
+        (2..130).map(|id| format!(r#"{{"id":{id},"presence":{{"channel":"room"}}}}"#));
     world.say_unsettled("ada", &commands.collect::<Vec<_>>().join("\n"));
     let mut turns = Vec::new();
     loop {
