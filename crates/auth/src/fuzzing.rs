@@ -28,7 +28,7 @@ pub fn key_set(bytes: &[u8]) {
 }
 
 /// A token of a client, taken apart: header and claims, with a byte between them that no text has. Its claims make it a
-/// token of one kind or of none, and without the key's signature nobody believes it.
+/// token of one kind or of none, and without the key's signature it is refused.
 pub fn token(bytes: &[u8]) {
     static BELIEVING: LazyLock<Verifier> = LazyLock::new(|| verifier(true));
     static STRICT: LazyLock<Verifier> = LazyLock::new(|| verifier(false));

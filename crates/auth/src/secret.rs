@@ -1,4 +1,4 @@
-//! Texts of the configuration that nobody is to read in a log.
+//! Secret texts of the configuration, which no log shows.
 //! In: a key or password → out: the same text for whoever uses it, and "[hidden]" for whoever prints it.
 //! Uses nothing. Never: compared in constant time; whoever checks what a peer gave does that.
 //! Change here: how a secret is shown.

@@ -37,7 +37,7 @@ pub enum Source {
     Environment(String),
     /// The dotted name without dashes.
     Flag(String),
-    /// Nobody: a default, or development mode.
+    /// A default, or development mode.
     Default,
 }
 
@@ -76,7 +76,7 @@ impl Finding {
         Self { severity: Severity::Error, source: source.clone(), key: key.to_owned(), problem }
     }
 
-    /// A key nobody knows.
+    /// An unknown key.
     pub(crate) fn unknown(source: Source, key: String, nearest: Option<String>) -> Self {
         Self { severity: Severity::Warning, source, key, problem: Problem::Unknown { nearest } }
     }

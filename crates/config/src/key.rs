@@ -212,7 +212,7 @@ impl Kind {
         Misfit::Type(format!("{self}{hint}"))
     }
 
-    /// The expectation, with a word for quotes that nobody took off on the way, as with `docker run --env-file`.
+    /// The expectation, with a remark about quotes that were not removed, as with `docker run --env-file`.
     fn unreadable(&self, text: &str) -> Misfit {
         let is_quoted = |quote| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
         let hint = if is_quoted('"') || is_quoted('\'') {

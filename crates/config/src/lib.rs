@@ -54,7 +54,7 @@ pub struct Config {
     pub shards: usize,
     /// Where the process id stands while the server runs; "" = nowhere.
     pub pid_file: String,
-    /// Nobody configured anything: loopback only, no credentials asked.
+    /// Without any configuration: loopback only, no credentials needed.
     pub development: bool,
 }
 

@@ -58,7 +58,7 @@ fn broken(findings: &[Finding]) -> impl Iterator<Item = &str> {
     errors.map(|finding| finding.key.as_str())
 }
 
-/// Whether a remark about `key` names `broken` too, in full or by its last part beside it.
+/// Whether a remark about `key` names `broken` too, in full or by its last part.
 fn is_about(key: &str, reason: &str, broken: &str) -> bool {
     let names = |name: &str| {
         let mut words = reason.split(|c: char| !(c.is_ascii_alphanumeric() || "_.[]-".contains(c)));

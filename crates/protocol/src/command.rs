@@ -28,7 +28,7 @@ impl<'a> Commands<'a> {
         Self { encoding, rest: Some(frame) }
     }
 
-    /// What is left of the message, to be begun anew later.
+    /// The rest of the message, to be read later.
     pub fn rest(&self) -> &'a [u8] {
         self.rest.unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The Centrifugo client protocol (v2) as values: commands in, replies and pushes out, codes beside them.
+//! The Centrifugo client protocol (v2) as values: commands in, replies and pushes out, and codes.
 //! In: one WebSocket message of bytes → [`Command`]s. Out: [`Reply`]s and pushes → bytes, as JSON or Protobuf.
 //! Uses prost, serde and bytes; never a socket, a clock, a session or the WebSocket frame around its bytes.
 //! Wire shapes change in `proto/client.proto`, codes in `codes`; what a command does lives in the node.

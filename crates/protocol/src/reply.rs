@@ -33,7 +33,7 @@ fn encode_protobuf(reply: &Reply, out: &mut Vec<u8>) {
             let body = connect_body(connect);
             put_varint((number_length(reply.id.into()) + field_length(body.len())) as u64, out);
             put_number(1, reply.id.into(), out); // Reply.id
-            put_head(5, body.len(), out); // Reply.connect, beside which there is nothing else
+            put_head(5, body.len(), out); // Reply.connect, the only field
             out.extend_from_slice(&body);
         }
         None => reply.encode_length_delimited(out).expect(GROWS),

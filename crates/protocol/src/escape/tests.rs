@@ -1,7 +1,7 @@
 //! Tests of `escape`: serde_json reads back every character, and nothing dangerous stays raw.
 //! In: texts. Out: escaped texts.
 //! Uses serde_json as the oracle.
-//! Whole messages are tested beside `reply` and `publication`.
+//! Tests of whole messages are next to `reply` and `publication`.
 
 use super::*;
 

@@ -146,7 +146,7 @@ fn series(places: &[(&Row, f64, f64)], body: &mut String) {
     }
 }
 
-/// The name of a mark that begins or ends a series, and where it stands beside the mark.
+/// The name of a mark that begins or ends a series, and its position relative to the mark.
 fn label(mode: Mode) -> Option<(&'static str, &'static str, f64, f64)> {
     Some(match mode {
         Mode::Raw => ("raw", "start", 9.0, 4.0),

@@ -94,7 +94,7 @@ fn mode(curve: &Curve) -> Mode {
 
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 930.0;
-/// Where K = 0 stands: its figure needs room beside those of the axis.
+/// Position of K = 0: its figure needs space next to those of the axis.
 const FIRST: f64 = 90.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 230.0;
