@@ -1,6 +1,6 @@
-//! What tokens grant: Centrifugo's claims as sessions use them (the claims of Centrifugo v6).
-//! In: the payload of a token that is believed → out: user, channels, payloads and expiry.
-//! May use: serde_json, base64, bytes. Pure; never looks at signatures or time.
+//! Claims of tokens (Centrifugo v6), as sessions use them.
+//! In: the payload of a verified token → out: user, channels, payloads and expiry.
+//! May use: serde_json, base64, bytes. Pure; never checks signatures or time.
 //! Claim names and types are changed here; registered claims and the user live in `registered.rs`.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! ECDSA keys of tokens (RFC 7518 §3.4): ES256, ES384 and ES512, each on its own curve.
-//! In: PEM text once, then a signed text with its signature (R ‖ S, both at full length) → out: genuine or not.
+//! In: PEM text once, then a signed text with its signature (R ‖ S, both at full length) → out: valid or not.
 //! May use: aws-lc (the ECDSA of jsonwebtoken ends at ES384), jsonwebtoken to read PEM. Never reads a token's header.
-//! Curves are rows here; which keys are configured and who asks them lives in `keys.rs`.
+//! Curves are rows here; `keys.rs` selects among the configured keys.
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED,

@@ -1,7 +1,7 @@
-//! Why a token gives nothing, and why none could be made.
-//! In: findings of the checks of this crate → out: values the session maps to codes, text for logs and the command line.
+//! Errors of tokens: why one is refused, and why one could not be made.
+//! In: findings of the checks of this crate → out: values that the session maps to codes, text for logs and the command line.
 //! May use: nothing. Never quotes a token or a secret.
-//! Causes are changed here; which reply or close code they become lives in the session.
+//! Causes are changed here; the session chooses the reply or close code.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! Tokens and keys for the tests of `token`: genuine, forged and broken ones from their parts.
+//! Tokens and keys for the tests of `token`: valid, forged and broken ones from their parts.
 //! In: header, payload and key → out: a token in compact form. Private keys are those in `tests/keys`.
 //! May use: the same cryptography as `keys.rs`. Compiled into tests only.
-//! What is expected of the tokens stands in the tests, not here.
+//! The expected results stand in the tests, not here.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{

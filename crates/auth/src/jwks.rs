@@ -1,7 +1,7 @@
-//! Keys that an identity provider publishes (JWKS, RFC 7517): who signed is said by `kid`, where to look by the options.
-//! In: a token's header and the claims that name its issuer → out: genuine or not, or that the key is still under way.
-//! May use: the rooms below, which are pure, and the port `KeySource`, behind which documents are fetched. Never a clock.
-//! What is remembered is changed in `cache.rs`, documents in `set.rs`, addresses in `endpoint.rs`; fetching lives in the shell.
+//! Keys that an identity provider publishes (JWKS, RFC 7517), selected by `kid`.
+//! In: a token's header and the claims that name its issuer → out: valid or not, or that the key is being fetched.
+//! May use: the modules below, which are pure, and the port `KeySource`, which fetches documents. Never a clock.
+//! The cache is changed in `cache.rs`, documents in `set.rs`, addresses in `endpoint.rs`; the shell fetches.
 
 mod cache;
 mod endpoint;

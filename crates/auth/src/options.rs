@@ -1,5 +1,5 @@
-//! Options of tokens (Centrifugo v6 `client.token.*`, `client.subscription_token.*`): keys, and what claims must say.
-//! In: what the configuration table filled in → out: the same data.
+//! Options of tokens (Centrifugo v6 `client.token.*`, `client.subscription_token.*`): keys, and expected claims.
+//! In: values from the configuration table → out: the same data.
 //! May use: nothing. Never shows a secret.
 //! Keys are parsed in `verifier.rs`.
 

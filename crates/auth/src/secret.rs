@@ -1,6 +1,6 @@
 //! Secret texts of the configuration, which no log shows.
-//! In: a key or password → out: the same text for whoever uses it, and "[hidden]" for whoever prints it.
-//! Uses nothing. Never: compared in constant time; whoever checks what a peer gave does that.
+//! In: a key or password → out: the same text for its user, and "[hidden]" when it is printed.
+//! Uses nothing. Never: compares in constant time; the code that checks a peer's input does.
 //! Change here: how a secret is shown.
 
 use std::fmt;

@@ -1,7 +1,7 @@
-//! Settings become a `Config`: every row takes its setting or its default, and what does not fit is found.
-//! In: `Settings` → out: `Config`, and findings about values and keys that are not obeyed yet.
+//! Applies settings to a `Config`: each row takes its setting or its default, and invalid values become findings.
+//! In: `Settings` → out: `Config`, and findings about values and unsupported keys.
 //! Uses the tables of `keys`. Never: precedence, relations between keys.
-//! The judgement of one value is changed here; kinds live in `key`, relations between keys in `rules`.
+//! The check of one value is changed here; kinds live in `key`, relations between keys in `rules`.
 
 use fanwire_node::options::{Namespace, SubscriptionType};
 use serde_json::Value as Json;

@@ -1,4 +1,4 @@
-//! What the table of keys looks like to people: the documentation page and the sample file.
+//! The documentation page and the sample file, generated from the table of keys.
 //! In: the catalog → out: Markdown, JSON, YAML or TOML text.
 //! Uses `catalog`. Never: values of a running server.
 //! Layout is changed here; every name, default and sentence comes from its row.

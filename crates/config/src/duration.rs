@@ -1,5 +1,5 @@
-//! Durations as people write them: `300ms`, `25s`, `1m30s`, `1.5h` (the syntax of Go's time.ParseDuration).
-//! In: text → out: a duration, or why not; and back into the shortest such text.
+//! Durations in the syntax of Go's time.ParseDuration: `300ms`, `25s`, `1m30s`, `1.5h`.
+//! In: text → out: a duration, or an error; and back into the shortest such text.
 //! Uses nothing. Never: clocks, limits.
 //! A unit is added in `UNITS`; the limits of a key live in its row.
 

@@ -1,5 +1,5 @@
-//! The settings of the Redis engine as the engine wants them.
-//! In: `engine.redis.*` → out: its options, or which address cannot be read.
+//! The settings of the Redis engine, converted into its options.
+//! In: `engine.redis.*` → out: its options, or the address that is invalid.
 //! Uses the broker crate's addresses. Never: connects.
 //! Changed here: how keys and addresses complete each other. Keys are rows in `keys::server`.
 

@@ -1,6 +1,6 @@
-//! Which key a variable means: `FANWIRE_CLIENT_PING_INTERVAL` is `client.ping_interval`, and so is `CENTRIFUGO_…`.
-//! In: the process's variables → out: those with our prefixes, in the order of precedence, and the target of each.
-//! Uses `catalog`. Never: reads the process environment, judges a value.
+//! Environment variables: `FANWIRE_CLIENT_PING_INTERVAL` sets `client.ping_interval`, and so does `CENTRIFUGO_…`.
+//! In: the process's variables → out: those with our prefixes, in the order of precedence, and the key of each.
+//! Uses `catalog`. Never: reads the process environment, checks a value.
 //! Prefixes and spellings are changed here; precedence between sources lives in `settings`.
 
 use super::catalog::{self, entries, namespace_keys};

@@ -1,7 +1,7 @@
 //! Configuration files: JSON, YAML or TOML by their extension, read into one tree.
-//! In: a path → out: an object of sections and values, or where the file is wrong.
+//! In: a path → out: an object of sections and values, or the position of the error.
 //! Uses the parsers and the file system (this one read). Never: the meaning of keys.
-//! A format is added here; what the tree means is decided in `settings`.
+//! A format is added here; `settings` interprets the tree.
 
 use std::fmt;
 use std::io::Read;

@@ -1,6 +1,6 @@
-//! What the configuration says that its author should hear, in words.
-//! In: where a value stands and what is wrong with it → out: one line that names source, key, value and remedy.
-//! Uses `key`. Never: decides what is wrong; shows a secret.
+//! Findings about a configuration, in words.
+//! In: the position of a value and its error → out: one line that names source, key, value and remedy.
+//! Uses `key`. Never: checks a value; shows a secret.
 //! The wording is changed here; unknown keys are found in `settings`, wrong values in `apply`, conflicts in `rules`.
 
 use std::fmt;

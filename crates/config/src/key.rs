@@ -1,7 +1,7 @@
-//! What one configuration key is: name, kind, default, one sentence, and where its value lands.
-//! In: text or a JSON value of any source → out: a `Value` inside the key's limits, or what would be right instead.
+//! One configuration key: name, kind, default, one sentence, and the field it sets.
+//! In: text or a JSON value of any source → out: a `Value` inside the key's limits, or what is expected.
 //! Uses durations only. Never: files, environment, or the meaning of a particular key.
-//! A new kind of value is added here; the rows live in `keys`, and who overrides whom in `settings`.
+//! A new kind of value is added here; the rows live in `keys`, precedence in `settings`.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The tables of all keys, one row per key: help, sample files, checks and documentation are made from them.
-//! In: nothing → out: rows for `Config` and `Namespace`, and the keys of Centrifugo that do not work yet.
+//! The tables of all keys, one row per key: the source of help, sample files, checks and documentation.
+//! In: nothing → out: rows for `Config` and `Namespace`, and the keys of Centrifugo that are not supported yet.
 //! Uses `key`. Never: parsing, precedence, wording of findings.
 //! A key is changed in its row; a new key is a new row, in the file of its section.
 

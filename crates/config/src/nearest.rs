@@ -1,7 +1,7 @@
 //! The known name nearest to a mistyped one.
-//! In: a name and candidates → out: the candidate with the fewest edits, when it is near enough to be meant.
+//! In: a name and candidates → out: the candidate with the fewest edits, when it is near enough.
 //! Uses `strsim`. Never: the tables themselves.
-//! What counts as near is changed here; what is done with it in `finding`.
+//! The largest distance is changed here; `finding` uses the result.
 
 use strsim::osa_distance;
 

@@ -1,7 +1,7 @@
-//! Keys of Centrifugo before v6, whose configuration had no sections, and what they are called since.
+//! Keys of Centrifugo before v6, whose configuration had no sections, and their names since.
 //! In: a name without dots, or a whole file → out: today's key; a finding about a file that was written for those versions.
-//! Uses `catalog` and `nearest`. Never: their values, none of which is obeyed.
-//! A key whose name says too little is a row here; most are found by putting dots for their `_`.
+//! Uses `catalog` and `nearest`. Never: their values, which have no effect.
+//! A key whose name is ambiguous is a row here; most are found by putting dots for their `_`.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Relations between keys, and what only the node can judge: patterns, public keys, names.
-//! In: a filled `Config` and who set what → out: findings.
+//! Relations between keys, and checks that need the node: patterns, public keys, names.
+//! In: a filled `Config` and the source of each value → out: findings.
 //! Uses `fanwire_node::options::Options::mistakes`. Never: changes a value.
 //! A relation is added here; the limits of a single key live in its row.
 

@@ -1,7 +1,7 @@
 //! Every code on the wire with its exact text (client protocol §15, §22).
 //! In: nothing. Out: three tables: [`ErrorCode`] (replies), [`Disconnect`] (close codes), [`UnsubscribeCode`] (pushes).
 //! Uses `message::Error`; never decides when a code applies.
-//! A code is one row here; who answers with it lives in the node.
+//! A code is one row here; the node sends it.
 
 use std::borrow::Cow;
 use std::fmt;

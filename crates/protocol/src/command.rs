@@ -1,6 +1,6 @@
-//! One WebSocket message from a client, taken apart into commands (client protocol §2, §5.3).
+//! Splits one WebSocket message of a client into commands (client protocol §2, §5.3).
 //! In: the bytes of a message. Out: its [`Command`]s one by one, each as an id and a [`Request`].
-//! Uses serde_json and prost; never answers, never keeps anything between messages.
+//! Uses serde_json and prost; never answers, never stores anything between messages.
 //! Framing of input and dispatch order change here; the JSON rules of fields live in `json`.
 
 use prost::Message as _;

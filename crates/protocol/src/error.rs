@@ -1,7 +1,7 @@
-//! What can be wrong with bytes, by cause (client protocol §2, §5.7).
+//! Errors of decoding, by cause (client protocol §2, §5.7).
 //! In: nothing. Out: [`DecodeError`] (the peer's fault, disconnect 3501), [`NotJson`] (the publisher's).
 //! Uses the error types of prost and serde; never names a disconnect: the node chooses the code.
-//! Causes change here; who detects them lives in `command`, `reply` and `publication`.
+//! Causes change here; `command`, `reply` and `publication` detect them.
 
 use std::fmt;
 

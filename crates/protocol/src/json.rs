@@ -1,7 +1,7 @@
-//! The JSON rules of fields (client protocol §3): what serde's derive does not know by itself.
+//! The JSON rules of fields (client protocol §3) that serde's derive does not have.
 //! In: a JSON text → a message; a message → a JSON text. Attribute functions for each kind of field in `message`.
-//! Uses serde_json to read and `writer` to write; never knows a message by name.
-//! Rules for field kinds change here; which field is of which kind is said in `message`.
+//! Uses serde_json to read and `writer` to write; never a message by name.
+//! Rules for kinds of fields change here; `build.rs` assigns them to the fields.
 
 use std::collections::BTreeMap;
 

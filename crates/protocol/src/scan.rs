@@ -1,7 +1,7 @@
-//! One pass over a text that says whether it is JSON (RFC 8259), for payloads that are passed on unread.
-//! In: bytes. Out: whether they are one JSON text in UTF-8, and how many raw newlines stand between its tokens.
+//! A JSON validator (RFC 8259) of one pass, for payloads that are forwarded unread.
+//! In: bytes. Out: whether they are one JSON text in UTF-8, and how many raw newlines are between its tokens.
 //! Uses no recursion, and the heap only beyond 63 levels of nesting; never builds a value.
-//! The grammar changes here; what follows from an invalid payload lives in `publication` and in the node.
+//! The grammar changes here; `publication` and the node handle an invalid payload.
 
 /// Whether the whole of `data` is one JSON text (RFC 8259 §2) in UTF-8. Numbers may be of any size
 /// and `\u` escapes may be half a surrogate pair, as in every SDK's reader.

@@ -1,4 +1,4 @@
-//! What the modes do with a message: server and client of one connection in one place.
+//! The codecs of the modes: server and client of one connection in one place.
 //! In: a mode and a stream → out: a codec that delivers message after message, each checked.
 //! Uses zlib-rs for the client, which keeps its window as a browser does. Never: counts or prints.
 //! A mode's codec is one file in `codec/`.

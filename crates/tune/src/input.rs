@@ -1,5 +1,5 @@
-//! A file of messages as messages: JSON texts by lines, or records with their length in front.
-//! In: a file's name and bytes → out: a `Sample`, or an `InputError` that says what the file should hold.
+//! Reads a file of messages: JSON texts by lines, or records with a length prefix.
+//! In: a file's name and bytes → out: a `Sample`, or an `InputError` that names the expected form.
 //! Uses the JSON scanner of the protocol. Never: reads the file itself.
 //! Another form of file is added here.
 

@@ -1,7 +1,7 @@
 //! Means and percentiles of message sizes.
 //! In: sizes in bytes → out: figures.
 //! Uses nothing. Never: formats a figure.
-//! Change here what is said about a set of sizes.
+//! Change here which figures describe a set of sizes.
 
 /// What a set of sizes looks like, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]

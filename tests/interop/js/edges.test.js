@@ -255,7 +255,7 @@ for (const encoding of ENCODINGS) {
       }
     });
 
-    test('nobody at the address is a transport error, and the client tries again', async (t) => {
+    test('no server at the address is a transport error, and the client tries again', async (t) => {
       const nobody = net.createServer().listen(0, '127.0.0.1');
       await next(nobody, 'listening');
       const { port } = nobody.address();

@@ -119,7 +119,7 @@ class Scenarios(Sdk):
         self.assertEqual((await events.next("disconnected")).code, 1)
         self.assertEqual(events.seen("error"), 0)
 
-    async def test_nobody_at_the_address_is_a_transport_error_and_the_client_tries_again(self):
+    async def test_no_server_at_the_address_is_a_transport_error_and_the_client_tries_again(self):
         client, events = self.client(nobody())
         await client.connect()
         for _ in range(2):

@@ -1,7 +1,7 @@
-//! What is remembered of documents of keys: which keys they had, when they were fetched, who asked for a key in vain.
-//! In: an address, a `kid` and the time → out: a key, no, later, or not now; and fetches for the port.
-//! May use: locks, for the time of a look; the port `KeySource`, outside of them. Never a clock.
-//! How often is fetched and how long keys count is changed here; how documents are read lives in `set.rs`.
+//! The cache of key documents: their keys, when they were fetched, and which unknown keys were requested.
+//! In: an address, a `kid` and the time → out: a key, none, pending, or unavailable; and fetches for the port.
+//! May use: short locks; the port `KeySource`, outside of them. Never a clock.
+//! How often documents are fetched and how long keys are valid is changed here; `set.rs` reads documents.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Rows of `channel.*` and of one namespace: how names are read, and what clients may do.
-//! In: nothing → out: `CHANNEL`, rows that land in `Config`, and `NAMESPACE`, rows that land in a `Namespace`.
+//! Rows of `channel.*` and of one namespace: syntax of names, and permissions of clients.
+//! In: nothing → out: `CHANNEL`, rows that set `Config`, and `NAMESPACE`, rows that set a `Namespace`.
 //! Uses the kinds of `keys`. Never: lists of namespaces as such (`settings`).
 //! Change a default or a sentence here; the effects live in `fanwire_node::channel`.
 

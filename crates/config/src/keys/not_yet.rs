@@ -1,6 +1,6 @@
-//! Centrifugo's keys that Fanwire knows and does not obey yet, with what asking for each of them means.
+//! Keys of Centrifugo that Fanwire does not support yet, with the consequence of setting each of them.
 //! In: nothing → out: `NOT_YET` for the whole file, `NAMESPACE_NOT_YET` for one namespace.
-//! Uses the kinds of `keys`. Never: places in `Config`; a key that gets one moves to the table of its section.
+//! Uses the kinds of `keys`. Never: fields of `Config`; a key that gets one moves to the table of its section.
 //! A weight is changed here: `Tuning` is noted, `Feature` is warned about, `Refused` stops the start.
 
 use super::{

@@ -1,7 +1,7 @@
-//! Patterns of `client.allowed_origins` that no page has: a slash too many shuts clients out, and nothing else tells why.
+//! Patterns of `client.allowed_origins` that match no page, for example with a slash too many.
 //! In: a filled `Config` → out: a remark for each such pattern.
-//! Uses text only. Never: judges an origin.
-//! What an origin looks like is said here (RFC 6454 §6.2); which of them match, in `http::origin`.
+//! Uses text only. Never: checks an origin of a client.
+//! The syntax of an origin is checked here (RFC 6454 §6.2); `http::origin` matches them.
 
 use super::{Config, Remark, Severity};
 

@@ -1,7 +1,7 @@
-//! Every endpoint has a path of its own: one that shares it would never answer.
-//! In: a filled `Config` → out: a remark for each two keys that claim one path.
+//! Every endpoint has its own path: two with one path could not both answer.
+//! In: a filled `Config` → out: a remark for each two keys with the same path.
 //! Uses the method names of the API. Never: serves anything.
-//! The paths below a prefix are named here; who serves them lives in `http::routes`.
+//! The paths below a prefix are listed here; `http::routes` serves them.
 
 use super::{Config, Remark, Severity};
 

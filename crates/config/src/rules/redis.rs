@@ -1,7 +1,7 @@
-//! The addresses of Redis: what is no address, and what goes with no other.
+//! The addresses of Redis: invalid ones, and invalid combinations.
 //! In: a filled `Config` → out: a remark for each.
 //! Uses the broker crate's addresses, through `config::engine`. Never: connects.
-//! How an address is written is decided in the broker crate; limits of single keys live in their rows.
+//! The broker crate parses addresses; limits of single keys live in their rows.
 
 use super::{Found, Remark, Severity};
 use crate::{Config, EngineKind, EngineRedisOptions};

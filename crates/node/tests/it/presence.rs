@@ -131,9 +131,7 @@ fn members_carry_what_their_tokens_say() {
 #[test]
 fn a_token_may_say_otherwise_than_its_namespace() {
     let overridden = |value: bool| {
-        format!(
-            r#"{{"sub":"42","channel":"room","override":{{"presence":{{"value":{value}}}}}}}"#
-        )
+        format!(r#"{{"sub":"42","channel":"room","override":{{"presence":{{"value":{value}}}}}}}"#)
     };
     for (keeps, says, expected) in [(true, false, 0), (true, true, 1), (false, true, 0)] {
         let options = guarded(|options| options.channel.without_namespace.presence = keeps);

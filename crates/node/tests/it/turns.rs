@@ -82,8 +82,7 @@ fn commands_with_large_replies_take_turns_sooner() {
         world.connected(&name, hello("json"));
         world.say(&name, r#"{"id":2,"subscribe":{"channel":"room"}}"#);
     }
-    let commands =
-        (2..130).map(|id| format!(r#"{{"id":{id},"presence":{{"channel":"room"}}}}"#));
+    let commands = (2..130).map(|id| format!(r#"{{"id":{id},"presence":{{"channel":"room"}}}}"#));
     world.say_unsettled("ada", &commands.collect::<Vec<_>>().join("\n"));
     let mut turns = Vec::new();
     loop {

@@ -1,7 +1,7 @@
-//! Fossil deltas against the publication before, as clients that agreed to them get them.
-//! In: payloads → out: deliveries; the delta of a text is a text, and one that is not shorter goes out in full.
-//! Uses the protocol's deltas and the engine's compressor. Never: earlier messages but the last.
-//! When a delta is sent: client protocol §11; how one is made lives in the crate `protocol`.
+//! Fossil deltas against the previous publication, as clients with deltas get them.
+//! In: payloads → out: deliveries; the delta of a text is a text, and one that is not shorter is sent in full.
+//! Uses the protocol's deltas and the engine's compressor. Never: earlier messages than the last.
+//! When a delta is sent: client protocol §11; the crate `protocol` makes it.
 
 use std::time::Duration;
 
