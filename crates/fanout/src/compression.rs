@@ -5,14 +5,14 @@
 
 mod channel;
 mod counters;
+mod embedded_part;
 mod policies;
 mod prepared;
-mod quote;
 mod sweep;
 
 use std::{hash::BuildHasher, sync::Arc};
 
-use fanwire_deflate::gap::Quote;
+use fanwire_deflate::gap::EmbeddedPart;
 use fanwire_node::{Broadcast, Prepare, Prepared, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 
 use channel::Channel;
 pub(crate) use channel::EncodingHistory;
-pub use counters::{Kind, NamespaceCounters};
+pub use counters::{DeliveryKind, NamespaceCounters};
 use fanwire_shard::Budget;
 pub use policies::Policies;
 pub(crate) use prepared::{FrameVariant, PreparedBroadcast};
@@ -80,13 +80,13 @@ impl Contexts {
 
     /// Where in `reply`, which told a subscriber in context what it had missed of `channel`, the newest publication of the
     /// channel's history is. The next one may then refer to it.
-    pub(crate) fn quote(
+    pub(crate) fn embedded_part(
         &self,
         channel: &str,
         encoding: Encoding,
         reply: &[u8],
-    ) -> Option<(usize, Quote)> {
-        self.find(channel)?.history(encoding).quote(encoding, reply)
+    ) -> Option<(usize, EmbeddedPart)> {
+        self.find(channel)?.history(encoding).embedded_part(encoding, reply)
     }
 
     /// What is counted of a namespace's publications.
@@ -113,9 +113,10 @@ impl Contexts {
         let (mut having, mut waiting) = (0, 0);
         for stripe in &self.stripes {
             for channel in stripe.lock().values() {
-                let lanes = || Encoding::ALL.into_iter().map(|encoding| channel.history(encoding));
-                having += usize::from(lanes().any(EncodingHistory::has_history));
-                waiting += usize::from(lanes().any(EncodingHistory::waits));
+                let histories =
+                    || Encoding::ALL.into_iter().map(|encoding| channel.history(encoding));
+                having += usize::from(histories().any(EncodingHistory::has_history));
+                waiting += usize::from(histories().any(EncodingHistory::waits));
             }
         }
         (having, waiting)

@@ -9,5 +9,7 @@ mod compression;
 mod realtime;
 
 pub use clock::unix_ms;
-pub use compression::{ContextSettings, Contexts, GAPS_MAX, Kind, NamespaceCounters, Policies};
+pub use compression::{
+    ContextSettings, Contexts, DeliveryKind, GAPS_MAX, NamespaceCounters, Policies,
+};
 pub use realtime::{EncodeWorker, Realtime, ShardInbox, Shards};

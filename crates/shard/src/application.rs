@@ -6,22 +6,22 @@
 use std::time::Instant;
 
 use super::{
-    connection::{End, Key},
+    connection::{CloseCause, SlotKey},
     connection_writer::ConnectionWriter,
 };
 
 /// A data message of the peer, assembled, unmasked and inflated.
 #[derive(Clone, Copy, Debug)]
-pub enum Message<'a> {
+pub enum ReceivedMessage<'a> {
     Text(&'a str),
     Binary(&'a [u8]),
 }
 
-impl<'a> Message<'a> {
+impl<'a> ReceivedMessage<'a> {
     pub fn bytes(self) -> &'a [u8] {
         match self {
-            Message::Text(text) => text.as_bytes(),
-            Message::Binary(bytes) => bytes,
+            ReceivedMessage::Text(text) => text.as_bytes(),
+            ReceivedMessage::Binary(bytes) => bytes,
         }
     }
 }
@@ -35,30 +35,30 @@ pub trait Application: 'static {
 
     /// A turn begins; what came is served as of `now`.
     fn turn(&mut self, _now: Instant) {}
-    fn open(&mut self, key: Key, hello: Self::Hello, now: Instant, out: &mut ConnectionWriter);
+    fn open(&mut self, key: SlotKey, hello: Self::Hello, now: Instant, out: &mut ConnectionWriter);
     /// Returns how many commands it did: each connection gets a share of a turn, of which a message without any takes as much
     /// as one command; and who had one done while a shard is behind is [held](Self::held). So what nobody can put off, as an
     /// answer to a ping, is no command.
     fn receive(
         &mut self,
-        key: Key,
-        message: Message<'_>,
+        key: SlotKey,
+        message: ReceivedMessage<'_>,
         now: Instant,
         out: &mut ConnectionWriter,
     ) -> usize;
     /// The shard reads nothing more of this connection, because what it sends comes too fast for others; or it reads it again.
-    fn held(&mut self, _key: Key, _is_held: bool, _now: Instant) {}
+    fn held(&mut self, _key: SlotKey, _is_held: bool, _now: Instant) {}
     fn notice(&mut self, notice: Self::Notice, now: Instant, out: &mut ConnectionWriter);
     /// A native pong frame of the peer (RFC 6455 §5.5.3); most applications do not care.
-    fn pong(&mut self, _key: Key, _now: Instant, _out: &mut ConnectionWriter) {}
+    fn pong(&mut self, _key: SlotKey, _now: Instant, _out: &mut ConnectionWriter) {}
     /// Timers that are due at `now`.
     fn advance(&mut self, now: Instant, out: &mut ConnectionWriter);
     /// When `advance` wants to be called next.
     fn next_deadline(&self) -> Option<Instant>;
     /// The connection is gone or going: forget it. Called exactly once per opened key, whoever ended it.
-    fn close(&mut self, key: Key, end: End, now: Instant);
+    fn close(&mut self, key: SlotKey, end: CloseCause, now: Instant);
     /// The server stops: closes an open connection, as any other time.
-    fn shut_down(&mut self, key: Key, out: &mut ConnectionWriter) {
+    fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {
         out.close(key, 1001, "going away");
     }
 }

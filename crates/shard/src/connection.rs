@@ -8,19 +8,19 @@ use fanwire_ws::{Compression, Reader};
 use mio::net::TcpStream;
 
 use super::{
-    decode_failures::Peer, dedicated::Context, inbox::Permit, queue::Queue, window::Window,
+    decode_failures::Peer, dedicated::Context, inbox::Permit, queue::Queue, window::PeerWindow,
 };
 
 /// Names one connection of one shard. `index` is dense and reused; `generation` tells its uses apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Key {
+pub struct SlotKey {
     pub index: u32,
     pub generation: u32,
 }
 
 /// How a connection ended, as far as its application has to be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum CloseCause {
     /// The shard closed it with `Settings::slow_close`: too much waited for its peer.
     Slow,
     /// By the application, the peer or an error.
@@ -41,7 +41,7 @@ pub(super) struct Connection {
     pub(super) phase: Phase,
     pub(super) compression: Compression,
     pub(super) peer: Peer,
-    pub(super) window: Window,
+    pub(super) window: PeerWindow,
     /// With `Compression::Dedicated`, from the first compressed message on.
     pub(super) dedicated: Option<Box<Context>>,
     /// With `Settings::compression_verify`, from the first compressed message on.
@@ -59,9 +59,9 @@ pub(super) struct Connection {
     pub(super) is_waiting: bool,
 }
 
-/// Dialect whose frames are the same as long as they refer to nothing.
+/// PeerFormat whose frames are the same as long as they refer to nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Dialect {
+pub struct PeerFormat {
     pub is_binary: bool,
     pub compression: Compression,
 }
@@ -102,7 +102,7 @@ impl Connection {
             phase: Phase::Open,
             compression,
             peer: Peer::default(),
-            window: Window::default(),
+            window: PeerWindow::default(),
             dedicated: None,
             shadow: None,
             is_binary: false,
@@ -114,12 +114,12 @@ impl Connection {
         }
     }
 
-    pub(super) fn key(&self, index: u32) -> Key {
-        Key { index, generation: self.generation }
+    pub(super) fn key(&self, index: u32) -> SlotKey {
+        SlotKey { index, generation: self.generation }
     }
 
-    pub(super) fn dialect(&self) -> Dialect {
-        Dialect { is_binary: self.is_binary, compression: self.compression }
+    pub(super) fn format(&self) -> PeerFormat {
+        PeerFormat { is_binary: self.is_binary, compression: self.compression }
     }
 
     /// Puts it, at `index`, into the list of those to flush, unless its socket takes nothing.

@@ -19,20 +19,20 @@ use slab::Slab;
 
 use super::{
     Settings,
-    connection::{Connection, Dialect, End, Key, Phase},
+    connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey},
     counters::ShardCounters,
     framer::Framer,
-    queue::{Frame, Lists, Whole},
-    window::{Quotation, Window},
+    queue::{Frame, Lists, WireFrame},
+    window::{EmbeddedPublication, PeerWindow},
 };
 
 /// When a frame leaves for a connection for which nothing else waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Leave {
-    /// While its letter is served, if that is the turn's last one.
-    Early,
+enum WritePolicy {
+    /// While its message is served, if that is the turn's last one.
+    Immediate,
     /// At the end of the turn.
-    Late,
+    EndOfTurn,
 }
 
 /// All connections of a shard, seen from the side that writes.
@@ -44,20 +44,20 @@ pub struct ConnectionWriter {
     framer: Framer,
     lists: Lists,
     dirty: Vec<u32>,
-    /// This letter is the turn's last one: nothing comes that could join its publications, so they are written at once, while
+    /// This message is the turn's last one: nothing comes that could join its publications, so they are written at once, while
     /// what is known of their connection is at hand.
     pub(super) is_last: bool,
     /// Connections that left `Open` during this turn; the application has not been told yet.
-    pub(super) fallen: Vec<(Key, End)>,
+    pub(super) closed: Vec<(SlotKey, CloseCause)>,
     /// Connections to drop at the end of this turn.
-    doomed: Vec<u32>,
+    to_remove: Vec<u32>,
     /// When to stop waiting for a peer's close, oldest first.
-    lingering: VecDeque<(Instant, Key)>,
+    close_deadlines: VecDeque<(Instant, SlotKey)>,
     /// When a blocked socket must have moved, oldest first; with its progress at that time.
-    stalled: VecDeque<(Instant, Key, u32)>,
+    write_deadlines: VecDeque<(Instant, SlotKey, u32)>,
     latencies: Vec<Instant>,
     /// Connections that may be read again; the turn has not done so yet.
-    pub(super) released: Vec<Key>,
+    pub(super) released: Vec<SlotKey>,
 }
 
 impl ConnectionWriter {
@@ -71,10 +71,10 @@ impl ConnectionWriter {
             lists: Lists::default(),
             dirty: Vec::new(),
             is_last: false,
-            fallen: Vec::new(),
-            doomed: Vec::new(),
-            lingering: VecDeque::new(),
-            stalled: VecDeque::new(),
+            closed: Vec::new(),
+            to_remove: Vec::new(),
+            close_deadlines: VecDeque::new(),
+            write_deadlines: VecDeque::new(),
             latencies: Vec::new(),
             released: Vec::new(),
         }
@@ -82,22 +82,27 @@ impl ConnectionWriter {
 
     /// Sends one message to one connection: raw when small, huge or not agreed otherwise, else compressed by itself, or in
     /// the connection's own context where it has one.
-    pub fn send(&mut self, key: Key, payload: &[u8]) {
+    pub fn send(&mut self, key: SlotKey, payload: &[u8]) {
         let is_binary = self.open(key).is_some_and(|connection| connection.is_binary);
         self.send_as(key, is_binary, payload);
     }
 
     /// As [`ConnectionWriter::send`]; if the message goes out compressed, publications may refer to what it quotes.
-    pub fn send_quoting(&mut self, key: Key, payload: &[u8], quotations: &[Quotation]) {
+    pub fn send_embedding(
+        &mut self,
+        key: SlotKey,
+        payload: &[u8],
+        embedded: &[EmbeddedPublication],
+    ) {
         let Some(is_binary) = self.open(key).map(|connection| connection.is_binary) else { return };
         if let Some(frame) = self.frame(key.index, is_binary, payload) {
-            let moves = |window: &mut Window| window.queued(payload.len(), quotations);
-            self.queue(key.index, &frame, payload, Leave::Late, moves);
+            let advance_window = |window: &mut PeerWindow| window.queued(payload.len(), embedded);
+            self.queue(key.index, &frame, payload, WritePolicy::EndOfTurn, advance_window);
         }
     }
 
     /// As [`ConnectionWriter::send`], with the kind of message chosen by the caller.
-    pub fn send_as(&mut self, key: Key, is_binary: bool, payload: &[u8]) {
+    pub fn send_as(&mut self, key: SlotKey, is_binary: bool, payload: &[u8]) {
         if self.open(key).is_some() {
             self.send_at(key.index, is_binary, payload);
         }
@@ -107,8 +112,8 @@ impl ConnectionWriter {
     pub fn send_at(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> usize {
         let Some(frame) = self.frame(index, is_binary, payload) else { return 0 };
         let frame_bytes = frame.len();
-        let moves = |window: &mut Window| window.queued(payload.len(), &[]);
-        self.queue(index, &frame, payload, Leave::Late, moves);
+        let advance_window = |window: &mut PeerWindow| window.queued(payload.len(), &[]);
+        self.queue(index, &frame, payload, WritePolicy::EndOfTurn, advance_window);
         frame_bytes
     }
 
@@ -158,28 +163,28 @@ impl ConnectionWriter {
     /// the end of the turn, or at once if nothing can come that would join it. Above the limit of the queue the connection
     /// ends as slow (3008).
     pub fn push(&mut self, index: u32, frame: &Frame, message: &[u8]) {
-        let moves = |window: &mut Window| window.queued(message.len(), &[]);
-        self.queue(index, frame, message, Leave::Early, moves);
+        let advance_window = |window: &mut PeerWindow| window.queued(message.len(), &[]);
+        self.queue(index, frame, message, WritePolicy::Immediate, advance_window);
     }
 
-    /// As [`ConnectionWriter::push`] of a frame to one peer after another, if this one reads the same `dialect` and nothing else is to be
+    /// As [`ConnectionWriter::push`] of a frame to one peer after another, if this one reads the same `format` and nothing else is to be
     /// asked; says whether it is queued.
     #[inline]
-    pub fn push_alike(
+    pub fn push_if_same_format(
         &mut self,
         index: u32,
-        dialect: Dialect,
+        format: PeerFormat,
         frame: &Frame,
         message_bytes: usize,
     ) -> bool {
         let Some(connection) = self.connections.get(index as usize) else { return false };
         let is_usual = connection.phase == Phase::Open
-            && connection.dialect() == dialect
+            && connection.format() == format
             && connection.queue.takes(frame.len(), self.settings.queue_bytes_max)
             && !(self.settings.compression_verify && frame::is_compressed(frame));
         if is_usual {
-            let moves = |window: &mut Window| window.queued(message_bytes, &[]);
-            self.put(index, frame, message_bytes, Leave::Early, moves);
+            let advance_window = |window: &mut PeerWindow| window.queued(message_bytes, &[]);
+            self.put(index, frame, message_bytes, WritePolicy::Immediate, advance_window);
         }
         is_usual
     }
@@ -189,22 +194,23 @@ impl ConnectionWriter {
     pub fn push_publication(
         &mut self,
         (index, place): (u32, u32),
-        frame: &impl Whole,
+        frame: &impl WireFrame,
         message: &[u8],
         publication: &Publication,
     ) {
-        let moves = |window: &mut Window| window.queued_publication(place, publication);
-        self.queue(index, frame, message, Leave::Early, moves);
+        let advance_window =
+            |window: &mut PeerWindow| window.queued_publication(place, publication);
+        self.queue(index, frame, message, WritePolicy::Immediate, advance_window);
     }
 
     /// Queues the frame of a message, unless the connection has ended or ends with that.
     fn queue(
         &mut self,
         index: u32,
-        frame: &impl Whole,
+        frame: &impl WireFrame,
         message: &[u8],
-        leave: Leave,
-        moves: impl FnOnce(&mut Window),
+        write_policy: WritePolicy,
+        advance_window: impl FnOnce(&mut PeerWindow),
     ) {
         let Some(connection) = self.connections.get(index as usize) else { return };
         if connection.phase != Phase::Open {
@@ -217,28 +223,28 @@ impl ConnectionWriter {
         }
         if self.settings.compression_verify && frame::is_compressed(frame.bytes()) {
             let frame = self.verified(index, frame, message);
-            return self.put(index, &frame, message.len(), leave, moves);
+            return self.put(index, &frame, message.len(), write_policy, advance_window);
         }
-        self.put(index, frame, message.len(), leave, moves);
+        self.put(index, frame, message.len(), write_policy, advance_window);
     }
 
-    /// Puts the frame of a message into the queue: the one function that does, and so the one that `moves` what is known of
+    /// Puts the frame of a message into the queue: the one function that does, and so the one that `advance_window` what is known of
     /// a peer's window. A frame that it has queued is written, or nothing after it is.
     #[inline]
     fn put(
         &mut self,
         index: u32,
-        frame: &impl Whole,
+        frame: &impl WireFrame,
         message_bytes: usize,
-        leave: Leave,
-        moves: impl FnOnce(&mut Window),
+        write_policy: WritePolicy,
+        advance_window: impl FnOnce(&mut PeerWindow),
     ) {
         let connection = &mut self.connections[index as usize];
         if frame::is_compressed(frame.bytes()) {
-            moves(&mut connection.window);
+            advance_window(&mut connection.window);
         }
         self.counters.of(connection.is_binary).message_out(message_bytes);
-        if leave == Leave::Early && self.is_last && connection.queue.is_empty() {
+        if write_policy == WritePolicy::Immediate && self.is_last && connection.queue.is_empty() {
             return self.write_through(index, frame);
         }
         connection.queue.push(frame.shared(), &mut self.lists);
@@ -247,7 +253,7 @@ impl ConnectionWriter {
 
     /// The frame, if the peer's inflater would make `message` of it; otherwise, which is a bug of ours, a raw one, and no
     /// compression for this connection any more.
-    fn verified(&mut self, index: u32, frame: &impl Whole, message: &[u8]) -> Frame {
+    fn verified(&mut self, index: u32, frame: &impl WireFrame, message: &[u8]) -> Frame {
         let bytes = frame.bytes();
         let connection = &mut self.connections[index as usize];
         let window_bits = connection.compression.window_bits().unwrap_or(WINDOW_BITS_MAX);
@@ -278,24 +284,24 @@ impl ConnectionWriter {
     }
 
     /// What the peer of the connection at `index` reads.
-    pub fn dialect(&self, index: u32) -> Option<Dialect> {
-        self.connections.get(index as usize).map(Connection::dialect)
+    pub fn format(&self, index: u32) -> Option<PeerFormat> {
+        self.connections.get(index as usize).map(Connection::format)
     }
 
     /// Sends a native ping frame (RFC 6455 §5.5.2).
-    pub fn ping(&mut self, key: Key) {
+    pub fn ping(&mut self, key: SlotKey) {
         self.control(key, Opcode::Ping, &[]);
     }
 
     /// Reads nothing more of a connection until [`ConnectionWriter::release`]: its application is not ready for it.
-    pub fn hold(&mut self, key: Key) {
+    pub fn hold(&mut self, key: SlotKey) {
         if let Some(connection) = self.open(key) {
             connection.is_waiting = true;
         }
     }
 
     /// Reads on with a connection in the next turn.
-    pub fn release(&mut self, key: Key) {
+    pub fn release(&mut self, key: SlotKey) {
         if self.any(key).is_some_and(|connection| std::mem::take(&mut connection.is_waiting)) {
             self.released.push(key);
         }
@@ -306,28 +312,28 @@ impl ConnectionWriter {
         self.latencies.push(at);
     }
 
-    pub(super) fn pong(&mut self, key: Key, payload: &[u8]) {
+    pub(super) fn pong(&mut self, key: SlotKey, payload: &[u8]) {
         self.control(key, Opcode::Pong, payload);
     }
 
-    pub(super) fn is_open(&self, key: Key) -> bool {
+    pub(super) fn is_open(&self, key: SlotKey) -> bool {
         self.phase(key) == Some(Phase::Open)
     }
 
-    pub(super) fn phase(&self, key: Key) -> Option<Phase> {
+    pub(super) fn phase(&self, key: SlotKey) -> Option<Phase> {
         let connection = self.connections.get(key.index as usize)?;
         (connection.generation == key.generation).then_some(connection.phase)
     }
 
-    pub(super) fn any(&mut self, key: Key) -> Option<&mut Connection> {
+    pub(super) fn any(&mut self, key: SlotKey) -> Option<&mut Connection> {
         any(&mut self.connections, key)
     }
 
-    fn open(&mut self, key: Key) -> Option<&mut Connection> {
+    fn open(&mut self, key: SlotKey) -> Option<&mut Connection> {
         any(&mut self.connections, key).filter(|connection| connection.phase == Phase::Open)
     }
 
-    fn control(&mut self, key: Key, opcode: Opcode, payload: &[u8]) {
+    fn control(&mut self, key: SlotKey, opcode: Opcode, payload: &[u8]) {
         if self.open(key).is_none() {
             return;
         }
@@ -371,7 +377,7 @@ const WINDOW_BITS_MAX: u8 = 15;
 #[cfg(test)]
 mod tests;
 
-fn any(connections: &mut Slab<Connection>, key: Key) -> Option<&mut Connection> {
+fn any(connections: &mut Slab<Connection>, key: SlotKey) -> Option<&mut Connection> {
     connections
         .get_mut(key.index as usize)
         .filter(|connection| connection.generation == key.generation)

@@ -22,7 +22,7 @@ pub struct Peer(u32);
 #[derive(Debug, Default)]
 pub struct DecodeFailures {
     peers: Mutex<VecDeque<(Instant, Peer)>>,
-    told: LogThrottle,
+    log_throttle: LogThrottle,
 }
 
 impl Peer {
@@ -47,7 +47,7 @@ impl DecodeFailures {
             peers.pop_front();
         }
         peers.push_back((now, peer));
-        if !is_known && let Some(cases) = self.told.happens("decode", now) {
+        if !is_known && let Some(cases) = self.log_throttle.record("decode", now) {
             tracing::warn!(
                 "a client closed with 1002 or 1007, as one does that fails to decode: for an hour its like get no compression context{cases}"
             );

@@ -81,7 +81,7 @@ impl Framer {
 /// answer, in which no delivery leaves the shard; of this much it takes a quarter. What is larger goes out raw.
 const FOR_ONE_BYTES_MAX: usize = 256 * 1024;
 
-/// A rare huge message does not leave its buffer behind.
+/// A rare huge message does not write_policy its buffer behind.
 const KEPT_BYTES: usize = 256 * 1024;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The letterbox of a shard: how other threads hand it connections, notices and the wish to stop.
-//! In: letters from any thread → out: all of them at once, in order, on the shard's thread.
+//! In: messages from any thread → out: all of them at once, in order, on the shard's thread.
 //! Uses one small lock and the poller's waker; never blocks the shard and never runs application code.
-//! Changed here: what crosses threads. What a letter does lives in `shard::turn`.
+//! Changed here: what crosses threads. What a message does lives in `shard::turn`.
 
 use std::{
     collections::VecDeque,
@@ -41,7 +41,7 @@ pub enum ShardMessage<N, H> {
     Stop(Stop),
 }
 
-/// A letter with its weight in bytes.
+/// A message with its weight in bytes.
 pub(super) type Weighed<N, H> = (ShardMessage<N, H>, usize);
 
 /// How a shard is to end. By default at once.
@@ -60,29 +60,29 @@ pub struct Inbox<N, H> {
 
 struct Shared<N, H> {
     /// `None` when the shard has ended.
-    letters: Mutex<Option<VecDeque<Weighed<N, H>>>>,
-    /// What the letters not yet served weigh, in bytes.
+    messages: Mutex<Option<VecDeque<Weighed<N, H>>>>,
+    /// What the messages not yet served weigh, in bytes.
     bytes: AtomicUsize,
     waker: mio::Waker,
 }
 
 impl<N, H> Inbox<N, H> {
     pub(super) fn new(waker: mio::Waker) -> Self {
-        let letters = Mutex::new(Some(VecDeque::new()));
-        let shared = Shared { letters, bytes: AtomicUsize::new(0), waker };
+        let messages = Mutex::new(Some(VecDeque::new()));
+        let shared = Shared { messages, bytes: AtomicUsize::new(0), waker };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Leaves a letter that keeps `bytes` of memory; the shard is woken when the box was empty. Never refuses: publishers
-    /// are made to wait by others, see [`INBOX_BYTES_MAX`]. For a shard that has ended a letter is dropped, and with an
+    /// Leaves a message that keeps `bytes` of memory; the shard is woken when the box was empty. Never refuses: publishers
+    /// are made to wait by others, see [`INBOX_BYTES_MAX`]. For a shard that has ended a message is dropped, and with an
     /// arrival its socket closes.
-    pub fn push(&self, letter: ShardMessage<N, H>, bytes: usize) {
-        let mut letters = self.shared.letters.lock();
-        let Some(waiting) = letters.as_mut() else { return };
-        waiting.push_back((letter, bytes));
+    pub fn push(&self, message: ShardMessage<N, H>, bytes: usize) {
+        let mut messages = self.shared.messages.lock();
+        let Some(waiting) = messages.as_mut() else { return };
+        waiting.push_back((message, bytes));
         self.shared.bytes.fetch_add(bytes, Relaxed);
         let was_empty = waiting.len() == 1;
-        drop(letters);
+        drop(messages);
         if was_empty {
             // An eventfd write fails only when its counter is full, and then the shard is awake already.
             let _ = self.shared.waker.wake();
@@ -92,17 +92,17 @@ impl<N, H> Inbox<N, H> {
     /// Swaps the full box for the empty `taken`; its storage is used again. What is taken weighs on until it is served.
     pub(super) fn take(&self, taken: &mut VecDeque<Weighed<N, H>>) {
         debug_assert!(taken.is_empty());
-        if let Some(letters) = self.shared.letters.lock().as_mut() {
-            std::mem::swap(letters, taken);
+        if let Some(messages) = self.shared.messages.lock().as_mut() {
+            std::mem::swap(messages, taken);
         }
     }
 
-    /// Nobody will take letters any more: those that came meanwhile are dropped, as later ones are.
+    /// Nobody will take messages any more: those that came meanwhile are dropped, as later ones are.
     pub(super) fn end(&self) {
-        let mut letters = self.shared.letters.lock();
-        let left = letters.take();
+        let mut messages = self.shared.messages.lock();
+        let left = messages.take();
         self.shared.bytes.store(0, Relaxed);
-        drop(letters);
+        drop(messages);
         drop(left);
     }
 

@@ -32,9 +32,9 @@ use std::{
     time::Duration,
 };
 
-pub use application::{Application, Message};
+pub use application::{Application, ReceivedMessage};
 pub use budget::{Budget, Reservation};
-pub use connection::{Dialect, End, Key};
+pub use connection::{CloseCause, PeerFormat, SlotKey};
 pub use connection_writer::ConnectionWriter;
 use counters::ShardCounters;
 pub use decode_failures::{DecodeFailures, Peer};
@@ -43,8 +43,8 @@ pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
 use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, Permit, ShardMessage, Stop};
-pub use queue::{Brief, Frame};
-pub use window::Quotation;
+pub use queue::{BorrowedFrame, Frame};
+pub use window::EmbeddedPublication;
 
 /// What all shards of a server have in common.
 #[derive(Clone, Debug)]

@@ -11,13 +11,13 @@ use smallvec::SmallVec;
 pub type Frame = Rc<[u8]>;
 
 /// One whole frame on its way to connections.
-pub trait Whole {
+pub trait WireFrame {
     fn bytes(&self) -> &[u8];
     /// To be held by a queue.
     fn shared(&self) -> Frame;
 }
 
-impl Whole for Frame {
+impl WireFrame for Frame {
     fn bytes(&self) -> &[u8] {
         self
     }
@@ -28,13 +28,13 @@ impl Whole for Frame {
 }
 
 /// A frame in memory that is used again soon: most are written and never held by a queue.
-pub struct Brief<'a> {
+pub struct BorrowedFrame<'a> {
     pub bytes: &'a [u8],
     /// The copy that queues share, made for the first one.
     pub copy: &'a OnceCell<Frame>,
 }
 
-impl Whole for Brief<'_> {
+impl WireFrame for BorrowedFrame<'_> {
     fn bytes(&self) -> &[u8] {
         self.bytes
     }
@@ -168,7 +168,7 @@ impl Lists {
     }
 }
 
-/// A turn that reaches more connections than this twice allocates again: 1024 lists are about half a megabyte.
+/// A turn that subscriptions more connections than this twice allocates again: 1024 lists are about half a megabyte.
 const LISTS_KEPT: usize = 1024;
 const LIST_CAPACITY_KEPT: usize = 64;
 

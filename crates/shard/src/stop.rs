@@ -6,13 +6,13 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    connection::{Key, Phase},
+    connection::{Phase, SlotKey},
     connection_writer::ConnectionWriter,
     inbox::Stop,
 };
 
 pub(super) struct Stopping {
-    keys: Vec<Key>,
+    keys: Vec<SlotKey>,
     started: Instant,
     spread: Duration,
     timeout: Duration,
@@ -22,14 +22,15 @@ pub(super) struct Stopping {
 impl Stopping {
     /// A shard with few connections does not use all of the time.
     pub(super) fn new(out: &ConnectionWriter, stop: Stop) -> Self {
-        let keys: Vec<Key> = out.connections.iter().map(|(index, c)| c.key(index as u32)).collect();
+        let keys: Vec<SlotKey> =
+            out.connections.iter().map(|(index, c)| c.key(index as u32)).collect();
         let spread =
             stop.spread.min(Duration::from_secs_f64(keys.len() as f64 / CLOSES_PER_SECOND));
         Self { total: keys.len(), keys, started: out.now, spread, timeout: stop.timeout }
     }
 
     /// As many connections as are to be closed by now; behind the last one all that are open, late arrivals among them.
-    pub(super) fn due(&mut self, out: &ConnectionWriter) -> Vec<Key> {
+    pub(super) fn due(&mut self, out: &ConnectionWriter) -> Vec<SlotKey> {
         let elapsed = out.now.saturating_duration_since(self.started);
         let due = match elapsed.as_secs_f64() / self.spread.as_secs_f64() {
             share if share < 1.0 => (self.total as f64 * share) as usize,

@@ -1,5 +1,5 @@
-//! The loop of one shard: read what came, take the letters, serve the timers, then write once per dirty connection.
-//! In: readiness of sockets, letters, time → out: calls of the application, and everything its `ConnectionWriter` sends.
+//! The loop of one shard: read what came, take the messages, serve the timers, then write once per dirty connection.
+//! In: readiness of sockets, messages, time → out: calls of the application, and everything its `ConnectionWriter` sends.
 //! Uses its own poller on its own thread (docs/decisions/0001); owns its sockets, so nothing here is locked.
 //! Changed here: the order of a turn and its fairness. What a connection is lives in `connection`, writing in `connection_writer`.
 
@@ -15,8 +15,8 @@ use fanwire_ws::{Event, Input, Limits, Pool, Reader};
 use mio::{Events, Interest, Poll, Token, event::Source};
 
 use super::{
-    application::{Application, Message},
-    connection::{Connection, Key, Phase},
+    application::{Application, ReceivedMessage},
+    connection::{Connection, Phase, SlotKey},
     connection_writer::ConnectionWriter,
     inbox::{Arrival, Inboxes, ShardMessage, Weighed},
     stop::Stopping,
@@ -29,14 +29,14 @@ pub(super) struct Turn<A: Application> {
     poll: Poll,
     inboxes: Inboxes<A::Notice, A::Hello>,
     /// Taken from the inbox and not served yet.
-    letters: VecDeque<Weighed<A::Notice, A::Hello>>,
+    messages: VecDeque<Weighed<A::Notice, A::Hello>>,
     pool: Pool,
     limits: Limits,
     buffer: Box<[u8]>,
     /// Connections that had more to read than one turn allows; those that wait longest first.
-    unread: VecDeque<Key>,
+    unread: VecDeque<SlotKey>,
     /// Connections that asked for more while some shard was behind; read again when it has caught up.
-    held: Vec<Key>,
+    held: Vec<SlotKey>,
     generation: u32,
     stopping: Option<Stopping>,
 }
@@ -54,7 +54,7 @@ impl<A: Application> Turn<A> {
             out,
             poll,
             inboxes,
-            letters: VecDeque::new(),
+            messages: VecDeque::new(),
             pool: Pool::new(),
             limits,
             buffer: vec![0; READ_BYTES].into(),
@@ -71,11 +71,11 @@ impl<A: Application> Turn<A> {
         &self.out.counters
     }
 
-    /// Runs until a letter asks to stop and every connection is gone. Blocks the thread while nothing is to be done.
+    /// Runs until a message asks to stop and every connection is gone. Blocks the thread while nothing is to be done.
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.stopping.as_ref().is_some_and(|stopping| stopping.is_over(&self.out)) {
-            let timeout = self.patience();
+            let timeout = self.poll_timeout();
             match self.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 result => {
@@ -88,16 +88,20 @@ impl<A: Application> Turn<A> {
         Ok(())
     }
 
-    /// How long to sleep at most until a socket, a letter or a timer wants a turn.
-    fn patience(&self) -> Option<Duration> {
-        let reads_on = !self.unread.is_empty() || !self.out.released.is_empty();
-        if reads_on || !self.letters.is_empty() {
+    /// How long to sleep at most until a socket, a message or a timer wants a turn.
+    fn poll_timeout(&self) -> Option<Duration> {
+        let has_pending_reads = !self.unread.is_empty() || !self.out.released.is_empty();
+        if has_pending_reads || !self.messages.is_empty() {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
         let deadline = self.next_deadline();
         let sleep = deadline.map(|deadline| deadline.saturating_duration_since(now));
-        if self.held.is_empty() { sleep } else { Some(sleep.unwrap_or(HELD).min(HELD)) }
+        if self.held.is_empty() {
+            sleep
+        } else {
+            Some(sleep.unwrap_or(HELD_CHECK_INTERVAL).min(HELD_CHECK_INTERVAL))
+        }
     }
 
     pub(super) fn turn(&mut self, events: &Events) {
@@ -105,7 +109,7 @@ impl<A: Application> Turn<A> {
         self.out.counters.turns.add(1);
         self.application.turn(self.out.now);
         let read_until = self.out.now + READS_TIME;
-        self.read_on(read_until);
+        self.read_pending(read_until);
         for event in events.iter().filter(|event| event.token() != WAKER) {
             let index = event.token().0 as u32;
             if event.is_writable() {
@@ -118,15 +122,15 @@ impl<A: Application> Turn<A> {
                 }
             }
         }
-        self.take_letters();
+        self.take_messages();
         self.advance();
-        self.tell_fallen();
+        self.report_closed();
         self.out.flush();
-        self.tell_fallen();
+        self.report_closed();
     }
 
     /// Reads connections that were left in an earlier turn, each its share of this one.
-    fn read_on(&mut self, until: Instant) {
+    fn read_pending(&mut self, until: Instant) {
         let mut again = std::mem::take(&mut self.out.released);
         if !self.held.is_empty() && !self.inboxes.are_congested() {
             for key in std::mem::take(&mut self.held) {
@@ -189,38 +193,38 @@ impl<A: Application> Turn<A> {
 
     /// Serves what the inbox holds; what takes too long is left for the next turn, so that sockets and timers are not.
     ///
-    /// Empties the inbox once, behind what the last turn left: the waker speaks only for the first letter of an inbox, so
+    /// Empties the inbox once, behind what the last turn left: the waker speaks only for the first message of an inbox, so
     /// none may stay there when the shard goes to sleep.
-    fn take_letters(&mut self) {
+    fn take_messages(&mut self) {
         let started = Instant::now();
         let (mut is_taken, mut is_late, mut served) = (false, false, 0);
         loop {
-            if self.letters.is_empty() && !is_taken {
-                self.inboxes.own().take(&mut self.letters);
+            if self.messages.is_empty() && !is_taken {
+                self.inboxes.own().take(&mut self.messages);
                 is_taken = true;
             }
             if is_late {
                 break;
             }
-            let Some((letter, bytes)) = self.letters.pop_front() else { break };
-            self.out.is_last = is_taken && self.letters.is_empty();
-            self.serve(letter);
+            let Some((message, bytes)) = self.messages.pop_front() else { break };
+            self.out.is_last = is_taken && self.messages.is_empty();
+            self.serve(message);
             served += bytes;
-            is_late = started.elapsed() >= LETTERS_TIME;
+            is_late = started.elapsed() >= MESSAGES_TIME;
         }
         self.out.is_last = false;
         self.inboxes.own().served(served);
-        if self.letters.is_empty() {
-            self.letters.shrink_to(LETTERS_KEPT);
+        if self.messages.is_empty() {
+            self.messages.shrink_to(MESSAGES_KEPT);
         }
     }
 
-    pub(super) fn serve(&mut self, letter: ShardMessage<A::Notice, A::Hello>) {
-        match letter {
+    pub(super) fn serve(&mut self, message: ShardMessage<A::Notice, A::Hello>) {
+        match message {
             ShardMessage::Open(arrival) => self.open(*arrival),
             ShardMessage::Notice(notice) => {
                 self.application.notice(notice, self.out.now, &mut self.out);
-                self.tell_fallen();
+                self.report_closed();
             }
             ShardMessage::Stop(stop) => {
                 self.stopping.get_or_insert_with(|| Stopping::new(&self.out, stop));
@@ -229,8 +233,8 @@ impl<A: Application> Turn<A> {
     }
 
     /// Tells the application of connections that ended, so that it forgets them.
-    fn tell_fallen(&mut self) {
-        while let Some((key, end)) = self.out.fallen.pop() {
+    fn report_closed(&mut self) {
+        while let Some((key, end)) = self.out.closed.pop() {
             self.application.close(key, end, self.out.now);
             self.out.counters.closed.add(1);
         }
@@ -245,7 +249,7 @@ impl<A: Application> Turn<A> {
             return; // Out of kernel memory for one more watch: the peer sees its connection end.
         }
         self.generation = self.generation.wrapping_add(1);
-        let key = Key { index: index as u32, generation: self.generation };
+        let key = SlotKey { index: index as u32, generation: self.generation };
         let mut connection = Connection::new(
             socket,
             self.generation,
@@ -319,7 +323,7 @@ impl<A: Application> Turn<A> {
     ///
     /// Whoever had a command done while some shard is behind is held. What the command becomes for the shards is not asked:
     /// a broker that is elsewhere hands it out later and on another thread. Who only listens, or answers pings, goes on.
-    fn feed(&mut self, key: Key, bytes: &mut [u8], share: &mut Share) {
+    fn feed(&mut self, key: SlotKey, bytes: &mut [u8], share: &mut Share) {
         let Some(connection) = self.out.connections.get_mut(key.index as usize) else { return };
         if !matches!(connection.phase, Phase::Open | Phase::Closing) {
             return;
@@ -359,7 +363,7 @@ impl<A: Application> Turn<A> {
                 self.application.held(key, true, self.out.now);
             }
         }
-        self.tell_fallen();
+        self.report_closed();
     }
 }
 
@@ -367,13 +371,13 @@ impl<A: Application> Turn<A> {
 fn handle<A: Application>(
     application: &mut A,
     out: &mut ConnectionWriter,
-    key: Key,
+    key: SlotKey,
     event: Event<'_>,
     share: &mut Share,
 ) -> usize {
     let message = match event {
-        Event::Text(text) => Message::Text(text),
-        Event::Binary(bytes) => Message::Binary(bytes),
+        Event::Text(text) => ReceivedMessage::Text(text),
+        Event::Binary(bytes) => ReceivedMessage::Binary(bytes),
         control => {
             share.spend(1, 0);
             answer(application, out, key, control);
@@ -383,7 +387,7 @@ fn handle<A: Application>(
     if !out.is_open(key) {
         return 0;
     }
-    let traffic = out.counters.of(out.dialect(key.index).is_some_and(|peer| peer.is_binary));
+    let traffic = out.counters.of(out.format(key.index).is_some_and(|peer| peer.is_binary));
     traffic.messages_in.add(1);
     traffic.payload_bytes_in.add(message.bytes().len() as u64);
     let commands = application.receive(key, message, out.now, out);
@@ -394,7 +398,7 @@ fn handle<A: Application>(
 fn answer<A: Application>(
     application: &mut A,
     out: &mut ConnectionWriter,
-    key: Key,
+    key: SlotKey,
     control: Event<'_>,
 ) {
     match control {
@@ -412,17 +416,17 @@ const READ_BYTES: usize = 64 * 1024;
 
 const EVENTS_MAX: usize = 1024;
 
-/// A turn reads no longer than this before it serves letters and timers: many peers that send at once take turns.
+/// A turn reads no longer than this before it serves messages and timers: many peers that send at once take turns.
 const READS_TIME: Duration = Duration::from_millis(20);
 
-/// A turn serves letters no longer than this before it looks at sockets and timers again.
-const LETTERS_TIME: Duration = Duration::from_millis(20);
+/// A turn serves messages no longer than this before it looks at sockets and timers again.
+const MESSAGES_TIME: Duration = Duration::from_millis(20);
 
-/// A burst of letters does not leave its storage behind.
-const LETTERS_KEPT: usize = 16 * 1024;
+/// A burst of messages does not write_policy its storage behind.
+const MESSAGES_KEPT: usize = 16 * 1024;
 
 /// How often a shard asks whether the others have caught up. Nobody tells it: that would cost every turn.
-const HELD: Duration = Duration::from_millis(1);
+const HELD_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests;

@@ -79,7 +79,9 @@ impl MessageHandler {
             Ok(Message::Publication { publication, epoch, delta, excluded }) => {
                 receiver.deliver(channel, publication, epoch, delta, excluded, now);
             }
-            Ok(Message::Change(change, client)) => receiver.deliver_join_leave(channel, change, client),
+            Ok(Message::Change(change, client)) => {
+                receiver.deliver_join_leave(channel, change, client)
+            }
             Err(_) => self.health.skipped_foreign_message(name),
         }
     }

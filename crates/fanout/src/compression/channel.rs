@@ -1,7 +1,7 @@
 //! The last publications of one channel, one history per encoding, and how long it may be.
-//! In: messages in the channel's order, wishes of shards → out: publications, parses made once.
+//! In: messages in the channel's order, requests of shards → out: publications, parses made once.
 //! Uses `deflate::gap` and the memory budget; a lock per encoding that the publisher and the first parse of a depth take.
-//! Changed here: when a history begins, grows and rests. Its memory and its end are `share`; who has to give way, `sweep`.
+//! Changed here: when a history begins, grows and skips. Its memory and its end are `share`; who has to give way, `sweep`.
 
 mod share;
 
@@ -10,13 +10,13 @@ use std::{
     time::Instant,
 };
 
-use fanwire_deflate::gap::{DEPTH_MAX, Depth, History, Parse, Publication, Quote, Trial};
+use fanwire_deflate::gap::{DEPTH_MAX, Depth, EmbeddedPart, History, Parse, Publication, Trial};
 use fanwire_protocol::{Encoding, publication_in_push};
 use parking_lot::Mutex;
 
+use self::share::MemoryRequest;
 pub(super) use self::share::Share;
-use self::share::Wish;
-use super::{ContextSettings, NamespaceCounters, quote};
+use super::{ContextSettings, NamespaceCounters, embedded_part};
 use fanwire_shard::Reservation;
 
 /// One channel's histories.
@@ -29,7 +29,7 @@ pub(crate) struct EncodingHistory {
     /// Some shard has, or had, a subscriber in context.
     is_wanted: AtomicBool,
     /// Depths of which shards made frames since the last publication, a bit each.
-    asked: AtomicU32,
+    used_depths: AtomicU32,
     /// Deliveries in context since the last sweep, and those that would have been if there had been a history.
     deliveries: AtomicU64,
     missed: AtomicU64,
@@ -37,19 +37,19 @@ pub(crate) struct EncodingHistory {
     /// were in reach that the history offers, and to how many more.
     fewer: AtomicU64,
     several: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<HistoryState>,
 }
 
 /// What the publisher and a sweep change.
 #[derive(Default)]
-struct State {
+struct HistoryState {
     tracking: Option<Tracking>,
     /// Something was published since the last sweep.
     is_busy: bool,
     /// Sweeps that found it unused, busy ones counted manifold.
     unused: u32,
     /// For memory that there was not.
-    wish: Option<Wish>,
+    request: Option<MemoryRequest>,
     /// Bytes that context saves per delivery, when the last history was there for long enough to know.
     saved_bytes: Option<u64>,
     /// Its memory was given to others: not to be taken again before the next sweep.
@@ -65,13 +65,13 @@ struct Tracking {
     /// Publications until the next trial, and between the last two.
     trial_in: u32,
     interval: u32,
-    /// Depths that shards asked for when they last did, and those that they had asked for the time before, too.
-    asked: u32,
-    usual: u32,
+    /// Depths that shards used_depths for when they last did, and those that they had used_depths for the time before, too.
+    used_depths: u32,
+    usual_depths: u32,
     /// Depth that most subscribers with other traffic in between have in reach.
     reach: usize,
     /// Publications left out because the last trial said that nothing is gained.
-    resting: u32,
+    skips_left: u32,
     /// The last trials together.
     trial: Option<Trial>,
 }
@@ -97,7 +97,7 @@ impl EncodingHistory {
 
     /// `deliveries` subscribers got a frame of this depth.
     pub(crate) fn delivered(&self, depth: Depth, deliveries: u64) {
-        self.asked.fetch_or(1 << depth.index(), Relaxed);
+        self.used_depths.fetch_or(1 << depth.index(), Relaxed);
         self.deliveries.fetch_add(deliveries, Relaxed);
         match depth {
             Depth::Far | Depth::Newest | Depth::Half => self.fewer.fetch_add(deliveries, Relaxed),
@@ -120,7 +120,7 @@ impl EncodingHistory {
             state.begin(message.len(), settings);
         }
         let tracking = state.tracking.as_mut()?;
-        if message.len() < settings.min_bytes || tracking.rests() {
+        if message.len() < settings.min_bytes || tracking.skips() {
             return None;
         }
         let started = Instant::now();
@@ -128,18 +128,19 @@ impl EncodingHistory {
             tracking.resize(tracking.history.bytes_max() * 2);
         }
         if !tracking.make_room(message.len()) {
-            state.wish = Some(Wish::for_message(message.len(), state.saved_bytes));
+            state.request = Some(MemoryRequest::for_message(message.len(), state.saved_bytes));
         }
         let publication = tracking.history.publish(message)?;
-        // Whoever was told of a quote is waiting for this publication.
-        let depths = tracking.usual(self.asked.swap(0, Relaxed)) | 1 << Depth::Quoted.index();
+        // Whoever was told of a embedded_part is waiting for this publication.
+        let depths =
+            tracking.usual_depths(self.used_depths.swap(0, Relaxed)) | 1 << Depth::Embedded.index();
         let wants = |depth: Depth| depths & (1 << depth.index()) != 0;
         let parses = tracking.history.parse_all(&publication, wants);
         counters.parses.add(parses as u64);
         if tracking.is_trial_due() {
             let reached = [&self.fewer, &self.several].map(|count| count.swap(0, Relaxed));
             if !tracking.try_out(&publication, reached) {
-                state.wish = Some(tracking.wish_for_more());
+                state.request = Some(tracking.request_for_more());
             }
             state.saved_bytes = tracking.trial.map(|trial| trial.saved() as u64);
         }
@@ -148,13 +149,17 @@ impl EncodingHistory {
     }
 
     /// Where in `reply` the newest publication is, without the envelope of its push.
-    pub(super) fn quote(&self, encoding: Encoding, reply: &[u8]) -> Option<(usize, Quote)> {
+    pub(super) fn embedded_part(
+        &self,
+        encoding: Encoding,
+        reply: &[u8],
+    ) -> Option<(usize, EmbeddedPart)> {
         let mut state = self.state.lock();
         let history = &mut state.tracking.as_mut()?.history;
         let message = history.newest()?;
         let part = publication_in_push(encoding, message)?;
-        let at = quote::find(reply, &message[part.clone()])?;
-        Some((at, history.quote(part)?))
+        let at = embedded_part::find(reply, &message[part.clone()])?;
+        Some((at, history.embed(part)?))
     }
 
     /// The publication parsed at one depth, by the publisher or, the first time, here. `None` when the history has gone
@@ -192,29 +197,29 @@ impl Tracking {
             memory,
             trial_in: FIRST_TRIAL,
             interval: FIRST_TRIAL,
-            asked: 0,
-            usual: 0,
+            used_depths: 0,
+            usual_depths: 0,
             reach: FIRST_DEPTH,
-            resting: 0,
+            skips_left: 0,
             trial: None,
         })
     }
 
     /// Depths that are parsed by the publisher, so that no shard waits for another and none comes too late: those that the
-    /// last two publications were `asked` for which shards had got to. Of five depths that some subscriber wants now and
+    /// last two publications were `used_depths` for which shards had got to. Of five depths that some subscriber wants now and
     /// then a publication needs three, and each takes as long as the frames for 60 gaps.
-    fn usual(&mut self, asked: u32) -> u32 {
-        if asked != 0 {
-            self.usual = asked & self.asked;
-            self.asked = asked;
+    fn usual_depths(&mut self, used_depths: u32) -> u32 {
+        if used_depths != 0 {
+            self.usual_depths = used_depths & self.used_depths;
+            self.used_depths = used_depths;
         }
-        self.usual
+        self.usual_depths
     }
 
     /// Counts down while nothing is gained. The first message after a rest is tried out at once.
-    fn rests(&mut self) -> bool {
-        self.resting = self.resting.saturating_sub(1);
-        self.resting > 0
+    fn skips(&mut self) -> bool {
+        self.skips_left = self.skips_left.saturating_sub(1);
+        self.skips_left > 0
     }
 
     /// Now and then, less and less often.
@@ -239,7 +244,7 @@ impl Tracking {
         }
         self.history.set_depth(trial.depth().min(self.reach));
         if trial.is_incompressible() {
-            self.resting = REST;
+            self.skips_left = SKIPS;
             self.trial_in = 1;
         } else if trial.wants_more() {
             self.interval = FIRST_TRIAL;
@@ -273,7 +278,7 @@ impl Tracking {
     }
 }
 
-impl State {
+impl HistoryState {
     /// Begins a history where there is memory for one, or takes note that there is not.
     fn begin(&mut self, message_bytes: usize, settings: &ContextSettings) {
         drop(self.granted.take());
@@ -281,7 +286,7 @@ impl State {
             self.tracking = Tracking::begin(message_bytes, settings);
         }
         if self.tracking.is_none() {
-            self.wish = Some(Wish::for_message(message_bytes, self.saved_bytes));
+            self.request = Some(MemoryRequest::for_message(message_bytes, self.saved_bytes));
         }
     }
 }
@@ -308,4 +313,4 @@ const TRIAL_INTERVAL: u32 = 256;
 /// A depth is in reach of nearly all when of this many subscribers one less has it.
 const FEW: u64 = 8;
 /// Publications sent without context after a trial that gained nothing.
-const REST: u32 = 256;
+const SKIPS: u32 = 256;

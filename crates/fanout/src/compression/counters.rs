@@ -12,10 +12,10 @@ use fanwire_deflate::gap::{DEPTH_MAX, RUN_DEPTHS};
 
 /// How a publication was sent to one subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DeliveryKind {
     Raw,
     Standalone,
-    /// Against the newest publication before it, or what a reply quoted of it.
+    /// Against the newest publication before it, or what a reply embedded of it.
     Newest,
     /// Against so many, 2 to [`DEPTH_MAX`], each with a gap of its own.
     Several(usize),
@@ -25,7 +25,7 @@ pub enum Kind {
     Dedicated,
 }
 
-impl Kind {
+impl DeliveryKind {
     pub const COUNT: usize = 4 + (DEPTH_MAX - 1) + RUN_DEPTHS.len();
 
     /// All of them, in the order of their indices.
@@ -76,25 +76,25 @@ impl Kind {
 /// Sums since the start.
 #[derive(Debug, Default)]
 pub struct NamespaceCounters {
-    deliveries: [Sum; Kind::COUNT],
-    message_bytes: Sum,
-    frame_bytes: Sum,
+    deliveries: [SharedCounter; DeliveryKind::COUNT],
+    message_bytes: SharedCounter,
+    frame_bytes: SharedCounter,
     /// Publications on their way to the shards that have subscribers, once each whatever the number of shards.
-    pub(crate) publications: Sum,
+    pub(crate) publications: SharedCounter,
     /// Publications parsed, once per depth that was needed.
-    pub(crate) parses: Sum,
+    pub(crate) parses: SharedCounter,
     /// Frames made out of parses, once per shard and distinct gap.
-    pub(crate) emits: Sum,
+    pub(crate) emits: SharedCounter,
     /// Publications refused a frame of their own gap because there were too many.
-    pub(crate) gaps_refused: Sum,
-    time_ns: Sum,
+    pub(crate) gaps_refused: SharedCounter,
+    time_ns: SharedCounter,
 }
 
 /// A number that many threads raise, seldom.
 #[derive(Debug, Default)]
-pub(crate) struct Sum(AtomicU64);
+pub(crate) struct SharedCounter(AtomicU64);
 
-impl Sum {
+impl SharedCounter {
     pub(crate) fn add(&self, count: u64) {
         self.0.fetch_add(count, Relaxed);
     }
@@ -108,7 +108,7 @@ impl NamespaceCounters {
     /// `deliveries` frames, with the bytes of all of them and of the messages in them.
     pub(crate) fn delivered(
         &self,
-        kind: Kind,
+        kind: DeliveryKind,
         deliveries: u64,
         message_bytes: u64,
         frame_bytes: u64,
@@ -124,7 +124,7 @@ impl NamespaceCounters {
         self.time_ns.add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    pub fn deliveries(&self, kind: Kind) -> u64 {
+    pub fn deliveries(&self, kind: DeliveryKind) -> u64 {
         self.deliveries[kind.index()].value()
     }
 

@@ -1,5 +1,5 @@
 //! The shell's part of one broadcast: frames that all shards share, and the publication's place in its channel's history.
-//! In: a broadcast just accepted → out: for each form a frame, made once by whoever needs it first; parses likewise.
+//! In: a broadcast just accepted → out: for each variant a frame, made once by whoever needs it first; parses likewise.
 //! Uses write-once cells, and the lock of a history for a parse that nobody has made yet (ARCHITECTURE.md, Locks).
 //! Changed here: what shards share of a broadcast. Frames for one shard's connections are made in `realtime::frames`.
 
@@ -25,7 +25,7 @@ pub(crate) struct PreparedBroadcast {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FrameVariant {
     pub(crate) encoding: Encoding,
-    pub(crate) shape: DeltaMode,
+    pub(crate) delta_mode: DeltaMode,
     pub(crate) compressed: bool,
 }
 
@@ -37,7 +37,7 @@ impl FrameVariant {
 
     /// Dense index below [`COUNT`](Self::COUNT).
     pub(crate) fn index(self) -> usize {
-        let pair = match (self.shape, self.encoding) {
+        let pair = match (self.delta_mode, self.encoding) {
             (DeltaMode::Plain, Encoding::Json) => 0,
             (DeltaMode::Plain | DeltaMode::Full, Encoding::Protobuf) => 1,
             (DeltaMode::Full, Encoding::Json) => 2,
@@ -74,10 +74,10 @@ impl PreparedBroadcast {
         self.policy
     }
 
-    /// The frame of one form, made by `make` at the first call and shared afterwards.
-    pub(crate) fn frame(&self, form: FrameVariant, make: impl FnOnce() -> Bytes) -> &Bytes {
-        let slot = match form.index().checked_sub(FrameVariant::PLAIN) {
-            None => &self.frames[form.index()],
+    /// The frame of one variant, made by `make` at the first call and shared afterwards.
+    pub(crate) fn frame(&self, variant: FrameVariant, make: impl FnOnce() -> Bytes) -> &Bytes {
+        let slot = match variant.index().checked_sub(FrameVariant::PLAIN) {
+            None => &self.frames[variant.index()],
             Some(index) => &self.delta_frames.get_or_init(Box::default)[index],
         };
         slot.get_or_init(make)

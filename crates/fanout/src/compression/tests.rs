@@ -1,5 +1,5 @@
-//! Tests of histories: when one begins, grows, rests and ends, and how memory is shared out.
-//! In: broadcasts, wishes and sweeps → out: publications or none, bytes of memory.
+//! Tests of histories: when one begins, grows, skips and ends, and how memory is shared out.
+//! In: broadcasts, requests and sweeps → out: publications or none, bytes of memory.
 //! Uses `Contexts` as a node does, without node, shards and clocks.
 //! Changed here: expectations of the life of a history. What frames are made of it is tested in `realtime::frames`.
 
@@ -72,7 +72,7 @@ fn round(contexts: &Contexts, channel: &str, seed: usize) -> bool {
 fn a_history_begins_when_somebody_wants_it_and_only_in_that_encoding() {
     let contexts = contexts(1 << 20);
     let first = publish(&contexts, "news", state(0));
-    assert_eq!(contexts.memory().bytes(), 0, "nobody asked");
+    assert_eq!(contexts.memory().bytes(), 0, "no shard used a depth");
     assert!(!deliver(&contexts, &first));
     let second = publish(&contexts, "news", state(1));
     assert!(deliver(&contexts, &second));
@@ -142,20 +142,20 @@ fn messages_that_do_not_compress_are_left_out_for_a_while() {
 fn depths_that_the_last_two_publications_were_asked_for_are_parsed_ahead() {
     let contexts = contexts(1 << 20);
     round(&contexts, "news", 0);
-    let ahead = |seed, asked: &[Depth]| {
+    let ahead = |seed, used_depths: &[Depth]| {
         let before = contexts.counters()[0].parses();
         let broadcast = publish(&contexts, "news", state(seed));
         let prepared = broadcast.prepared::<PreparedBroadcast>().expect("prepared");
         let (_, history) = prepared.publication(Encoding::Json).expect("in the history");
-        asked.iter().for_each(|depth| history.delivered(*depth, 1));
+        used_depths.iter().for_each(|depth| history.delivered(*depth, 1));
         contexts.counters()[0].parses() - before
     };
     let (run, newest) = (Depth::Run(0), Depth::Newest);
     assert_eq!(ahead(1, &[run]), 0, "the first one");
-    assert_eq!(ahead(2, &[run, newest]), 0, "asked for once");
+    assert_eq!(ahead(2, &[run, newest]), 0, "used once");
     assert_eq!(ahead(3, &[run, newest]), 1, "the run");
     assert_eq!(ahead(4, &[newest]), 2);
-    assert_eq!(ahead(5, &[]), 1, "the run was not asked for any more");
+    assert_eq!(ahead(5, &[]), 1, "the run was not used any more");
     assert_eq!(ahead(6, &[run]), 1, "no shard got to the one before");
     assert_eq!(ahead(7, &[run]), 0);
     assert_eq!(ahead(8, &[run]), 1);
@@ -283,7 +283,7 @@ fn frames_of_a_history_that_was_resized_are_still_right() {
     assert_eq!(depths, 398, "all but the very first in context");
 }
 
-/// ShardMessages of a reproducible text of its own for each seed.
+/// Letters of a reproducible text of its own for each seed.
 fn noise(seed: usize, bytes: usize) -> String {
     let mut state = seed as u64;
     let mut step = || {
@@ -322,22 +322,22 @@ fn a_publication_that_a_reply_quotes_is_there_for_the_next_one_and_parsed_once()
         let newest = (0..3).map(publish).last().expect("three of them");
         let before = contexts.counters()[0].parses();
         for _ in 0..5 {
-            let found = contexts.quote("news", encoding, &reply(&newest, encoding));
+            let found = contexts.embedded_part("news", encoding, &reply(&newest, encoding));
             assert_eq!(found.map(|(at, _)| at), Some(9));
         }
         let [next, after] = [3, 4].map(publish);
-        let quoted = |broadcast: &Broadcast| {
+        let embedded = |broadcast: &Broadcast| {
             let prepared = broadcast.prepared::<PreparedBroadcast>().expect("prepared");
             let (publication, history) = prepared.publication(encoding).expect("in the history");
-            let parse = history.parse(publication, Depth::Quoted, &contexts.counters()[0]);
-            publication.offers(Depth::Quoted).then(|| parse.expect("the newest one"));
-            publication.offers(Depth::Quoted)
+            let parse = history.parse(publication, Depth::Embedded, &contexts.counters()[0]);
+            publication.offers(Depth::Embedded).then(|| parse.expect("the newest one"));
+            publication.offers(Depth::Embedded)
         };
-        // A run for each of the two, and one for those who have the quote.
+        // A run for each of the two, and one for those who have the embedded_part.
         assert_eq!(contexts.counters()[0].parses() - before, 3);
-        assert!(quoted(&next));
+        assert!(embedded(&next));
         assert_eq!(contexts.counters()[0].parses() - before, 3, "by the publisher");
-        assert!(!quoted(&after));
+        assert!(!embedded(&after));
     }
 }
 
@@ -345,17 +345,17 @@ fn a_publication_that_a_reply_quotes_is_there_for_the_next_one_and_parsed_once()
 fn a_reply_without_the_newest_publication_of_a_history_quotes_nothing() {
     let contexts = contexts(1 << 20);
     let early = publish(&contexts, "news", state(0));
-    let quote = |broadcast, channel: &str| {
-        contexts.quote(channel, Encoding::Json, &reply(broadcast, Encoding::Json))
+    let embedded_part = |broadcast, channel: &str| {
+        contexts.embedded_part(channel, Encoding::Json, &reply(broadcast, Encoding::Json))
     };
-    assert!(quote(&early, "news").is_none(), "no history yet");
+    assert!(embedded_part(&early, "news").is_none(), "no history yet");
     let rounds = [1, 2].map(|seed| {
         assert_eq!(round(&contexts, "news", seed), seed > 1);
         publish(&contexts, "news", state(seed + 10))
     });
     let [older, newest] = &rounds;
-    assert!(quote(newest, "news").is_some());
-    assert!(quote(older, "news").is_none(), "the history has gone on");
-    assert!(quote(newest, "else").is_none());
-    assert!(contexts.quote("news", Encoding::Protobuf, b"a reply in Protobuf").is_none());
+    assert!(embedded_part(newest, "news").is_some());
+    assert!(embedded_part(older, "news").is_none(), "the history has gone on");
+    assert!(embedded_part(newest, "else").is_none());
+    assert!(contexts.embedded_part("news", Encoding::Protobuf, b"a reply in Protobuf").is_none());
 }

@@ -30,7 +30,7 @@ struct Queue {
     encode_jobs: Sender<EncodeJob>,
     /// Memory of those that are not done.
     bytes: Arc<AtomicUsize>,
-    told: Arc<LogThrottle>,
+    log_throttle: Arc<LogThrottle>,
 }
 
 impl EncodeWorker {
@@ -41,7 +41,7 @@ impl EncodeWorker {
     pub fn start() -> io::Result<Self> {
         let (encode_jobs, work) = channel::<EncodeJob>();
         let bytes = Arc::<AtomicUsize>::default();
-        let queue = Queue { encode_jobs, bytes: bytes.clone(), told: Arc::default() };
+        let queue = Queue { encode_jobs, bytes: bytes.clone(), log_throttle: Arc::default() };
         thread::Builder::new().name("encode_worker".to_owned()).spawn(move || {
             for encode_job in work {
                 let freed = encode_job.bytes();
@@ -70,7 +70,7 @@ impl Queue {
         let bytes = encode_job.bytes();
         if self.bytes.fetch_add(bytes, Relaxed) + bytes > QUEUE_BYTES_MAX {
             self.bytes.fetch_sub(bytes, Relaxed);
-            if let Some(cases) = self.told.happens("full", Instant::now()) {
+            if let Some(cases) = self.log_throttle.record("full", Instant::now()) {
                 tracing::warn!(
                     "refusing large presences, histories and recoveries with error 100: {} MiB of them wait to be encoded{cases}",
                     QUEUE_BYTES_MAX >> 20

@@ -16,9 +16,9 @@ use fanwire_node::{Broadcast, DeltaMode, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
 use fanwire_ws::frame;
 
-use self::context::{InContext, Waiting};
-use crate::compression::{Contexts, FrameVariant, Kind, PreparedBroadcast};
-use fanwire_shard::{Compression, ConnectionWriter, Dialect, Frame, Opcode};
+use self::context::{InContext, PendingReceiver};
+use crate::compression::{Contexts, DeliveryKind, FrameVariant, PreparedBroadcast};
+use fanwire_shard::{Compression, ConnectionWriter, Frame, Opcode, PeerFormat};
 
 /// A shard's frames of one broadcast; empty between broadcasts.
 pub(super) struct Frames {
@@ -26,11 +26,11 @@ pub(super) struct Frames {
     /// The broadcast that they are of, and its channel's policy.
     broadcast: Option<Arc<Broadcast>>,
     policy: CompressionPolicy,
-    /// Frames that refer to nothing, by form: copied once per shard out of the slots that all shards share, so that
+    /// Frames that refer to nothing, by variant: copied once per shard out of the slots that all shards share, so that
     /// handing one to a connection touches no memory of another core.
-    shared: [Option<(Frame, Made)>; FrameVariant::COUNT],
+    shared: [Option<(Frame, FrameStats)>; FrameVariant::COUNT],
     /// What the peer that was sent the plain publication last reads, and the index of the shared frame that all such get.
-    alike: Option<(Dialect, usize)>,
+    last_plain: Option<(PeerFormat, usize)>,
     dedicated: Dedicated,
     in_context: InContext,
     /// Context was wanted and there was none.
@@ -48,9 +48,9 @@ struct Dedicated {
 }
 
 /// What a frame is, and what became of it.
-struct Made {
+struct FrameStats {
     frame_bytes: usize,
-    kind: Kind,
+    kind: DeliveryKind,
     /// Of a frame in context: its depth and encoding.
     depth: Option<(Depth, Encoding)>,
     message_bytes: usize,
@@ -62,7 +62,7 @@ struct Delivery<'a> {
     connection: u32,
     place: u32,
     encoding: Encoding,
-    shape: DeltaMode,
+    delta_mode: DeltaMode,
     compression: Compression,
     broadcast: &'a Broadcast,
     message: &'a Bytes,
@@ -75,7 +75,7 @@ impl Frames {
             broadcast: None,
             policy: CompressionPolicy::Off,
             shared: Default::default(),
-            alike: None,
+            last_plain: None,
             dedicated: Dedicated::default(),
             in_context: InContext::default(),
             missed: [false; 2],
@@ -98,23 +98,23 @@ impl Frames {
     ) {
         self.begin(broadcast);
         for (connection, place) in receivers {
-            if let Some((dialect, form)) = self.alike
-                && let Some((frame, made)) = &mut self.shared[form]
-                && out.push_alike(connection, dialect, frame, made.message_bytes)
+            if let Some((format, variant)) = self.last_plain
+                && let Some((frame, made)) = &mut self.shared[variant]
+                && out.push_if_same_format(connection, format, frame, made.message_bytes)
             {
                 made.deliveries += 1;
             } else if self.policy == CompressionPolicy::Context
-                && let Some(Dialect { is_binary, compression }) = out.dialect(connection)
+                && let Some(PeerFormat { is_binary, compression }) = out.format(connection)
                 && matches!(compression, Compression::Context { .. })
             {
-                let receiver = Waiting::new((connection, place), compression);
-                self.deliver_soon(receiver, encoding(is_binary), broadcast, out);
+                let receiver = PendingReceiver::new((connection, place), compression);
+                self.deliver_later(receiver, encoding(is_binary), broadcast, out);
             } else {
                 self.deliver(connection, place, (broadcast, DeltaMode::Plain), out);
             }
         }
         for encoding in Encoding::ALL {
-            self.deliver_waiting(encoding, broadcast, out);
+            self.deliver_pending(encoding, broadcast, out);
         }
     }
 
@@ -123,16 +123,17 @@ impl Frames {
         &mut self,
         connection: u32,
         place: u32,
-        (broadcast, shape): (&Arc<Broadcast>, DeltaMode),
+        (broadcast, delta_mode): (&Arc<Broadcast>, DeltaMode),
         out: &mut ConnectionWriter,
     ) {
         self.begin(broadcast);
-        let Some(Dialect { is_binary, compression }) = out.dialect(connection) else { return };
+        let Some(PeerFormat { is_binary, compression }) = out.format(connection) else { return };
         let encoding = encoding(is_binary);
-        let message =
-            broadcast.shaped(shape, encoding).expect("the hub delivers in forms that exist");
+        let message = broadcast
+            .message_in(delta_mode, encoding)
+            .expect("the hub delivers in forms that exist");
         let delivery =
-            Delivery { connection, place, encoding, shape, compression, broadcast, message };
+            Delivery { connection, place, encoding, delta_mode, compression, broadcast, message };
         match (compression, self.policy) {
             // What stands alone may not meet what the connection's own compressor has seen; nor may the shared frame be sent,
             // which would enter the peer's window behind that compressor's back.
@@ -152,11 +153,11 @@ impl Frames {
             // publications of its channel in its window, so those in full would seldom find theirs (docs/compression.md has
             // figures). Frames that stand alone only move the counter of the window.
             (Compression::Context { .. }, CompressionPolicy::Context)
-                if shape == DeltaMode::Plain =>
+                if delta_mode == DeltaMode::Plain =>
             {
-                let receiver = Waiting::new((connection, place), compression);
-                self.deliver_soon(receiver, encoding, broadcast, out);
-                self.deliver_waiting(encoding, broadcast, out);
+                let receiver = PendingReceiver::new((connection, place), compression);
+                self.deliver_later(receiver, encoding, broadcast, out);
+                self.deliver_pending(encoding, broadcast, out);
             }
             (_, _) => self.deliver_alone(&delivery, true, None, out),
         }
@@ -166,7 +167,7 @@ impl Frames {
     fn begin(&mut self, broadcast: &Arc<Broadcast>) {
         if !self.broadcast.as_ref().is_some_and(|of| Arc::ptr_eq(of, broadcast)) {
             self.finish();
-            self.policy = dispatch_of(broadcast).policy();
+            self.policy = prepared_of(broadcast).policy();
             self.broadcast = Some(Arc::clone(broadcast));
         }
     }
@@ -177,7 +178,7 @@ impl Frames {
         let counters = self.contexts.counters_of(&broadcast);
         let Dedicated { deliveries, message_bytes, frame_bytes } =
             std::mem::take(&mut self.dedicated);
-        counters.delivered(Kind::Dedicated, deliveries, message_bytes, frame_bytes);
+        counters.delivered(DeliveryKind::Dedicated, deliveries, message_bytes, frame_bytes);
         let (emits, spent) = self.in_context.emits();
         self.spent += spent;
         counters.emits.add(u64::from(emits));
@@ -189,7 +190,7 @@ impl Frames {
         if let Some(prepared) = broadcast.prepared::<PreparedBroadcast>().filter(|_| emits > 0) {
             prepared.delivered(&depths);
         }
-        self.alike = None;
+        self.last_plain = None;
     }
 
     /// Tells histories that are not there what they would have been good for, about: who did not agree to context gets
@@ -197,9 +198,9 @@ impl Frames {
     fn count_missed(&mut self, broadcast: &Broadcast) {
         let missed = std::mem::take(&mut self.missed);
         for (encoding, _) in Encoding::ALL.into_iter().zip(missed).filter(|(_, missed)| *missed) {
-            let form = FrameVariant { encoding, shape: DeltaMode::Plain, compressed: true };
-            if let Some(history) = dispatch_of(broadcast).history(encoding)
-                && let Some((_, made)) = &self.shared[form.index()]
+            let variant = FrameVariant { encoding, delta_mode: DeltaMode::Plain, compressed: true };
+            if let Some(history) = prepared_of(broadcast).history(encoding)
+                && let Some((_, made)) = &self.shared[variant.index()]
             {
                 history.missed(made.deliveries);
             }
@@ -210,7 +211,7 @@ impl Frames {
     /// encoding and depth.
     fn count(&mut self, broadcast: &Broadcast) -> [[u64; Depth::COUNT]; 2] {
         let counters = self.contexts.counters_of(broadcast);
-        let mut kinds = [(0, 0, 0); Kind::COUNT];
+        let mut kinds = [(0, 0, 0); DeliveryKind::COUNT];
         let mut depths = [[0; Depth::COUNT]; 2];
         let shared = self.shared.iter_mut().filter_map(Option::take).map(|(_, made)| made);
         for made in self.in_context.drain().chain(shared) {
@@ -222,7 +223,7 @@ impl Frames {
                 depths[encoding.index()][depth.index()] += made.deliveries;
             }
         }
-        for (kind, (deliveries, message_bytes, frame_bytes)) in Kind::all().zip(kinds) {
+        for (kind, (deliveries, message_bytes, frame_bytes)) in DeliveryKind::all().zip(kinds) {
             counters.delivered(kind, deliveries, message_bytes, frame_bytes);
         }
         depths
@@ -236,13 +237,14 @@ impl Frames {
         publication: Option<&Publication>,
         out: &mut ConnectionWriter,
     ) {
-        let Delivery { connection, place, encoding, shape, compression, message, .. } = *delivery;
+        let Delivery { connection, place, encoding, delta_mode, compression, message, .. } =
+            *delivery;
         let compressed = may_compress && compression.takes(message.len());
-        let form = FrameVariant { encoding, shape, compressed };
-        if self.shared[form.index()].is_none() {
-            self.share(form, delivery, out);
+        let variant = FrameVariant { encoding, delta_mode, compressed };
+        if self.shared[variant.index()].is_none() {
+            self.share(variant, delivery, out);
         }
-        let Some((frame, made)) = &mut self.shared[form.index()] else { return };
+        let Some((frame, made)) = &mut self.shared[variant.index()] else { return };
         made.deliveries += 1;
         match publication {
             Some(publication) => {
@@ -251,26 +253,32 @@ impl Frames {
             }
             None => out.push(connection, frame, message),
         }
-        if publication.is_none() && shape == DeltaMode::Plain {
+        if publication.is_none() && delta_mode == DeltaMode::Plain {
             let is_binary = encoding == Encoding::Protobuf;
-            self.alike = Some((Dialect { is_binary, compression }, form.index()));
+            self.last_plain = Some((PeerFormat { is_binary, compression }, variant.index()));
         }
     }
 
     /// Takes a frame that refers to nothing from the slot that all shards share, or makes it there.
-    fn share(&mut self, form: FrameVariant, delivery: &Delivery<'_>, out: &mut ConnectionWriter) {
-        let frame = dispatch_of(delivery.broadcast).frame(form, || {
+    fn share(
+        &mut self,
+        variant: FrameVariant,
+        delivery: &Delivery<'_>,
+        out: &mut ConnectionWriter,
+    ) {
+        let frame = prepared_of(delivery.broadcast).frame(variant, || {
             let started = Instant::now();
-            let (opcode, message) = (opcode(form.encoding), delivery.message);
+            let (opcode, message) = (opcode(variant.encoding), delivery.message);
             let frame =
-                Bytes::copy_from_slice(out.framer().frame(opcode, form.compressed, message));
+                Bytes::copy_from_slice(out.framer().frame(opcode, variant.compressed, message));
             self.spent += started.elapsed();
             frame
         });
-        let kind = if frame::is_compressed(frame) { Kind::Standalone } else { Kind::Raw };
+        let kind =
+            if frame::is_compressed(frame) { DeliveryKind::Standalone } else { DeliveryKind::Raw };
         let (frame_bytes, message_bytes) = (frame.len(), delivery.message.len());
-        let made = Made { frame_bytes, kind, depth: None, message_bytes, deliveries: 0 };
-        self.shared[form.index()] = Some((Frame::from(&frame[..]), made));
+        let made = FrameStats { frame_bytes, kind, depth: None, message_bytes, deliveries: 0 };
+        self.shared[variant.index()] = Some((Frame::from(&frame[..]), made));
     }
 
     /// Takes note, once, that the channel should have a history.
@@ -281,14 +289,14 @@ impl Frames {
         {
             return;
         }
-        match dispatch_of(broadcast).history(encoding) {
+        match prepared_of(broadcast).history(encoding) {
             Some(history) => history.want(),
             None => self.contexts.want(broadcast, encoding),
         }
     }
 }
 
-fn dispatch_of(broadcast: &Broadcast) -> &PreparedBroadcast {
+fn prepared_of(broadcast: &Broadcast) -> &PreparedBroadcast {
     broadcast.prepared().expect("every broadcast is prepared")
 }
 

@@ -1,17 +1,17 @@
-//! Writing: one system call per dirty connection at the end of a turn or behind its last letter, and patience with sockets.
+//! Writing: one system call per dirty connection at the end of a turn or behind its last message, and poll_timeout with sockets.
 //! In: queues with frames → out: bytes on sockets; connections that are done or stuck are dropped.
 //! Uses sockets and the connection_writer's timers; never makes a frame and never calls the application.
-//! Changed here: when bytes leave. What they are is decided before they are queued.
+//! Changed here: when bytes write_policy. What they are is decided before they are queued.
 
 use std::{net::Shutdown, time::Instant};
 
 use mio::net::TcpStream;
 use rustix::{io::Errno, net::SendFlags};
 
-use super::{ConnectionWriter, closes::LINGER};
+use super::{ConnectionWriter, closes::CLOSE_TIMEOUT};
 use crate::{
-    connection::{Connection, Key, Phase},
-    queue::{Lists, Whole},
+    connection::{Connection, Phase, SlotKey},
+    queue::{Lists, WireFrame},
 };
 
 impl ConnectionWriter {
@@ -35,30 +35,30 @@ impl ConnectionWriter {
         for accepted_at in self.latencies.drain(..) {
             self.counters.publish_latency.observe(now.saturating_duration_since(accepted_at));
         }
-        while let Some(index) = self.doomed.pop() {
+        while let Some(index) = self.to_remove.pop() {
             self.connections.try_remove(index as usize);
         }
     }
 
     /// Gives up on peers that did not close, and on sockets that did not move.
     pub(crate) fn advance(&mut self) {
-        while let Some((deadline, key)) = self.lingering.front().copied()
+        while let Some((deadline, key)) = self.close_deadlines.front().copied()
             && deadline <= self.now
         {
-            self.lingering.pop_front();
+            self.close_deadlines.pop_front();
             self.abort(key);
         }
-        while let Some((deadline, key, progress)) = self.stalled.front().copied()
+        while let Some((deadline, key, progress)) = self.write_deadlines.front().copied()
             && deadline <= self.now
         {
-            self.stalled.pop_front();
-            self.check_stalled(key, progress);
+            self.write_deadlines.pop_front();
+            self.check_write_deadline(key, progress);
         }
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let linger = self.lingering.front().map(|(deadline, _)| *deadline);
-        let stall = self.stalled.front().map(|(deadline, ..)| *deadline);
+        let linger = self.close_deadlines.front().map(|(deadline, _)| *deadline);
+        let stall = self.write_deadlines.front().map(|(deadline, ..)| *deadline);
         linger.into_iter().chain(stall).min()
     }
 
@@ -76,7 +76,7 @@ impl ConnectionWriter {
                         // Half-closing lets the peer read the close frame before it sees the end of the stream.
                         let _ = connection.socket.shutdown(Shutdown::Write);
                     }
-                    (true, Phase::Done) => self.doomed.push(index),
+                    (true, Phase::Done) => self.to_remove.push(index),
                     (false, _) => self.blocked(index),
                 }
             }
@@ -86,7 +86,7 @@ impl ConnectionWriter {
 
     /// Writes a frame to a connection that has nothing else to write; what the socket does not take is queued.
     #[inline]
-    pub(super) fn write_through(&mut self, index: u32, frame: &impl Whole) {
+    pub(super) fn write_through(&mut self, index: u32, frame: &impl WireFrame) {
         let connection = &mut self.connections[index as usize];
         let bytes = frame.bytes();
         let sent = send(&connection.socket, bytes).unwrap_or(0);
@@ -105,16 +105,20 @@ impl ConnectionWriter {
         let connection = &mut self.connections[index as usize];
         connection.is_blocked = true;
         let key = connection.key(index);
-        self.stalled.push_back((self.now + self.settings.write_timeout, key, connection.progress));
+        self.write_deadlines.push_back((
+            self.now + self.settings.write_timeout,
+            key,
+            connection.progress,
+        ));
         if connection.phase == Phase::Done {
             // Moving a little now and then keeps a connection, but not one that is over.
-            self.lingering.push_back((self.now + LINGER, key));
+            self.close_deadlines.push_back((self.now + CLOSE_TIMEOUT, key));
         }
     }
 
     /// A connection that moved since and is blocked again has a later entry of its own. Before one is given up it gets
     /// a last chance: after a long turn the poller may not have said yet that the socket moved.
-    fn check_stalled(&mut self, key: Key, progress: u32) {
+    fn check_write_deadline(&mut self, key: SlotKey, progress: u32) {
         let is_stuck = |c: &Connection| c.is_blocked && c.progress == progress;
         match self.any(key) {
             Some(connection) if is_stuck(connection) => connection.is_blocked = false,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::ConnectionWriter;
 use crate::connection::Connection;
 use crate::counters::ShardCounters;
-use crate::{Compression, Key, Permit, Settings, prepare};
+use crate::{Compression, Permit, Settings, SlotKey, prepare};
 
 impl ConnectionWriter {
     /// An connection_writer without a shard around it.
@@ -26,13 +26,13 @@ impl ConnectionWriter {
         socket: TcpStream,
         is_binary: bool,
         compression: Compression,
-    ) -> Key {
+    ) -> SlotKey {
         prepare(&socket).expect("an open socket");
         let permit = Permit::acquire(&Arc::default(), 0).expect("no limit");
         let mut connection =
             Connection::new(mio::net::TcpStream::from_std(socket), 1, false, compression, permit);
         connection.is_binary = is_binary;
-        Key { index: self.connections.insert(connection) as u32, generation: 1 }
+        SlotKey { index: self.connections.insert(connection) as u32, generation: 1 }
     }
 
     /// What the turn sets before it serves the last message of its inbox.
@@ -41,7 +41,7 @@ impl ConnectionWriter {
     }
 
     /// What the turn calls for a socket that takes bytes again.
-    pub fn writable_for_test(&mut self, key: Key) {
+    pub fn writable_for_test(&mut self, key: SlotKey) {
         self.writable(key.index);
     }
 

@@ -1,4 +1,4 @@
-//! Tests of when bytes leave: at once behind the last letter of a turn, else with all others at its end.
+//! Tests of when bytes write_policy: at once behind the last message of a turn, else with all others at its end.
 //! In: messages for a connection, with and without more to come → out: what its peer can read, in how many writes.
 //! Uses an connection_writer on the test's own thread and real sockets; never a poller.
 //! Changed here: expectations of `connection_writer` that need to look inside.
@@ -69,7 +69,7 @@ fn a_peer_that_is_gone_is_noticed_while_it_is_written_to() {
     while out.is_open(key) {
         publish(&mut out, key, b"two");
     }
-    assert_eq!(out.fallen, [(key, End::Other)]);
+    assert_eq!(out.closed, [(key, CloseCause::Other)]);
 }
 
 #[test]
@@ -82,12 +82,12 @@ fn what_is_meant_for_one_connection_leaves_at_the_end_of_the_turn() {
     assert_eq!(read(&mut peer), [0x81, 3, b'o', b'n', b'e']);
 }
 
-fn publish(out: &mut ConnectionWriter, key: Key, message: &[u8]) {
+fn publish(out: &mut ConnectionWriter, key: SlotKey, message: &[u8]) {
     let frame = Frame::from(out.framer().frame(Opcode::Text, false, message));
     out.push(key.index, &frame, message);
 }
 
-fn connected() -> (ConnectionWriter, Key, TcpStream) {
+fn connected() -> (ConnectionWriter, SlotKey, TcpStream) {
     let mut out = ConnectionWriter::for_test(Settings::default());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");

@@ -77,7 +77,7 @@ fn an_empty_queue_is_small_and_holds_nothing() {
 #[test]
 fn queues_share_one_copy_of_a_brief_frame_and_there_is_none_without_a_queue() {
     let copy = OnceCell::new();
-    let frame = Brief { bytes: b"frame", copy: &copy };
+    let frame = BorrowedFrame { bytes: b"frame", copy: &copy };
     assert_eq!(frame.bytes(), b"frame");
     assert!(copy.get().is_none());
     assert!(Frame::ptr_eq(&frame.shared(), &frame.shared()));

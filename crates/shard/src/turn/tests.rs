@@ -12,7 +12,7 @@ use std::{
 use fanwire_ws::Compression;
 
 use super::*;
-use crate::{End, Inbox, Peer, Permit, Settings, prepare};
+use crate::{CloseCause, Inbox, Peer, Permit, Settings, prepare};
 
 #[test]
 fn the_close_of_a_peer_is_heard_behind_the_message_that_its_connection_ended_with() {
@@ -79,7 +79,7 @@ fn turn() -> Turn<Holder> {
 /// Takes turns as long as one would begin at once, whatever sockets and timers do.
 fn settle<A: Application>(turn: &mut Turn<A>) {
     let events = Events::with_capacity(1);
-    while turn.patience() == Some(Duration::ZERO) {
+    while turn.poll_timeout() == Some(Duration::ZERO) {
         turn.turn(&events);
     }
 }
@@ -87,7 +87,7 @@ fn settle<A: Application>(turn: &mut Turn<A>) {
 /// Waits with every message, for the one thing that it can be told: to end its connection.
 #[derive(Default)]
 struct Holder {
-    key: Option<Key>,
+    key: Option<SlotKey>,
     received: usize,
 }
 
@@ -97,14 +97,14 @@ impl Application for Holder {
     type Notice = Goodbye;
     type Hello = ();
 
-    fn open(&mut self, key: Key, (): (), _now: Instant, _out: &mut ConnectionWriter) {
+    fn open(&mut self, key: SlotKey, (): (), _now: Instant, _out: &mut ConnectionWriter) {
         self.key = Some(key);
     }
 
     fn receive(
         &mut self,
-        key: Key,
-        _: Message<'_>,
+        key: SlotKey,
+        _: ReceivedMessage<'_>,
         _now: Instant,
         out: &mut ConnectionWriter,
     ) -> usize {
@@ -123,7 +123,7 @@ impl Application for Holder {
         None
     }
 
-    fn close(&mut self, _key: Key, _end: End, _now: Instant) {}
+    fn close(&mut self, _key: SlotKey, _end: CloseCause, _now: Instant) {}
 }
 
 /// "a", in a text frame with a mask of zeros.

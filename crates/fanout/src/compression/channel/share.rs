@@ -1,5 +1,5 @@
 //! What the memory of one history is worth, beside what the channel would make of memory that it has not got.
-//! In: what happened between two sweeps → out: bytes saved for bytes of memory, held or wished for; memory given back.
+//! In: what happened between two sweeps → out: bytes saved for bytes of memory, held or requested for; memory given back.
 //! Uses the history's own counts and trials; never looks at another channel.
 //! Changed here: how worth is estimated, and when a history ends. Who gives way to whom is decided in `compression::sweep`.
 
@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use fanwire_deflate::gap::History;
 
-use super::{BYTES_MIN, EncodingHistory, State, Tracking, least};
+use super::{BYTES_MIN, EncodingHistory, HistoryState, Tracking, least};
 use fanwire_shard::Reservation;
 
 /// What a channel did in one encoding between two sweeps.
-pub(crate) struct Use {
+pub(crate) struct HistoryUse {
     pub(crate) held: Option<Share>,
-    pub(crate) wished: Option<Share>,
+    pub(crate) requested: Option<Share>,
 }
 
 /// Memory, and what it saved between two sweeps or would have saved.
@@ -24,7 +24,7 @@ pub(crate) struct Share {
 }
 
 /// For a history, or for a longer one.
-pub(super) struct Wish {
+pub(super) struct MemoryRequest {
     memory: usize,
     /// Per delivery.
     saved_bytes: u64,
@@ -37,7 +37,7 @@ impl Share {
     }
 }
 
-impl Wish {
+impl MemoryRequest {
     /// For the shortest history that such messages fit in; `known`: what one saved in the past.
     pub(super) fn for_message(message_bytes: usize, known: Option<u64>) -> Self {
         let memory = History::memory_for(least(message_bytes));
@@ -47,17 +47,17 @@ impl Wish {
 
 impl Tracking {
     /// For as much again.
-    pub(super) fn wish_for_more(&self) -> Wish {
+    pub(super) fn request_for_more(&self) -> MemoryRequest {
         let longer = History::memory_for(self.history.bytes_max() * 2);
         let saved_bytes = self.trial.map_or(0, |trial| trial.saved() as u64) / MORE_SHARE;
-        Wish { memory: longer.saturating_sub(self.memory.bytes()), saved_bytes }
+        MemoryRequest { memory: longer.saturating_sub(self.memory.bytes()), saved_bytes }
     }
 }
 
 impl EncodingHistory {
     /// Takes note of what happened since the last call. `None` where nobody listens, or nobody has taken part in context for
     /// long: then there is no history any more.
-    pub(crate) fn take_use(&self, has_listeners: bool) -> Option<Use> {
+    pub(crate) fn take_use(&self, has_subscribers: bool) -> Option<HistoryUse> {
         let [deliveries, missed] =
             [&self.deliveries, &self.missed].map(|count| count.swap(0, Relaxed));
         let mut state = self.state.lock();
@@ -67,15 +67,15 @@ impl EncodingHistory {
             true if state.tracking.is_some() => state.unused + IDLE_SWEEPS / 2,
             _ => state.unused + 1,
         };
-        if !has_listeners || state.unused >= IDLE_SWEEPS {
+        if !has_subscribers || state.unused >= IDLE_SWEEPS {
             self.is_wanted.store(false, Relaxed);
-            *state = State::default();
+            *state = HistoryState::default();
             return None;
         }
         (state.is_displaced, state.granted) = (false, None);
-        let wished = state.wish.take().map(|wish| Share {
-            memory: wish.memory,
-            saved_bytes: (deliveries + missed) * wish.saved_bytes,
+        let requested = state.request.take().map(|request| Share {
+            memory: request.memory,
+            saved_bytes: (deliveries + missed) * request.saved_bytes,
         });
         let known = state.saved_bytes;
         let held = state.tracking.as_ref().map(|tracking| {
@@ -83,10 +83,10 @@ impl EncodingHistory {
             let saved_bytes = deliveries * known.unwrap_or(guess(message_bytes));
             Share { memory: tracking.memory.bytes(), saved_bytes }
         });
-        Some(Use { held, wished })
+        Some(HistoryUse { held, requested })
     }
 
-    /// Keeps memory that it wished for until the next sweep.
+    /// Keeps memory that it requested for until the next sweep.
     pub(crate) fn grant(&self, memory: Reservation) {
         self.state.lock().granted = Some(memory);
     }

@@ -15,35 +15,35 @@ use fanwire_protocol::Encoding;
 use fanwire_ws::frame;
 use hashbrown::HashMap;
 
-use super::{Delivery, Frames, Made, dispatch_of, opcode};
-use crate::compression::{EncodingHistory, Kind};
-use fanwire_shard::{Brief, Compression, ConnectionWriter, Frame};
+use super::{Delivery, FrameStats, Frames, opcode, prepared_of};
+use crate::compression::{DeliveryKind, EncodingHistory};
+use fanwire_shard::{BorrowedFrame, Compression, ConnectionWriter, Frame};
 
 /// The frames made so far, and who gets one next.
 #[derive(Default)]
 pub(super) struct InContext {
     /// One for each distinct reference, and their bytes one behind the other.
-    frames: Vec<(Emitted, Made)>,
+    frames: Vec<(EmittedFrame, FrameStats)>,
     bytes: Vec<u8>,
     /// Where they are in the list, by reference and encoding; the last one is looked at first.
     places: HashMap<(Reference, Encoding), usize>,
     last: Option<(Reference, Encoding, usize)>,
     /// By encoding, at most [`TOGETHER`] and no connection twice; and their connections alone, side by side, because each
     /// further one is looked for among them.
-    waiting: [Vec<Waiting>; 2],
+    waiting: [Vec<PendingReceiver>; 2],
     connections: [Vec<u32>; 2],
     /// What one of [`TIMED`] frames took.
     timed: Duration,
 }
 
 /// Where the bytes of a frame are, and the copy that queues hold if one had to.
-struct Emitted {
+struct EmittedFrame {
     at: Range<usize>,
     copy: OnceCell<Frame>,
 }
 
 /// A connection and its subscription, and which frame it gets.
-pub(super) struct Waiting {
+pub(super) struct PendingReceiver {
     pub(super) connection: u32,
     pub(super) place: u32,
     pub(super) compression: Compression,
@@ -51,7 +51,7 @@ pub(super) struct Waiting {
     frame: Option<usize>,
 }
 
-impl Waiting {
+impl PendingReceiver {
     pub(super) fn new((connection, place): (u32, u32), compression: Compression) -> Self {
         Self { connection, place, compression, reference: Reference::ALONE, frame: None }
     }
@@ -59,16 +59,16 @@ impl Waiting {
 
 impl Frames {
     /// Queues the broadcast for a receiver in context, together with the next ones.
-    pub(super) fn deliver_soon(
+    pub(super) fn deliver_later(
         &mut self,
-        receiver: Waiting,
+        receiver: PendingReceiver,
         encoding: Encoding,
         broadcast: &Broadcast,
         out: &mut ConnectionWriter,
     ) {
         let connections = &self.in_context.connections[encoding.index()];
         if connections.len() == TOGETHER || connections.contains(&receiver.connection) {
-            self.deliver_waiting(encoding, broadcast, out);
+            self.deliver_pending(encoding, broadcast, out);
         }
         self.in_context.connections[encoding.index()].push(receiver.connection);
         self.in_context.waiting[encoding.index()].push(receiver);
@@ -76,14 +76,14 @@ impl Frames {
 
     /// Queues the broadcast for those that wait for it: looks at all their windows, makes all frames that are missing, and
     /// then writes, because a write drives what frames are made of out of the cache.
-    pub(super) fn deliver_waiting(
+    pub(super) fn deliver_pending(
         &mut self,
         encoding: Encoding,
         broadcast: &Broadcast,
         out: &mut ConnectionWriter,
     ) {
         let mut waiting = std::mem::take(&mut self.in_context.waiting[encoding.index()]);
-        match dispatch_of(broadcast).publication(encoding) {
+        match prepared_of(broadcast).publication(encoding) {
             Some(source) => {
                 self.prepare(&mut waiting, (broadcast, encoding), source, out);
                 for receiver in &waiting {
@@ -106,14 +106,14 @@ impl Frames {
     /// Finds or makes the frame of each receiver; of none where the history has gone on.
     fn prepare(
         &mut self,
-        waiting: &mut [Waiting],
+        waiting: &mut [PendingReceiver],
         (broadcast, encoding): (&Broadcast, Encoding),
         (publication, history): (&Publication, &EncodingHistory),
         out: &ConnectionWriter,
     ) {
         for receiver in &mut *waiting {
             if let Compression::Context { window_bits } = receiver.compression {
-                let Waiting { connection, place, .. } = *receiver;
+                let PendingReceiver { connection, place, .. } = *receiver;
                 receiver.reference = out.reference(connection, place, publication, window_bits);
             }
         }
@@ -142,7 +142,7 @@ impl Frames {
 
     fn offload(
         &mut self,
-        receiver: &Waiting,
+        receiver: &PendingReceiver,
         (broadcast, encoding): (&Broadcast, Encoding),
         publication: &Publication,
         out: &mut ConnectionWriter,
@@ -153,9 +153,9 @@ impl Frames {
             return self.deliver_alone(&delivery, true, Some(publication), out);
         };
         let InContext { frames, bytes, .. } = &mut self.in_context;
-        let (Emitted { at, copy }, made) = &mut frames[index];
+        let (EmittedFrame { at, copy }, made) = &mut frames[index];
         made.deliveries += 1;
-        let frame = Brief { bytes: &bytes[at.clone()], copy };
+        let frame = BorrowedFrame { bytes: &bytes[at.clone()], copy };
         let to = (receiver.connection, receiver.place);
         out.push_publication(to, &frame, delivery.message, publication);
     }
@@ -170,7 +170,7 @@ impl InContext {
     }
 
     /// Forgets the frames, and says what became of each.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Made> {
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = FrameStats> {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);
         self.places.clear();
@@ -205,14 +205,14 @@ impl InContext {
         parse.emit(reference.gaps(), &mut self.bytes);
         let at = frame::encode_before(opcode(encoding), true, payload_at, &mut self.bytes)
             ..self.bytes.len();
-        let made = Made {
+        let made = FrameStats {
             frame_bytes: at.len(),
             kind: kind(&reference),
             depth: Some((reference.depth(), encoding)),
             message_bytes,
             deliveries: 0,
         };
-        self.frames.push((Emitted { at, copy: OnceCell::new() }, made));
+        self.frames.push((EmittedFrame { at, copy: OnceCell::new() }, made));
         if let Some(started) = started {
             self.timed += started.elapsed();
         }
@@ -222,22 +222,23 @@ impl InContext {
     }
 }
 
-fn kind(reference: &Reference) -> Kind {
+fn kind(reference: &Reference) -> DeliveryKind {
     match (reference.depth(), reference.gaps().len()) {
-        (Depth::Alone | Depth::AloneWithin(_), _) => Kind::Standalone,
-        (Depth::Several | Depth::Most | Depth::Half, gaps @ 2..) => Kind::Several(gaps),
-        (Depth::Run(rung), _) => Kind::Run(usize::from(rung)),
-        _ => Kind::Newest,
+        (Depth::Alone | Depth::AloneWithin(_), _) => DeliveryKind::Standalone,
+        (Depth::Several | Depth::Most | Depth::Half, gaps @ 2..) => DeliveryKind::Several(gaps),
+        (Depth::Run(rung), _) => DeliveryKind::Run(usize::from(rung)),
+        _ => DeliveryKind::Newest,
     }
 }
 
 fn delivery<'a>(
-    receiver: &Waiting,
+    receiver: &PendingReceiver,
     (broadcast, encoding): (&'a Broadcast, Encoding),
 ) -> Option<Delivery<'a>> {
-    let Waiting { connection, place, compression, .. } = *receiver;
-    let (shape, message) = (DeltaMode::Plain, broadcast.shaped(DeltaMode::Plain, encoding)?);
-    Some(Delivery { connection, place, encoding, shape, compression, broadcast, message })
+    let PendingReceiver { connection, place, compression, .. } = *receiver;
+    let (delta_mode, message) =
+        (DeltaMode::Plain, broadcast.message_in(DeltaMode::Plain, encoding)?);
+    Some(Delivery { connection, place, encoding, delta_mode, compression, broadcast, message })
 }
 
 /// Receivers whose frames are made before the first of them is written: of 16, game states to five channels each take 2 %

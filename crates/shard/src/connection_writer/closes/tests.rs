@@ -29,7 +29,7 @@ fn a_close_frame_that_waits_is_not_dropped_by_a_second_end() {
 }
 
 /// An connection_writer with one connection, and its peer.
-fn opened() -> (ConnectionWriter, Key, TcpStream) {
+fn opened() -> (ConnectionWriter, SlotKey, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
     let peer = TcpStream::connect(address).expect("somebody listens");

@@ -26,7 +26,9 @@ use crate::{
     compression::{ContextSettings, Contexts, Policies},
     realtime::{EncodeWorker, Realtime},
 };
-use fanwire_shard::{Application, Budget, Compression, ConnectionWriter, Key, Message, Settings};
+use fanwire_shard::{
+    Application, Budget, Compression, ConnectionWriter, ReceivedMessage, Settings, SlotKey,
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -71,7 +73,7 @@ pub(super) enum Step {
 pub(super) struct World {
     pub(super) contexts: Arc<Contexts>,
     node: Arc<Node>,
-    letters: Arc<ShardMessages>,
+    notices: Arc<NoticeInbox>,
     realtime: Realtime,
     out: ConnectionWriter,
     listener: TcpListener,
@@ -81,16 +83,16 @@ pub(super) struct World {
 }
 
 #[derive(Default)]
-struct ShardMessages(Mutex<Vec<Notice>>);
+struct NoticeInbox(Mutex<Vec<Notice>>);
 
-impl Inbox for ShardMessages {
+impl Inbox for NoticeInbox {
     fn push(&self, notice: Notice) {
         self.0.lock().push(notice);
     }
 }
 
 struct Client {
-    key: Key,
+    key: SlotKey,
     encoding: Encoding,
     socket: TcpStream,
     channels: Vec<String>,
@@ -136,10 +138,10 @@ impl World {
             memory: memory.clone(),
         }));
         node.prepare_with(contexts.clone());
-        let letters = Arc::new(ShardMessages::default());
+        let notices = Arc::new(NoticeInbox::default());
         let realtime = Realtime::new(
             node.clone(),
-            node.attach(letters.clone()),
+            node.attach(notices.clone()),
             contexts.clone(),
             EncodeWorker::default(),
         );
@@ -153,7 +155,7 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let out = ConnectionWriter::for_test(settings);
         let (clients, tops) = Default::default();
-        Self { contexts, node, letters, realtime, out, listener, clients, tops }
+        Self { contexts, node, notices, realtime, out, listener, clients, tops }
     }
 
     pub(super) fn open(&mut self, plan: &Plan) {
@@ -229,9 +231,9 @@ impl World {
 
     /// What is published, and answers that are made beside the shard because they are large.
     fn serve_letters(&mut self) {
-        let letters = std::mem::take(&mut *self.letters.0.lock());
-        for (at, notice) in (1..).zip(&letters) {
-            self.out.serve_last_for_test(at == letters.len());
+        let notices = std::mem::take(&mut *self.notices.0.lock());
+        for (at, notice) in (1..).zip(&notices) {
+            self.out.serve_last_for_test(at == notices.len());
             self.realtime.notice(notice.clone(), Instant::now(), &mut self.out);
         }
         self.out.serve_last_for_test(false);
@@ -289,7 +291,7 @@ impl World {
             let (now, options) = (Instant::now(), PublishOptions::default());
             let accepted = self.node.publish(channel, publication, options, now);
             accepted.wait().expect("a good channel");
-            for notice in std::mem::take(&mut *self.letters.0.lock()) {
+            for notice in std::mem::take(&mut *self.notices.0.lock()) {
                 let Notice::Broadcast(broadcast) = notice else { panic!("a broadcast") };
                 broadcasts.push(broadcast);
             }
@@ -307,17 +309,17 @@ impl World {
         for channel in channels {
             let Position { offset, epoch } = self.tops.get(*channel).copied().unwrap_or_default();
             let (offset, mut request) = (offset.saturating_sub(behind), Vec::new());
-            let mut claim = String::new();
+            let mut options = String::new();
             if channel.contains(':') {
-                claim = format!(r#","recover":true,"offset":{offset},"epoch":"{epoch}""#);
+                options = format!(r#","recover":true,"offset":{offset},"epoch":"{epoch}""#);
                 request.extend([0x18, 1, 0x32, epoch.as_str().len() as u8]);
                 request.extend_from_slice(epoch.as_str().as_bytes());
                 request.extend([0x38, offset as u8 | 0x80, (offset >> 7) as u8]);
             } else if self.clients[client].with_deltas {
-                claim = r#","delta":"fossil""#.to_owned();
+                options = r#","delta":"fossil""#.to_owned();
                 request.extend(b"\x62\x06fossil");
             }
-            json.push(format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"{claim}}}}}"#));
+            json.push(format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"{options}}}}}"#));
             bytes.extend(protobuf(2, 0x2a, channel, &request));
             self.clients[client].channels.push((*channel).to_owned());
         }
@@ -356,8 +358,8 @@ impl World {
     fn command(&mut self, client: usize, json: &str, protobuf: &[u8]) {
         let (key, encoding) = (self.clients[client].key, self.clients[client].encoding);
         let message = match encoding {
-            Encoding::Json => Message::Text(json),
-            Encoding::Protobuf => Message::Binary(protobuf),
+            Encoding::Json => ReceivedMessage::Text(json),
+            Encoding::Protobuf => ReceivedMessage::Binary(protobuf),
         };
         self.realtime.receive(key, message, Instant::now(), &mut self.out);
         self.serve_letters();
@@ -494,7 +496,7 @@ fn with_history(name: &str, mode: RecoveryMode) -> Namespace {
     }
 }
 
-/// ShardMessages that compress badly.
+/// Letters that compress badly.
 fn noise(bytes: usize) -> String {
     let mut state = bytes as u64 | 1;
     let mut step = || {

@@ -39,7 +39,7 @@ const BLOCK_BYTES: usize = 64;
 /// Of the largest window of a decoder (RFC 7692 §7.1.2.1).
 const WINDOW_BYTES: usize = 1 << 15;
 
-/// Recovered publications end alike but for their offsets; the newest one is the last.
+/// Recovered publications end last_plain but for their offsets; the newest one is the last.
 const CANDIDATES: usize = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tests of `quote`: what is found in a reply, and what is too far back or too well hidden.
+//! Tests of `embedded_part`: what is found in a reply, and what is too far back or too well hidden.
 //! In: replies → out: places.
 //! Uses nothing but `find`; real replies are in `realtime::frames` and `tests/it`.
 //! Changed here: odd replies.
