@@ -35,7 +35,7 @@ pub struct Realtime {
 /// The shards of a Fanwire server.
 pub type Shards = fanwire_shard::Shards<Realtime>;
 
-/// The letterbox of a shard, as `node` sees it.
+/// The inbox of a shard, as `node` uses it.
 pub struct ShardInbox(pub fanwire_shard::Inbox<Notice, Hello>);
 
 impl Inbox for ShardInbox {
@@ -56,7 +56,8 @@ impl Inbox for ShardInbox {
 }
 
 impl Realtime {
-    /// The application of one shard of `node`, whose broadcasts `contexts` prepares and whose large answers `encode_worker` makes.
+    /// Makes the application of one shard of `node`. `contexts` prepares its broadcasts; `encode_worker` runs its
+    /// large encode jobs.
     pub fn new(
         node: Arc<Node>,
         shard: ShardId,
@@ -72,7 +73,7 @@ impl Realtime {
         self.hub.counters().clone()
     }
 
-    /// Runs one step of the hub, then sends the replies it left to be batched.
+    /// Runs one step of the hub, then sends the messages that it left in the batch.
     fn step<T>(
         &mut self,
         out: &mut ConnectionWriter,
@@ -154,18 +155,18 @@ impl Application for Realtime {
     }
 }
 
-/// Messages of a private kind for one connection, waiting to leave in one WebSocket message (client protocol §2, §23).
+/// Messages for one connection alone, which leave together in one WebSocket message (client protocol §2, §23).
 #[derive(Default)]
 struct MessageBatch {
     connection: Option<ConnectionKey>,
     messages: usize,
     bytes: Vec<u8>,
-    /// Where the last message begins.
+    /// Where the last message begins, in bytes.
     last: usize,
     embedded: Vec<EmbeddedPublication>,
 }
 
-/// What the hub sees of the connection_writer.
+/// The hub's view of the `ConnectionWriter`.
 struct HubWriter<'a> {
     out: &'a mut ConnectionWriter,
     batch: &'a mut MessageBatch,
@@ -249,7 +250,7 @@ impl Outbox for HubWriter<'_> {
     }
 
     fn offload(&mut self, encode_job: EncodeJob) {
-        self.encode_worker.hand(encode_job);
+        self.encode_worker.offload(encode_job);
     }
 
     fn ping(&mut self, connection: ConnectionKey) {
@@ -270,7 +271,7 @@ impl Outbox for HubWriter<'_> {
         self.send_batch();
         let key = key(connection);
         match disconnect.code {
-            // Never written: the peer sees its transport close (client protocol §5.9).
+            // This code is never sent: the peer's transport closes without a close frame (client protocol §5.9).
             code if code == Disconnect::CONNECTION_CLOSED.code => self.out.abort(key),
             code if code == Disconnect::SLOW.code => {
                 self.out.close_slow(key, code, &disconnect.reason)
@@ -284,13 +285,13 @@ fn log(disconnect: &Disconnect) {
     tracing::debug!(code = disconnect.code, reason = %disconnect.reason, "disconnecting a client");
 }
 
-/// A rare large answer does not leave its buffer behind.
+/// The buffer shrinks to this size after a rare large reply.
 const BATCH_BYTES_KEPT: usize = 64 << 10;
 
 /// Answers to pings, as clients write them in either encoding (protocol §6).
 const PONGS: [&[u8]; 2] = [b"{}", b"\0"];
 
-/// What a notice weighs in an inbox beside its payload, about.
+/// Approximate bytes of a notice in an inbox in addition to its payload.
 const NOTICE_BYTES: usize = 256;
 
 fn connection(key: SlotKey) -> ConnectionKey {

@@ -62,7 +62,6 @@ const NOT_YET: &[&str] = &[
     "crates/brokers",
     "crates/config",
     "crates/deflate",
-    "crates/fanout",
     "crates/protocol",
     "crates/shard",
     "crates/tune",

@@ -1,7 +1,7 @@
-//! Sharing out memory between histories: idle ones end, and when it is short the least useful give way.
-//! In: a call every few seconds → out: histories shortened or ended, their memory kept for who requested for it, entries forgotten.
+//! Distribution of memory between histories: idle ones end, and when memory is short those of least worth are shortened.
+//! In: a call every few seconds → out: histories shortened or ended, memory reserved for requests, idle channels removed.
 //! Uses the table of channels and one lock at a time; never runs on a shard or on a publisher's thread.
-//! Changed here: who keeps memory. What a history is worth, or would be, is estimated in `channel::share`.
+//! Changed here: which history keeps memory. The worth of a history is estimated in `channel::share`.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -17,8 +17,8 @@ use super::{
 };
 
 impl Contexts {
-    /// To be called every [`SWEEP_INTERVAL`](Self::SWEEP_INTERVAL). `has_subscribers` says whether anybody on this node
-    /// listens to a channel.
+    /// To be called every [`SWEEP_INTERVAL`](Self::SWEEP_INTERVAL). `has_subscribers` returns whether a channel has
+    /// subscribers on this node.
     pub fn sweep(&self, has_subscribers: impl Fn(&str) -> bool) {
         let Some(_sweeping) = self.sweeping.try_lock() else { return };
         let (mut held, mut requests) = (BinaryHeap::new(), Vec::new());
@@ -27,12 +27,15 @@ impl Contexts {
                 |(name, channel): (&Arc<str>, &Arc<Channel>)| (name.clone(), channel.clone());
             let channels: Vec<_> = stripe.lock().iter().map(pair).collect();
             for (name, channel) in channels {
-                let listens = has_subscribers(&name);
+                let is_subscribed = has_subscribers(&name);
                 for encoding in Encoding::ALL {
-                    let Some(of) = channel.history(encoding).take_use(listens) else { continue };
+                    let Some(history_use) = channel.history(encoding).take_use(is_subscribed)
+                    else {
+                        continue;
+                    };
                     let candidate = |share| Candidate { channel: channel.clone(), encoding, share };
-                    requests.extend(of.requested.map(candidate));
-                    held.extend(of.held.map(|share| Reverse(candidate(share))));
+                    requests.extend(history_use.requested.map(candidate));
+                    held.extend(history_use.held.map(|share| Reverse(candidate(share))));
                 }
             }
             stripe.lock().retain(|_, channel| {
@@ -42,9 +45,11 @@ impl Contexts {
         self.make_room(requests, held);
     }
 
-    /// Shortens histories, the least useful first, until there is room for all requests that are worth twice as much: after
-    /// those of single connections the best ones first, and it is kept for them. Only a part of the budget changes hands
-    /// each time, because what requests are worth is not known yet.
+    /// Shortens histories, those of least worth first, until there is memory for all requests that are worth twice as
+    /// much.
+    /// Compressors of single connections come first, then requests by worth; the memory is reserved for them. One
+    /// sweep moves
+    /// only a part of the budget, because the worth of requests is an estimate.
     fn make_room(&self, mut requests: Vec<Candidate>, mut held: BinaryHeap<Reverse<Candidate>>) {
         let memory = &self.settings.memory;
         let mut movable = memory.bytes_max() / ROOM_SHARE;
@@ -55,15 +60,16 @@ impl Contexts {
             if !self.free(bytes, request.share.worth(), &mut held, &mut movable) {
                 return;
             }
-            // A publisher may have been faster.
+            // A publisher may have taken the memory first.
             if let Some(memory) = memory.reserve(bytes) {
                 request.history().grant(memory);
             }
         }
     }
 
-    /// Shortens histories that are worth much less than `worth`, as long as memory is `movable`, until so many bytes are
-    /// free. Whether they are.
+    /// Shortens histories that are worth much less than `worth` until `bytes` are free, or `movable` is used up.
+    /// Returns
+    /// whether they are free.
     fn free(
         &self,
         bytes: usize,
@@ -89,7 +95,7 @@ impl Contexts {
     pub const SWEEP_INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
 }
 
-/// A history that may be shortened, or is requested for; ordered by its worth.
+/// A history that may be shortened, or a request for memory; ordered by its worth.
 struct Candidate {
     channel: Arc<Channel>,
     encoding: Encoding,
@@ -122,9 +128,10 @@ impl PartialEq for Candidate {
 
 impl Eq for Candidate {}
 
-/// How much more a request must be worth than what gives way to it: among equals who came first stays, or all of them would
-/// begin again and again.
+/// A request must be worth this many times the history that it replaces. Otherwise channels of equal worth would
+/// displace
+/// each other in every sweep.
 const TWICE: f64 = 2.0;
 
-/// The part of the budget (1/n) that changes hands in a sweep at most.
+/// The largest part of the budget (1/n) that one sweep moves.
 const ROOM_SHARE: usize = 4;

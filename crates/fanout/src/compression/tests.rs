@@ -1,7 +1,7 @@
-//! Tests of histories: when one begins, grows, skips and ends, and how memory is shared out.
+//! Tests of histories: when one begins, grows, skips publications and ends, and how memory is distributed.
 //! In: broadcasts, requests and sweeps → out: publications or none, bytes of memory.
 //! Uses `Contexts` as a node does, without node, shards and clocks.
-//! Changed here: expectations of the life of a history. What frames are made of it is tested in `realtime::frames`.
+//! Changed here: expectations of the life of a history. The frames made from it are tested in `realtime::frames`.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ fn contexts(memory: usize) -> Contexts {
     })
 }
 
-/// Accepts a publication as the node's door does.
+/// Accepts a publication as the node's broadcast router does.
 fn publish(contexts: &Contexts, channel: &str, data: impl Into<Bytes>) -> Broadcast {
     let publication = Publication { data: data.into(), ..Publication::default() };
     let (namespace, now) = (NamespaceId::default(), Instant::now());
@@ -32,7 +32,7 @@ fn publish(contexts: &Contexts, channel: &str, data: impl Into<Bytes>) -> Broadc
     broadcast
 }
 
-/// As a shard with one subscriber in context: says whether the publication was in a history.
+/// Delivers as a shard with one subscriber in context. Returns whether the publication was in a history.
 fn deliver(contexts: &Contexts, broadcast: &Broadcast) -> bool {
     deliver_in(Encoding::Json, contexts, broadcast)
 }
@@ -63,7 +63,7 @@ fn state(seed: usize) -> String {
     format!("[{}]", rows.collect::<Vec<_>>().join(","))
 }
 
-/// Publishes once and delivers; whether it was in a history.
+/// Publishes once and delivers. Returns whether the publication was in a history.
 fn round(contexts: &Contexts, channel: &str, seed: usize) -> bool {
     deliver(contexts, &publish(contexts, channel, state(seed)))
 }
@@ -96,7 +96,7 @@ fn small_and_huge_messages_are_in_no_history_and_do_not_disturb_it() {
 
 #[test]
 fn channels_that_have_a_history_and_those_that_wait_for_one_are_counted_apart() {
-    // For one history, which is long while memory is plenty.
+    // Memory for one history, which is long while memory is plentiful.
     let contexts = contexts(History::memory_for(32 << 10));
     assert_eq!(contexts.channels(), (0, 0));
     let first = publish(&contexts, "news", state(0));
@@ -172,7 +172,7 @@ fn unwanted_histories_end_and_their_memory_is_given_back() {
     let used = contexts.memory().bytes();
     contexts.sweep(|channel| channel != "left");
     assert_eq!(contexts.memory().bytes(), used / 3 * 2, "nobody listens to one");
-    // Two more sweeps while nobody takes part in context.
+    // Two more sweeps without a subscriber in context.
     for seed in 3..5 {
         drop(publish(&contexts, "busy", state(seed)));
         contexts.sweep(|_| true);
@@ -208,7 +208,7 @@ fn memory_is_never_exceeded_and_goes_to_those_who_save_most() {
 
 #[test]
 fn of_a_hundred_thousand_busy_channels_most_have_a_history_in_the_default_memory() {
-    // A hundredth of both.
+    // A hundredth of the memory and of the channels.
     let contexts = contexts((256 << 20) / 100);
     let names: Vec<String> = (0..1_000).map(|number| format!("quote {number}")).collect();
     let tick = |seed: usize| {
@@ -333,7 +333,7 @@ fn a_publication_that_a_reply_quotes_is_there_for_the_next_one_and_parsed_once()
             publication.offers(Depth::Embedded).then(|| parse.expect("the newest one"));
             publication.offers(Depth::Embedded)
         };
-        // A run for each of the two, and one for those who have the embedded_part.
+        // A run for each of the two, and one for subscribers that have the embedded part.
         assert_eq!(contexts.counters()[0].parses() - before, 3);
         assert!(embedded(&next));
         assert_eq!(contexts.counters()[0].parses() - before, 3, "by the publisher");

@@ -1,7 +1,7 @@
-//! Tests of the broadcast path from the hub to the sockets: what it allocates.
+//! Tests of the broadcast path from the hub to the sockets: its allocations.
 //! In: a publication for few and for many subscribers → out: allocations on the shard's thread, bytes on sockets.
 //! Uses `allocation-counter` (per thread) and real sockets; never another thread.
-//! Changed here: the candidate that a subscriber costs no allocation.
+//! Changed here: the promise that a subscriber costs no allocation.
 
 use std::{io::Read, net::TcpListener, time::Duration};
 
@@ -28,7 +28,7 @@ impl Inbox for NoticeInbox {
     }
 }
 
-/// Allocations of one broadcast, after a first one has warmed the buffers up.
+/// Allocations of one broadcast; an earlier broadcast has filled the buffers.
 fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta: &str) -> u64 {
     let now = Instant::now();
     let mut options = Options::default();
@@ -106,7 +106,7 @@ fn a_broadcast_allocates_nothing_per_subscriber() {
     }
 }
 
-/// Who only answers pings is not held when shards are behind.
+/// A client that only answers pings is not held while shards lag.
 #[test]
 fn a_pong_counts_as_no_command() {
     let node = Node::new(Options::default()).expect("defaults are valid");

@@ -1,7 +1,7 @@
-//! The kinds of deliveries: each has a place and a label of its own.
+//! Tests of the kinds of deliveries: each has an index and labels of its own.
 //! In: every kind → out: its index, its labels.
 //! Uses `counters` alone.
-//! Changed here: expectations of labels. What is counted under them is tested in `realtime::frames`.
+//! Changed here: expectations of labels. The numbers counted under them are tested in `realtime::frames`.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
-//! Simulated clients of a whole shard: whatever they are sent, their inflaters read every message, once and in order.
+//! Simulated clients of a whole shard: their inflaters decode every message, once and in order.
 //! In: random subscriptions, publications, replies and departures → out: the streams of many sockets, decoded and compared.
 //! Uses real sockets, and zlib-rs and stock zlib as clients, each with the window it agreed to; never a server thread.
-//! Changed here: what may happen to a client. Which frame it gets is decided in `frames`.
+//! Changed here: the steps of a client. Which frame it gets is decided in `frames`.
 
 mod reader;
 mod world;
@@ -45,7 +45,7 @@ fn one_channel_of_slowly_changing_state_goes_out_in_context() {
     }
     world.check();
     let counters = &world.contexts.counters()[0];
-    // The first publication makes the history wanted, the second is the first in it.
+    // The first publication requests the history, the second is the first in it.
     assert_eq!(counters.deliveries(DeliveryKind::Standalone), 2 * 2);
     assert_eq!(counters.deliveries(DeliveryKind::Run(0)), 98 * 2);
     assert!(counters.frame_bytes() * 10 < counters.message_bytes());
@@ -75,13 +75,14 @@ fn with_five_channels_and_replies_in_between_nearly_all_goes_out_in_context() {
     let [newest, several, run] = ["newest", "several", "run"].map(|name| sent(counters, name));
     let all: u64 = DeliveryKind::all().map(|kind| counters.deliveries(kind)).sum();
     assert!((newest + several + run) * 100 >= all * 95, "{newest} + {several} + {run} of {all}");
-    // Five channels at random: most have the last four in their window, and only those that lately began have fewer.
+    // Five channels at random: most clients have the last four in their window; only clients that began recently have
+    // fewer.
     let deepest = counters.deliveries(DeliveryKind::Several(4))
         + counters.deliveries(DeliveryKind::Several(8));
     assert!(deepest * 2 > several, "{deepest} of {several}");
 }
 
-/// Deliveries of all kinds of one name.
+/// Deliveries of all kinds with this name.
 fn sent(counters: &NamespaceCounters, name: &str) -> u64 {
     let kinds = DeliveryKind::all().filter(|kind| kind.name() == name);
     kinds.map(|kind| counters.deliveries(kind)).sum()
@@ -97,7 +98,7 @@ fn beyond_the_limit_of_distinct_gaps_frames_stand_alone_and_nobody_is_the_worse_
             compression: CONTEXT,
             channels: vec![true],
         });
-        // Each has other traffic of its own in between.
+        // Each client gets a reply of a size of its own in between.
         world.take(&Step::Reply { client: number, bytes: 100 + 30 * number });
     }
     for seed in 0..20 {
@@ -137,8 +138,9 @@ fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply() {
             }
             world.publish(channel, 10 * round, 30);
             world.publish(channel, 10 * round + 1, 30);
-            // A reply that says that nothing was missed has nothing to refer to; one that is larger than its peer's window
-            // goes out raw.
+            // A reply without missed publications gives nothing to refer to; one that is larger than its peer's window
+            // is sent
+            // raw.
             let in_context = match behind {
                 0 => 0,
                 5 if namespace == 3 => 2,
@@ -151,7 +153,7 @@ fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply() {
             for client in [1, 2, 4, 5] {
                 world.leave(client, &["c0", channel, "c1"]);
             }
-            // What they got before is not the newest any more when they come back.
+            // When they return, the publication that they got last is not the newest any more.
             world.publish(channel, 10 * round + 2, 30);
         }
         world.check();
@@ -257,7 +259,7 @@ fn publications_that_are_delivered_in_one_turn_are_told_apart() {
         let mut world = World::verifying(1 << 20, GAPS_MAX, verify);
         let standalone = Compression::Standalone { window_bits: 15 };
         for compression in [Compression::Raw, standalone, CONTEXT] {
-            // Each reads what the one before it does, or something else.
+            // Each has the format of the one before it, or another one.
             for is_binary in [false, false, true, true] {
                 let channels = vec![true];
                 world.open(&Plan { with_deltas: false, is_binary, compression, channels });
