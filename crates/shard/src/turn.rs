@@ -1,7 +1,7 @@
-//! The loop of one shard: read what came, take the messages, serve the timers, then write once per dirty connection.
-//! In: readiness of sockets, messages, time → out: calls of the application, and everything its `ConnectionWriter` sends.
+//! The loop of one shard: read sockets, serve the inbox, serve the timers, then write once per dirty connection.
+//! In: readiness of sockets, inbox messages, time → out: calls of the application, and the bytes of its `ConnectionWriter`.
 //! Uses its own poller on its own thread (docs/decisions/0001); owns its sockets, so nothing here is locked.
-//! Changed here: the order of a turn and its fairness. What a connection is lives in `connection`, writing in `connection_writer`.
+//! Changed here: the order of a turn and its fairness. The state of a connection lives in `connection`, writing in `connection_writer`.
 
 mod share;
 
@@ -28,14 +28,14 @@ pub(super) struct Turn<A: Application> {
     out: ConnectionWriter,
     poll: Poll,
     inboxes: Inboxes<A::Notice, A::Hello>,
-    /// Taken from the inbox and not served yet.
+    /// Messages taken from the inbox and not served yet.
     messages: VecDeque<Weighed<A::Notice, A::Hello>>,
     pool: Pool,
     limits: Limits,
     buffer: Box<[u8]>,
-    /// Connections that had more to read than one turn allows; those that wait longest first.
+    /// Connections with more input than their share of a turn; the longest wait first.
     unread: VecDeque<SlotKey>,
-    /// Connections that asked for more while some shard was behind; read again when it has caught up.
+    /// Connections that sent commands while some shard lagged; read again when no shard lags.
     held: Vec<SlotKey>,
     generation: u32,
     stopping: Option<Stopping>,
@@ -65,13 +65,13 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    /// What the shard counted.
+    /// The counters of the shard.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn counters(&self) -> &crate::counters::ShardCounters {
         &self.out.counters
     }
 
-    /// Runs until a message asks to stop and every connection is gone. Blocks the thread while nothing is to be done.
+    /// Runs until a message asks to stop and every connection is gone. Blocks the thread while there is nothing to do.
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.stopping.as_ref().is_some_and(|stopping| stopping.is_over(&self.out)) {
@@ -88,7 +88,7 @@ impl<A: Application> Turn<A> {
         Ok(())
     }
 
-    /// How long to sleep at most until a socket, a message or a timer wants a turn.
+    /// The longest sleep until the next timer; zero if work is left from the last turn.
     fn poll_timeout(&self) -> Option<Duration> {
         let has_pending_reads = !self.unread.is_empty() || !self.out.released.is_empty();
         if has_pending_reads || !self.messages.is_empty() {
@@ -129,7 +129,7 @@ impl<A: Application> Turn<A> {
         self.report_closed();
     }
 
-    /// Reads connections that were left in an earlier turn, each its share of this one.
+    /// Continues to read connections of an earlier turn, each within its share.
     fn read_pending(&mut self, until: Instant) {
         let mut again = std::mem::take(&mut self.out.released);
         if !self.held.is_empty() && !self.inboxes.are_congested() {
@@ -160,7 +160,7 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    /// Leaves the rest of what a connection sent for the next turn.
+    /// Leaves the rest of a connection's input for the next turn.
     fn read_later(&mut self, index: u32) {
         if let Some(connection) = self.out.connections.get_mut(index as usize)
             && connection.phase != Phase::Done
@@ -191,10 +191,13 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    /// Serves what the inbox holds; what takes too long is left for the next turn, so that sockets and timers are not.
+    /// Serves the inbox for at most [`MESSAGES_TIME`], so that sockets and timers are served, too; the rest waits for
+    /// the
+    /// next turn.
     ///
-    /// Empties the inbox once, behind what the last turn left: the waker speaks only for the first message of an inbox, so
-    /// none may stay there when the shard goes to sleep.
+    /// It empties the inbox once, after the messages left by the last turn: the waker signals only the first message
+    /// of an
+    /// empty inbox, so none may stay there while the shard sleeps.
     fn take_messages(&mut self) {
         let started = Instant::now();
         let (mut is_taken, mut is_late, mut served) = (false, false, 0);
@@ -232,7 +235,7 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    /// Tells the application of connections that ended, so that it forgets them.
+    /// Reports closed connections to the application.
     fn report_closed(&mut self) {
         while let Some((key, end)) = self.out.closed.pop() {
             self.application.close(key, end, self.out.now);
@@ -265,11 +268,11 @@ impl<A: Application> Turn<A> {
         let mut early = arrival.early;
         self.out.counters.of(arrival.is_binary).wire_bytes_in.add(early.len() as u64);
         self.feed(key, &mut early, &mut Share::default());
-        // What came before the registration raises no event of its own.
+        // Bytes that arrived before the registration raise no event.
         self.read(key.index, false);
     }
 
-    /// Reads what is there, within the fair share of one turn; `to_the_end` looks for the end of the stream too.
+    /// Reads a connection within its share of one turn; `to_the_end` also looks for the end of the stream.
     fn read(&mut self, index: u32, to_the_end: bool) {
         if self.out.connections.get(index as usize).is_none_or(|connection| connection.is_unread) {
             return; // it had its share of this turn, or comes first in the next one
@@ -281,7 +284,7 @@ impl<A: Application> Turn<A> {
         self.buffer = buffer;
     }
 
-    /// Whether a share was enough.
+    /// Returns whether the share was enough for all input.
     fn read_share(&mut self, index: u32, to_the_end: bool, buffer: &mut [u8]) -> bool {
         let mut share = Share::default();
         while share.is_left() {
@@ -318,11 +321,14 @@ impl<A: Application> Turn<A> {
         false
     }
 
-    /// Gives bytes of the peer to its reader and every complete message to the application, as far as its share goes and as
-    /// long as the application does not wait; the rest is kept.
+    /// Passes bytes of the peer to its reader and every complete message to the application, within its share and
+    /// while the
+    /// application does not wait. The rest is kept.
     ///
-    /// Whoever had a command done while some shard is behind is held. What the command becomes for the shards is not asked:
-    /// a broker that is elsewhere hands it out later and on another thread. Who only listens, or answers pings, goes on.
+    /// A connection that sent a command while some shard lags is held. Whether the command causes a broadcast is not
+    /// checked,
+    /// because a remote broker delivers it later and on another thread. Connections that only receive or answer pings
+    /// go on.
     fn feed(&mut self, key: SlotKey, bytes: &mut [u8], share: &mut Share) {
         let Some(connection) = self.out.connections.get_mut(key.index as usize) else { return };
         if !matches!(connection.phase, Phase::Open | Phase::Closing) {
@@ -367,7 +373,7 @@ impl<A: Application> Turn<A> {
     }
 }
 
-/// How many commands were done.
+/// Handles one event and returns the number of commands.
 fn handle<A: Application>(
     application: &mut A,
     out: &mut ConnectionWriter,
@@ -411,21 +417,24 @@ fn answer<A: Application>(
 
 pub(super) const WAKER: Token = Token(usize::MAX);
 
-/// One read takes this much at most; the buffer is shared by all connections of the shard.
+/// The largest read; all connections of the shard share the buffer.
 const READ_BYTES: usize = 64 * 1024;
 
 const EVENTS_MAX: usize = 1024;
 
-/// A turn reads no longer than this before it serves messages and timers: many peers that send at once take turns.
+/// A turn reads at most this long before it serves messages and timers, so that many peers that send at once
+/// alternate.
 const READS_TIME: Duration = Duration::from_millis(20);
 
-/// A turn serves messages no longer than this before it looks at sockets and timers again.
+/// A turn serves messages at most this long before it looks at sockets and timers again.
 const MESSAGES_TIME: Duration = Duration::from_millis(20);
 
-/// A burst of messages does not write_policy its storage behind.
+/// The storage shrinks to this length after a burst of messages.
 const MESSAGES_KEPT: usize = 16 * 1024;
 
-/// How often a shard asks whether the others have caught up. Nobody tells it: that would cost every turn.
+/// Interval at which a shard with held connections checks whether the others still lag. A notification would cost
+/// every
+/// turn.
 const HELD_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 #[cfg(test)]

@@ -63,7 +63,6 @@ const NOT_YET: &[&str] = &[
     "crates/config",
     "crates/deflate",
     "crates/protocol",
-    "crates/shard",
     "crates/tune",
     "crates/ws",
     "docs",

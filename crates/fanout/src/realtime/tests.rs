@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::compression::{ContextSettings, Policies};
-use fanwire_shard::{Budget, Compression, Settings};
+use fanwire_shard::{Budget, Compression, ShardSettings};
 
 mod disconnects;
 mod server;
@@ -143,6 +143,6 @@ fn hello() -> Hello {
     Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user: None }
 }
 
-fn settings() -> Settings {
-    Settings { compression_min_bytes: 0, ..Settings::default() }
+fn settings() -> ShardSettings {
+    ShardSettings { compression_min_bytes: 0, ..ShardSettings::default() }
 }

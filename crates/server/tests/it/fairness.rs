@@ -15,7 +15,7 @@ use std::{
 
 use fanwire::shard::{
     Application, Arrival, CloseCause, Compression, ConnectionWriter, Peer, ReceivedMessage,
-    Settings, ShardMessage, Shards, SlotKey, prepare,
+    ShardMessage, ShardSettings, Shards, SlotKey, prepare,
 };
 use parking_lot::Mutex;
 
@@ -153,7 +153,7 @@ impl Shard {
         let ((seen, is_seen), (go_on, may_go_on)) = (channel(), channel());
         let may_go_on = Arc::new(Mutex::new(may_go_on));
         let make = move |_| Recorder { seen: seen.clone(), go_on: may_go_on.clone(), held: None };
-        let shards = Shards::start(&Settings::default(), make).expect("a thread");
+        let shards = Shards::start(&ShardSettings::default(), make).expect("a thread");
         Self { shards, seen: is_seen, go_on }
     }
 

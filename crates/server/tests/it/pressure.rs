@@ -15,7 +15,7 @@ use std::{
 
 use fanwire::shard::{
     Application, Arrival, CloseCause, Compression, ConnectionWriter, INBOX_BYTES_MAX, Inbox, Peer,
-    ReceivedMessage, Settings, ShardMessage, Shards, SlotKey, Stop, prepare,
+    ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, Stop, prepare,
 };
 use parking_lot::Mutex;
 
@@ -199,8 +199,8 @@ fn shards_with_a_blocked_second_one() -> BlockedShards {
         go_on: may_go_on.clone(),
         held: held.clone(),
     };
-    let shards =
-        Shards::start(&Settings { shards: 2, ..Settings::default() }, make).expect("two threads");
+    let shards = Shards::start(&ShardSettings { shards: 2, ..ShardSettings::default() }, make)
+        .expect("two threads");
     inboxes.set(shards.inboxes().to_vec()).unwrap_or_else(|_| unreachable!("set once"));
     (shards, is_stuck, go_on, is_held)
 }

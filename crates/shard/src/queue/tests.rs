@@ -1,5 +1,5 @@
-//! Tests of the outgoing queue: what is pushed leaves once, in order, whatever the socket takes.
-//! In: frames and write sizes → out: the bytes as a peer would see them.
+//! Tests of the outgoing queue: pushed bytes leave once, in order, whatever the socket takes.
+//! In: frames and write sizes → out: the bytes that a peer would receive.
 //! Uses proptest; never a socket.
 //! Changed here: expectations of the queue alone.
 

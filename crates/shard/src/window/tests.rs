@@ -1,5 +1,5 @@
-//! Whose publications a window remembers when subscriptions move.
-//! In: publications of two channels, queued → out: what the next ones may refer to.
+//! Tests of a window's publications when subscriptions move.
+//! In: publications of two channels, queued → out: the references of the next ones.
 //! Uses windows and histories; never a connection.
 //! Changed here: tests of `shard::window`.
 

@@ -1,5 +1,5 @@
-//! Tests of how often something is said.
-//! In: events of kinds at moments → out: lines, or silence.
+//! Tests of the throttle.
+//! In: events of kinds at moments → out: counts to log, or none.
 //! Uses moments made by hand, no clock.
 //! Changed here: expectations of how long and how many.
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fanwire_node::{Hello, HubCounters, Node};
 use fanwire_protocol::{Disconnect, Encoding};
 use fanwire_shard::testing::TestShard;
-use fanwire_shard::{Budget, Settings};
+use fanwire_shard::{Budget, ShardSettings};
 
 use crate::compression::{ContextSettings, Contexts, Policies};
 use crate::realtime::{EncodeWorker, Realtime, ShardInbox};
@@ -24,8 +24,10 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn of(node: Arc<Node>) -> Self {
-        let settings =
-            Settings { slow_close: (Disconnect::SLOW.code, "slow"), ..Settings::default() };
+        let settings = ShardSettings {
+            slow_close: (Disconnect::SLOW.code, "slow"),
+            ..ShardSettings::default()
+        };
         let mut counters = None;
         let shard = TestShard::new(settings, |inbox| {
             let shard = node.attach(Arc::new(ShardInbox(inbox)));

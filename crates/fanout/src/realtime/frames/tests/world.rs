@@ -27,7 +27,7 @@ use crate::{
     realtime::{EncodeWorker, Realtime},
 };
 use fanwire_shard::{
-    Application, Budget, Compression, ConnectionWriter, ReceivedMessage, Settings, SlotKey,
+    Application, Budget, Compression, ConnectionWriter, ReceivedMessage, ShardSettings, SlotKey,
 };
 
 #[derive(Clone, Debug)]
@@ -145,11 +145,11 @@ impl World {
             contexts.clone(),
             EncodeWorker::default(),
         );
-        let mut settings = Settings {
+        let mut settings = ShardSettings {
             compression_min_bytes: 64,
             compression_verify: verify,
             queue_bytes_max: 1 << 26,
-            ..Settings::default()
+            ..ShardSettings::default()
         };
         settings.dedicated.memory = memory;
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
