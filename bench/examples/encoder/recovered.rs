@@ -16,17 +16,17 @@ pub(crate) fn print(name: &str, messages: &[Vec<u8>]) {
     let mut sums = [0; 8];
     let (mut count, mut newest) = (0.0, None);
     for (at, message) in messages.iter().enumerate() {
-        let quoted = newest.map(|at: usize| {
+        let embedded = newest.map(|at: usize| {
             let part = publication_in_push(Encoding::Json, &messages[at]).expect("a push");
-            (at, part.len(), history.quote(part).expect("a part of the newest"))
+            (at, part.len(), history.embed(part).expect("a part of the newest"))
         });
         let Some(publication) = history.publish(message) else { continue };
         newest = Some(at);
-        let Some((before, part, quote)) = quoted else { continue };
+        let Some((before, part, embed)) = embedded else { continue };
         let mut counter = Counter::default();
         let mut reach = SubscriptionWindow::default();
         let reply = reply(&messages[before..=before]);
-        reach.quoted(quote, reply.len() - REPLY_TAIL.len() - part, counter);
+        reach.embedded(embed, reply.len() - REPLY_TAIL.len() - part, counter);
         counter.advance(reply.len());
         let reference = reach.reference(&publication, counter, 15);
         let payload = |depth, gaps: &[u32]| {
@@ -49,10 +49,12 @@ pub(crate) fn print(name: &str, messages: &[Vec<u8>]) {
         sums.iter_mut().zip(sizes).for_each(|(sum, size)| *sum += size);
         count += 1.0;
     }
-    let [raw, alone, quoted, whole, rest @ ..] = sums.map(|sum| sum as f64 / count);
+    let [raw, alone, embedded, whole, rest @ ..] = sums.map(|sum| sum as f64 / count);
     let rest = rest.map(|bytes| format!("{bytes:.0}")).join(" | ");
-    let share = quoted / alone;
-    println!("| {name} | {raw:.0} | {alone:.0} | {quoted:.0} | {share:.2} | {whole:.0} | {rest} |");
+    let share = embedded / alone;
+    println!(
+        "| {name} | {raw:.0} | {alone:.0} | {embedded:.0} | {share:.2} | {whole:.0} | {rest} |"
+    );
 }
 
 /// What a subscribe that missed these publications is answered.

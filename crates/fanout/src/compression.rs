@@ -1,18 +1,18 @@
-//! Compression of the fan-out: what is remembered of each channel so that its publications can refer to earlier ones.
-//! In: broadcasts in the order of their channels → out: each one's shared part, which shards make frames from.
+//! Compression of the fan-out: the histories of channels, so that publications can refer to earlier ones.
+//! In: broadcasts in the order of their channels → out: the shared part of each, from which shards make frames.
 //! Uses `deflate::gap`, the node's memory budget and one lock per stripe of channels; never a connection.
-//! Changed here: which channels have a history. One channel's is `channel`, memory is shared out in `sweep`.
+//! Changed here: which channels have a history. The history of one channel is `channel`; `sweep` distributes memory.
 
 mod channel;
 mod counters;
+mod embedded_part;
 mod policies;
 mod prepared;
-mod quote;
 mod sweep;
 
 use std::{hash::BuildHasher, sync::Arc};
 
-use fanwire_deflate::gap::Quote;
+use fanwire_deflate::gap::EmbeddedPart;
 use fanwire_node::{Broadcast, Prepare, Prepared, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
 use hashbrown::{DefaultHashBuilder, HashMap};
@@ -20,30 +20,31 @@ use parking_lot::Mutex;
 
 use channel::Channel;
 pub(crate) use channel::EncodingHistory;
-pub use counters::{Kind, NamespaceCounters};
+pub use counters::{DeliveryKind, NamespaceCounters};
 use fanwire_shard::Budget;
 pub use policies::Policies;
 pub(crate) use prepared::{FrameVariant, PreparedBroadcast};
 
-/// What decides how publications are compressed, for the whole node.
+/// Settings of the compression of publications, for the whole node.
 #[derive(Debug)]
 pub struct ContextSettings {
     pub policies: Policies,
     /// 1–9, as in zlib.
     pub level: u8,
-    /// Messages below this size go out raw and are in no history.
+    /// Messages below this size are sent raw and are in no history.
     pub min_bytes: usize,
-    /// Distinct frames in context of one broadcast on one shard; further connections get the one that refers to nothing.
+    /// Limit of distinct frames in context of one broadcast on one shard; further connections get a frame that refers
+    /// to nothing.
     pub gaps_max: usize,
-    /// What histories take their memory from.
+    /// The budget from which histories take their memory.
     pub memory: Arc<Budget>,
 }
 
-/// At 0.5 to 1 µs each, so many distinct frames are still cheaper than the writes they go into
+/// Each frame takes 0.5 to 1 µs, so this many distinct frames are still cheaper than the writes that carry them
 /// (`fanwire-bench fanout --channels 5 --of 25`).
 pub const GAPS_MAX: usize = 4096;
 
-/// Channels that have or want a history, by name.
+/// Channels that have a history or request one, by name.
 type Stripe = HashMap<Arc<str>, Arc<Channel>>;
 
 /// The histories of a node's channels.
@@ -53,7 +54,7 @@ pub struct Contexts {
     stripes: Box<[Mutex<Stripe>]>,
     /// By namespace.
     counters: Box<[NamespaceCounters]>,
-    /// Held by the sweep that is under way.
+    /// Locked while a sweep runs.
     sweeping: Mutex<()>,
 }
 
@@ -69,8 +70,8 @@ impl Contexts {
         }
     }
 
-    /// A subscriber would take `broadcast`'s successors in context: from the next publication on, its channel has a
-    /// history in `encoding`, if there is memory for one.
+    /// Records that a subscriber can take the next publications of the broadcast's channel in context. From the next
+    /// publication on, the channel has a history in `encoding`, if there is memory for one.
     pub(crate) fn want(&self, broadcast: &Broadcast, encoding: Encoding) {
         let channel = broadcast.channel();
         let mut stripe = self.stripe(channel).lock();
@@ -78,18 +79,19 @@ impl Contexts {
         entry.history(encoding).want();
     }
 
-    /// Where in `reply`, which told a subscriber in context what it had missed of `channel`, the newest publication of the
-    /// channel's history is. The next one may then refer to it.
-    pub(crate) fn quote(
+    /// Finds the newest publication of the channel's history in `reply`, which sends missed publications of `channel`
+    /// to a
+    /// subscriber in context. Returns its byte position; the next publication may then refer to it.
+    pub(crate) fn embedded_part(
         &self,
         channel: &str,
         encoding: Encoding,
         reply: &[u8],
-    ) -> Option<(usize, Quote)> {
-        self.find(channel)?.history(encoding).quote(encoding, reply)
+    ) -> Option<(usize, EmbeddedPart)> {
+        self.find(channel)?.history(encoding).embedded_part(encoding, reply)
     }
 
-    /// What is counted of a namespace's publications.
+    /// Counters of each namespace.
     pub fn counters(&self) -> &[NamespaceCounters] {
         &self.counters
     }
@@ -102,23 +104,24 @@ impl Contexts {
         self.settings.gaps_max
     }
 
-    /// Memory that histories and compressors of single connections share.
+    /// The memory budget that histories share with the compressors of single connections.
     pub fn memory(&self) -> &Arc<Budget> {
         &self.settings.memory
     }
 
-    /// Channels that have a history, and channels that want one which is not there, in some encoding: a channel may be
-    /// both. Looks at each channel's state, for the time that takes with the lock of its stripe.
+    /// Counts channels that have a history, and channels that wait for one, in some encoding; a channel may be
+    /// both. Holds the lock of each stripe while it looks at the channels of that stripe.
     pub fn channels(&self) -> (usize, usize) {
-        let (mut having, mut waiting) = (0, 0);
+        let (mut with_history, mut waiting) = (0, 0);
         for stripe in &self.stripes {
             for channel in stripe.lock().values() {
-                let lanes = || Encoding::ALL.into_iter().map(|encoding| channel.history(encoding));
-                having += usize::from(lanes().any(EncodingHistory::has_history));
-                waiting += usize::from(lanes().any(EncodingHistory::waits));
+                let histories =
+                    || Encoding::ALL.into_iter().map(|encoding| channel.history(encoding));
+                with_history += usize::from(histories().any(EncodingHistory::has_history));
+                waiting += usize::from(histories().any(EncodingHistory::waits));
             }
         }
-        (having, waiting)
+        (with_history, waiting)
     }
 
     fn find(&self, channel: &str) -> Option<Arc<Channel>> {
@@ -155,7 +158,7 @@ impl Prepare for Contexts {
     }
 }
 
-/// Locks; channels of one stripe wait for each other while one of them is looked up.
+/// Number of locks. A lookup of one channel blocks other channels of its stripe.
 const STRIPES: usize = 64;
 
 #[cfg(test)]

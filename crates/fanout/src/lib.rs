@@ -1,7 +1,7 @@
-//! Broadcasts on their way to connections: a hub of sessions behind each shard, and one compression shared by all receivers.
-//! In: messages, notices and time from the shard → out: frames on the shard's connection_writer, shared wherever receivers may share them.
+//! The way of broadcasts to connections: a hub of sessions behind each shard, and one compression for all receivers.
+//! In: messages, notices and time from the shard → out: frames on the shard's `ConnectionWriter`, shared where receivers can share them.
 //! Uses `node` for every decision, `shard` for connections, `deflate` for bytes. Never: sockets, HTTP, rules of channels.
-//! Change here: what the server sees. The hub behind a shard lives in `realtime`, histories of channels in `compression`.
+//! Change here: the public items. The hub behind a shard lives in `realtime`, histories of channels in `compression`.
 #![forbid(unsafe_code)]
 
 mod clock;
@@ -9,5 +9,7 @@ mod compression;
 mod realtime;
 
 pub use clock::unix_ms;
-pub use compression::{ContextSettings, Contexts, GAPS_MAX, Kind, NamespaceCounters, Policies};
+pub use compression::{
+    ContextSettings, Contexts, DeliveryKind, GAPS_MAX, NamespaceCounters, Policies,
+};
 pub use realtime::{EncodeWorker, Realtime, ShardInbox, Shards};

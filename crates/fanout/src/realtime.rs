@@ -1,5 +1,5 @@
 //! Fanwire's application on a shard: a hub of sessions behind the shard's sockets.
-//! In: messages, notices and time from the shard → out: replies joined per turn, publications as frames shared by all receivers.
+//! In: messages, notices and time from the shard → out: replies batched per turn, publications as frames shared by all receivers.
 //! Uses `node` for every decision and `ws` for frames; never a socket, never a rule of its own.
 //! Changed here: how the hub's effects become frames. What a session does lives in `node`, how frames leave in `shard`.
 
@@ -19,14 +19,15 @@ use self::frames::Frames;
 use crate::clock::unix_ms;
 use crate::compression::{Contexts, PreparedBroadcast};
 use fanwire_shard::{
-    Application, Compression, ConnectionWriter, Dialect, End, Key, Message, Quotation,
+    Application, CloseCause, Compression, ConnectionWriter, EmbeddedPublication, PeerFormat,
+    ReceivedMessage, SlotKey,
 };
 
 /// One shard's hub, with the frames of the broadcast it is delivering.
 pub struct Realtime {
     node: Arc<Node>,
     hub: Hub,
-    joiner: Joiner,
+    batch: MessageBatch,
     frames: Frames,
     encode_worker: EncodeWorker,
 }
@@ -34,7 +35,7 @@ pub struct Realtime {
 /// The shards of a Fanwire server.
 pub type Shards = fanwire_shard::Shards<Realtime>;
 
-/// The letterbox of a shard, as `node` sees it.
+/// The inbox of a shard, as `node` uses it.
 pub struct ShardInbox(pub fanwire_shard::Inbox<Notice, Hello>);
 
 impl Inbox for ShardInbox {
@@ -55,7 +56,8 @@ impl Inbox for ShardInbox {
 }
 
 impl Realtime {
-    /// The application of one shard of `node`, whose broadcasts `contexts` prepares and whose large answers `encode_worker` makes.
+    /// Makes the application of one shard of `node`. `contexts` prepares its broadcasts; `encode_worker` runs its
+    /// large encode jobs.
     pub fn new(
         node: Arc<Node>,
         shard: ShardId,
@@ -64,23 +66,23 @@ impl Realtime {
     ) -> Self {
         let frames = Frames::new(contexts);
         let hub = Hub::new(node.clone(), shard);
-        Self { node, hub, joiner: Joiner::default(), frames, encode_worker }
+        Self { node, hub, batch: MessageBatch::default(), frames, encode_worker }
     }
 
     pub fn counters(&self) -> Arc<HubCounters> {
         self.hub.counters().clone()
     }
 
-    /// Runs one step of the hub, then sends the replies it left to be joined.
+    /// Runs one step of the hub, then sends the messages that it left in the batch.
     fn step<T>(
         &mut self,
         out: &mut ConnectionWriter,
         step: impl FnOnce(&mut Hub, &mut HubWriter<'_>) -> T,
     ) -> T {
-        let Self { hub, joiner, frames, encode_worker, .. } = self;
-        let mut connection_writer = HubWriter { out, joiner, frames, encode_worker };
+        let Self { hub, batch, frames, encode_worker, .. } = self;
+        let mut connection_writer = HubWriter { out, batch, frames, encode_worker };
         let result = step(hub, &mut connection_writer);
-        connection_writer.send_joined();
+        connection_writer.send_batch();
         self.frames.finish();
         result
     }
@@ -94,14 +96,14 @@ impl Application for Realtime {
         self.node.synchronise(now, unix_ms());
     }
 
-    fn open(&mut self, key: Key, hello: Hello, now: Instant, _out: &mut ConnectionWriter) {
+    fn open(&mut self, key: SlotKey, hello: Hello, now: Instant, _out: &mut ConnectionWriter) {
         self.hub.open(connection(key), hello, now);
     }
 
     fn receive(
         &mut self,
-        key: Key,
-        message: Message<'_>,
+        key: SlotKey,
+        message: ReceivedMessage<'_>,
         now: Instant,
         out: &mut ConnectionWriter,
     ) -> usize {
@@ -110,7 +112,7 @@ impl Application for Realtime {
         if PONGS.contains(&message.bytes()) { 0 } else { commands }
     }
 
-    fn held(&mut self, key: Key, is_held: bool, now: Instant) {
+    fn held(&mut self, key: SlotKey, is_held: bool, now: Instant) {
         self.hub.held(connection(key), is_held, now);
     }
 
@@ -125,7 +127,7 @@ impl Application for Realtime {
         }
     }
 
-    fn pong(&mut self, key: Key, _now: Instant, _out: &mut ConnectionWriter) {
+    fn pong(&mut self, key: SlotKey, _now: Instant, _out: &mut ConnectionWriter) {
         self.hub.pong(connection(key));
     }
 
@@ -137,77 +139,84 @@ impl Application for Realtime {
         self.hub.next_deadline()
     }
 
-    fn close(&mut self, key: Key, end: End, now: Instant) {
+    fn close(&mut self, key: SlotKey, end: CloseCause, now: Instant) {
         let key = connection(key);
         match end {
-            End::Slow if self.hub.disconnected(key, &Disconnect::SLOW) => log(&Disconnect::SLOW),
-            End::Slow => {}
-            End::Other => self.hub.close(key, now),
+            CloseCause::Slow if self.hub.disconnected(key, &Disconnect::SLOW) => {
+                log(&Disconnect::SLOW)
+            }
+            CloseCause::Slow => {}
+            CloseCause::Other => self.hub.close(key, now),
         }
     }
 
-    fn shut_down(&mut self, key: Key, out: &mut ConnectionWriter) {
+    fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {
         self.step(out, |hub, out| hub.disconnect(connection(key), &Disconnect::SHUTDOWN, out));
     }
 }
 
-/// Messages of a private kind for one connection, waiting to leave in one WebSocket message (client protocol §2, §23).
+/// Messages for one connection alone, which leave together in one WebSocket message (client protocol §2, §23).
 #[derive(Default)]
-struct Joiner {
+struct MessageBatch {
     connection: Option<ConnectionKey>,
     messages: usize,
     bytes: Vec<u8>,
-    /// Where the last message begins.
+    /// Where the last message begins, in bytes.
     last: usize,
-    quotations: Vec<Quotation>,
+    embedded: Vec<EmbeddedPublication>,
 }
 
-/// What the hub sees of the connection_writer.
+/// The hub's view of the `ConnectionWriter`.
 struct HubWriter<'a> {
     out: &'a mut ConnectionWriter,
-    joiner: &'a mut Joiner,
+    batch: &'a mut MessageBatch,
     frames: &'a mut Frames,
     encode_worker: &'a EncodeWorker,
 }
 
 impl HubWriter<'_> {
-    fn send_joined(&mut self) {
-        if let Some(connection) = self.joiner.connection.take() {
-            self.out.send_quoting(key(connection), &self.joiner.bytes, &self.joiner.quotations);
-            self.joiner.quotations.clear();
-            self.joiner.bytes.clear();
-            self.joiner.bytes.shrink_to(JOINED_BYTES_KEPT);
-            self.joiner.messages = 0;
+    fn send_batch(&mut self) {
+        if let Some(connection) = self.batch.connection.take() {
+            self.out.send_embedding(key(connection), &self.batch.bytes, &self.batch.embedded);
+            self.batch.embedded.clear();
+            self.batch.bytes.clear();
+            self.batch.bytes.shrink_to(BATCH_BYTES_KEPT);
+            self.batch.messages = 0;
         }
     }
 }
 
 impl Outbox for HubWriter<'_> {
     fn send(&mut self, connection: ConnectionKey, message: &[u8]) {
-        if self.joiner.connection != Some(connection)
-            || self.joiner.messages == MESSAGES_PER_FRAME_MAX
+        if self.batch.connection != Some(connection)
+            || self.batch.messages == MESSAGES_PER_FRAME_MAX
         {
-            self.send_joined();
-            self.joiner.connection = Some(connection);
+            self.send_batch();
+            self.batch.connection = Some(connection);
         } else {
-            let dialect = self.out.dialect(connection.index);
-            join(encoding(dialect.is_some_and(|peer| peer.is_binary)), &mut self.joiner.bytes);
+            let format = self.out.format(connection.index);
+            join(encoding(format.is_some_and(|peer| peer.is_binary)), &mut self.batch.bytes);
         }
-        self.joiner.last = self.joiner.bytes.len();
-        self.joiner.bytes.extend_from_slice(message);
-        self.joiner.messages += 1;
+        self.batch.last = self.batch.bytes.len();
+        self.batch.bytes.extend_from_slice(message);
+        self.batch.messages += 1;
     }
 
     fn recovered(&mut self, connection: ConnectionKey, place: u32, channel: &str) {
-        debug_assert_eq!(self.joiner.connection, Some(connection));
-        let Some(Dialect { is_binary, compression: Compression::Context { .. } }) =
-            self.out.dialect(connection.index)
+        debug_assert_eq!(self.batch.connection, Some(connection));
+        let Some(PeerFormat { is_binary, compression: Compression::Context { .. } }) =
+            self.out.format(connection.index)
         else {
             return;
         };
-        let Joiner { bytes, last, quotations, .. } = &mut *self.joiner;
-        let found = self.frames.contexts().quote(channel, encoding(is_binary), &bytes[*last..]);
-        quotations.extend(found.map(|(at, quote)| Quotation { place, at: *last + at, quote }));
+        let MessageBatch { bytes, last, embedded, .. } = &mut *self.batch;
+        let found =
+            self.frames.contexts().embedded_part(channel, encoding(is_binary), &bytes[*last..]);
+        embedded.extend(found.map(|(at, embedded_part)| EmbeddedPublication {
+            place,
+            at: *last + at,
+            embedded_part,
+        }));
     }
 
     fn deliver(
@@ -215,10 +224,10 @@ impl Outbox for HubWriter<'_> {
         connection: u32,
         place: u32,
         broadcast: &Arc<Broadcast>,
-        shape: DeltaMode,
+        delta_mode: DeltaMode,
     ) {
-        self.send_joined();
-        self.frames.deliver(connection, place, (broadcast, shape), self.out);
+        self.send_batch();
+        self.frames.deliver(connection, place, (broadcast, delta_mode), self.out);
     }
 
     fn deliver_to_all(
@@ -226,26 +235,26 @@ impl Outbox for HubWriter<'_> {
         receivers: impl Iterator<Item = (u32, u32)>,
         broadcast: &Arc<Broadcast>,
     ) {
-        self.send_joined();
+        self.send_batch();
         self.frames.deliver_to_all(receivers, broadcast, self.out);
     }
 
     fn moved(&mut self, connection: u32, from: u32, to: u32) {
-        let Joiner { connection: joined, quotations, .. } = &mut *self.joiner;
-        if joined.is_some_and(|joined| joined.index == connection) {
-            quotations.retain(|quotation| quotation.place != to);
-            let moved = quotations.iter_mut().filter(|quotation| quotation.place == from);
-            moved.for_each(|quotation| quotation.place = to);
+        let MessageBatch { connection: batched, embedded, .. } = &mut *self.batch;
+        if batched.is_some_and(|batched| batched.index == connection) {
+            embedded.retain(|publication| publication.place != to);
+            let moved = embedded.iter_mut().filter(|publication| publication.place == from);
+            moved.for_each(|publication| publication.place = to);
         }
         self.out.moved(connection, from, to);
     }
 
     fn offload(&mut self, encode_job: EncodeJob) {
-        self.encode_worker.hand(encode_job);
+        self.encode_worker.offload(encode_job);
     }
 
     fn ping(&mut self, connection: ConnectionKey) {
-        self.send_joined();
+        self.send_batch();
         self.out.ping(key(connection));
     }
 
@@ -259,10 +268,10 @@ impl Outbox for HubWriter<'_> {
 
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
         log(disconnect);
-        self.send_joined();
+        self.send_batch();
         let key = key(connection);
         match disconnect.code {
-            // Never written: the peer sees its transport close (client protocol §5.9).
+            // This code is never sent: the peer's transport closes without a close frame (client protocol §5.9).
             code if code == Disconnect::CONNECTION_CLOSED.code => self.out.abort(key),
             code if code == Disconnect::SLOW.code => {
                 self.out.close_slow(key, code, &disconnect.reason)
@@ -276,21 +285,21 @@ fn log(disconnect: &Disconnect) {
     tracing::debug!(code = disconnect.code, reason = %disconnect.reason, "disconnecting a client");
 }
 
-/// A rare large answer does not leave its buffer behind.
-const JOINED_BYTES_KEPT: usize = 64 << 10;
+/// The buffer shrinks to this size after a rare large reply.
+const BATCH_BYTES_KEPT: usize = 64 << 10;
 
 /// Answers to pings, as clients write them in either encoding (protocol §6).
 const PONGS: [&[u8]; 2] = [b"{}", b"\0"];
 
-/// What a notice weighs in an inbox beside its payload, about.
+/// Approximate bytes of a notice in an inbox in addition to its payload.
 const NOTICE_BYTES: usize = 256;
 
-fn connection(key: Key) -> ConnectionKey {
+fn connection(key: SlotKey) -> ConnectionKey {
     ConnectionKey { index: key.index, generation: key.generation }
 }
 
-fn key(connection: ConnectionKey) -> Key {
-    Key { index: connection.index, generation: connection.generation }
+fn key(connection: ConnectionKey) -> SlotKey {
+    SlotKey { index: connection.index, generation: connection.generation }
 }
 
 fn encoding(is_binary: bool) -> Encoding {

@@ -126,8 +126,8 @@ impl Broadcast {
     /// [`message`](Self::message) in a delta mode. `None` also when there is no patch, and for `Full` in JSON when the
     /// data is empty,
     /// because an empty string is not a JSON document.
-    pub fn shaped(&self, shape: DeltaMode, encoding: Encoding) -> Option<&Bytes> {
-        match (shape, encoding) {
+    pub fn message_in(&self, delta_mode: DeltaMode, encoding: Encoding) -> Option<&Bytes> {
+        match (delta_mode, encoding) {
             (DeltaMode::Plain, _) | (DeltaMode::Full, Encoding::Protobuf) => self.message(encoding),
             (DeltaMode::Full, Encoding::Json) => self.deltas().text(self),
             (DeltaMode::Patch, _) => self.deltas().patched(self, encoding),

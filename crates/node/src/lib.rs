@@ -33,8 +33,8 @@
 //!         self.0.push(String::from_utf8_lossy(message).into_owned());
 //!     }
 //!
-//!     fn deliver(&mut self, _: u32, _: u32, broadcast: &Arc<Broadcast>, shape: DeltaMode) {
-//!         let message = broadcast.shaped(shape, Encoding::Json).expect("it has that form");
+//!     fn deliver(&mut self, _: u32, _: u32, broadcast: &Arc<Broadcast>, delta_mode: DeltaMode) {
+//!         let message = broadcast.message_in(delta_mode, Encoding::Json).expect("it has that form");
 //!         self.0.push(String::from_utf8_lossy(message).into_owned());
 //!     }
 //!

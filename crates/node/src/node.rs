@@ -128,7 +128,7 @@ impl Node {
 
     /// Warns once a minute that users connect who cannot have a personal channel.
     pub(crate) fn log_no_personal_channel(&self, now: Instant) {
-        if let Some(repeats) = self.log_throttle.happens("personal channel", now) {
+        if let Some(repeats) = self.log_throttle.record("personal channel", now) {
             tracing::warn!(
                 "a user id contains channel.user_boundary or channel.user_separator: the connection has no personal channel, \
                  because other users could subscribe to it{repeats}"

@@ -34,7 +34,7 @@ pub trait Outbox {
         connection: u32,
         place: u32,
         broadcast: &Arc<Broadcast>,
-        shape: DeltaMode,
+        delta_mode: DeltaMode,
     );
 
     /// Delivers a publication as it is to all receivers. Most broadcasts are of this kind, so a shell may have a

@@ -17,7 +17,7 @@ use fanwire::{
         root_service::RootService,
         upgrade::{ConnectionSetup, Endpoint},
     },
-    shard::{Settings, Shards},
+    shard::{ShardSettings, Shards},
     ws::extension,
 };
 
@@ -27,7 +27,7 @@ const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address: SocketAddr =
         std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1:9001").parse()?;
-    let settings = Settings {
+    let settings = ShardSettings {
         queue_bytes_max: 4 * MESSAGE_BYTES_MAX,
         slow_close: (1008, "slow"),
         write_timeout: Duration::from_secs(30),
@@ -35,11 +35,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         message_bytes_max: MESSAGE_BYTES_MAX,
         inflated_bytes_max: MESSAGE_BYTES_MAX,
         fragments_max: 1 << 20,
-        ..Settings::default()
+        ..ShardSettings::default()
     };
     let endpoint = Arc::new(Endpoint {
         shards: Shards::start(&settings, |_| Echo)?,
-        compression: extension::Settings { enabled: true },
+        compression: extension::ExtensionSettings { enabled: true },
         compression_apple: false,
         compression_dedicated: std::env::args().any(|argument| argument == "--dedicated"),
         decode_failures: settings.decode_failures.clone(),

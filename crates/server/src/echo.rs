@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::shard::{Application, ConnectionWriter, End, Key, Message};
+use crate::shard::{Application, CloseCause, ConnectionWriter, ReceivedMessage, SlotKey};
 
 #[derive(Default)]
 pub struct Echo;
@@ -14,16 +14,16 @@ impl Application for Echo {
     type Notice = std::convert::Infallible;
     type Hello = ();
 
-    fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
+    fn open(&mut self, _key: SlotKey, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
 
     fn receive(
         &mut self,
-        key: Key,
-        message: Message<'_>,
+        key: SlotKey,
+        message: ReceivedMessage<'_>,
         _now: Instant,
         out: &mut ConnectionWriter,
     ) -> usize {
-        out.send_as(key, matches!(message, Message::Binary(_)), message.bytes());
+        out.send_as(key, matches!(message, ReceivedMessage::Binary(_)), message.bytes());
         0
     }
 
@@ -37,5 +37,5 @@ impl Application for Echo {
         None
     }
 
-    fn close(&mut self, _key: Key, _end: End, _now: Instant) {}
+    fn close(&mut self, _key: SlotKey, _end: CloseCause, _now: Instant) {}
 }

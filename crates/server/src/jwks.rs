@@ -47,7 +47,7 @@ impl KeySource for Fetcher {
                 }
                 Err(error) => {
                     // The node fetches again every 5 s while clients need a key, so the lines are throttled.
-                    if let Some(repeats) = log_throttle.happens(&url, Instant::now()) {
+                    if let Some(repeats) = log_throttle.record(&url, Instant::now()) {
                         tracing::warn!(%url, %error, "cannot fetch the JWKS document: clients whose key is not cached yet get error 100; check jwks_public_endpoint and that it answers{repeats}");
                     }
                 }

@@ -259,11 +259,11 @@ fn settings(
     config: &Config,
     memory: &Arc<Budget>,
     decode_failures: Arc<DecodeFailures>,
-) -> shard::Settings {
+) -> shard::ShardSettings {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let websocket = &config.websocket;
     let message_bytes_max = websocket.message_size_limit;
-    shard::Settings {
+    shard::ShardSettings {
         shards: if config.shards == 0 { cores() } else { config.shards },
         queue_bytes_max: config.node.client.queue_max_size,
         slow_close: (Disconnect::SLOW.code, "slow"),
@@ -296,7 +296,7 @@ fn endpoint(
 ) -> Endpoint<Realtime> {
     Endpoint {
         shards,
-        compression: extension::Settings { enabled: config.websocket.compression },
+        compression: extension::ExtensionSettings { enabled: config.websocket.compression },
         compression_apple: config.websocket.compression_apple,
         compression_dedicated: config.websocket.compression_dedicated.enabled,
         decode_failures,

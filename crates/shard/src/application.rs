@@ -1,4 +1,4 @@
-//! What runs on a shard: the port between sockets with WebSocket messages on one side and meaning on the other.
+//! The application on a shard: the port between sockets with WebSocket messages and the meaning of those messages.
 //! In: connections that open, messages, notices from other threads, time → out: calls on the turn's `ConnectionWriter`.
 //! Uses the shard's keys and the `ConnectionWriter`; never sees a socket, a frame header or another shard.
 //! Changed here: the contract itself. Fanwire's application is `realtime`, the echo server's is `echo`.
@@ -6,59 +6,61 @@
 use std::time::Instant;
 
 use super::{
-    connection::{End, Key},
+    connection::{CloseCause, SlotKey},
     connection_writer::ConnectionWriter,
 };
 
 /// A data message of the peer, assembled, unmasked and inflated.
 #[derive(Clone, Copy, Debug)]
-pub enum Message<'a> {
+pub enum ReceivedMessage<'a> {
     Text(&'a str),
     Binary(&'a [u8]),
 }
 
-impl<'a> Message<'a> {
+impl<'a> ReceivedMessage<'a> {
     pub fn bytes(self) -> &'a [u8] {
         match self {
-            Message::Text(text) => text.as_bytes(),
-            Message::Binary(bytes) => bytes,
+            ReceivedMessage::Text(text) => text.as_bytes(),
+            ReceivedMessage::Binary(bytes) => bytes,
         }
     }
 }
 
-/// The state and behaviour of one shard. Everything runs to completion on the shard's thread; nothing may block.
+/// The state and behaviour of one shard. Every call runs to completion on the shard's thread and must not block.
 pub trait Application: 'static {
-    /// What other threads may tell this shard.
+    /// A message from another thread to this shard.
     type Notice: Send + 'static;
-    /// What the handshake learned about a new connection.
+    /// Properties of a new connection from its handshake.
     type Hello: Send + 'static;
 
-    /// A turn begins; what came is served as of `now`.
+    /// Called at the start of each turn, at `now`.
     fn turn(&mut self, _now: Instant) {}
-    fn open(&mut self, key: Key, hello: Self::Hello, now: Instant, out: &mut ConnectionWriter);
-    /// Returns how many commands it did: each connection gets a share of a turn, of which a message without any takes as much
-    /// as one command; and who had one done while a shard is behind is [held](Self::held). So what nobody can put off, as an
-    /// answer to a ping, is no command.
+    fn open(&mut self, key: SlotKey, hello: Self::Hello, now: Instant, out: &mut ConnectionWriter);
+    /// Handles a message and returns the number of its commands. Each connection has a share of a turn; a message
+    /// without
+    /// commands counts as one. After a command the connection is [held](Self::held) if a shard lags; messages that
+    /// must not
+    /// be delayed, such as answers to pings, count as no command.
     fn receive(
         &mut self,
-        key: Key,
-        message: Message<'_>,
+        key: SlotKey,
+        message: ReceivedMessage<'_>,
         now: Instant,
         out: &mut ConnectionWriter,
     ) -> usize;
-    /// The shard reads nothing more of this connection, because what it sends comes too fast for others; or it reads it again.
-    fn held(&mut self, _key: Key, _is_held: bool, _now: Instant) {}
+    /// The shard stops reading this connection because some shard lags, or resumes it.
+    fn held(&mut self, _key: SlotKey, _is_held: bool, _now: Instant) {}
     fn notice(&mut self, notice: Self::Notice, now: Instant, out: &mut ConnectionWriter);
-    /// A native pong frame of the peer (RFC 6455 §5.5.3); most applications do not care.
-    fn pong(&mut self, _key: Key, _now: Instant, _out: &mut ConnectionWriter) {}
+    /// A native pong frame of the peer (RFC 6455 §5.5.3).
+    fn pong(&mut self, _key: SlotKey, _now: Instant, _out: &mut ConnectionWriter) {}
     /// Timers that are due at `now`.
     fn advance(&mut self, now: Instant, out: &mut ConnectionWriter);
-    /// When `advance` wants to be called next.
+    /// The time of the next call of `advance`.
     fn next_deadline(&self) -> Option<Instant>;
-    /// The connection is gone or going: forget it. Called exactly once per opened key, whoever ended it.
-    fn close(&mut self, key: Key, end: End, now: Instant);
-    /// The server stops: closes an open connection, as any other time.
-    fn shut_down(&mut self, key: Key, out: &mut ConnectionWriter) {
+    /// The connection has ended or is ending. Called exactly once per opened key, whatever the cause.
+    fn close(&mut self, key: SlotKey, end: CloseCause, now: Instant);
+    /// The server stops: closes an open connection.
+    fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {
         out.close(key, 1001, "going away");
     }
 }

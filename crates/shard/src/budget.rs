@@ -1,23 +1,23 @@
 //! One limit for the memory that compression takes on the whole node.
-//! In: wishes in bytes from any thread → out: reservations that give back what they hold when they are dropped.
+//! In: requests in bytes from any thread → out: reservations that give back their bytes when they are dropped.
 //! Uses atomics; never allocates anything itself.
-//! Changed here: the accounting. Who gets memory first is decided in `compression::sweep`.
+//! Changed here: the accounting. The order of requests is decided in `compression::sweep`.
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// A limit in bytes that is shared.
+/// A shared limit in bytes.
 #[derive(Debug)]
 pub struct Budget {
     bytes_max: usize,
     bytes: AtomicUsize,
-    /// Bytes that single connections were refused since the last look.
+    /// Bytes refused to single connections since the last call of `take_refused`.
     refused: AtomicUsize,
 }
 
-/// Bytes that were granted; given back when dropped.
+/// Granted bytes; dropping gives them back.
 #[derive(Debug)]
 pub struct Reservation {
     budget: Arc<Budget>,
@@ -29,12 +29,12 @@ impl Budget {
         Arc::new(Self { bytes_max, bytes: AtomicUsize::new(0), refused: AtomicUsize::new(0) })
     }
 
-    /// Grants `bytes`, if that many are left.
+    /// Grants `bytes` if that many are left.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         self.take(bytes).then(|| Reservation { budget: Arc::clone(self), bytes })
     }
 
-    /// The same for somebody who asks once only: who could give way learns of it.
+    /// As [`reserve`](Self::reserve), for a caller that does not retry: a refusal is counted for `take_refused`.
     pub fn reserve_once(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         let granted = self.reserve(bytes);
         if granted.is_none() {
@@ -68,7 +68,9 @@ impl Reservation {
         self.bytes
     }
 
-    /// Changes what is held to `bytes`. Less is always granted; false, and nothing changes, when more is not.
+    /// Changes the reservation to `bytes`. Fewer bytes are always granted; if more are refused, returns false and
+    /// changes
+    /// nothing.
     pub fn resize(&mut self, bytes: usize) -> bool {
         if bytes > self.bytes && !self.budget.take(bytes - self.bytes) {
             return false;

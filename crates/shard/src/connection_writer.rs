@@ -1,7 +1,7 @@
-//! The outgoing half of a shard: every frame that leaves passes here (RFC 6455 §5, RFC 7692 §7.2.1).
+//! The outgoing half of a shard: every outgoing frame passes through here (RFC 6455 §5, RFC 7692 §7.2.1).
 //! In: messages, shared frames and closes from the application → out: bytes on sockets, one write per dirty connection.
 //! Uses the slab of connections, the queues and the compressor; never reads a socket and never calls the application.
-//! Changed here: what is queued, and the limit. Ends live in `closes`, writing in `flush`, the turn in `shard::turn`.
+//! Changed here: the queues and their limit. Ends live in `closes`, writing in `flush`, the turn in `shard::turn`.
 
 mod closes;
 mod flush;
@@ -18,50 +18,51 @@ use fanwire_ws::{Compression, Opcode, frame};
 use slab::Slab;
 
 use super::{
-    Settings,
-    connection::{Connection, Dialect, End, Key, Phase},
+    ShardSettings,
+    connection::{CloseCause, Connection, PeerFormat, Phase, SlotKey},
     counters::ShardCounters,
     framer::Framer,
-    queue::{Frame, Lists, Whole},
-    window::{Quotation, Window},
+    queue::{Frame, Lists, WireFrame},
+    window::{EmbeddedPublication, PeerWindow},
 };
 
-/// When a frame leaves for a connection for which nothing else waits.
+/// When a frame is written to a connection with an empty queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Leave {
-    /// While its letter is served, if that is the turn's last one.
-    Early,
+enum WritePolicy {
+    /// At once, if the turn serves its last inbox message.
+    Immediate,
     /// At the end of the turn.
-    Late,
+    EndOfTurn,
 }
 
-/// All connections of a shard, seen from the side that writes.
+/// All connections of a shard, for writing.
 pub struct ConnectionWriter {
     pub(super) connections: Slab<Connection>,
     pub(super) now: Instant,
     pub(crate) counters: Arc<ShardCounters>,
-    settings: Settings,
+    settings: ShardSettings,
     framer: Framer,
     lists: Lists,
     dirty: Vec<u32>,
-    /// This letter is the turn's last one: nothing comes that could join its publications, so they are written at once, while
-    /// what is known of their connection is at hand.
+    /// The turn serves its last inbox message. No later message can add frames to the same write, so frames are
+    /// written at
+    /// once, while the state of the connection is in the cache.
     pub(super) is_last: bool,
-    /// Connections that left `Open` during this turn; the application has not been told yet.
-    pub(super) fallen: Vec<(Key, End)>,
-    /// Connections to drop at the end of this turn.
-    doomed: Vec<u32>,
-    /// When to stop waiting for a peer's close, oldest first.
-    lingering: VecDeque<(Instant, Key)>,
-    /// When a blocked socket must have moved, oldest first; with its progress at that time.
-    stalled: VecDeque<(Instant, Key, u32)>,
+    /// Connections that left `Open` during this turn and are not yet reported to the application.
+    pub(super) closed: Vec<(SlotKey, CloseCause)>,
+    /// Slots to remove at the end of this turn.
+    to_remove: Vec<u32>,
+    /// Time limits for a peer's close frame, oldest first.
+    close_deadlines: VecDeque<(Instant, SlotKey)>,
+    /// Time limits for progress of blocked sockets, oldest first, with the progress at the time of blocking.
+    write_deadlines: VecDeque<(Instant, SlotKey, u32)>,
     latencies: Vec<Instant>,
-    /// Connections that may be read again; the turn has not done so yet.
-    pub(super) released: Vec<Key>,
+    /// Connections that the next turn reads again.
+    pub(super) released: Vec<SlotKey>,
 }
 
 impl ConnectionWriter {
-    pub(super) fn new(settings: Settings, counters: Arc<ShardCounters>) -> Self {
+    pub(super) fn new(settings: ShardSettings, counters: Arc<ShardCounters>) -> Self {
         Self {
             connections: Slab::new(),
             now: Instant::now(),
@@ -71,33 +72,41 @@ impl ConnectionWriter {
             lists: Lists::default(),
             dirty: Vec::new(),
             is_last: false,
-            fallen: Vec::new(),
-            doomed: Vec::new(),
-            lingering: VecDeque::new(),
-            stalled: VecDeque::new(),
+            closed: Vec::new(),
+            to_remove: Vec::new(),
+            close_deadlines: VecDeque::new(),
+            write_deadlines: VecDeque::new(),
             latencies: Vec::new(),
             released: Vec::new(),
         }
     }
 
-    /// Sends one message to one connection: raw when small, huge or not agreed otherwise, else compressed by itself, or in
-    /// the connection's own context where it has one.
-    pub fn send(&mut self, key: Key, payload: &[u8]) {
+    /// Sends one message to one connection. A message that is small, huge or without agreed compression is sent raw;
+    /// others
+    /// are compressed alone, or in the connection's own context if it has one.
+    pub fn send(&mut self, key: SlotKey, payload: &[u8]) {
         let is_binary = self.open(key).is_some_and(|connection| connection.is_binary);
         self.send_as(key, is_binary, payload);
     }
 
-    /// As [`ConnectionWriter::send`]; if the message goes out compressed, publications may refer to what it quotes.
-    pub fn send_quoting(&mut self, key: Key, payload: &[u8], quotations: &[Quotation]) {
+    /// As [`ConnectionWriter::send`], for a message that embeds publications. If it is sent compressed, the next
+    /// publications
+    /// may refer to the embedded ones.
+    pub fn send_embedding(
+        &mut self,
+        key: SlotKey,
+        payload: &[u8],
+        embedded: &[EmbeddedPublication],
+    ) {
         let Some(is_binary) = self.open(key).map(|connection| connection.is_binary) else { return };
         if let Some(frame) = self.frame(key.index, is_binary, payload) {
-            let moves = |window: &mut Window| window.queued(payload.len(), quotations);
-            self.queue(key.index, &frame, payload, Leave::Late, moves);
+            let advance_window = |window: &mut PeerWindow| window.queued(payload.len(), embedded);
+            self.queue(key.index, &frame, payload, WritePolicy::EndOfTurn, advance_window);
         }
     }
 
-    /// As [`ConnectionWriter::send`], with the kind of message chosen by the caller.
-    pub fn send_as(&mut self, key: Key, is_binary: bool, payload: &[u8]) {
+    /// As [`ConnectionWriter::send`], with the opcode chosen by the caller.
+    pub fn send_as(&mut self, key: SlotKey, is_binary: bool, payload: &[u8]) {
         if self.open(key).is_some() {
             self.send_at(key.index, is_binary, payload);
         }
@@ -107,12 +116,12 @@ impl ConnectionWriter {
     pub fn send_at(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> usize {
         let Some(frame) = self.frame(index, is_binary, payload) else { return 0 };
         let frame_bytes = frame.len();
-        let moves = |window: &mut Window| window.queued(payload.len(), &[]);
-        self.queue(index, &frame, payload, Leave::Late, moves);
+        let advance_window = |window: &mut PeerWindow| window.queued(payload.len(), &[]);
+        self.queue(index, &frame, payload, WritePolicy::EndOfTurn, advance_window);
         frame_bytes
     }
 
-    /// The frame of a message for the connection at `index` alone.
+    /// Makes the frame of a message for the connection at `index` alone.
     fn frame(&mut self, index: u32, is_binary: bool, payload: &[u8]) -> Option<Frame> {
         let compression = self.connections.get(index as usize)?.compression;
         let opcode = if is_binary { Opcode::Binary } else { Opcode::Text };
@@ -128,12 +137,13 @@ impl ConnectionWriter {
         })
     }
 
-    /// Makes frames, for messages that many connections share.
+    /// Makes frames that many connections can share.
     pub fn framer(&mut self) -> &mut Framer {
         &mut self.framer
     }
 
-    /// What the frame of `publication` may refer to, for the connection at `index` and its subscription at `place`.
+    /// The reference that the frame of `publication` may use, for the connection at `index` and its subscription at
+    /// `place`.
     pub fn reference(
         &self,
         index: u32,
@@ -147,64 +157,67 @@ impl ConnectionWriter {
         })
     }
 
-    /// The subscription at place `from` of the connection at `index` is at `to` from now on, instead of another one.
+    /// Moves the subscription of the connection at `index` from place `from` to `to`, replacing the one there.
     pub fn moved(&mut self, index: u32, from: u32, to: u32) {
         if let Some(connection) = self.connections.get_mut(index as usize) {
             connection.window.moved(from, to);
         }
     }
 
-    /// Queues a frame of `message` made earlier, raw or compressed by itself, for the connection at `index`; it leaves at
-    /// the end of the turn, or at once if nothing can come that would join it. Above the limit of the queue the connection
-    /// ends as slow (3008).
+    /// Queues a frame of `message` that is raw or refers to nothing, for the connection at `index`. It is written at
+    /// the end
+    /// of the turn, or at once behind the turn's last message. Above the queue limit the connection ends as slow
+    /// (3008).
     pub fn push(&mut self, index: u32, frame: &Frame, message: &[u8]) {
-        let moves = |window: &mut Window| window.queued(message.len(), &[]);
-        self.queue(index, frame, message, Leave::Early, moves);
+        let advance_window = |window: &mut PeerWindow| window.queued(message.len(), &[]);
+        self.queue(index, frame, message, WritePolicy::Immediate, advance_window);
     }
 
-    /// As [`ConnectionWriter::push`] of a frame to one peer after another, if this one reads the same `dialect` and nothing else is to be
-    /// asked; says whether it is queued.
+    /// As [`ConnectionWriter::push`], if the peer has this `format` and needs no further checks. Returns whether the
+    /// frame was
+    /// queued.
     #[inline]
-    pub fn push_alike(
+    pub fn push_if_same_format(
         &mut self,
         index: u32,
-        dialect: Dialect,
+        format: PeerFormat,
         frame: &Frame,
         message_bytes: usize,
     ) -> bool {
         let Some(connection) = self.connections.get(index as usize) else { return false };
         let is_usual = connection.phase == Phase::Open
-            && connection.dialect() == dialect
+            && connection.format() == format
             && connection.queue.takes(frame.len(), self.settings.queue_bytes_max)
             && !(self.settings.compression_verify && frame::is_compressed(frame));
         if is_usual {
-            let moves = |window: &mut Window| window.queued(message_bytes, &[]);
-            self.put(index, frame, message_bytes, Leave::Early, moves);
+            let advance_window = |window: &mut PeerWindow| window.queued(message_bytes, &[]);
+            self.put(index, frame, message_bytes, WritePolicy::Immediate, advance_window);
         }
         is_usual
     }
 
-    /// As [`ConnectionWriter::push`], for a publication that a history holds: the frame is raw, or refers to what
-    /// [`ConnectionWriter::reference`] said just before.
+    /// As [`ConnectionWriter::push`], for a publication in a history: the frame is raw, or uses the reference that
+    /// [`ConnectionWriter::reference`] returned just before.
     pub fn push_publication(
         &mut self,
         (index, place): (u32, u32),
-        frame: &impl Whole,
+        frame: &impl WireFrame,
         message: &[u8],
         publication: &Publication,
     ) {
-        let moves = |window: &mut Window| window.queued_publication(place, publication);
-        self.queue(index, frame, message, Leave::Early, moves);
+        let advance_window =
+            |window: &mut PeerWindow| window.queued_publication(place, publication);
+        self.queue(index, frame, message, WritePolicy::Immediate, advance_window);
     }
 
-    /// Queues the frame of a message, unless the connection has ended or ends with that.
+    /// Queues the frame of a message, unless the connection has ended or its queue is full.
     fn queue(
         &mut self,
         index: u32,
-        frame: &impl Whole,
+        frame: &impl WireFrame,
         message: &[u8],
-        leave: Leave,
-        moves: impl FnOnce(&mut Window),
+        write_policy: WritePolicy,
+        advance_window: impl FnOnce(&mut PeerWindow),
     ) {
         let Some(connection) = self.connections.get(index as usize) else { return };
         if connection.phase != Phase::Open {
@@ -217,37 +230,39 @@ impl ConnectionWriter {
         }
         if self.settings.compression_verify && frame::is_compressed(frame.bytes()) {
             let frame = self.verified(index, frame, message);
-            return self.put(index, &frame, message.len(), leave, moves);
+            return self.put(index, &frame, message.len(), write_policy, advance_window);
         }
-        self.put(index, frame, message.len(), leave, moves);
+        self.put(index, frame, message.len(), write_policy, advance_window);
     }
 
-    /// Puts the frame of a message into the queue: the one function that does, and so the one that `moves` what is known of
-    /// a peer's window. A frame that it has queued is written, or nothing after it is.
+    /// Puts the frame of a message into the queue. No other function does, so the peer's window advances here only.
+    /// After a
+    /// queued frame is dropped, no later message is written to its connection.
     #[inline]
     fn put(
         &mut self,
         index: u32,
-        frame: &impl Whole,
+        frame: &impl WireFrame,
         message_bytes: usize,
-        leave: Leave,
-        moves: impl FnOnce(&mut Window),
+        write_policy: WritePolicy,
+        advance_window: impl FnOnce(&mut PeerWindow),
     ) {
         let connection = &mut self.connections[index as usize];
         if frame::is_compressed(frame.bytes()) {
-            moves(&mut connection.window);
+            advance_window(&mut connection.window);
         }
         self.counters.of(connection.is_binary).message_out(message_bytes);
-        if leave == Leave::Early && self.is_last && connection.queue.is_empty() {
+        if write_policy == WritePolicy::Immediate && self.is_last && connection.queue.is_empty() {
             return self.write_through(index, frame);
         }
         connection.queue.push(frame.shared(), &mut self.lists);
         connection.mark_dirty(index, &mut self.dirty);
     }
 
-    /// The frame, if the peer's inflater would make `message` of it; otherwise, which is a bug of ours, a raw one, and no
-    /// compression for this connection any more.
-    fn verified(&mut self, index: u32, frame: &impl Whole, message: &[u8]) -> Frame {
+    /// Returns the frame if the peer's inflater decodes it to `message`. Otherwise, which is a bug, it returns a raw
+    /// frame and
+    /// ends compression for this connection.
+    fn verified(&mut self, index: u32, frame: &impl WireFrame, message: &[u8]) -> Frame {
         let bytes = frame.bytes();
         let connection = &mut self.connections[index as usize];
         let window_bits = connection.compression.window_bits().unwrap_or(WINDOW_BITS_MAX);
@@ -263,8 +278,9 @@ impl ConnectionWriter {
         self.framer.frame(opcode, false, message).into()
     }
 
-    /// The frame of a message in the connection's own context, which is made with the first such message. Without memory
-    /// for one the connection's messages are compressed by themselves from now on.
+    /// The frame of a message in the connection's own context; the first such message allocates it. Without memory for
+    /// a
+    /// context, the connection's messages are compressed alone from now on.
     fn dedicated(&mut self, index: u32, window_bits: u8, opcode: Opcode, message: &[u8]) -> Frame {
         let connection = &mut self.connections[index as usize];
         if connection.dedicated.is_none() {
@@ -277,57 +293,57 @@ impl ConnectionWriter {
         self.framer.frame(opcode, connection.compression.takes(message.len()), message).into()
     }
 
-    /// What the peer of the connection at `index` reads.
-    pub fn dialect(&self, index: u32) -> Option<Dialect> {
-        self.connections.get(index as usize).map(Connection::dialect)
+    /// The format of the peer of the connection at `index`.
+    pub fn format(&self, index: u32) -> Option<PeerFormat> {
+        self.connections.get(index as usize).map(Connection::format)
     }
 
     /// Sends a native ping frame (RFC 6455 §5.5.2).
-    pub fn ping(&mut self, key: Key) {
+    pub fn ping(&mut self, key: SlotKey) {
         self.control(key, Opcode::Ping, &[]);
     }
 
-    /// Reads nothing more of a connection until [`ConnectionWriter::release`]: its application is not ready for it.
-    pub fn hold(&mut self, key: Key) {
+    /// Stops reading a connection until [`ConnectionWriter::release`].
+    pub fn hold(&mut self, key: SlotKey) {
         if let Some(connection) = self.open(key) {
             connection.is_waiting = true;
         }
     }
 
-    /// Reads on with a connection in the next turn.
-    pub fn release(&mut self, key: Key) {
+    /// Reads a connection again in the next turn.
+    pub fn release(&mut self, key: SlotKey) {
         if self.any(key).is_some_and(|connection| std::mem::take(&mut connection.is_waiting)) {
             self.released.push(key);
         }
     }
 
-    /// Remembers that a publication accepted at `at` is being delivered in this turn.
+    /// Records that this turn delivers a publication that was accepted at `at`.
     pub fn note_latency(&mut self, at: Instant) {
         self.latencies.push(at);
     }
 
-    pub(super) fn pong(&mut self, key: Key, payload: &[u8]) {
+    pub(super) fn pong(&mut self, key: SlotKey, payload: &[u8]) {
         self.control(key, Opcode::Pong, payload);
     }
 
-    pub(super) fn is_open(&self, key: Key) -> bool {
+    pub(super) fn is_open(&self, key: SlotKey) -> bool {
         self.phase(key) == Some(Phase::Open)
     }
 
-    pub(super) fn phase(&self, key: Key) -> Option<Phase> {
+    pub(super) fn phase(&self, key: SlotKey) -> Option<Phase> {
         let connection = self.connections.get(key.index as usize)?;
         (connection.generation == key.generation).then_some(connection.phase)
     }
 
-    pub(super) fn any(&mut self, key: Key) -> Option<&mut Connection> {
+    pub(super) fn any(&mut self, key: SlotKey) -> Option<&mut Connection> {
         any(&mut self.connections, key)
     }
 
-    fn open(&mut self, key: Key) -> Option<&mut Connection> {
+    fn open(&mut self, key: SlotKey) -> Option<&mut Connection> {
         any(&mut self.connections, key).filter(|connection| connection.phase == Phase::Open)
     }
 
-    fn control(&mut self, key: Key, opcode: Opcode, payload: &[u8]) {
+    fn control(&mut self, key: SlotKey, opcode: Opcode, payload: &[u8]) {
         if self.open(key).is_none() {
             return;
         }
@@ -341,7 +357,8 @@ impl ConnectionWriter {
         }
     }
 
-    /// Called with a full queue: writes at once what the socket takes. Still full → the connection ends as slow.
+    /// Writes to the socket at once because the queue is full. If the queue is still full, the connection ends as
+    /// slow.
     fn make_room(&mut self, index: u32, frame_bytes: usize) -> bool {
         if !self.connections[index as usize].is_blocked {
             self.flush_one(index);
@@ -365,13 +382,13 @@ impl ConnectionWriter {
     }
 }
 
-/// Of a peer that named no smaller window (RFC 7692 §7.1.2.1).
+/// The window of a peer that named no smaller one (RFC 7692 §7.1.2.1).
 const WINDOW_BITS_MAX: u8 = 15;
 
 #[cfg(test)]
 mod tests;
 
-fn any(connections: &mut Slab<Connection>, key: Key) -> Option<&mut Connection> {
+fn any(connections: &mut Slab<Connection>, key: SlotKey) -> Option<&mut Connection> {
     connections
         .get_mut(key.index as usize)
         .filter(|connection| connection.generation == key.generation)

@@ -1,13 +1,13 @@
-//! What a shard counts: plain integers of one writer, readable by anyone.
+//! The counters of a shard: plain integers with one writer, readable by any thread.
 //! In: increments on the shard's thread → out: relaxed reads by the metrics endpoint.
-//! Uses the counters of `node`, without read-modify-write; never a lock.
+//! Uses the counters of `telemetry`, without read-modify-write; never a lock.
 //! Changed here: which numbers a shard keeps. Their names in Prometheus live in `metrics`.
 
 use std::time::Duration;
 
 use fanwire_telemetry::Counter;
 
-/// Durations in powers of two: bucket `i` counts those up to `2^i` times 50 µs, the last one all others.
+/// Durations in powers of two: bucket `i` counts durations up to `2^i` times 50 µs, the last one all longer ones.
 #[derive(Default, Debug)]
 pub struct Histogram {
     buckets: [Counter; Self::BOUNDS + 1],
@@ -29,7 +29,7 @@ impl Histogram {
         50 << bucket
     }
 
-    /// Counts per bucket, not cumulated, the unbounded one last; and the sum in µs.
+    /// Counts per bucket, not cumulative, the unbounded one last; and the sum in µs.
     pub fn snapshot(&self) -> ([u64; Self::BOUNDS + 1], u64) {
         (std::array::from_fn(|i| self.buckets[i].value()), self.sum_us.value())
     }
@@ -47,7 +47,7 @@ pub struct ShardCounters {
     pub protocol_failures: Counter,
     pub queue_overflows: Counter,
     pub write_timeouts: Counter,
-    /// Compressed frames that a peer could not have read, found by `Settings::compression_verify`.
+    /// Compressed frames that a peer could not have decoded, found by `ShardSettings::compression_verify`.
     pub verify_failures: Counter,
     pub turns: Counter,
     /// From a publication's acceptance to the end of the turn that wrote it.
@@ -68,7 +68,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// A data message of so many bytes was queued.
+    /// Counts a queued data message of `payload_bytes`.
     pub(super) fn message_out(&self, payload_bytes: usize) {
         self.messages_out.add(1);
         self.payload_bytes_out.add(payload_bytes as u64);

@@ -1,7 +1,7 @@
-//! Peers whose inflater did not understand a frame: their next connections get no references between messages.
-//! In: closes with 1002 or 1007 of connections in context → out: yes or no for a peer that comes again.
-//! Uses hashes of what a handshake shows, for a while; keeps no address and no header.
-//! Changed here: how long and how many. Who is asked and what follows lives in `http::upgrade`.
+//! Peers whose inflater failed on a frame: their next connections get no references between messages.
+//! In: closes with 1002 or 1007 of connections in context → out: whether a peer failed recently.
+//! Uses hashes of properties of the handshake, for a while; keeps no address and no header.
+//! Changed here: how long and how many. The use of the result lives in `http::upgrade`.
 
 use std::{
     collections::VecDeque,
@@ -14,15 +14,15 @@ use fanwire_telemetry::LogThrottle;
 use fanwire_ws::Compression;
 use parking_lot::Mutex;
 
-/// A peer as its handshake showed it. Peers behind one proxy with equal programs are one peer.
+/// A hash of a peer's handshake. Peers behind one proxy with equal programs are one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peer(u32);
 
-/// The peers that failed lately.
+/// The peers that failed recently.
 #[derive(Debug, Default)]
 pub struct DecodeFailures {
     peers: Mutex<VecDeque<(Instant, Peer)>>,
-    told: LogThrottle,
+    log_throttle: LogThrottle,
 }
 
 impl Peer {
@@ -33,7 +33,7 @@ impl Peer {
 }
 
 impl DecodeFailures {
-    /// A connection ended because `peer` failed to decode; only one with references between messages says anything.
+    /// Records that `peer` failed to decode. Ignored for a connection without references between messages.
     pub fn note(&self, peer: Peer, compression: Compression, now: Instant) {
         if compression == compression.without_context() {
             return;
@@ -47,15 +47,15 @@ impl DecodeFailures {
             peers.pop_front();
         }
         peers.push_back((now, peer));
-        if !is_known && let Some(cases) = self.told.happens("decode", now) {
+        if !is_known && let Some(repeats) = self.log_throttle.record("decode", now) {
             tracing::warn!(
-                "a client closed with 1002 or 1007, as one does that fails to decode: for an hour its like get no compression context{cases}"
+                "a client closed with 1002 or 1007, as one does that fails to decode: for an hour its like get no compression context{repeats}"
             );
         }
     }
 
     /// Whether `peer` failed in the last hour.
-    pub fn knows(&self, peer: Peer, now: Instant) -> bool {
+    pub fn failed_recently(&self, peer: Peer, now: Instant) -> bool {
         self.peers
             .lock()
             .iter()
@@ -63,9 +63,9 @@ impl DecodeFailures {
     }
 }
 
-/// A client may be updated, or its proxy.
+/// A client or its proxy may be updated, so an entry ends after this time.
 const MEMORY: Duration = Duration::from_secs(3600);
-/// Bounds the search at every handshake.
+/// Limits the search at every handshake.
 const PEERS_MAX: usize = 256;
 
 #[cfg(test)]

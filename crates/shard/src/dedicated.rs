@@ -1,7 +1,7 @@
 //! Compressors of single connections, for streams that are not broadcast (RFC 7692 §7.1.1.1).
-//! In: what the configuration allows, and the node's memory budget → out: a compressor for one connection, or none.
-//! Uses `deflate::Dedicated` and `budget`; never decides which connections want one.
-//! Changed here: what such a compressor takes. When it is made lives in `connection_writer`.
+//! In: the configured limits, and the node's memory budget → out: a compressor for one connection, or none.
+//! Uses `deflate::Dedicated` and `budget`; never decides which connections get one.
+//! Changed here: the memory of such a compressor. `connection_writer` decides when one is made.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use fanwire_deflate::{Dedicated, Strategy};
 
 use crate::budget::{Budget, Reservation};
 
-/// How compressors of single connections are made.
+/// Settings of compressors of single connections.
 #[derive(Clone, Debug)]
 pub struct DedicatedSettings {
     /// Largest window in bits, 9–15; a peer may have asked for a smaller one.
@@ -19,7 +19,7 @@ pub struct DedicatedSettings {
     /// 1–9, as in zlib.
     pub level: u8,
     pub strategy: Strategy,
-    /// What all compressors of the node take their memory from.
+    /// The budget of all compressors of the node.
     pub memory: Arc<Budget>,
 }
 
@@ -36,14 +36,14 @@ impl Default for DedicatedSettings {
     }
 }
 
-/// The compressor of one connection, with the memory it was granted.
+/// The compressor of one connection, with its granted memory.
 pub(super) struct Context {
     pub(super) compressor: Dedicated,
     _memory: Reservation,
 }
 
 impl DedicatedSettings {
-    /// A compressor for a peer with this window; `None` when the budget is spent.
+    /// A compressor for a peer with this window; `None` if the budget is used up.
     pub(super) fn make(&self, window_bits: u8) -> Option<Box<Context>> {
         let window_bits = window_bits.min(self.window_bits);
         let bytes = (1 << (window_bits + 2)) + (1 << (self.memory_level + 9));

@@ -1,12 +1,12 @@
-//! Making frames of messages: raw, or compressed so that many connections can share the bytes (RFC 7692 §7.2.1).
+//! Makes frames of messages: raw, or compressed so that many connections can share the bytes (RFC 7692 §7.2.1).
 //! In: a message or its payload, and whether its receivers take compressed ones → out: one whole frame.
 //! Uses `ws` for the header and `deflate` for the body; knows no connection.
-//! Changed here: when compressing pays. Which connection gets which frame lives in the application.
+//! Changed here: which messages are compressed. The application decides which connection gets which frame.
 
 use fanwire_deflate::{Compressor, Dedicated, Scratch};
 use fanwire_ws::{Opcode, frame};
 
-/// One shard's frame maker; its buffers are used again for each message.
+/// The frame encoder of one shard; its buffers are used again for each message.
 pub struct Framer {
     compressor: Compressor,
     scratch: Scratch,
@@ -31,14 +31,16 @@ impl Framer {
         message.len() >= self.compression_min_bytes
     }
 
-    /// Whether compressing a message for one connection is worth the time of its shard, in which nobody else is served.
+    /// Whether a message to one connection is short enough to be compressed: the shard serves no other connection
+    /// during that
+    /// time.
     pub(super) fn compresses_for_one(&self, message: &[u8]) -> bool {
         self.compresses(message) && message.len() <= FOR_ONE_BYTES_MAX
     }
 
-    /// The frame of `message`, valid until the next call; compressed only if its receivers can take that. A message that
-    /// is small, or does not shrink, goes out raw, which every receiver accepts: compression is chosen per message
-    /// (RFC 7692 §6).
+    /// The frame of `message`, valid until the next call; compressed only if `may_compress`. A message that is small,
+    /// or does
+    /// not shrink, is sent raw, which every receiver accepts: compression is chosen per message (RFC 7692 §6).
     pub fn frame(&mut self, opcode: Opcode, may_compress: bool, message: &[u8]) -> &[u8] {
         if may_compress && self.compresses(message) {
             self.clear();
@@ -52,7 +54,7 @@ impl Framer {
         &self.frame
     }
 
-    /// The frame of `message` in the context of `dedicated`, which from then on holds the message, whatever its size.
+    /// The frame of `message` in the context of `dedicated`, which then contains the message, whatever its size.
     pub(super) fn dedicated(
         &mut self,
         opcode: Opcode,
@@ -77,11 +79,12 @@ impl Framer {
     }
 }
 
-/// The presence of 10,000 members is 1 MB, and compressing it takes 15 ms, more than twice as long as all the rest of the
-/// answer, in which no delivery leaves the shard; of this much it takes a quarter. What is larger goes out raw.
+/// The presence of 10,000 members is 1 MB and takes 15 ms to compress, more than twice as long as the rest of the
+/// reply;
+/// no delivery leaves the shard during that time. This limit is a quarter of it. Larger messages are sent raw.
 const FOR_ONE_BYTES_MAX: usize = 256 * 1024;
 
-/// A rare huge message does not leave its buffer behind.
+/// The buffer shrinks to this size after a rare huge message.
 const KEPT_BYTES: usize = 256 * 1024;
 
 #[cfg(test)]

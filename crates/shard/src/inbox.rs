@@ -1,7 +1,7 @@
-//! The letterbox of a shard: how other threads hand it connections, notices and the wish to stop.
-//! In: letters from any thread → out: all of them at once, in order, on the shard's thread.
+//! The inbox of a shard: other threads send it connections, notices and the request to stop.
+//! In: messages from any thread → out: all of them at once, in order, on the shard's thread.
 //! Uses one small lock and the poller's waker; never blocks the shard and never runs application code.
-//! Changed here: what crosses threads. What a letter does lives in `shard::turn`.
+//! Changed here: what crosses threads. The effect of a message lives in `shard::turn`.
 
 use std::{
     collections::VecDeque,
@@ -18,111 +18,114 @@ use parking_lot::Mutex;
 
 use super::{INBOX_BYTES_MAX, decode_failures::Peer};
 
-/// A socket whose handshake is done, on its way to the shard that will own it.
+/// A socket whose handshake is done, to be opened on a shard.
 pub struct Arrival<H> {
     pub socket: TcpStream,
-    /// Bytes the peer sent behind its handshake.
+    /// Bytes that the peer sent after its handshake.
     pub early: Vec<u8>,
-    /// Messages to this peer go out as binary frames.
+    /// Messages to this peer are sent as binary frames.
     pub is_binary: bool,
     pub compression: Compression,
     /// permessage-deflate was agreed, so the peer may send compressed messages.
     pub may_inflate: bool,
     pub peer: Peer,
     pub hello: H,
-    /// Counts the connection for as long as it lives.
+    /// Counts the connection while it exists.
     pub permit: Permit,
 }
 
 pub enum ShardMessage<N, H> {
     Open(Box<Arrival<H>>),
     Notice(N),
-    /// Close everything and end the thread.
+    /// Closes all connections and ends the thread.
     Stop(Stop),
 }
 
-/// A letter with its weight in bytes.
+/// A message and its memory in bytes.
 pub(super) type Weighed<N, H> = (ShardMessage<N, H>, usize);
 
-/// How a shard is to end. By default at once.
+/// How a shard ends; the default is at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stop {
     /// Closes are spread evenly over at most this time.
     pub spread: Duration,
-    /// After this time, counted from the same moment, connections that are still there are dropped.
+    /// Connections that still exist after this time, from the start of the stop, are dropped.
     pub timeout: Duration,
 }
 
-/// The sending side, cheap to clone. ShardMessages of one sender arrive in its order.
+/// The sending side, cheap to clone. Messages of one sender arrive in its order.
 pub struct Inbox<N, H> {
     shared: Arc<Shared<N, H>>,
 }
 
 struct Shared<N, H> {
-    /// `None` when the shard has ended.
-    letters: Mutex<Option<VecDeque<Weighed<N, H>>>>,
-    /// What the letters not yet served weigh, in bytes.
+    /// `None` after the shard has ended.
+    messages: Mutex<Option<VecDeque<Weighed<N, H>>>>,
+    /// Memory of messages that are not served yet, in bytes.
     bytes: AtomicUsize,
     waker: mio::Waker,
 }
 
 impl<N, H> Inbox<N, H> {
     pub(super) fn new(waker: mio::Waker) -> Self {
-        let letters = Mutex::new(Some(VecDeque::new()));
-        let shared = Shared { letters, bytes: AtomicUsize::new(0), waker };
+        let messages = Mutex::new(Some(VecDeque::new()));
+        let shared = Shared { messages, bytes: AtomicUsize::new(0), waker };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Leaves a letter that keeps `bytes` of memory; the shard is woken when the box was empty. Never refuses: publishers
-    /// are made to wait by others, see [`INBOX_BYTES_MAX`]. For a shard that has ended a letter is dropped, and with an
-    /// arrival its socket closes.
-    pub fn push(&self, letter: ShardMessage<N, H>, bytes: usize) {
-        let mut letters = self.shared.letters.lock();
-        let Some(waiting) = letters.as_mut() else { return };
-        waiting.push_back((letter, bytes));
+    /// Adds a message that holds `bytes` of memory, and wakes the shard if the inbox was empty. It never refuses a
+    /// message:
+    /// publishers check [`INBOX_BYTES_MAX`] before. After the shard has ended the message is dropped, and the socket
+    /// of an
+    /// arrival closes.
+    pub fn push(&self, message: ShardMessage<N, H>, bytes: usize) {
+        let mut messages = self.shared.messages.lock();
+        let Some(waiting) = messages.as_mut() else { return };
+        waiting.push_back((message, bytes));
         self.shared.bytes.fetch_add(bytes, Relaxed);
         let was_empty = waiting.len() == 1;
-        drop(letters);
+        drop(messages);
         if was_empty {
-            // An eventfd write fails only when its counter is full, and then the shard is awake already.
+            // An eventfd write fails only when its counter is full, and then the shard is already awake.
             let _ = self.shared.waker.wake();
         }
     }
 
-    /// Swaps the full box for the empty `taken`; its storage is used again. What is taken weighs on until it is served.
+    /// Swaps the inbox for the empty `taken`, whose storage is used again. Taken messages count in `bytes` until they
+    /// are served.
     pub(super) fn take(&self, taken: &mut VecDeque<Weighed<N, H>>) {
         debug_assert!(taken.is_empty());
-        if let Some(letters) = self.shared.letters.lock().as_mut() {
-            std::mem::swap(letters, taken);
+        if let Some(messages) = self.shared.messages.lock().as_mut() {
+            std::mem::swap(messages, taken);
         }
     }
 
-    /// Nobody will take letters any more: those that came meanwhile are dropped, as later ones are.
+    /// Ends the inbox: drops its messages, and every later one.
     pub(super) fn end(&self) {
-        let mut letters = self.shared.letters.lock();
-        let left = letters.take();
+        let mut messages = self.shared.messages.lock();
+        let left = messages.take();
         self.shared.bytes.store(0, Relaxed);
-        drop(letters);
+        drop(messages);
         drop(left);
     }
 
-    /// ShardMessages of so many bytes were served.
+    /// Subtracts the memory of served messages.
     pub(super) fn served(&self, bytes: usize) {
         self.shared.bytes.fetch_sub(bytes, Relaxed);
     }
 
-    /// What waits here or was taken and waits there, in bytes.
+    /// Memory of all messages that are not served, in bytes.
     pub fn bytes(&self) -> usize {
         self.shared.bytes.load(Relaxed)
     }
 
-    /// The shard is behind by more than [`INBOX_BYTES_MAX`].
+    /// Whether more than [`INBOX_BYTES_MAX`] bytes wait for the shard.
     pub fn is_congested(&self) -> bool {
         self.bytes() > INBOX_BYTES_MAX
     }
 }
 
-/// All inboxes, as one shard sees them.
+/// The inboxes of all shards, for one of them.
 pub(super) struct Inboxes<N, H> {
     pub(super) all: Vec<Inbox<N, H>>,
     pub(super) own: usize,
@@ -133,13 +136,13 @@ impl<N, H> Inboxes<N, H> {
         &self.all[self.own]
     }
 
-    /// Some shard is behind by more than [`INBOX_BYTES_MAX`].
+    /// Whether more than [`INBOX_BYTES_MAX`] bytes wait for some shard.
     pub(super) fn are_congested(&self) -> bool {
         self.all.iter().any(Inbox::is_congested)
     }
 }
 
-/// Bytes waiting in the fullest of these.
+/// Bytes waiting in the fullest of these inboxes.
 pub(super) fn backlog_bytes<N, H>(inboxes: &[Inbox<N, H>]) -> usize {
     inboxes.iter().map(Inbox::bytes).max().unwrap_or(0)
 }
@@ -150,11 +153,11 @@ impl<N, H> Clone for Inbox<N, H> {
     }
 }
 
-/// One counted connection; the count falls when the permit is dropped with it.
+/// One counted connection; dropping it decrements the count.
 pub struct Permit(Arc<AtomicUsize>);
 
 impl Permit {
-    /// Counts one more, unless `max` (0 = no limit) are counted already.
+    /// Increments the count, unless it is `max` already (0 = no limit).
     pub fn acquire(count: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
         let before = count.fetch_add(1, Relaxed);
         if max > 0 && before >= max {

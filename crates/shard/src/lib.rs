@@ -1,4 +1,4 @@
-//! Shards: one thread per core, each owning its sockets, its poller and its half of an application.
+//! Shards: one thread per core, each with its own sockets, poller and application.
 //! In: sockets whose handshake is done, notices from any thread → out: the application's messages on the wire.
 //! Uses `ws` and `deflate`; knows nothing of channels, sessions or the client protocol.
 //! Changed here: how shards are started, chosen and stopped. One turn of a shard lives in `turn`, writing in `connection_writer`.
@@ -32,9 +32,9 @@ use std::{
     time::Duration,
 };
 
-pub use application::{Application, Message};
+pub use application::{Application, ReceivedMessage};
 pub use budget::{Budget, Reservation};
-pub use connection::{Dialect, End, Key};
+pub use connection::{CloseCause, PeerFormat, SlotKey};
 pub use connection_writer::ConnectionWriter;
 use counters::ShardCounters;
 pub use decode_failures::{DecodeFailures, Peer};
@@ -43,21 +43,21 @@ pub use fanwire_ws::{Compression, Limits, Opcode};
 pub use framer::Framer;
 use inbox::Inboxes;
 pub use inbox::{Arrival, Inbox, Permit, ShardMessage, Stop};
-pub use queue::{Brief, Frame};
-pub use window::Quotation;
+pub use queue::{BorrowedFrame, Frame};
+pub use window::EmbeddedPublication;
 
-/// What all shards of a server have in common.
+/// Settings of all shards of a server.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ShardSettings {
     /// Threads; at least one.
     pub shards: usize,
-    /// Unsent bytes a connection may owe before it ends as slow.
+    /// Limit of unsent bytes of a connection; above it the connection ends as slow.
     pub queue_bytes_max: usize,
-    /// Close code and reason for that.
+    /// Close code and reason of a slow connection.
     pub slow_close: (u16, &'static str),
-    /// How long a blocked socket may take nothing at all.
+    /// The longest time that a blocked socket may take no bytes.
     pub write_timeout: Duration,
-    /// Messages below this size go out raw.
+    /// Messages below this size are sent raw.
     pub compression_min_bytes: usize,
     /// 1–9, as in zlib.
     pub compression_level: u8,
@@ -72,7 +72,7 @@ pub struct Settings {
     pub fragments_max: u32,
 }
 
-impl Default for Settings {
+impl Default for ShardSettings {
     /// One shard with the defaults of the configuration.
     fn default() -> Self {
         Self {
@@ -103,9 +103,8 @@ pub struct Shards<A: Application> {
 }
 
 impl<A: Application> Shards<A> {
-    /// Starts the threads. `make` builds the application of a shard on its own thread, given the shard's number;
-    /// it sees the inboxes first through `attach`.
-    pub fn start<M>(settings: &Settings, make: M) -> io::Result<Arc<Self>>
+    /// Starts the threads. `make` builds the application of a shard on the shard's own thread from the shard's number.
+    pub fn start<M>(settings: &ShardSettings, make: M) -> io::Result<Arc<Self>>
     where
         M: Fn(usize) -> A + Send + Sync + 'static,
     {
@@ -156,9 +155,11 @@ impl<A: Application> Shards<A> {
         self.connections.load(Relaxed)
     }
 
-    /// Bytes waiting in the fullest inbox. Publishers wait above [`INBOX_BYTES_MAX`]: those of the API before their
-    /// request is served, clients that send commands by not being read, and what other nodes published in the queues of
-    /// the broker's connections.
+    /// Bytes waiting in the fullest inbox. Above [`INBOX_BYTES_MAX`] publishers wait: API requests before they are
+    /// served,
+    /// clients that send commands because they are not read, and publications of other nodes in the queues of the
+    /// broker's
+    /// connections.
     pub fn backlog_bytes(&self) -> usize {
         inbox::backlog_bytes(&self.inboxes)
     }
@@ -173,7 +174,7 @@ impl<A: Application> Shards<A> {
         self.is_stopping.load(Relaxed)
     }
 
-    /// Gives a connection to the next shard in turn. When that has ended, the socket closes.
+    /// Sends a connection to the next shard, round robin. If that shard has ended, the socket closes.
     pub fn open(&self, arrival: Arrival<A::Hello>) {
         let shard = self.next.fetch_add(1, Relaxed) % self.inboxes.len();
         self.inboxes[shard].push(ShardMessage::Open(Box::new(arrival)), 0);
@@ -186,13 +187,13 @@ impl<A: Application> Shards<A> {
             inbox.push(ShardMessage::Stop(stop), 0);
         }
         for thread in self.threads.lock().drain(..) {
-            // A shard that panicked has said so already.
+            // A shard that panicked has already logged it.
             let _ = thread.join();
         }
     }
 }
 
-/// Publications waiting for one shard, in bytes, above which publishers are made to wait.
+/// Publishers wait while more than this many bytes wait for one shard.
 pub const INBOX_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Prepares a socket that left its HTTP connection.
@@ -203,7 +204,7 @@ pub fn prepare(socket: &TcpStream) -> io::Result<()> {
 
 fn run<A: Application>(
     application: A,
-    settings: &Settings,
+    settings: &ShardSettings,
     counters: Arc<ShardCounters>,
     poll: mio::Poll,
     inboxes: Inboxes<A::Notice, A::Hello>,
@@ -220,6 +221,6 @@ fn run<A: Application>(
         Ok(Err(error)) => tracing::error!(%error, "a shard ended: its poller failed"),
         Err(_) => tracing::error!("a shard panicked: a bug, its message is on stderr"),
     }
-    // Without this shard its clients would hang for ever; with the process gone they reconnect elsewhere.
+    // Without this shard its clients would hang; after the process ends they reconnect to another one.
     std::process::abort();
 }

@@ -1,23 +1,23 @@
-//! The frames one connection still has to write, in order; at rest they take no buffer.
-//! In: whole frames, shared inside the shard → out: slices for one `writev`, and the count of bytes that left.
+//! The outgoing frames of one connection, in order; at rest they take no buffer.
+//! In: whole frames, shared inside the shard → out: slices for one `writev`, and the count of bytes written.
 //! Uses the standard library only; never touches a socket, never drops a frame it has begun to write.
-//! Changed here: how waiting frames are held. When a connection is flushed or given up is decided in `connection_writer`, `connection_writer::flush`.
+//! Changed here: the storage of waiting frames. `connection_writer::flush` decides when they are written.
 
 use std::{cell::OnceCell, collections::VecDeque, io::IoSlice, rc::Rc};
 
 use smallvec::SmallVec;
 
-/// A frame ready for the wire. Shared by all connections of one shard, so counting references costs no atomic operation.
+/// An encoded frame. All connections of one shard share it, so its reference count needs no atomic operation.
 pub type Frame = Rc<[u8]>;
 
-/// One whole frame on its way to connections.
-pub trait Whole {
+/// One whole encoded frame.
+pub trait WireFrame {
     fn bytes(&self) -> &[u8];
-    /// To be held by a queue.
+    /// A copy that queues can hold.
     fn shared(&self) -> Frame;
 }
 
-impl Whole for Frame {
+impl WireFrame for Frame {
     fn bytes(&self) -> &[u8] {
         self
     }
@@ -27,14 +27,14 @@ impl Whole for Frame {
     }
 }
 
-/// A frame in memory that is used again soon: most are written and never held by a queue.
-pub struct Brief<'a> {
+/// A frame in a buffer that is used again soon. Most of them are written at once and never held by a queue.
+pub struct BorrowedFrame<'a> {
     pub bytes: &'a [u8],
-    /// The copy that queues share, made for the first one.
+    /// The copy that queues share; the first queue makes it.
     pub copy: &'a OnceCell<Frame>,
 }
 
-impl Whole for Brief<'_> {
+impl WireFrame for BorrowedFrame<'_> {
     fn bytes(&self) -> &[u8] {
         self.bytes
     }
@@ -44,8 +44,9 @@ impl Whole for Brief<'_> {
     }
 }
 
-/// Waiting frames, oldest first. Empty it holds no heap block: the usual single frame sits inline,
-/// further ones go to a list that is taken from the shard's [`Lists`] and given back when drained.
+/// Waiting frames, oldest first. An empty queue holds no heap block: a single frame is stored inline, further ones in
+/// a
+/// list that is taken from the shard's [`Lists`] and returned when it is empty.
 #[derive(Default)]
 pub(super) struct Queue {
     head: Option<Frame>,
@@ -54,18 +55,18 @@ pub(super) struct Queue {
     rest: Option<Box<List>>,
 }
 
-/// Frames behind the first. Boxed where it is held: millions of queues have none, and a pointer is a quarter of its size.
+/// Frames after the first. Boxed, because millions of queues have none and a pointer is a quarter of its size.
 #[derive(Default)]
 pub(super) struct List {
     frames: VecDeque<Frame>,
 }
 
-/// Lists that no queue uses at the moment, kept for the next one.
+/// Lists that no queue uses, kept for the next one.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept for the next queue")]
 pub(super) struct Lists(Vec<Box<List>>);
 
-/// Slices handed to one `writev` at most; more than this in one call gains nothing (IOV_MAX is 1024).
+/// Largest number of slices in one `writev`; more than this in one call gains nothing (IOV_MAX is 1024).
 const SLICES_MAX: usize = 64;
 
 impl Queue {
@@ -78,8 +79,9 @@ impl Queue {
         self.head.is_none()
     }
 
-    /// Whether a frame of so many bytes may join what waits, of at most `limit` bytes. The limit is meant for a backlog: an
-    /// empty queue takes any frame, and one that is larger than the limit by itself does not count while it is first.
+    /// Whether a frame of `frame_bytes` fits within `limit` bytes. An empty queue takes any frame, and a first frame
+    /// that is
+    /// larger than the limit does not count: the limit is for frames behind it.
     pub(super) fn takes(&self, frame_bytes: usize, limit: usize) -> bool {
         let Some(head) = &self.head else { return true };
         let is_oversized = head.len() > limit;
@@ -108,7 +110,7 @@ impl Queue {
         slices
     }
 
-    /// The one unwritten slice, when there is exactly one: the case of a plain `send`.
+    /// The one unwritten slice if there is exactly one, which a plain `send` can write.
     pub(super) fn single(&self) -> Option<&[u8]> {
         match (&self.head, &self.rest) {
             (Some(head), None) => Some(&head[self.head_written as usize..]),
@@ -116,7 +118,7 @@ impl Queue {
         }
     }
 
-    /// Takes note that `count` bytes left; frames written whole are released.
+    /// Removes `count` written bytes; frames written completely are released.
     pub(super) fn advance(&mut self, mut count: usize, lists: &mut Lists) {
         self.bytes -= u32::try_from(count).expect("no more than was queued");
         if self.bytes == 0 && self.rest.is_none() {
@@ -136,7 +138,7 @@ impl Queue {
         }
     }
 
-    /// Drops every frame of which nothing has been written: a connection that ends as slow.
+    /// Drops every frame of which nothing has been written, for a connection that ends as slow.
     pub(super) fn drop_unwritten(&mut self, lists: &mut Lists) {
         if self.head_written == 0 {
             self.head = None;
@@ -168,7 +170,8 @@ impl Lists {
     }
 }
 
-/// A turn that reaches more connections than this twice allocates again: 1024 lists are about half a megabyte.
+/// A turn that writes several frames to more connections than this allocates lists again; 1024 lists are about half a
+/// megabyte.
 const LISTS_KEPT: usize = 1024;
 const LIST_CAPACITY_KEPT: usize = 64;
 

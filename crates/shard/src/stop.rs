@@ -1,18 +1,18 @@
-//! Stopping a shard: its connections are closed one after the other, so that their clients do not come back as one wave.
+//! Stop of a shard: its connections are closed one after the other, so that clients do not all reconnect at once.
 //! In: the time to spread over, and now → out: connections to close, evenly, then the end of the shard.
 //! Uses the `ConnectionWriter`; never a clock or a socket of its own.
-//! Changed here: how a shutdown is spread. What starts it lives in `server`.
+//! Changed here: how a shutdown is spread. Its start lives in `server`.
 
 use std::time::{Duration, Instant};
 
 use super::{
-    connection::{Key, Phase},
+    connection::{Phase, SlotKey},
     connection_writer::ConnectionWriter,
     inbox::Stop,
 };
 
 pub(super) struct Stopping {
-    keys: Vec<Key>,
+    keys: Vec<SlotKey>,
     started: Instant,
     spread: Duration,
     timeout: Duration,
@@ -22,14 +22,17 @@ pub(super) struct Stopping {
 impl Stopping {
     /// A shard with few connections does not use all of the time.
     pub(super) fn new(out: &ConnectionWriter, stop: Stop) -> Self {
-        let keys: Vec<Key> = out.connections.iter().map(|(index, c)| c.key(index as u32)).collect();
+        let keys: Vec<SlotKey> =
+            out.connections.iter().map(|(index, c)| c.key(index as u32)).collect();
         let spread =
             stop.spread.min(Duration::from_secs_f64(keys.len() as f64 / CLOSES_PER_SECOND));
         Self { total: keys.len(), keys, started: out.now, spread, timeout: stop.timeout }
     }
 
-    /// As many connections as are to be closed by now; behind the last one all that are open, late arrivals among them.
-    pub(super) fn due(&mut self, out: &ConnectionWriter) -> Vec<Key> {
+    /// The connections to close by now. After the last one it returns all open connections, including those that
+    /// arrived
+    /// during the stop.
+    pub(super) fn due(&mut self, out: &ConnectionWriter) -> Vec<SlotKey> {
         let elapsed = out.now.saturating_duration_since(self.started);
         let due = match elapsed.as_secs_f64() / self.spread.as_secs_f64() {
             share if share < 1.0 => (self.total as f64 * share) as usize,
@@ -43,7 +46,8 @@ impl Stopping {
         open.map(|(index, c)| c.key(index as u32)).collect()
     }
 
-    /// Every connection is gone, or the time is over. Peers that do not answer a close are dropped by the connection_writer.
+    /// Whether every connection is gone or the time is over. `ConnectionWriter` drops peers that do not answer a
+    /// close.
     pub(super) fn is_over(&self, out: &ConnectionWriter) -> bool {
         let is_late = out.now.saturating_duration_since(self.started) >= self.timeout;
         is_late || self.keys.is_empty() && out.connections.is_empty()
@@ -54,6 +58,6 @@ impl Stopping {
     }
 }
 
-/// A thousand reconnects a second per shard is what a neighbour takes without noticing.
+/// Another node serves this many reconnects a second per shard without delay to its other clients.
 const CLOSES_PER_SECOND: f64 = 1000.0;
 const TICK: Duration = Duration::from_millis(20);

@@ -1,7 +1,7 @@
-//! One shard on the thread of a test, which takes its turns when it wants.
-//! In: an application, sockets with the first bytes of their peers → out: what the turns do, and what they counted.
+//! One shard on the thread of a test, which runs its turns.
+//! In: an application, sockets with the first bytes of their peers → out: the effects of turns, and the counters.
 //! Uses the loop of the shard. Never: part of a build that is not a test (feature `testing`); threads, handshakes.
-//! Change here: what a test may do in the place of a thread. An connection_writer alone is in `connection_writer/testing.rs`.
+//! Change here: what a test may do in the place of a thread. A `ConnectionWriter` alone is in `connection_writer/testing.rs`.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::counters::ShardCounters;
 use crate::inbox::Inboxes;
 use crate::turn::{Turn, WAKER};
 use crate::{
-    Application, Arrival, Compression, ConnectionWriter, Inbox, Limits, Peer, Permit, Settings,
-    ShardMessage, Stop, prepare,
+    Application, Arrival, Compression, ConnectionWriter, Inbox, Limits, Peer, Permit, ShardMessage,
+    ShardSettings, Stop, prepare,
 };
 
 /// One shard without a thread.
@@ -23,8 +23,11 @@ impl<A: Application> TestShard<A> {
     /// A shard with the application that `make` makes for its inbox.
     ///
     /// # Panics
-    /// When the system gives no poller.
-    pub fn new(settings: Settings, make: impl FnOnce(Inbox<A::Notice, A::Hello>) -> A) -> Self {
+    /// If the system gives no poller.
+    pub fn new(
+        settings: ShardSettings,
+        make: impl FnOnce(Inbox<A::Notice, A::Hello>) -> A,
+    ) -> Self {
         let poll = Poll::new().expect("a poller");
         let inbox = Inbox::new(Waker::new(poll.registry(), WAKER).expect("a waker"));
         let application = make(inbox.clone());
@@ -33,10 +36,10 @@ impl<A: Application> TestShard<A> {
         Self(Turn::new(application, out, poll, inboxes, Limits::default()))
     }
 
-    /// A connection whose peer has sent `early` already.
+    /// Opens a connection whose peer has sent `early` already.
     ///
     /// # Panics
-    /// When the socket is closed.
+    /// If the socket is closed.
     pub fn open(&mut self, socket: TcpStream, early: Vec<u8>, hello: A::Hello) {
         prepare(&socket).expect("an open socket");
         self.0.open(Arrival {
@@ -51,17 +54,17 @@ impl<A: Application> TestShard<A> {
         });
     }
 
-    /// The shard is to end.
+    /// Starts the stop of the shard.
     pub fn stop(&mut self, stop: Stop) {
         self.0.serve(ShardMessage::Stop(stop));
     }
 
-    /// One turn, whatever sockets are ready.
+    /// Runs one turn without events of sockets.
     pub fn turn(&mut self) {
         self.0.turn(&Events::with_capacity(1));
     }
 
-    /// What the shard counted.
+    /// The counters of the shard.
     pub fn counters(&self) -> &ShardCounters {
         self.0.counters()
     }

@@ -1,7 +1,7 @@
-//! The loop of one shard: read what came, take the letters, serve the timers, then write once per dirty connection.
-//! In: readiness of sockets, letters, time → out: calls of the application, and everything its `ConnectionWriter` sends.
+//! The loop of one shard: read sockets, serve the inbox, serve the timers, then write once per dirty connection.
+//! In: readiness of sockets, inbox messages, time → out: calls of the application, and the bytes of its `ConnectionWriter`.
 //! Uses its own poller on its own thread (docs/decisions/0001); owns its sockets, so nothing here is locked.
-//! Changed here: the order of a turn and its fairness. What a connection is lives in `connection`, writing in `connection_writer`.
+//! Changed here: the order of a turn and its fairness. The state of a connection lives in `connection`, writing in `connection_writer`.
 
 mod share;
 
@@ -15,8 +15,8 @@ use fanwire_ws::{Event, Input, Limits, Pool, Reader};
 use mio::{Events, Interest, Poll, Token, event::Source};
 
 use super::{
-    application::{Application, Message},
-    connection::{Connection, Key, Phase},
+    application::{Application, ReceivedMessage},
+    connection::{Connection, Phase, SlotKey},
     connection_writer::ConnectionWriter,
     inbox::{Arrival, Inboxes, ShardMessage, Weighed},
     stop::Stopping,
@@ -28,15 +28,15 @@ pub(super) struct Turn<A: Application> {
     out: ConnectionWriter,
     poll: Poll,
     inboxes: Inboxes<A::Notice, A::Hello>,
-    /// Taken from the inbox and not served yet.
-    letters: VecDeque<Weighed<A::Notice, A::Hello>>,
+    /// Messages taken from the inbox and not served yet.
+    messages: VecDeque<Weighed<A::Notice, A::Hello>>,
     pool: Pool,
     limits: Limits,
     buffer: Box<[u8]>,
-    /// Connections that had more to read than one turn allows; those that wait longest first.
-    unread: VecDeque<Key>,
-    /// Connections that asked for more while some shard was behind; read again when it has caught up.
-    held: Vec<Key>,
+    /// Connections with more input than their share of a turn; the longest wait first.
+    unread: VecDeque<SlotKey>,
+    /// Connections that sent commands while some shard lagged; read again when no shard lags.
+    held: Vec<SlotKey>,
     generation: u32,
     stopping: Option<Stopping>,
 }
@@ -54,7 +54,7 @@ impl<A: Application> Turn<A> {
             out,
             poll,
             inboxes,
-            letters: VecDeque::new(),
+            messages: VecDeque::new(),
             pool: Pool::new(),
             limits,
             buffer: vec![0; READ_BYTES].into(),
@@ -65,17 +65,17 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    /// What the shard counted.
+    /// The counters of the shard.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn counters(&self) -> &crate::counters::ShardCounters {
         &self.out.counters
     }
 
-    /// Runs until a letter asks to stop and every connection is gone. Blocks the thread while nothing is to be done.
+    /// Runs until a message asks to stop and every connection is gone. Blocks the thread while there is nothing to do.
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.stopping.as_ref().is_some_and(|stopping| stopping.is_over(&self.out)) {
-            let timeout = self.patience();
+            let timeout = self.poll_timeout();
             match self.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 result => {
@@ -88,16 +88,20 @@ impl<A: Application> Turn<A> {
         Ok(())
     }
 
-    /// How long to sleep at most until a socket, a letter or a timer wants a turn.
-    fn patience(&self) -> Option<Duration> {
-        let reads_on = !self.unread.is_empty() || !self.out.released.is_empty();
-        if reads_on || !self.letters.is_empty() {
+    /// The longest sleep until the next timer; zero if work is left from the last turn.
+    fn poll_timeout(&self) -> Option<Duration> {
+        let has_pending_reads = !self.unread.is_empty() || !self.out.released.is_empty();
+        if has_pending_reads || !self.messages.is_empty() {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
         let deadline = self.next_deadline();
         let sleep = deadline.map(|deadline| deadline.saturating_duration_since(now));
-        if self.held.is_empty() { sleep } else { Some(sleep.unwrap_or(HELD).min(HELD)) }
+        if self.held.is_empty() {
+            sleep
+        } else {
+            Some(sleep.unwrap_or(HELD_CHECK_INTERVAL).min(HELD_CHECK_INTERVAL))
+        }
     }
 
     pub(super) fn turn(&mut self, events: &Events) {
@@ -105,7 +109,7 @@ impl<A: Application> Turn<A> {
         self.out.counters.turns.add(1);
         self.application.turn(self.out.now);
         let read_until = self.out.now + READS_TIME;
-        self.read_on(read_until);
+        self.read_pending(read_until);
         for event in events.iter().filter(|event| event.token() != WAKER) {
             let index = event.token().0 as u32;
             if event.is_writable() {
@@ -118,15 +122,15 @@ impl<A: Application> Turn<A> {
                 }
             }
         }
-        self.take_letters();
+        self.take_messages();
         self.advance();
-        self.tell_fallen();
+        self.report_closed();
         self.out.flush();
-        self.tell_fallen();
+        self.report_closed();
     }
 
-    /// Reads connections that were left in an earlier turn, each its share of this one.
-    fn read_on(&mut self, until: Instant) {
+    /// Continues to read connections of an earlier turn, each within its share.
+    fn read_pending(&mut self, until: Instant) {
         let mut again = std::mem::take(&mut self.out.released);
         if !self.held.is_empty() && !self.inboxes.are_congested() {
             for key in std::mem::take(&mut self.held) {
@@ -156,7 +160,7 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    /// Leaves the rest of what a connection sent for the next turn.
+    /// Leaves the rest of a connection's input for the next turn.
     fn read_later(&mut self, index: u32) {
         if let Some(connection) = self.out.connections.get_mut(index as usize)
             && connection.phase != Phase::Done
@@ -187,40 +191,43 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    /// Serves what the inbox holds; what takes too long is left for the next turn, so that sockets and timers are not.
+    /// Serves the inbox for at most [`MESSAGES_TIME`], so that sockets and timers are served, too; the rest waits for
+    /// the
+    /// next turn.
     ///
-    /// Empties the inbox once, behind what the last turn left: the waker speaks only for the first letter of an inbox, so
-    /// none may stay there when the shard goes to sleep.
-    fn take_letters(&mut self) {
+    /// It empties the inbox once, after the messages left by the last turn: the waker signals only the first message
+    /// of an
+    /// empty inbox, so none may stay there while the shard sleeps.
+    fn take_messages(&mut self) {
         let started = Instant::now();
         let (mut is_taken, mut is_late, mut served) = (false, false, 0);
         loop {
-            if self.letters.is_empty() && !is_taken {
-                self.inboxes.own().take(&mut self.letters);
+            if self.messages.is_empty() && !is_taken {
+                self.inboxes.own().take(&mut self.messages);
                 is_taken = true;
             }
             if is_late {
                 break;
             }
-            let Some((letter, bytes)) = self.letters.pop_front() else { break };
-            self.out.is_last = is_taken && self.letters.is_empty();
-            self.serve(letter);
+            let Some((message, bytes)) = self.messages.pop_front() else { break };
+            self.out.is_last = is_taken && self.messages.is_empty();
+            self.serve(message);
             served += bytes;
-            is_late = started.elapsed() >= LETTERS_TIME;
+            is_late = started.elapsed() >= MESSAGES_TIME;
         }
         self.out.is_last = false;
         self.inboxes.own().served(served);
-        if self.letters.is_empty() {
-            self.letters.shrink_to(LETTERS_KEPT);
+        if self.messages.is_empty() {
+            self.messages.shrink_to(MESSAGES_KEPT);
         }
     }
 
-    pub(super) fn serve(&mut self, letter: ShardMessage<A::Notice, A::Hello>) {
-        match letter {
+    pub(super) fn serve(&mut self, message: ShardMessage<A::Notice, A::Hello>) {
+        match message {
             ShardMessage::Open(arrival) => self.open(*arrival),
             ShardMessage::Notice(notice) => {
                 self.application.notice(notice, self.out.now, &mut self.out);
-                self.tell_fallen();
+                self.report_closed();
             }
             ShardMessage::Stop(stop) => {
                 self.stopping.get_or_insert_with(|| Stopping::new(&self.out, stop));
@@ -228,9 +235,9 @@ impl<A: Application> Turn<A> {
         }
     }
 
-    /// Tells the application of connections that ended, so that it forgets them.
-    fn tell_fallen(&mut self) {
-        while let Some((key, end)) = self.out.fallen.pop() {
+    /// Reports closed connections to the application.
+    fn report_closed(&mut self) {
+        while let Some((key, end)) = self.out.closed.pop() {
             self.application.close(key, end, self.out.now);
             self.out.counters.closed.add(1);
         }
@@ -245,7 +252,7 @@ impl<A: Application> Turn<A> {
             return; // Out of kernel memory for one more watch: the peer sees its connection end.
         }
         self.generation = self.generation.wrapping_add(1);
-        let key = Key { index: index as u32, generation: self.generation };
+        let key = SlotKey { index: index as u32, generation: self.generation };
         let mut connection = Connection::new(
             socket,
             self.generation,
@@ -261,11 +268,11 @@ impl<A: Application> Turn<A> {
         let mut early = arrival.early;
         self.out.counters.of(arrival.is_binary).wire_bytes_in.add(early.len() as u64);
         self.feed(key, &mut early, &mut Share::default());
-        // What came before the registration raises no event of its own.
+        // Bytes that arrived before the registration raise no event.
         self.read(key.index, false);
     }
 
-    /// Reads what is there, within the fair share of one turn; `to_the_end` looks for the end of the stream too.
+    /// Reads a connection within its share of one turn; `to_the_end` also looks for the end of the stream.
     fn read(&mut self, index: u32, to_the_end: bool) {
         if self.out.connections.get(index as usize).is_none_or(|connection| connection.is_unread) {
             return; // it had its share of this turn, or comes first in the next one
@@ -277,7 +284,7 @@ impl<A: Application> Turn<A> {
         self.buffer = buffer;
     }
 
-    /// Whether a share was enough.
+    /// Returns whether the share was enough for all input.
     fn read_share(&mut self, index: u32, to_the_end: bool, buffer: &mut [u8]) -> bool {
         let mut share = Share::default();
         while share.is_left() {
@@ -314,12 +321,15 @@ impl<A: Application> Turn<A> {
         false
     }
 
-    /// Gives bytes of the peer to its reader and every complete message to the application, as far as its share goes and as
-    /// long as the application does not wait; the rest is kept.
+    /// Passes bytes of the peer to its reader and every complete message to the application, within its share and
+    /// while the
+    /// application does not wait. The rest is kept.
     ///
-    /// Whoever had a command done while some shard is behind is held. What the command becomes for the shards is not asked:
-    /// a broker that is elsewhere hands it out later and on another thread. Who only listens, or answers pings, goes on.
-    fn feed(&mut self, key: Key, bytes: &mut [u8], share: &mut Share) {
+    /// A connection that sent a command while some shard lags is held. Whether the command causes a broadcast is not
+    /// checked,
+    /// because a remote broker delivers it later and on another thread. Connections that only receive or answer pings
+    /// go on.
+    fn feed(&mut self, key: SlotKey, bytes: &mut [u8], share: &mut Share) {
         let Some(connection) = self.out.connections.get_mut(key.index as usize) else { return };
         if !matches!(connection.phase, Phase::Open | Phase::Closing) {
             return;
@@ -359,21 +369,21 @@ impl<A: Application> Turn<A> {
                 self.application.held(key, true, self.out.now);
             }
         }
-        self.tell_fallen();
+        self.report_closed();
     }
 }
 
-/// How many commands were done.
+/// Handles one event and returns the number of commands.
 fn handle<A: Application>(
     application: &mut A,
     out: &mut ConnectionWriter,
-    key: Key,
+    key: SlotKey,
     event: Event<'_>,
     share: &mut Share,
 ) -> usize {
     let message = match event {
-        Event::Text(text) => Message::Text(text),
-        Event::Binary(bytes) => Message::Binary(bytes),
+        Event::Text(text) => ReceivedMessage::Text(text),
+        Event::Binary(bytes) => ReceivedMessage::Binary(bytes),
         control => {
             share.spend(1, 0);
             answer(application, out, key, control);
@@ -383,7 +393,7 @@ fn handle<A: Application>(
     if !out.is_open(key) {
         return 0;
     }
-    let traffic = out.counters.of(out.dialect(key.index).is_some_and(|peer| peer.is_binary));
+    let traffic = out.counters.of(out.format(key.index).is_some_and(|peer| peer.is_binary));
     traffic.messages_in.add(1);
     traffic.payload_bytes_in.add(message.bytes().len() as u64);
     let commands = application.receive(key, message, out.now, out);
@@ -394,7 +404,7 @@ fn handle<A: Application>(
 fn answer<A: Application>(
     application: &mut A,
     out: &mut ConnectionWriter,
-    key: Key,
+    key: SlotKey,
     control: Event<'_>,
 ) {
     match control {
@@ -407,22 +417,25 @@ fn answer<A: Application>(
 
 pub(super) const WAKER: Token = Token(usize::MAX);
 
-/// One read takes this much at most; the buffer is shared by all connections of the shard.
+/// The largest read; all connections of the shard share the buffer.
 const READ_BYTES: usize = 64 * 1024;
 
 const EVENTS_MAX: usize = 1024;
 
-/// A turn reads no longer than this before it serves letters and timers: many peers that send at once take turns.
+/// A turn reads at most this long before it serves messages and timers, so that many peers that send at once
+/// alternate.
 const READS_TIME: Duration = Duration::from_millis(20);
 
-/// A turn serves letters no longer than this before it looks at sockets and timers again.
-const LETTERS_TIME: Duration = Duration::from_millis(20);
+/// A turn serves messages at most this long before it looks at sockets and timers again.
+const MESSAGES_TIME: Duration = Duration::from_millis(20);
 
-/// A burst of letters does not leave its storage behind.
-const LETTERS_KEPT: usize = 16 * 1024;
+/// The storage shrinks to this length after a burst of messages.
+const MESSAGES_KEPT: usize = 16 * 1024;
 
-/// How often a shard asks whether the others have caught up. Nobody tells it: that would cost every turn.
-const HELD: Duration = Duration::from_millis(1);
+/// Interval at which a shard with held connections checks whether the others still lag. A notification would cost
+/// every
+/// turn.
+const HELD_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! A number that one thread counts and any thread may read.
+//! A number that one thread changes and any thread may read.
 //! In: additions of the thread that owns it → out: relaxed reads, by the metrics endpoint for example.
 //! Uses one atomic integer. Never: locks, read-modify-write instructions.
-//! Change here: how a number is counted. Which numbers there are stands with whoever counts them.
+//! Change here: how a number is counted. The code that counts defines which numbers there are.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,12 +15,12 @@ impl Counter {
         self.0.load(Relaxed)
     }
 
-    /// For the thread that owns it: a load and a store are no atomic addition.
+    /// Adds `n`. Only the owning thread may call this: a load and a store are no atomic addition.
     pub fn add(&self, n: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
     }
 
-    /// As [`add`](Self::add), for a gauge that goes down.
+    /// Subtracts `n`, for a gauge; only for the owning thread.
     pub fn subtract(&self, n: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_sub(n), Relaxed);
     }

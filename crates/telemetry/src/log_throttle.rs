@@ -1,7 +1,7 @@
-//! What may happen often and is said in the log once a minute: foreign bytes, refusals, clients at a limit.
-//! In: an event of some kind, and the time → out: whether it is to be said, and how often it happened.
+//! A throttle for frequent events, logged once a minute: invalid records, refused commands, clients at a limit.
+//! In: an event of some kind, and the time → out: whether to log it, and how often it occurred.
 //! Uses a small lock. Never: writes the log, a clock of its own.
-//! Changed here: how often. What is said stands where it happens.
+//! Changed here: how often. The text of a line is where the event occurs.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -9,32 +9,33 @@ use std::time::{Duration, Instant};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-/// Counts events by kind between two lines about them.
+/// Counts events by kind between two log lines of that kind.
 #[derive(Debug, Default)]
-pub struct LogThrottle(Mutex<HashMap<String, Told>>);
+pub struct LogThrottle(Mutex<HashMap<String, EventState>>);
 
 #[derive(Debug, Default)]
-struct Told {
+struct EventState {
     cases: u64,
     at: Option<Instant>,
 }
 
-/// How many cases there were since the last one that was said. Written, it is the end of a line, and nothing for one case.
+/// The number of events since the last log line of this kind. As text it is the end of a log line, empty for one
+/// event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeats(u64);
 
 impl LogThrottle {
-    /// One more case of a kind, and whether it is to be said.
-    pub fn happens(&self, kind: &str, now: Instant) -> Option<Repeats> {
+    /// Counts an event of a kind. Returns the count if the event is to be logged.
+    pub fn record(&self, kind: &str, now: Instant) -> Option<Repeats> {
         let mut kinds = self.0.lock();
         let kind = if kinds.len() < KINDS_MAX || kinds.contains_key(kind) { kind } else { "" };
-        let told = kinds.entry_ref(kind).or_default();
-        told.cases += 1;
-        if told.at.is_some_and(|at| now.saturating_duration_since(at) < INTERVAL) {
+        let event = kinds.entry_ref(kind).or_default();
+        event.cases += 1;
+        if event.at.is_some_and(|at| now.saturating_duration_since(at) < INTERVAL) {
             return None;
         }
-        told.at = Some(now);
-        Some(Repeats(std::mem::take(&mut told.cases)))
+        event.at = Some(now);
+        Some(Repeats(std::mem::take(&mut event.cases)))
     }
 }
 
@@ -42,15 +43,15 @@ impl fmt::Display for Repeats {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             1 => Ok(()),
-            more => write!(out, "; {more} cases since this was said last"),
+            more => write!(out, "; {more} times since this was last logged"),
         }
     }
 }
 
-/// Between two lines about the same.
+/// Between two log lines of the same kind.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Kinds that are told apart; Redis has some twenty codes of errors.
+/// Kinds with a count of their own; all further kinds share one. Redis has some twenty error codes.
 const KINDS_MAX: usize = 64;
 
 #[cfg(test)]

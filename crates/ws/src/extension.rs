@@ -12,7 +12,7 @@ use crate::list;
 
 /// What the operator allows.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct ExtensionSettings {
     /// Whether permessage-deflate is agreed on at all.
     pub enabled: bool,
 }
@@ -38,7 +38,7 @@ pub struct Agreement {
 /// which no zlib can promise (madler/zlib#171).
 pub fn negotiate<'a>(
     offers: impl Iterator<Item = &'a str>,
-    settings: Settings,
+    settings: ExtensionSettings,
 ) -> Option<Agreement> {
     let mut offers = offers.filter(|_| settings.enabled);
     offers.find_map(|value| list::split(value, ',').find_map(accept))

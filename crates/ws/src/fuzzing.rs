@@ -3,7 +3,7 @@
 //! Uses the public face of this crate; never part of the server.
 //! Change here: a target per decoder; the programs that call them live in the fuzz folder.
 
-use crate::extension::{self, Settings};
+use crate::extension::{self, ExtensionSettings};
 use crate::handshake::{self, Request};
 use crate::{Compression, Event, Failure, Input, Limits, Pool, Reader};
 
@@ -23,8 +23,9 @@ pub fn reader(data: &[u8]) {
 pub fn negotiation(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let offers = || text.lines();
-    assert_eq!(extension::negotiate(offers(), Settings { enabled: false }), None);
-    let Some(agreement) = extension::negotiate(offers(), Settings { enabled: true }) else {
+    assert_eq!(extension::negotiate(offers(), ExtensionSettings { enabled: false }), None);
+    let Some(agreement) = extension::negotiate(offers(), ExtensionSettings { enabled: true })
+    else {
         return;
     };
     assert!((9..=15).contains(&agreement.server_window_bits));
@@ -38,7 +39,8 @@ pub fn negotiation(data: &[u8]) {
         assert!(text.contains(name), "{name} was not offered");
     }
     // The answer is an offer that would be answered the same (RFC 7692 §7.1: same grammar).
-    let again = extension::negotiate([response.as_str()].into_iter(), Settings { enabled: true });
+    let again =
+        extension::negotiate([response.as_str()].into_iter(), ExtensionSettings { enabled: true });
     assert_eq!(again, Some(agreement));
     assert_ne!(Compression::of(again), Compression::Raw);
 }

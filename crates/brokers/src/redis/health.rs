@@ -137,7 +137,7 @@ impl Health {
     /// Skipped a record that is stored under this key.
     pub(crate) fn skipped_foreign_record(&self, key: &[u8]) {
         self.foreign.fetch_add(1, Relaxed);
-        if let Some(cases) = self.log_throttle.happens("stored", Instant::now()) {
+        if let Some(cases) = self.log_throttle.record("stored", Instant::now()) {
             let (key, addresses) = (String::from_utf8_lossy(key), &self.addresses);
             tracing::warn!(
                 "skipped a record in {key} of Redis at {addresses}, which this version of Fanwire did not write: delete the key, or give whatever else writes there another prefix (engine.redis.prefix){cases}"
@@ -157,7 +157,7 @@ impl Health {
     }
 
     fn log_foreign_message(&self, kind: &str, name: &[u8]) {
-        if let Some(cases) = self.log_throttle.happens(kind, Instant::now()) {
+        if let Some(cases) = self.log_throttle.record(kind, Instant::now()) {
             let (name, addresses) = (String::from_utf8_lossy(name), &self.addresses);
             tracing::warn!(
                 "skipped a message published to {name} of Redis at {addresses}, which this version of Fanwire did not send: give whatever else publishes there another prefix (engine.redis.prefix){cases}"
@@ -171,7 +171,7 @@ impl Health {
             return;
         }
         self.unreplicated.fetch_add(writes as u64, Relaxed);
-        if let Some(cases) = self.log_throttle.happens("replicas", Instant::now()) {
+        if let Some(cases) = self.log_throttle.record("replicas", Instant::now()) {
             tracing::warn!(
                 "writes fail: fewer than {replicas} replicas of Redis had them within engine.redis.wait.timeout{cases}"
             );
@@ -191,7 +191,7 @@ impl Health {
         reply: &redis::ServerError,
     ) {
         self.refused.fetch_add(1, Relaxed);
-        if let Some(cases) = self.log_throttle.happens(reply.code(), Instant::now()) {
+        if let Some(cases) = self.log_throttle.record(reply.code(), Instant::now()) {
             let (what, hint) = (error_hint::describe_command(command), error_hint::hint(reply));
             let (code, details) = (reply.code(), reply.details().unwrap_or_default());
             tracing::warn!("Redis at {at} refused {what}: {code} {details}{hint}{cases}");

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::publication::{RUN_DEPTHS, RunLength};
-use super::{DEPTH_MAX, Depth, Parse, Publication, Quote};
+use super::{DEPTH_MAX, Depth, EmbeddedPart, Parse, Publication};
 use crate::block::Plan;
 use crate::level::Effort;
 use crate::matcher::Parser;
@@ -25,8 +25,8 @@ pub struct History {
     starts: Vec<u16>,
     /// Of the newest publication; see [`Publication`].
     sequence: u64,
-    /// The part of the newest publication that peers have in a quote.
-    quoted: Option<Range<u16>>,
+    /// The part of the newest publication that peers have in an embedded part.
+    embedded: Option<Range<u16>>,
     bytes_max: usize,
     /// Publications had to go because of the limit.
     is_full: bool,
@@ -50,7 +50,7 @@ impl History {
             window: Window::new(table_bits(bytes_max)),
             starts: Vec::new(),
             sequence: NEXT.fetch_add(1, Ordering::Relaxed) << 32,
-            quoted: None,
+            embedded: None,
             bytes_max,
             is_full: false,
             oldest: 0,
@@ -73,8 +73,8 @@ impl History {
         self.sequence += 1;
         let mut publication = Publication::new(self.sequence, message.len() as u32);
         self.offer_depths(&mut publication);
-        let quoted = self.quoted.take().filter(|_| !self.starts.is_empty());
-        publication.quoted = quoted.unwrap_or_default();
+        let embedded = self.embedded.take().filter(|_| !self.starts.is_empty());
+        publication.embedded = embedded.unwrap_or_default();
         self.window.append_like(message, publication.previous_bytes as usize);
         self.starts.push(start as u16);
         Some(publication)
@@ -87,7 +87,7 @@ impl History {
             Depth::Alone => Some(self.parse_alone(place, 15)),
             Depth::AloneWithin(window_bits) => Some(self.parse_alone(place, window_bits)),
             Depth::Run(_) => self.parse_run(place, publication.depth(depth)),
-            Depth::Quoted => self.parse_quoted(place, &publication.quoted),
+            Depth::Embedded => self.parse_embedded(place, &publication.embedded),
             Depth::Far | Depth::Newest | Depth::Half | Depth::Most | Depth::Several => {
                 let count = publication.depth(depth);
                 let sources = (count, publication.shift_max(depth));
@@ -131,13 +131,14 @@ impl History {
     /// say the reply to its subscribe: the next publication may refer to that.
     ///
     /// `None` when the message has no such part, or when other peers got another part of it.
-    pub fn quote(&mut self, part: Range<usize>) -> Option<Quote> {
+    pub fn embed(&mut self, part: Range<usize>) -> Option<EmbeddedPart> {
         let is_there = !part.is_empty() && part.end <= self.newest()?.len();
         let part = Some(part.start as u16..part.end as u16).filter(|_| is_there);
-        if self.quoted.is_none() {
-            self.quoted.clone_from(&part);
+        if self.embedded.is_none() {
+            self.embedded.clone_from(&part);
         }
-        (part.is_some() && part == self.quoted).then_some(Quote { sequence: self.sequence })
+        (part.is_some() && part == self.embedded)
+            .then_some(EmbeddedPart { sequence: self.sequence })
     }
 
     /// Serves peers that have other traffic in between with the last `depth` (1 to [`DEPTH_MAX`])
@@ -257,9 +258,9 @@ impl History {
         Some((parse, gaps, Found { sequences, plan }))
     }
 
-    /// Against the part of the publication before it that peers have in a quote. Their gaps are
+    /// Against the part of the publication before it that peers have in an embedded part. Their gaps are
     /// those to the start of the part.
-    fn parse_quoted(&self, place: Place, part: &Range<u16>) -> Option<Parse> {
+    fn parse_embedded(&self, place: Place, part: &Range<u16>) -> Option<Parse> {
         let previous = self.sources(place, 1)?.next()?;
         let [start, end] = [part.start, part.end].map(|at| previous + usize::from(at));
         let sources = &[start];

@@ -19,8 +19,8 @@ pub struct Publication {
     pub(super) runs: [RunLength; RUNGS],
     /// Depth for peers with other traffic in between, at most [`DEPTH_MAX`].
     pub(super) depth: u8,
-    /// The part of the publication before that some peers have in a quote; empty without any.
-    pub(super) quoted: Range<u16>,
+    /// The part of the publication before that some peers have in an embedded part; empty without any.
+    pub(super) embedded: Range<u16>,
     parses: [OnceLock<Option<Parse>>; Depth::COUNT],
 }
 
@@ -52,8 +52,8 @@ pub enum Depth {
     Half,
     /// An unbroken run of publications; the index of one of the lengths offered.
     Run(u8),
-    /// The part of the newest one that a reply quoted.
-    Quoted,
+    /// The part of the newest one that a reply embedded.
+    Embedded,
 }
 
 impl Depth {
@@ -72,7 +72,7 @@ impl Depth {
             .into_iter()
             .chain(runs)
             .chain(windows)
-            .chain([Self::Quoted, Self::Far])
+            .chain([Self::Embedded, Self::Far])
     }
 
     /// Dense index below [`COUNT`](Self::COUNT).
@@ -85,7 +85,7 @@ impl Depth {
             Self::Half => 4,
             Self::Run(run) => 5 + usize::from(run),
             Self::AloneWithin(window_bits) => 5 + RUNGS + usize::from(window_bits - 8),
-            Self::Quoted => 5 + RUNGS + WINDOWS,
+            Self::Embedded => 5 + RUNGS + WINDOWS,
             Self::Far => 6 + RUNGS + WINDOWS,
         }
     }
@@ -95,8 +95,8 @@ impl Publication {
     pub(super) fn new(sequence: u64, bytes: u32) -> Self {
         let parses = std::array::from_fn(|_| OnceLock::new());
         let runs = [RunLength::default(); RUNGS];
-        let (previous_bytes, depth, quoted) = (0, 0, 0..0);
-        Self { sequence, bytes, previous_bytes, runs, depth, quoted, parses }
+        let (previous_bytes, depth, embedded) = (0, 0, 0..0);
+        Self { sequence, bytes, previous_bytes, runs, depth, embedded, parses }
     }
 
     /// Bytes of plaintext.
@@ -132,7 +132,7 @@ impl Publication {
             Depth::Alone | Depth::AloneWithin(_) => 0,
             Depth::Newest => 1,
             Depth::Far => usize::from(self.depth > 0 && self.bytes() >= LARGE_BYTES),
-            Depth::Quoted => usize::from(!self.quoted.is_empty()),
+            Depth::Embedded => usize::from(!self.embedded.is_empty()),
             Depth::Several => usize::from(self.depth),
             Depth::Most if self.depth >= 4 => usize::from(self.depth / 4 * 3),
             Depth::Half if self.depth >= 4 => usize::from(self.depth / 2),

@@ -25,24 +25,24 @@ impl Counter {
 
 /// A part of a channel's newest publication that a message quotes, which is no publication itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Quote {
+pub struct EmbeddedPart {
     /// Of the publication.
     pub(super) sequence: u64,
 }
 
 /// Where the last publications of one channel lie in the window of one connection.
 ///
-/// Starts empty, or with a quote, at every subscribe; then every publication of the channel either is queued or
+/// Starts empty, or with an embedded part, at every subscribe; then every publication of the channel either is queued or
 /// leaves it as it is, and a missing number shows itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SubscriptionWindow {
-    /// The counter at the start of the newest publication, or of its quote.
+    /// The counter at the start of the newest publication, or of its embedded part.
     newest: u64,
     /// Its number; 0 before the first one.
     sequence: u64,
     /// How far before it the ones before it begin; 0 for unknown, and then so are the rest.
     behind: [u16; DEPTH_MAX - 1],
-    /// How many publications, up to the newest, lie without a break; 0 when the newest is a quote.
+    /// How many publications, up to the newest, lie without a break; 0 when the newest is an embedded part.
     run: u16,
 }
 
@@ -137,8 +137,8 @@ impl SubscriptionWindow {
 
     /// A compressed message is queued that quotes the newest publication, `at` bytes from its start;
     /// `counter` is still before that message.
-    pub fn quoted(&mut self, quote: Quote, at: usize, counter: Counter) {
-        let Quote { sequence } = quote;
+    pub fn embedded(&mut self, embed: EmbeddedPart, at: usize, counter: Counter) {
+        let EmbeddedPart { sequence } = embed;
         *self = Self { newest: counter.0 + at as u64, sequence, ..Self::default() };
     }
 
@@ -147,10 +147,10 @@ impl SubscriptionWindow {
     }
 
     fn quotation(publication: &Publication, gap: u64, room: u64) -> Reference {
-        if !publication.offers(Depth::Quoted) || gap > room {
+        if !publication.offers(Depth::Embedded) || gap > room {
             return Reference::ALONE;
         }
-        let mut reference = Reference { depth: Depth::Quoted, count: 1, ..Reference::ALONE };
+        let mut reference = Reference { depth: Depth::Embedded, count: 1, ..Reference::ALONE };
         reference.gaps[0] = gap as u32; // within the window, so that it fits
         reference
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use fanwire_deflate::Compressor;
-use fanwire_deflate::gap::{Depth, History, Publication, Quote, Reference};
+use fanwire_deflate::gap::{Depth, EmbeddedPart, History, Publication, Reference};
 
 pub(crate) struct Channel {
     pub(crate) history: History,
@@ -36,13 +36,13 @@ impl Channel {
     }
 
     /// A message that quotes the newest publication, and where; `None` without one.
-    pub(crate) fn reply(&mut self) -> Option<(Vec<u8>, Range<usize>, Quote)> {
+    pub(crate) fn reply(&mut self) -> Option<(Vec<u8>, Range<usize>, EmbeddedPart)> {
         let newest = self.history.newest()?;
         assert_eq!(Some(newest), self.plaintexts.last().map(Vec::as_slice));
         let part = part(newest.len());
         let reply = [b"a reply: [", &newest[part.clone()], b"], done"].concat();
-        let quote = self.history.quote(part.clone()).expect("always the same part");
-        Some((reply, 10..10 + part.len(), quote))
+        let embed = self.history.embed(part.clone()).expect("always the same part");
+        Some((reply, 10..10 + part.len(), embed))
     }
 
     pub(crate) fn resize(&mut self, bytes_max: usize) {
@@ -52,7 +52,7 @@ impl Channel {
     }
 }
 
-/// The part of a message of `len` bytes, at least 1, that replies quote.
+/// The part of a message of `len` bytes, at least 1, that replies hold.
 pub(crate) fn part(len: usize) -> Range<usize> {
     len / 8..len - len / 9
 }

@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use fanwire_deflate::gap::{Counter, Depth, Publication, Quote, Reference, SubscriptionWindow};
+use fanwire_deflate::gap::{
+    Counter, Depth, EmbeddedPart, Publication, Reference, SubscriptionWindow,
+};
 use fanwire_deflate::{FLUSH_TAIL, Shadow};
 use flate2::{Decompress, FlushDecompress};
 
@@ -76,9 +78,9 @@ impl Client {
         let earlier = || plaintexts[..plaintexts.len() - 1].iter().rev();
         for (gap, plaintext) in reference.gaps().iter().zip(earlier()) {
             let place = self.stream.len() - *gap as usize;
-            let is_quoted = reference.depth() == Depth::Quoted;
+            let is_embedded = reference.depth() == Depth::Embedded;
             let len = plaintext.len();
-            let plaintext = &plaintext[if is_quoted { part(len) } else { 0..len }];
+            let plaintext = &plaintext[if is_embedded { part(len) } else { 0..len }];
             let there = &self.stream[place..][..plaintext.len()];
             assert_eq!(there, plaintext, "I2: the window holds the publication at its gap");
         }
@@ -110,9 +112,9 @@ impl Client {
     }
 
     /// The message that is queued next quotes the channel's newest publication at `at`.
-    pub(crate) fn quote(&mut self, channel: usize, quote: Quote, at: Range<usize>) {
+    pub(crate) fn embed(&mut self, channel: usize, embed: EmbeddedPart, at: Range<usize>) {
         let subscription = self.subscriptions.get_mut(&channel).expect("joined");
-        subscription.window.quoted(quote, at.start, self.counter);
+        subscription.window.embedded(embed, at.start, self.counter);
         let start = self.stream.len();
         subscription.places.push((start + at.start, start + at.end));
     }

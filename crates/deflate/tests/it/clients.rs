@@ -275,9 +275,9 @@ impl House {
 
     fn recover(&mut self, client: usize, channel: usize) {
         self.clients[client].join(channel);
-        let Some((message, at, quote)) = self.channels[channel].reply() else { return };
+        let Some((message, at, embed)) = self.channels[channel].reply() else { return };
         let client = &mut self.clients[client];
-        client.quote(channel, quote, at);
+        client.embed(channel, embed, at);
         let mut frame = Vec::new();
         self.compressor.standalone_within(client.window_bits(), &message, &mut frame);
         client.other(&frame, &message);

@@ -1,7 +1,7 @@
-//! The last publications of one channel, one history per encoding, and how long it may be.
-//! In: messages in the channel's order, wishes of shards → out: publications, parses made once.
+//! The last publications of one channel, one history per encoding, and the length of the history.
+//! In: messages in the channel's order, requests of shards → out: publications, parses made once.
 //! Uses `deflate::gap` and the memory budget; a lock per encoding that the publisher and the first parse of a depth take.
-//! Changed here: when a history begins, grows and rests. Its memory and its end are `share`; who has to give way, `sweep`.
+//! Changed here: when a history begins, grows and skips publications. Its memory and its end are `share`; `sweep` chooses histories to shorten.
 
 mod share;
 
@@ -10,13 +10,13 @@ use std::{
     time::Instant,
 };
 
-use fanwire_deflate::gap::{DEPTH_MAX, Depth, History, Parse, Publication, Quote, Trial};
+use fanwire_deflate::gap::{DEPTH_MAX, Depth, EmbeddedPart, History, Parse, Publication, Trial};
 use fanwire_protocol::{Encoding, publication_in_push};
 use parking_lot::Mutex;
 
+use self::share::MemoryRequest;
 pub(super) use self::share::Share;
-use self::share::Wish;
-use super::{ContextSettings, NamespaceCounters, quote};
+use super::{ContextSettings, NamespaceCounters, embedded_part};
 use fanwire_shard::Reservation;
 
 /// One channel's histories.
@@ -26,53 +26,54 @@ pub(crate) struct Channel([EncodingHistory; 2]);
 /// The history of one channel in one encoding.
 #[derive(Default)]
 pub(crate) struct EncodingHistory {
-    /// Some shard has, or had, a subscriber in context.
+    /// Some shard has or had a subscriber in context.
     is_wanted: AtomicBool,
-    /// Depths of which shards made frames since the last publication, a bit each.
-    asked: AtomicU32,
-    /// Deliveries in context since the last sweep, and those that would have been if there had been a history.
+    /// Depths at which shards made frames since the last publication, one bit each.
+    used_depths: AtomicU32,
+    /// Deliveries in context since the last sweep, and deliveries that a history would have made in context.
     deliveries: AtomicU64,
     missed: AtomicU64,
-    /// Of those with other traffic in between, since the last trial: to how many no more than half of the publications
-    /// were in reach that the history offers, and to how many more.
+    /// Deliveries since the last trial to subscribers that received other messages in between. `fewer`: at most half
+    /// of the
+    /// offered publications were in the subscriber's window; `several`: more than half.
     fewer: AtomicU64,
     several: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<HistoryState>,
 }
 
-/// What the publisher and a sweep change.
+/// The state that publishers and sweeps change.
 #[derive(Default)]
-struct State {
+struct HistoryState {
     tracking: Option<Tracking>,
-    /// Something was published since the last sweep.
+    /// The channel had a publication since the last sweep.
     is_busy: bool,
-    /// Sweeps that found it unused, busy ones counted manifold.
+    /// Consecutive sweeps that found the history unused; a sweep after publications counts several times.
     unused: u32,
-    /// For memory that there was not.
-    wish: Option<Wish>,
-    /// Bytes that context saves per delivery, when the last history was there for long enough to know.
+    /// Memory that the channel needed and did not get.
+    request: Option<MemoryRequest>,
+    /// Bytes that context saves per delivery, measured by the last history that ran a trial.
     saved_bytes: Option<u64>,
-    /// Its memory was given to others: not to be taken again before the next sweep.
+    /// A sweep gave its memory to others; the channel takes none before the next sweep.
     is_displaced: bool,
-    /// What the last sweep kept for it.
+    /// Memory that the last sweep reserved for this channel.
     granted: Option<Reservation>,
 }
 
-/// A history while there is one.
+/// A history that exists, with its memory and trials.
 struct Tracking {
     history: History,
     memory: Reservation,
     /// Publications until the next trial, and between the last two.
     trial_in: u32,
     interval: u32,
-    /// Depths that shards asked for when they last did, and those that they had asked for the time before, too.
-    asked: u32,
-    usual: u32,
-    /// Depth that most subscribers with other traffic in between have in reach.
-    reach: usize,
-    /// Publications left out because the last trial said that nothing is gained.
-    resting: u32,
-    /// The last trials together.
+    /// Depths that shards used in the last round that used any, and those that they used in the two last such rounds.
+    used_depths: u32,
+    usual_depths: u32,
+    /// The depth that is in the window of most subscribers that receive other messages in between.
+    usable_depth: usize,
+    /// Publications still to be left out of the history, because the last trial saved nothing.
+    skips_left: u32,
+    /// The sum of the last trials.
     trial: Option<Trial>,
 }
 
@@ -83,21 +84,21 @@ impl Channel {
 }
 
 impl EncodingHistory {
-    /// A subscriber in context took part.
+    /// Records that a subscriber in context exists.
     pub(crate) fn want(&self) {
         if !self.is_wanted.load(Relaxed) {
             self.is_wanted.store(true, Relaxed);
         }
     }
 
-    /// So many subscribers took part, and the publication was in no history.
+    /// Records `deliveries` to subscribers in context of a publication that was in no history.
     pub(crate) fn missed(&self, deliveries: u64) {
         self.missed.fetch_add(deliveries, Relaxed);
     }
 
-    /// `deliveries` subscribers got a frame of this depth.
+    /// Records `deliveries` of frames at this depth.
     pub(crate) fn delivered(&self, depth: Depth, deliveries: u64) {
-        self.asked.fetch_or(1 << depth.index(), Relaxed);
+        self.used_depths.fetch_or(1 << depth.index(), Relaxed);
         self.deliveries.fetch_add(deliveries, Relaxed);
         match depth {
             Depth::Far | Depth::Newest | Depth::Half => self.fewer.fetch_add(deliveries, Relaxed),
@@ -106,7 +107,7 @@ impl EncodingHistory {
         };
     }
 
-    /// Adds a message to the history, if there is one or is to be one. Called in the channel's order.
+    /// Adds a message to the history, if there is one or one should begin. Called in the channel's order.
     pub(super) fn publish(
         &self,
         message: &[u8],
@@ -120,7 +121,7 @@ impl EncodingHistory {
             state.begin(message.len(), settings);
         }
         let tracking = state.tracking.as_mut()?;
-        if message.len() < settings.min_bytes || tracking.rests() {
+        if message.len() < settings.min_bytes || tracking.skips() {
             return None;
         }
         let started = Instant::now();
@@ -128,18 +129,19 @@ impl EncodingHistory {
             tracking.resize(tracking.history.bytes_max() * 2);
         }
         if !tracking.make_room(message.len()) {
-            state.wish = Some(Wish::for_message(message.len(), state.saved_bytes));
+            state.request = Some(MemoryRequest::for_message(message.len(), state.saved_bytes));
         }
         let publication = tracking.history.publish(message)?;
-        // Whoever was told of a quote is waiting for this publication.
-        let depths = tracking.usual(self.asked.swap(0, Relaxed)) | 1 << Depth::Quoted.index();
-        let wants = |depth: Depth| depths & (1 << depth.index()) != 0;
-        let parses = tracking.history.parse_all(&publication, wants);
+        // A subscriber that got an embedded part gets this publication next, so it is parsed at that depth as well.
+        let depths =
+            tracking.usual_depths(self.used_depths.swap(0, Relaxed)) | 1 << Depth::Embedded.index();
+        let is_wanted = |depth: Depth| depths & (1 << depth.index()) != 0;
+        let parses = tracking.history.parse_all(&publication, is_wanted);
         counters.parses.add(parses as u64);
         if tracking.is_trial_due() {
             let reached = [&self.fewer, &self.several].map(|count| count.swap(0, Relaxed));
             if !tracking.try_out(&publication, reached) {
-                state.wish = Some(tracking.wish_for_more());
+                state.request = Some(tracking.request_for_more());
             }
             state.saved_bytes = tracking.trial.map(|trial| trial.saved() as u64);
         }
@@ -147,18 +149,23 @@ impl EncodingHistory {
         Some(publication)
     }
 
-    /// Where in `reply` the newest publication is, without the envelope of its push.
-    pub(super) fn quote(&self, encoding: Encoding, reply: &[u8]) -> Option<(usize, Quote)> {
+    /// Finds the newest publication in `reply`, without the envelope of its push.
+    pub(super) fn embedded_part(
+        &self,
+        encoding: Encoding,
+        reply: &[u8],
+    ) -> Option<(usize, EmbeddedPart)> {
         let mut state = self.state.lock();
         let history = &mut state.tracking.as_mut()?.history;
         let message = history.newest()?;
         let part = publication_in_push(encoding, message)?;
-        let at = quote::find(reply, &message[part.clone()])?;
-        Some((at, history.quote(part)?))
+        let at = embedded_part::find(reply, &message[part.clone()])?;
+        Some((at, history.embed(part)?))
     }
 
-    /// The publication parsed at one depth, by the publisher or, the first time, here. `None` when the history has gone
-    /// on too far: then for everybody.
+    /// Returns the publication parsed at one depth; the first call for a depth parses, unless the publisher did.
+    /// `None` if
+    /// the history no longer holds the publication; every later call then returns `None`, too.
     pub(crate) fn parse<'a>(
         &self,
         publication: &'a Publication,
@@ -176,12 +183,13 @@ impl EncodingHistory {
 }
 
 impl Tracking {
-    /// As long a history as may pay while memory is plenty: it is cut when the older half turns out to save nothing, while
-    /// a short one cannot learn what a long one would save. `None` without memory for even a short one.
+    /// Begins with the longest history while memory is plentiful: a trial shortens it when the older half saves
+    /// nothing, but a
+    /// short history cannot measure the savings of a long one. `None` if there is no memory for the shortest history.
     fn begin(message_bytes: usize, settings: &ContextSettings) -> Option<Self> {
         let budget = &settings.memory;
         let is_plenty = budget.bytes() < budget.bytes_max() / PLENTY_SHARE;
-        let lengths = [is_plenty.then_some(BYTES_MAX), Some(least(message_bytes))];
+        let lengths = [is_plenty.then_some(BYTES_MAX), Some(bytes_min_for(message_bytes))];
         let reserve =
             |bytes_max| Some((bytes_max, budget.reserve(History::memory_for(bytes_max))?));
         let granted = lengths.into_iter().flatten().find_map(reserve);
@@ -192,39 +200,42 @@ impl Tracking {
             memory,
             trial_in: FIRST_TRIAL,
             interval: FIRST_TRIAL,
-            asked: 0,
-            usual: 0,
-            reach: FIRST_DEPTH,
-            resting: 0,
+            used_depths: 0,
+            usual_depths: 0,
+            usable_depth: FIRST_DEPTH,
+            skips_left: 0,
             trial: None,
         })
     }
 
-    /// Depths that are parsed by the publisher, so that no shard waits for another and none comes too late: those that the
-    /// last two publications were `asked` for which shards had got to. Of five depths that some subscriber wants now and
-    /// then a publication needs three, and each takes as long as the frames for 60 gaps.
-    fn usual(&mut self, asked: u32) -> u32 {
-        if asked != 0 {
-            self.usual = asked & self.asked;
-            self.asked = asked;
+    /// Depths that the publisher parses, so that no shard waits for another shard and no parse comes too late: those
+    /// that
+    /// shards used for both of the last two publications. With five depths in occasional use a publication needs
+    /// three, and
+    /// each takes as long as the frames for 60 gaps.
+    fn usual_depths(&mut self, used_depths: u32) -> u32 {
+        if used_depths != 0 {
+            self.usual_depths = used_depths & self.used_depths;
+            self.used_depths = used_depths;
         }
-        self.usual
+        self.usual_depths
     }
 
-    /// Counts down while nothing is gained. The first message after a rest is tried out at once.
-    fn rests(&mut self) -> bool {
-        self.resting = self.resting.saturating_sub(1);
-        self.resting > 0
+    /// Whether this message is left out of the history. The first message after a pause starts a trial.
+    fn skips(&mut self) -> bool {
+        self.skips_left = self.skips_left.saturating_sub(1);
+        self.skips_left > 0
     }
 
-    /// Now and then, less and less often.
+    /// Counts down to the next trial; the interval doubles after each.
     fn is_trial_due(&mut self) -> bool {
         self.trial_in = self.trial_in.saturating_sub(1);
         self.trial_in == 0
     }
 
-    /// Measures what depth and length are worth, and sets both. `several` subscribers had most of the offered publications
-    /// in reach, others `fewer`. False when there was no memory for the length.
+    /// Measures the worth of depth and length, and adjusts both. `several` deliveries had most of the offered
+    /// publications in
+    /// the window, `fewer` had less. Returns false if there was no memory for the new length.
     fn try_out(&mut self, publication: &Publication, [fewer, several]: [u64; 2]) -> bool {
         self.interval = (self.interval * 2).min(TRIAL_INTERVAL);
         self.trial_in = self.interval;
@@ -233,13 +244,13 @@ impl Tracking {
         trial.add(&latest);
         let trial = *trial;
         if several < fewer {
-            self.reach = (self.reach / 2).max(1);
+            self.usable_depth = (self.usable_depth / 2).max(1);
         } else if fewer * FEW < several {
-            self.reach = (self.reach * 2).min(DEPTH_MAX);
+            self.usable_depth = (self.usable_depth * 2).min(DEPTH_MAX);
         }
-        self.history.set_depth(trial.depth().min(self.reach));
+        self.history.set_depth(trial.depth().min(self.usable_depth));
         if trial.is_incompressible() {
-            self.resting = REST;
+            self.skips_left = SKIPS;
             self.trial_in = 1;
         } else if trial.wants_more() {
             self.interval = FIRST_TRIAL;
@@ -250,14 +261,14 @@ impl Tracking {
         true
     }
 
-    /// Messages that became longer want a longer history. False without memory for it.
+    /// Lengthens the history for longer messages. Returns false if there is no memory.
     fn make_room(&mut self, message_bytes: usize) -> bool {
         let fits = ..=History::MESSAGE_BYTES_MAX;
         let is_longer = message_bytes > self.history.message_bytes_max();
-        !is_longer || !fits.contains(&message_bytes) || self.resize(least(message_bytes))
+        !is_longer || !fits.contains(&message_bytes) || self.resize(bytes_min_for(message_bytes))
     }
 
-    /// Within the limits of histories and, when it is to be longer, of the budget; false without memory for it.
+    /// Resizes within the limits of histories and of the budget. Returns false if there is no memory.
     fn resize(&mut self, bytes_max: usize) -> bool {
         let bytes_max = bytes_max.clamp(BYTES_MIN, BYTES_MAX);
         let bytes = History::memory_for(bytes_max);
@@ -273,30 +284,30 @@ impl Tracking {
     }
 }
 
-impl State {
-    /// Begins a history where there is memory for one, or takes note that there is not.
+impl HistoryState {
+    /// Begins a history if there is memory for one; otherwise requests memory from the next sweep.
     fn begin(&mut self, message_bytes: usize, settings: &ContextSettings) {
         drop(self.granted.take());
         if !self.is_displaced {
             self.tracking = Tracking::begin(message_bytes, settings);
         }
         if self.tracking.is_none() {
-            self.wish = Some(Wish::for_message(message_bytes, self.saved_bytes));
+            self.request = Some(MemoryRequest::for_message(message_bytes, self.saved_bytes));
         }
     }
 }
 
 /// The shortest history for messages of this size, in bytes of plaintext.
-fn least(message_bytes: usize) -> usize {
+fn bytes_min_for(message_bytes: usize) -> usize {
     (message_bytes.min(BYTES_MAX) * 2).next_power_of_two().clamp(BYTES_MIN, BYTES_MAX)
 }
 
 /// Histories begin long while less than this part (1/n) of the budget is used.
 const PLENTY_SHARE: usize = 2;
-/// The shortest history, 3 KB in all: seven of eight of 100,000 busy channels can have one at the same time in 256 MiB.
+/// The shortest history takes 3 KB in all: of 100,000 busy channels seven of eight can have one in 256 MiB.
 const BYTES_MIN: usize = History::BYTES_MIN;
 
-/// What the largest window of a decoder holds (RFC 7692 §7.1.2.1).
+/// The largest window of a decoder (RFC 7692 §7.1.2.1).
 const BYTES_MAX: usize = 32 << 10;
 
 /// Depth until the first trial.
@@ -305,7 +316,7 @@ const FIRST_DEPTH: usize = 4;
 const FIRST_TRIAL: u32 = 16;
 /// Publications between trials at most: one trial costs about as much as ten parses.
 const TRIAL_INTERVAL: u32 = 256;
-/// A depth is in reach of nearly all when of this many subscribers one less has it.
+/// The depth doubles when at most one in this many subscribers has fewer publications in its window.
 const FEW: u64 = 8;
 /// Publications sent without context after a trial that gained nothing.
-const REST: u32 = 256;
+const SKIPS: u32 = 256;

@@ -1,4 +1,4 @@
-//! What compression does to the publications of one namespace, counted.
+//! Counters of the compression of one namespace's publications.
 //! In: one addition per publication, or per broadcast and shard → out: relaxed reads by the metrics endpoint and the demo page.
 //! Uses atomics and the depths of `deflate::gap`; never a lock, never a channel's name.
 //! Changed here: which numbers there are. Their names in Prometheus live in `metrics`.
@@ -12,23 +12,23 @@ use fanwire_deflate::gap::{DEPTH_MAX, RUN_DEPTHS};
 
 /// How a publication was sent to one subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DeliveryKind {
     Raw,
     Standalone,
-    /// Against the newest publication before it, or what a reply quoted of it.
+    /// Refers to the publication before it, or to the part of it that a reply embedded.
     Newest,
-    /// Against so many, 2 to [`DEPTH_MAX`], each with a gap of its own.
+    /// Refers to this many publications, 2 to [`DEPTH_MAX`], each with a gap of its own.
     Several(usize),
-    /// Against an unbroken run; which one of [`RUN_DEPTHS`].
+    /// Refers to an unbroken run of publications; the index in [`RUN_DEPTHS`].
     Run(usize),
-    /// By a compressor of the connection's own.
+    /// Made by the connection's own compressor.
     Dedicated,
 }
 
-impl Kind {
+impl DeliveryKind {
     pub const COUNT: usize = 4 + (DEPTH_MAX - 1) + RUN_DEPTHS.len();
 
-    /// All of them, in the order of their indices.
+    /// All kinds, in the order of their indices.
     pub fn all() -> impl Iterator<Item = Self> {
         [Self::Raw, Self::Standalone, Self::Dedicated, Self::Newest]
             .into_iter()
@@ -44,11 +44,11 @@ impl Kind {
             Self::Dedicated => 2,
             Self::Newest => 3,
             Self::Several(depth) => 2 + depth,
-            Self::Run(rung) => 3 + DEPTH_MAX + rung,
+            Self::Run(run) => 3 + DEPTH_MAX + run,
         }
     }
 
-    /// The label of metrics.
+    /// The label in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -60,14 +60,15 @@ impl Kind {
         }
     }
 
-    /// How many publications the frame refers to, as a label: of a run how many at most, `all` that are there without a
+    /// The number of publications to which the frame refers, as a label. For a run it is the upper limit, or `all`
+    /// without a
     /// limit.
     pub fn depth(self) -> String {
         match self {
             Self::Raw | Self::Standalone => "0".to_owned(),
             Self::Newest => "1".to_owned(),
             Self::Several(depth) => depth.to_string(),
-            Self::Run(rung) if RUN_DEPTHS[rung] < u16::MAX => RUN_DEPTHS[rung].to_string(),
+            Self::Run(run) if RUN_DEPTHS[run] < u16::MAX => RUN_DEPTHS[run].to_string(),
             Self::Run(_) | Self::Dedicated => "all".to_owned(),
         }
     }
@@ -76,25 +77,25 @@ impl Kind {
 /// Sums since the start.
 #[derive(Debug, Default)]
 pub struct NamespaceCounters {
-    deliveries: [Sum; Kind::COUNT],
-    message_bytes: Sum,
-    frame_bytes: Sum,
-    /// Publications on their way to the shards that have subscribers, once each whatever the number of shards.
-    pub(crate) publications: Sum,
+    deliveries: [SharedCounter; DeliveryKind::COUNT],
+    message_bytes: SharedCounter,
+    frame_bytes: SharedCounter,
+    /// Publications of the namespace, each once, whatever the number of shards.
+    pub(crate) publications: SharedCounter,
     /// Publications parsed, once per depth that was needed.
-    pub(crate) parses: Sum,
+    pub(crate) parses: SharedCounter,
     /// Frames made out of parses, once per shard and distinct gap.
-    pub(crate) emits: Sum,
-    /// Publications refused a frame of their own gap because there were too many.
-    pub(crate) gaps_refused: Sum,
-    time_ns: Sum,
+    pub(crate) emits: SharedCounter,
+    /// Frames in context that were replaced by one that refers to nothing, because the broadcast had too many gaps.
+    pub(crate) gaps_refused: SharedCounter,
+    time_ns: SharedCounter,
 }
 
-/// A number that many threads raise, seldom.
+/// A number that many threads increase, rarely.
 #[derive(Debug, Default)]
-pub(crate) struct Sum(AtomicU64);
+pub(crate) struct SharedCounter(AtomicU64);
 
-impl Sum {
+impl SharedCounter {
     pub(crate) fn add(&self, count: u64) {
         self.0.fetch_add(count, Relaxed);
     }
@@ -105,10 +106,10 @@ impl Sum {
 }
 
 impl NamespaceCounters {
-    /// `deliveries` frames, with the bytes of all of them and of the messages in them.
+    /// Adds `deliveries` frames; `message_bytes` and `frame_bytes` are their sums.
     pub(crate) fn delivered(
         &self,
-        kind: Kind,
+        kind: DeliveryKind,
         deliveries: u64,
         message_bytes: u64,
         frame_bytes: u64,
@@ -124,7 +125,7 @@ impl NamespaceCounters {
         self.time_ns.add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    pub fn deliveries(&self, kind: Kind) -> u64 {
+    pub fn deliveries(&self, kind: DeliveryKind) -> u64 {
         self.deliveries[kind.index()].value()
     }
 
@@ -133,7 +134,7 @@ impl NamespaceCounters {
         self.message_bytes.value()
     }
 
-    /// Bytes of all deliveries as they were queued, frame headers included.
+    /// Bytes of all deliveries as queued, frame headers included.
     pub fn frame_bytes(&self) -> u64 {
         self.frame_bytes.value()
     }
@@ -154,7 +155,7 @@ impl NamespaceCounters {
         self.gaps_refused.value()
     }
 
-    /// Time in parsing and making compressed frames, on any thread.
+    /// Time that parses and compressed frames took, on any thread.
     pub fn time(&self) -> Duration {
         Duration::from_nanos(self.time_ns.value())
     }

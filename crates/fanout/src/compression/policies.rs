@@ -1,7 +1,7 @@
-//! Which compression a channel's publications may have: the namespaces' `compression`, resolved once.
+//! The compression policy of a channel's publications: the namespaces' `compression`, resolved once.
 //! In: the channel options → out: a policy for each broadcast.
 //! Uses the node's options alone; allocates nothing per broadcast.
-//! Changed here: how a channel finds its policy. What the default is stands in `node::options`.
+//! Changed here: how a channel finds its policy. The default is in `node::options`.
 
 use fanwire_node::{
     Broadcast, NamespaceId,
@@ -24,7 +24,7 @@ impl Policies {
         Self { private_prefix: options.private_prefix.clone(), rows: rows.collect() }
     }
 
-    /// How many namespaces there are, that of channels without one included.
+    /// Number of namespaces, including the one of channels without a namespace.
     pub fn namespaces(&self) -> usize {
         self.rows.len()
     }

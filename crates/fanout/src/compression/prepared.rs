@@ -1,7 +1,7 @@
-//! The shell's part of one broadcast: frames that all shards share, and the publication's place in its channel's history.
-//! In: a broadcast just accepted → out: for each form a frame, made once by whoever needs it first; parses likewise.
-//! Uses write-once cells, and the lock of a history for a parse that nobody has made yet (ARCHITECTURE.md, Locks).
-//! Changed here: what shards share of a broadcast. Frames for one shard's connections are made in `realtime::frames`.
+//! The shared part of one broadcast: frames for all shards, and the publication's position in its channel's history.
+//! In: a broadcast just accepted → out: one frame per variant and one parse per depth, each made once on the first use.
+//! Uses write-once cells, and the lock of a history for a parse that does not exist yet (ARCHITECTURE.md, Locks).
+//! Changed here: the parts of a broadcast that shards share. Frames for one shard's connections are made in `realtime::frames`.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,32 +12,32 @@ use fanwire_protocol::Encoding;
 
 use super::channel::{Channel, EncodingHistory};
 
-/// What is prepared once for all shards.
+/// The parts of a broadcast that are prepared once for all shards.
 pub(crate) struct PreparedBroadcast {
     policy: CompressionPolicy,
     frames: [OnceLock<Bytes>; FrameVariant::PLAIN],
-    /// Of the other forms; made when a subscriber is there that has agreed to deltas.
+    /// The other variants; allocated for the first subscriber that agreed to deltas.
     delta_frames: OnceLock<Box<[OnceLock<Bytes>; FrameVariant::COUNT - FrameVariant::PLAIN]>>,
     context: Option<(Arc<Channel>, [Option<Publication>; 2])>,
 }
 
-/// What decides about the bytes of a frame that refers to nothing.
+/// The properties that determine the bytes of a frame that refers to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FrameVariant {
     pub(crate) encoding: Encoding,
-    pub(crate) shape: DeltaMode,
+    pub(crate) delta_mode: DeltaMode,
     pub(crate) compressed: bool,
 }
 
 impl FrameVariant {
-    /// How many forms there are.
+    /// Number of variants.
     pub(crate) const COUNT: usize = 10;
-    /// How many of them, the first ones, are of shapes without deltas.
+    /// The first this many variants are without deltas.
     const PLAIN: usize = 4;
 
     /// Dense index below [`COUNT`](Self::COUNT).
     pub(crate) fn index(self) -> usize {
-        let pair = match (self.shape, self.encoding) {
+        let pair = match (self.delta_mode, self.encoding) {
             (DeltaMode::Plain, Encoding::Json) => 0,
             (DeltaMode::Plain | DeltaMode::Full, Encoding::Protobuf) => 1,
             (DeltaMode::Full, Encoding::Json) => 2,
@@ -49,13 +49,13 @@ impl FrameVariant {
 }
 
 impl PreparedBroadcast {
-    /// Of a channel without a history.
+    /// For a channel without a history.
     pub(super) fn new(policy: CompressionPolicy) -> Self {
         let (frames, delta_frames) = Default::default();
         Self { policy, frames, delta_frames, context: None }
     }
 
-    /// Of a channel whose history holds the message in the encodings that have a publication.
+    /// For a channel whose history holds the message in the encodings that have a publication.
     pub(super) fn in_context(
         channel: Arc<Channel>,
         publications: [Option<Publication>; 2],
@@ -64,7 +64,7 @@ impl PreparedBroadcast {
         Self { context, ..Self::new(CompressionPolicy::Context) }
     }
 
-    /// Bytes it takes while it waits for a shard, about: encodings, and parses of about their size.
+    /// Approximate bytes while it waits for a shard: encodings, and parses of about their size.
     pub(crate) fn bytes(&self) -> usize {
         let publications = self.context.iter().flat_map(|(_, both)| both.iter().flatten());
         size_of::<Self>() + publications.map(|publication| 2 * publication.bytes()).sum::<usize>()
@@ -74,10 +74,10 @@ impl PreparedBroadcast {
         self.policy
     }
 
-    /// The frame of one form, made by `make` at the first call and shared afterwards.
-    pub(crate) fn frame(&self, form: FrameVariant, make: impl FnOnce() -> Bytes) -> &Bytes {
-        let slot = match form.index().checked_sub(FrameVariant::PLAIN) {
-            None => &self.frames[form.index()],
+    /// Returns the frame of one variant; the first call makes it with `make`.
+    pub(crate) fn frame(&self, variant: FrameVariant, make: impl FnOnce() -> Bytes) -> &Bytes {
+        let slot = match variant.index().checked_sub(FrameVariant::PLAIN) {
+            None => &self.frames[variant.index()],
             Some(index) => &self.delta_frames.get_or_init(Box::default)[index],
         };
         slot.get_or_init(make)
@@ -93,7 +93,7 @@ impl PreparedBroadcast {
         Some((publication, channel.history(encoding)))
     }
 
-    /// So many subscribers of a shard got a frame in context, by encoding and index of its depth.
+    /// Records the frames in context that a shard delivered, by encoding and index of the depth.
     pub(crate) fn delivered(&self, deliveries: &[[u64; Depth::COUNT]; 2]) {
         for (encoding, deliveries) in Encoding::ALL.into_iter().zip(deliveries) {
             let depths = Depth::all().zip(deliveries).filter(|(_, deliveries)| **deliveries > 0);
@@ -106,7 +106,7 @@ impl PreparedBroadcast {
         }
     }
 
-    /// The channel's history of one encoding, also when this publication is not in it.
+    /// The channel's history of one encoding, even if this publication is not in it.
     pub(crate) fn history(&self, encoding: Encoding) -> Option<&EncodingHistory> {
         self.context.as_ref().map(|(channel, _)| channel.history(encoding))
     }

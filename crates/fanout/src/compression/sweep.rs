@@ -1,7 +1,7 @@
-//! Sharing out memory between histories: idle ones end, and when it is short the least useful give way.
-//! In: a call every few seconds → out: histories shortened or ended, their memory kept for who wished for it, entries forgotten.
+//! Distribution of memory between histories: idle ones end, and when memory is short those of least worth are shortened.
+//! In: a call every few seconds → out: histories shortened or ended, memory reserved for requests, idle channels removed.
 //! Uses the table of channels and one lock at a time; never runs on a shard or on a publisher's thread.
-//! Changed here: who keeps memory. What a history is worth, or would be, is estimated in `channel::share`.
+//! Changed here: which history keeps memory. The worth of a history is estimated in `channel::share`.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -17,70 +17,76 @@ use super::{
 };
 
 impl Contexts {
-    /// To be called every [`SWEEP_INTERVAL`](Self::SWEEP_INTERVAL). `has_listeners` says whether anybody on this node
-    /// listens to a channel.
-    pub fn sweep(&self, has_listeners: impl Fn(&str) -> bool) {
+    /// To be called every [`SWEEP_INTERVAL`](Self::SWEEP_INTERVAL). `has_subscribers` returns whether a channel has
+    /// subscribers on this node.
+    pub fn sweep(&self, has_subscribers: impl Fn(&str) -> bool) {
         let Some(_sweeping) = self.sweeping.try_lock() else { return };
-        let (mut held, mut wishes) = (BinaryHeap::new(), Vec::new());
+        let (mut held, mut requests) = (BinaryHeap::new(), Vec::new());
         for stripe in &self.stripes {
             let pair =
                 |(name, channel): (&Arc<str>, &Arc<Channel>)| (name.clone(), channel.clone());
             let channels: Vec<_> = stripe.lock().iter().map(pair).collect();
             for (name, channel) in channels {
-                let listens = has_listeners(&name);
+                let is_subscribed = has_subscribers(&name);
                 for encoding in Encoding::ALL {
-                    let Some(of) = channel.history(encoding).take_use(listens) else { continue };
-                    let claim = |share| Claim { channel: channel.clone(), encoding, share };
-                    wishes.extend(of.wished.map(claim));
-                    held.extend(of.held.map(|share| Reverse(claim(share))));
+                    let Some(history_use) = channel.history(encoding).take_use(is_subscribed)
+                    else {
+                        continue;
+                    };
+                    let candidate = |share| Candidate { channel: channel.clone(), encoding, share };
+                    requests.extend(history_use.requested.map(candidate));
+                    held.extend(history_use.held.map(|share| Reverse(candidate(share))));
                 }
             }
             stripe.lock().retain(|_, channel| {
                 Encoding::ALL.iter().any(|encoding| !channel.history(*encoding).is_idle())
             });
         }
-        self.make_room(wishes, held);
+        self.make_room(requests, held);
     }
 
-    /// Shortens histories, the least useful first, until there is room for all wishes that are worth twice as much: after
-    /// those of single connections the best ones first, and it is kept for them. Only a part of the budget changes hands
-    /// each time, because what wishes are worth is not known yet.
-    fn make_room(&self, mut wishes: Vec<Claim>, mut held: BinaryHeap<Reverse<Claim>>) {
+    /// Shortens histories, those of least worth first, until there is memory for all requests that are worth twice as
+    /// much.
+    /// Compressors of single connections come first, then requests by worth; the memory is reserved for them. One
+    /// sweep moves
+    /// only a part of the budget, because the worth of requests is an estimate.
+    fn make_room(&self, mut requests: Vec<Candidate>, mut held: BinaryHeap<Reverse<Candidate>>) {
         let memory = &self.settings.memory;
         let mut movable = memory.bytes_max() / ROOM_SHARE;
         self.free(memory.take_refused(), f64::INFINITY, &mut held, &mut movable);
-        wishes.sort_by(|one, other| other.cmp(one));
-        for wish in wishes {
-            let Share { memory: bytes, .. } = wish.share;
-            if !self.free(bytes, wish.share.worth(), &mut held, &mut movable) {
+        requests.sort_by(|one, other| other.cmp(one));
+        for request in requests {
+            let Share { memory: bytes, .. } = request.share;
+            if !self.free(bytes, request.share.worth(), &mut held, &mut movable) {
                 return;
             }
-            // A publisher may have been faster.
+            // A publisher may have taken the memory first.
             if let Some(memory) = memory.reserve(bytes) {
-                wish.history().grant(memory);
+                request.history().grant(memory);
             }
         }
     }
 
-    /// Shortens histories that are worth much less than `worth`, as long as memory is `movable`, until so many bytes are
-    /// free. Whether they are.
+    /// Shortens histories that are worth much less than `worth` until `bytes` are free, or `movable` is used up.
+    /// Returns
+    /// whether they are free.
     fn free(
         &self,
         bytes: usize,
         worth: f64,
-        held: &mut BinaryHeap<Reverse<Claim>>,
+        held: &mut BinaryHeap<Reverse<Candidate>>,
         movable: &mut usize,
     ) -> bool {
         let memory = &self.settings.memory;
         while memory.bytes_max().saturating_sub(memory.bytes()) < bytes {
-            let is_less = |Reverse(least): &Reverse<Claim>| least.share.worth() * TWICE < worth;
+            let is_less = |Reverse(least): &Reverse<Candidate>| least.share.worth() * TWICE < worth;
             if *movable == 0 || !held.peek().is_some_and(is_less) {
                 return false;
             }
             let Some(Reverse(least)) = held.pop() else { return false };
             let (given, left) = least.history().shrink(least.share);
             *movable = movable.saturating_sub(given);
-            held.extend(left.map(|share| Reverse(Claim { share, ..least })));
+            held.extend(left.map(|share| Reverse(Candidate { share, ..least })));
         }
         true
     }
@@ -89,42 +95,43 @@ impl Contexts {
     pub const SWEEP_INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
 }
 
-/// A history that may be shortened, or is wished for; ordered by its worth.
-struct Claim {
+/// A history that may be shortened, or a request for memory; ordered by its worth.
+struct Candidate {
     channel: Arc<Channel>,
     encoding: Encoding,
     share: Share,
 }
 
-impl Claim {
+impl Candidate {
     fn history(&self) -> &EncodingHistory {
         self.channel.history(self.encoding)
     }
 }
 
-impl Ord for Claim {
+impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> Ordering {
         self.share.worth().total_cmp(&other.share.worth())
     }
 }
 
-impl PartialOrd for Claim {
+impl PartialOrd for Candidate {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Claim {
+impl PartialEq for Candidate {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Claim {}
+impl Eq for Candidate {}
 
-/// How much more a wish must be worth than what gives way to it: among equals who came first stays, or all of them would
-/// begin again and again.
+/// A request must be worth this many times the history that it replaces. Otherwise channels of equal worth would
+/// displace
+/// each other in every sweep.
 const TWICE: f64 = 2.0;
 
-/// The part of the budget (1/n) that changes hands in a sweep at most.
+/// The largest part of the budget (1/n) that one sweep moves.
 const ROOM_SHARE: usize = 4;

@@ -1,7 +1,7 @@
-//! Tests of histories: when one begins, grows, rests and ends, and how memory is shared out.
-//! In: broadcasts, wishes and sweeps → out: publications or none, bytes of memory.
+//! Tests of histories: when one begins, grows, skips publications and ends, and how memory is distributed.
+//! In: broadcasts, requests and sweeps → out: publications or none, bytes of memory.
 //! Uses `Contexts` as a node does, without node, shards and clocks.
-//! Changed here: expectations of the life of a history. What frames are made of it is tested in `realtime::frames`.
+//! Changed here: expectations of the life of a history. The frames made from it are tested in `realtime::frames`.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ fn contexts(memory: usize) -> Contexts {
     })
 }
 
-/// Accepts a publication as the node's door does.
+/// Accepts a publication as the node's broadcast router does.
 fn publish(contexts: &Contexts, channel: &str, data: impl Into<Bytes>) -> Broadcast {
     let publication = Publication { data: data.into(), ..Publication::default() };
     let (namespace, now) = (NamespaceId::default(), Instant::now());
@@ -32,7 +32,7 @@ fn publish(contexts: &Contexts, channel: &str, data: impl Into<Bytes>) -> Broadc
     broadcast
 }
 
-/// As a shard with one subscriber in context: says whether the publication was in a history.
+/// Delivers as a shard with one subscriber in context. Returns whether the publication was in a history.
 fn deliver(contexts: &Contexts, broadcast: &Broadcast) -> bool {
     deliver_in(Encoding::Json, contexts, broadcast)
 }
@@ -63,7 +63,7 @@ fn state(seed: usize) -> String {
     format!("[{}]", rows.collect::<Vec<_>>().join(","))
 }
 
-/// Publishes once and delivers; whether it was in a history.
+/// Publishes once and delivers. Returns whether the publication was in a history.
 fn round(contexts: &Contexts, channel: &str, seed: usize) -> bool {
     deliver(contexts, &publish(contexts, channel, state(seed)))
 }
@@ -72,7 +72,7 @@ fn round(contexts: &Contexts, channel: &str, seed: usize) -> bool {
 fn a_history_begins_when_somebody_wants_it_and_only_in_that_encoding() {
     let contexts = contexts(1 << 20);
     let first = publish(&contexts, "news", state(0));
-    assert_eq!(contexts.memory().bytes(), 0, "nobody asked");
+    assert_eq!(contexts.memory().bytes(), 0, "no shard used a depth");
     assert!(!deliver(&contexts, &first));
     let second = publish(&contexts, "news", state(1));
     assert!(deliver(&contexts, &second));
@@ -96,7 +96,7 @@ fn small_and_huge_messages_are_in_no_history_and_do_not_disturb_it() {
 
 #[test]
 fn channels_that_have_a_history_and_those_that_wait_for_one_are_counted_apart() {
-    // For one history, which is long while memory is plenty.
+    // Memory for one history, which is long while memory is plentiful.
     let contexts = contexts(History::memory_for(32 << 10));
     assert_eq!(contexts.channels(), (0, 0));
     let first = publish(&contexts, "news", state(0));
@@ -142,20 +142,20 @@ fn messages_that_do_not_compress_are_left_out_for_a_while() {
 fn depths_that_the_last_two_publications_were_asked_for_are_parsed_ahead() {
     let contexts = contexts(1 << 20);
     round(&contexts, "news", 0);
-    let ahead = |seed, asked: &[Depth]| {
+    let ahead = |seed, used_depths: &[Depth]| {
         let before = contexts.counters()[0].parses();
         let broadcast = publish(&contexts, "news", state(seed));
         let prepared = broadcast.prepared::<PreparedBroadcast>().expect("prepared");
         let (_, history) = prepared.publication(Encoding::Json).expect("in the history");
-        asked.iter().for_each(|depth| history.delivered(*depth, 1));
+        used_depths.iter().for_each(|depth| history.delivered(*depth, 1));
         contexts.counters()[0].parses() - before
     };
     let (run, newest) = (Depth::Run(0), Depth::Newest);
     assert_eq!(ahead(1, &[run]), 0, "the first one");
-    assert_eq!(ahead(2, &[run, newest]), 0, "asked for once");
+    assert_eq!(ahead(2, &[run, newest]), 0, "used once");
     assert_eq!(ahead(3, &[run, newest]), 1, "the run");
     assert_eq!(ahead(4, &[newest]), 2);
-    assert_eq!(ahead(5, &[]), 1, "the run was not asked for any more");
+    assert_eq!(ahead(5, &[]), 1, "the run was not used any more");
     assert_eq!(ahead(6, &[run]), 1, "no shard got to the one before");
     assert_eq!(ahead(7, &[run]), 0);
     assert_eq!(ahead(8, &[run]), 1);
@@ -172,7 +172,7 @@ fn unwanted_histories_end_and_their_memory_is_given_back() {
     let used = contexts.memory().bytes();
     contexts.sweep(|channel| channel != "left");
     assert_eq!(contexts.memory().bytes(), used / 3 * 2, "nobody listens to one");
-    // Two more sweeps while nobody takes part in context.
+    // Two more sweeps without a subscriber in context.
     for seed in 3..5 {
         drop(publish(&contexts, "busy", state(seed)));
         contexts.sweep(|_| true);
@@ -208,7 +208,7 @@ fn memory_is_never_exceeded_and_goes_to_those_who_save_most() {
 
 #[test]
 fn of_a_hundred_thousand_busy_channels_most_have_a_history_in_the_default_memory() {
-    // A hundredth of both.
+    // A hundredth of the memory and of the channels.
     let contexts = contexts((256 << 20) / 100);
     let names: Vec<String> = (0..1_000).map(|number| format!("quote {number}")).collect();
     let tick = |seed: usize| {
@@ -283,7 +283,7 @@ fn frames_of_a_history_that_was_resized_are_still_right() {
     assert_eq!(depths, 398, "all but the very first in context");
 }
 
-/// ShardMessages of a reproducible text of its own for each seed.
+/// Letters of a reproducible text of its own for each seed.
 fn noise(seed: usize, bytes: usize) -> String {
     let mut state = seed as u64;
     let mut step = || {
@@ -322,22 +322,22 @@ fn a_publication_that_a_reply_quotes_is_there_for_the_next_one_and_parsed_once()
         let newest = (0..3).map(publish).last().expect("three of them");
         let before = contexts.counters()[0].parses();
         for _ in 0..5 {
-            let found = contexts.quote("news", encoding, &reply(&newest, encoding));
+            let found = contexts.embedded_part("news", encoding, &reply(&newest, encoding));
             assert_eq!(found.map(|(at, _)| at), Some(9));
         }
         let [next, after] = [3, 4].map(publish);
-        let quoted = |broadcast: &Broadcast| {
+        let embedded = |broadcast: &Broadcast| {
             let prepared = broadcast.prepared::<PreparedBroadcast>().expect("prepared");
             let (publication, history) = prepared.publication(encoding).expect("in the history");
-            let parse = history.parse(publication, Depth::Quoted, &contexts.counters()[0]);
-            publication.offers(Depth::Quoted).then(|| parse.expect("the newest one"));
-            publication.offers(Depth::Quoted)
+            let parse = history.parse(publication, Depth::Embedded, &contexts.counters()[0]);
+            publication.offers(Depth::Embedded).then(|| parse.expect("the newest one"));
+            publication.offers(Depth::Embedded)
         };
-        // A run for each of the two, and one for those who have the quote.
+        // A run for each of the two, and one for subscribers that have the embedded part.
         assert_eq!(contexts.counters()[0].parses() - before, 3);
-        assert!(quoted(&next));
+        assert!(embedded(&next));
         assert_eq!(contexts.counters()[0].parses() - before, 3, "by the publisher");
-        assert!(!quoted(&after));
+        assert!(!embedded(&after));
     }
 }
 
@@ -345,17 +345,17 @@ fn a_publication_that_a_reply_quotes_is_there_for_the_next_one_and_parsed_once()
 fn a_reply_without_the_newest_publication_of_a_history_quotes_nothing() {
     let contexts = contexts(1 << 20);
     let early = publish(&contexts, "news", state(0));
-    let quote = |broadcast, channel: &str| {
-        contexts.quote(channel, Encoding::Json, &reply(broadcast, Encoding::Json))
+    let embedded_part = |broadcast, channel: &str| {
+        contexts.embedded_part(channel, Encoding::Json, &reply(broadcast, Encoding::Json))
     };
-    assert!(quote(&early, "news").is_none(), "no history yet");
+    assert!(embedded_part(&early, "news").is_none(), "no history yet");
     let rounds = [1, 2].map(|seed| {
         assert_eq!(round(&contexts, "news", seed), seed > 1);
         publish(&contexts, "news", state(seed + 10))
     });
     let [older, newest] = &rounds;
-    assert!(quote(newest, "news").is_some());
-    assert!(quote(older, "news").is_none(), "the history has gone on");
-    assert!(quote(newest, "else").is_none());
-    assert!(contexts.quote("news", Encoding::Protobuf, b"a reply in Protobuf").is_none());
+    assert!(embedded_part(newest, "news").is_some());
+    assert!(embedded_part(older, "news").is_none(), "the history has gone on");
+    assert!(embedded_part(newest, "else").is_none());
+    assert!(contexts.embedded_part("news", Encoding::Protobuf, b"a reply in Protobuf").is_none());
 }

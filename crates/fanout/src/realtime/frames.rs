@@ -1,7 +1,7 @@
-//! The frames of the broadcast that a shard is delivering: for each connection the best one it can read.
-//! In: a connection, its subscription and a broadcast → out: a frame in its queue, shared with all that can read the same.
-//! Uses what `compression` prepared, `deflate::gap` to emit and the connection_writer; never compresses the same thing twice.
-//! Changed here: which frame a connection gets. What is known of its window lives in `shard`, histories in `compression`.
+//! The frames of the broadcast that a shard is delivering: for each connection the smallest one that it can decode.
+//! In: a connection, its subscription and a broadcast → out: a frame in its queue, shared by connections with the same format.
+//! Uses what `compression` prepared, `deflate::gap` to emit and the `ConnectionWriter`; never compresses the same thing twice.
+//! Changed here: which frame a connection gets. The state of its window lives in `shard`, histories in `compression`.
 
 mod context;
 
@@ -16,30 +16,30 @@ use fanwire_node::{Broadcast, DeltaMode, options::CompressionPolicy};
 use fanwire_protocol::Encoding;
 use fanwire_ws::frame;
 
-use self::context::{InContext, Waiting};
-use crate::compression::{Contexts, FrameVariant, Kind, PreparedBroadcast};
-use fanwire_shard::{Compression, ConnectionWriter, Dialect, Frame, Opcode};
+use self::context::{InContext, PendingReceiver};
+use crate::compression::{Contexts, DeliveryKind, FrameVariant, PreparedBroadcast};
+use fanwire_shard::{Compression, ConnectionWriter, Frame, Opcode, PeerFormat};
 
 /// A shard's frames of one broadcast; empty between broadcasts.
 pub(super) struct Frames {
     contexts: Arc<Contexts>,
-    /// The broadcast that they are of, and its channel's policy.
+    /// The broadcast of these frames, and its channel's policy.
     broadcast: Option<Arc<Broadcast>>,
     policy: CompressionPolicy,
-    /// Frames that refer to nothing, by form: copied once per shard out of the slots that all shards share, so that
-    /// handing one to a connection touches no memory of another core.
-    shared: [Option<(Frame, Made)>; FrameVariant::COUNT],
-    /// What the peer that was sent the plain publication last reads, and the index of the shared frame that all such get.
-    alike: Option<(Dialect, usize)>,
+    /// Frames that refer to nothing, by variant: copied once per shard out of the slots that all shards share, so that
+    /// delivering one touches no memory of another core.
+    shared: [Option<(Frame, FrameStats)>; FrameVariant::COUNT],
+    /// The format of the last peer that got the plain publication, and the index of the shared frame for this format.
+    last_plain: Option<(PeerFormat, usize)>,
     dedicated: Dedicated,
     in_context: InContext,
-    /// Context was wanted and there was none.
+    /// By encoding: a subscriber in context got a frame without context because there was no history.
     missed: [bool; 2],
-    /// What frames took to make.
+    /// Time that the frames took to make.
     spent: Duration,
 }
 
-/// What went through compressors of single connections.
+/// Deliveries through compressors of single connections.
 #[derive(Default)]
 struct Dedicated {
     deliveries: u64,
@@ -47,22 +47,22 @@ struct Dedicated {
     frame_bytes: u64,
 }
 
-/// What a frame is, and what became of it.
-struct Made {
+/// The sizes and kind of a frame, and the number of its deliveries.
+struct FrameStats {
     frame_bytes: usize,
-    kind: Kind,
-    /// Of a frame in context: its depth and encoding.
+    kind: DeliveryKind,
+    /// The depth and encoding of a frame in context.
     depth: Option<(Depth, Encoding)>,
     message_bytes: usize,
     deliveries: u64,
 }
 
-/// One delivery: to whom, of what.
+/// One delivery: a subscription of a connection, and the message for it.
 struct Delivery<'a> {
     connection: u32,
     place: u32,
     encoding: Encoding,
-    shape: DeltaMode,
+    delta_mode: DeltaMode,
     compression: Compression,
     broadcast: &'a Broadcast,
     message: &'a Bytes,
@@ -75,7 +75,7 @@ impl Frames {
             broadcast: None,
             policy: CompressionPolicy::Off,
             shared: Default::default(),
-            alike: None,
+            last_plain: None,
             dedicated: Dedicated::default(),
             in_context: InContext::default(),
             missed: [false; 2],
@@ -87,9 +87,10 @@ impl Frames {
         &self.contexts
     }
 
-    /// Queues the broadcast as it is for each of these connections and places.
+    /// Queues the plain broadcast for each of these connections and places.
     ///
-    /// Where frames refer to nothing, one peer after the other gets the same: a third of the instructions.
+    /// Consecutive peers with the same format get the same frame without further checks, which takes a third of the
+    /// instructions.
     pub(super) fn deliver_to_all(
         &mut self,
         receivers: impl Iterator<Item = (u32, u32)>,
@@ -98,23 +99,23 @@ impl Frames {
     ) {
         self.begin(broadcast);
         for (connection, place) in receivers {
-            if let Some((dialect, form)) = self.alike
-                && let Some((frame, made)) = &mut self.shared[form]
-                && out.push_alike(connection, dialect, frame, made.message_bytes)
+            if let Some((format, variant)) = self.last_plain
+                && let Some((frame, stats)) = &mut self.shared[variant]
+                && out.push_if_same_format(connection, format, frame, stats.message_bytes)
             {
-                made.deliveries += 1;
+                stats.deliveries += 1;
             } else if self.policy == CompressionPolicy::Context
-                && let Some(Dialect { is_binary, compression }) = out.dialect(connection)
+                && let Some(PeerFormat { is_binary, compression }) = out.format(connection)
                 && matches!(compression, Compression::Context { .. })
             {
-                let receiver = Waiting::new((connection, place), compression);
-                self.deliver_soon(receiver, encoding(is_binary), broadcast, out);
+                let receiver = PendingReceiver::new((connection, place), compression);
+                self.deliver_later(receiver, encoding(is_binary), broadcast, out);
             } else {
                 self.deliver(connection, place, (broadcast, DeltaMode::Plain), out);
             }
         }
         for encoding in Encoding::ALL {
-            self.deliver_waiting(encoding, broadcast, out);
+            self.deliver_pending(encoding, broadcast, out);
         }
     }
 
@@ -123,19 +124,21 @@ impl Frames {
         &mut self,
         connection: u32,
         place: u32,
-        (broadcast, shape): (&Arc<Broadcast>, DeltaMode),
+        (broadcast, delta_mode): (&Arc<Broadcast>, DeltaMode),
         out: &mut ConnectionWriter,
     ) {
         self.begin(broadcast);
-        let Some(Dialect { is_binary, compression }) = out.dialect(connection) else { return };
+        let Some(PeerFormat { is_binary, compression }) = out.format(connection) else { return };
         let encoding = encoding(is_binary);
-        let message =
-            broadcast.shaped(shape, encoding).expect("the hub delivers in forms that exist");
+        let message = broadcast
+            .message_in(delta_mode, encoding)
+            .expect("the hub delivers in forms that exist");
         let delivery =
-            Delivery { connection, place, encoding, shape, compression, broadcast, message };
+            Delivery { connection, place, encoding, delta_mode, compression, broadcast, message };
         match (compression, self.policy) {
-            // What stands alone may not meet what the connection's own compressor has seen; nor may the shared frame be sent,
-            // which would enter the peer's window behind that compressor's back.
+            // A standalone frame must not enter the window of a peer whose own compressor does not see it: the
+            // compressor would
+            // then refer to wrong bytes.
             (Compression::Raw, _)
             | (_, CompressionPolicy::Off)
             | (Compression::Dedicated { .. }, CompressionPolicy::Standalone) => {
@@ -147,37 +150,40 @@ impl Frames {
                 self.dedicated.message_bytes += message.len() as u64;
                 self.dedicated.frame_bytes += frame_bytes as u64;
             }
-            // Who agreed to deltas takes no part in context. A patch has next to nothing in common with the patch before it,
-            // so a history of patches would cost parses and memory for little; and a client that gets patches has few
-            // publications of its channel in its window, so those in full would seldom find theirs (docs/compression.md has
-            // figures). Frames that stand alone only move the counter of the window.
+            // Subscribers that agreed to deltas get no frames in context. Two patches have little in common, so a
+            // history of
+            // patches would cost parses and memory and save little; and a client that gets patches has few
+            // publications of the
+            // channel in its window to which a full one could refer (docs/compression.md has figures). Frames that
+            // stand alone
+            // only advance the counter of the window.
             (Compression::Context { .. }, CompressionPolicy::Context)
-                if shape == DeltaMode::Plain =>
+                if delta_mode == DeltaMode::Plain =>
             {
-                let receiver = Waiting::new((connection, place), compression);
-                self.deliver_soon(receiver, encoding, broadcast, out);
-                self.deliver_waiting(encoding, broadcast, out);
+                let receiver = PendingReceiver::new((connection, place), compression);
+                self.deliver_later(receiver, encoding, broadcast, out);
+                self.deliver_pending(encoding, broadcast, out);
             }
             (_, _) => self.deliver_alone(&delivery, true, None, out),
         }
     }
 
-    /// What follows are frames of this broadcast.
+    /// Starts the frames of this broadcast, and finishes those of the last one.
     fn begin(&mut self, broadcast: &Arc<Broadcast>) {
         if !self.broadcast.as_ref().is_some_and(|of| Arc::ptr_eq(of, broadcast)) {
             self.finish();
-            self.policy = dispatch_of(broadcast).policy();
+            self.policy = prepared_of(broadcast).policy();
             self.broadcast = Some(Arc::clone(broadcast));
         }
     }
 
-    /// Counts what was delivered and forgets the frames. To be called at the end of each turn at least.
+    /// Counts the deliveries and drops the frames. To be called at least at the end of each turn.
     pub(super) fn finish(&mut self) {
         let Some(broadcast) = self.broadcast.take() else { return };
         let counters = self.contexts.counters_of(&broadcast);
         let Dedicated { deliveries, message_bytes, frame_bytes } =
             std::mem::take(&mut self.dedicated);
-        counters.delivered(Kind::Dedicated, deliveries, message_bytes, frame_bytes);
+        counters.delivered(DeliveryKind::Dedicated, deliveries, message_bytes, frame_bytes);
         let (emits, spent) = self.in_context.emits();
         self.spent += spent;
         counters.emits.add(u64::from(emits));
@@ -189,46 +195,50 @@ impl Frames {
         if let Some(prepared) = broadcast.prepared::<PreparedBroadcast>().filter(|_| emits > 0) {
             prepared.delivered(&depths);
         }
-        self.alike = None;
+        self.last_plain = None;
     }
 
-    /// Tells histories that are not there what they would have been good for, about: who did not agree to context gets
-    /// the same frame.
+    /// Records for a missing history how many deliveries it would have served. Approximate: receivers that did not
+    /// agree to
+    /// context get the same frame and are counted, too.
     fn count_missed(&mut self, broadcast: &Broadcast) {
         let missed = std::mem::take(&mut self.missed);
         for (encoding, _) in Encoding::ALL.into_iter().zip(missed).filter(|(_, missed)| *missed) {
-            let form = FrameVariant { encoding, shape: DeltaMode::Plain, compressed: true };
-            if let Some(history) = dispatch_of(broadcast).history(encoding)
-                && let Some((_, made)) = &self.shared[form.index()]
+            let variant = FrameVariant { encoding, delta_mode: DeltaMode::Plain, compressed: true };
+            if let Some(history) = prepared_of(broadcast).history(encoding)
+                && let Some((_, stats)) = &self.shared[variant.index()]
             {
-                history.missed(made.deliveries);
+                history.missed(stats.deliveries);
             }
         }
     }
 
-    /// Counts what was delivered, all frames of a kind at once, and forgets them. The deliveries in context are returned by
-    /// encoding and depth.
+    /// Counts the deliveries, all frames of a kind at once, and drops the frames. Returns deliveries in context by
+    /// encoding
+    /// and depth.
     fn count(&mut self, broadcast: &Broadcast) -> [[u64; Depth::COUNT]; 2] {
         let counters = self.contexts.counters_of(broadcast);
-        let mut kinds = [(0, 0, 0); Kind::COUNT];
+        let mut kinds = [(0, 0, 0); DeliveryKind::COUNT];
         let mut depths = [[0; Depth::COUNT]; 2];
-        let shared = self.shared.iter_mut().filter_map(Option::take).map(|(_, made)| made);
-        for made in self.in_context.drain().chain(shared) {
-            let (deliveries, message_bytes, frame_bytes) = &mut kinds[made.kind.index()];
-            *deliveries += made.deliveries;
-            *message_bytes += made.deliveries * made.message_bytes as u64;
-            *frame_bytes += made.deliveries * made.frame_bytes as u64;
-            if let Some((depth, encoding)) = made.depth {
-                depths[encoding.index()][depth.index()] += made.deliveries;
+        let shared = self.shared.iter_mut().filter_map(Option::take).map(|(_, stats)| stats);
+        for stats in self.in_context.drain().chain(shared) {
+            let (deliveries, message_bytes, frame_bytes) = &mut kinds[stats.kind.index()];
+            *deliveries += stats.deliveries;
+            *message_bytes += stats.deliveries * stats.message_bytes as u64;
+            *frame_bytes += stats.deliveries * stats.frame_bytes as u64;
+            if let Some((depth, encoding)) = stats.depth {
+                depths[encoding.index()][depth.index()] += stats.deliveries;
             }
         }
-        for (kind, (deliveries, message_bytes, frame_bytes)) in Kind::all().zip(kinds) {
+        for (kind, (deliveries, message_bytes, frame_bytes)) in DeliveryKind::all().zip(kinds) {
             counters.delivered(kind, deliveries, message_bytes, frame_bytes);
         }
         depths
     }
 
-    /// A frame that refers to nothing; raw unless it `may_compress`. `publication`: the message is in a history.
+    /// Delivers a frame that refers to nothing; raw unless it `may_compress`. `publication` is set if a history holds
+    /// the
+    /// message.
     fn deliver_alone(
         &mut self,
         delivery: &Delivery<'_>,
@@ -236,14 +246,15 @@ impl Frames {
         publication: Option<&Publication>,
         out: &mut ConnectionWriter,
     ) {
-        let Delivery { connection, place, encoding, shape, compression, message, .. } = *delivery;
+        let Delivery { connection, place, encoding, delta_mode, compression, message, .. } =
+            *delivery;
         let compressed = may_compress && compression.takes(message.len());
-        let form = FrameVariant { encoding, shape, compressed };
-        if self.shared[form.index()].is_none() {
-            self.share(form, delivery, out);
+        let variant = FrameVariant { encoding, delta_mode, compressed };
+        if self.shared[variant.index()].is_none() {
+            self.share(variant, delivery, out);
         }
-        let Some((frame, made)) = &mut self.shared[form.index()] else { return };
-        made.deliveries += 1;
+        let Some((frame, stats)) = &mut self.shared[variant.index()] else { return };
+        stats.deliveries += 1;
         match publication {
             Some(publication) => {
                 let to = (connection, place);
@@ -251,44 +262,50 @@ impl Frames {
             }
             None => out.push(connection, frame, message),
         }
-        if publication.is_none() && shape == DeltaMode::Plain {
+        if publication.is_none() && delta_mode == DeltaMode::Plain {
             let is_binary = encoding == Encoding::Protobuf;
-            self.alike = Some((Dialect { is_binary, compression }, form.index()));
+            self.last_plain = Some((PeerFormat { is_binary, compression }, variant.index()));
         }
     }
 
-    /// Takes a frame that refers to nothing from the slot that all shards share, or makes it there.
-    fn share(&mut self, form: FrameVariant, delivery: &Delivery<'_>, out: &mut ConnectionWriter) {
-        let frame = dispatch_of(delivery.broadcast).frame(form, || {
+    /// Copies a frame that refers to nothing from the slot that all shards share; the first shard makes it.
+    fn share(
+        &mut self,
+        variant: FrameVariant,
+        delivery: &Delivery<'_>,
+        out: &mut ConnectionWriter,
+    ) {
+        let frame = prepared_of(delivery.broadcast).frame(variant, || {
             let started = Instant::now();
-            let (opcode, message) = (opcode(form.encoding), delivery.message);
+            let (opcode, message) = (opcode(variant.encoding), delivery.message);
             let frame =
-                Bytes::copy_from_slice(out.framer().frame(opcode, form.compressed, message));
+                Bytes::copy_from_slice(out.framer().frame(opcode, variant.compressed, message));
             self.spent += started.elapsed();
             frame
         });
-        let kind = if frame::is_compressed(frame) { Kind::Standalone } else { Kind::Raw };
+        let kind =
+            if frame::is_compressed(frame) { DeliveryKind::Standalone } else { DeliveryKind::Raw };
         let (frame_bytes, message_bytes) = (frame.len(), delivery.message.len());
-        let made = Made { frame_bytes, kind, depth: None, message_bytes, deliveries: 0 };
-        self.shared[form.index()] = Some((Frame::from(&frame[..]), made));
+        let stats = FrameStats { frame_bytes, kind, depth: None, message_bytes, deliveries: 0 };
+        self.shared[variant.index()] = Some((Frame::from(&frame[..]), stats));
     }
 
-    /// Takes note, once, that the channel should have a history.
-    fn miss(&mut self, delivery: &Delivery<'_>, out: &mut ConnectionWriter) {
+    /// Records, once per broadcast, that the channel should have a history.
+    fn note_missed(&mut self, delivery: &Delivery<'_>, out: &mut ConnectionWriter) {
         let Delivery { encoding, broadcast, message, .. } = *delivery;
         if std::mem::replace(&mut self.missed[encoding.index()], true)
             || !out.framer().compresses(message)
         {
             return;
         }
-        match dispatch_of(broadcast).history(encoding) {
+        match prepared_of(broadcast).history(encoding) {
             Some(history) => history.want(),
             None => self.contexts.want(broadcast, encoding),
         }
     }
 }
 
-fn dispatch_of(broadcast: &Broadcast) -> &PreparedBroadcast {
+fn prepared_of(broadcast: &Broadcast) -> &PreparedBroadcast {
     broadcast.prepared().expect("every broadcast is prepared")
 }
 

@@ -1,7 +1,7 @@
-//! Tests of the broadcast path from the hub to the sockets: what it allocates.
+//! Tests of the broadcast path from the hub to the sockets: its allocations.
 //! In: a publication for few and for many subscribers → out: allocations on the shard's thread, bytes on sockets.
 //! Uses `allocation-counter` (per thread) and real sockets; never another thread.
-//! Changed here: the claim that a subscriber costs no allocation.
+//! Changed here: the promise that a subscriber costs no allocation.
 
 use std::{io::Read, net::TcpListener, time::Duration};
 
@@ -13,22 +13,22 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::compression::{ContextSettings, Policies};
-use fanwire_shard::{Budget, Compression, Settings};
+use fanwire_shard::{Budget, Compression, ShardSettings};
 
 mod disconnects;
 mod server;
 mod wall_clock;
 
 #[derive(Default)]
-struct ShardMessages(Mutex<Vec<Notice>>);
+struct NoticeInbox(Mutex<Vec<Notice>>);
 
-impl Inbox for ShardMessages {
+impl Inbox for NoticeInbox {
     fn push(&self, notice: Notice) {
         self.0.lock().push(notice);
     }
 }
 
-/// Allocations of one broadcast, after a first one has warmed the buffers up.
+/// Allocations of one broadcast; an earlier broadcast has filled the buffers.
 fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta: &str) -> u64 {
     let now = Instant::now();
     let mut options = Options::default();
@@ -38,7 +38,7 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta
     open.delta_publish = true;
     open.keep_latest_publication = true;
     let node = Node::new(options).expect("defaults are valid");
-    let letters = Arc::new(ShardMessages::default());
+    let notices = Arc::new(NoticeInbox::default());
     let contexts = Arc::new(Contexts::new(ContextSettings {
         policies: Policies::new(&node.options().channel),
         level: 6,
@@ -49,7 +49,7 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta
     node.prepare_with(contexts.clone());
     let mut realtime = Realtime::new(
         node.clone(),
-        node.attach(letters.clone()),
+        node.attach(notices.clone()),
         contexts,
         EncodeWorker::default(),
     );
@@ -66,14 +66,14 @@ fn allocations_per_broadcast(subscribers: usize, compression: Compression, delta
             r#"{{"id":1,"connect":{{}}}}
             {{"id":2,"subscribe":{{"channel":"a","delta":"{delta}"}}}}"#
         );
-        realtime.receive(key, Message::Text(&commands), now, &mut out);
+        realtime.receive(key, ReceivedMessage::Text(&commands), now, &mut out);
     }
     out.flush_for_test();
     let mut publish = || {
         let publication =
             Publication { data: format!("\"{}\"", "ab".repeat(100)).into(), ..Default::default() };
         node.publish("a", publication, PublishOptions::default(), now).wait().expect("accepted");
-        let notice = letters.0.lock().pop().expect("one shard listens");
+        let notice = notices.0.lock().pop().expect("one shard listens");
         measure(|| {
             realtime.notice(notice, now, &mut out);
             out.flush_for_test();
@@ -106,7 +106,7 @@ fn a_broadcast_allocates_nothing_per_subscriber() {
     }
 }
 
-/// Who only answers pings is not held when shards are behind.
+/// A client that only answers pings is not held while shards lag.
 #[test]
 fn a_pong_counts_as_no_command() {
     let node = Node::new(Options::default()).expect("defaults are valid");
@@ -117,7 +117,7 @@ fn a_pong_counts_as_no_command() {
         gaps_max: 4,
         memory: Budget::new(1 << 20),
     }));
-    let shard = node.attach(Arc::new(ShardMessages::default()));
+    let shard = node.attach(Arc::new(NoticeInbox::default()));
     let mut realtime = Realtime::new(node, shard, contexts, EncodeWorker::default());
     let mut out = ConnectionWriter::for_test(settings());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -127,7 +127,7 @@ fn a_pong_counts_as_no_command() {
         let key = out.open_for_test(socket, encoding == Encoding::Protobuf, Compression::Raw);
         let now = Instant::now();
         realtime.open(key, Hello { encoding, ..hello() }, now, &mut out);
-        let done = realtime.receive(key, Message::Binary(message), now, &mut out);
+        let done = realtime.receive(key, ReceivedMessage::Binary(message), now, &mut out);
         drop(peer);
         done
     };
@@ -143,6 +143,6 @@ fn hello() -> Hello {
     Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user: None }
 }
 
-fn settings() -> Settings {
-    Settings { compression_min_bytes: 0, ..Settings::default() }
+fn settings() -> ShardSettings {
+    ShardSettings { compression_min_bytes: 0, ..ShardSettings::default() }
 }

@@ -61,9 +61,12 @@ fn every_shape_is_made_at_the_first_call_and_nothing_before_it() {
     let broadcast = candidate(AFTER, BEFORE);
     assert!(broadcast.is_json());
     assert!(broadcast.messages.iter().all(|slot| slot.get().is_none()), "asked, not made");
-    let text = |shape, encoding| {
-        let message = broadcast.shaped(shape, encoding).expect("it exists");
-        assert_eq!(message.as_ptr(), broadcast.shaped(shape, encoding).expect("it").as_ptr());
+    let text = |delta_mode, encoding| {
+        let message = broadcast.message_in(delta_mode, encoding).expect("it exists");
+        assert_eq!(
+            message.as_ptr(),
+            broadcast.message_in(delta_mode, encoding).expect("it").as_ptr()
+        );
         String::from_utf8_lossy(message).into_owned()
     };
     let full = text(DeltaMode::Full, Encoding::Json);
@@ -75,7 +78,7 @@ fn every_shape_is_made_at_the_first_call_and_nothing_before_it() {
     assert!(bytes.contains(str::from_utf8(broadcast.patch().expect("alike")).expect("text")));
     assert!(broadcast.messages.iter().all(|slot| slot.get().is_none()), "not the plain one");
     let plain = broadcast.message(Encoding::Protobuf).expect("always").as_ptr();
-    let full = broadcast.shaped(DeltaMode::Full, Encoding::Protobuf).expect("always").as_ptr();
+    let full = broadcast.message_in(DeltaMode::Full, Encoding::Protobuf).expect("always").as_ptr();
     assert_eq!(plain, full, "the same bytes");
 }
 
@@ -83,7 +86,7 @@ fn every_shape_is_made_at_the_first_call_and_nothing_before_it() {
 fn what_is_no_delta_has_no_patch() {
     for broadcast in [broadcast(AFTER), candidate(AFTER, ""), candidate("2", BEFORE)] {
         assert_eq!(broadcast.patch(), None);
-        assert_eq!(broadcast.shaped(DeltaMode::Patch, Encoding::Json), None);
+        assert_eq!(broadcast.message_in(DeltaMode::Patch, Encoding::Json), None);
     }
 }
 
@@ -91,9 +94,9 @@ fn what_is_no_delta_has_no_patch() {
 fn data_that_is_not_json_has_a_patch_in_protobuf_only() {
     let broken = candidate("the same in all of them, 2", "the same in all of them, 1");
     assert!(!broken.is_json());
-    for shape in [DeltaMode::Full, DeltaMode::Patch] {
-        assert_eq!(broken.shaped(shape, Encoding::Json), None);
-        assert!(broken.shaped(shape, Encoding::Protobuf).is_some());
+    for delta_mode in [DeltaMode::Full, DeltaMode::Patch] {
+        assert_eq!(broken.message_in(delta_mode, Encoding::Json), None);
+        assert!(broken.message_in(delta_mode, Encoding::Protobuf).is_some());
     }
     assert!(!candidate("", "").is_json() && candidate("", "").message(Encoding::Json).is_some());
 }

@@ -151,12 +151,14 @@ impl Outbox for Shell {
         connection: u32,
         _place: u32,
         broadcast: &Arc<Broadcast>,
-        shape: DeltaMode,
+        delta_mode: DeltaMode,
     ) {
         let encoding = self.encodings[connection as usize];
-        let whole =
-            || (shape == DeltaMode::Patch).then(|| broadcast.shaped(DeltaMode::Full, encoding));
-        self.check(connection, broadcast.shaped(shape, encoding).or_else(|| whole()?));
+        let whole = || {
+            (delta_mode == DeltaMode::Patch)
+                .then(|| broadcast.message_in(DeltaMode::Full, encoding))
+        };
+        self.check(connection, broadcast.message_in(delta_mode, encoding).or_else(|| whole()?));
     }
 
     fn ping(&mut self, connection: ConnectionKey) {

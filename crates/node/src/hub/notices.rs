@@ -82,10 +82,10 @@ impl Hub {
                 unwanted += 1; // and it gets no deltas, so none of them is missed
                 continue;
             }
-            let shape =
+            let delta_mode =
                 deltas.as_mut().map_or(DeltaMode::Plain, |deltas| deltas.send(at, broadcast));
-            patches += u64::from(shape == DeltaMode::Patch);
-            out.deliver(subscriber.connection, subscriber.place(), broadcast, shape);
+            patches += u64::from(delta_mode == DeltaMode::Patch);
+            out.deliver(subscriber.connection, subscriber.place(), broadcast, delta_mode);
         }
         self.counters().deliveries.add(audience.list.len() as u64 - unwanted - spared);
         self.counters().filtered_publications.add(unwanted);
@@ -143,15 +143,15 @@ impl Hub {
                     self.counters().filtered_publications.add(1);
                 }
                 PositionStep::Next => {
-                    let shape =
+                    let delta_mode =
                         deltas.as_mut().map_or(DeltaMode::Plain, |one| one.send(at, broadcast));
-                    if !broadcast.exists_for(session.encoding, shape) {
+                    if !broadcast.exists_for(session.encoding, delta_mode) {
                         refused.push(key);
                         continue;
                     }
-                    patches += u64::from(shape == DeltaMode::Patch);
+                    patches += u64::from(delta_mode == DeltaMode::Patch);
                     self.counters().deliveries.add(1);
-                    out.deliver(subscriber.connection, subscriber.place(), broadcast, shape);
+                    out.deliver(subscriber.connection, subscriber.place(), broadcast, delta_mode);
                 }
             }
         }
@@ -201,8 +201,8 @@ impl Hub {
 
 impl Broadcast {
     /// Whether the push exists for an encoding and a delta mode. Encodes only the plain JSON form.
-    pub(super) fn exists_for(&self, encoding: Encoding, shape: DeltaMode) -> bool {
-        match (encoding, shape) {
+    pub(super) fn exists_for(&self, encoding: Encoding, delta_mode: DeltaMode) -> bool {
+        match (encoding, delta_mode) {
             (Encoding::Protobuf, _) => true,
             (Encoding::Json, DeltaMode::Plain) => self.message(encoding).is_some(),
             (Encoding::Json, DeltaMode::Full | DeltaMode::Patch) => self.is_json(),

@@ -105,14 +105,14 @@ impl Hub {
                 continue;
             }
             let encoding = session.encoding;
-            let shape = self.session_table.catch_up(key.index, place, &broadcast);
-            if !broadcast.exists_for(encoding, shape) {
+            let delta_mode = self.session_table.catch_up(key.index, place, &broadcast);
+            if !broadcast.exists_for(encoding, delta_mode) {
                 self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out);
                 return false;
             }
             self.counters().deliveries.add(1);
-            self.count_patches(&broadcast, u64::from(shape == DeltaMode::Patch));
-            out.deliver(key.index, place as u32, &broadcast, shape);
+            self.count_patches(&broadcast, u64::from(delta_mode == DeltaMode::Patch));
+            out.deliver(key.index, place as u32, &broadcast, delta_mode);
         }
         true
     }

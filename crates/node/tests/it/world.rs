@@ -357,8 +357,8 @@ impl Effect {
     fn text(&self, encoding: Encoding) -> String {
         match self {
             Self::Message(bytes) => json(encoding, bytes),
-            Self::Publication(broadcast, shape) => {
-                let message = broadcast.shaped(*shape, encoding);
+            Self::Publication(broadcast, delta_mode) => {
+                let message = broadcast.message_in(*delta_mode, encoding);
                 json(encoding, message.expect("delivered only if it exists"))
             }
             Self::PingFrame => "ping frame".into(),
@@ -380,8 +380,14 @@ impl Outbox for Record {
         self.moved.push((connection, from, to));
     }
 
-    fn deliver(&mut self, connection: u32, _: u32, broadcast: &Arc<Broadcast>, shape: DeltaMode) {
-        self.effects.push((connection, Effect::Publication(Arc::clone(broadcast), shape)));
+    fn deliver(
+        &mut self,
+        connection: u32,
+        _: u32,
+        broadcast: &Arc<Broadcast>,
+        delta_mode: DeltaMode,
+    ) {
+        self.effects.push((connection, Effect::Publication(Arc::clone(broadcast), delta_mode)));
     }
 
     fn offload(&mut self, encode_job: EncodeJob) {

@@ -90,7 +90,7 @@ impl Admission {
 
     fn refuse(&self, cause: Cause, now: Instant, what: &str) {
         self.refusals.count(cause);
-        if let Some(repeats) = self.log_throttle.happens(cause.name(), now) {
+        if let Some(repeats) = self.log_throttle.record(cause.name(), now) {
             tracing::warn!("refusing clients with 503: {what}{repeats}");
         }
     }
@@ -98,7 +98,7 @@ impl Admission {
     /// Logged at level info, because most such pages are not the operator's.
     fn refuse_origin(&self, origin: &str, now: Instant) {
         self.refusals.count(Cause::Origin);
-        if let Some(repeats) = self.log_throttle.happens(Cause::Origin.name(), now) {
+        if let Some(repeats) = self.log_throttle.record(Cause::Origin.name(), now) {
             let origin: String = origin.chars().take(ORIGIN_CHARS_MAX).collect();
             tracing::info!(
                 "refusing pages of {origin:?} with 403: client.allowed_origins does not list them{repeats}"

@@ -78,7 +78,7 @@ async fn with_timeout<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
 
 /// The response when the shards did not catch up in time. Also logs it.
 fn busy(log_throttle: &LogThrottle, now: Instant) -> Response<Bytes> {
-    if let Some(repeats) = log_throttle.happens("busy", now) {
+    if let Some(repeats) = log_throttle.record("busy", now) {
         tracing::warn!(
             "refusing API requests with 503: the inbox of a shard held more than {} MiB for {} s{repeats}",
             INBOX_BYTES_MAX >> 20,

@@ -131,7 +131,7 @@ async fn accept(
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
                 // Most likely out of descriptors: wait until some are closed instead of spinning.
-                if let Some(repeats) = log_throttle.happens("accept", Instant::now()) {
+                if let Some(repeats) = log_throttle.record("accept", Instant::now()) {
                     tracing::warn!(%error, "{}{repeats}", accept_error(&error));
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;

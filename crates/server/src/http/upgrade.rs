@@ -25,7 +25,7 @@ use crate::shard::{self, Application, Arrival, DecodeFailures, Peer, Permit, Sha
 /// One WebSocket endpoint in front of the shards of an application.
 pub struct Endpoint<A: Application> {
     pub shards: Arc<Shards<A>>,
-    pub compression: extension::Settings,
+    pub compression: extension::ExtensionSettings,
     /// Offer compression to Apple's NSURLSession stack too, although its inflater is known to fail.
     pub compression_apple: bool,
     /// Use a dedicated compressor for connections that allow it.
@@ -96,7 +96,7 @@ impl<A: Application> Endpoint<A> {
 
     fn compression_of(&self, agreement: Option<Agreement>, peer: Peer) -> Compression {
         let compression = Compression::of(agreement);
-        if self.decode_failures.knows(peer, Instant::now()) {
+        if self.decode_failures.failed_recently(peer, Instant::now()) {
             return compression.without_context();
         }
         if self.compression_dedicated { compression.dedicated() } else { compression }

@@ -8,7 +8,7 @@ use std::fmt;
 use fanwire_node::{NamespaceId, Options};
 
 use super::writer::{Labels, MetricsWriter};
-use fanwire_fanout::{Contexts, Kind, NamespaceCounters};
+use fanwire_fanout::{Contexts, DeliveryKind, NamespaceCounters};
 
 pub(super) fn write(
     contexts: &Contexts,
@@ -19,7 +19,7 @@ pub(super) fn write(
         NamespaceId::all(&options.channel).map(|one| one.name.as_str()).collect();
     let rows = || names.iter().map(|name| (*name).to_owned()).zip(contexts.counters());
     let kinds = rows().flat_map(|(namespace, counters)| {
-        Kind::all().map(move |kind| {
+        DeliveryKind::all().map(move |kind| {
             let kind_label = ("kind", kind.name().to_owned());
             let labels = [("namespace", namespace.clone()), kind_label, ("depth", kind.depth())];
             (labels, counters.deliveries(kind))

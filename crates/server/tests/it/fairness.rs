@@ -14,8 +14,8 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, Compression, ConnectionWriter, End, Key, Message, Peer, Settings,
-    ShardMessage, Shards, prepare,
+    Application, Arrival, CloseCause, Compression, ConnectionWriter, Peer, ReceivedMessage,
+    ShardMessage, ShardSettings, Shards, SlotKey, prepare,
 };
 use parking_lot::Mutex;
 
@@ -94,19 +94,19 @@ enum TestNotice {
 struct Recorder {
     seen: Sender<Call>,
     go_on: Arc<Mutex<Receiver<()>>>,
-    held: Option<Key>,
+    held: Option<SlotKey>,
 }
 
 impl Application for Recorder {
     type Notice = TestNotice;
     type Hello = ();
 
-    fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
+    fn open(&mut self, _key: SlotKey, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
 
     fn receive(
         &mut self,
-        key: Key,
-        message: Message<'_>,
+        key: SlotKey,
+        message: ReceivedMessage<'_>,
         now: Instant,
         out: &mut ConnectionWriter,
     ) -> usize {
@@ -136,7 +136,7 @@ impl Application for Recorder {
         None
     }
 
-    fn close(&mut self, _key: Key, _end: End, _now: Instant) {
+    fn close(&mut self, _key: SlotKey, _end: CloseCause, _now: Instant) {
         let _ = self.seen.send(Call::Close);
     }
 }
@@ -153,7 +153,7 @@ impl Shard {
         let ((seen, is_seen), (go_on, may_go_on)) = (channel(), channel());
         let may_go_on = Arc::new(Mutex::new(may_go_on));
         let make = move |_| Recorder { seen: seen.clone(), go_on: may_go_on.clone(), held: None };
-        let shards = Shards::start(&Settings::default(), make).expect("a thread");
+        let shards = Shards::start(&ShardSettings::default(), make).expect("a thread");
         Self { shards, seen: is_seen, go_on }
     }
 

@@ -14,8 +14,8 @@ use std::{
 };
 
 use fanwire::shard::{
-    Application, Arrival, Compression, ConnectionWriter, End, INBOX_BYTES_MAX, Inbox, Key, Message,
-    Peer, Settings, ShardMessage, Shards, Stop, prepare,
+    Application, Arrival, CloseCause, Compression, ConnectionWriter, INBOX_BYTES_MAX, Inbox, Peer,
+    ReceivedMessage, ShardMessage, ShardSettings, Shards, SlotKey, Stop, prepare,
 };
 use parking_lot::Mutex;
 
@@ -146,12 +146,12 @@ impl Application for Poster {
     type Notice = ();
     type Hello = ();
 
-    fn open(&mut self, _key: Key, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
+    fn open(&mut self, _key: SlotKey, (): (), _now: Instant, _out: &mut ConnectionWriter) {}
 
     fn receive(
         &mut self,
-        key: Key,
-        message: Message<'_>,
+        key: SlotKey,
+        message: ReceivedMessage<'_>,
         _now: Instant,
         out: &mut ConnectionWriter,
     ) -> usize {
@@ -165,7 +165,7 @@ impl Application for Poster {
         usize::from(message.bytes() != b"pong")
     }
 
-    fn held(&mut self, _key: Key, is_held: bool, _now: Instant) {
+    fn held(&mut self, _key: SlotKey, is_held: bool, _now: Instant) {
         let _ = self.held.send(is_held); // most tests do not listen
     }
 
@@ -180,7 +180,7 @@ impl Application for Poster {
         None
     }
 
-    fn close(&mut self, _key: Key, _end: End, _now: Instant) {}
+    fn close(&mut self, _key: SlotKey, _end: CloseCause, _now: Instant) {}
 }
 
 /// The shards, a signal that the second one is blocked, the sender that unblocks it, and whether a connection is held.
@@ -199,8 +199,8 @@ fn shards_with_a_blocked_second_one() -> BlockedShards {
         go_on: may_go_on.clone(),
         held: held.clone(),
     };
-    let shards =
-        Shards::start(&Settings { shards: 2, ..Settings::default() }, make).expect("two threads");
+    let shards = Shards::start(&ShardSettings { shards: 2, ..ShardSettings::default() }, make)
+        .expect("two threads");
     inboxes.set(shards.inboxes().to_vec()).unwrap_or_else(|_| unreachable!("set once"));
     (shards, is_stuck, go_on, is_held)
 }

@@ -1,5 +1,5 @@
-//! Tests of the memory budget: what is granted, refused and given back.
-//! In: sequences of wishes → out: bytes held.
+//! Tests of the memory budget: granted, refused and returned bytes.
+//! In: sequences of requests → out: bytes held.
 //! Uses the budget alone.
 //! Changed here: expectations of the accounting.
 

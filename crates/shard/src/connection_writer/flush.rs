@@ -1,21 +1,21 @@
-//! Writing: one system call per dirty connection at the end of a turn or behind its last letter, and patience with sockets.
+//! Writing: one system call per dirty connection at the end of a turn or behind its last message; write and close timeouts.
 //! In: queues with frames → out: bytes on sockets; connections that are done or stuck are dropped.
-//! Uses sockets and the connection_writer's timers; never makes a frame and never calls the application.
-//! Changed here: when bytes leave. What they are is decided before they are queued.
+//! Uses sockets and the timers of `ConnectionWriter`; never makes a frame and never calls the application.
+//! Changed here: when bytes are written. The bytes are decided before they are queued.
 
 use std::{net::Shutdown, time::Instant};
 
 use mio::net::TcpStream;
 use rustix::{io::Errno, net::SendFlags};
 
-use super::{ConnectionWriter, closes::LINGER};
+use super::{ConnectionWriter, closes::CLOSE_TIMEOUT};
 use crate::{
-    connection::{Connection, Key, Phase},
-    queue::{Lists, Whole},
+    connection::{Connection, Phase, SlotKey},
+    queue::{Lists, WireFrame},
 };
 
 impl ConnectionWriter {
-    /// The socket can take bytes again.
+    /// Marks a blocked connection as writable.
     pub(crate) fn writable(&mut self, index: u32) {
         if let Some(connection) = self.connections.get_mut(index as usize)
             && std::mem::take(&mut connection.is_blocked)
@@ -24,7 +24,7 @@ impl ConnectionWriter {
         }
     }
 
-    /// Writes every dirty connection once, then drops the ones that are done. The last step of a turn.
+    /// Writes every dirty connection once, then removes connections that are done. The last step of a turn.
     pub(crate) fn flush(&mut self) {
         let mut dirty = std::mem::take(&mut self.dirty);
         for index in dirty.drain(..) {
@@ -35,31 +35,31 @@ impl ConnectionWriter {
         for accepted_at in self.latencies.drain(..) {
             self.counters.publish_latency.observe(now.saturating_duration_since(accepted_at));
         }
-        while let Some(index) = self.doomed.pop() {
+        while let Some(index) = self.to_remove.pop() {
             self.connections.try_remove(index as usize);
         }
     }
 
-    /// Gives up on peers that did not close, and on sockets that did not move.
+    /// Aborts connections whose peer did not close in time, and those whose socket made no progress.
     pub(crate) fn advance(&mut self) {
-        while let Some((deadline, key)) = self.lingering.front().copied()
+        while let Some((deadline, key)) = self.close_deadlines.front().copied()
             && deadline <= self.now
         {
-            self.lingering.pop_front();
+            self.close_deadlines.pop_front();
             self.abort(key);
         }
-        while let Some((deadline, key, progress)) = self.stalled.front().copied()
+        while let Some((deadline, key, progress)) = self.write_deadlines.front().copied()
             && deadline <= self.now
         {
-            self.stalled.pop_front();
-            self.check_stalled(key, progress);
+            self.write_deadlines.pop_front();
+            self.check_write_deadline(key, progress);
         }
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let linger = self.lingering.front().map(|(deadline, _)| *deadline);
-        let stall = self.stalled.front().map(|(deadline, ..)| *deadline);
-        linger.into_iter().chain(stall).min()
+        let close_deadline = self.close_deadlines.front().map(|(deadline, _)| *deadline);
+        let write_deadline = self.write_deadlines.front().map(|(deadline, ..)| *deadline);
+        close_deadline.into_iter().chain(write_deadline).min()
     }
 
     pub(super) fn flush_one(&mut self, index: u32) {
@@ -76,7 +76,7 @@ impl ConnectionWriter {
                         // Half-closing lets the peer read the close frame before it sees the end of the stream.
                         let _ = connection.socket.shutdown(Shutdown::Write);
                     }
-                    (true, Phase::Done) => self.doomed.push(index),
+                    (true, Phase::Done) => self.to_remove.push(index),
                     (false, _) => self.blocked(index),
                 }
             }
@@ -84,9 +84,9 @@ impl ConnectionWriter {
         }
     }
 
-    /// Writes a frame to a connection that has nothing else to write; what the socket does not take is queued.
+    /// Writes a frame to a connection with an empty queue, and queues the part that the socket does not take.
     #[inline]
-    pub(super) fn write_through(&mut self, index: u32, frame: &impl Whole) {
+    pub(super) fn write_through(&mut self, index: u32, frame: &impl WireFrame) {
         let connection = &mut self.connections[index as usize];
         let bytes = frame.bytes();
         let sent = send(&connection.socket, bytes).unwrap_or(0);
@@ -100,21 +100,27 @@ impl ConnectionWriter {
         self.flush_one(index);
     }
 
-    /// The socket took less than it was given.
+    /// Marks a connection whose socket did not take all bytes.
     fn blocked(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
         connection.is_blocked = true;
         let key = connection.key(index);
-        self.stalled.push_back((self.now + self.settings.write_timeout, key, connection.progress));
+        self.write_deadlines.push_back((
+            self.now + self.settings.write_timeout,
+            key,
+            connection.progress,
+        ));
         if connection.phase == Phase::Done {
-            // Moving a little now and then keeps a connection, but not one that is over.
-            self.lingering.push_back((self.now + LINGER, key));
+            // Slow progress keeps an open connection alive, but not one that is closed.
+            self.close_deadlines.push_back((self.now + CLOSE_TIMEOUT, key));
         }
     }
 
-    /// A connection that moved since and is blocked again has a later entry of its own. Before one is given up it gets
-    /// a last chance: after a long turn the poller may not have said yet that the socket moved.
-    fn check_stalled(&mut self, key: Key, progress: u32) {
+    /// Aborts a connection that made no progress since `progress`, after one more attempt to write: after a long turn
+    /// the
+    /// poller may not have reported yet that the socket is writable. If it made progress, a later entry has its new
+    /// deadline.
+    fn check_write_deadline(&mut self, key: SlotKey, progress: u32) {
         let is_stuck = |c: &Connection| c.is_blocked && c.progress == progress;
         match self.any(key) {
             Some(connection) if is_stuck(connection) => connection.is_blocked = false,
@@ -128,13 +134,14 @@ impl ConnectionWriter {
     }
 }
 
-/// The call goes to the kernel directly: libc's is a cancellation point, which costs 1 % of a delivery in a process with
+/// Calls the kernel directly: libc's function is a cancellation point, which costs 1 % of a delivery in a process with
 /// threads (`fanwire-bench fanout`).
 fn send(socket: &TcpStream, bytes: &[u8]) -> rustix::io::Result<usize> {
     rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
 }
 
-/// Writes until the queue is empty or the socket blocks. The bytes written, whether or not the socket failed behind them.
+/// Writes until the queue is empty or the socket blocks. Returns the bytes written, even if the socket failed after
+/// them.
 fn write(connection: &mut Connection, lists: &mut Lists) -> (usize, rustix::io::Result<()>) {
     let mut total = 0;
     while !connection.queue.is_empty() {

@@ -1,6 +1,6 @@
-//! An connection_writer without a shard around it, for tests of applications.
-//! In: settings, sockets of a test → out: connections whose frames the test reads, and what the connection_writer counted.
-//! Uses the connection_writer as a turn does. Never: part of a build that is not a test (feature `testing`).
+//! A `ConnectionWriter` without a shard, for tests of applications.
+//! In: settings, sockets of a test → out: connections whose frames the test reads, and the counters.
+//! Uses `ConnectionWriter` as a turn does. Never: part of a build that is not a test (feature `testing`).
 //! Change here: what a test may do in the place of a turn.
 
 use std::net::TcpStream;
@@ -9,53 +9,53 @@ use std::sync::Arc;
 use super::ConnectionWriter;
 use crate::connection::Connection;
 use crate::counters::ShardCounters;
-use crate::{Compression, Key, Permit, Settings, prepare};
+use crate::{Compression, Permit, ShardSettings, SlotKey, prepare};
 
 impl ConnectionWriter {
-    /// An connection_writer without a shard around it.
-    pub fn for_test(settings: Settings) -> Self {
+    /// A `ConnectionWriter` without a shard.
+    pub fn for_test(settings: ShardSettings) -> Self {
         Self::new(settings, Arc::default())
     }
 
-    /// A connection on a socket of the test's own, unknown to any poller.
+    /// Opens a connection on a socket of the test, without a poller.
     ///
     /// # Panics
-    /// When the socket is closed.
+    /// If the socket is closed.
     pub fn open_for_test(
         &mut self,
         socket: TcpStream,
         is_binary: bool,
         compression: Compression,
-    ) -> Key {
+    ) -> SlotKey {
         prepare(&socket).expect("an open socket");
         let permit = Permit::acquire(&Arc::default(), 0).expect("no limit");
         let mut connection =
             Connection::new(mio::net::TcpStream::from_std(socket), 1, false, compression, permit);
         connection.is_binary = is_binary;
-        Key { index: self.connections.insert(connection) as u32, generation: 1 }
+        SlotKey { index: self.connections.insert(connection) as u32, generation: 1 }
     }
 
-    /// What the turn sets before it serves the last message of its inbox.
+    /// The turn sets this before it serves the last message of its inbox.
     pub fn serve_last_for_test(&mut self, is_last: bool) {
         self.is_last = is_last;
     }
 
-    /// What the turn calls for a socket that takes bytes again.
-    pub fn writable_for_test(&mut self, key: Key) {
+    /// The turn calls this for a socket that is writable again.
+    pub fn writable_for_test(&mut self, key: SlotKey) {
         self.writable(key.index);
     }
 
-    /// What the turn calls at its end.
+    /// The turn calls this at its end.
     pub fn flush_for_test(&mut self) {
         self.flush();
     }
 
-    /// Whether something is still to be written.
+    /// Whether frames are still to be written.
     pub fn is_busy_for_test(&self) -> bool {
         self.connections.iter().any(|(_, connection)| !connection.queue.is_empty())
     }
 
-    /// What the connection_writer counted.
+    /// The counters of the shard.
     pub fn counters_for_test(&self) -> &ShardCounters {
         &self.counters
     }

@@ -1,7 +1,7 @@
-//! Tests of when bytes leave: at once behind the last letter of a turn, else with all others at its end.
-//! In: messages for a connection, with and without more to come → out: what its peer can read, in how many writes.
-//! Uses an connection_writer on the test's own thread and real sockets; never a poller.
-//! Changed here: expectations of `connection_writer` that need to look inside.
+//! Tests of when bytes are written: at once behind the last message of a turn, otherwise with all others at its end.
+//! In: messages for a connection, with and without more to come → out: the bytes its peer reads, and the number of writes.
+//! Uses a `ConnectionWriter` on the test's own thread and real sockets; never a poller.
+//! Changed here: expectations of `connection_writer` that need private state.
 
 use std::{
     io::{ErrorKind, Read},
@@ -43,20 +43,20 @@ fn what_the_socket_does_not_take_waits_and_nothing_overtakes_it() {
     assert!(out.is_busy_for_test(), "no socket holds so much");
     out.settings.queue_bytes_max = usize::MAX;
     publish(&mut out, key, b"two");
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while out.is_busy_for_test() {
-        heard.extend(read(&mut peer));
+        received.extend(read(&mut peer));
         out.writable_for_test(key);
         out.flush();
     }
-    // What its system holds back while the peer's window is full comes in parts.
-    while heard.len() < 10 + large.len() + 5 {
-        heard.extend(read(&mut peer));
+    // The system sends the rest in parts while the peer's window is full.
+    while received.len() < 10 + large.len() + 5 {
+        received.extend(read(&mut peer));
     }
-    assert_eq!(heard.len(), 10 + large.len() + 5);
-    assert_eq!(heard[heard.len() - 5..], [0x81, 3, b't', b'w', b'o']);
+    assert_eq!(received.len(), 10 + large.len() + 5);
+    assert_eq!(received[received.len() - 5..], [0x81, 3, b't', b'w', b'o']);
     let counted = out.counters.of(false).wire_bytes_out.value();
-    assert_eq!(counted, heard.len() as u64, "what left in part counts, too");
+    assert_eq!(counted, received.len() as u64, "what left in part counts, too");
 }
 
 #[test]
@@ -64,12 +64,12 @@ fn a_peer_that_is_gone_is_noticed_while_it_is_written_to() {
     let (mut out, key, peer) = connected();
     out.is_last = true;
     drop(peer);
-    // The first write meets a socket that has not heard of it yet; its answer comes before the second one.
+    // The first write succeeds because the reset has not arrived yet; it arrives before the second one.
     publish(&mut out, key, b"one");
     while out.is_open(key) {
         publish(&mut out, key, b"two");
     }
-    assert_eq!(out.fallen, [(key, End::Other)]);
+    assert_eq!(out.closed, [(key, CloseCause::Other)]);
 }
 
 #[test]
@@ -82,13 +82,13 @@ fn what_is_meant_for_one_connection_leaves_at_the_end_of_the_turn() {
     assert_eq!(read(&mut peer), [0x81, 3, b'o', b'n', b'e']);
 }
 
-fn publish(out: &mut ConnectionWriter, key: Key, message: &[u8]) {
+fn publish(out: &mut ConnectionWriter, key: SlotKey, message: &[u8]) {
     let frame = Frame::from(out.framer().frame(Opcode::Text, false, message));
     out.push(key.index, &frame, message);
 }
 
-fn connected() -> (ConnectionWriter, Key, TcpStream) {
-    let mut out = ConnectionWriter::for_test(Settings::default());
+fn connected() -> (ConnectionWriter, SlotKey, TcpStream) {
+    let mut out = ConnectionWriter::for_test(ShardSettings::default());
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
     peer.set_nonblocking(true).expect("a socket");
@@ -97,11 +97,11 @@ fn connected() -> (ConnectionWriter, Key, TcpStream) {
     (out, key, peer)
 }
 
-/// What has arrived: over loopback, all that was written.
+/// Reads the bytes that have arrived; over loopback these are all written bytes.
 fn read(peer: &mut TcpStream) -> Vec<u8> {
-    let mut heard = Vec::new();
-    match peer.read_to_end(&mut heard) {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => heard,
+    let mut received = Vec::new();
+    match peer.read_to_end(&mut received) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => received,
         ended => panic!("the connection is still open: {ended:?}"),
     }
 }

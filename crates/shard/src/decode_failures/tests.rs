@@ -1,5 +1,5 @@
-//! Tests of the memory for peers that failed to decode.
-//! In: closes at moments → out: who gets context at later ones.
+//! Tests of the list of peers that failed to decode.
+//! In: closes at moments → out: whether a peer gets context at later ones.
 //! Uses moments made by hand, no clock.
 //! Changed here: expectations of how long and how many.
 
@@ -12,8 +12,11 @@ fn a_peer_that_failed_is_remembered_for_an_hour() {
     let (decode_failures, now) = (DecodeFailures::default(), Instant::now());
     let [one, other] = ["one", "other"].map(|shown| Peer::of(&shown));
     decode_failures.note(one, CONTEXT, now);
-    assert!(decode_failures.knows(one, now + MEMORY / 2) && !decode_failures.knows(other, now));
-    assert!(!decode_failures.knows(one, now + MEMORY));
+    assert!(
+        decode_failures.failed_recently(one, now + MEMORY / 2)
+            && !decode_failures.failed_recently(other, now)
+    );
+    assert!(!decode_failures.failed_recently(one, now + MEMORY));
 }
 
 #[test]
@@ -22,7 +25,7 @@ fn a_failure_without_context_says_nothing() {
     for compression in [Compression::Raw, Compression::Standalone { window_bits: 15 }] {
         decode_failures.note(Peer::of(&"one"), compression, now);
     }
-    assert!(!decode_failures.knows(Peer::of(&"one"), now));
+    assert!(!decode_failures.failed_recently(Peer::of(&"one"), now));
 }
 
 #[test]
@@ -32,7 +35,7 @@ fn of_too_many_the_oldest_is_forgotten() {
         decode_failures.note(Peer::of(&number), CONTEXT, now);
     }
     assert!(
-        !decode_failures.knows(Peer::of(&0usize), now)
-            && decode_failures.knows(Peer::of(&PEERS_MAX), now)
+        !decode_failures.failed_recently(Peer::of(&0usize), now)
+            && decode_failures.failed_recently(Peer::of(&PEERS_MAX), now)
     );
 }

@@ -1,7 +1,7 @@
-//! Tests of the frame maker: what is compressed, what is not.
+//! Tests of the frame encoder: which messages are compressed.
 //! In: messages and kinds of compression → out: first bytes and sizes of frames.
 //! Uses the framer alone.
-//! Changed here: expectations of when compressing pays.
+//! Changed here: expectations of which messages are compressed.
 
 use super::*;
 

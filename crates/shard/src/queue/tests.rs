@@ -1,5 +1,5 @@
-//! Tests of the outgoing queue: what is pushed leaves once, in order, whatever the socket takes.
-//! In: frames and write sizes → out: the bytes as a peer would see them.
+//! Tests of the outgoing queue: pushed bytes leave once, in order, whatever the socket takes.
+//! In: frames and write sizes → out: the bytes that a peer would receive.
 //! Uses proptest; never a socket.
 //! Changed here: expectations of the queue alone.
 
@@ -77,7 +77,7 @@ fn an_empty_queue_is_small_and_holds_nothing() {
 #[test]
 fn queues_share_one_copy_of_a_brief_frame_and_there_is_none_without_a_queue() {
     let copy = OnceCell::new();
-    let frame = Brief { bytes: b"frame", copy: &copy };
+    let frame = BorrowedFrame { bytes: b"frame", copy: &copy };
     assert_eq!(frame.bytes(), b"frame");
     assert!(copy.get().is_none());
     assert!(Frame::ptr_eq(&frame.shared(), &frame.shared()));

@@ -1,25 +1,25 @@
-//! What one connection may do in one turn, so that a peer that sends much does not hold up the deliveries of others.
+//! The work of one connection in one turn, limited so that a busy peer does not delay deliveries to others.
 //! In: bytes read, commands done → out: whether it may go on, or has to wait for the next turn.
 //! Uses numbers only; never a clock, so that equal streams are cut at equal places.
-//! Changed here: how large a share is. Who comes when lives in `turn`.
+//! Changed here: how large a share is. The order of connections lives in `turn`.
 
-/// What is left of a connection's share, in bytes.
+/// The rest of a connection's share, in bytes.
 pub(super) struct Share(usize);
 
 impl Default for Share {
-    /// A whole one.
+    /// A full share.
     fn default() -> Self {
         Self(SHARE)
     }
 }
 
 impl Share {
-    /// So many bytes came from the socket.
+    /// Counts bytes read from the socket.
     pub(super) fn read(&mut self, bytes: usize) {
         self.0 = self.0.saturating_sub(bytes);
     }
 
-    /// So many commands were done, with so many bytes between them, inflated.
+    /// Counts commands, and the inflated bytes of all of them.
     pub(super) fn spend(&mut self, commands: usize, bytes: usize) {
         self.0 = self.0.saturating_sub(commands.saturating_mul(COMMAND).saturating_add(bytes));
     }
@@ -29,10 +29,10 @@ impl Share {
     }
 }
 
-/// A megabyte of large messages, which count when they are read and when they are done.
+/// A megabyte of large messages: their bytes count when they are read and when they are handled.
 const SHARE: usize = 2 << 20;
 
-/// What a command costs beside its bytes: 256 empty ones are a share, which take a shard half a millisecond.
+/// The cost of a command in addition to its bytes: 256 empty ones use up a share and take half a millisecond.
 const COMMAND: usize = 8 << 10;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What becomes of bytes that were read of a connection and not fed yet, when the connection ends.
-//! In: connections that wait for their application, with more behind it → out: what is heard of the rest.
+//! Tests of bytes that were read from a connection and not processed before the connection ends.
+//! In: connections that wait for their application, with more input → out: whether the rest is processed.
 //! Uses one turn's state on the test's own thread, and sockets without a handshake; turns of threads are in `tests/it/fairness.rs`.
-//! Changed here: expectations of `shard::turn` that need to look inside.
+//! Changed here: expectations of `shard::turn` that need private state.
 
 use std::{
     io::Write as _,
@@ -12,12 +12,12 @@ use std::{
 use fanwire_ws::Compression;
 
 use super::*;
-use crate::{End, Inbox, Peer, Permit, Settings, prepare};
+use crate::{CloseCause, Inbox, Peer, Permit, ShardSettings, prepare};
 
 #[test]
 fn the_close_of_a_peer_is_heard_behind_the_message_that_its_connection_ended_with() {
     let (mut turn, mut peer) = waiting_with(&[TEXT, CLOSE].concat(), &[]);
-    turn.serve(ShardMessage::Notice(Goodbye));
+    turn.serve(ShardMessage::Notice(CloseNotice));
     settle(&mut turn);
     assert_eq!(turn.out.connections.len(), 0, "nobody waits for a close that came");
     let mut heard = Vec::new();
@@ -30,14 +30,14 @@ fn a_connection_that_is_to_close_is_read_on_within_the_frame_where_it_was_left()
     let all = [TEXT, TEXT, CLOSE].concat();
     let (first, second) = all.split_at(TEXT.len() + 3);
     let (mut turn, _peer) = waiting_with(first, second);
-    turn.serve(ShardMessage::Notice(Goodbye));
+    turn.serve(ShardMessage::Notice(CloseNotice));
     settle(&mut turn);
     assert_eq!(turn.out.connections.len(), 0, "nobody waits for a close that came");
     assert_eq!(turn.out.counters.protocol_failures.value(), 0);
 }
 
-/// A turn with one connection, whose application waits since its first message; the second part is in its socket.
-fn waiting_with(read: &[u8], unread: &[u8]) -> (Turn<Holder>, TcpStream) {
+/// A turn with one connection whose application waits since the first message; the second part is in its socket.
+fn waiting_with(read: &[u8], unread: &[u8]) -> (Turn<HoldingApplication>, TcpStream) {
     let (socket, mut peer) = pair();
     peer.write_all(unread).expect("less than a socket holds");
     let mut turn = turn();
@@ -68,43 +68,43 @@ fn arrival<H>(socket: TcpStream, early: Vec<u8>, hello: H) -> Arrival<H> {
     }
 }
 
-fn turn() -> Turn<Holder> {
+fn turn() -> Turn<HoldingApplication> {
     let poll = Poll::new().expect("a poller");
     let waker = mio::Waker::new(poll.registry(), WAKER).expect("a waker");
     let inboxes = Inboxes { all: vec![Inbox::new(waker)], own: 0 };
-    let out = ConnectionWriter::for_test(Settings::default());
-    Turn::new(Holder::default(), out, poll, inboxes, Limits::default())
+    let out = ConnectionWriter::for_test(ShardSettings::default());
+    Turn::new(HoldingApplication::default(), out, poll, inboxes, Limits::default())
 }
 
-/// Takes turns as long as one would begin at once, whatever sockets and timers do.
+/// Runs turns as long as the next one would begin at once, whatever sockets and timers do.
 fn settle<A: Application>(turn: &mut Turn<A>) {
     let events = Events::with_capacity(1);
-    while turn.patience() == Some(Duration::ZERO) {
+    while turn.poll_timeout() == Some(Duration::ZERO) {
         turn.turn(&events);
     }
 }
 
-/// Waits with every message, for the one thing that it can be told: to end its connection.
+/// Holds its connection at every message; a notice closes it.
 #[derive(Default)]
-struct Holder {
-    key: Option<Key>,
+struct HoldingApplication {
+    key: Option<SlotKey>,
     received: usize,
 }
 
-struct Goodbye;
+struct CloseNotice;
 
-impl Application for Holder {
-    type Notice = Goodbye;
+impl Application for HoldingApplication {
+    type Notice = CloseNotice;
     type Hello = ();
 
-    fn open(&mut self, key: Key, (): (), _now: Instant, _out: &mut ConnectionWriter) {
+    fn open(&mut self, key: SlotKey, (): (), _now: Instant, _out: &mut ConnectionWriter) {
         self.key = Some(key);
     }
 
     fn receive(
         &mut self,
-        key: Key,
-        _: Message<'_>,
+        key: SlotKey,
+        _: ReceivedMessage<'_>,
         _now: Instant,
         out: &mut ConnectionWriter,
     ) -> usize {
@@ -113,7 +113,7 @@ impl Application for Holder {
         1
     }
 
-    fn notice(&mut self, _: Goodbye, _now: Instant, out: &mut ConnectionWriter) {
+    fn notice(&mut self, _: CloseNotice, _now: Instant, out: &mut ConnectionWriter) {
         out.close(self.key.expect("it came"), 3000, "");
     }
 
@@ -123,7 +123,7 @@ impl Application for Holder {
         None
     }
 
-    fn close(&mut self, _key: Key, _end: End, _now: Instant) {}
+    fn close(&mut self, _key: SlotKey, _end: CloseCause, _now: Instant) {}
 }
 
 /// "a", in a text frame with a mask of zeros.

@@ -1,25 +1,25 @@
-//! Tests of how often something is said.
-//! In: events of kinds at moments → out: lines, or silence.
+//! Tests of the throttle.
+//! In: events of kinds at moments → out: counts to log, or none.
 //! Uses moments made by hand, no clock.
 //! Changed here: expectations of how long and how many.
 
 use super::*;
 
 #[test]
-fn what_happens_often_is_said_once_a_minute_by_kind() {
-    let (seldom, start) = (LogThrottle::default(), Instant::now());
+fn frequent_events_are_logged_once_a_minute_by_kind() {
+    let (throttle, start) = (LogThrottle::default(), Instant::now());
     let at = |seconds| start + Duration::from_secs(seconds);
-    assert_eq!(seldom.happens("a", at(0)), Some(Repeats(1)));
-    assert_eq!(seldom.happens("b", at(1)), Some(Repeats(1)), "another kind");
+    assert_eq!(throttle.record("a", at(0)), Some(Repeats(1)));
+    assert_eq!(throttle.record("b", at(1)), Some(Repeats(1)), "another kind");
     for seconds in [0, 30, 59] {
-        assert_eq!(seldom.happens("a", at(seconds)), None);
+        assert_eq!(throttle.record("a", at(seconds)), None);
     }
-    let later = seldom.happens("a", at(60)).expect("a minute later");
+    let later = throttle.record("a", at(60)).expect("a minute later");
     assert_eq!(
         (later, later.to_string().as_str()),
-        (Repeats(4), "; 4 cases since this was said last")
+        (Repeats(4), "; 4 times since this was last logged")
     );
     assert_eq!(Repeats(1).to_string(), "");
-    let said = (0..1000).filter_map(|kind| seldom.happens(&format!("kind {kind}"), at(60)));
+    let said = (0..1000).filter_map(|kind| throttle.record(&format!("kind {kind}"), at(60)));
     assert_eq!(said.count(), KINDS_MAX - 2 + 1, "the kinds are bounded");
 }

@@ -129,9 +129,9 @@ fn nothing_is_agreed_to_when_nothing_fits_or_it_is_turned_off() {
     check(",,", None);
     check("permessage-deflat", None);
     check("permessage-deflate2", None);
-    assert_eq!(negotiate([].into_iter(), Settings { enabled: true }), None);
+    assert_eq!(negotiate([].into_iter(), ExtensionSettings { enabled: true }), None);
     let offers = ["permessage-deflate"].into_iter();
-    assert_eq!(negotiate(offers, Settings { enabled: false }), None);
+    assert_eq!(negotiate(offers, ExtensionSettings { enabled: false }), None);
 }
 
 fn check(offers: &str, expect: Option<&str>) {
@@ -140,5 +140,5 @@ fn check(offers: &str, expect: Option<&str>) {
 }
 
 fn agree(offers: &[&str]) -> Option<Agreement> {
-    negotiate(offers.iter().copied(), Settings { enabled: true })
+    negotiate(offers.iter().copied(), ExtensionSettings { enabled: true })
 }

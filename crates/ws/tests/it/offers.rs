@@ -3,7 +3,7 @@
 //! Uses the model below as the oracle.
 //! Change here: which offers are made up.
 
-use fanwire_ws::extension::{Settings, negotiate};
+use fanwire_ws::extension::{ExtensionSettings, negotiate};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ proptest! {
     fn the_first_acceptable_offer_is_answered_as_the_model_says(offers in vec(offer(), 0..4)) {
         let expect = offers.iter().find_map(Offer::answer);
         let values: Vec<_> = offers.iter().map(|offer| offer.text.as_str()).collect();
-        let settings = Settings { enabled: true };
+        let settings = ExtensionSettings { enabled: true };
         let in_one_header = values.join(", ");
         let answer = negotiate([in_one_header.as_str()].into_iter(), settings);
         prop_assert_eq!(answer.map(|agreement| agreement.response()), expect.clone());

@@ -147,17 +147,17 @@ fn depths_have_indices_in_their_order() {
 #[test]
 fn a_quote_is_a_part_of_the_newest_publication_and_for_all_peers_the_same() {
     let mut history = History::new(4_096, 4, 6);
-    assert!(history.newest().is_none() && history.quote(0..1).is_none());
+    assert!(history.newest().is_none() && history.embed(0..1).is_none());
     let message = b"{\"push\":{\"data\":12345}}";
     history.publish(message).expect("a usual length");
     assert_eq!(history.newest(), Some(&message[..]));
-    assert!(history.quote(9..9).is_none() && history.quote(9..message.len() + 1).is_none());
-    let quote = history.quote(9..22).expect("a part");
-    assert_eq!(history.quote(9..22), Some(quote));
-    assert_eq!(history.quote(9..21), None);
+    assert!(history.embed(9..9).is_none() && history.embed(9..message.len() + 1).is_none());
+    let embed = history.embed(9..22).expect("a part");
+    assert_eq!(history.embed(9..22), Some(embed));
+    assert_eq!(history.embed(9..21), None);
     let next = history.publish(message).expect("a usual length");
-    assert!(next.offers(Depth::Quoted));
-    let parse = history.parse(&next, Depth::Quoted).expect("the newest one");
+    assert!(next.offers(Depth::Embedded));
+    let parse = history.parse(&next, Depth::Embedded).expect("the newest one");
     let mut payload = Vec::new();
     parse.emit(&[40], &mut payload);
     let mut shadow = crate::Shadow::new(15);
@@ -167,16 +167,16 @@ fn a_quote_is_a_part_of_the_newest_publication_and_for_all_peers_the_same() {
     assert_eq!(shadow.check(&frame, &reply), Ok(()));
     assert_eq!(shadow.check(&payload, message), Ok(()));
     let after = history.publish(message).expect("a usual length");
-    assert!(!after.offers(Depth::Quoted), "nobody got a quote since");
+    assert!(!after.offers(Depth::Embedded), "nobody got an embedded part since");
 }
 
 #[test]
 fn a_quote_of_a_publication_that_is_gone_is_none() {
     let mut history = History::new(4_096, 4, 6);
     history.publish(&[7; 2_000]).expect("a usual length");
-    assert!(history.quote(10..1_990).is_some());
+    assert!(history.embed(10..1_990).is_some());
     history.resize(1_024);
-    assert!(history.newest().is_none() && history.quote(10..1_990).is_none());
+    assert!(history.newest().is_none() && history.embed(10..1_990).is_none());
     let next = history.publish(&[7; 500]).expect("a usual length");
-    assert!(!next.offers(Depth::Quoted));
+    assert!(!next.offers(Depth::Embedded));
 }

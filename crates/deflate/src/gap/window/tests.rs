@@ -87,21 +87,21 @@ fn a_quote_stands_for_the_newest_publication_once() {
     let (mut window, mut counter) = (SubscriptionWindow::default(), Counter::default());
     let publish = |history: &mut History| history.publish(&[b'x'; 100]).expect("short");
     publish(&mut history);
-    let quote = history.quote(10..90).expect("a part");
+    let embed = history.embed(10..90).expect("a part");
     counter.advance(1_000);
-    window.quoted(quote, 50, counter);
+    window.embedded(embed, 50, counter);
     counter.advance(200); // the message that quotes
     let first = publish(&mut history);
     let reference = window.reference(&first, counter, 15);
-    assert_eq!((reference.depth(), reference.gaps()), (Depth::Quoted, &[150][..]));
-    assert_eq!(window.reference(&first, counter, 8).depth(), Depth::Quoted);
+    assert_eq!((reference.depth(), reference.gaps()), (Depth::Embedded, &[150][..]));
+    assert_eq!(window.reference(&first, counter, 8).depth(), Depth::Embedded);
     let mut later = counter;
     later.advance(7);
     assert_eq!(window.reference(&first, later, 8), Reference::ALONE, "157 + 100 > 256");
     window.queued(&first, &mut counter);
     let second = publish(&mut history);
     let reference = window.reference(&second, counter, 15);
-    assert_eq!(second.depth(reference.depth()), 1, "the quote does not count among them");
+    assert_eq!(second.depth(reference.depth()), 1, "the embedded part does not count among them");
 }
 
 #[test]
@@ -109,9 +109,9 @@ fn a_publication_missed_after_a_quote_ends_the_context() {
     let mut history = History::new(1 << 15, 4, 6);
     let (mut window, counter) = (SubscriptionWindow::default(), Counter::default());
     history.publish(&[b'x'; 100]).expect("short");
-    window.quoted(history.quote(10..90).expect("a part"), 0, counter);
+    window.embedded(history.embed(10..90).expect("a part"), 0, counter);
     history.publish(&[b'x'; 100]).expect("short");
-    history.quote(10..90).expect("to another peer");
+    history.embed(10..90).expect("to another peer");
     let next = history.publish(&[b'x'; 100]).expect("short");
     assert_eq!(window.reference(&next, counter, 15), Reference::ALONE);
 }
@@ -130,7 +130,7 @@ fn check(sizes: &[usize], other: impl Fn(usize) -> usize, window_bits: u8, expec
             Depth::Newest | Depth::Half | Depth::Most | Depth::Several => {
                 format!("g{}", reference.gaps().len())
             }
-            Depth::Quoted => "q".to_owned(),
+            Depth::Embedded => "q".to_owned(),
             depth @ Depth::Run(_) => format!("r{}", publication.depth(depth)),
         };
         found.push(kind);

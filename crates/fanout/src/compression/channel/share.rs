@@ -1,30 +1,30 @@
-//! What the memory of one history is worth, beside what the channel would make of memory that it has not got.
-//! In: what happened between two sweeps → out: bytes saved for bytes of memory, held or wished for; memory given back.
+//! The worth of a history's memory, and of the memory that a channel requested and did not get.
+//! In: counts between two sweeps → out: bytes saved per byte of memory, held or requested; memory given back.
 //! Uses the history's own counts and trials; never looks at another channel.
-//! Changed here: how worth is estimated, and when a history ends. Who gives way to whom is decided in `compression::sweep`.
+//! Changed here: how worth is estimated, and when a history ends. `compression::sweep` decides which history is shortened.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use fanwire_deflate::gap::History;
 
-use super::{BYTES_MIN, EncodingHistory, State, Tracking, least};
+use super::{BYTES_MIN, EncodingHistory, HistoryState, Tracking, bytes_min_for};
 use fanwire_shard::Reservation;
 
-/// What a channel did in one encoding between two sweeps.
-pub(crate) struct Use {
+/// The use of one channel's history in one encoding between two sweeps.
+pub(crate) struct HistoryUse {
     pub(crate) held: Option<Share>,
-    pub(crate) wished: Option<Share>,
+    pub(crate) requested: Option<Share>,
 }
 
-/// Memory, and what it saved between two sweeps or would have saved.
+/// Memory in bytes, and the bytes that it saved, or would have saved, between two sweeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     pub(crate) memory: usize,
     saved_bytes: u64,
 }
 
-/// For a history, or for a longer one.
-pub(super) struct Wish {
+/// A request of memory for a history, or for a longer one.
+pub(super) struct MemoryRequest {
     memory: usize,
     /// Per delivery.
     saved_bytes: u64,
@@ -37,27 +37,29 @@ impl Share {
     }
 }
 
-impl Wish {
-    /// For the shortest history that such messages fit in; `known`: what one saved in the past.
+impl MemoryRequest {
+    /// Requests the shortest history for messages of this size. `known`: bytes per delivery that an earlier history
+    /// saved.
     pub(super) fn for_message(message_bytes: usize, known: Option<u64>) -> Self {
-        let memory = History::memory_for(least(message_bytes));
+        let memory = History::memory_for(bytes_min_for(message_bytes));
         Self { memory, saved_bytes: known.unwrap_or(guess(message_bytes)) }
     }
 }
 
 impl Tracking {
-    /// For as much again.
-    pub(super) fn wish_for_more(&self) -> Wish {
+    /// Requests twice the present length.
+    pub(super) fn request_for_more(&self) -> MemoryRequest {
         let longer = History::memory_for(self.history.bytes_max() * 2);
         let saved_bytes = self.trial.map_or(0, |trial| trial.saved() as u64) / MORE_SHARE;
-        Wish { memory: longer.saturating_sub(self.memory.bytes()), saved_bytes }
+        MemoryRequest { memory: longer.saturating_sub(self.memory.bytes()), saved_bytes }
     }
 }
 
 impl EncodingHistory {
-    /// Takes note of what happened since the last call. `None` where nobody listens, or nobody has taken part in context for
-    /// long: then there is no history any more.
-    pub(crate) fn take_use(&self, has_listeners: bool) -> Option<Use> {
+    /// Resets the counts and returns them as worth. `None` if the channel has no subscribers, or had none in context
+    /// for
+    /// long; the history has then ended.
+    pub(crate) fn take_use(&self, has_subscribers: bool) -> Option<HistoryUse> {
         let [deliveries, missed] =
             [&self.deliveries, &self.missed].map(|count| count.swap(0, Relaxed));
         let mut state = self.state.lock();
@@ -67,15 +69,15 @@ impl EncodingHistory {
             true if state.tracking.is_some() => state.unused + IDLE_SWEEPS / 2,
             _ => state.unused + 1,
         };
-        if !has_listeners || state.unused >= IDLE_SWEEPS {
+        if !has_subscribers || state.unused >= IDLE_SWEEPS {
             self.is_wanted.store(false, Relaxed);
-            *state = State::default();
+            *state = HistoryState::default();
             return None;
         }
         (state.is_displaced, state.granted) = (false, None);
-        let wished = state.wish.take().map(|wish| Share {
-            memory: wish.memory,
-            saved_bytes: (deliveries + missed) * wish.saved_bytes,
+        let requested = state.request.take().map(|request| Share {
+            memory: request.memory,
+            saved_bytes: (deliveries + missed) * request.saved_bytes,
         });
         let known = state.saved_bytes;
         let held = state.tracking.as_ref().map(|tracking| {
@@ -83,31 +85,32 @@ impl EncodingHistory {
             let saved_bytes = deliveries * known.unwrap_or(guess(message_bytes));
             Share { memory: tracking.memory.bytes(), saved_bytes }
         });
-        Some(Use { held, wished })
+        Some(HistoryUse { held, requested })
     }
 
-    /// Keeps memory that it wished for until the next sweep.
+    /// Reserves the requested memory for this channel until the next sweep.
     pub(crate) fn grant(&self, memory: Reservation) {
         self.state.lock().granted = Some(memory);
     }
 
-    /// A history is there.
+    /// Whether the history exists.
     pub(crate) fn has_history(&self) -> bool {
         self.state.lock().tracking.is_some()
     }
 
-    /// Wanted, and not there.
+    /// Whether a history is wanted and does not exist.
     pub(crate) fn waits(&self) -> bool {
         self.is_wanted.load(Relaxed) && !self.has_history()
     }
 
-    /// Neither wanted nor there.
+    /// Whether a history is neither wanted nor exists.
     pub(crate) fn is_idle(&self) -> bool {
         !self.has_history() && !self.is_wanted.load(Relaxed)
     }
 
-    /// Halves the history, or ends it when it is the shortest already; `share` is what it was worth. Returns the bytes given
-    /// back, and what is left.
+    /// Halves the history, or ends it if it is the shortest already; `share` is its worth. Returns the bytes given
+    /// back, and
+    /// the worth of the rest.
     pub(crate) fn shrink(&self, share: Share) -> (usize, Option<Share>) {
         let mut state = self.state.lock();
         let Some(tracking) = state.tracking.as_mut() else { return (0, None) };
@@ -123,15 +126,15 @@ impl EncodingHistory {
     }
 }
 
-/// Bytes that context is believed to save per delivery before the first trial: a fifth to a half of most messages.
+/// Estimate of the bytes that context saves per delivery before the first trial: most messages save a fifth to a half.
 fn guess(message_bytes: usize) -> u64 {
     message_bytes as u64 / 3
 }
 
-/// Twice the memory is believed to save this part (1/n) of what a history saves: little, but what it saves for ten
-/// thousand subscribers is more than what a history of its own saves for one.
+/// Twice the memory is estimated to save this part (1/n) of the present savings. That is little, but for ten thousand
+/// subscribers it is more than a new history saves for one.
 const MORE_SHARE: u64 = 16;
 
-/// Sweeps without a publication after which a history ends; one with publications that nobody took in context counts for
-/// half of them.
+/// Sweeps without a publication after which a history ends. A sweep with publications that had no delivery in context
+/// counts for half of them.
 const IDLE_SWEEPS: u32 = 60;

@@ -1,6 +1,6 @@
-//! Frames in context of the broadcast that a shard is delivering: one for each distinct place of the earlier publications.
+//! Frames in context of the broadcast that a shard is delivering: one for each distinct reference to earlier publications.
 //! In: receivers, a few at a time → out: a frame in the queue of each, or on its socket.
-//! Uses the parses of `compression`, what the connection_writer knows of windows, and one buffer for all frames of a broadcast.
+//! Uses the parses of `compression`, the windows of the `ConnectionWriter`, and one buffer for all frames of a broadcast.
 //! Changed here: in which order frames are looked up, made and written. What a frame may refer to is `deflate::gap`.
 
 use std::{
@@ -15,35 +15,36 @@ use fanwire_protocol::Encoding;
 use fanwire_ws::frame;
 use hashbrown::HashMap;
 
-use super::{Delivery, Frames, Made, dispatch_of, opcode};
-use crate::compression::{EncodingHistory, Kind};
-use fanwire_shard::{Brief, Compression, ConnectionWriter, Frame};
+use super::{Delivery, FrameStats, Frames, opcode, prepared_of};
+use crate::compression::{DeliveryKind, EncodingHistory};
+use fanwire_shard::{BorrowedFrame, Compression, ConnectionWriter, Frame};
 
-/// The frames made so far, and who gets one next.
+/// The frames made so far, and the next receivers.
 #[derive(Default)]
 pub(super) struct InContext {
-    /// One for each distinct reference, and their bytes one behind the other.
-    frames: Vec<(Emitted, Made)>,
+    /// One for each distinct reference; their bytes are one after the other in `bytes`.
+    frames: Vec<(EmittedFrame, FrameStats)>,
     bytes: Vec<u8>,
-    /// Where they are in the list, by reference and encoding; the last one is looked at first.
-    places: HashMap<(Reference, Encoding), usize>,
+    /// Indices in `frames`, by reference and encoding; `last` is the one found last and is compared first.
+    indices: HashMap<(Reference, Encoding), usize>,
     last: Option<(Reference, Encoding, usize)>,
-    /// By encoding, at most [`TOGETHER`] and no connection twice; and their connections alone, side by side, because each
-    /// further one is looked for among them.
-    waiting: [Vec<Waiting>; 2],
+    /// By encoding, at most [`TOGETHER`] and no connection twice. `connections` repeats their connections alone, in
+    /// one
+    /// block of memory, because each further receiver is searched for among them.
+    pending: [Vec<PendingReceiver>; 2],
     connections: [Vec<u32>; 2],
-    /// What one of [`TIMED`] frames took.
+    /// Time that the timed frames took, one of each [`TIMED`].
     timed: Duration,
 }
 
-/// Where the bytes of a frame are, and the copy that queues hold if one had to.
-struct Emitted {
+/// The range of a frame's bytes, and the copy for queues if one needed it.
+struct EmittedFrame {
     at: Range<usize>,
     copy: OnceCell<Frame>,
 }
 
-/// A connection and its subscription, and which frame it gets.
-pub(super) struct Waiting {
+/// A connection and its subscription, and the index of its frame.
+pub(super) struct PendingReceiver {
     pub(super) connection: u32,
     pub(super) place: u32,
     pub(super) compression: Compression,
@@ -51,131 +52,132 @@ pub(super) struct Waiting {
     frame: Option<usize>,
 }
 
-impl Waiting {
+impl PendingReceiver {
     pub(super) fn new((connection, place): (u32, u32), compression: Compression) -> Self {
         Self { connection, place, compression, reference: Reference::ALONE, frame: None }
     }
 }
 
 impl Frames {
-    /// Queues the broadcast for a receiver in context, together with the next ones.
-    pub(super) fn deliver_soon(
+    /// Adds a receiver in context; the broadcast is queued for it together with the next receivers.
+    pub(super) fn deliver_later(
         &mut self,
-        receiver: Waiting,
+        receiver: PendingReceiver,
         encoding: Encoding,
         broadcast: &Broadcast,
         out: &mut ConnectionWriter,
     ) {
         let connections = &self.in_context.connections[encoding.index()];
         if connections.len() == TOGETHER || connections.contains(&receiver.connection) {
-            self.deliver_waiting(encoding, broadcast, out);
+            self.deliver_pending(encoding, broadcast, out);
         }
         self.in_context.connections[encoding.index()].push(receiver.connection);
-        self.in_context.waiting[encoding.index()].push(receiver);
+        self.in_context.pending[encoding.index()].push(receiver);
     }
 
-    /// Queues the broadcast for those that wait for it: looks at all their windows, makes all frames that are missing, and
-    /// then writes, because a write drives what frames are made of out of the cache.
-    pub(super) fn deliver_waiting(
+    /// Queues the broadcast for the pending receivers. It looks at all their windows, then makes all missing frames,
+    /// and
+    /// then writes, because a write evicts the data of the frames from the cache.
+    pub(super) fn deliver_pending(
         &mut self,
         encoding: Encoding,
         broadcast: &Broadcast,
         out: &mut ConnectionWriter,
     ) {
-        let mut waiting = std::mem::take(&mut self.in_context.waiting[encoding.index()]);
-        match dispatch_of(broadcast).publication(encoding) {
+        let mut pending = std::mem::take(&mut self.in_context.pending[encoding.index()]);
+        match prepared_of(broadcast).publication(encoding) {
             Some(source) => {
-                self.prepare(&mut waiting, (broadcast, encoding), source, out);
-                for receiver in &waiting {
-                    self.offload(receiver, (broadcast, encoding), source.0, out);
+                self.prepare(&mut pending, (broadcast, encoding), source, out);
+                for receiver in &pending {
+                    self.push(receiver, (broadcast, encoding), source.0, out);
                 }
             }
             None => {
-                for receiver in &waiting {
+                for receiver in &pending {
                     let Some(delivery) = delivery(receiver, (broadcast, encoding)) else { break };
-                    self.miss(&delivery, out);
+                    self.note_missed(&delivery, out);
                     self.deliver_alone(&delivery, true, None, out);
                 }
             }
         }
-        waiting.clear();
-        self.in_context.waiting[encoding.index()] = waiting;
+        pending.clear();
+        self.in_context.pending[encoding.index()] = pending;
         self.in_context.connections[encoding.index()].clear();
     }
 
-    /// Finds or makes the frame of each receiver; of none where the history has gone on.
+    /// Finds or makes the frame of each receiver; none if the history no longer holds the publication.
     fn prepare(
         &mut self,
-        waiting: &mut [Waiting],
+        pending: &mut [PendingReceiver],
         (broadcast, encoding): (&Broadcast, Encoding),
         (publication, history): (&Publication, &EncodingHistory),
         out: &ConnectionWriter,
     ) {
-        for receiver in &mut *waiting {
+        for receiver in &mut *pending {
             if let Compression::Context { window_bits } = receiver.compression {
-                let Waiting { connection, place, .. } = *receiver;
+                let PendingReceiver { connection, place, .. } = *receiver;
                 receiver.reference = out.reference(connection, place, publication, window_bits);
             }
         }
         let counters = self.contexts.counters_of(broadcast);
         let gaps_max = self.contexts.gaps_max();
-        let known = &mut self.in_context;
-        for receiver in waiting {
+        let in_context = &mut self.in_context;
+        for receiver in pending {
             let mut reference = receiver.reference;
-            receiver.frame = known.find(reference, encoding);
+            receiver.frame = in_context.find(reference, encoding);
             if receiver.frame.is_none() {
                 let stands_alone =
                     matches!(reference.depth(), Depth::Alone | Depth::AloneWithin(_));
-                if known.frames.len() >= gaps_max && !stands_alone {
+                if in_context.frames.len() >= gaps_max && !stands_alone {
                     counters.gaps_refused.add(1);
                     reference = Reference::ALONE;
-                    receiver.frame = known.find(reference, encoding);
+                    receiver.frame = in_context.find(reference, encoding);
                 }
             }
             if receiver.frame.is_none() {
                 let parse = history.parse(publication, reference.depth(), counters);
-                receiver.frame =
-                    parse.map(|parse| known.make(reference, encoding, parse, publication.bytes()));
+                receiver.frame = parse
+                    .map(|parse| in_context.make(reference, encoding, parse, publication.bytes()));
             }
         }
     }
 
-    fn offload(
+    fn push(
         &mut self,
-        receiver: &Waiting,
+        receiver: &PendingReceiver,
         (broadcast, encoding): (&Broadcast, Encoding),
         publication: &Publication,
         out: &mut ConnectionWriter,
     ) {
         let Some(delivery) = delivery(receiver, (broadcast, encoding)) else { return };
         let Some(index) = receiver.frame else {
-            // The history has gone on: nothing can be parsed against it any more.
+            // The history no longer holds the publication, so nothing can be parsed against it.
             return self.deliver_alone(&delivery, true, Some(publication), out);
         };
         let InContext { frames, bytes, .. } = &mut self.in_context;
-        let (Emitted { at, copy }, made) = &mut frames[index];
-        made.deliveries += 1;
-        let frame = Brief { bytes: &bytes[at.clone()], copy };
+        let (EmittedFrame { at, copy }, stats) = &mut frames[index];
+        stats.deliveries += 1;
+        let frame = BorrowedFrame { bytes: &bytes[at.clone()], copy };
         let to = (receiver.connection, receiver.place);
         out.push_publication(to, &frame, delivery.message, publication);
     }
 }
 
 impl InContext {
-    /// How many frames there are, and what they took to make, about.
+    /// Returns the number of frames, and the approximate time that they took to make.
     pub(super) fn emits(&mut self) -> (u32, Duration) {
         let emits = self.frames.len() as u32;
         let timed = std::mem::take(&mut self.timed);
         (emits, timed * emits / emits.div_ceil(TIMED as u32).max(1))
     }
 
-    /// Forgets the frames, and says what became of each.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = Made> {
+    /// Drops the frames and returns their statistics.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = FrameStats> {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);
-        self.places.clear();
+        self.indices.clear();
         self.last = None;
-        self.frames.drain(..).map(|(_, made)| made)
+        self.frames.drain(..).map(|(_, stats)| stats)
     }
 
     fn find(&mut self, reference: Reference, encoding: Encoding) -> Option<usize> {
@@ -185,12 +187,12 @@ impl InContext {
         {
             return Some(index);
         }
-        let index = *self.places.get(&(reference, encoding))?;
+        let index = *self.indices.get(&(reference, encoding))?;
         self.last = Some((reference, encoding, index));
         Some(index)
     }
 
-    /// Makes the frame of a message of so many bytes.
+    /// Makes the frame of a message of `message_bytes`. Returns its index.
     fn make(
         &mut self,
         reference: Reference,
@@ -205,48 +207,51 @@ impl InContext {
         parse.emit(reference.gaps(), &mut self.bytes);
         let at = frame::encode_before(opcode(encoding), true, payload_at, &mut self.bytes)
             ..self.bytes.len();
-        let made = Made {
+        let stats = FrameStats {
             frame_bytes: at.len(),
             kind: kind(&reference),
             depth: Some((reference.depth(), encoding)),
             message_bytes,
             deliveries: 0,
         };
-        self.frames.push((Emitted { at, copy: OnceCell::new() }, made));
+        self.frames.push((EmittedFrame { at, copy: OnceCell::new() }, stats));
         if let Some(started) = started {
             self.timed += started.elapsed();
         }
-        self.places.insert((reference, encoding), index);
+        self.indices.insert((reference, encoding), index);
         self.last = Some((reference, encoding, index));
         index
     }
 }
 
-fn kind(reference: &Reference) -> Kind {
+fn kind(reference: &Reference) -> DeliveryKind {
     match (reference.depth(), reference.gaps().len()) {
-        (Depth::Alone | Depth::AloneWithin(_), _) => Kind::Standalone,
-        (Depth::Several | Depth::Most | Depth::Half, gaps @ 2..) => Kind::Several(gaps),
-        (Depth::Run(rung), _) => Kind::Run(usize::from(rung)),
-        _ => Kind::Newest,
+        (Depth::Alone | Depth::AloneWithin(_), _) => DeliveryKind::Standalone,
+        (Depth::Several | Depth::Most | Depth::Half, gaps @ 2..) => DeliveryKind::Several(gaps),
+        (Depth::Run(run), _) => DeliveryKind::Run(usize::from(run)),
+        _ => DeliveryKind::Newest,
     }
 }
 
 fn delivery<'a>(
-    receiver: &Waiting,
+    receiver: &PendingReceiver,
     (broadcast, encoding): (&'a Broadcast, Encoding),
 ) -> Option<Delivery<'a>> {
-    let Waiting { connection, place, compression, .. } = *receiver;
-    let (shape, message) = (DeltaMode::Plain, broadcast.shaped(DeltaMode::Plain, encoding)?);
-    Some(Delivery { connection, place, encoding, shape, compression, broadcast, message })
+    let PendingReceiver { connection, place, compression, .. } = *receiver;
+    let (delta_mode, message) =
+        (DeltaMode::Plain, broadcast.message_in(DeltaMode::Plain, encoding)?);
+    Some(Delivery { connection, place, encoding, delta_mode, compression, broadcast, message })
 }
 
-/// Receivers whose frames are made before the first of them is written: of 16, game states to five channels each take 2 %
-/// and ticks 1 % more (`fanwire-bench fanout --compression --against`).
+/// Receivers whose frames are made before the first of them is written. With 16, game states to five channels each
+/// take
+/// 2 % and ticks 1 % more (`fanwire-bench fanout --compression --against`).
 const TOGETHER: usize = 64;
 
-/// Of so many frames in context of a broadcast the first is timed, and stands for the others: to look at the clock twice
-/// takes a sixth as long as to make one.
+/// The first of this many frames in context is timed, and its time counts for all of them: two reads of the clock take
+/// a
+/// sixth of the time of one frame.
 const TIMED: usize = 16;
 
-/// A rare broadcast with many large frames does not leave its buffer behind.
+/// The buffer shrinks to this size after a rare broadcast with many large frames.
 const KEPT_BYTES: usize = 512 << 10;

@@ -1,7 +1,7 @@
-//! Simulated clients of a whole shard: whatever they are sent, their inflaters read every message, once and in order.
+//! Simulated clients of a whole shard: their inflaters decode every message, once and in order.
 //! In: random subscriptions, publications, replies and departures → out: the streams of many sockets, decoded and compared.
 //! Uses real sockets, and zlib-rs and stock zlib as clients, each with the window it agreed to; never a server thread.
-//! Changed here: what may happen to a client. Which frame it gets is decided in `frames`.
+//! Changed here: the steps of a client. Which frame it gets is decided in `frames`.
 
 mod reader;
 mod world;
@@ -9,7 +9,7 @@ mod world;
 use proptest::{collection::vec, prelude::*};
 
 use self::world::{Plan, Step, World};
-use crate::compression::{GAPS_MAX, Kind, NamespaceCounters};
+use crate::compression::{DeliveryKind, GAPS_MAX, NamespaceCounters};
 use fanwire_shard::Compression;
 
 proptest! {
@@ -45,9 +45,9 @@ fn one_channel_of_slowly_changing_state_goes_out_in_context() {
     }
     world.check();
     let counters = &world.contexts.counters()[0];
-    // The first publication makes the history wanted, the second is the first in it.
-    assert_eq!(counters.deliveries(Kind::Standalone), 2 * 2);
-    assert_eq!(counters.deliveries(Kind::Run(0)), 98 * 2);
+    // The first publication requests the history, the second is the first in it.
+    assert_eq!(counters.deliveries(DeliveryKind::Standalone), 2 * 2);
+    assert_eq!(counters.deliveries(DeliveryKind::Run(0)), 98 * 2);
     assert!(counters.frame_bytes() * 10 < counters.message_bytes());
 }
 
@@ -73,16 +73,18 @@ fn with_five_channels_and_replies_in_between_nearly_all_goes_out_in_context() {
     world.check();
     let counters = &world.contexts.counters()[0];
     let [newest, several, run] = ["newest", "several", "run"].map(|name| sent(counters, name));
-    let all: u64 = Kind::all().map(|kind| counters.deliveries(kind)).sum();
+    let all: u64 = DeliveryKind::all().map(|kind| counters.deliveries(kind)).sum();
     assert!((newest + several + run) * 100 >= all * 95, "{newest} + {several} + {run} of {all}");
-    // Five channels at random: most have the last four in their window, and only those that lately began have fewer.
-    let deepest = counters.deliveries(Kind::Several(4)) + counters.deliveries(Kind::Several(8));
+    // Five channels at random: most clients have the last four in their window; only clients that began recently have
+    // fewer.
+    let deepest = counters.deliveries(DeliveryKind::Several(4))
+        + counters.deliveries(DeliveryKind::Several(8));
     assert!(deepest * 2 > several, "{deepest} of {several}");
 }
 
-/// Deliveries of all kinds of one name.
+/// Deliveries of all kinds with this name.
 fn sent(counters: &NamespaceCounters, name: &str) -> u64 {
-    let kinds = Kind::all().filter(|kind| kind.name() == name);
+    let kinds = DeliveryKind::all().filter(|kind| kind.name() == name);
     kinds.map(|kind| counters.deliveries(kind)).sum()
 }
 
@@ -96,7 +98,7 @@ fn beyond_the_limit_of_distinct_gaps_frames_stand_alone_and_nobody_is_the_worse_
             compression: CONTEXT,
             channels: vec![true],
         });
-        // Each has other traffic of its own in between.
+        // Each client gets a reply of a size of its own in between.
         world.take(&Step::Reply { client: number, bytes: 100 + 30 * number });
     }
     for seed in 0..20 {
@@ -106,8 +108,8 @@ fn beyond_the_limit_of_distinct_gaps_frames_stand_alone_and_nobody_is_the_worse_
     world.check();
     let counters = &world.contexts.counters()[0];
     assert!(counters.gaps_refused() >= 18 * 6, "{}", counters.gaps_refused());
-    assert_eq!(counters.deliveries(Kind::Standalone), 2 * 8 + 18 * 6);
-    assert_eq!(sent(counters, "several") + counters.deliveries(Kind::Newest), 18 * 2);
+    assert_eq!(counters.deliveries(DeliveryKind::Standalone), 2 * 8 + 18 * 6);
+    assert_eq!(sent(counters, "several") + counters.deliveries(DeliveryKind::Newest), 18 * 2);
 }
 
 #[test]
@@ -124,7 +126,8 @@ fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply() {
             world.subscribe(keeper, channel);
         }
         (0..5).for_each(|seed| world.publish(channel, seed, 30));
-        let newest = |world: &World| world.contexts.counters()[namespace].deliveries(Kind::Newest);
+        let newest =
+            |world: &World| world.contexts.counters()[namespace].deliveries(DeliveryKind::Newest);
         assert_eq!(newest(&world), 0);
         let mut alone = 4; // to the keepers, before there was anything to refer to
         for (round, behind) in (0..).zip([0, 1, 2, 5, 1]) {
@@ -135,8 +138,9 @@ fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply() {
             }
             world.publish(channel, 10 * round, 30);
             world.publish(channel, 10 * round + 1, 30);
-            // A reply that says that nothing was missed has nothing to refer to; one that is larger than its peer's window
-            // goes out raw.
+            // A reply without missed publications gives nothing to refer to; one that is larger than its peer's window
+            // is sent
+            // raw.
             let in_context = match behind {
                 0 => 0,
                 5 if namespace == 3 => 2,
@@ -144,12 +148,12 @@ fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply() {
             };
             assert_eq!(newest(&world) - before, in_context, "{channel}, {behind} missed");
             alone += 4 - in_context;
-            let counted = world.contexts.counters()[namespace].deliveries(Kind::Standalone);
+            let counted = world.contexts.counters()[namespace].deliveries(DeliveryKind::Standalone);
             assert_eq!(counted, alone, "{channel}, {behind} missed");
             for client in [1, 2, 4, 5] {
                 world.leave(client, &["c0", channel, "c1"]);
             }
-            // What they got before is not the newest any more when they come back.
+            // When they return, the publication that they got last is not the newest any more.
             world.publish(channel, 10 * round + 2, 30);
         }
         world.check();
@@ -174,8 +178,8 @@ fn frames_of_deltas_stand_alone_while_others_go_on_in_context() {
     }
     assert_eq!(world.check(), 2 * 99);
     let counters = &world.contexts.counters()[0];
-    assert_eq!(counters.deliveries(Kind::Run(0)), 98 * 2, "as without the others");
-    let alone = [Kind::Standalone, Kind::Raw].map(|kind| counters.deliveries(kind));
+    assert_eq!(counters.deliveries(DeliveryKind::Run(0)), 98 * 2, "as without the others");
+    let alone = [DeliveryKind::Standalone, DeliveryKind::Raw].map(|kind| counters.deliveries(kind));
     assert_eq!(alone.iter().sum::<u64>(), 2 * 2 + 100 * 2);
     assert!(alone[1] > 0, "short patches are not compressed");
 }
@@ -210,9 +214,15 @@ fn a_channel_that_is_not_to_be_compressed_goes_out_raw() {
     world.check();
     let [_, off, standalone, ..] = world.contexts.counters() else { panic!("five namespaces") };
     assert_eq!((off.publications(), standalone.publications()), (10, 10));
-    assert_eq!((off.deliveries(Kind::Raw), off.deliveries(Kind::Standalone)), (10, 0));
     assert_eq!(
-        (standalone.deliveries(Kind::Standalone), standalone.deliveries(Kind::Run(0))),
+        (off.deliveries(DeliveryKind::Raw), off.deliveries(DeliveryKind::Standalone)),
+        (10, 0)
+    );
+    assert_eq!(
+        (
+            standalone.deliveries(DeliveryKind::Standalone),
+            standalone.deliveries(DeliveryKind::Run(0))
+        ),
         (10, 0)
     );
 }
@@ -236,7 +246,8 @@ fn a_compressor_of_a_single_connection_never_sees_publications_that_are_to_stand
     world.check();
     let [open, _, standalone, ..] = world.contexts.counters() else { panic!("five namespaces") };
     let sent = |counters: &NamespaceCounters| {
-        [Kind::Raw, Kind::Standalone, Kind::Dedicated].map(|kind| counters.deliveries(kind))
+        [DeliveryKind::Raw, DeliveryKind::Standalone, DeliveryKind::Dedicated]
+            .map(|kind| counters.deliveries(kind))
     };
     assert_eq!(sent(standalone), [3 * 10, 0, 0], "their sizes tell of nothing else");
     assert_eq!(sent(open), [0, 0, 3 * 10]);
@@ -248,7 +259,7 @@ fn publications_that_are_delivered_in_one_turn_are_told_apart() {
         let mut world = World::verifying(1 << 20, GAPS_MAX, verify);
         let standalone = Compression::Standalone { window_bits: 15 };
         for compression in [Compression::Raw, standalone, CONTEXT] {
-            // Each reads what the one before it does, or something else.
+            // Each has the format of the one before it, or another one.
             for is_binary in [false, false, true, true] {
                 let channels = vec![true];
                 world.open(&Plan { with_deltas: false, is_binary, compression, channels });

@@ -1,7 +1,7 @@
 //! Every code with which the server disconnects a client is counted, and logged for operators.
-//! In: one client for each code, and what makes the server end it → out: counters of the hub, lines of the log.
+//! In: one client for each code, and the cause of the disconnect → out: counters of the hub, lines of the log.
 //! Uses one turn with Fanwire's application on the test's own thread, and real sockets.
-//! Changed here: how each code comes about. That the hub counts every cause of its own is checked by the tests of `node`.
+//! Changed here: how each code is caused. The tests of `node` check that the hub counts every cause.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ fn every_code_of_a_disconnect_is_counted_and_logged() {
             subscribe(&mut server, disconnect.code);
             match disconnect.code {
                 code if code == Disconnect::SLOW.code => server.publish_until_it_is_slow(code),
-                // The last one of this server.
+                // The test stops the server at its end.
                 code if code == Disconnect::SHUTDOWN.code => continue,
                 _ => server.order(disconnect),
             }
@@ -62,7 +62,7 @@ fn subscribe(server: &mut Server, code: u16) {
 }
 
 impl Server {
-    /// As the server API does.
+    /// Disconnects as the server API does.
     fn order(&mut self, disconnect: &Disconnect) {
         let target = ConnectionSelector {
             user: disconnect.code.to_string(),
@@ -91,7 +91,7 @@ impl Server {
     }
 }
 
-/// What the log wrote.
+/// The lines that were logged.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 

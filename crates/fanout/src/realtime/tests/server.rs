@@ -1,7 +1,7 @@
-//! A server of one shard whose turns a test takes, on its own thread.
+//! A server of one shard whose turns a test runs on its own thread.
 //! In: a node, clients with their first messages → out: its turn, the counters of its hub, the peers of its sockets.
 //! Uses Fanwire's application and real sockets; never a thread, a handshake or HTTP.
-//! Changed here: what surrounds the turn. What is expected of it lives in the tests.
+//! Changed here: the environment of the turn. Expectations live in the tests.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fanwire_node::{Hello, HubCounters, Node};
 use fanwire_protocol::{Disconnect, Encoding};
 use fanwire_shard::testing::TestShard;
-use fanwire_shard::{Budget, Settings};
+use fanwire_shard::{Budget, ShardSettings};
 
 use crate::compression::{ContextSettings, Contexts, Policies};
 use crate::realtime::{EncodeWorker, Realtime, ShardInbox};
@@ -24,8 +24,10 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn of(node: Arc<Node>) -> Self {
-        let settings =
-            Settings { slow_close: (Disconnect::SLOW.code, "slow"), ..Settings::default() };
+        let settings = ShardSettings {
+            slow_close: (Disconnect::SLOW.code, "slow"),
+            ..ShardSettings::default()
+        };
         let mut counters = None;
         let shard = TestShard::new(settings, |inbox| {
             let shard = node.attach(Arc::new(ShardInbox(inbox)));
@@ -45,7 +47,7 @@ impl Server {
         Self { node, shard, counters, peers: Vec::new() }
     }
 
-    /// A client whose first message is this.
+    /// Opens a client with this first message.
     pub(super) fn open(&mut self, user: Option<String>, commands: &str) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");

@@ -1,7 +1,7 @@
-//! The wall clock as tokens see it, when it was set behind the start of the server.
-//! In: a node whose time is a day behind that of the machine → out: what becomes of a token that expired an hour ago.
-//! Uses one turn with Fanwire's application; the time of the machine is asked for once.
-//! Changed here: expectations of the shell. What a step does to sessions is tested in `node`.
+//! The wall clock that tokens are checked against, when it was set after the start of the server.
+//! In: a node whose time is a day behind that of the machine → out: the result of a token that expired an hour ago.
+//! Uses one turn with Fanwire's application; the time of the machine is read once.
+//! Changed here: expectations of the shell. The effect of a jump on sessions is tested in `node`.
 
 use std::io::Read as _;
 use std::time::Instant;

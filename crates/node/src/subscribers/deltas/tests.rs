@@ -40,9 +40,9 @@ fn deltas(mark: DeltaState) -> Deltas {
 }
 
 fn send(deltas: &mut Deltas, broadcast: &Broadcast) -> DeltaMode {
-    let shape = deltas.send(0, broadcast);
+    let delta_mode = deltas.send(0, broadcast);
     deltas.settle(broadcast);
-    shape
+    delta_mode
 }
 
 #[test]

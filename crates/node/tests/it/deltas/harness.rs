@@ -152,8 +152,8 @@ impl Client {
     fn receive(&mut self, effect: &Effect, published: &[Vec<u8>]) {
         let reply = match effect {
             Effect::Message(message) => reply(self.encoding, message),
-            Effect::Publication(one, shape) => {
-                let message = one.shaped(*shape, self.encoding);
+            Effect::Publication(one, delta_mode) => {
+                let message = one.message_in(*delta_mode, self.encoding);
                 reply(self.encoding, message.expect("delivered only if it exists"))
             }
             Effect::PingFrame => panic!("nobody asked for this"),

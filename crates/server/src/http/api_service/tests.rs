@@ -33,7 +33,7 @@ fn back_pressure_is_logged() {
     });
     let line =
         "refusing API requests with 503: the inbox of a shard held more than 32 MiB for 30 s";
-    let again = format!("{line}; 3 cases since this was said last");
+    let again = format!("{line}; 3 times since this was last logged");
     assert_eq!(*lines.lock(), [line.to_owned(), again]);
 }
 

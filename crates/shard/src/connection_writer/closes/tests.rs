@@ -1,6 +1,6 @@
-//! What becomes of a connection that ends while its application waits for somebody else, or that is ended twice.
-//! In: a connection that is held, and ends → out: whether it is read on, up to the peer's close; what is queued.
-//! Uses an connection_writer without a shard, and one socket.
+//! Tests of connections that end while their application waits, or that are closed twice.
+//! In: a connection that is held, and ends → out: whether it is read on, up to the peer's close; the queued frames.
+//! Uses a `ConnectionWriter` without a shard, and one socket.
 //! Changed here: tests of `shard::connection_writer::closes`.
 
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use fanwire_ws::Compression;
 
 use super::*;
-use crate::Settings;
+use crate::ShardSettings;
 
 #[test]
 fn a_connection_that_ends_while_it_waits_is_read_on() {
@@ -28,13 +28,13 @@ fn a_close_frame_that_waits_is_not_dropped_by_a_second_end() {
     assert!(!out.any(key).expect("it waits for the peer's close").queue.is_empty());
 }
 
-/// An connection_writer with one connection, and its peer.
-fn opened() -> (ConnectionWriter, Key, TcpStream) {
+/// A `ConnectionWriter` with one connection, and its peer.
+fn opened() -> (ConnectionWriter, SlotKey, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
     let peer = TcpStream::connect(address).expect("somebody listens");
     let (socket, _) = listener.accept().expect("it has come");
-    let mut out = ConnectionWriter::for_test(Settings::default());
+    let mut out = ConnectionWriter::for_test(ShardSettings::default());
     let key = out.open_for_test(socket, false, Compression::Raw);
     (out, key, peer)
 }

@@ -1,4 +1,4 @@
-//! Tests of `share`: what uses one up.
+//! Tests of `share`: reads and commands that use it up.
 //! In: reads and commands → out: whether something is left.
 //! Uses the numbers alone; turns of real shards are tested in `tests/it/fairness.rs`.
 //! Changed here: expectations of `share`.

@@ -1,7 +1,7 @@
-//! What a client that agreed to deltas makes of the pushes it reads (client protocol §11).
-//! In: messages in their order → out: the same, as those read them who did not agree.
-//! Uses serde_json and prost to take pushes apart and `protocol::fossil` to apply deltas; never the server's own.
-//! Changed here: how a delta is read. Who agrees is decided in `world`.
+//! The decoder of a client that agreed to deltas (client protocol §11).
+//! In: messages in their order → out: the same messages as a client without deltas reads them.
+//! Uses serde_json and prost to decode pushes and `protocol::fossil` to apply deltas; never the server's own.
+//! Changed here: how a delta is decoded. Which clients agree to deltas is decided in `world`.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,8 @@ use prost::Message as _;
 pub(super) struct Reader(HashMap<String, Vec<u8>>);
 
 impl Reader {
-    /// The plain message, and whether it was a delta; other messages than publications are left as they are.
+    /// Returns the plain message, and whether it was a delta. Messages that are no publications are returned
+    /// unchanged.
     pub(super) fn read(&mut self, encoding: Encoding, message: Vec<u8>) -> (Vec<u8>, bool) {
         let reply: Option<Reply> = match encoding {
             Encoding::Json => serde_json::from_slice(&message).ok(),
@@ -43,5 +44,5 @@ impl Reader {
     }
 }
 
-/// In names of channels where nobody agrees.
+/// Marks names of channels where no client agrees to deltas.
 const PLAIN: char = ':';

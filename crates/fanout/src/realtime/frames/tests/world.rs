@@ -1,7 +1,7 @@
 //! A shard without its thread, with clients at the other ends of its sockets.
 //! In: steps → out: streams of bytes, read by clients that inflate with stock zlib and zlib-rs.
-//! Uses the application, the connection_writer and `compression` as a server does; expectations come from a plain model.
-//! Changed here: how steps are carried out and streams are read.
+//! Uses the application, the `ConnectionWriter` and `compression` as a server does; expectations come from a plain model.
+//! Changed here: how steps run and streams are read.
 
 use std::{
     collections::HashMap,
@@ -26,11 +26,13 @@ use crate::{
     compression::{ContextSettings, Contexts, Policies},
     realtime::{EncodeWorker, Realtime},
 };
-use fanwire_shard::{Application, Budget, Compression, ConnectionWriter, Key, Message, Settings};
+use fanwire_shard::{
+    Application, Budget, Compression, ConnectionWriter, ReceivedMessage, ShardSettings, SlotKey,
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// In channels without history.
+    /// Clients agree to deltas in channels without history.
     pub(super) with_deltas: bool,
     pub(super) is_binary: bool,
     pub(super) compression: Compression,
@@ -59,7 +61,7 @@ pub(super) enum Step {
         client: usize,
         channel: usize,
     },
-    /// Comes back to the channels with history, having missed so many publications, in one message.
+    /// Resubscribes to the channels with history, in one message, after the client missed this many publications.
     Return {
         client: usize,
         behind: u64,
@@ -71,30 +73,30 @@ pub(super) enum Step {
 pub(super) struct World {
     pub(super) contexts: Arc<Contexts>,
     node: Arc<Node>,
-    letters: Arc<ShardMessages>,
+    notices: Arc<NoticeInbox>,
     realtime: Realtime,
     out: ConnectionWriter,
     listener: TcpListener,
     clients: Vec<Client>,
-    /// Where the streams of channels end.
+    /// The top of each channel's stream.
     tops: HashMap<String, Position>,
 }
 
 #[derive(Default)]
-struct ShardMessages(Mutex<Vec<Notice>>);
+struct NoticeInbox(Mutex<Vec<Notice>>);
 
-impl Inbox for ShardMessages {
+impl Inbox for NoticeInbox {
     fn push(&self, notice: Notice) {
         self.0.lock().push(notice);
     }
 }
 
 struct Client {
-    key: Key,
+    key: SlotKey,
     encoding: Encoding,
     socket: TcpStream,
     channels: Vec<String>,
-    /// Messages it must get; `None` stands for a reply, which is only read.
+    /// The messages that it must get; `None` is a reply, whose content is not compared.
     expected: Vec<Option<Vec<u8>>>,
     stream: Vec<u8>,
     window_bits: u8,
@@ -107,7 +109,7 @@ impl World {
         Self::verifying(memory, gaps_max, true)
     }
 
-    /// Does the shard look at every compressed frame itself, too?
+    /// With `verify` the shard inflates every compressed frame itself, too.
     pub(super) fn verifying(memory: usize, gaps_max: usize, verify: bool) -> Self {
         let mut options = Options::default();
         options.client.insecure = true;
@@ -136,24 +138,24 @@ impl World {
             memory: memory.clone(),
         }));
         node.prepare_with(contexts.clone());
-        let letters = Arc::new(ShardMessages::default());
+        let notices = Arc::new(NoticeInbox::default());
         let realtime = Realtime::new(
             node.clone(),
-            node.attach(letters.clone()),
+            node.attach(notices.clone()),
             contexts.clone(),
             EncodeWorker::default(),
         );
-        let mut settings = Settings {
+        let mut settings = ShardSettings {
             compression_min_bytes: 64,
             compression_verify: verify,
             queue_bytes_max: 1 << 26,
-            ..Settings::default()
+            ..ShardSettings::default()
         };
         settings.dedicated.memory = memory;
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let out = ConnectionWriter::for_test(settings);
         let (clients, tops) = Default::default();
-        Self { contexts, node, letters, realtime, out, listener, clients, tops }
+        Self { contexts, node, notices, realtime, out, listener, clients, tops }
     }
 
     pub(super) fn open(&mut self, plan: &Plan) {
@@ -223,21 +225,21 @@ impl World {
                 client.expected.push(Some(message.expect("JSON").to_vec()));
             }
         }
-        self.serve_letters();
+        self.serve_notices();
         self.flush();
     }
 
-    /// What is published, and answers that are made beside the shard because they are large.
-    fn serve_letters(&mut self) {
-        let letters = std::mem::take(&mut *self.letters.0.lock());
-        for (at, notice) in (1..).zip(&letters) {
-            self.out.serve_last_for_test(at == letters.len());
+    /// Delivers publications, and replies that were encoded outside the shard because they are large.
+    fn serve_notices(&mut self) {
+        let notices = std::mem::take(&mut *self.notices.0.lock());
+        for (at, notice) in (1..).zip(&notices) {
+            self.out.serve_last_for_test(at == notices.len());
             self.realtime.notice(notice.clone(), Instant::now(), &mut self.out);
         }
         self.out.serve_last_for_test(false);
     }
 
-    /// As to a client that had to wait for its subscription while this was published: one after another, in one turn.
+    /// Publishes `count` times, one after another in one turn, as to a client whose subscription was pending.
     pub(super) fn publish_late(&mut self, channel: &str, count: u32) {
         let broadcasts = self.accept(channel, count);
         for client in &mut self.clients {
@@ -253,7 +255,7 @@ impl World {
         self.flush();
     }
 
-    /// To all clients, one publication after another, in one turn.
+    /// Publishes `count` times to all clients in one turn.
     pub(super) fn publish_at_once(&mut self, channel: &str, count: u32) {
         for broadcast in &self.accept(channel, count) {
             for client in &mut self.clients {
@@ -267,7 +269,7 @@ impl World {
         self.flush();
     }
 
-    /// To each client twice, next to each other in one list.
+    /// Delivers each publication twice to each client, one after the other in one list.
     pub(super) fn publish_twice(&mut self, channel: &str) {
         for broadcast in &self.accept(channel, 1) {
             for client in &mut self.clients {
@@ -289,7 +291,7 @@ impl World {
             let (now, options) = (Instant::now(), PublishOptions::default());
             let accepted = self.node.publish(channel, publication, options, now);
             accepted.wait().expect("a good channel");
-            for notice in std::mem::take(&mut *self.letters.0.lock()) {
+            for notice in std::mem::take(&mut *self.notices.0.lock()) {
                 let Notice::Broadcast(broadcast) = notice else { panic!("a broadcast") };
                 broadcasts.push(broadcast);
             }
@@ -301,23 +303,23 @@ impl World {
         self.subscribe_all(client, &[channel], 0);
     }
 
-    /// In one message; to channels with history as one who has missed the last `behind` publications.
+    /// Subscribes in one message; to channels with history as a client that missed the last `behind` publications.
     pub(super) fn subscribe_all(&mut self, client: usize, channels: &[&str], behind: u64) {
         let (mut json, mut bytes) = (Vec::new(), Vec::new());
         for channel in channels {
             let Position { offset, epoch } = self.tops.get(*channel).copied().unwrap_or_default();
             let (offset, mut request) = (offset.saturating_sub(behind), Vec::new());
-            let mut claim = String::new();
+            let mut options = String::new();
             if channel.contains(':') {
-                claim = format!(r#","recover":true,"offset":{offset},"epoch":"{epoch}""#);
+                options = format!(r#","recover":true,"offset":{offset},"epoch":"{epoch}""#);
                 request.extend([0x18, 1, 0x32, epoch.as_str().len() as u8]);
                 request.extend_from_slice(epoch.as_str().as_bytes());
                 request.extend([0x38, offset as u8 | 0x80, (offset >> 7) as u8]);
             } else if self.clients[client].with_deltas {
-                claim = r#","delta":"fossil""#.to_owned();
+                options = r#","delta":"fossil""#.to_owned();
                 request.extend(b"\x62\x06fossil");
             }
-            json.push(format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"{claim}}}}}"#));
+            json.push(format!(r#"{{"id":2,"subscribe":{{"channel":"{channel}"{options}}}}}"#));
             bytes.extend(protobuf(2, 0x2a, channel, &request));
             self.clients[client].channels.push((*channel).to_owned());
         }
@@ -344,7 +346,7 @@ impl World {
         self.clients[client].channels.retain(|own| own != channel);
     }
 
-    /// An answer to nobody else, of about this size and compressed when that is long enough.
+    /// A reply to one client, of about this size; compressed if it is long enough.
     fn reply(&mut self, client: usize, bytes: usize) {
         let client = &mut self.clients[client];
         let message = "reply ".repeat(bytes / 6 + 1);
@@ -356,11 +358,11 @@ impl World {
     fn command(&mut self, client: usize, json: &str, protobuf: &[u8]) {
         let (key, encoding) = (self.clients[client].key, self.clients[client].encoding);
         let message = match encoding {
-            Encoding::Json => Message::Text(json),
-            Encoding::Protobuf => Message::Binary(protobuf),
+            Encoding::Json => ReceivedMessage::Text(json),
+            Encoding::Protobuf => ReceivedMessage::Binary(protobuf),
         };
         self.realtime.receive(key, message, Instant::now(), &mut self.out);
-        self.serve_letters();
+        self.serve_notices();
         self.clients[client].expected.push(None);
         self.flush();
     }
@@ -375,7 +377,7 @@ impl World {
         self.out.flush_for_test();
     }
 
-    /// Every client read what it had to, and no frame was held back. Returns how many deltas they read.
+    /// Checks that every client got all of its messages and that no frame is left. Returns how many deltas they got.
     pub(super) fn check(&mut self) -> usize {
         let mut deltas = 0;
         assert_eq!(
@@ -410,7 +412,7 @@ impl Client {
         }
     }
 
-    /// Reads the stream as a client does: one inflater for all of it, reset by nothing. Returns how many deltas there were.
+    /// Reads the stream as a client does, with one inflater that is never reset. Returns how many deltas there were.
     fn check(&self) -> usize {
         let (mut reader, mut deltas) = (Reader::default(), 0);
         let mut zlib = Decompress::new_with_window_bits(false, self.window_bits);
@@ -474,7 +476,7 @@ fn inflate(zlib: &mut Decompress, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A command with an id and one request: the channel and, written already, the `rest` of its fields.
+/// A command with an id and one request: the channel and the encoded `rest` of its fields.
 fn protobuf(id: u8, field: u8, channel: &str, rest: &[u8]) -> Vec<u8> {
     let (length, request) = (channel.len() as u8, (channel.len() + 2 + rest.len()) as u8);
     let mut bytes = vec![request + 4, 0x08, id, field, request, 0x0a, length];
@@ -494,7 +496,7 @@ fn with_history(name: &str, mode: RecoveryMode) -> Namespace {
     }
 }
 
-/// ShardMessages that compress badly.
+/// Letters that compress badly.
 fn noise(bytes: usize) -> String {
     let mut state = bytes as u64 | 1;
     let mut step = || {

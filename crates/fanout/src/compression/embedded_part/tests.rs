@@ -1,7 +1,7 @@
-//! Tests of `quote`: what is found in a reply, and what is too far back or too well hidden.
-//! In: replies → out: places.
+//! Tests of the search for a publication in a reply: found, too far back, or behind too many candidates.
+//! In: replies → out: positions.
 //! Uses nothing but `find`; real replies are in `realtime::frames` and `tests/it`.
-//! Changed here: odd replies.
+//! Changed here: unusual replies.
 
 use super::*;
 
