@@ -21,7 +21,7 @@ const BYTES: usize = 270;
 const STORED: u64 = 10;
 const KEY: ConnectionKey = ConnectionKey { index: 0, generation: 1 };
 
-/// A shard nobody publishes to while it is timed.
+/// A shard without publications while it is timed.
 struct Quiet;
 
 impl Inbox for Quiet {

@@ -20,7 +20,7 @@ use yardstick::Yardstick;
 
 pub mod yardstick;
 
-/// Time of a broadcast by the server API to channels that nobody listens to, over one connection.
+/// Time of a broadcast by the server API to channels without subscribers, over one connection.
 #[derive(Args)]
 pub struct Broadcast {
     /// What holds the publications. Redis is started for the run.

@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
     }
 
     /// Returns which share of the deliveries went out in context after the first third of the time, in which the
-    /// channels begin: nobody has anything to refer to there.
+    /// channels begin: no client has a publication to refer to there.
     fn play(&mut self) -> Result<f64> {
         let mut events = Events::with_capacity(1024);
         self.arrive(&mut events)?;

@@ -64,7 +64,7 @@ pub struct Fanout {
     /// Seconds after which it is the other contender's turn.
     #[arg(long, default_value_t = 0.1)]
     turn: f64,
-    /// Rounds; each starts both contenders anew.
+    /// Rounds; each starts both contenders again.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Fail when the median ratio is below this.

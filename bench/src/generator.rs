@@ -194,7 +194,7 @@ fn read(
 /// Connects from the loopback address that ends with `source`, which grows when its ports have run out.
 ///
 /// # Errors
-/// Nobody listens, or no descriptor or port is left.
+/// No server listens, or no descriptor or port is left.
 pub fn connect(source: &mut u8, address: SocketAddr) -> Result<TcpStream> {
     loop {
         match connect_from(*source, address) {
@@ -219,7 +219,7 @@ fn connect_from(source: u8, address: SocketAddr) -> std::io::Result<Socket> {
     Ok(socket)
 }
 
-/// The audience of the opening: nobody publishes yet.
+/// The subscribers at the start: no publication yet.
 struct Nobody;
 
 impl Audience for Nobody {

@@ -151,7 +151,7 @@ fn rest(generator: &mut Generator, stretch: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Nobody publishes to idle connections.
+/// Idle connections receive no publications.
 struct Silence;
 
 impl Audience for Silence {
@@ -173,5 +173,5 @@ fn limit(value: f64, max: Option<f64>) -> String {
 const SETTLE: Duration = Duration::from_secs(1);
 /// Every connection has had its first ping after one interval of 25 s.
 const FIRST_PING_MAX: Duration = Duration::from_secs(25);
-/// Standard streams, the poller, and what the server itself needs beside connections.
+/// Standard streams, the poller, and what the server itself needs next to connections.
 const DESCRIPTORS_SPARE: u64 = 50;

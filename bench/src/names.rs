@@ -22,7 +22,7 @@ use client::Client;
 
 pub mod client;
 
-/// Histories and memory while clients subscribe with positions to very many channels that nobody publishes to.
+/// Histories and memory while clients subscribe with positions to very many channels without publications.
 #[derive(Args)]
 pub struct Names {
     /// What holds the histories. Redis is started for the run.
@@ -202,7 +202,7 @@ fn full(number: usize) -> String {
     format!("full-{number}")
 }
 
-/// A channel that nobody publishes to.
+/// A channel without publications.
 fn name(number: usize) -> String {
     format!("name-{number}")
 }

@@ -114,7 +114,7 @@ fn program(folder: &Path) -> Result<OsString> {
     Ok(link.into())
 }
 
-/// A port that nobody listens at now.
+/// A port without a listener.
 ///
 /// # Errors
 /// There is none.

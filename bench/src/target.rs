@@ -117,7 +117,7 @@ impl Target {
     }
 
     /// The address, once the server has printed that it listens there. Trying to connect to a port chosen for it would
-    /// not do: while nobody listens, a connection from that very port reaches itself, and keeps the server from it.
+    /// not do: while no server listens, a connection from that very port reaches itself, and keeps the server from it.
     fn wait_until_listening(&mut self) -> Result<SocketAddr> {
         let started = Instant::now();
         loop {

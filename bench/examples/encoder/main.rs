@@ -1,4 +1,4 @@
-//! Prints what the DEFLATE encoder makes of whole corpora, beside zlib-rs and stock zlib: bytes and µs.
+//! Prints what the DEFLATE encoder makes of whole corpora, next to zlib-rs and stock zlib: bytes and µs.
 //! In: files of messages (`.jsonl` by lines, others with a four-byte length before each) → out: tables.
 //! Uses the pure crates only: no sockets, no server.
 //! Change here what the tables show: cargo run --profile dist -p fanwire-bench --example encoder -- FILE…
@@ -62,7 +62,7 @@ const TABLES: [Table; 7] = [
     },
     Table {
         about: "The first publication after a subscribe whose reply holds the one before it, in bytes: by\n\
-                itself, and referring to the reply; beside it with the whole message of the one before in\n\
+                itself, and referring to the reply; next to it with the whole message of the one before in\n\
                 the window, and stock zlib level 6 primed with a reply that holds the last 1, 2, 4, 8.",
         columns: "corpus | raw | alone | to the reply | share | whole | zlib 1 | 2 | 4 | 8",
         print: recovered::print,

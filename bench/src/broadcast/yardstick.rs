@@ -15,7 +15,7 @@ use crate::machine;
 use crate::redis::RedisServer;
 use crate::stats::median;
 
-/// What is measured beside Fanwire.
+/// What is measured next to Fanwire.
 pub enum Yardstick<'a> {
     Echo { request: &'a [u8], answer_bytes: usize, calls: usize },
     Redis { redis: &'a RedisServer, payload: &'a str, channels: usize, publications: usize },

@@ -23,7 +23,7 @@ impl Publisher {
         Self::http_from(0, address, lanes, registry)
     }
 
-    /// As [`Publisher::http`], beside others on the same poller: its tokens begin at `PUBLISHER_TOKEN + first`.
+    /// As [`Publisher::http`], next to others on the same poller: its tokens begin at `PUBLISHER_TOKEN + first`.
     pub fn http_from(
         first: usize,
         address: SocketAddr,

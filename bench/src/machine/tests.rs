@@ -18,7 +18,7 @@ fn this_process_has_used_cpu_and_memory() {
 
 #[test]
 fn a_meter_divides_the_core_between_one_and_the_others() {
-    // Not this process: threads of other tests end meanwhile and take their time along.
+    // Not this process: threads of other tests end in the same time and their time counts.
     let mut other =
         Command::new("cat").stdin(Stdio::piped()).spawn().expect("every system has cat");
     let meter = Meter::start(other.id(), 0).expect("it runs until its input ends");

@@ -1,6 +1,6 @@
 //! Tests of what is read from a page of metrics.
 //! In: pages → out: values.
-//! Uses texts only; asks nobody.
+//! Uses texts only; no network.
 //! How a page is asked for is exercised by the scenarios.
 
 use super::value;

@@ -1,7 +1,7 @@
 //! Asks for the presence of a channel again and again, by the server API or as a client.
 //! In: an address, a face, a rate → out: how long each answer took, once it was whole and had every member.
 //! Uses a thread with a `Caller`, and frames and handshake of `generator`; it looks at no more than an answer's size.
-//! Change here how is asked; what is measured meanwhile lives in `presence`.
+//! Change here how is asked; what is measured at the same time lives in `presence`.
 
 use anyhow::{Result, anyhow, bail, ensure};
 use std::net::SocketAddr;
