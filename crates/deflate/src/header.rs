@@ -9,7 +9,7 @@ use crate::tables::{Code, DISTANCES, LITERALS};
 
 /// What a decoder needs to know of the codes of a block.
 #[derive(Clone)]
-pub(crate) struct Header {
+pub(crate) struct DynamicHeader {
     /// Symbol in the low 8 bits, the value of its extra bits above.
     runs: [u16; LITERALS + DISTANCES],
     run_count: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Header {
     cost: u32,
 }
 
-impl Header {
+impl DynamicHeader {
     /// From the code lengths of all literals and distances.
     pub(crate) fn new(literals: &[u8; LITERALS], distances: &[u8; DISTANCES]) -> Self {
         let used = |lengths: &[u8], min: usize| {

@@ -64,7 +64,6 @@ const NOT_YET: &[&str] = &[
     "crates/deflate",
     "crates/protocol",
     "crates/tune",
-    "crates/ws",
     "docs",
     "tests",
 ];

@@ -203,21 +203,21 @@ impl History {
     pub const BYTES_MIN: usize = 1 << 9;
 
     /// Where a publication is; `None` when it is no longer held.
-    pub(super) fn place(&self, publication: &Publication) -> Option<Place> {
+    pub(super) fn place(&self, publication: &Publication) -> Option<PublicationRange> {
         // Of another history's it is not, or it is more than there are.
         let later = self.sequence.checked_sub(publication.sequence)?;
         let index = self.starts.len().checked_sub(1 + later as usize)?;
         let start = usize::from(self.starts[index]);
-        Some(Place { index, start, end: start + publication.bytes() })
+        Some(PublicationRange { index, start, end: start + publication.bytes() })
     }
 
-    pub(super) fn parse_alone(&self, place: Place, window_bits: u8) -> Parse {
+    pub(super) fn parse_alone(&self, place: PublicationRange, window_bits: u8) -> Parse {
         let parser = Parser::new(&self.window, place.start, place.start, self.effort);
         self.exact(parser.within(window_bits), place, 0)
     }
 
     /// Against the unbroken run of the `count` publications before it.
-    pub(super) fn parse_run(&self, place: Place, count: usize) -> Option<Parse> {
+    pub(super) fn parse_run(&self, place: PublicationRange, count: usize) -> Option<Parse> {
         let floor = self.sources(place, count)?.last()?;
         let parser = Parser::new(&self.window, floor, place.start, self.effort);
         Some(self.exact(parser, place, self.previous_bytes(place)))
@@ -228,10 +228,10 @@ impl History {
     /// publication's gap. `deeper`: what a parse against more found, if any.
     pub(super) fn parse_several(
         &self,
-        place: Place,
+        place: PublicationRange,
         (count, shift): (usize, usize),
-        deeper: Option<Found>,
-    ) -> Option<(Parse, [u32; DEPTH_MAX], Found)> {
+        deeper: Option<ReusableParse>,
+    ) -> Option<(Parse, [u32; DEPTH_MAX], ReusableParse)> {
         let mut sources = [0; DEPTH_MAX];
         let mut gaps = [0; DEPTH_MAX];
         let slots = sources.iter_mut().zip(&mut gaps);
@@ -242,7 +242,7 @@ impl History {
         let (message, least) = (self.message(place), &gaps[..count]);
         let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
         let parser = parser.no_farther_than(least[count - 1] as usize + shift);
-        let (sequences, plan) = if let Some(Found { sequences: known, plan }) = deeper {
+        let (sequences, plan) = if let Some(ReusableParse { sequences: known, plan }) = deeper {
             let mut sequences = Sequences::with_capacity(known.len());
             parser.parse_like(&known, place.end, &mut sequences);
             let sequences = sequences.into_list();
@@ -255,12 +255,12 @@ impl History {
         };
         let plan = plan.unwrap_or_else(|| Plan::for_gaps_from(least, &sequences, message));
         let parse = Parse::for_any_gaps(&plan, &sequences, message);
-        Some((parse, gaps, Found { sequences, plan }))
+        Some((parse, gaps, ReusableParse { sequences, plan }))
     }
 
     /// Against the part of the publication before it that peers have in an embedded part. Their gaps are
     /// those to the start of the part.
-    fn parse_embedded(&self, place: Place, part: &Range<u16>) -> Option<Parse> {
+    fn parse_embedded(&self, place: PublicationRange, part: &Range<u16>) -> Option<Parse> {
         let previous = self.sources(place, 1)?.next()?;
         let [start, end] = [part.start, part.end].map(|at| previous + usize::from(at));
         let sources = &[start];
@@ -273,7 +273,7 @@ impl History {
     }
 
     /// How many publications before this one begin at most `bytes` bytes before it.
-    pub(super) fn held(&self, place: Place, bytes: usize) -> usize {
+    pub(super) fn held(&self, place: PublicationRange, bytes: usize) -> usize {
         let from = place.start.saturating_sub(bytes);
         place.index - self.starts[..place.index].partition_point(|at| usize::from(*at) < from)
     }
@@ -291,26 +291,30 @@ impl History {
     }
 
     /// Bytes of the `count` publications before this one, all of which are held.
-    pub(super) fn run_bytes(&self, place: Place, count: usize) -> usize {
+    pub(super) fn run_bytes(&self, place: PublicationRange, count: usize) -> usize {
         place.start - usize::from(self.starts[place.index - count])
     }
 
-    fn message(&self, place: Place) -> &[u8] {
+    fn message(&self, place: PublicationRange) -> &[u8] {
         &self.window.bytes()[place.start..place.end]
     }
 
-    fn exact(&self, parser: Parser<'_>, place: Place, delta: usize) -> Parse {
+    fn exact(&self, parser: Parser<'_>, place: PublicationRange, delta: usize) -> Parse {
         Parse::exact(&sequences_of(&parser, place, delta), self.message(place))
     }
 
     /// Where the `count` publications before this one begin in the window, newest first.
-    fn sources(&self, place: Place, count: usize) -> Option<impl Iterator<Item = usize>> {
+    fn sources(
+        &self,
+        place: PublicationRange,
+        count: usize,
+    ) -> Option<impl Iterator<Item = usize>> {
         let first = place.index.checked_sub(count)?;
         Some(self.starts[first..place.index].iter().rev().map(|start| usize::from(*start)))
     }
 
     /// Length of the publication before, or 0.
-    fn previous_bytes(&self, place: Place) -> usize {
+    fn previous_bytes(&self, place: PublicationRange) -> usize {
         if place.index == 0 { 0 } else { self.run_bytes(place, 1) }
     }
 
@@ -346,7 +350,7 @@ impl History {
     fn offer_depths(&mut self, publication: &mut Publication) {
         let bytes_max = self.room(publication);
         let (index, start) = (self.starts.len(), self.window.len());
-        let place = Place { index, start, end: start };
+        let place = PublicationRange { index, start, end: start };
         let held = self.held_by_next(bytes_max);
         let bytes = |depth| if depth == 0 { 0 } else { self.run_bytes(place, depth) as u32 };
         publication.previous_bytes = bytes(held.min(1));
@@ -364,14 +368,14 @@ impl History {
 }
 
 /// What a parse leaves to one against fewer publications.
-pub(super) struct Found {
+pub(super) struct ReusableParse {
     sequences: Vec<Sequence>,
     plan: Plan,
 }
 
 /// A publication in the window.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct PublicationRange {
     /// In the list of starts.
     index: usize,
     start: usize,
@@ -379,7 +383,7 @@ pub(super) struct Place {
 }
 
 /// The publication parsed; `delta` is a guess at how far back the same bytes are.
-fn sequences_of(parser: &Parser<'_>, place: Place, delta: usize) -> Vec<Sequence> {
+fn sequences_of(parser: &Parser<'_>, place: PublicationRange, delta: usize) -> Vec<Sequence> {
     let mut sequences = Sequences::with_capacity((place.end - place.start) / 8 + 1);
     parser.parse(place.end, delta, &mut sequences);
     sequences.into_list()

@@ -9,9 +9,9 @@ use crate::tables::{Code, Codes, DISTANCES, STATIC, distance_symbol};
 use crate::token::{Gaps, Sequence, Token, runs};
 
 /// One publication parsed against some of the publications before it.
-pub struct Parse(Box<Form>);
+pub struct Parse(Box<ParseBody>);
 
-enum Form {
+enum ParseBody {
     /// The same payload for every peer.
     Payload(Box<[u8]>),
     /// All bits are known but those of distances to other publications.
@@ -56,7 +56,9 @@ impl Parse {
     /// For copies that name their sources, by a plan for all gaps that a peer can have.
     pub(super) fn for_any_gaps(plan: &Plan, sequences: &[Sequence], message: &[u8]) -> Self {
         match plan.codes() {
-            Some(codes) => Self(Form::Steps(Steps::new(plan, codes, sequences, message)).into()),
+            Some(codes) => {
+                Self(ParseBody::Steps(Steps::new(plan, codes, sequences, message)).into())
+            }
             None => Self::payload(plan, sequences, message),
         }
     }
@@ -68,8 +70,8 @@ impl Parse {
     /// to a parse that stands alone or refers to a run. Peers with equal gaps may share the bytes.
     pub fn emit(&self, gaps: &[u32], out: &mut Vec<u8>) {
         match &*self.0 {
-            Form::Payload(payload) => out.extend_from_slice(payload),
-            Form::Steps(steps) => append(out, steps.room, |writer| steps.write(gaps, writer)),
+            ParseBody::Payload(payload) => out.extend_from_slice(payload),
+            ParseBody::Steps(steps) => append(out, steps.room, |writer| steps.write(gaps, writer)),
         }
     }
 
@@ -78,7 +80,7 @@ impl Parse {
         append(&mut payload, room(message.len(), message.len().max(1)), |writer| {
             plan.write(sequences, message, &Gaps::NONE, writer);
         });
-        Self(Form::Payload(payload.into()).into())
+        Self(ParseBody::Payload(payload.into()).into())
     }
 }
 

@@ -16,7 +16,7 @@ pub struct Publication {
     /// Length of the publication before.
     pub(super) previous_bytes: u32,
     /// Deepest first; unused ones have depth 0.
-    pub(super) runs: [RunLength; RUNGS],
+    pub(super) runs: [RunLength; RUN_LENGTHS],
     /// Depth for peers with other traffic in between, at most [`DEPTH_MAX`].
     pub(super) depth: u8,
     /// The part of the publication before that some peers have in an embedded part; empty without any.
@@ -58,7 +58,7 @@ pub enum Depth {
 
 impl Depth {
     /// How many there are.
-    pub const COUNT: usize = 7 + RUNGS + WINDOWS;
+    pub const COUNT: usize = 7 + RUN_LENGTHS + WINDOWS;
 
     /// Those with a gap for each publication, deepest first.
     pub(super) const SCATTERED: [Self; 5] =
@@ -66,7 +66,7 @@ impl Depth {
 
     /// All of them, in the order of their indices.
     pub fn all() -> impl Iterator<Item = Self> {
-        let runs = (0..RUNGS as u8).map(Self::Run);
+        let runs = (0..RUN_LENGTHS as u8).map(Self::Run);
         let windows = (8..8 + WINDOWS as u8).map(Self::AloneWithin);
         [Self::Alone, Self::Newest, Self::Several, Self::Most, Self::Half]
             .into_iter()
@@ -84,9 +84,9 @@ impl Depth {
             Self::Most => 3,
             Self::Half => 4,
             Self::Run(run) => 5 + usize::from(run),
-            Self::AloneWithin(window_bits) => 5 + RUNGS + usize::from(window_bits - 8),
-            Self::Embedded => 5 + RUNGS + WINDOWS,
-            Self::Far => 6 + RUNGS + WINDOWS,
+            Self::AloneWithin(window_bits) => 5 + RUN_LENGTHS + usize::from(window_bits - 8),
+            Self::Embedded => 5 + RUN_LENGTHS + WINDOWS,
+            Self::Far => 6 + RUN_LENGTHS + WINDOWS,
         }
     }
 }
@@ -94,7 +94,7 @@ impl Depth {
 impl Publication {
     pub(super) fn new(sequence: u64, bytes: u32) -> Self {
         let parses = std::array::from_fn(|_| OnceLock::new());
-        let runs = [RunLength::default(); RUNGS];
+        let runs = [RunLength::default(); RUN_LENGTHS];
         let (previous_bytes, depth, embedded) = (0, 0, 0..0);
         Self { sequence, bytes, previous_bytes, runs, depth, embedded, parses }
     }
@@ -155,7 +155,7 @@ const FAR_SHARE: usize = 8;
 const WINDOWS: usize = 7;
 
 /// Lengths of runs that are offered: `RUN_DEPTHS`.
-pub(super) const RUNGS: usize = 4;
+pub(super) const RUN_LENGTHS: usize = 4;
 /// Publications in the runs that are offered, at most: all that the window holds, and three for
 /// peers that joined lately.
-pub const RUN_DEPTHS: [u16; RUNGS] = [u16::MAX, 16, 4, 1];
+pub const RUN_DEPTHS: [u16; RUN_LENGTHS] = [u16::MAX, 16, 4, 1];

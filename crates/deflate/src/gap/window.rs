@@ -135,10 +135,10 @@ impl SubscriptionWindow {
         counter.advance(publication.bytes());
     }
 
-    /// A compressed message is queued that quotes the newest publication, `at` bytes from its start;
+    /// A compressed message is queued that embeds the newest publication, `at` bytes from its start;
     /// `counter` is still before that message.
-    pub fn embedded(&mut self, embed: EmbeddedPart, at: usize, counter: Counter) {
-        let EmbeddedPart { sequence } = embed;
+    pub fn embedded(&mut self, embedded_part: EmbeddedPart, at: usize, counter: Counter) {
+        let EmbeddedPart { sequence } = embedded_part;
         *self = Self { newest: counter.0 + at as u64, sequence, ..Self::default() };
     }
 
