@@ -7,7 +7,7 @@ use crate::bits::BitWriter;
 use crate::huffman;
 use crate::tables::{Code, DISTANCES, LITERALS};
 
-/// What a decoder needs to know of the codes of a block.
+/// The codes of a block, as sent to a decoder.
 #[derive(Clone)]
 pub(crate) struct DynamicHeader {
     /// Symbol in the low 8 bits, the value of its extra bits above.
@@ -22,7 +22,7 @@ pub(crate) struct DynamicHeader {
 }
 
 impl DynamicHeader {
-    /// From the code lengths of all literals and distances.
+    /// Makes the header from the code lengths of all literals and distances.
     pub(crate) fn new(literals: &[u8; LITERALS], distances: &[u8; DISTANCES]) -> Self {
         let used = |lengths: &[u8], min: usize| {
             lengths.iter().rposition(|length| *length > 0).map_or(min, |at| min.max(at + 1))

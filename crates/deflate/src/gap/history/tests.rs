@@ -167,7 +167,7 @@ fn a_quote_is_a_part_of_the_newest_publication_and_for_all_peers_the_same() {
     assert_eq!(shadow.check(&frame, &reply), Ok(()));
     assert_eq!(shadow.check(&payload, message), Ok(()));
     let after = history.publish(message).expect("a usual length");
-    assert!(!after.offers(Depth::Embedded), "nobody got an embedded part since");
+    assert!(!after.offers(Depth::Embedded), "no peer got an embedded part since");
 }
 
 #[test]
