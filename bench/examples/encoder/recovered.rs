@@ -22,11 +22,11 @@ pub(crate) fn print(name: &str, messages: &[Vec<u8>]) {
         });
         let Some(publication) = history.publish(message) else { continue };
         newest = Some(at);
-        let Some((before, part, embed)) = embedded else { continue };
+        let Some((before, part, embedded_part)) = embedded else { continue };
         let mut counter = Counter::default();
         let mut reach = SubscriptionWindow::default();
         let reply = reply(&messages[before..=before]);
-        reach.embedded(embed, reply.len() - REPLY_TAIL.len() - part, counter);
+        reach.embedded(embedded_part, reply.len() - REPLY_TAIL.len() - part, counter);
         counter.advance(reply.len());
         let reference = reach.reference(&publication, counter, 15);
         let payload = |depth, gaps: &[u32]| {

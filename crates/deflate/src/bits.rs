@@ -1,9 +1,9 @@
 //! Writes bits, lowest first, into bytes (RFC 1951 §3.1.1).
 //! Bit patterns of up to 56 bits → bytes in a slice that is long enough.
 //! Pure; allocates nothing; knows nothing of codes.
-//! Change here: how bits become bytes. What is written is `block`.
+//! Change here: how bits become bytes. The bits are chosen in `block`.
 
-/// Writes into a slice whose owner made sure of the room, with [`SLACK_BYTES`] to spare.
+/// Writes into a slice; the caller provides enough space and [`SLACK_BYTES`] in addition.
 pub(crate) struct BitWriter<'a> {
     bytes: &'a mut [u8],
     at: usize,
@@ -58,7 +58,7 @@ impl<'a> BitWriter<'a> {
     }
 }
 
-/// What fits beside the seven bits of a byte that is not full, at most.
+/// The largest pattern that fits after seven bits of an incomplete byte.
 pub(crate) const BITS_MAX: u32 = 56;
 
 /// Bytes beyond the last one written that the slice must have.

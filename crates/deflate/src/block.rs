@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::bits::{BitWriter, SLACK_BYTES};
-use crate::header::Header;
+use crate::header::DynamicHeader;
 use crate::huffman;
 use crate::tables::{
     Code, Codes, DISTANCES, END_OF_BLOCK, LITERALS, STATIC, distance_extra, distance_symbol,
@@ -29,7 +29,7 @@ pub(crate) enum Plan {
 #[derive(Clone)]
 pub(crate) struct Dynamic {
     codes: Codes,
-    header: Header,
+    header: DynamicHeader,
     /// From this one on every distance symbol has a code.
     farther: usize,
 }
@@ -259,7 +259,7 @@ impl Dynamic {
         huffman::build(&counts[..286], 15, &mut literals, &mut codes.literals);
         huffman::build(&weighted[..30], 15, &mut distances, &mut codes.distances);
         let farther = histogram.possible.trailing_zeros() as usize;
-        Self { codes, header: Header::new(&literals, &distances), farther }
+        Self { codes, header: DynamicHeader::new(&literals, &distances), farther }
     }
 }
 

@@ -1,6 +1,6 @@
 //! One connection's own compressor with context takeover (RFC 7692 §7.1.1), for streams that are
-//! not broadcast. Plaintext → payloads that refer to the messages before; memory obeys the bits.
-//! Uses the encoder's own rooms; allocates once; what is not state is shared (`Scratch`).
+//! not broadcast. Plaintext → payloads that refer to earlier messages; memory obeys the bits.
+//! Uses the encoder's own modules; allocates once; working memory without state is shared (`Scratch`).
 //! Change here: how memory is divided. Messages without context are `standalone`.
 
 use crate::bits::BitWriter;
@@ -21,7 +21,7 @@ pub struct Dedicated {
     effort: Effort,
 }
 
-/// Working memory that any number of compressors take turns with; empty between messages.
+/// Working memory that compressors share, one at a time; empty between messages.
 #[derive(Default)]
 pub struct Scratch {
     sequences: Sequences,
@@ -38,19 +38,19 @@ impl Dedicated {
         Self { window, window_bits, strategy: Strategy::Default, effort: Effort::of(level) }
     }
 
-    /// The same with another strategy than [`Strategy::Default`].
+    /// Sets another strategy than [`Strategy::Default`].
     pub fn with_strategy(self, strategy: Strategy) -> Self {
         Self { strategy, ..self }
     }
 
-    /// Starts over, without a word of the messages before, in the memory it has.
+    /// Starts over without the earlier messages, in the same memory.
     pub fn reset(&mut self) {
         self.window.slide(self.window.len());
     }
 
     /// Appends `message` to `out` as the payload of one message (RFC 7692 §7.2.1).
     ///
-    /// The decoder must have got every message since the last reset, in this order.
+    /// The decoder must get every message since the last reset, in this order.
     pub fn compress(&mut self, message: &[u8], scratch: &mut Scratch, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + room(message.len(), BLOCK_BYTES), 0);
@@ -85,7 +85,7 @@ impl Dedicated {
     }
 }
 
-/// Room in front of a full window: with two bytes of link for each byte, a quarter of the window
+/// Space in front of a full window: with two bytes of link for each byte, a quarter of the window
 /// makes three and three quarters of it in all.
 fn piece_bytes(window_bits: u8) -> usize {
     1 << (window_bits - 2)

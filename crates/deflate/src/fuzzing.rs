@@ -1,13 +1,13 @@
-//! What holds for any bytes at all: bodies of fuzz targets, also run by `tests/it/any_bytes.rs`.
-//! Bytes from a fuzzer → nothing, or a panic that names the broken promise.
+//! Properties that must hold for any bytes: bodies of fuzz targets, also run by `tests/it/any_bytes.rs`.
+//! Bytes from a fuzzer → nothing, or a panic that names the property.
 //! Uses this crate's own encoder and decoder, and a shadow as a client; never part of the server.
 //! Change here: a target per decoder; the programs that call them live in the fuzz folder.
 
 use crate::gap::{Counter, History, SubscriptionWindow};
 use crate::{Compressor, Dedicated, InflateError, Inflater, Scratch, Shadow, Strategy};
 
-/// A payload, in two pieces and within a limit: ends, stays in bounds, and does not depend on the
-/// cut.
+/// A payload, in two pieces and within a limit: the decoder ends, stays in bounds, and its result does not depend on
+/// the cut.
 pub fn inflate(data: &[u8]) {
     let Some((&[cut, kilobytes], payload)) = data.split_first_chunk() else { return };
     let bytes_max = usize::from(kilobytes) << 10;
@@ -25,7 +25,7 @@ pub fn inflate(data: &[u8]) {
     }
 }
 
-/// Messages of one channel to a client that also gets other traffic: each comes back in context,
+/// Messages of one channel to a client that also gets other messages: each is decoded in context,
 /// without a final block and from within the window.
 ///
 /// The first three bytes are the settings; pieces of 64 are messages, some of them replies, and
@@ -62,7 +62,7 @@ pub fn gap(data: &[u8]) {
     }
 }
 
-/// A message: it comes back, whatever the level, without a final block and from within the window.
+/// One message: it is decoded unchanged, whatever the level, without a final block and from within the window.
 pub fn standalone(data: &[u8]) {
     let Some((&[level, bits], message)) = data.split_first_chunk() else { return };
     let window_bits = 8 + bits % 8;
@@ -73,9 +73,9 @@ pub fn standalone(data: &[u8]) {
     assert_eq!(back.as_deref(), Ok(message));
 }
 
-/// Messages of one connection: each comes back in context, whatever the settings and strategy.
+/// Messages of one connection: each is decoded in context, whatever the settings and strategy.
 ///
-/// The first four bytes are the settings; a message's first byte is its length, 255 begins anew.
+/// The first four bytes are the settings; a message's first byte is its length, 255 resets the compressor.
 pub fn dedicated(data: &[u8]) {
     let Some((&[bits, memory_level, level, strategy], rest)) = data.split_first_chunk() else {
         return;

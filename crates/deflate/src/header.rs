@@ -7,9 +7,9 @@ use crate::bits::BitWriter;
 use crate::huffman;
 use crate::tables::{Code, DISTANCES, LITERALS};
 
-/// What a decoder needs to know of the codes of a block.
+/// The codes of a block, as sent to a decoder.
 #[derive(Clone)]
-pub(crate) struct Header {
+pub(crate) struct DynamicHeader {
     /// Symbol in the low 8 bits, the value of its extra bits above.
     runs: [u16; LITERALS + DISTANCES],
     run_count: usize,
@@ -21,8 +21,8 @@ pub(crate) struct Header {
     cost: u32,
 }
 
-impl Header {
-    /// From the code lengths of all literals and distances.
+impl DynamicHeader {
+    /// Makes the header from the code lengths of all literals and distances.
     pub(crate) fn new(literals: &[u8; LITERALS], distances: &[u8; DISTANCES]) -> Self {
         let used = |lengths: &[u8], min: usize| {
             lengths.iter().rposition(|length| *length > 0).map_or(min, |at| min.max(at + 1))

@@ -1,4 +1,4 @@
-//! How one connection's outbound messages are compressed (RFC 7692 §7.2.1): its whole state.
+//! The compression of one connection's outbound messages (RFC 7692 §7.2.1): its whole state.
 //! The agreement of the handshake → one small value → yes or no for each message.
 //! Uses `extension`; never holds an encoder, and never compresses anything itself.
 //! Change here: kinds of compression. The encoder is crate `deflate`, the offers `extension`.
@@ -8,19 +8,19 @@ use crate::extension::Agreement;
 /// How one connection's messages are compressed; `window_bits` is the peer's window, 9..=15.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compression {
-    /// Never: every frame has RSV1 = 0.
+    /// No compression: every frame has RSV1 = 0.
     Raw,
-    /// Each message by itself, in a frame that all such connections share.
+    /// Each message alone, in a frame that all such connections can share.
     Standalone { window_bits: u8 },
-    /// Publications against earlier ones that are in the peer's window, in frames shared by all
-    /// connections that have them at the same place; other messages by themselves.
+    /// Publications may refer to earlier ones in the peer's window, in frames that connections with the same distances
+    /// share; other messages are compressed alone.
     Context { window_bits: u8 },
-    /// Each message against all before, by a compressor of the connection's own.
+    /// Each message may refer to all earlier ones; the connection has a compressor of its own.
     Dedicated { window_bits: u8 },
 }
 
 impl Compression {
-    /// What `agreement` allows to share; no agreement is `Raw`.
+    /// The compression that `agreement` allows; without one it is `Raw`.
     pub fn of(agreement: Option<Agreement>) -> Self {
         match agreement {
             None => Self::Raw,
@@ -34,7 +34,7 @@ impl Compression {
         }
     }
 
-    /// The same without references from one message to another.
+    /// The same compression without references between messages.
     pub fn without_context(self) -> Self {
         match self {
             Self::Context { window_bits } | Self::Dedicated { window_bits } => {
@@ -44,7 +44,7 @@ impl Compression {
         }
     }
 
-    /// With a compressor of its own where references between messages are allowed.
+    /// The same with a compressor of the connection's own, if references between messages are allowed.
     pub fn dedicated(self) -> Self {
         match self {
             Self::Context { window_bits } => Self::Dedicated { window_bits },
@@ -62,11 +62,11 @@ impl Compression {
         }
     }
 
-    /// Whether a message of `message_bytes` bytes may go out as the shared standalone frame.
+    /// Whether a message of `message_bytes` bytes may be sent as the shared standalone frame.
     ///
     /// That frame is compressed once, with a window of 32 KiB. Its distances are smaller than the
     /// message, so a peer with a smaller window can read it when the whole message fits that window
-    /// (RFC 7692 §7.1.2.1). Otherwise the message goes out raw, which is always allowed (§6).
+    /// (RFC 7692 §7.1.2.1). Otherwise the message is sent raw, which is always allowed (§6).
     pub fn takes(self, message_bytes: usize) -> bool {
         match self {
             Self::Raw | Self::Dedicated { .. } => false,

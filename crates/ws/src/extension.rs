@@ -1,7 +1,7 @@
 //! Negotiates permessage-deflate (RFC 7692 §7.1).
 //! The client's offers → the first acceptable one as an `Agreement`, and the response header.
 //! Uses `list` for the syntax; never fails a handshake, an invalid offer is declined.
-//! Change here: what we agree to. What is then compressed is `compression`'s question.
+//! Change here: which offers are accepted. Whether a message is then compressed is decided in `compression`.
 
 mod apple;
 
@@ -10,17 +10,17 @@ use std::borrow::Cow;
 pub use self::apple::is_apple_nsurlsession;
 use crate::list;
 
-/// What the operator allows.
+/// The operator's settings for permessage-deflate.
 #[derive(Clone, Copy, Debug)]
 pub struct ExtensionSettings {
-    /// Whether permessage-deflate is agreed on at all.
+    /// Whether permessage-deflate is accepted at all.
     pub enabled: bool,
 }
 
-/// What both sides agreed on.
+/// The accepted parameters.
 ///
-/// `client_no_context_takeover` is part of every agreement (RFC 7692 §7.1.1.2 lets a server ask for
-/// it unasked), so that no connection needs an inflater of its own.
+/// `client_no_context_takeover` is part of every agreement (RFC 7692 §7.1.1.2 allows a server to
+/// send it without an offer), so that no connection needs an inflater of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Agreement {
     /// We must not refer to earlier messages (RFC 7692 §7.1.1.1).
@@ -33,9 +33,9 @@ pub struct Agreement {
 
 /// Agrees to the first acceptable offer; `offers` are the `Sec-WebSocket-Extensions` in order.
 ///
-/// An offer is declined, and the next one looked at, when it is another extension, when a parameter
-/// is unknown, repeated or has a bad value (RFC 7692 §7), and when it wants a window of 256 bytes,
-/// which no zlib can promise (madler/zlib#171).
+/// An offer is declined when it is another extension, when a parameter is unknown, repeated or has
+/// a bad value (RFC 7692 §7), and when it asks for a window of 256 bytes, which no zlib supports
+/// (madler/zlib#171).
 pub fn negotiate<'a>(
     offers: impl Iterator<Item = &'a str>,
     settings: ExtensionSettings,
@@ -61,7 +61,7 @@ impl Agreement {
     }
 }
 
-/// The agreement to one offer, if it is acceptable.
+/// The agreement to one offer; `None` if it is not acceptable.
 fn accept(offer: &str) -> Option<Agreement> {
     let mut parts = list::split(offer, ';');
     if parts.next()? != NAME {
@@ -77,7 +77,7 @@ fn accept(offer: &str) -> Option<Agreement> {
     })
 }
 
-/// The parameters of one offer that were there so far.
+/// The parameters of one offer that have been read.
 #[derive(Default)]
 struct Parameters {
     server_no_context_takeover: bool,
@@ -87,7 +87,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Takes `name` or `name=value`; `None` when that makes the offer invalid.
+    /// Adds `name` or `name=value`; `None` if it makes the offer invalid.
     fn add(&mut self, part: &str) -> Option<()> {
         let (name, value) = match part.split_once('=') {
             Some((name, value)) => (list::trim(name), Some(unquote(list::trim(value))?)),
@@ -105,7 +105,7 @@ impl Parameters {
                 self.server_max_window_bits.replace(window_bits(value?)?).is_some()
             }
             CLIENT_MAX_WINDOW_BITS => {
-                // Without a value: "name a window if you like". With one: the client's own bound.
+                // Without a value the server may choose a window. With one it is the client's own bound.
                 value.map_or(Some(15), window_bits)?;
                 std::mem::replace(&mut self.client_max_window_bits, true)
             }

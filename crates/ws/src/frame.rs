@@ -14,8 +14,9 @@ pub fn encode(opcode: Opcode, rsv1: bool, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(payload);
 }
 
-/// Makes a frame of a payload that is in `out` already, from `payload_at` on, with [`HEADER_BYTES_MAX`] bytes of no meaning
-/// or more before it; the others as in [`encode`]. Says where the frame begins.
+/// Writes the header of a payload that is in `out` already, from `payload_at` on, and returns where the frame begins.
+/// At
+/// least [`HEADER_BYTES_MAX`] bytes before the payload are free for it; the other parameters are those of [`encode`].
 pub fn encode_before(opcode: Opcode, rsv1: bool, payload_at: usize, out: &mut [u8]) -> usize {
     let (header, header_bytes) = header(opcode, rsv1, out.len() - payload_at);
     let start = payload_at - header_bytes;
@@ -23,7 +24,7 @@ pub fn encode_before(opcode: Opcode, rsv1: bool, payload_at: usize, out: &mut [u
     start
 }
 
-/// The header of a payload of so many bytes, and its length.
+/// The header of a payload of this many bytes, and the header's length.
 #[inline]
 fn header(opcode: Opcode, rsv1: bool, payload_bytes: usize) -> ([u8; HEADER_BYTES_MAX], usize) {
     let mut header = [0; HEADER_BYTES_MAX];
@@ -65,12 +66,12 @@ pub fn is_compressed(frame: &[u8]) -> bool {
     frame.first().is_some_and(|head| head & RSV1 != 0)
 }
 
-/// What kind of message a frame that [`encode`] made begins.
+/// The opcode of a frame that [`encode`] made.
 pub fn opcode(frame: &[u8]) -> Option<Opcode> {
     frame.first().and_then(|head| Opcode::of(head & OPCODE))
 }
 
-/// What follows the header of a frame that [`encode`] made.
+/// The payload of a frame that [`encode`] made.
 pub fn payload(frame: &[u8]) -> &[u8] {
     let header_bytes = match frame.get(1) {
         Some(&LENGTH_16) => 4,
@@ -80,7 +81,7 @@ pub fn payload(frame: &[u8]) -> &[u8] {
     frame.get(header_bytes..).unwrap_or_default()
 }
 
-/// What a frame is (RFC 6455 §5.2); the values are those on the wire.
+/// The type of a frame (RFC 6455 §5.2); the values are those on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Opcode {
@@ -93,7 +94,7 @@ pub enum Opcode {
 }
 
 impl Opcode {
-    /// Whether frames of this kind may stand between the fragments of a message (RFC 6455 §5.5).
+    /// Whether frames with this opcode may occur between the fragments of a message (RFC 6455 §5.5).
     pub fn is_control(self) -> bool {
         self as u8 & 0x8 != 0
     }

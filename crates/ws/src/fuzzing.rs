@@ -1,6 +1,6 @@
-//! What holds for any bytes at all: bodies of fuzz targets, also run by `tests/it/any_bytes.rs`.
-//! Bytes from a fuzzer → nothing, or a panic that names the broken promise.
-//! Uses the public face of this crate; never part of the server.
+//! Properties that must hold for any bytes: bodies of fuzz targets, also run by `tests/it/any_bytes.rs`.
+//! Bytes from a fuzzer → nothing, or a panic that names the property.
+//! Uses the public items of this crate; never part of the server.
 //! Change here: a target per decoder; the programs that call them live in the fuzz folder.
 
 use crate::extension::{self, ExtensionSettings};
@@ -19,7 +19,7 @@ pub fn reader(data: &[u8]) {
     assert_eq!(whole, read(compression_agreed, stream, sizes), "read in pieces of {sizes:?}");
 }
 
-/// Values of `Sec-WebSocket-Extensions`, one per line: the answer names only what it may.
+/// Values of `Sec-WebSocket-Extensions`, one per line: the response has only allowed parameters.
 pub fn negotiation(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let offers = || text.lines();
@@ -38,7 +38,7 @@ pub fn negotiation(data: &[u8]) {
         assert!(name.starts_with("server_"), "{name} limits the client, unasked");
         assert!(text.contains(name), "{name} was not offered");
     }
-    // The answer is an offer that would be answered the same (RFC 7692 §7.1: same grammar).
+    // Negotiating the response as an offer gives the same response (RFC 7692 §7.1: same grammar).
     let again =
         extension::negotiate([response.as_str()].into_iter(), ExtensionSettings { enabled: true });
     assert_eq!(again, Some(agreement));

@@ -1,7 +1,7 @@
 //! The opening handshake on the server's side (RFC 6455 §4.2).
-//! A view of the request's headers → `Sec-WebSocket-Accept` and the subprotocol, or what is wrong.
+//! A view of the request's headers → `Sec-WebSocket-Accept` and the subprotocol, or an error.
 //! Uses sha1 and base64; never an HTTP library, never the origin (that is the server's policy).
-//! Change here: what a valid upgrade request is. The extension header is `extension`.
+//! Change here: the rules of a valid upgrade request. The extension header is `extension`.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ use crate::list;
 
 /// The parts of an HTTP request that decide an upgrade (RFC 6455 §4.2.1).
 ///
-/// A header that came several times is given as one value, joined with commas (RFC 9110 §5.3). `Host` (RFC 6455 §4.2.1, 2)
-/// is no part of it: whoever speaks HTTP checks it for every request (RFC 9112 §3.2).
+/// A header that occurs several times is one value, joined with commas (RFC 9110 §5.3). `Host` (RFC 6455 §4.2.1, 2)
+/// is not part of it: the HTTP server checks it for every request (RFC 9112 §3.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     pub method: &'a str,
@@ -35,7 +35,7 @@ pub struct Request<'a> {
 /// Checks the request; returns the 28 characters of `Sec-WebSocket-Accept` (RFC 6455 §4.2.2).
 ///
 /// # Errors
-/// The first thing that is wrong, in the order of RFC 6455 §4.2.1.
+/// The first violated rule, in the order of RFC 6455 §4.2.1.
 pub fn check(request: &Request<'_>) -> Result<String, HandshakeError> {
     if request.method != "GET" {
         return Err(HandshakeError::Method { found: excerpt(request.method) });
@@ -64,7 +64,7 @@ pub fn check(request: &Request<'_>) -> Result<String, HandshakeError> {
 
 /// The first subprotocol of the client's list that is in `known` (RFC 6455 §4.2.2).
 ///
-/// `offers` are the values of `Sec-WebSocket-Protocol` in order, what the client prefers first.
+/// `offers` are the values of `Sec-WebSocket-Protocol` in order, the client's first choice first.
 pub fn choose_subprotocol<'a>(
     offers: impl Iterator<Item = &'a str>,
     known: &[&'static str],
@@ -74,7 +74,7 @@ pub fn choose_subprotocol<'a>(
         .find_map(|offer| known.iter().find(|known| **known == offer).copied())
 }
 
-/// What was wrong with the request; the text says what would be right.
+/// An invalid request; the text states the valid value.
 ///
 /// `found` is the beginning of the offending value, `None` when the header is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub enum HandshakeError {
     Method { found: String },
     /// HTTP/1.0 or older (RFC 6455 §4.2.1, 1).
     HttpVersion,
-    /// With a body, whose bytes would stand where the first frame has to be (RFC 9110 §7.8, §9.3.1).
+    /// The request has a body, whose bytes would be in the place of the first frame (RFC 9110 §7.8, §9.3.1).
     Body,
     /// No `websocket` in `Upgrade` (RFC 6455 §4.2.1, 3).
     Upgrade { found: Option<String> },
@@ -154,7 +154,7 @@ fn is_key(key: &str) -> bool {
         &alphabet::STANDARD,
         GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
     );
-    // 16 bytes decode to 18 at most while the padding is not looked at yet.
+    // 16 bytes decode to 18 at most before the padding is checked.
     matches!(LENIENT.decode_slice(key, &mut [0; 18]), Ok(16))
 }
 
@@ -171,7 +171,7 @@ fn excerpt(value: &str) -> String {
 /// RFC 6455 §1.3.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// How much of a wrong header value an error repeats.
+/// The largest part of a wrong header value that an error repeats.
 const EXCERPT_BYTES_MAX: usize = 64;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Reads and judges the header of one client frame (RFC 6455 §5.2, §5.4, §5.5; RFC 7692 §6).
-//! A frame's first bytes, and what may come now → a `Header`, need of more, or a `Failure`.
+//! Reads and checks the header of one client frame (RFC 6455 §5.2, §5.4, §5.5; RFC 7692 §6).
+//! A frame's first bytes, and what may come now → a `FrameHeader`, need of more, or a `Failure`.
 //! Uses `frame`'s bit names; never touches the payload, never allocates.
-//! Change here: a rule about headers. What follows from a header is `reader`.
+//! Change here: a rule about headers. The effect of a header is `reader`.
 
 use crate::frame::{
     CONTROL_BYTES_MAX, FIN, LENGTH_7, LENGTH_16, LENGTH_64, MASK, OPCODE, RSV1, RSV2_RSV3,
@@ -10,7 +10,7 @@ use crate::{Failure, Opcode};
 
 /// A header that obeys every rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct FrameHeader {
     pub(crate) fin: bool,
     pub(crate) rsv1: bool,
     pub(crate) opcode: Opcode,
@@ -20,24 +20,24 @@ pub(crate) struct Header {
     pub(crate) header_bytes: usize,
 }
 
-/// What the connection allows at this point.
+/// The frames that the connection accepts at this point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowed {
     /// permessage-deflate was agreed on, so RSV1 has a meaning.
     pub(crate) rsv1: bool,
-    /// A fragmented message is open and wants continuation frames.
+    /// A fragmented message is open and needs continuation frames.
     pub(crate) continuation: bool,
-    /// What the open message may still grow by.
+    /// Payload bytes that the open message may still grow by.
     pub(crate) payload_bytes: usize,
     /// The limit that `payload_bytes` comes from, for the failure's text.
     pub(crate) message_bytes_max: usize,
 }
 
-/// Reads a header from the front of `bytes`; `None` when it is not all there yet.
+/// Reads a header from the front of `bytes`; `None` if it is not complete.
 ///
 /// Each rule is checked as soon as its byte is there and in the order of the bytes, so the same
 /// stream fails with the same failure however it is split.
-pub(crate) fn parse(bytes: &[u8], allowed: Allowed) -> Result<Option<Header>, Failure> {
+pub(crate) fn parse(bytes: &[u8], allowed: Allowed) -> Result<Option<FrameHeader>, Failure> {
     let Some((&first, bytes)) = bytes.split_first() else { return Ok(None) };
     let opcode = check_first(first, allowed)?;
     let Some((&second, bytes)) = bytes.split_first() else { return Ok(None) };
@@ -53,7 +53,7 @@ pub(crate) fn parse(bytes: &[u8], allowed: Allowed) -> Result<Option<Header>, Fa
         return Err(Failure::MessageTooBig { bytes_max: allowed.message_bytes_max });
     }
     let Some(&mask) = bytes.first_chunk::<4>() else { return Ok(None) };
-    Ok(Some(Header {
+    Ok(Some(FrameHeader {
         fin: first & FIN != 0,
         rsv1: first & RSV1 != 0,
         opcode,
@@ -67,7 +67,7 @@ pub(crate) fn parse(bytes: &[u8], allowed: Allowed) -> Result<Option<Header>, Fa
     }))
 }
 
-/// Judges fin, RSV1–3 and the opcode.
+/// Checks fin, RSV1–3 and the opcode.
 fn check_first(first: u8, allowed: Allowed) -> Result<Opcode, Failure> {
     if first & RSV2_RSV3 != 0 || (first & RSV1 != 0 && !allowed.rsv1) {
         return Err(Failure::ReservedBits);
@@ -87,7 +87,7 @@ fn check_first(first: u8, allowed: Allowed) -> Result<Opcode, Failure> {
     }
 }
 
-/// Reads the extended length, if `length_7` announces one, and returns the bytes behind it.
+/// Reads the extended length, if `length_7` announces one, and returns the bytes after it.
 fn length(length_7: u8, bytes: &[u8]) -> Result<Option<(u64, &[u8])>, Failure> {
     match length_7 {
         LENGTH_16 => {

@@ -1,9 +1,9 @@
 //! Limits of one message.
-//! In: what the server is configured with → out: bounds that the reader and its pool check.
+//! In: the server's configuration → out: bounds that the reader and its pool check.
 //! Uses nothing; never counts anything itself.
-//! A limit is added here, with the close code it leads to; `failure` says what the peer is told.
+//! A limit is added here, with its close code; `failure` has the text that is sent to the peer.
 
-/// Upper bounds of what one message may cost; a message beyond them fails the connection.
+/// Upper bounds of one message; a message beyond them fails the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Payload bytes of one message as sent, all its frames together, before inflating → 1009.

@@ -1,9 +1,9 @@
-//! Lists in HTTP header values (RFC 9110 §5.6.1): what stands between commas or semicolons.
+//! Lists in HTTP header values (RFC 9110 §5.6.1), separated by commas or semicolons.
 //! A header value → its trimmed elements, quoted strings left whole.
-//! Uses nothing; never allocates; never judges what an element means.
-//! Change here: the syntax of lists. What their elements mean is `handshake` and `extension`.
+//! Uses nothing; never allocates; never checks the meaning of an element.
+//! Change here: the syntax of lists. The meaning of elements is `handshake` and `extension`.
 
-/// What stands between the `separator`s of `value` outside quoted strings (RFC 9110 §5.6.4).
+/// The elements of `value` between `separator`s outside quoted strings (RFC 9110 §5.6.4).
 ///
 /// Elements are trimmed; empty ones are kept, for they are not allowed in every list.
 pub(crate) fn split(value: &str, separator: char) -> impl Iterator<Item = &str> {

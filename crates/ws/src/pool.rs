@@ -1,7 +1,7 @@
-//! What the connections of one shard share for reading: scratch buffers and one inflater.
-//! A compressed payload → plaintext; assembled messages rest here while they are handed out.
-//! Uses `deflate`; never holds anything of a connection beyond the event it just gave.
-//! Change here: what is pooled and how much is kept. Who fills it is `reader`.
+//! State that the connections of one shard share for reading: scratch buffers and one inflater.
+//! A compressed payload → plaintext; an assembled message stays here until the next call.
+//! Uses `deflate`; never holds anything of a connection beyond its last event.
+//! Change here: what is pooled and how much is kept. `reader` fills it.
 
 use fanwire_deflate::{InflateError, Inflater};
 
@@ -10,7 +10,7 @@ use crate::{Failure, Limits};
 /// Scratch space and an inflater, one per shard.
 ///
 /// Empty at first; the inflater (some 50 KB) is made for the first compressed message. Buffers are
-/// kept up to 64 KiB each; what a larger message needed is given back at the next `receive`.
+/// kept up to 64 KiB each; larger ones are freed at the next `receive`.
 #[derive(Default)]
 pub struct Pool {
     inflater: Option<Box<Inflater>>,
@@ -41,7 +41,7 @@ impl Pool {
             })
     }
 
-    /// Gives back what an unusually large message needed.
+    /// Frees buffers that an unusually large message needed.
     pub(crate) fn trim(&mut self) {
         if self.bytes.capacity() > KEPT_BYTES_MAX {
             self.bytes = Vec::new();
@@ -52,5 +52,5 @@ impl Pool {
     }
 }
 
-/// Ordinary messages never reach the allocator; a rare large one does not stay.
+/// Ordinary messages need no allocation; a rare large one does not keep its buffer.
 const KEPT_BYTES_MAX: usize = 65_536;

@@ -1,7 +1,7 @@
 //! Turns a connection's bytes into messages (RFC 6455 §5.4–§5.6, RFC 7692 §7.2.2).
 //! Bytes in any split → one `Event` at a time, borrowed; or a `Failure` that ends the connection.
 //! Uses the shard's `Pool` for inflating and assembling; never owns memory between messages.
-//! Change here: the order of events, whole frames. What arrives in pieces is `reader::partial`.
+//! Change here: the order of events, whole frames. Frames that arrive in pieces are `reader::partial`.
 
 mod partial;
 
@@ -13,14 +13,14 @@ use crate::{Failure, Limits, Opcode, Pool, close, mask};
 
 /// One connection's inbound state: 16 bytes, and no heap block between messages.
 ///
-/// A frame that is there as a whole and not a fragment is handed out of the input without a copy
+/// A complete frame that is no fragment is returned as a slice of the input without a copy
 /// (inflated into the pool when compressed). Only a frame or message that arrives in pieces has
-/// state, in one box, which grows with what arrived and never with what a header promises.
+/// state, in one box, which grows with the bytes that arrived and never with the length in a header.
 #[derive(Default)]
 pub struct Reader {
     partial: Option<Box<Partial>>,
     compression_agreed: bool,
-    /// A close frame or a failure came: the rest of the stream means nothing any more.
+    /// A close frame or a failure came: the rest of the stream is ignored.
     ended: bool,
 }
 
@@ -32,11 +32,11 @@ impl Reader {
 
     /// Takes bytes from the front of `input` until one event is complete.
     ///
-    /// `Ok(None)`: all of `input` was taken, and what is incomplete is kept inside. Call it until
+    /// `Ok(None)`: all of `input` was taken, and an incomplete frame or message is kept inside. Call it until
     /// then. `limits` must stay the same for a connection's whole life.
     ///
     /// # Errors
-    /// What the peer did wrong. After a failure, and after [`Event::Close`], everything further is
+    /// The rule that the peer broke. After a failure, and after [`Event::Close`], all further bytes are
     /// taken and ignored (RFC 6455 §5.5.1, §7.1.7).
     pub fn receive<'a>(
         &mut self,
@@ -58,7 +58,7 @@ impl Reader {
         input: &mut Input<'_>,
         pool: &mut Pool,
         limits: &Limits,
-    ) -> Result<Option<Ready>, Failure> {
+    ) -> Result<Option<CompleteFrame>, Failure> {
         if self.ended {
             input.taken = input.bytes.len();
             return Ok(None);
@@ -87,13 +87,13 @@ impl Reader {
     }
 }
 
-/// Takes a frame that is complete in `input` and is a message by itself; takes nothing otherwise.
+/// Takes a frame that is complete in `input` and is a whole message; takes nothing otherwise.
 fn whole_frame(
     compression_agreed: bool,
     input: &mut Input<'_>,
     pool: &mut Pool,
     limits: &Limits,
-) -> Result<Option<Ready>, Failure> {
+) -> Result<Option<CompleteFrame>, Failure> {
     let allowed = Allowed {
         rsv1: compression_agreed,
         continuation: false,
@@ -110,39 +110,39 @@ fn whole_frame(
     input.taken = range.end;
     let payload = &mut input.bytes[range.clone()];
     mask::unmask(payload, header.mask);
-    let place = if header.rsv1 {
+    let source = if header.rsv1 {
         pool.inflate(payload, limits)?;
-        Place::PoolBytes
+        PayloadSource::PoolBytes
     } else {
-        Place::Input(range)
+        PayloadSource::Input(range)
     };
-    Ok(Some(Ready { opcode: header.opcode, place }))
+    Ok(Some(CompleteFrame { opcode: header.opcode, source }))
 }
 
 /// A complete message or control frame, before its bytes are borrowed.
-struct Ready {
+struct CompleteFrame {
     opcode: Opcode,
-    place: Place,
+    source: PayloadSource,
 }
 
-/// Where an event's payload lies.
-enum Place {
+/// The location of an event's payload.
+enum PayloadSource {
     Input(Range<usize>),
     PoolBytes,
-    /// Text that is known to be UTF-8.
+    /// Text that is valid UTF-8.
     PoolText,
 }
 
-impl Ready {
+impl CompleteFrame {
     fn event<'a>(self, input: &'a [u8], pool: &'a Pool) -> Result<Event<'a>, Failure> {
-        let payload = match self.place {
-            Place::PoolText => return Ok(Event::Text(&pool.text)),
-            Place::PoolBytes => &pool.bytes,
-            Place::Input(range) => &input[range],
+        let payload = match self.source {
+            PayloadSource::PoolText => return Ok(Event::Text(&pool.text)),
+            PayloadSource::PoolBytes => &pool.bytes,
+            PayloadSource::Input(range) => &input[range],
         };
         Ok(match self.opcode {
             Opcode::Text => Event::Text(str::from_utf8(payload).map_err(|_| Failure::TextNotUtf8)?),
-            // A message goes by the opcode of its first frame.
+            // The first frame's opcode is the type of the message.
             Opcode::Binary | Opcode::Continuation => Event::Binary(payload),
             Opcode::Ping => Event::Ping(payload),
             Opcode::Pong => Event::Pong(payload),
@@ -162,7 +162,7 @@ pub enum Event<'a> {
     Ping(&'a [u8]),
     /// At most 125 bytes (RFC 6455 §5.5.3).
     Pong(&'a [u8]),
-    /// Code and reason, if given; wants a close frame as its answer (RFC 6455 §5.5.1).
+    /// Code and reason, if given; to be answered with a close frame (RFC 6455 §5.5.1).
     Close(Option<(u16, &'a str)>),
 }
 
@@ -174,17 +174,17 @@ pub struct Input<'b> {
 }
 
 impl<'b> Input<'b> {
-    /// All of `bytes` is to be read.
+    /// An input of which nothing is taken yet.
     pub fn new(bytes: &'b mut [u8]) -> Self {
         Self { bytes, taken: 0 }
     }
 
-    /// Whether everything was taken.
+    /// Whether all bytes were taken.
     pub fn is_empty(&self) -> bool {
         self.taken == self.bytes.len()
     }
 
-    /// What was not taken yet, as it came: to be read later, with the same reader.
+    /// The bytes that were not taken, unchanged: to be read later, with the same reader.
     pub fn rest(&self) -> &[u8] {
         &self.bytes[self.taken..]
     }

@@ -1,7 +1,7 @@
 //! Collects a text message that arrives in pieces, failing at the first byte that cannot be UTF-8
 //! (RFC 6455 §8.1). Pieces of text, cut anywhere → a `String`, each byte checked once.
 //! Uses nothing; never keeps more than the text and three bytes of an unfinished character.
-//! Change here: incremental UTF-8. Where pieces come from is `reader`.
+//! Change here: incremental UTF-8. The pieces come from `reader`.
 
 use crate::Failure;
 
@@ -51,7 +51,7 @@ impl Text {
         Ok(rest)
     }
 
-    /// Moves the started character to the text once it is whole.
+    /// Moves the started character to the text once it is complete.
     fn check_started(&mut self) -> Result<(), Failure> {
         match str::from_utf8(&self.started[..self.started_bytes]) {
             Ok(character) => {
@@ -59,16 +59,16 @@ impl Text {
                 self.started_bytes = 0;
                 Ok(())
             }
-            // No error length: what is there can still become a character.
+            // No error length: more bytes can still complete the character.
             Err(error) if error.error_len().is_none() => Ok(()),
             Err(_) => Err(Failure::TextNotUtf8),
         }
     }
 }
 
-/// How many bytes at the end of `piece` may begin a character that the next piece ends.
+/// The number of bytes at the end of `piece` that may begin a character which the next piece ends.
 ///
-/// Those from the last leading byte on, if it is among the last three: a character has at most four.
+/// They start at the last leading byte, if it is among the last three: a character has at most four.
 fn unfinished_bytes(piece: &[u8]) -> usize {
     let last = &piece[piece.len().saturating_sub(3)..];
     last.iter().rposition(|byte| *byte >= 0xc0).map_or(0, |start| last.len() - start)

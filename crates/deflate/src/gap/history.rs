@@ -1,8 +1,8 @@
-//! The last publications of one channel in one encoding, as every peer in context has them.
-//! A plaintext → its place in the window, hashed once; a publication and a depth → a parse.
+//! The last publications of one channel in one encoding, the same for every peer in context.
+//! A plaintext → its position in the window, hashed once; a publication and a depth → a parse.
 //! Pure; bounded in bytes; reading it needs no exclusive access.
-//! Change here: how much is kept and which depths are offered. Parsing is `matcher`, what a depth
-//! would save is `trial`.
+//! Change here: how much is kept and which depths are offered. Parsing is `matcher`, the savings of a depth
+//! are `trial`.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,20 +15,20 @@ use crate::matcher::Parser;
 use crate::token::{Sequence, Sequences};
 use crate::window::{Window, grow};
 
-/// The plaintexts of a channel's last publications, with the places of equal bytes in them.
+/// The plaintexts of a channel's last publications, with an index of equal bytes in them.
 ///
-/// Holds up to half more than `bytes_max`, for shards that are a little behind.
+/// Holds up to half more than `bytes_max`, for shards that lag a little.
 pub struct History {
-    /// Whole publications, perhaps behind the end of an older one.
+    /// Whole publications, perhaps after the end of an older one.
     window: Window,
     /// Where publications begin in the window, oldest first.
     starts: Vec<u16>,
-    /// Of the newest publication; see [`Publication`].
+    /// Sequence number of the newest publication; see [`Publication`].
     sequence: u64,
-    /// The part of the newest publication that peers have in an embedded part.
+    /// The part of the newest publication that some peers got embedded in another message.
     embedded: Option<Range<u16>>,
     bytes_max: usize,
-    /// Publications had to go because of the limit.
+    /// Publications were removed because of the limit.
     is_full: bool,
     /// Index of the oldest publication that the newest one may refer to.
     oldest: usize,
@@ -37,13 +37,13 @@ pub struct History {
 }
 
 impl History {
-    /// For `bytes_max` (512 bytes to 32 KiB) of plaintext; parses with the effort of `level`.
+    /// A history of up to `bytes_max` (512 bytes to 32 KiB) of plaintext; parses with the effort of `level`.
     ///
-    /// Peers that have other traffic between the publications are served with the last `depth`
-    /// (up to [`DEPTH_MAX`]) of them, peers with an unbroken run with all.
+    /// For peers with other messages in between, the next publication may refer to the last `depth`
+    /// (up to [`DEPTH_MAX`]) ones; for peers with an unbroken run, to all.
     pub fn new(bytes_max: usize, depth: usize, level: u8) -> Self {
         let bytes_max = bytes_max.clamp(Self::BYTES_MIN, WINDOW_BYTES);
-        // No two histories may share a number: a peer remembers the last one it has got, and a
+        // No two histories may share a number: the server stores the last one of each peer, and a
         // channel whose history was freed starts with another one.
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
@@ -61,9 +61,9 @@ impl History {
 
     /// Adds a message as the channel's newest publication.
     ///
-    /// `None` for a message that cannot be one, because it is empty or longer than
-    /// [`message_bytes_max`](Self::message_bytes_max): it is to be sent raw or standalone, to
-    /// everybody, and the history stays as it is.
+    /// `None` for a message that is empty or longer than
+    /// [`message_bytes_max`](Self::message_bytes_max): it must be sent raw or standalone to all
+    /// peers, and the history stays unchanged.
     pub fn publish(&mut self, message: &[u8]) -> Option<Publication> {
         if message.is_empty() || message.len() > self.message_bytes_max() {
             return None;
@@ -80,7 +80,7 @@ impl History {
         Some(publication)
     }
 
-    /// The publication parsed against those before it; `None` when the history has gone on too far.
+    /// The publication parsed against those before it; `None` if they are no longer held.
     pub fn parse(&self, publication: &Publication, depth: Depth) -> Option<Parse> {
         let place = self.place(publication)?;
         match depth {
@@ -96,11 +96,11 @@ impl History {
         }
     }
 
-    /// Parses the publication at all depths that it offers and somebody `wants`, as
-    /// [`parse`](Self::parse) does at each; says how many these are.
+    /// Parses the publication at all depths that it offers and for which `wants` is true, as
+    /// [`parse`](Self::parse) does at each; returns the number of these depths.
     ///
-    /// Those with a gap for each publication have most in common: a deeper one is parsed first, and
-    /// the next takes over what it can, of copies and of codes.
+    /// Depths with a gap for each publication have most in common: a deeper one is parsed first, and
+    /// the next reuses its copies and codes where possible.
     pub fn parse_all(&self, publication: &Publication, wants: impl Fn(Depth) -> bool) -> usize {
         let Some(place) = self.place(publication) else { return 0 };
         let mut deeper = None;
@@ -127,10 +127,10 @@ impl History {
         Some(&self.window.bytes()[usize::from(*self.starts.last()?)..])
     }
 
-    /// Notes that a peer is getting `part` of the newest publication's message inside another one,
-    /// say the reply to its subscribe: the next publication may refer to that.
+    /// Records that some peers get `part` of the newest publication's message inside another message,
+    /// such as the reply to a subscribe: the next publication may refer to it.
     ///
-    /// `None` when the message has no such part, or when other peers got another part of it.
+    /// `None` if the message has no such part, or if other peers got another part of it.
     pub fn embed(&mut self, part: Range<usize>) -> Option<EmbeddedPart> {
         let is_there = !part.is_empty() && part.end <= self.newest()?.len();
         let part = Some(part.start as u16..part.end as u16).filter(|_| is_there);
@@ -141,21 +141,20 @@ impl History {
             .then_some(EmbeddedPart { sequence: self.sequence })
     }
 
-    /// Serves peers that have other traffic in between with the last `depth` (1 to [`DEPTH_MAX`])
-    /// publications from the next one on.
+    /// Sets the depth (1 to [`DEPTH_MAX`]) for peers with other messages in between, from the next publication on.
     pub fn set_depth(&mut self, depth: usize) {
         self.depth = depth.clamp(1, DEPTH_MAX);
     }
 
-    /// Publications that the next one offers to peers that have other traffic in between, at most.
+    /// The depth for peers with other messages in between.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
     /// Keeps up to `bytes_max` (512 bytes to 32 KiB) from now on.
     ///
-    /// The newest publications that fit stay, so peers keep their context. Hashes all that stays;
-    /// a smaller history gives the memory back.
+    /// The newest publications that fit stay, so peers keep their context. Hashes all kept bytes;
+    /// a smaller history frees the rest of its memory.
     pub fn resize(&mut self, bytes_max: usize) {
         let bytes_max = bytes_max.clamp(Self::BYTES_MIN, WINDOW_BYTES);
         self.is_full &= bytes_max <= self.bytes_max;
@@ -168,12 +167,12 @@ impl History {
         self.starts.shrink_to_fit();
     }
 
-    /// The limit that was set last.
+    /// The present limit.
     pub fn bytes_max(&self) -> usize {
         self.bytes_max
     }
 
-    /// Whether publications had to go because of the limit.
+    /// Whether publications were removed because of the limit.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
@@ -189,7 +188,7 @@ impl History {
         size_of::<Self>() + self.window.memory() + self.starts.capacity() * size_of::<u16>()
     }
 
-    /// What a history of this `bytes_max` takes at most, whatever is published.
+    /// The largest memory of a history of this `bytes_max`, whatever is published.
     pub fn memory_for(bytes_max: usize) -> usize {
         let bytes_max = bytes_max.clamp(Self::BYTES_MIN, WINDOW_BYTES);
         let window = Window::memory_for(table_bits(bytes_max), window_bytes(bytes_max));
@@ -199,39 +198,41 @@ impl History {
     /// The longest message that may be a publication of the largest history.
     pub const MESSAGE_BYTES_MAX: usize = 16 << 10;
 
-    /// Less would not hold a single publication of the usual size.
+    /// A smaller history would not hold a single publication of the usual size.
     pub const BYTES_MIN: usize = 1 << 9;
 
-    /// Where a publication is; `None` when it is no longer held.
-    pub(super) fn place(&self, publication: &Publication) -> Option<Place> {
-        // Of another history's it is not, or it is more than there are.
+    /// The position of a publication; `None` if it is no longer held.
+    pub(super) fn place(&self, publication: &Publication) -> Option<PublicationRange> {
+        // It belongs to another history, or is no longer held.
         let later = self.sequence.checked_sub(publication.sequence)?;
         let index = self.starts.len().checked_sub(1 + later as usize)?;
         let start = usize::from(self.starts[index]);
-        Some(Place { index, start, end: start + publication.bytes() })
+        Some(PublicationRange { index, start, end: start + publication.bytes() })
     }
 
-    pub(super) fn parse_alone(&self, place: Place, window_bits: u8) -> Parse {
+    pub(super) fn parse_alone(&self, place: PublicationRange, window_bits: u8) -> Parse {
         let parser = Parser::new(&self.window, place.start, place.start, self.effort);
         self.exact(parser.within(window_bits), place, 0)
     }
 
-    /// Against the unbroken run of the `count` publications before it.
-    pub(super) fn parse_run(&self, place: Place, count: usize) -> Option<Parse> {
+    /// Refers to the unbroken run of the `count` publications before it.
+    pub(super) fn parse_run(&self, place: PublicationRange, count: usize) -> Option<Parse> {
         let floor = self.sources(place, count)?.last()?;
         let parser = Parser::new(&self.window, floor, place.start, self.effort);
         Some(self.exact(parser, place, self.previous_bytes(place)))
     }
 
-    /// Against the `count` publications before it wherever they are, with the smallest gaps that a
-    /// peer can have, newest first, and what it found. No copy begins more than `shift` bytes farther back than its
-    /// publication's gap. `deeper`: what a parse against more found, if any.
+    /// Refers to the `count` publications before it at any positions. Returns the parse, the smallest gaps that a peer
+    /// can
+    /// have, newest first, and the part that a parse against fewer publications may reuse. No copy begins more than
+    /// `shift`
+    /// bytes farther back than its publication's gap. `deeper` comes from a parse against more publications.
     pub(super) fn parse_several(
         &self,
-        place: Place,
+        place: PublicationRange,
         (count, shift): (usize, usize),
-        deeper: Option<Found>,
-    ) -> Option<(Parse, [u32; DEPTH_MAX], Found)> {
+        deeper: Option<ReusableParse>,
+    ) -> Option<(Parse, [u32; DEPTH_MAX], ReusableParse)> {
         let mut sources = [0; DEPTH_MAX];
         let mut gaps = [0; DEPTH_MAX];
         let slots = sources.iter_mut().zip(&mut gaps);
@@ -242,12 +243,13 @@ impl History {
         let (message, least) = (self.message(place), &gaps[..count]);
         let parser = Parser::with_sources(&self.window, sources, place.start, self.effort);
         let parser = parser.no_farther_than(least[count - 1] as usize + shift);
-        let (sequences, plan) = if let Some(Found { sequences: known, plan }) = deeper {
+        let (sequences, plan) = if let Some(ReusableParse { sequences: known, plan }) = deeper {
             let mut sequences = Sequences::with_capacity(known.len());
             parser.parse_like(&known, place.end, &mut sequences);
             let sequences = sequences.into_list();
-            // Who has fewer sources within window has them farther away than codes of these copies' own
-            // would be made for: the deeper ones' codes take no more bytes, and a third less time.
+            // With fewer sources in the window they are farther away than codes made for these copies assume. The
+            // deeper
+            // parse's codes take no more bytes, and a third less time.
             let does = plan.has_codes_for(&sequences, message, least);
             (sequences, does.then_some(plan))
         } else {
@@ -255,12 +257,13 @@ impl History {
         };
         let plan = plan.unwrap_or_else(|| Plan::for_gaps_from(least, &sequences, message));
         let parse = Parse::for_any_gaps(&plan, &sequences, message);
-        Some((parse, gaps, Found { sequences, plan }))
+        Some((parse, gaps, ReusableParse { sequences, plan }))
     }
 
-    /// Against the part of the publication before it that peers have in an embedded part. Their gaps are
-    /// those to the start of the part.
-    fn parse_embedded(&self, place: Place, part: &Range<u16>) -> Option<Parse> {
+    /// Refers to the part of the publication before it that some peers got embedded. Gaps are measured to the start of
+    /// the
+    /// part.
+    fn parse_embedded(&self, place: PublicationRange, part: &Range<u16>) -> Option<Parse> {
         let previous = self.sources(place, 1)?.next()?;
         let [start, end] = [part.start, part.end].map(|at| previous + usize::from(at));
         let sources = &[start];
@@ -272,13 +275,14 @@ impl History {
         Some(Parse::for_any_gaps(&plan, &sequences, message))
     }
 
-    /// How many publications before this one begin at most `bytes` bytes before it.
-    pub(super) fn held(&self, place: Place, bytes: usize) -> usize {
+    /// The number of publications that begin at most `bytes` bytes before this one.
+    pub(super) fn held(&self, place: PublicationRange, bytes: usize) -> usize {
         let from = place.start.saturating_sub(bytes);
         place.index - self.starts[..place.index].partition_point(|at| usize::from(*at) < from)
     }
 
-    /// The same for one that is about to be appended: found from where it was for the one before it,
+    /// As [`held`](Self::held), for a publication that is about to be appended. It starts from the result for the one
+    /// before,
     /// which is a step or two away.
     fn held_by_next(&mut self, bytes: usize) -> usize {
         let from = self.window.len().saturating_sub(bytes);
@@ -291,30 +295,34 @@ impl History {
     }
 
     /// Bytes of the `count` publications before this one, all of which are held.
-    pub(super) fn run_bytes(&self, place: Place, count: usize) -> usize {
+    pub(super) fn run_bytes(&self, place: PublicationRange, count: usize) -> usize {
         place.start - usize::from(self.starts[place.index - count])
     }
 
-    fn message(&self, place: Place) -> &[u8] {
+    fn message(&self, place: PublicationRange) -> &[u8] {
         &self.window.bytes()[place.start..place.end]
     }
 
-    fn exact(&self, parser: Parser<'_>, place: Place, delta: usize) -> Parse {
+    fn exact(&self, parser: Parser<'_>, place: PublicationRange, delta: usize) -> Parse {
         Parse::exact(&sequences_of(&parser, place, delta), self.message(place))
     }
 
     /// Where the `count` publications before this one begin in the window, newest first.
-    fn sources(&self, place: Place, count: usize) -> Option<impl Iterator<Item = usize>> {
+    fn sources(
+        &self,
+        place: PublicationRange,
+        count: usize,
+    ) -> Option<impl Iterator<Item = usize>> {
         let first = place.index.checked_sub(count)?;
         Some(self.starts[first..place.index].iter().rev().map(|start| usize::from(*start)))
     }
 
-    /// Length of the publication before, or 0.
-    fn previous_bytes(&self, place: Place) -> usize {
+    /// Length of the previous publication, or 0.
+    fn previous_bytes(&self, place: PublicationRange) -> usize {
         if place.index == 0 { 0 } else { self.run_bytes(place, 1) }
     }
 
-    /// Forgets the oldest publications once another one has no place beside them.
+    /// Drops the oldest publications if another one does not fit.
     fn make_room(&mut self, bytes: usize) {
         let (most, count_max) = (window_bytes(self.bytes_max), count_max(self.bytes_max));
         if self.window.len() + bytes > most || self.starts.len() == count_max {
@@ -325,7 +333,7 @@ impl History {
         grow(&mut self.starts, 1, count_max);
     }
 
-    /// Forgets all but the newest publications that are at most `bytes` bytes together.
+    /// Drops all but the newest publications of at most `bytes` bytes together.
     fn keep(&mut self, bytes: usize) {
         let len = self.window.len();
         let count = count_max(self.bytes_max) / 3 * 2;
@@ -342,11 +350,11 @@ impl History {
         self.starts.iter_mut().for_each(|start| *start -= cut as u16);
     }
 
-    /// Notes which depths there are for a publication that is about to be appended.
+    /// Sets the depths of a publication that is about to be appended.
     fn offer_depths(&mut self, publication: &mut Publication) {
         let bytes_max = self.room(publication);
         let (index, start) = (self.starts.len(), self.window.len());
-        let place = Place { index, start, end: start };
+        let place = PublicationRange { index, start, end: start };
         let held = self.held_by_next(bytes_max);
         let bytes = |depth| if depth == 0 { 0 } else { self.run_bytes(place, depth) as u32 };
         publication.previous_bytes = bytes(held.min(1));
@@ -357,57 +365,57 @@ impl History {
         }
     }
 
-    /// How far back from a publication's start others are offered.
+    /// How far back from a publication's start it may refer.
     pub(super) fn room(&self, publication: &Publication) -> usize {
         self.bytes_max.min(WINDOW_BYTES - publication.bytes())
     }
 }
 
-/// What a parse leaves to one against fewer publications.
-pub(super) struct Found {
+/// The part of a parse that a parse against fewer publications can reuse.
+pub(super) struct ReusableParse {
     sequences: Vec<Sequence>,
     plan: Plan,
 }
 
 /// A publication in the window.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
-    /// In the list of starts.
+pub(super) struct PublicationRange {
+    /// Index in the list of starts.
     index: usize,
     start: usize,
     end: usize,
 }
 
-/// The publication parsed; `delta` is a guess at how far back the same bytes are.
-fn sequences_of(parser: &Parser<'_>, place: Place, delta: usize) -> Vec<Sequence> {
+/// The publication parsed; `delta` is an estimate of how far back the same bytes are.
+fn sequences_of(parser: &Parser<'_>, place: PublicationRange, delta: usize) -> Vec<Sequence> {
     let mut sequences = Sequences::with_capacity((place.end - place.start) / 8 + 1);
     parser.parse(place.end, delta, &mut sequences);
     sequences.into_list()
 }
 
-/// Bytes that the window of a history holds at most.
+/// The largest window of a history, in bytes.
 fn window_bytes(bytes_max: usize) -> usize {
     bytes_max / 2 * 3
 }
 
-/// Publications that a history holds at most: shorter ones than these 32 bytes save little.
+/// The largest number of publications of a history: shorter ones than these 32 bytes save little.
 fn count_max(bytes_max: usize) -> usize {
     window_bytes(bytes_max) / 32
 }
 
-/// Half as many chains as bytes: with more of them the table takes more than it saves time.
+/// Half as many chains as bytes: a larger table costs more memory than it saves time.
 fn table_bits(bytes_max: usize) -> u32 {
     bytes_max.ilog2() - 1
 }
 
-/// Of the processor's cache: what moves by whole ones keeps its alignment and moves faster. A tick with
+/// A cache line. Moves by whole lines keep the alignment and are faster: a tick with
 /// one source takes 1 % less time (example `encoder`).
 const LINE_BYTES: usize = 64;
 
-/// Histories of fewer bytes move from one place in the cache to another, and have none to spare.
+/// Smaller histories do not align moves to cache lines, because they have no bytes to spare.
 const LONG_BYTES: usize = 8 << 10;
 
-/// What the largest window of a decoder holds (RFC 7692 §7.1.2.1).
+/// The largest window of a decoder (RFC 7692 §7.1.2.1).
 pub(super) const WINDOW_BYTES: usize = 1 << 15;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! A publication as bits, ready to be put out for any position of its sources.
+//! A publication as bits, from which payloads for any positions of its sources are made.
 //! Sequences → codes, once, and all bits but the distances; then gaps → payload (RFC 7692 §7.2.1).
 //! Immutable; allocates only in the making.
-//! Change here: how little is left to do for each gap. Which codes are chosen is `block`.
+//! Change here: the work for each gap. Which codes are chosen is `block`.
 
 use crate::bits::{BITS_MAX, BitWriter, SLACK_BYTES};
 use crate::block::{FIXED_HEAD, Histogram, Plan, room, write_flush};
@@ -9,33 +9,33 @@ use crate::tables::{Code, Codes, DISTANCES, STATIC, distance_symbol};
 use crate::token::{Gaps, Sequence, Token, runs};
 
 /// One publication parsed against some of the publications before it.
-pub struct Parse(Box<Form>);
+pub struct Parse(Box<ParseBody>);
 
-enum Form {
+enum ParseBody {
     /// The same payload for every peer.
     Payload(Box<[u8]>),
-    /// All bits are known but those of distances to other publications.
+    /// All bits are fixed except those of distances to other publications.
     Steps(Steps),
 }
 
 struct Steps {
     steps: Vec<Step>,
-    /// The distinct distances, as copies that have them; the first one stands for none.
+    /// The distinct distances, as copies that have them; the first one means none.
     ///
     /// Messages change in few places and are aligned in between, so they are few.
     distances: Vec<Token>,
-    /// Of distances, if they were made for the message.
+    /// Codes of distances, if they were made for the message.
     codes: Option<Box<[Code; DISTANCES]>>,
     room: usize,
 }
 
-/// What can be written at once: some bits, and perhaps a distance behind them.
+/// The unit of output: some bits, and perhaps a distance after them.
 #[derive(Clone, Copy, Default)]
 struct Step {
-    /// Of the block's head, of literals and of lengths.
+    /// Bits of the block's head, of literals and of lengths.
     bits: u64,
     count: u32,
-    /// Its index; 0 for none.
+    /// Index of the distance; 0 for none.
     distance: u32,
 }
 
@@ -56,7 +56,9 @@ impl Parse {
     /// For copies that name their sources, by a plan for all gaps that a peer can have.
     pub(super) fn for_any_gaps(plan: &Plan, sequences: &[Sequence], message: &[u8]) -> Self {
         match plan.codes() {
-            Some(codes) => Self(Form::Steps(Steps::new(plan, codes, sequences, message)).into()),
+            Some(codes) => {
+                Self(ParseBody::Steps(Steps::new(plan, codes, sequences, message)).into())
+            }
             None => Self::payload(plan, sequences, message),
         }
     }
@@ -64,12 +66,12 @@ impl Parse {
     /// Appends the payload for a peer with these gaps to `out`.
     ///
     /// `gaps[i]` is the number of plaintext bytes from the start of the publication `i` + 1 before
-    /// the message to the start of the message, as the peer's window has them; they do not matter
-    /// to a parse that stands alone or refers to a run. Peers with equal gaps may share the bytes.
+    /// the message to the start of the message, in the peer's window. A parse that stands alone or
+    /// refers to a run ignores them. Peers with equal gaps may share the bytes.
     pub fn emit(&self, gaps: &[u32], out: &mut Vec<u8>) {
         match &*self.0 {
-            Form::Payload(payload) => out.extend_from_slice(payload),
-            Form::Steps(steps) => append(out, steps.room, |writer| steps.write(gaps, writer)),
+            ParseBody::Payload(payload) => out.extend_from_slice(payload),
+            ParseBody::Steps(steps) => append(out, steps.room, |writer| steps.write(gaps, writer)),
         }
     }
 
@@ -78,7 +80,7 @@ impl Parse {
         append(&mut payload, room(message.len(), message.len().max(1)), |writer| {
             plan.write(sequences, message, &Gaps::NONE, writer);
         });
-        Self(Form::Payload(payload.into()).into())
+        Self(ParseBody::Payload(payload.into()).into())
     }
 }
 
@@ -100,7 +102,7 @@ impl Steps {
         let mut few = [Pattern::default(); PATTERNS];
         if self.distances.len() <= PATTERNS {
             self.fill(&mut few[..self.distances.len()], &gaps);
-            // With a remainder nothing has to be checked: an eighth less time.
+            // The remainder avoids a bounds check: an eighth less time.
             let pattern = |step: &Step| few[step.distance as usize % PATTERNS];
             writer.put_all(self.steps.iter().map(|step| step.with(pattern(step))));
         } else {
@@ -110,7 +112,7 @@ impl Steps {
         }
     }
 
-    /// Sets the patterns of all distances but the first one, which is none.
+    /// Sets the patterns of all distances except the first one, which means none.
     fn fill(&self, patterns: &mut [Pattern], gaps: &Gaps) {
         let codes = self.codes.as_deref().unwrap_or(&STATIC.distances);
         for (slot, token) in patterns[1..].iter_mut().zip(&self.distances[1..]) {
@@ -127,20 +129,20 @@ impl Step {
     }
 }
 
-/// Steps in the making.
+/// Steps while they are being made.
 struct Assembly<'a> {
     codes: &'a Codes,
     steps: Vec<Step>,
     distances: Vec<Token>,
-    /// Some of the distances, by hash: where they are in the list; 0 for none.
+    /// Some of the distances, by hash: their indices in the list; 0 for none.
     recent: [u16; RECENT],
-    /// With them, a step is at most as much as the writer takes at once.
+    /// Largest pattern of a distance; a step with it fits one write.
     distance_bits_max: u32,
-    /// Of all steps in the list.
+    /// The sum over all steps in the list.
     bits_max: u32,
 }
 
-/// The bits of the step that is next.
+/// The bits of the next step.
 #[derive(Clone, Copy, Default)]
 struct Pending {
     bits: u64,
@@ -148,7 +150,7 @@ struct Pending {
 }
 
 impl<'a> Assembly<'a> {
-    /// With room for about `sequences` steps.
+    /// With space for about `sequences` steps.
     fn new(plan: &Plan, codes: &'a Codes, sequences: usize) -> Self {
         let mut distances = Vec::with_capacity(DISTANCES_LIKELY);
         distances.push(Token::END);
@@ -162,7 +164,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// The bits in front of the first symbol.
+    /// Returns the bits before the first symbol.
     fn head(&mut self, plan: &Plan) -> Pending {
         let mut rest = plan.head_bits();
         let Plan::Dynamic(_) = plan else { return Pending { bits: FIXED_HEAD, count: rest } };
@@ -208,7 +210,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// The bits of the next step with more behind them, at most `most`; or these alone.
+    /// The bits of the next step with `more` appended, if they are at most `most`; otherwise these alone.
     #[inline(always)] // once per literal and sequence
     fn put(&mut self, pending: Pending, bits: u64, count: u32, most: u32) -> Pending {
         let mut pending = pending;
@@ -225,11 +227,11 @@ impl<'a> Assembly<'a> {
         Pending::default()
     }
 
-    /// Where `distance` is in the list; at the end if it is not remembered.
+    /// The index of `distance` in the list; appended if it was not found.
     fn index(&mut self, distance: Token) -> u32 {
         let slot = &mut self.recent[distance.hash() % RECENT];
         let (known, len) = (usize::from(*slot), self.distances.len());
-        // Without a branch: no processor can foretell which distances are new.
+        // Without a branch: processors cannot predict which distances are new.
         let is_new = self.distances[known] != distance;
         let index = if is_new { len } else { known };
         self.distances.push(distance);
@@ -265,11 +267,11 @@ fn pattern(token: Token, gaps: &Gaps, codes: &[Code; DISTANCES]) -> Pattern {
     Pattern { bits: bits as u32, count: code.count() + extra }
 }
 
-/// As many distances as have room on the stack, a power of two: of nearly all messages of up to 2 KB.
+/// Distances that fit on the stack, a power of two; enough for nearly all messages of up to 2 KB.
 const PATTERNS: usize = 64;
 
-/// What most messages have at most.
+/// Enough for most messages.
 const DISTANCES_LIKELY: usize = 16;
 
-/// How many distances are remembered to find equal ones.
+/// Number of distances that are searched for equal ones.
 const RECENT: usize = 32;

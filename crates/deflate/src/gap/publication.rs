@@ -1,6 +1,6 @@
-//! One publication on its way to many peers, and the parses that are shared between them.
-//! Made by `history`; asked by shards for the depths they need → a parse, made once per depth.
-//! Immutable but for write-once slots; holds no plaintext.
+//! One publication, and the parses that its peers share.
+//! Made by `history`; a shard requests a depth → a parse, made once per depth.
+//! Immutable except for write-once slots; holds no plaintext.
 //! Change here: which depths there are. Which one fits a peer is decided in `window`.
 
 use std::ops::Range;
@@ -8,18 +8,18 @@ use std::sync::OnceLock;
 
 use super::Parse;
 
-/// What all shards share of one publication of one channel in one encoding.
+/// The part of one publication in one encoding that all shards share.
 pub struct Publication {
     /// Numbers of one history are consecutive; no two histories share one.
     pub(super) sequence: u64,
     pub(super) bytes: u32,
-    /// Length of the publication before.
+    /// Length of the previous publication.
     pub(super) previous_bytes: u32,
     /// Deepest first; unused ones have depth 0.
-    pub(super) runs: [RunLength; RUNGS],
-    /// Depth for peers with other traffic in between, at most [`DEPTH_MAX`].
+    pub(super) runs: [RunLength; RUN_LENGTHS],
+    /// Depth for peers with other messages in between, at most [`DEPTH_MAX`].
     pub(super) depth: u8,
-    /// The part of the publication before that some peers have in an embedded part; empty without any.
+    /// The part of the previous publication that some peers got embedded; empty for none.
     pub(super) embedded: Range<u16>,
     parses: [OnceLock<Option<Parse>>; Depth::COUNT],
 }
@@ -36,37 +36,37 @@ pub(super) struct RunLength {
 pub enum Depth {
     /// None: the frame stands alone.
     Alone,
-    /// None, and distances keep to a window of this many bits (8 to 14), because the message
+    /// None, and distances stay within a window of this many bits (8 to 14), because the message
     /// itself is longer.
     AloneWithin(u8),
     /// The newest one, wherever it is in the window.
     Newest,
-    /// The same of a large message, but each copy comes from about its own place in that one, which may
+    /// The newest one, for large messages: each copy comes from about the same position in that one, which may
     /// therefore be at the very end of the window.
     Far,
-    /// As many as the history gives to peers with several channels.
+    /// As many as the history offers to peers with several channels.
     Several,
-    /// Three quarters as many, three at least, for those that have no more in their window.
+    /// Three quarters as many, at least three, for peers that have no more in their window.
     Most,
-    /// Half as many, two at least, likewise.
+    /// Half as many, at least two, for peers that have no more in their window.
     Half,
     /// An unbroken run of publications; the index of one of the lengths offered.
     Run(u8),
-    /// The part of the newest one that a reply embedded.
+    /// The embedded part of the newest one.
     Embedded,
 }
 
 impl Depth {
-    /// How many there are.
-    pub const COUNT: usize = 7 + RUNGS + WINDOWS;
+    /// Number of depths.
+    pub const COUNT: usize = 7 + RUN_LENGTHS + WINDOWS;
 
-    /// Those with a gap for each publication, deepest first.
+    /// Depths with a gap for each publication, deepest first.
     pub(super) const SCATTERED: [Self; 5] =
         [Self::Several, Self::Most, Self::Half, Self::Newest, Self::Far];
 
-    /// All of them, in the order of their indices.
+    /// All depths, in the order of their indices.
     pub fn all() -> impl Iterator<Item = Self> {
-        let runs = (0..RUNGS as u8).map(Self::Run);
+        let runs = (0..RUN_LENGTHS as u8).map(Self::Run);
         let windows = (8..8 + WINDOWS as u8).map(Self::AloneWithin);
         [Self::Alone, Self::Newest, Self::Several, Self::Most, Self::Half]
             .into_iter()
@@ -84,9 +84,9 @@ impl Depth {
             Self::Most => 3,
             Self::Half => 4,
             Self::Run(run) => 5 + usize::from(run),
-            Self::AloneWithin(window_bits) => 5 + RUNGS + usize::from(window_bits - 8),
-            Self::Embedded => 5 + RUNGS + WINDOWS,
-            Self::Far => 6 + RUNGS + WINDOWS,
+            Self::AloneWithin(window_bits) => 5 + RUN_LENGTHS + usize::from(window_bits - 8),
+            Self::Embedded => 5 + RUN_LENGTHS + WINDOWS,
+            Self::Far => 6 + RUN_LENGTHS + WINDOWS,
         }
     }
 }
@@ -94,7 +94,7 @@ impl Depth {
 impl Publication {
     pub(super) fn new(sequence: u64, bytes: u32) -> Self {
         let parses = std::array::from_fn(|_| OnceLock::new());
-        let runs = [RunLength::default(); RUNGS];
+        let runs = [RunLength::default(); RUN_LENGTHS];
         let (previous_bytes, depth, embedded) = (0, 0, 0..0);
         Self { sequence, bytes, previous_bytes, runs, depth, embedded, parses }
     }
@@ -104,10 +104,11 @@ impl Publication {
         self.bytes as usize
     }
 
-    /// The parse of this depth, made with `make` by whoever needs it first.
+    /// The parse of this depth; the first call makes it with `make`.
     ///
-    /// `make` asks the history, which may have gone on; then there is none, for anybody, and the
-    /// message is to be sent standalone.
+    /// `make` uses the history, which may no longer hold the publication. Then this returns `None`, now and later, and
+    /// the
+    /// message must be sent standalone.
     pub fn parse(&self, depth: Depth, make: impl FnOnce() -> Option<Parse>) -> Option<&Parse> {
         self.parses[depth.index()].get_or_init(make).as_ref()
     }
@@ -121,7 +122,7 @@ impl Publication {
         }
     }
 
-    /// How many bytes farther back a copy begins at most than what it copies lies before the message.
+    /// How many bytes farther back than its gap a copy may begin.
     pub(super) fn shift_max(&self, depth: Depth) -> usize {
         if depth == Depth::Far { self.bytes() / FAR_SHARE } else { self.bytes() }
     }
@@ -145,7 +146,7 @@ impl Publication {
 /// Publications that a frame for peers with several channels may refer to, each with its own gap.
 pub const DEPTH_MAX: usize = 8;
 
-/// With smaller ones a window ends hardly any later.
+/// With smaller messages a window hardly ever ends earlier.
 const LARGE_BYTES: usize = 1 << 10;
 
 /// States that change slowly take no more bytes with a shift of an eighth (example `encoder`).
@@ -155,7 +156,8 @@ const FAR_SHARE: usize = 8;
 const WINDOWS: usize = 7;
 
 /// Lengths of runs that are offered: `RUN_DEPTHS`.
-pub(super) const RUNGS: usize = 4;
-/// Publications in the runs that are offered, at most: all that the window holds, and three for
-/// peers that joined lately.
-pub const RUN_DEPTHS: [u16; RUNGS] = [u16::MAX, 16, 4, 1];
+pub(super) const RUN_LENGTHS: usize = 4;
+/// Largest number of publications in each offered run: all that the window holds, and three shorter ones for peers
+/// that
+/// joined recently.
+pub const RUN_DEPTHS: [u16; RUN_LENGTHS] = [u16::MAX, 16, 4, 1];

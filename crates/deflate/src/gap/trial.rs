@@ -1,12 +1,12 @@
-//! What more or less of a channel's past would save, measured with its own publications.
-//! A history and a publication → payload bytes at several depths; from them depth and size to have.
-//! Pure; for now and then, because one costs about as much as ten frames.
-//! Change here: when a history is worth more or less. Who asks, and the budget, is the server.
+//! Measures the savings of longer and shorter histories with the channel's own publications.
+//! A history and a publication → payload bytes at several depths; from them the best depth and size.
+//! Pure; to be called rarely, because one trial costs about as much as ten frames.
+//! Change here: when a history is worth more or less. The server decides when to try, and the budget.
 
 use super::history::WINDOW_BYTES;
 use super::{History, Publication};
 
-/// Payload bytes of one publication, or of several added up, by what a frame refers to.
+/// Payload bytes of one publication, or of several added up, by the depth of the frame.
 ///
 /// [`History::trial`] parses, plans and emits once for each depth that is held, seven times at most:
 /// about ten times the cost of one frame at depth 4, since the runs are deeper (20 µs for ticks of
@@ -20,18 +20,18 @@ pub struct Trial {
     /// With gaps, for each of [`DEPTHS`]; those from `depths` on are not held.
     several: [u32; DEPTHS.len()],
     depths: usize,
-    /// In an unbroken run of all that is held, or of the newer half of it.
+    /// In an unbroken run of all held publications, or of the newer half.
     run: u32,
     half_run: u32,
     /// Publications in the newer half.
     half_count: usize,
-    /// The history holds as much as it may.
+    /// The history is at its limit.
     is_full: bool,
     bytes_max: usize,
 }
 
 impl History {
-    /// What the publication takes at the depths that are held; `None` when it is no longer there.
+    /// Measures the publication at the depths that are held; `None` if it is no longer held.
     pub fn trial(&self, publication: &Publication) -> Option<Trial> {
         let place = self.place(publication)?;
         let held = self.held(place, self.room(publication));
@@ -76,8 +76,8 @@ impl History {
 impl Trial {
     /// Adds a later trial of one publication of the same history; earlier ones count less and less.
     ///
-    /// About [`COUNT_MAX`](Self::COUNT_MAX) trials together say what the next publications will be
-    /// like. A history of another size begins anew, and so does one that holds more depths for the
+    /// About [`COUNT_MAX`](Self::COUNT_MAX) trials together predict the next publications.
+    /// A history of another size starts again, and so does one that holds more depths for the
     /// first time; once it is full, only depths that are always held count.
     pub fn add(&mut self, later: &Self) {
         let kind = |trial: &Self| (trial.is_full, trial.bytes_max);
@@ -94,7 +94,7 @@ impl Trial {
         self.half_count = self.half_count.min(later.half_count);
     }
 
-    /// The depth to serve peers with that have other traffic in between: the smallest one within
+    /// The best depth for peers with other messages in between: the smallest one within
     /// 3 % of the best, because each has gaps of its own and so fewer peers share a frame.
     pub fn depth(&self) -> usize {
         let known = &self.several[..self.depths];
@@ -103,23 +103,23 @@ impl Trial {
         good.map_or(1, |at| DEPTHS[at])
     }
 
-    /// A history of twice the size may pay: the older half of this one, which is full, saves 3 % or
-    /// more, or there is room for one earlier publication only.
+    /// Whether twice the size may pay: the older half of this history, which is full, saves 3 % or
+    /// more, or only one earlier publication fits.
     pub fn wants_more(&self) -> bool {
         let saves = u64::from(self.run) * 100 <= u64::from(self.half_run) * 97;
         let is_probed = self.depths > 1;
         self.bytes_max < WINDOW_BYTES && self.is_full && (saves || !is_probed)
     }
 
-    /// A history of half the size would do: the older half of this one saves less than 1 %, and
-    /// the newer one holds as many publications as the depth asks for, at least two.
+    /// Whether half the size is enough: the older half of this history saves less than 1 %, and
+    /// the newer one holds as many publications as the depth needs, at least two.
     pub fn wants_less(&self) -> bool {
         let saves = u64::from(self.run) * 100 <= u64::from(self.half_run) * 99;
         let suffices = self.half_count >= self.depth().max(2);
         self.bytes_max > History::BYTES_MIN && self.is_full && suffices && !saves
     }
 
-    /// Bytes per delivery that context saves against a frame that stands alone.
+    /// Bytes per delivery that context saves compared to a frame that stands alone.
     ///
     /// The mean of peers with an unbroken run and peers with the depth that is best for them.
     pub fn saved(&self) -> usize {
@@ -129,14 +129,14 @@ impl Trial {
         (saved / 2 / self.count.max(1)) as usize
     }
 
-    /// Neither alone nor in context a frame is smaller than 97 % of its message.
+    /// Whether a frame takes more than 97 % of its message, both alone and in context.
     pub fn is_incompressible(&self) -> bool {
         let several = self.several[..self.depths].iter().copied().min().unwrap_or(self.alone);
         let best = self.alone.min(self.run).min(several);
         u64::from(best) * 100 >= u64::from(self.message) * 97
     }
 
-    /// Trials after which the earliest ones fade.
+    /// Number of trials after which the earliest ones count less.
     pub const COUNT_MAX: u32 = 8;
 
     fn sums(&mut self) -> [&mut u32; 5 + DEPTHS.len()] {
@@ -146,7 +146,7 @@ impl Trial {
     }
 }
 
-/// Depths that are tried for peers with other traffic in between.
+/// Depths that are tried for peers with other messages in between.
 const DEPTHS: [usize; 4] = [1, 2, 4, 8];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a server remembers of a peer's window: how far it went, and where publications lie in it.
+//! The server's record of a peer's window: its position, and the positions of publications in it.
 //! A publication → which depth fits this peer and with what gaps; a queued frame → moved positions.
 //! Pure: 8 bytes per connection, 32 per subscription; never refers to bytes that may be gone.
 //! Change here: the choice of the depth. Which depths a publication has is `publication`.
@@ -10,43 +10,44 @@ use super::publication::{DEPTH_MAX, Publication};
 
 /// Plaintext bytes of all compressed messages queued to one connection so far.
 ///
-/// Moves for every message with RSV1=1 and for no other (RFC 7692 §7.2.1), in the order in which
-/// they are queued. A frame that has been queued is never dropped, replaced or reordered.
+/// Advances for every message with RSV1=1 and for no other (RFC 7692 §7.2.1), in the order in which
+/// they are queued. A queued frame is never replaced or reordered, nor dropped unless the connection ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counter(u64);
 
 impl Counter {
-    /// A compressed message that is not a publication in context was queued: a reply, or a
+    /// Records a queued compressed message that is not a publication in context: a reply, or a
     /// publication that stands alone and is in no history.
     pub fn advance(&mut self, message_bytes: usize) {
         self.0 += message_bytes as u64;
     }
 }
 
-/// A part of a channel's newest publication that a message quotes, which is no publication itself.
+/// A part of a channel's newest publication, embedded in another message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmbeddedPart {
-    /// Of the publication.
+    /// Sequence number of the publication.
     pub(super) sequence: u64,
 }
 
-/// Where the last publications of one channel lie in the window of one connection.
+/// Positions of the last publications of one channel in the window of one connection.
 ///
-/// Starts empty, or with an embedded part, at every subscribe; then every publication of the channel either is queued or
-/// leaves it as it is, and a missing number shows itself.
+/// Starts empty, or with an embedded part, at every subscribe. Then every publication of the channel is either queued
+/// or
+/// leaves it unchanged; a gap in the sequence numbers shows a missing one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SubscriptionWindow {
     /// The counter at the start of the newest publication, or of its embedded part.
     newest: u64,
-    /// Its number; 0 before the first one.
+    /// Its sequence number; 0 before the first one.
     sequence: u64,
-    /// How far before it the ones before it begin; 0 for unknown, and then so are the rest.
+    /// Distances from its start back to the starts of the ones before; from the first 0 on they are unknown.
     behind: [u16; DEPTH_MAX - 1],
-    /// How many publications, up to the newest, lie without a break; 0 when the newest is an embedded part.
+    /// Publications without a break up to the newest; 0 when the newest is an embedded part.
     run: u16,
 }
 
-/// Which frame of a publication a connection gets; connections with equal ones share it.
+/// The reference of a connection's frame; connections with equal references share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
     depth: Depth,
@@ -55,22 +56,22 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// To nothing: what a connection without context takeover, with a window of 15 bits, gets.
+    /// No reference: for a connection without context takeover, with a window of 15 bits.
     pub const ALONE: Self = Self { depth: Depth::Alone, gaps: [0; DEPTH_MAX], count: 0 };
 
     pub fn depth(&self) -> Depth {
         self.depth
     }
 
-    /// For [`Parse::emit`](super::Parse::emit).
+    /// The gaps for [`Parse::emit`](super::Parse::emit).
     pub fn gaps(&self) -> &[u32] {
         &self.gaps[..usize::from(self.count)]
     }
 }
 
 impl Hash for Reference {
-    /// One word, because a frame is looked up for each delivery: gaps that differ at all differ in
-    /// the first or in the last one, nearly always.
+    /// Hashes one word, because a frame is looked up for each delivery: different gaps nearly always differ in
+    /// the first or in the last one.
     fn hash<H: Hasher>(&self, state: &mut H) {
         let last = self.gaps().last().copied().unwrap_or(0);
         let gaps = u64::from(self.gaps[0]) << 16 | u64::from(last) << 32;
@@ -79,7 +80,7 @@ impl Hash for Reference {
 }
 
 impl SubscriptionWindow {
-    /// The deepest reference that a decoder with this window (8 to 15 bits) can follow.
+    /// The deepest reference that a decoder with this window (8 to 15 bits) can decode.
     pub fn reference(
         &self,
         publication: &Publication,
@@ -114,7 +115,7 @@ impl SubscriptionWindow {
         }
     }
 
-    /// The publication was queued in a compressed frame of any depth: moves both positions.
+    /// Records a publication queued in a compressed frame of any depth: advances both positions.
     pub fn queued(&mut self, publication: &Publication, counter: &mut Counter) {
         let mut next =
             Self { newest: counter.0, sequence: publication.sequence, run: 1, ..Self::default() };
@@ -135,10 +136,10 @@ impl SubscriptionWindow {
         counter.advance(publication.bytes());
     }
 
-    /// A compressed message is queued that quotes the newest publication, `at` bytes from its start;
-    /// `counter` is still before that message.
-    pub fn embedded(&mut self, embed: EmbeddedPart, at: usize, counter: Counter) {
-        let EmbeddedPart { sequence } = embed;
+    /// Records a queued compressed message that embeds the newest publication, `at` bytes from its start;
+    /// `counter` is the position before that message.
+    pub fn embedded(&mut self, embedded_part: EmbeddedPart, at: usize, counter: Counter) {
+        let EmbeddedPart { sequence } = embedded_part;
         *self = Self { newest: counter.0 + at as u64, sequence, ..Self::default() };
     }
 
@@ -155,7 +156,7 @@ impl SubscriptionWindow {
         reference
     }
 
-    /// The deepest reference with a gap for each publication, within a window of so many bytes.
+    /// The deepest reference with a gap for each publication, within a window of `window` bytes.
     fn scattered(&self, publication: &Publication, gap: u64, window: u64) -> Reference {
         let known = 1 + self.behind.iter().take_while(|behind| **behind > 0).count();
         let gaps = |at: usize| if at == 0 { gap } else { gap + u64::from(self.behind[at - 1]) };
@@ -168,7 +169,7 @@ impl SubscriptionWindow {
                 continue;
             }
             let mut reference = Reference { depth, count: count as u8, ..Reference::ALONE };
-            // Within the window, so that they fit.
+            // Gaps within the window fit 32 bits.
             (0..count).for_each(|at| reference.gaps[at] = gaps(at) as u32);
             return reference;
         }

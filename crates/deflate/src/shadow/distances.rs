@@ -9,7 +9,7 @@ use crate::tables::{DISTANCES, END_OF_BLOCK, LITERALS};
 /// The largest distance of all copies, 0 if there are none; `None` when `payload` is no sequence of
 /// whole blocks.
 pub(super) fn largest(payload: &[u8]) -> Option<usize> {
-    let mut reader = Reader { payload, bit: 0, largest: 0 };
+    let mut reader = BitReader { payload, bit: 0, largest: 0 };
     while reader.bit < payload.len() * 8 {
         reader.bits(1)?; // BFINAL
         match reader.bits(2)? {
@@ -29,13 +29,13 @@ pub(super) fn largest(payload: &[u8]) -> Option<usize> {
     Some(reader.largest)
 }
 
-struct Reader<'a> {
+struct BitReader<'a> {
     payload: &'a [u8],
     bit: usize,
     largest: usize,
 }
 
-impl Reader<'_> {
+impl BitReader<'_> {
     fn bits(&mut self, count: usize) -> Option<usize> {
         let mut value = 0;
         for place in 0..count {

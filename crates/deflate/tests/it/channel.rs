@@ -22,7 +22,7 @@ impl Channel {
     }
 
     /// `None` for a message that must go standalone to everybody.
-    pub(crate) fn publish(&mut self, message: &[u8]) -> Option<Letter> {
+    pub(crate) fn publish(&mut self, message: &[u8]) -> Option<SharedFrames> {
         let publication = self.history.publish(message)?;
         self.plaintexts.push(message.to_vec());
         let (index, resized) = (self.plaintexts.len() - 1, self.resized);
@@ -32,17 +32,17 @@ impl Channel {
             let offered = Depth::all().filter(|depth| publication.offers(*depth));
             assert_eq!(self.history.parse_all(&publication, |_| true), offered.count());
         }
-        Some(Letter { publication, index, resized, is_ahead, frames: HashMap::new() })
+        Some(SharedFrames { publication, index, resized, is_ahead, frames: HashMap::new() })
     }
 
-    /// A message that quotes the newest publication, and where; `None` without one.
+    /// A message that embeds the newest publication, and where; `None` without one.
     pub(crate) fn reply(&mut self) -> Option<(Vec<u8>, Range<usize>, EmbeddedPart)> {
         let newest = self.history.newest()?;
         assert_eq!(Some(newest), self.plaintexts.last().map(Vec::as_slice));
         let part = part(newest.len());
         let reply = [b"a reply: [", &newest[part.clone()], b"], done"].concat();
-        let embed = self.history.embed(part.clone()).expect("always the same part");
-        Some((reply, 10..10 + part.len(), embed))
+        let embedded_part = self.history.embed(part.clone()).expect("always the same part");
+        Some((reply, 10..10 + part.len(), embedded_part))
     }
 
     pub(crate) fn resize(&mut self, bytes_max: usize) {
@@ -58,7 +58,7 @@ pub(crate) fn part(len: usize) -> Range<usize> {
 }
 
 /// A publication on its way to clients, with the frames that they share.
-pub(crate) struct Letter {
+pub(crate) struct SharedFrames {
     pub(crate) publication: Publication,
     /// In the plaintexts of its channel.
     pub(crate) index: usize,
@@ -69,7 +69,7 @@ pub(crate) struct Letter {
     frames: HashMap<Reference, Vec<u8>>,
 }
 
-impl Letter {
+impl SharedFrames {
     /// The one frame for everybody with this reference.
     ///
     /// A history that has gone on too far has no parse any more; the message stands alone then.

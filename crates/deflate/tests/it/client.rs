@@ -112,9 +112,9 @@ impl Client {
     }
 
     /// The message that is queued next quotes the channel's newest publication at `at`.
-    pub(crate) fn embed(&mut self, channel: usize, embed: EmbeddedPart, at: Range<usize>) {
+    pub(crate) fn embed(&mut self, channel: usize, embedded_part: EmbeddedPart, at: Range<usize>) {
         let subscription = self.subscriptions.get_mut(&channel).expect("joined");
-        subscription.window.embedded(embed, at.start, self.counter);
+        subscription.window.embedded(embedded_part, at.start, self.counter);
         let start = self.stream.len();
         subscription.places.push((start + at.start, start + at.end));
     }

@@ -10,7 +10,7 @@ use fanwire_deflate::gap::History;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::channel::{Channel, Letter};
+use crate::channel::{Channel, SharedFrames};
 use crate::client::Client;
 
 const CHANNELS: usize = 4;
@@ -26,21 +26,21 @@ proptest! {
         behind in 0..4usize,
         steps in vec(step(), 1..120),
     ) {
-        let mut house = House::new(&clients, bytes_max, depth, level, behind);
+        let mut simulation = Simulation::new(&clients, bytes_max, depth, level, behind);
         for step in &steps {
-            house.take(step);
+            simulation.take(step);
         }
-        house.deliver(0);
+        simulation.deliver(0);
     }
 }
 
 #[test]
 fn one_channel_of_slowly_changing_state_costs_a_tenth_in_context() {
-    let mut house = House::new(&[(15, vec![true; 1])], 32_768, 4, 6, 0);
+    let mut simulation = Simulation::new(&[(15, vec![true; 1])], 32_768, 4, 6, 0);
     for at in 0..200 {
-        house.take(&Step::Publish { channel: 0, seed: at, rows: 40 });
+        simulation.take(&Step::Publish { channel: 0, seed: at, rows: 40 });
     }
-    let client = &house.clients[0];
+    let client = &simulation.clients[0];
     let plaintext_bytes = client.plaintext_bytes();
     assert!(client.received * 10 < plaintext_bytes, "{} of {plaintext_bytes}", client.received);
 }
@@ -50,12 +50,12 @@ fn a_large_publication_is_referred_to_until_it_leaves_the_window() {
     let messages = [state(1, 40), state(2, 40)];
     let bytes = messages[1].len();
     let received = |gap: usize| {
-        let mut house = House::new(&[(15, vec![true])], 32_768, 4, 6, 0);
-        house.publish(0, messages[0].clone());
-        house.reply(0, &vec![b'x'; gap - messages[0].len()]);
-        house.clients[0].received = 0;
-        house.publish(0, messages[1].clone());
-        house.clients[0].received
+        let mut simulation = Simulation::new(&[(15, vec![true])], 32_768, 4, 6, 0);
+        simulation.publish(0, messages[0].clone());
+        simulation.reply(0, &vec![b'x'; gap - messages[0].len()]);
+        simulation.clients[0].received = 0;
+        simulation.publish(0, messages[1].clone());
+        simulation.clients[0].received
     };
     let (whole, last) = (32_768 - bytes, 32_768 - bytes / 8);
     for near in [whole, whole + 1, whole.midpoint(last), last] {
@@ -68,16 +68,16 @@ fn a_large_publication_is_referred_to_until_it_leaves_the_window() {
 
 #[test]
 fn the_first_publication_after_a_quote_costs_little_more_than_the_next_one() {
-    let mut house = House::new(&[(15, vec![true]), (15, vec![])], 32_768, 4, 6, 0);
+    let mut simulation = Simulation::new(&[(15, vec![true]), (15, vec![])], 32_768, 4, 6, 0);
     let mut sizes = [0; 4];
     for (at, size) in (0..).zip(&mut sizes) {
-        house.take(&Step::Publish { channel: 0, seed: at, rows: 40 });
+        simulation.take(&Step::Publish { channel: 0, seed: at, rows: 40 });
         if at == 1 {
-            house.take(&Step::Recover { client: 1, channel: 0 });
-            house.take(&Step::Reply { client: 1, rows: 2 });
-            house.clients[1].received = 0;
+            simulation.take(&Step::Recover { client: 1, channel: 0 });
+            simulation.take(&Step::Reply { client: 1, rows: 2 });
+            simulation.clients[1].received = 0;
         }
-        *size = house.clients[1].received;
+        *size = simulation.clients[1].received;
     }
     let [_, _, first, both] = sizes;
     assert!(first < 200 && both < first + 150, "{sizes:?}");
@@ -170,20 +170,20 @@ fn bytes_max() -> impl Strategy<Value = usize> {
 }
 
 /// A channel's publication or a message that is none, which one queue delivers in their order.
-type Post = (usize, Vec<u8>, Option<Letter>);
+type QueuedMessage = (usize, Vec<u8>, Option<SharedFrames>);
 
-struct House {
+struct Simulation {
     channels: Vec<Channel>,
     clients: Vec<Client>,
     misses: Vec<(usize, usize)>,
     compressor: Compressor,
     new_history: Box<dyn Fn() -> History>,
     /// What was published and not delivered yet, of which there may be so many.
-    posts: VecDeque<Post>,
+    queue: VecDeque<QueuedMessage>,
     behind: usize,
 }
 
-impl House {
+impl Simulation {
     fn new(
         clients: &[(u8, Vec<bool>)],
         bytes_max: usize,
@@ -204,7 +204,7 @@ impl House {
             misses: Vec::new(),
             compressor: Compressor::new(level),
             new_history: Box::new(new_history),
-            posts: VecDeque::new(),
+            queue: VecDeque::new(),
             behind,
         }
     }
@@ -240,20 +240,20 @@ impl House {
     }
 
     fn publish(&mut self, channel: usize, message: Vec<u8>) {
-        let letter = self.channels[channel].publish(&message);
-        self.posts.push_back((channel, message, letter));
+        let shared_frames = self.channels[channel].publish(&message);
+        self.queue.push_back((channel, message, shared_frames));
         self.deliver(self.behind);
     }
 
     /// All but so many.
     fn deliver(&mut self, behind: usize) {
-        while self.posts.len() > behind {
-            let mut post = self.posts.pop_front().expect("more than none");
+        while self.queue.len() > behind {
+            let mut post = self.queue.pop_front().expect("more than none");
             (0..self.clients.len()).for_each(|client| self.deliver_to(client, &mut post));
         }
     }
 
-    fn deliver_to(&mut self, client: usize, (channel, message, letter): &mut Post) {
+    fn deliver_to(&mut self, client: usize, (channel, message, shared_frames): &mut QueuedMessage) {
         if !self.clients[client].is_subscribed(*channel) {
             return;
         }
@@ -262,22 +262,22 @@ impl House {
             self.misses.swap_remove(missed);
             return;
         }
-        let Some(letter) = letter else { return self.reply(client, message) };
+        let Some(shared_frames) = shared_frames else { return self.reply(client, message) };
         let channel_now = &self.channels[*channel];
         let client = &mut self.clients[client];
-        let plaintexts = &channel_now.plaintexts[..=letter.index];
+        let plaintexts = &channel_now.plaintexts[..=shared_frames.index];
         let reference = client
-            .reference(*channel, &letter.publication, plaintexts)
+            .reference(*channel, &shared_frames.publication, plaintexts)
             .expect("a subscription was seen");
-        let frame = letter.frame(reference, channel_now, &mut self.compressor).to_vec();
-        client.publication(*channel, &letter.publication, &frame, message);
+        let frame = shared_frames.frame(reference, channel_now, &mut self.compressor).to_vec();
+        client.publication(*channel, &shared_frames.publication, &frame, message);
     }
 
     fn recover(&mut self, client: usize, channel: usize) {
         self.clients[client].join(channel);
-        let Some((message, at, embed)) = self.channels[channel].reply() else { return };
+        let Some((message, at, embedded_part)) = self.channels[channel].reply() else { return };
         let client = &mut self.clients[client];
-        client.embed(channel, embed, at);
+        client.embed(channel, embedded_part, at);
         let mut frame = Vec::new();
         self.compressor.standalone_within(client.window_bits(), &message, &mut frame);
         client.other(&frame, &message);

@@ -68,14 +68,14 @@ impl Node {
         self.published[channel] += 1;
         let message = message(channel, self.published[channel], &mut self.random);
         let shard = &mut self.channels[channel];
-        let mut letter = shard.publish(&message).expect("a usual length");
+        let mut shared_frames = shard.publish(&message).expect("a usual length");
         for connection in &mut self.connections {
             let client = &mut connection.client;
             let plaintexts = &shard.plaintexts;
-            let reference = client.reference(channel, &letter.publication, plaintexts);
+            let reference = client.reference(channel, &shared_frames.publication, plaintexts);
             let Some(reference) = reference else { continue };
-            let frame = letter.frame(reference, shard, &mut self.compressor).to_vec();
-            client.publication(channel, &letter.publication, &frame, &message);
+            let frame = shared_frames.frame(reference, shard, &mut self.compressor).to_vec();
+            client.publication(channel, &shared_frames.publication, &frame, &message);
             self.deliveries += 1;
             self.in_context += usize::from(reference.depth() != Depth::Alone);
             self.received += frame.len();

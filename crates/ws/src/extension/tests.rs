@@ -1,5 +1,5 @@
 //! Tests of `extension`: which offers are agreed to, and what is answered (RFC 7692 §5, §7.1).
-//! Header values → response, or nothing.
+//! FrameHeader values → response, or nothing.
 //! Uses only `extension`.
 //! Change here: cases of offers.
 

@@ -144,7 +144,7 @@ fn check(allowed: Allowed, bytes: &str, expect: Result<Option<Short>, Failure>) 
         .filter(|byte| !byte.is_empty())
         .map(|byte| u8::from_str_radix(byte, 16).expect("hex"))
         .collect();
-    let short = |header: Header| (header.opcode, header.payload_bytes, header.header_bytes);
+    let short = |header: FrameHeader| (header.opcode, header.payload_bytes, header.header_bytes);
     let result = parse(&bytes, allowed);
     assert_eq!(result.map(|header| header.map(short)), expect, "{bytes:02x?}");
     if result == Ok(None) {

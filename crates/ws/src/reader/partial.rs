@@ -3,21 +3,21 @@
 //! Uses `header`, `mask`, `text`; never reserves memory for bytes that have not arrived.
 //! Change here: assembling fragments. Frames that arrive whole are `reader`.
 
-use super::{Input, Limits, Place, Ready};
-use crate::header::{self, Allowed, Header};
+use super::{CompleteFrame, Input, Limits, PayloadSource};
+use crate::header::{self, Allowed, FrameHeader};
 use crate::text::Text;
 use crate::{Failure, Opcode, Pool, mask};
 
-/// What is known of the frame and the message being received; boxed by the reader while it lasts.
+/// The state of the frame and the message that are arriving; boxed by the reader while they last.
 #[derive(Debug, Default)]
 pub(super) struct Partial {
-    /// The frame whose payload is arriving; `None` while its header is.
+    /// The frame whose payload is arriving; `None` while its header is incomplete.
     frame: Option<Frame>,
     header: [u8; HEADER_BYTES_MAX],
     header_bytes: usize,
     /// The open message, from its first frame's header to its last frame's end.
     message: Option<Message>,
-    /// The payload so far of a control frame, which may stand between fragments.
+    /// The payload so far of a control frame, which may occur between fragments.
     control: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ struct Message {
 enum Body {
     Text(Text),
     Binary(Vec<u8>),
-    /// Still compressed; the first frame's opcode says what it will be.
+    /// Still compressed, with the opcode of the first frame.
     Deflated(Opcode, Vec<u8>),
 }
 
@@ -54,7 +54,7 @@ impl Partial {
         input: &mut Input<'_>,
         pool: &mut Pool,
         limits: &Limits,
-    ) -> Result<Option<Ready>, Failure> {
+    ) -> Result<Option<CompleteFrame>, Failure> {
         if self.frame.is_none() && !self.read_header(compression_agreed, input, limits)? {
             return Ok(None);
         }
@@ -75,7 +75,7 @@ impl Partial {
         if opcode.is_control() {
             pool.bytes.clear();
             pool.bytes.append(&mut self.control);
-            return Ok(Some(Ready { opcode, place: Place::PoolBytes }));
+            return Ok(Some(CompleteFrame { opcode, source: PayloadSource::PoolBytes }));
         }
         match self.message.take_if(|_| fin) {
             Some(message) => message.body.finish(pool, limits).map(Some),
@@ -83,12 +83,12 @@ impl Partial {
         }
     }
 
-    /// Whether nothing is under way, so that this can be dropped.
+    /// Whether no frame and no message is incomplete, so that this can be dropped.
     pub(super) fn is_idle(&self) -> bool {
         self.frame.is_none() && self.message.is_none() && self.header_bytes == 0
     }
 
-    /// The heap memory this holds beside its own box.
+    /// The heap memory this holds without its own box.
     #[cfg(test)]
     pub(super) fn heap_bytes(&self) -> usize {
         let message = self.message.as_ref().map_or(0, |message| match &message.body {
@@ -98,18 +98,18 @@ impl Partial {
         message + self.control.capacity()
     }
 
-    /// Whether the header of the next frame is complete; then `frame` and `message` are set by it.
+    /// Reads the header of the next frame; when it is complete, sets `frame` and `message` and returns true.
     fn read_header(
         &mut self,
         compression_agreed: bool,
         input: &mut Input<'_>,
         limits: &Limits,
     ) -> Result<bool, Failure> {
-        let known = self.header_bytes;
-        let more = input.rest();
-        let more = &more[..more.len().min(HEADER_BYTES_MAX - known)];
-        let there = known + more.len();
-        self.header[known..there].copy_from_slice(more);
+        let earlier = self.header_bytes;
+        let rest = input.rest();
+        let rest = &rest[..rest.len().min(HEADER_BYTES_MAX - earlier)];
+        let available = earlier + rest.len();
+        self.header[earlier..available].copy_from_slice(rest);
         let message_bytes = self.message.as_ref().map_or(0, |message| message.bytes);
         let allowed = Allowed {
             rsv1: compression_agreed,
@@ -117,23 +117,23 @@ impl Partial {
             payload_bytes: limits.message_bytes_max.saturating_sub(message_bytes),
             message_bytes_max: limits.message_bytes_max,
         };
-        match header::parse(&self.header[..there], allowed)? {
+        match header::parse(&self.header[..available], allowed)? {
             Some(header) => {
-                input.take(header.header_bytes - known);
+                input.take(header.header_bytes - earlier);
                 self.header_bytes = 0;
                 self.start_frame(header, limits)?;
                 Ok(true)
             }
             None => {
-                input.take(there - known);
-                self.header_bytes = there;
+                input.take(available - earlier);
+                self.header_bytes = available;
                 Ok(false)
             }
         }
     }
 
-    fn start_frame(&mut self, header: Header, limits: &Limits) -> Result<(), Failure> {
-        let Header { fin, opcode, mask, payload_bytes, .. } = header;
+    fn start_frame(&mut self, header: FrameHeader, limits: &Limits) -> Result<(), Failure> {
+        let FrameHeader { fin, opcode, mask, payload_bytes, .. } = header;
         self.frame = Some(Frame { fin, opcode, mask, bytes_left: payload_bytes });
         if opcode.is_control() {
             return Ok(());
@@ -149,7 +149,7 @@ impl Partial {
 }
 
 impl Message {
-    fn new(first: &Header) -> Self {
+    fn new(first: &FrameHeader) -> Self {
         let body = match first.opcode {
             opcode if first.rsv1 => Body::Deflated(opcode, Vec::new()),
             Opcode::Text => Body::Text(Text::default()),
@@ -164,7 +164,7 @@ impl Body {
     fn push(&mut self, piece: &mut [u8], key: [u8; 4]) -> Result<(), Failure> {
         match self {
             Self::Text(text) => {
-                // In place, since it is checked before it is copied; the input is in the cache.
+                // In place, because it is checked before it is copied; the input is in the cache.
                 mask::unmask(piece, key);
                 text.push(piece)
             }
@@ -176,19 +176,19 @@ impl Body {
     }
 
     /// Moves the message into `pool`, inflated.
-    fn finish(self, pool: &mut Pool, limits: &Limits) -> Result<Ready, Failure> {
+    fn finish(self, pool: &mut Pool, limits: &Limits) -> Result<CompleteFrame, Failure> {
         match self {
             Self::Text(text) => {
                 pool.text = text.finish()?;
-                Ok(Ready { opcode: Opcode::Text, place: Place::PoolText })
+                Ok(CompleteFrame { opcode: Opcode::Text, source: PayloadSource::PoolText })
             }
             Self::Binary(bytes) => {
                 pool.bytes = bytes;
-                Ok(Ready { opcode: Opcode::Binary, place: Place::PoolBytes })
+                Ok(CompleteFrame { opcode: Opcode::Binary, source: PayloadSource::PoolBytes })
             }
             Self::Deflated(opcode, bytes) => {
                 pool.inflate(&bytes, limits)?;
-                Ok(Ready { opcode, place: Place::PoolBytes })
+                Ok(CompleteFrame { opcode, source: PayloadSource::PoolBytes })
             }
         }
     }

@@ -13,14 +13,14 @@ fn the_masked_example_of_rfc_6455_section_5_7_is_read() {
 #[test]
 fn a_message_may_be_empty() {
     check("81 80 01 02 03 04", &[text("")]);
-    check("82 80 01 02 03 04", &[Seen::Binary(vec![])]);
+    check("82 80 01 02 03 04", &[OwnedEvent::Binary(vec![])]);
 }
 
 #[test]
 fn several_frames_in_one_read_are_several_events() {
     check(
         "81 81 00 00 00 00 61  82 82 00 00 00 00 01 02  8a 80 00 00 00 00",
-        &[text("a"), Seen::Binary(vec![1, 2]), Seen::Pong(vec![])],
+        &[text("a"), OwnedEvent::Binary(vec![1, 2]), OwnedEvent::Pong(vec![])],
     );
 }
 
@@ -39,46 +39,46 @@ fn control_frames_may_stand_between_fragments() {
     // RFC 6455 §5.4
     check(
         "01 81 00 00 00 00 61  89 82 00 00 00 00 70 71  8a 80 00 00 00 00  80 81 00 00 00 00 62",
-        &[Seen::Ping(b"pq".to_vec()), Seen::Pong(vec![]), text("ab")],
+        &[OwnedEvent::Ping(b"pq".to_vec()), OwnedEvent::Pong(vec![]), text("ab")],
     );
 }
 
 #[test]
 fn a_close_frame_ends_the_stream() {
     // RFC 6455 §5.5.1: what follows is ignored, even if it is nonsense.
-    check("88 80 00 00 00 00  ff ff ff", &[Seen::Close(None)]);
-    let bye = Seen::Close(Some((1000, "bye".to_owned())));
+    check("88 80 00 00 00 00  ff ff ff", &[OwnedEvent::Close(None)]);
+    let bye = OwnedEvent::Close(Some((1000, "bye".to_owned())));
     check("88 85 00 00 00 00 03 e8 62 79 65  81 81 00 00 00 00 61", &[bye]);
-    let closed = Seen::Close(Some((1001, String::new())));
+    let closed = OwnedEvent::Close(Some((1001, String::new())));
     check("01 81 00 00 00 00 61  88 82 00 00 00 00 03 e9", &[closed]);
 }
 
 #[test]
 fn a_bad_close_frame_is_a_failure() {
     // RFC 6455 §5.5.1, §7.4
-    check("88 81 00 00 00 00 03", &[Seen::Failed(Failure::CloseTooShort)]);
-    check("88 82 00 00 00 00 03 ed", &[Seen::Failed(Failure::CloseCode { code: 1005 })]);
-    check("88 83 00 00 00 00 03 e8 ff", &[Seen::Failed(Failure::CloseReasonNotUtf8)]);
+    check("88 81 00 00 00 00 03", &[OwnedEvent::Failed(Failure::CloseTooShort)]);
+    check("88 82 00 00 00 00 03 ed", &[OwnedEvent::Failed(Failure::CloseCode { code: 1005 })]);
+    check("88 83 00 00 00 00 03 e8 ff", &[OwnedEvent::Failed(Failure::CloseReasonNotUtf8)]);
 }
 
 #[test]
 fn a_failure_ends_the_stream() {
     // RFC 6455 §7.1.7: no further data is processed.
-    let failed = Seen::Failed(Failure::ReservedOpcode { opcode: 3 });
+    let failed = OwnedEvent::Failed(Failure::ReservedOpcode { opcode: 3 });
     check("81 81 00 00 00 00 61  83 80 00 00 00 00  81 81 00 00 00 00 62", &[text("a"), failed]);
 }
 
 #[test]
 fn a_message_within_a_message_fails_with_1002() {
     // RFC 6455 §5.4
-    let failed = Seen::Failed(Failure::MessageInterleaved);
+    let failed = OwnedEvent::Failed(Failure::MessageInterleaved);
     check("01 81 00 00 00 00 61  81 81 00 00 00 00 62", &[failed]);
 }
 
 #[test]
 fn a_continuation_after_the_last_fragment_fails_with_1002() {
     // RFC 6455 §5.4
-    let failed = Seen::Failed(Failure::ContinuationWithoutStart);
+    let failed = OwnedEvent::Failed(Failure::ContinuationWithoutStart);
     let message = "01 81 00 00 00 00 61  80 81 00 00 00 00 62";
     check(&format!("{message}  80 81 00 00 00 00 63"), &[text("ab"), failed.clone()]);
     check("81 81 00 00 00 00 61  80 81 00 00 00 00 63", &[text("a"), failed]);
@@ -87,7 +87,7 @@ fn a_continuation_after_the_last_fragment_fails_with_1002() {
 #[test]
 fn text_that_is_not_utf_8_fails_with_1007() {
     // RFC 6455 §8.1
-    let failed = [Seen::Failed(Failure::TextNotUtf8)];
+    let failed = [OwnedEvent::Failed(Failure::TextNotUtf8)];
     check("81 82 00 00 00 00 c3 28", &failed);
     check("81 81 00 00 00 00 ce", &failed);
     check("01 81 00 00 00 00 ce  80 80 00 00 00 00", &failed);
@@ -99,7 +99,7 @@ fn text_that_is_not_utf_8_fails_with_1007() {
 #[test]
 fn invalid_text_fails_before_its_fragment_or_frame_is_complete() {
     // Autobahn 6.4.1–6.4.4: the frame would go on, and the message too.
-    let failed = [Seen::Failed(Failure::TextNotUtf8)];
+    let failed = [OwnedEvent::Failed(Failure::TextNotUtf8)];
     check("81 88 00 00 00 00 ce ba f4 90", &failed);
     check("01 83 00 00 00 00 ce ba f4  80 82 00 00 00 00 90", &failed);
     check("01 88 00 00 00 00 ff", &failed);
@@ -108,7 +108,7 @@ fn invalid_text_fails_before_its_fragment_or_frame_is_complete() {
 #[test]
 fn a_message_over_the_limit_fails_with_1009_at_its_header() {
     // RFC 6455 §7.4.1. No payload follows these headers.
-    let failed = [Seen::Failed(Failure::MessageTooBig { bytes_max: 8 })];
+    let failed = [OwnedEvent::Failed(Failure::MessageTooBig { bytes_max: 8 })];
     check("82 89", &failed);
     check("02 84 00 00 00 00 01 02 03 04  80 85", &failed);
     check("02 83 00 00 00 00 01 02 03  00 83 00 00 00 00 04 05 06  80 83", &failed);
@@ -123,7 +123,7 @@ fn control_frames_do_not_count_towards_the_message() {
     check(
         "02 88 00 00 00 00 01 02 03 04 05 06 07 08  89 8a 00 00 00 00 30 31 32 33 34 35 36 37 38 39
          80 80 00 00 00 00",
-        &[Seen::Ping(b"0123456789".to_vec()), binary(&[1, 2, 3, 4, 5, 6, 7, 8])],
+        &[OwnedEvent::Ping(b"0123456789".to_vec()), binary(&[1, 2, 3, 4, 5, 6, 7, 8])],
     );
 }
 
@@ -131,9 +131,9 @@ fn control_frames_do_not_count_towards_the_message() {
 fn a_message_of_too_many_fragments_fails_with_1008() {
     let three = "02 80 00 00 00 00  00 80 00 00 00 00  00 80 00 00 00 00";
     check(&format!("{three}  80 80 00 00 00 00"), &[binary(&[])]);
-    let failed = Seen::Failed(Failure::TooManyFragments { fragments_max: 4 });
+    let failed = OwnedEvent::Failed(Failure::TooManyFragments { fragments_max: 4 });
     check(&format!("{three}  00 80 00 00 00 00  80 80 00 00 00 00"), &[failed]);
-    // The count begins anew with each message.
+    // The count starts again with each message.
     check(
         &format!("{three}  80 80 00 00 00 00  {three}  80 80 00 00 00 00"),
         &[binary(&[]), binary(&[])],
@@ -174,13 +174,13 @@ fn compressed_and_raw_messages_may_alternate() {
 fn a_control_frame_may_stand_inside_a_compressed_message() {
     check_compressed(
         "41 83 00 00 00 00 f2 48 cd  89 80 00 00 00 00  80 84 00 00 00 00 c9 c9 07 00",
-        &[Seen::Ping(vec![]), text("Hello")],
+        &[OwnedEvent::Ping(vec![]), text("Hello")],
     );
 }
 
 #[test]
 fn a_compressed_message_that_does_not_inflate_fails_with_1007() {
-    let failed = [Seen::Failed(Failure::CorruptDeflate)];
+    let failed = [OwnedEvent::Failed(Failure::CorruptDeflate)];
     check_compressed("c1 82 00 00 00 00 06 00", &failed);
     check_compressed("c1 84 00 00 00 00 f2 48 cd c9", &failed);
 }
@@ -190,7 +190,7 @@ fn a_message_that_does_not_inflate_spoils_nothing_for_other_connections() {
     let mut pool = Pool::new();
     for failing in ["c1 82 00 00 00 00 06 00", "c1 84 00 00 00 00 f2 48 cd c9"] {
         let seen = read(&mut Reader::new(true), &mut pool, &mut hex(failing));
-        assert_eq!(seen, [Seen::Failed(Failure::CorruptDeflate)]);
+        assert_eq!(seen, [OwnedEvent::Failed(Failure::CorruptDeflate)]);
         let mut hello = hex("c1 87 00 00 00 00 f2 48 cd c9 c9 07 00");
         assert_eq!(read(&mut Reader::new(true), &mut pool, &mut hello), [text("Hello")]);
     }
@@ -199,7 +199,7 @@ fn a_message_that_does_not_inflate_spoils_nothing_for_other_connections() {
 #[test]
 fn a_compressed_text_that_is_not_utf_8_fails_with_1007() {
     // One stored block with the byte ff (RFC 1951 §3.2.4).
-    let failed = [Seen::Failed(Failure::TextNotUtf8)];
+    let failed = [OwnedEvent::Failed(Failure::TextNotUtf8)];
     check_compressed("c1 87 00 00 00 00 00 01 00 fe ff ff 00", &failed);
     check_compressed("c2 87 00 00 00 00 00 01 00 fe ff ff 00", &[binary(&[0xff])]);
 }
@@ -214,7 +214,7 @@ fn a_message_that_inflates_beyond_the_limit_fails_with_1009() {
         let mut frame = vec![0xc1, 0x80 | payload.len() as u8, 0, 0, 0, 0];
         frame.extend(payload);
         let seen = read(&mut Reader::new(true), &mut pool, &mut frame);
-        let failed = Seen::Failed(Failure::InflatedTooBig { bytes_max: 16 });
+        let failed = OwnedEvent::Failed(Failure::InflatedTooBig { bytes_max: 16 });
         assert_eq!(seen, [if allowed { text(&message) } else { failed }]);
     }
 }
@@ -222,7 +222,7 @@ fn a_message_that_inflates_beyond_the_limit_fails_with_1009() {
 #[test]
 fn rsv1_without_agreement_fails_with_1002() {
     // RFC 6455 §5.2
-    check("c1 81 00 00 00 00 00", &[Seen::Failed(Failure::ReservedBits)]);
+    check("c1 81 00 00 00 00 00", &[OwnedEvent::Failed(Failure::ReservedBits)]);
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_reader_at_rest_is_at_most_24_bytes_and_owns_no_heap_block() {
     let seen = read(&mut reader, &mut pool, &mut [message[message.len() - 1]]);
     assert_eq!(seen, [text("Hello")]);
     assert!(reader.partial.is_none());
-    // A frame that arrives whole never makes any; neither does what follows a failure.
+    // A frame that arrives whole allocates nothing; nor do bytes after a failure.
     read(&mut reader, &mut pool, &mut hex("81 81 00 00 00 00 61"));
     assert!(reader.partial.is_none());
     read(&mut reader, &mut pool, &mut hex("01 81 00 00 00 00 61  81 81"));
@@ -285,7 +285,7 @@ const LIMITS: Limits = Limits { message_bytes_max: 8, inflated_bytes_max: 16, fr
 
 /// An event that owns its bytes, or the failure that ended the stream.
 #[derive(Clone, Debug, PartialEq)]
-enum Seen {
+enum OwnedEvent {
     Text(String),
     Binary(Vec<u8>),
     Ping(Vec<u8>),
@@ -294,26 +294,26 @@ enum Seen {
     Failed(Failure),
 }
 
-fn text(text: &str) -> Seen {
-    Seen::Text(text.to_owned())
+fn text(text: &str) -> OwnedEvent {
+    OwnedEvent::Text(text.to_owned())
 }
 
-fn binary(bytes: &[u8]) -> Seen {
-    Seen::Binary(bytes.to_vec())
+fn binary(bytes: &[u8]) -> OwnedEvent {
+    OwnedEvent::Binary(bytes.to_vec())
 }
 
-fn check(stream: &str, expect: &[Seen]) {
+fn check(stream: &str, expect: &[OwnedEvent]) {
     check_with(false, stream, expect);
-    if !expect.contains(&Seen::Failed(Failure::ReservedBits)) {
+    if !expect.contains(&OwnedEvent::Failed(Failure::ReservedBits)) {
         check_with(true, stream, expect);
     }
 }
 
-fn check_compressed(stream: &str, expect: &[Seen]) {
+fn check_compressed(stream: &str, expect: &[OwnedEvent]) {
     check_with(true, stream, expect);
 }
 
-fn check_with(compression_agreed: bool, stream: &str, expect: &[Seen]) {
+fn check_with(compression_agreed: bool, stream: &str, expect: &[OwnedEvent]) {
     let stream = hex(stream);
     let mut pool = Pool::new();
     let mut reader = Reader::new(compression_agreed);
@@ -324,20 +324,20 @@ fn check_with(compression_agreed: bool, stream: &str, expect: &[Seen]) {
     assert_eq!(seen.collect::<Vec<_>>(), expect, "{stream:02x?} byte by byte");
 }
 
-fn read(reader: &mut Reader, pool: &mut Pool, bytes: &mut [u8]) -> Vec<Seen> {
+fn read(reader: &mut Reader, pool: &mut Pool, bytes: &mut [u8]) -> Vec<OwnedEvent> {
     let mut input = Input::new(bytes);
     let mut seen = Vec::new();
     loop {
         seen.push(match reader.receive(&mut input, pool, &LIMITS) {
             Ok(None) => break,
-            Ok(Some(Event::Text(text))) => Seen::Text(text.to_owned()),
-            Ok(Some(Event::Binary(bytes))) => Seen::Binary(bytes.to_vec()),
-            Ok(Some(Event::Ping(bytes))) => Seen::Ping(bytes.to_vec()),
-            Ok(Some(Event::Pong(bytes))) => Seen::Pong(bytes.to_vec()),
+            Ok(Some(Event::Text(text))) => OwnedEvent::Text(text.to_owned()),
+            Ok(Some(Event::Binary(bytes))) => OwnedEvent::Binary(bytes.to_vec()),
+            Ok(Some(Event::Ping(bytes))) => OwnedEvent::Ping(bytes.to_vec()),
+            Ok(Some(Event::Pong(bytes))) => OwnedEvent::Pong(bytes.to_vec()),
             Ok(Some(Event::Close(close))) => {
-                Seen::Close(close.map(|(code, reason)| (code, reason.to_owned())))
+                OwnedEvent::Close(close.map(|(code, reason)| (code, reason.to_owned())))
             }
-            Err(failure) => Seen::Failed(failure),
+            Err(failure) => OwnedEvent::Failed(failure),
         });
     }
     assert!(input.is_empty());

@@ -1,7 +1,7 @@
-//! The other end of the line: a small client codec, independent of the crate, after RFC 6455 §5.2.
+//! The client's side: a small client codec, independent of the crate, after RFC 6455 §5.2.
 //! Frames → masked bytes; the server's bytes → frames.
 //! Uses nothing of the crate.
-//! Change here: only if RFC 6455 is found misread.
+//! Change here: only if it differs from RFC 6455.
 
 /// A client frame before masking.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl Sent {
     }
 }
 
-/// A frame as a client finds it on the wire.
+/// A server frame as a client decodes it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Received {
     pub(crate) fin: bool,
@@ -42,8 +42,7 @@ pub(crate) struct Received {
     pub(crate) payload: Vec<u8>,
 }
 
-/// All frames of `bytes`; `None` unless they fill it exactly and obey what binds a server (RFC 6455
-/// §5).
+/// All frames of `bytes`; `None` unless they fill it exactly and follow the rules for servers (RFC 6455 §5).
 pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<Received>> {
     let mut frames = Vec::new();
     let mut rest = bytes.iter().copied();

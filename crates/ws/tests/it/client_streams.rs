@@ -14,10 +14,10 @@ use crate::client::Sent;
 proptest! {
     #[test]
     fn what_a_client_sends_comes_out_however_it_is_split(
-        things in vec(thing(), 0..6),
+        frames in vec(client_frames(), 0..6),
         cuts in vec(any::<Index>(), 0..12),
     ) {
-        let (stream, expect) = write(&things);
+        let (stream, expect) = write(&frames);
         prop_assert_eq!(read(&stream, &[]), expect.clone());
         let cuts: Vec<_> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
         prop_assert_eq!(read(&stream, &cuts), expect);
@@ -37,7 +37,7 @@ proptest! {
 
 /// A message with the ways in which a client may send it, or a control frame.
 #[derive(Clone, Debug)]
-enum Thing {
+enum ClientFrames {
     Message {
         is_text: bool,
         body: Vec<u8>,
@@ -53,7 +53,7 @@ enum Thing {
     },
 }
 
-fn thing() -> impl Strategy<Value = Thing> {
+fn client_frames() -> impl Strategy<Value = ClientFrames> {
     let body = prop_oneof![
         ".{0,40}".prop_map(|text| (true, text.into_bytes())),
         (".{1,9}", 1..300usize).prop_map(|(text, times)| (true, text.repeat(times).into_bytes())),
@@ -62,7 +62,7 @@ fn thing() -> impl Strategy<Value = Thing> {
     let cuts = vec(any::<Index>(), 0..5);
     let pings = vec(proptest::option::of(control_body()), 6);
     let message = (body, any::<bool>(), cuts, vec(any::<[u8; 4]>(), 6), pings).prop_map(
-        |((is_text, body), compressed, cuts, keys, pings)| Thing::Message {
+        |((is_text, body), compressed, cuts, keys, pings)| ClientFrames::Message {
             is_text,
             body,
             compressed,
@@ -72,7 +72,7 @@ fn thing() -> impl Strategy<Value = Thing> {
         },
     );
     let control = (9..=10u8, control_body(), any::<[u8; 4]>())
-        .prop_map(|(opcode, body, key)| Thing::Control { opcode, body, key });
+        .prop_map(|(opcode, body, key)| ClientFrames::Control { opcode, body, key });
     prop_oneof![3 => message, 1 => control]
 }
 
@@ -82,14 +82,14 @@ fn control_body() -> impl Strategy<Value = Vec<u8>> {
 
 type Events = Vec<(&'static str, Vec<u8>)>;
 
-fn write(things: &[Thing]) -> (Vec<u8>, Events) {
+fn write(frames: &[ClientFrames]) -> (Vec<u8>, Events) {
     let (mut stream, mut events) = (Vec::new(), Events::new());
-    for thing in things {
-        match thing {
-            Thing::Control { opcode, body, key } => {
+    for client_frames in frames {
+        match client_frames {
+            ClientFrames::Control { opcode, body, key } => {
                 control(*opcode, body, *key, &mut stream, &mut events);
             }
-            Thing::Message { is_text, body, compressed, cuts, keys, pings } => {
+            ClientFrames::Message { is_text, body, compressed, cuts, keys, pings } => {
                 let payload = if *compressed { compress(body) } else { body.clone() };
                 let mut ends: Vec<_> =
                     cuts.iter().map(|cut| cut.index(payload.len() + 1)).collect();

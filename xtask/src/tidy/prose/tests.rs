@@ -1,12 +1,12 @@
 //! Tests of the search for words in comments and pages.
-//! In: made-up files and lists → out: the findings.
+//! In: made-up files → out: the findings.
 //! Uses the search only; never reads a file.
 //! The words themselves are rows of `prose.rs`.
 
 use super::*;
 
 fn check_lines(path: &str, text: &str, lines: &[usize]) {
-    let found = check_with(&[Source::new(path, text)], &[]);
+    let found = check(&[Source::new(path, text)]);
     let found: Vec<usize> = found.iter().map(|finding| finding.line).collect();
     assert_eq!(found, lines, "{path}: {text:?}");
 }
@@ -22,12 +22,4 @@ fn words_are_found_in_comments_and_pages() {
 fn code_strings_and_longer_words_are_left_alone() {
     check_lines("crates/ws/src/a.rs", "fn anew() { g(\"nobody\") } // besides\n", &[]);
     check_lines("tests/a.js", "// anew\n", &[]);
-}
-
-#[test]
-fn a_folder_is_listed_until_it_is_clean() {
-    let sources = [Source::new("docs/a.md", "anew\n"), Source::new("docs-of/b.md", "fine\n")];
-    assert_eq!(check_with(&sources, &["docs"]), []);
-    let found = check_with(&sources, &["docs", "docs-of"]);
-    assert_eq!(found, [Finding::new("docs-of", 0, CLEAN)]);
 }

@@ -50,7 +50,7 @@ proptest! {
                 _ => drop(history.publish(&vec![7; (bytes / shorter).max(1)])),
             }
             let end = history.window.len();
-            let next = Place { index: history.starts.len(), start: end, end };
+            let next = PublicationRange { index: history.starts.len(), start: end, end };
             for window in [0, bytes, 32_768 - bytes, 32_768] {
                 prop_assert_eq!(history.held(next, window), history.held_by_next(window));
             }
@@ -152,8 +152,8 @@ fn a_quote_is_a_part_of_the_newest_publication_and_for_all_peers_the_same() {
     history.publish(message).expect("a usual length");
     assert_eq!(history.newest(), Some(&message[..]));
     assert!(history.embed(9..9).is_none() && history.embed(9..message.len() + 1).is_none());
-    let embed = history.embed(9..22).expect("a part");
-    assert_eq!(history.embed(9..22), Some(embed));
+    let embedded_part = history.embed(9..22).expect("a part");
+    assert_eq!(history.embed(9..22), Some(embedded_part));
     assert_eq!(history.embed(9..21), None);
     let next = history.publish(message).expect("a usual length");
     assert!(next.offers(Depth::Embedded));
@@ -167,7 +167,7 @@ fn a_quote_is_a_part_of_the_newest_publication_and_for_all_peers_the_same() {
     assert_eq!(shadow.check(&frame, &reply), Ok(()));
     assert_eq!(shadow.check(&payload, message), Ok(()));
     let after = history.publish(message).expect("a usual length");
-    assert!(!after.offers(Depth::Embedded), "nobody got an embedded part since");
+    assert!(!after.offers(Depth::Embedded), "no peer got an embedded part since");
 }
 
 #[test]

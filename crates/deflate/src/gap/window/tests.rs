@@ -87,10 +87,10 @@ fn a_quote_stands_for_the_newest_publication_once() {
     let (mut window, mut counter) = (SubscriptionWindow::default(), Counter::default());
     let publish = |history: &mut History| history.publish(&[b'x'; 100]).expect("short");
     publish(&mut history);
-    let embed = history.embed(10..90).expect("a part");
+    let embedded_part = history.embed(10..90).expect("a part");
     counter.advance(1_000);
-    window.embedded(embed, 50, counter);
-    counter.advance(200); // the message that quotes
+    window.embedded(embedded_part, 50, counter);
+    counter.advance(200); // the message that embeds
     let first = publish(&mut history);
     let reference = window.reference(&first, counter, 15);
     assert_eq!((reference.depth(), reference.gaps()), (Depth::Embedded, &[150][..]));
