@@ -61,7 +61,6 @@ const NOT_YET: &[&str] = &[
     "crates/auth",
     "crates/brokers",
     "crates/config",
-    "crates/deflate",
     "crates/protocol",
     "crates/tune",
     "docs",
