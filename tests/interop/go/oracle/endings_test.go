@@ -59,9 +59,7 @@ func TestSlowClients(t *testing.T) {
 			t.Parallel()
 			fanwire := slowEnding(t, stage.fanwire, encoding, isPublishedTo)
 			library := slowEnding(t, stage.library, encoding, isPublishedTo)
-			if fanwire != library {
-				t.Errorf("fanwire %s, library %s", fanwire, library)
-			}
+			compareSlowEndings(t, fanwire, library)
 		})
 	}
 }
@@ -74,11 +72,17 @@ func TestSlowAskers(t *testing.T) {
 			t.Parallel()
 			fanwire := slowEnding(t, stage.fanwire, encoding, asksAgain)
 			library := slowEnding(t, stage.library, encoding, asksAgain)
-			// The library does not read what was still asked, so a reset of the socket may overtake its close frame.
-			if fanwire != library && library != "close "+noCloseFrame {
-				t.Errorf("fanwire %s, library %s", fanwire, library)
-			}
+			compareSlowEndings(t, fanwire, library)
 		})
+	}
+}
+
+// compareSlowEndings allows the library to end without a close frame. It gives up when the socket stays full for a second,
+// and a reset of a socket with unread commands may overtake the frame.
+func compareSlowEndings(t *testing.T, fanwire, library string) {
+	t.Helper()
+	if fanwire != library && (fanwire != "close 3008 slow" || library != "close "+noCloseFrame) {
+		t.Errorf("fanwire %s, library %s", fanwire, library)
 	}
 }
 
