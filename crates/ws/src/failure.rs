@@ -37,7 +37,7 @@ pub enum Failure {
     /// A close code that must not be sent (RFC 6455 §7.4).
     CloseCode { code: u16 },
 
-    // The payload is not what the frame says: 1007.
+    // The payload is not valid for the frame: 1007.
     /// A text message that is not UTF-8 (RFC 6455 §8.1).
     TextNotUtf8,
     /// A close reason that is not UTF-8 (RFC 6455 §5.5.1).

@@ -231,7 +231,7 @@ fn of_a_hundred_thousand_busy_channels_most_have_a_history_in_the_default_memory
     }
     let bytes = contexts.memory().bytes();
     assert!(in_context[4] >= 850, "{in_context:?} of 1,000, with {bytes} bytes");
-    assert!(in_context[4..].is_sorted(), "{in_context:?}: who has a history keeps it");
+    assert!(in_context[4..].is_sorted(), "{in_context:?}: a history is kept");
 }
 
 #[test]

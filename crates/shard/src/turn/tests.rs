@@ -20,9 +20,9 @@ fn the_close_of_a_peer_is_heard_behind_the_message_that_its_connection_ended_wit
     turn.serve(ShardMessage::Notice(CloseNotice));
     settle(&mut turn);
     assert_eq!(turn.out.connections.len(), 0, "nobody waits for a close that came");
-    let mut heard = Vec::new();
-    peer.read_to_end(&mut heard).expect("an orderly end");
-    assert_eq!(heard, [0x88, 2, 0x0b, 0xb8], "our close, 3000, and the end of the stream");
+    let mut received = Vec::new();
+    peer.read_to_end(&mut received).expect("an orderly end");
+    assert_eq!(received, [0x88, 2, 0x0b, 0xb8], "our close, 3000, and the end of the stream");
 }
 
 #[test]

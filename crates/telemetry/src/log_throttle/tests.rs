@@ -20,6 +20,6 @@ fn frequent_events_are_logged_once_a_minute_by_kind() {
         (Repeats(4), "; 4 times since this was last logged")
     );
     assert_eq!(Repeats(1).to_string(), "");
-    let said = (0..1000).filter_map(|kind| throttle.record(&format!("kind {kind}"), at(60)));
-    assert_eq!(said.count(), KINDS_MAX - 2 + 1, "the kinds are bounded");
+    let logged = (0..1000).filter_map(|kind| throttle.record(&format!("kind {kind}"), at(60)));
+    assert_eq!(logged.count(), KINDS_MAX - 2 + 1, "the kinds are bounded");
 }

@@ -32,7 +32,7 @@ fn a_close_frame_that_waits_is_not_dropped_by_a_second_end() {
 fn opened() -> (ConnectionWriter, SlotKey, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
-    let peer = TcpStream::connect(address).expect("somebody listens");
+    let peer = TcpStream::connect(address).expect("a listener");
     let (socket, _) = listener.accept().expect("it has come");
     let mut out = ConnectionWriter::for_test(ShardSettings::default());
     let key = out.open_for_test(socket, false, Compression::Raw);

@@ -27,7 +27,7 @@ impl Reader {
         };
         let mut data = match encoding {
             Encoding::Json => serde_json::from_slice::<String>(&publication.data)
-                .expect("a JSON string for who agreed")
+                .expect("a JSON string for clients with deltas")
                 .into_bytes(),
             Encoding::Protobuf => publication.data.to_vec(),
         };
