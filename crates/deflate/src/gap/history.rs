@@ -223,8 +223,7 @@ impl History {
     }
 
     /// Refers to the `count` publications before it at any positions. Returns the parse, the smallest gaps that a peer
-    /// can
-    /// have, newest first, and the part that a parse against fewer publications may reuse. No copy begins more than
+    /// can have, newest first, and the part that a parse against fewer publications may reuse. No copy begins more than
     /// `shift`
     /// bytes farther back than its publication's gap. `deeper` comes from a parse against more publications.
     pub(super) fn parse_several(
@@ -248,8 +247,7 @@ impl History {
             parser.parse_like(&known, place.end, &mut sequences);
             let sequences = sequences.into_list();
             // With fewer sources in the window they are farther away than codes made for these copies assume. The
-            // deeper
-            // parse's codes take no more bytes, and a third less time.
+            // deeper parse's codes take no more bytes, and a third less time.
             let does = plan.has_codes_for(&sequences, message, least);
             (sequences, does.then_some(plan))
         } else {
@@ -261,8 +259,7 @@ impl History {
     }
 
     /// Refers to the part of the publication before it that some peers got embedded. Gaps are measured to the start of
-    /// the
-    /// part.
+    /// the part.
     fn parse_embedded(&self, place: PublicationRange, part: &Range<u16>) -> Option<Parse> {
         let previous = self.sources(place, 1)?.next()?;
         let [start, end] = [part.start, part.end].map(|at| previous + usize::from(at));
@@ -282,8 +279,7 @@ impl History {
     }
 
     /// As [`held`](Self::held), for a publication that is about to be appended. It starts from the result for the one
-    /// before,
-    /// which is a step or two away.
+    /// before, which is a step or two away.
     fn held_by_next(&mut self, bytes: usize) -> usize {
         let from = self.window.len().saturating_sub(bytes);
         let is_before = |start: &&u16| usize::from(**start) < from;

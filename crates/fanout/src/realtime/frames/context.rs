@@ -28,8 +28,7 @@ pub(super) struct InContext {
     /// Indices in `frames`, by reference and encoding; `last` is the one found last and is compared first.
     indices: HashMap<(Reference, Encoding), usize>,
     last: Option<(Reference, Encoding, usize)>,
-    /// By encoding, at most [`TOGETHER`] and no connection twice. `connections` repeats their connections alone, in
-    /// one
+    /// By encoding, at most [`TOGETHER`] and no connection twice. `connections` repeats their connections alone, in one
     /// block of memory, because each further receiver is searched for among them.
     pending: [Vec<PendingReceiver>; 2],
     connections: [Vec<u32>; 2],
@@ -76,8 +75,7 @@ impl Frames {
     }
 
     /// Queues the broadcast for the pending receivers. It looks at all their windows, then makes all missing frames,
-    /// and
-    /// then writes, because a write evicts the data of the frames from the cache.
+    /// and then writes, because a write evicts the data of the frames from the cache.
     pub(super) fn deliver_pending(
         &mut self,
         encoding: Encoding,
@@ -243,14 +241,12 @@ fn delivery<'a>(
     Some(Delivery { connection, place, encoding, delta_mode, compression, broadcast, message })
 }
 
-/// Receivers whose frames are made before the first of them is written. With 16, game states to five channels each
-/// take
+/// Receivers whose frames are made before the first of them is written. With 16, game states to five channels each take
 /// 2 % and ticks 1 % more (`fanwire-bench fanout --compression --against`).
 const TOGETHER: usize = 64;
 
 /// The first of this many frames in context is timed, and its time counts for all of them: two reads of the clock take
-/// a
-/// sixth of the time of one frame.
+/// a sixth of the time of one frame.
 const TIMED: usize = 16;
 
 /// The buffer shrinks to this size after a rare broadcast with many large frames.
