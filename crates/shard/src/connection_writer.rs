@@ -195,7 +195,8 @@ impl ConnectionWriter {
     /// [`ConnectionWriter::reference`] returned just before.
     pub fn push_publication(
         &mut self,
-        (index, place): (u32, u32),
+        index: u32,
+        place: u32,
         frame: &impl WireFrame,
         message: &[u8],
         publication: &Publication,

@@ -116,9 +116,10 @@ impl<A: Application> Turn<A> {
                 self.out.writable(index);
             }
             if event.is_readable() || event.is_read_closed() || event.is_error() {
-                match Instant::now() < read_until {
-                    true => self.read(index, event.is_read_closed() || event.is_error()),
-                    false => self.read_later(index),
+                if Instant::now() < read_until {
+                    self.read(index, event.is_read_closed() || event.is_error());
+                } else {
+                    self.read_later(index);
                 }
             }
         }

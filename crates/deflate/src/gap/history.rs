@@ -90,8 +90,8 @@ impl History {
             Depth::Embedded => self.parse_embedded(place, &publication.embedded),
             Depth::Far | Depth::Newest | Depth::Half | Depth::Most | Depth::Several => {
                 let count = publication.depth(depth);
-                let sources = (count, publication.shift_max(depth));
-                self.parse_several(place, sources, None).map(|(parse, ..)| parse)
+                let shift = publication.shift_max(depth);
+                self.parse_several(place, count, shift, None).map(|(parse, ..)| parse)
             }
         }
     }
@@ -109,7 +109,7 @@ impl History {
             publication.parse(depth, || {
                 let count = publication.depth(depth);
                 let shift = publication.shift_max(depth);
-                let (parse, _, found) = self.parse_several(place, (count, shift), deeper.take())?;
+                let (parse, _, found) = self.parse_several(place, count, shift, deeper.take())?;
                 deeper = Some(found);
                 Some(parse)
             });
@@ -224,12 +224,12 @@ impl History {
 
     /// Refers to the `count` publications before it at any positions. Returns the parse, the smallest gaps that a peer
     /// can have, newest first, and the part that a parse against fewer publications may reuse. No copy begins more than
-    /// `shift`
-    /// bytes farther back than its publication's gap. `deeper` comes from a parse against more publications.
+    /// `shift` bytes farther back than its publication's gap. `deeper` comes from a parse against more publications.
     pub(super) fn parse_several(
         &self,
         place: PublicationRange,
-        (count, shift): (usize, usize),
+        count: usize,
+        shift: usize,
         deeper: Option<ReusableParse>,
     ) -> Option<(Parse, [u32; DEPTH_MAX], ReusableParse)> {
         let mut sources = [0; DEPTH_MAX];

@@ -162,9 +162,8 @@ impl EncodingHistory {
         Some((at, history.embed(part)?))
     }
 
-    /// Returns the publication parsed at one depth; the first call for a depth parses, unless the publisher did.
-    /// `None` if
-    /// the history no longer holds the publication; every later call then returns `None`, too.
+    /// Returns the publication parsed at one depth; the first call for a depth parses, unless the publisher did. `None`
+    /// if the history no longer holds the publication; every later call then returns `None`, too.
     pub(crate) fn parse<'a>(
         &self,
         publication: &'a Publication,

@@ -108,10 +108,10 @@ impl Frames {
                 && let Some(PeerFormat { is_binary, compression }) = out.format(connection)
                 && matches!(compression, Compression::Context { .. })
             {
-                let receiver = PendingReceiver::new((connection, place), compression);
+                let receiver = PendingReceiver::new(connection, place, compression);
                 self.deliver_later(receiver, encoding(is_binary), broadcast, out);
             } else {
-                self.deliver(connection, place, (broadcast, DeltaMode::Plain), out);
+                self.deliver(connection, place, broadcast, DeltaMode::Plain, out);
             }
         }
         for encoding in Encoding::ALL {
@@ -124,7 +124,8 @@ impl Frames {
         &mut self,
         connection: u32,
         place: u32,
-        (broadcast, delta_mode): (&Arc<Broadcast>, DeltaMode),
+        broadcast: &Arc<Broadcast>,
+        delta_mode: DeltaMode,
         out: &mut ConnectionWriter,
     ) {
         self.begin(broadcast);
@@ -156,7 +157,7 @@ impl Frames {
             (Compression::Context { .. }, CompressionPolicy::Context)
                 if delta_mode == DeltaMode::Plain =>
             {
-                let receiver = PendingReceiver::new((connection, place), compression);
+                let receiver = PendingReceiver::new(connection, place, compression);
                 self.deliver_later(receiver, encoding, broadcast, out);
                 self.deliver_pending(encoding, broadcast, out);
             }
@@ -250,8 +251,7 @@ impl Frames {
         stats.deliveries += 1;
         match publication {
             Some(publication) => {
-                let to = (connection, place);
-                out.push_publication(to, frame, message, publication)
+                out.push_publication(connection, place, frame, message, publication);
             }
             None => out.push(connection, frame, message),
         }

@@ -52,7 +52,7 @@ pub(super) struct PendingReceiver {
 }
 
 impl PendingReceiver {
-    pub(super) fn new((connection, place): (u32, u32), compression: Compression) -> Self {
+    pub(super) fn new(connection: u32, place: u32, compression: Compression) -> Self {
         Self { connection, place, compression, reference: Reference::ALONE, frame: None }
     }
 }
@@ -84,15 +84,15 @@ impl Frames {
     ) {
         let mut pending = std::mem::take(&mut self.in_context.pending[encoding.index()]);
         match prepared_of(broadcast).publication(encoding) {
-            Some(source) => {
-                self.prepare(&mut pending, (broadcast, encoding), source, out);
+            Some((publication, history)) => {
+                self.prepare(&mut pending, broadcast, encoding, publication, history, out);
                 for receiver in &pending {
-                    self.push(receiver, (broadcast, encoding), source.0, out);
+                    self.push(receiver, broadcast, encoding, publication, out);
                 }
             }
             None => {
                 for receiver in &pending {
-                    let Some(delivery) = delivery(receiver, (broadcast, encoding)) else { break };
+                    let Some(delivery) = delivery(receiver, broadcast, encoding) else { break };
                     self.note_missed(&delivery, out);
                     self.deliver_alone(&delivery, true, None, out);
                 }
@@ -107,8 +107,10 @@ impl Frames {
     fn prepare(
         &mut self,
         pending: &mut [PendingReceiver],
-        (broadcast, encoding): (&Broadcast, Encoding),
-        (publication, history): (&Publication, &EncodingHistory),
+        broadcast: &Broadcast,
+        encoding: Encoding,
+        publication: &Publication,
+        history: &EncodingHistory,
         out: &ConnectionWriter,
     ) {
         for receiver in &mut *pending {
@@ -143,11 +145,12 @@ impl Frames {
     fn push(
         &mut self,
         receiver: &PendingReceiver,
-        (broadcast, encoding): (&Broadcast, Encoding),
+        broadcast: &Broadcast,
+        encoding: Encoding,
         publication: &Publication,
         out: &mut ConnectionWriter,
     ) {
-        let Some(delivery) = delivery(receiver, (broadcast, encoding)) else { return };
+        let Some(delivery) = delivery(receiver, broadcast, encoding) else { return };
         let Some(index) = receiver.frame else {
             // The history no longer holds the publication, so nothing can be parsed against it.
             return self.deliver_alone(&delivery, true, Some(publication), out);
@@ -156,8 +159,8 @@ impl Frames {
         let (EmittedFrame { at, copy }, stats) = &mut frames[index];
         stats.deliveries += 1;
         let frame = BorrowedFrame { bytes: &bytes[at.clone()], copy };
-        let to = (receiver.connection, receiver.place);
-        out.push_publication(to, &frame, delivery.message, publication);
+        let PendingReceiver { connection, place, .. } = *receiver;
+        out.push_publication(connection, place, &frame, delivery.message, publication);
     }
 }
 
@@ -233,7 +236,8 @@ fn kind(reference: &Reference) -> DeliveryKind {
 
 fn delivery<'a>(
     receiver: &PendingReceiver,
-    (broadcast, encoding): (&'a Broadcast, Encoding),
+    broadcast: &'a Broadcast,
+    encoding: Encoding,
 ) -> Option<Delivery<'a>> {
     let PendingReceiver { connection, place, compression, .. } = *receiver;
     let (delta_mode, message) =
