@@ -1,4 +1,4 @@
-//! One block (RFC 1951 §3.2.3): which of its three forms is the shortest, and its bits.
+//! One block (RFC 1951 §3.2.3): the choice of the shortest of its three forms, and its bits.
 //! Sequences → a plan (form, codes, exact cost), and sequences with a plan → bits.
 //! Pure; never sets BFINAL; allocates only in a planner that has never been used.
 //! Change here: the choice of the form. Code lengths on the wire are `header`, codes `huffman`.
@@ -14,18 +14,18 @@ use crate::tables::{
 };
 use crate::token::{Gaps, SOURCES_MAX, Sequence, runs};
 
-/// How a block is to be written. Stays valid for any gaps if it was made for them.
+/// The form and codes of a block. Stays valid for any gaps if it was made for them.
 #[derive(Clone)]
 pub(crate) enum Plan {
-    /// As plain bytes, because no code makes them fewer (§3.2.4).
+    /// As plain bytes, because no code makes it shorter (§3.2.4).
     Stored,
     /// With the static codes (§3.2.6).
     Fixed,
-    /// With codes made for it, which are in front of it (§3.2.7).
+    /// With codes made for it, which the block starts with (§3.2.7).
     Dynamic(Box<Dynamic>),
 }
 
-/// Codes and what describes them on the wire.
+/// Codes and their description on the wire.
 #[derive(Clone)]
 pub(crate) struct Dynamic {
     codes: Codes,
@@ -37,7 +37,7 @@ pub(crate) struct Dynamic {
 /// How often each symbol occurs in a block.
 pub(crate) struct Histogram {
     literals: [u32; LITERALS],
-    /// By symbol, for as many different gaps as `gap_count`.
+    /// By symbol, summed over `gap_count` different gaps.
     distances: [u32; DISTANCES],
     gap_count: u32,
     /// 1 for each distance symbol that needs a code whether it was counted or not.
@@ -48,16 +48,16 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// Counts a message whose distances are the same for everybody.
+    /// Counts a message whose distances are the same for all peers.
     pub(crate) fn new(sequences: &[Sequence], message: &[u8]) -> Self {
         Self::count(sequences, message, &Gaps::NONE).0
     }
 
     /// Counts a message for connections with different gaps, none below `least`.
     ///
-    /// Other traffic makes gaps wider, so each distance is also counted for gaps two to eight times as
-    /// wide, or up to six times between long messages, which the same traffic sets apart less. The code
-    /// therefore has a word for every distance that a wider gap can lead to.
+    /// Other messages in between make gaps wider, so each distance is also counted for gaps two to eight times as
+    /// wide, or up to six times between long messages, where the same traffic adds relatively less. The code
+    /// therefore has a word for every distance that a wider gap can cause.
     pub(crate) fn for_gaps_from(sequences: &[Sequence], message: &[u8], least: &[u32]) -> Self {
         let mut wider = [0; SOURCES_MAX];
         wider.iter_mut().zip(least).for_each(|(wide, gap)| *wide = (gap * 2).min(GAP_MAX));
@@ -81,7 +81,7 @@ impl Histogram {
         histogram
     }
 
-    /// The histogram, and apart from it the distances of copies that name their source.
+    /// Returns the histogram, and separately the distances of copies that name their source.
     fn count(sequences: &[Sequence], message: &[u8], gaps: &Gaps) -> (Self, [u32; DISTANCES]) {
         let mut literals = [0; LITERALS];
         // Copies with a distance, and copies with a source.
@@ -148,7 +148,7 @@ impl Plan {
         Self::fixed(histogram, bytes)
     }
 
-    /// The same for connections whose gaps differ, but are never smaller than `least`.
+    /// As [`new`](Self::new), for connections whose gaps differ, but are never smaller than `least`.
     pub(crate) fn for_gaps_from(least: &[u32], sequences: &[Sequence], message: &[u8]) -> Self {
         let copies = sequences.len() as u32 - 1;
         let literals = sequences.iter().map(|sequence| sequence.literals).sum::<u32>();
@@ -160,13 +160,13 @@ impl Plan {
         Self::new(&Histogram::for_gaps_from(sequences, message, least), message.len())
     }
 
-    /// The plan with the fewest bits among those without codes made for it.
+    /// The plan with the fewest bits without codes made for the block.
     pub(crate) fn fixed(histogram: &Histogram, bytes: usize) -> Self {
         let fixed = histogram.fixed + histogram.extra;
         if stored_cost(bytes) < fixed { Self::Stored } else { Self::Fixed }
     }
 
-    /// The codes of a block that has any.
+    /// The codes of the block; `None` if it is stored.
     pub(crate) fn codes(&self) -> Option<&Codes> {
         match self {
             Self::Stored => None,
@@ -175,7 +175,7 @@ impl Plan {
         }
     }
 
-    /// The bits that a distance takes at most.
+    /// The largest number of bits of a distance.
     pub(crate) fn distance_bits_max(&self) -> u32 {
         match self {
             Self::Stored => 0,
@@ -189,8 +189,8 @@ impl Plan {
         }
     }
 
-    /// Whether these are codes made for a block, and one is there for everything in another block of
-    /// the same kind and for every distance that wider gaps than `least` can lead to.
+    /// Whether the codes were made for a block and cover every symbol of another block of
+    /// the same kind and every distance that wider gaps than `least` can cause.
     pub(crate) fn has_codes_for(
         &self,
         sequences: &[Sequence],
@@ -212,12 +212,12 @@ impl Plan {
         })
     }
 
-    /// The number of bits in front of the first symbol.
+    /// The number of bits before the first symbol.
     pub(crate) fn head_bits(&self) -> u32 {
         if let Self::Dynamic(dynamic) = self { 3 + dynamic.header.cost() } else { 3 }
     }
 
-    /// Writes what is in front of the first symbol of a block that has codes.
+    /// Writes the bits before the first symbol of a block that has codes.
     pub(crate) fn write_head(&self, writer: &mut BitWriter<'_>) {
         match self {
             Self::Stored => writer.put(0, 3),
@@ -229,7 +229,7 @@ impl Plan {
         }
     }
 
-    /// Writes the block; `message` is what `sequences` stand for.
+    /// Writes the block; `message` is the plaintext of `sequences`.
     pub(crate) fn write(
         &self,
         sequences: &[Sequence],
@@ -265,8 +265,8 @@ impl Dynamic {
 }
 
 /// Makes counts of neighbours that hardly differ equal: codes of the same length take few bits to
-/// describe, and in a short block the differences save less than they take. The way of zopfli and
-/// brotli. A symbol that occurs keeps a code, and those among others get one.
+/// describe, and in a short block the differences save less than they take. Zopfli and brotli do the same. A symbol
+/// that occurs keeps a code, and unused symbols between used ones get one.
 fn smooth(counts: &mut [u32]) {
     let end = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
     let mut at = 0;
@@ -285,8 +285,8 @@ fn smooth(counts: &mut [u32]) {
     }
 }
 
-/// How many of the first counts hardly differ; 0 where many zeros begin, which are described in few
-/// bits as they are.
+/// The number of first counts that hardly differ; 0 if many zeros begin, which already take few
+/// bits.
 fn alike(counts: &[u32]) -> usize {
     let level =
         counts.first_chunk::<4>().map_or(counts[0], |next| (next.iter().sum::<u32>() + 2) / 4);
@@ -309,13 +309,13 @@ pub(crate) fn write_flush(writer: &mut BitWriter<'_>) {
     writer.align();
 }
 
-/// Bytes that any message of `bytes` bytes fits in, with blocks of at least `block` bytes.
+/// The largest size of a message of `bytes` bytes, with blocks of at least `block` bytes.
 pub(crate) fn room(bytes: usize, block: usize) -> usize {
     // A stored block costs a byte for its bits and four for its length, and no form costs more.
     bytes + (bytes / block + 1) * 6 + 2 + SLACK_BYTES
 }
 
-/// Behind the three bits of its head.
+/// Writes a stored block after the three bits of its head.
 fn write_stored(plaintext: &[u8], writer: &mut BitWriter<'_>) {
     writer.align();
     let len = plaintext.len() as u16;
@@ -354,11 +354,11 @@ fn write_sequences(
     }));
 }
 
-/// The bits that no code can go below, rounded down, and how many symbols occur.
+/// The lower bound of bits for any code, rounded down, and the number of symbols that occur.
 fn entropy(counts: &[u32]) -> (u32, u32) {
     let (mut total, mut sum, mut symbols) = (0, 0, 0);
     for counts in counts.as_chunks::<8>().0 {
-        // Texts leave whole ranges of bytes out.
+        // Texts do not use whole ranges of bytes.
         if *counts == [0; 8] {
             continue;
         }
@@ -373,7 +373,7 @@ fn entropy(counts: &[u32]) -> (u32, u32) {
     ((total * log2(total)).saturating_sub(sum) >> LOG_BITS, symbols)
 }
 
-/// How often neighbours are of different orders of magnitude, and so get codes of different lengths.
+/// How often neighbours differ in order of magnitude, and so get codes of different lengths.
 #[inline(never)] // of few blocks
 fn steps(counts: &[u32]) -> u32 {
     let (mut steps, mut last) = (0, 0);
@@ -398,7 +398,7 @@ const fn log2(number: u32) -> u32 {
         return 0;
     }
     let whole = number.ilog2();
-    // Squaring a number between 1 and 2 doubles its logarithm: each time one more bit of it.
+    // Squaring a number between 1 and 2 doubles its logarithm: each time gives one more bit of it.
     let mut fraction = (number as u64) << (31 - whole);
     let mut bits = whole;
     let mut at = 0;
@@ -425,15 +425,15 @@ const LOG2: [u32; LOGARITHMS] = {
 const LOGARITHMS: usize = 128;
 const LOG_BITS: u32 = 8;
 
-/// The three bits in front of a block with the static codes.
+/// The three bits before a block with the static codes.
 pub(crate) const FIXED_HEAD: u64 = 0b01 << 1;
 
-/// The distance symbols that there are.
+/// The valid distance symbols.
 const POSSIBLE: u32 = (1 << 30) - 1;
 
-/// Codes made to measure save some four bits per literal and six per copy, and their description
+/// Dynamic codes save some four bits per literal and six per copy, and their description
 /// takes more than this many bits when distances are not known. Of 36,000 publications (example
-/// `encoder`) seven below that would have been a few bits shorter.
+/// `encoder`) seven below the limit would have been a few bits shorter.
 const FEW: u32 = 300;
 
 /// Gaps whose distances are counted; each but the first is about 1.4 times as wide as the one before,
@@ -448,19 +448,19 @@ const LONG: u32 = 1 << 10;
 /// Wide enough that no distance in a message at this gap exceeds the largest window.
 const GAP_MAX: u32 = 16 << 10;
 
-/// What a block with codes of its own takes beyond the entropy of its symbols: counts, code lengths of
-/// code lengths, and what whole bits waste; with three quarters of a bit for each literal symbol and
-/// thirteen for each distance symbol. With the steps, seven of eight needless trials of ticks in context
-/// are spared and half of those of chat, and no corpus takes 0.1 % more bytes (example `encoder`).
+/// Bits of a dynamic block beyond the entropy of its symbols: counts, code lengths of
+/// code lengths, and the loss of whole bits; with three quarters of a bit for each literal symbol and
+/// thirteen for each distance symbol. With the steps, this avoids seven of eight needless trials of ticks in context
+/// and half of those of chat, and no corpus takes 0.1 % more bytes (example `encoder`).
 const HEADER_BITS: u32 = 92;
-/// What it takes to describe that the next code is of another length.
+/// Bits that a change of the code length takes in the description.
 const STEP_BITS: u32 = 2;
 
-/// Counts that differ by less from the first four of a row are evened out, so many at least: with 3 or
-/// 6 instead of either game snapshots and chat take up to 0.4 % more bytes (example `encoder`).
+/// Counts in a row of at least this many that differ by less than this from the first four are made equal: with 3 or
+/// 6 instead either game snapshots or chat take up to 0.4 % more bytes (example `encoder`).
 const NEAR: u32 = 4;
 const ALIKE: u32 = 4;
-/// So many zeros stay what they are.
+/// This many zeros stay unchanged.
 const ZEROS: usize = 5;
 
 #[cfg(test)]

@@ -39,20 +39,20 @@ pub(crate) fn build(frequencies: &[u32], count_max: usize, lengths: &mut [u8], c
     assign(present, &counts, lengths, codes);
 }
 
-/// The symbols that occur, each with its frequency above it; returns their number.
+/// Collects the symbols that occur, each with its frequency above it; returns their number.
 fn gather(frequencies: &[u32], present: &mut [u32; LITERALS]) -> usize {
     let mut used = 0;
     for (symbol, &frequency) in frequencies.iter().enumerate() {
-        // Without a branch: no processor can foretell which symbols occur.
+        // Without a branch: processors cannot predict which symbols occur.
         present[used] = frequency << SYMBOL_BITS | symbol as u32;
         used += usize::from(frequency > 0);
     }
     used
 }
 
-/// Puts symbols in the order of their frequencies.
+/// Sorts symbols by frequency.
 ///
-/// Small frequencies, which are most, have a place that is known after counting; the rest is
+/// Small frequencies, which are most, have a position that follows from counting; the rest is
 /// sorted by comparison.
 fn sort(present: &[u32], sorted: &mut [u32; LITERALS]) {
     let place = |entry: u32| (entry >> SYMBOL_BITS).min(PLACES as u32 - 1) as usize;
@@ -88,7 +88,7 @@ fn assign(present: &[u32], counts: &[u16; 16], lengths: &[u8], codes: &mut [Code
     }
 }
 
-/// How many codes of each length there are, for two or more symbols sorted by frequency.
+/// The number of codes of each length, for two or more symbols sorted by frequency.
 fn length_counts(sorted: &[u32], count_max: usize) -> [u16; 16] {
     let mut parents = [0u16; LITERALS];
     let root = link_nodes(sorted, &mut parents);
@@ -140,7 +140,7 @@ fn link_nodes(sorted: &[u32], parents: &mut [u16; LITERALS]) -> usize {
     root
 }
 
-/// A symbol beside its frequency in one number, so that sorting moves both.
+/// A symbol is stored below its frequency in one number, so that sorting moves both.
 const SYMBOL_BITS: u32 = 9;
 const PLACES: usize = 64;
 const SYMBOL_MASK: u32 = (1 << SYMBOL_BITS) - 1;

@@ -12,14 +12,14 @@ use crate::FLUSH_TAIL;
 /// One reusable raw DEFLATE decoder with a 32 KiB window, about 48 KB; one serves a whole shard.
 ///
 /// Per message: [`reset`](Self::reset), any number of [`push`](Self::push), then
-/// [`finish`](Self::finish). Nothing survives a reset, so every message must stand alone: the peer
+/// [`finish`](Self::finish). A reset drops all state, so every message must stand alone: the peer
 /// agreed to `client_no_context_takeover` (RFC 7692 §7.1.1.2).
 pub struct Inflater {
     inflate: Inflate,
     /// The last block had BFINAL=1 and `inflate` takes no more until it is restarted.
     ended: bool,
     final_blocks: u64,
-    /// Of the message, before the restarted stream.
+    /// Bytes of the message before the restarted stream.
     bytes_in: u64,
 }
 
@@ -30,22 +30,22 @@ impl Inflater {
         Self { inflate, ended: false, final_blocks: 0, bytes_in: 0 }
     }
 
-    /// Starts a message; whatever was left of the one before is forgotten. Allocates nothing.
+    /// Starts a message and drops the state of the one before. Allocates nothing.
     pub fn reset(&mut self) {
-        // zlib-rs goes back to its default configuration here, which has the 15 window bits of `new`.
+        // This resets zlib-rs to its default configuration, which has the 15 window bits of `new`.
         self.inflate.reset(false);
         self.ended = false;
         self.final_blocks = 0;
         self.bytes_in = 0;
     }
 
-    /// Appends the plaintext of the next `piece` to `out`, which holds nothing but this message.
+    /// Appends the plaintext of the next `piece` to `out`, which must hold nothing but this message.
     ///
     /// `out` never gets longer than `bytes_max`, nor does its capacity grow beyond `bytes_max + 1`.
     ///
     /// # Errors
     /// `Corrupt` when the bytes are not DEFLATE (RFC 1951 §3.2), `TooLarge` at the first byte
-    /// beyond `bytes_max`. After an error only `reset` makes sense.
+    /// beyond `bytes_max`. After an error call only `reset`.
     pub fn push(
         &mut self,
         piece: &[u8],
@@ -70,21 +70,21 @@ impl Inflater {
     pub fn finish(&mut self, out: &mut Vec<u8>, bytes_max: usize) -> Result<(), InflateError> {
         let untouched = self.inflate.total_in() == 0 && self.final_blocks == 0;
         if self.ended || untouched {
-            // Two forms that zlib makes and its users send, though the RFC asks for a 00 byte: a
+            // zlib makes two forms that its users send, although the RFC asks for a 00 byte: a
             // finished stream without it (RFC 7692 §7.2.3.4), and nothing at all for an empty
             // message (§7.2.3.6).
             return Ok(());
         }
-        // Valid when the tail ends the last block, which may be final itself, and nothing else.
+        // Valid if the tail ends the last block, which may be final itself, and nothing else.
         let read = self.decode(&TAIL_AND_PROBE, out, bytes_max)?;
         if self.ended && [FLUSH_TAIL.len(), TAIL_AND_PROBE.len()].contains(&read) {
             return Ok(());
         }
-        // A payload that stops inside a block takes the tail or the probe for data.
+        // If the payload stops inside a block, the decoder reads the tail or the probe as data.
         Err(InflateError::Corrupt)
     }
 
-    /// Goes on behind a block with BFINAL=1 (RFC 7692 §7.2.3.4), keeping the window.
+    /// Continues after a block with BFINAL=1 (RFC 7692 §7.2.3.4) with the same window.
     fn restart(&mut self, out: &[u8]) -> Result<(), InflateError> {
         self.final_blocks += 1;
         self.bytes_in += self.inflate.total_in();
@@ -120,7 +120,7 @@ impl Inflater {
             let full = end == out.len();
             out.truncate(end.min(bytes_max));
             if end > bytes_max {
-                // What came first counts: the same call may have met the end of sense behind it.
+                // The limit was exceeded first; the same call may have found corrupt data after it.
                 return Err(InflateError::TooLarge { bytes_max });
             }
             let status = status.map_err(|_| InflateError::Corrupt)?;
@@ -167,7 +167,7 @@ impl std::error::Error for InflateError {}
 
 /// Lengthens `out` by up to `room` zero bytes, but never beyond one byte more than `bytes_max`.
 ///
-/// The one byte more is how an output that is too long shows itself.
+/// The additional byte detects an output that is too long.
 fn grow(out: &mut Vec<u8>, room: usize, bytes_max: usize) {
     let len_max = bytes_max.saturating_add(1).max(out.len());
     let len = out.len().saturating_add(room).min(len_max);
@@ -186,12 +186,13 @@ const TAIL_AND_PROBE: [u8; 9] = {
     [a, b, c, d, 0x01, a, b, c, d]
 };
 
-/// Blocks with BFINAL=1 that one message may hold, and one more for so many bytes. Each costs a restart with a window of up
-/// to 32 KiB, some µs, for two bytes of input, and real senders make one per message or per flush.
+/// Blocks with BFINAL=1 that one message may hold, and one more per number of bytes. Each costs a restart with a
+/// window of
+/// up to 32 KiB, some µs, for two bytes of input, and real senders make one per message or per flush.
 const FINAL_BLOCKS_FREE: u64 = 16;
 const FINAL_BLOCK_BYTES: u64 = 256;
 
-/// Output is made room for in steps of four times the input within these bounds.
+/// Output grows in steps of four times the input within these bounds.
 const ROOM_BYTES_MIN: usize = 256;
 const ROOM_BYTES_MAX: usize = 65_536;
 

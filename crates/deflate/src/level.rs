@@ -1,21 +1,21 @@
-//! What the levels 1 (fastest) to 9 (smallest) mean.
-//! A level → how hard the parser looks for copies.
+//! The meaning of levels 1 (fastest) to 9 (smallest).
+//! A level → the effort of the parser's search for copies.
 //! A table; uses nothing.
 //! Change here: the figures, after a run of `cargo bench -p fanwire-bench --bench deflate`.
 
-/// How hard the parser looks.
+/// The effort of the search for copies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// Earlier places looked at for one position.
+    /// Earlier positions compared for one position.
     pub(crate) chain: u32,
-    /// A copy of this many bytes or more is taken without looking further.
+    /// A copy of this many bytes or more is taken without further search.
     pub(crate) nice: usize,
-    /// A shorter copy is only taken if the next positions have no better one; 0: always taken.
+    /// A shorter copy is taken only if the next positions have no better one; 0: always taken.
     pub(crate) lazy: usize,
 }
 
 impl Effort {
-    /// Levels outside 1 to 9 are brought into that range.
+    /// The effort of a level; levels outside 1 to 9 are limited to that range.
     pub(crate) fn of(level: u8) -> Self {
         EFFORTS[usize::from(level.clamp(1, 9)) - 1]
     }

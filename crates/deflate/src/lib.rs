@@ -46,5 +46,5 @@ pub use shadow::{Mismatch, Shadow};
 pub use standalone::Compressor;
 pub use strategy::Strategy;
 
-/// What every sync flush ends with; RFC 7692 §7.2.1 cuts it from a payload and §7.2.2 puts it back.
+/// The end of every sync flush; RFC 7692 §7.2.1 removes it from a payload and §7.2.2 appends it again.
 pub const FLUSH_TAIL: [u8; 4] = [0x00, 0x00, 0xff, 0xff];

@@ -1,7 +1,7 @@
 //! Parses bytes into literals and copies (RFC 1951 §4): hash chains and lazy matching.
-//! A window, a range of it, and where copies may come from → sequences.
+//! A window, a range of it, and the allowed sources of copies → sequences.
 //! Pure; allocates only where the list of sequences grows.
-//! Change here: which copy is taken. How hard it looks is `level`, what the chains are is `window`.
+//! Change here: which copy is taken. The effort is `level`, the chains are `window`.
 
 use crate::level::Effort;
 use crate::prefix::common;
@@ -13,13 +13,13 @@ use crate::window::{HASHED_BYTES, Window};
 pub(crate) struct Parser<'a> {
     bytes: &'a [u8],
     links: &'a [u16],
-    /// Copies come from this place or later ones.
+    /// Copies start at this position or later.
     floor: usize,
     /// Where the range begins.
     start: usize,
     /// Starts of the publications before `start`, newest first, when copies name them; else empty.
     sources: &'a [usize],
-    /// Where the newest of them ends.
+    /// Where the newest source ends.
     sources_end: usize,
     distance_max: usize,
     /// Shorter copies are not taken.
@@ -34,7 +34,7 @@ struct Match {
 }
 
 impl<'a> Parser<'a> {
-    /// Parses what follows `start`, with copies from `floor` on and at most 32768 bytes back.
+    /// A parser of the bytes from `start`, with copies from `floor` on and at most 32768 bytes back.
     pub(crate) fn new(window: &'a Window, floor: usize, start: usize, effort: Effort) -> Self {
         let (bytes, links) = (window.bytes(), window.links());
         let (sources, sources_end) = (&[][..], start);
@@ -42,22 +42,22 @@ impl<'a> Parser<'a> {
         Self { bytes, links, floor, start, sources, sources_end, distance_max, length_min, effort }
     }
 
-    /// The same for a decoder with a window of `1 << window_bits` bytes (RFC 7692 §7.1.2.1).
+    /// Limits distances to a decoder's window of `1 << window_bits` bytes (RFC 7692 §7.1.2.1).
     pub(crate) fn within(self, window_bits: u8) -> Self {
         Self { distance_max: DISTANCE_MAX.min(1 << window_bits), ..self }
     }
 
-    /// The same with copies of at most so many bytes back.
+    /// Limits distances to `distance_max` bytes.
     pub(crate) fn no_farther_than(self, distance_max: usize) -> Self {
         Self { distance_max: distance_max.min(self.distance_max), ..self }
     }
 
-    /// The same with copies of `length_min` bytes or more only, and never of less than four.
+    /// Takes only copies of at least `length_min` bytes, and never of less than four.
     pub(crate) fn of_at_least(self, length_min: usize) -> Self {
         Self { length_min: length_min.max(HASHED_BYTES), ..self }
     }
 
-    /// The same, but each copy stays within the range or within one of `sources`, and names it.
+    /// Keeps each copy within the range or within one of `sources`, and names the source.
     ///
     /// `sources` are starts of publications, newest first; each ends where the next newer begins.
     pub(crate) fn with_sources(
@@ -70,18 +70,18 @@ impl<'a> Parser<'a> {
         Self { sources, ..Self::new(window, floor, start, effort) }
     }
 
-    /// The same, but the newest source ends at `end` already.
+    /// Ends the newest source at `end` already.
     pub(crate) fn with_sources_to(self, end: usize) -> Self {
         Self { sources_end: end, ..self }
     }
 
-    /// Adds the range from `start` to `end`; `delta` is a guess at how far back the same bytes are.
+    /// Adds the range from `start` to `end`; `delta` is an estimate of how far back the same bytes are.
     pub(crate) fn parse(&self, end: usize, delta: usize, sequences: &mut Sequences) {
         self.parse_on(self.start, end, end, delta, sequences);
     }
 
-    /// The same, but what `known`, a parse of the range with more sources, found elsewhere than in
-    /// those is taken over: only what they gave is looked for again.
+    /// As [`parse`](Self::parse), but reuses `known`, a parse of the range with more sources. Only copies from the
+    /// sources that this parser does not have are searched again.
     pub(crate) fn parse_like(&self, known: &[Sequence], end: usize, sequences: &mut Sequences) {
         let mut gaps = [0; SOURCES_MAX - 1];
         let of_sources = self.sources.iter().map(|source| (self.start - source) as u32);
@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Adds what is from `at` on up to `to` at least, and says how far it goes; at most to `end`.
+    /// Adds the bytes from `at` at least up to `to` and at most up to `end`; returns where it ends.
     fn parse_on(
         &self,
         at: usize,
@@ -140,20 +140,20 @@ impl<'a> Parser<'a> {
             sequences.literals(copy_at - at);
             sequences.copy(self.token(copy_at, copy));
             at = copy_at + copy.length;
-            // Without earlier messages there is no other version of this one to follow.
+            // Without earlier messages there is no earlier version of this one to align with.
             delta = if self.floor < self.start { copy.delta } else { 0 };
         }
         at
     }
 
-    /// Whether four bytes that may be those at `at` are within window.
+    /// Whether the four bytes at `at` may occur within the window.
     #[inline]
     fn is_known(&self, at: usize) -> bool {
         usize::from(self.links[at]) <= at - self.floor
     }
 
-    /// The first place from `at` on, and before `to`, whose next bytes may be found within window or
-    /// are those of `delta` bytes before; else `to`.
+    /// The first position from `at` on, and before `to`, whose next bytes may occur within the window or
+    /// equal those `delta` bytes before; otherwise `to`.
     #[inline]
     fn next(&self, at: usize, to: usize, end: usize, delta: usize) -> usize {
         let is_known = |(link, window): (&u16, usize)| usize::from(*link) <= window;
@@ -169,7 +169,7 @@ impl<'a> Parser<'a> {
         place.map_or(to, |place| at + place)
     }
 
-    /// The better of `found` and what begins a little later (lazy matching), with its position.
+    /// The better of `found` and a copy that begins a little later (lazy matching), with its position.
     fn later(&self, at: usize, end: usize, found: Match) -> (usize, Match) {
         let (mut at, mut found) = (at, found);
         while found.length < self.effort.lazy
@@ -187,8 +187,9 @@ impl<'a> Parser<'a> {
         (at, found)
     }
 
-    /// Whether there is hardly anything better at `at` than to go on with the copy found before it:
-    /// with one source, when that is long, or is not short and the bytes at `at` were last seen there.
+    /// Whether a better copy at `at` than the aligned one is unlikely: with one source, when that copy is long, or is
+    /// not
+    /// short and the bytes at `at` occurred last in it.
     #[inline]
     fn goes_on(&self, at: usize, found: Match) -> bool {
         let is_nearest = usize::from(self.links[at]) == found.delta;
@@ -196,8 +197,8 @@ impl<'a> Parser<'a> {
             && (found.length > ALIGNED || (found.length >= LIKELY && is_nearest))
     }
 
-    /// The longest copy of more than `length` bytes, which are three at least, for the bytes at `at`,
-    /// the nearest of equals; or one of `length` bytes if there is none.
+    /// The longest copy of more than `length` bytes (at least three) for the bytes at `at`, the nearest of
+    /// equally long ones; or one of `length` bytes if there is none.
     #[inline(always)] // called once per position
     fn longest(&self, at: usize, end: usize, length: usize, delta: usize) -> Match {
         let longest = LENGTH_MAX.min(end - at);
@@ -234,7 +235,7 @@ impl<'a> Parser<'a> {
         best
     }
 
-    /// The copy from `delta` bytes back if it is longer than the best one so far, else that.
+    /// The copy from `delta` bytes back if it is longer than the best one so far, otherwise the best one.
     #[inline(always)] // two callers, one of which is the innermost loop
     fn better(&self, best: Match, at: usize, delta: usize, longest: usize) -> Match {
         // The last four bytes of a longer copy differ most often, so they are compared first.
@@ -246,14 +247,14 @@ impl<'a> Parser<'a> {
         if length > best.length { Match { length, delta } } else { best }
     }
 
-    /// How long a copy from `delta` bytes back is, at most `longest`.
+    /// The length of the copy from `delta` bytes back, at most `longest`.
     fn length(&self, at: usize, delta: usize, longest: usize) -> usize {
         let from = at - delta;
         let limit = if from < self.start { self.limit(from, longest) } else { longest };
         common(&self.bytes[from..], &self.bytes[at..at + limit])
     }
 
-    /// How long a copy from `from`, before the range, may be.
+    /// The largest length of a copy from `from`, which is before the range.
     fn limit(&self, from: usize, longest: usize) -> usize {
         if self.sources.is_empty() {
             return longest;
@@ -298,13 +299,13 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// With one source only, a copy of this length that goes on where the last one ended is taken
-/// without looking further: 0.2 % more bytes at most, and 1 % with four sources, where it is not
-/// done (example `encoder`).
+/// With one source only, a copy of this length that continues the alignment of the last one is taken
+/// without further search: 0.2 % more bytes at most. It is not done with four sources, where it takes 1 % more
+/// (example `encoder`).
 const ALIGNED: usize = 16;
 
-/// With one source only, a copy of this length is taken without looking later when its nearest
-/// rival is the copy itself: 0.15 % more bytes at most (example `encoder`).
+/// With one source only, a copy of this length is taken without lazy matching when its nearest
+/// candidate is the copy itself: 0.15 % more bytes at most (example `encoder`).
 const LIKELY: usize = 8;
 
 const DISTANCE_MAX: usize = 1 << 15;

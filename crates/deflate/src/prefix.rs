@@ -3,7 +3,7 @@
 //! Uses eight bytes at a time; never allocates.
 //! The matcher, the choice of strategy and the window search with it.
 
-/// How many bytes at the beginnings are equal, at most as many as `b` has.
+/// The number of equal bytes at the beginnings, at most the length of `b`.
 #[inline]
 pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
     let a = &a[..b.len()];

@@ -1,7 +1,7 @@
-//! Checks what a peer with context takeover is sent (RFC 7692 §7.2.2), as the peer would read it.
-//! Payloads in the order of their queueing, and what they should say → agreement, or what differs.
-//! Uses zlib-rs, so nothing of our encoder but tables; about 50 KB per connection, for tests and for doubts.
-//! Change here: what is a mismatch. What to do about one is the server.
+//! Checks the payloads for a peer with context takeover (RFC 7692 §7.2.2), as the peer would decode them.
+//! Payloads in the order of their queueing, and the expected plaintext → agreement, or the difference.
+//! Uses zlib-rs, so nothing of our encoder but tables; about 50 KB per connection, for tests and for verify mode.
+//! Change here: what is a mismatch. The server decides what follows from one.
 
 mod distances;
 
@@ -20,19 +20,19 @@ pub struct Shadow {
 
 impl Shadow {
     /// For a peer that agreed to `server_max_window_bits` of `window_bits` (8 to 15; others are
-    /// brought into range), at the beginning of its stream.
+    /// limited to that range), at the beginning of its stream.
     pub fn new(window_bits: u8) -> Self {
         let window_bits = window_bits.clamp(8, 15);
         let inflate = Inflate::new(false, window_bits);
         Self { inflate, window_bits, plaintext: Vec::new() }
     }
 
-    /// Reads the payload of the next message with RSV1=1, without its flush tail, and compares.
+    /// Decodes the payload of the next message with RSV1=1, without its flush tail, and compares.
     ///
     /// # Errors
-    /// What a peer would stumble over. What follows an error means nothing.
+    /// The reason why a peer could not decode the message. After an error further results are undefined.
     pub fn check(&mut self, payload: &[u8], expected: &[u8]) -> Result<(), Mismatch> {
-        // One byte more than expected shows a message that is too long.
+        // One additional byte detects a message that is too long.
         self.plaintext.resize(expected.len() + 1, 0);
         let mut len = 0;
         for piece in [payload, &FLUSH_TAIL, &EMPTY_BLOCK] {
@@ -46,7 +46,7 @@ impl Shadow {
         self.check_distances(payload)
     }
 
-    /// Decodes `input` behind the `len` bytes there are; returns how many there are then.
+    /// Decodes `input` after the `len` bytes already in `plaintext`; returns the new length.
     fn decode(&mut self, input: &[u8], len: usize) -> Result<usize, Mismatch> {
         let (read_before, written_before) = (self.inflate.total_in(), self.inflate.total_out());
         let out = &mut self.plaintext[len..];
@@ -63,7 +63,7 @@ impl Shadow {
         }
     }
 
-    /// zlib-rs has a window of 15 bits whatever was agreed.
+    /// zlib-rs has a window of 15 bits, whatever was agreed.
     fn check_distances(&self, payload: &[u8]) -> Result<(), Mismatch> {
         if self.window_bits == 15 {
             return Ok(());
@@ -77,17 +77,17 @@ impl Shadow {
     }
 }
 
-/// Why a peer would not get the message that was meant for it.
+/// The reason why a peer would not get the intended message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// After `at` bytes of plaintext the payload is not DEFLATE, or refers to what never was sent.
+    /// After `at` bytes of plaintext the payload is not DEFLATE, or refers to bytes that were never sent.
     Corrupt { at: usize },
-    /// A copy comes from farther back than the window that was agreed to.
+    /// A copy comes from farther back than the agreed window.
     TooFar { distance: usize },
-    /// A block has BFINAL=1, after which some peers read nothing any more.
+    /// A block has BFINAL=1, after which some peers read no further.
     Final,
-    /// The plaintext is another one from byte `at` on, or ends there, or should.
+    /// The plaintext differs from byte `at` on, or one of the two ends there.
     Differs { at: usize },
 }
 
@@ -106,8 +106,8 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-/// An empty stored block (RFC 1951 §3.2.4): nothing to a decoder between two blocks, and wrong or
-/// plaintext to one that the payload left inside a block.
+/// An empty stored block (RFC 1951 §3.2.4): no output if the decoder is between two blocks; an error or
+/// plaintext if the payload ended inside a block.
 const EMPTY_BLOCK: [u8; 5] = [0x00, 0x00, 0x00, 0xff, 0xff];
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Compresses one message so that it stands alone (RFC 7692 §7.2.1), without earlier messages.
 //! Plaintext → DEFLATE blocks with the sync-flush tail cut off; BFINAL is never set.
-//! Uses the encoder's own rooms; never allocates per message beyond growing its buffers and `out`.
-//! Change here: how a message is cut into blocks. What is in a block is `matcher` and `block`.
+//! Uses the encoder's own modules; never allocates per message beyond growing its buffers and `out`.
+//! Change here: how a message is cut into blocks. The content of a block is `matcher` and `block`.
 
 use crate::bits::BitWriter;
 use crate::block::{Histogram, Plan, room, write_flush};
@@ -18,7 +18,7 @@ pub struct Compressor {
 }
 
 impl Compressor {
-    /// An encoder of `level` 1 (fastest) to 9 (smallest); other values are brought into that range.
+    /// An encoder of `level` 1 (fastest) to 9 (smallest); other values are limited to that range.
     pub fn new(level: u8) -> Self {
         let (window, sequences) = (Window::new(TABLE_BITS), Sequences::default());
         Self { window, sequences, effort: Effort::of(level) }
@@ -26,14 +26,15 @@ impl Compressor {
 
     /// Appends `message` to `out` as the payload of one message (RFC 7692 §7.2.1).
     ///
-    /// Any decoder reads it in any state: it refers to nothing before itself, its distances are
+    /// Any decoder can decode it in any state: it refers to nothing before itself, its distances are
     /// smaller than `message`, and it ends on a byte boundary with BFINAL=0.
     pub fn standalone(&mut self, message: &[u8], out: &mut Vec<u8>) {
         self.standalone_within(15, message, out);
     }
 
-    /// The same for a decoder that agreed to a window of `window_bits` (RFC 7692 §7.1.2.1), 8 to
-    /// 15: no distance is larger than `1 << window_bits`.
+    /// As [`standalone`](Self::standalone), for a decoder that agreed to a window of `window_bits` (RFC 7692
+    /// §7.1.2.1),
+    /// 8 to 15: no distance is larger than `1 << window_bits`.
     pub fn standalone_within(&mut self, window_bits: u8, message: &[u8], out: &mut Vec<u8>) {
         self.window.reset(message.len());
         let start = out.len();

@@ -1,5 +1,5 @@
-//! What the strategies of zlib mean for a compressor of one connection.
-//! A strategy and a range of a window → sequences, for those that do not look for copies by hash.
+//! The strategies of zlib for a compressor of one connection.
+//! A strategy and a range of a window → sequences, for strategies without a search by hash.
 //! Pure; uses `window` and `token`.
 //! Change here: how a strategy parses. Which codes a block gets is `block`, hash chains are `matcher`.
 
@@ -11,14 +11,14 @@ use crate::tables::LENGTH_MAX;
 use crate::token::{Sequences, Token};
 use crate::window::Window;
 
-/// How a message is parsed and coded, as the strategies of zlib's `deflateInit2` go.
+/// The strategies of zlib's `deflateInit2`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// For texts and most else.
+    /// For texts and most other data.
     #[default]
     Default,
-    /// For values with a somewhat random distribution, as a filter puts them out: only copies of
-    /// six bytes or more, the rest by its codes.
+    /// For values with a somewhat random distribution, such as the output of a filter: only copies of
+    /// at least six bytes.
     Filtered,
     /// No copies at all.
     HuffmanOnly,
@@ -29,7 +29,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// The names of configuration, as [`named`](Self::named) reads them.
+    /// The names in the configuration, as [`named`](Self::named) reads them.
     pub const NAMES: [&'static str; 5] = ["default", "filtered", "huffman_only", "rle", "fixed"];
 
     /// The strategy of a name; `None` for anything not in [`NAMES`](Self::NAMES).

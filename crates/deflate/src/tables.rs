@@ -1,7 +1,7 @@
 //! The fixed numbers of DEFLATE (RFC 1951 §3.2.5, §3.2.6): symbols of lengths and distances.
 //! A length or a distance → its symbol, its extra bits and their value; the static codes.
 //! Constants and pure functions; uses nothing.
-//! Change here: nothing, unless RFC 1951 is found misread. Codes made to measure are `huffman`.
+//! Change here: only if it differs from RFC 1951. Dynamic codes are `huffman`.
 
 /// A bit pattern ready for the writer: the code, lowest bit first, and its bit count above it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,11 +49,11 @@ pub(crate) const END_OF_BLOCK: usize = 256;
 pub(crate) const LENGTH_MIN: usize = 3;
 pub(crate) const LENGTH_MAX: usize = 258;
 
-/// What `distance` (1..=32768) is made of: symbol, extra bits, and their value.
+/// The symbol, the extra bits and their value for `distance` (1..=32768).
 #[inline]
 pub(crate) const fn distance_symbol(distance: u32) -> (usize, u32, u64) {
     let value = distance.wrapping_sub(1) & 0x7fff;
-    // Two symbols for each power of two: the bit below the highest one tells them apart.
+    // Two symbols for each power of two: the bit below the highest one selects the symbol.
     let extra = 30 - (value | 2).leading_zeros();
     let symbol = 2 * extra + (value >> extra);
     (symbol as usize, extra, (value & ((1 << extra) - 1)) as u64)
@@ -69,7 +69,7 @@ pub(crate) const fn length_extra(symbol: usize) -> u32 {
     if symbol < 28 { (symbol as u32 / 4).saturating_sub(1) } else { 0 }
 }
 
-/// What a length is made of, by length − 3: symbol in the low 16 bits, then 8 bits with the number
+/// The parts of a length, by length − 3: symbol in the low 16 bits, then 8 bits with the number
 /// of extra bits, then 8 bits with their value.
 pub(crate) const LENGTHS: [u32; 256] = {
     let mut table = [0; 256];

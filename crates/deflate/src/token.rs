@@ -1,13 +1,13 @@
-//! What the parser makes of a message (RFC 1951 §3.2.5): runs of literals, each with a copy behind it.
+//! The output of the parser (RFC 1951 §3.2.5): runs of literals, each with a copy after it.
 //! A copy inside the stream, or out of an earlier publication ↔ a number; sequences of them.
 //! Pure; allocates only where the list of sequences grows; uses nothing but `tables`.
-//! Change here: the form of a token. Finding them is `matcher`, writing them is `block`.
+//! Change here: the form of a token. The matcher is `matcher`, the bits are `block`.
 
 use crate::tables::{END_OF_BLOCK, LENGTH_MIN, LENGTHS};
 
 /// Either a copy of 3 to 258 bytes, or the end of the block.
 ///
-/// A copy says where from in one of two ways: by its distance, or as place in an earlier
+/// A copy has a distance, or a position in an earlier
 /// publication of the channel, whose distance from the message (the gap) differs by connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token(u32);
@@ -16,7 +16,7 @@ impl Token {
     /// The end of the block.
     pub(crate) const END: Self = Self(0);
 
-    /// A copy from `distance` (1..=32768) bytes back in what the decoder has put out.
+    /// A copy from `distance` (1..=32768) bytes back in the decoder's output.
     pub(crate) const fn copy(length: usize, distance: usize) -> Self {
         Self(COPY | ((length - LENGTH_MIN) as u32) << LENGTH_AT | (distance - 1) as u32)
     }
@@ -46,7 +46,7 @@ impl Token {
         self.0 >> SOURCE_AT & (SOURCES_MAX as u32 - 1) != 0
     }
 
-    /// How many bytes it stands for.
+    /// The number of bytes of the copy.
     #[inline]
     pub(crate) const fn bytes(self) -> usize {
         if self.is_copy() { (self.0 >> LENGTH_AT & 0xff) as usize + LENGTH_MIN } else { 0 }
@@ -67,12 +67,12 @@ impl Token {
         if self.is_copy() { length } else { END_OF_BLOCK as u32 }
     }
 
-    /// A copy of the same place, but of the shortest length.
+    /// A copy from the same position, but of the shortest length.
     pub(crate) const fn shortest(self) -> Self {
         Self(self.0 & !(0xff << LENGTH_AT))
     }
 
-    /// Five bits or more that differ for most copies of different places.
+    /// At least five bits that differ for most copies from different positions.
     #[inline]
     pub(crate) fn hash(self) -> usize {
         (self.0.wrapping_mul(0x9e37_79b1) >> 27) as usize
@@ -86,7 +86,7 @@ impl Token {
     }
 }
 
-/// Some bytes of the message as they are, none or more, and what is behind them.
+/// A run of literal bytes, perhaps empty, and the token after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sequence {
     pub(crate) literals: u32,
@@ -97,12 +97,12 @@ pub(crate) struct Sequence {
 #[derive(Default)]
 pub(crate) struct Sequences {
     list: Vec<Sequence>,
-    /// Behind the last copy.
+    /// Literals after the last copy.
     literals: u32,
 }
 
 impl Sequences {
-    /// With the memory for about `count` of them.
+    /// With memory for about `count` sequences.
     pub(crate) fn with_capacity(count: usize) -> Self {
         Self { list: Vec::with_capacity(count), literals: 0 }
     }
@@ -113,33 +113,33 @@ impl Sequences {
         self.list.clear();
     }
 
-    /// So many bytes are literals.
+    /// Adds `count` literals.
     #[inline]
     pub(crate) fn literals(&mut self, count: usize) {
         self.literals += count as u32;
     }
 
-    /// A copy follows.
+    /// Adds a copy.
     #[inline]
     pub(crate) fn copy(&mut self, token: Token) {
         self.list.push(Sequence { literals: self.literals, token });
         self.literals = 0;
     }
 
-    /// All of them; the last one ends the block, and no other does.
+    /// All sequences; only the last one ends the block.
     pub(crate) fn end(&mut self) -> &[Sequence] {
         self.copy(Token::END);
         &self.list
     }
 
-    /// The same, to be kept.
+    /// As [`end`](Self::end), as a list of its own.
     pub(crate) fn into_list(mut self) -> Vec<Sequence> {
         self.copy(Token::END);
         self.list
     }
 }
 
-/// The literals of each sequence out of `message`, which they all stand for, and what is behind them.
+/// The literals of each sequence out of `message`, its plaintext, and the token after them.
 #[inline(always)] // a loop over each block
 pub(crate) fn runs<'a>(
     sequences: &'a [Sequence],
@@ -153,7 +153,7 @@ pub(crate) fn runs<'a>(
     })
 }
 
-/// How far the start of a message is from the starts of the publications before it.
+/// The distances from the starts of earlier publications to the start of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gaps([u32; SOURCES_MAX]);
 

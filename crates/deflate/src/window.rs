@@ -1,15 +1,15 @@
-//! The bytes that a decoder may still have, and where each four of them occurred before.
-//! Bytes appended → a chain of earlier places for every position, hashed once at most.
-//! Pure; allocates only when it grows to its size. The table is never cleared: entries are numbered
-//! through, and a number from before the window is no entry. Choosing a copy is `matcher`.
+//! The bytes that a decoder may still have, and the earlier positions of each four of them.
+//! Bytes appended → a chain of earlier positions for every position, hashed once at most.
+//! Pure; allocates only when it grows to its size. The table is never cleared: positions are numbered
+//! consecutively, and a number from before the window means no entry. Choosing a copy is `matcher`.
 
 use crate::prefix::common;
 
 /// A sliding window with hash chains.
 pub(crate) struct Window {
     bytes: Vec<u8>,
-    /// For each byte, how far back the same four bytes began before; farther than the window for
-    /// nowhere.
+    /// For each byte, the distance to the last start of the same four bytes; larger than the window for
+    /// none.
     links: Vec<u16>,
     /// By hash, the number of the newest position.
     heads: Box<[u16]>,
@@ -33,21 +33,21 @@ impl Window {
         }
     }
 
-    /// Takes the memory for `bytes` bytes at once and exactly.
+    /// Allocates memory for `bytes` bytes at once and exactly.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve_exact(bytes.saturating_sub(self.bytes.len()));
         self.links.reserve_exact(bytes.saturating_sub(self.links.len()));
     }
 
-    /// Makes room for `bytes` more, doubling what there is, but never for more than `most` in all.
+    /// Reserves `bytes` more, doubling the capacity, but never for more than `most` in all.
     pub(crate) fn reserve_within(&mut self, bytes: usize, most: usize) {
         grow(&mut self.bytes, bytes, most);
         grow(&mut self.links, bytes, most);
     }
 
-    /// Forgets all bytes, in the time of nothing; the next ones are about `bytes` many.
+    /// Removes all bytes in constant time; about `bytes` are expected next.
     ///
-    /// Few bytes use a part of the table only, which stays in the cache.
+    /// Few bytes use only a part of the table, which stays in the cache.
     pub(crate) fn reset(&mut self, bytes: usize) {
         self.slide(self.bytes.len());
         let table_bits = self.heads.len().trailing_zeros();
@@ -55,7 +55,7 @@ impl Window {
         self.shift = 32 - wanted.min(table_bits);
     }
 
-    /// Forgets the oldest `count` bytes.
+    /// Removes the oldest `count` bytes.
     pub(crate) fn slide(&mut self, count: usize) {
         self.bytes.drain(..count);
         self.links.drain(..count);
@@ -69,10 +69,10 @@ impl Window {
         self.hash(self.bytes.len());
     }
 
-    /// The same for a piece that may begin like the last `delta` bytes.
+    /// As [`append`](Self::append), for a piece that may begin like the last `delta` bytes.
     ///
-    /// What both begin with is linked without being hashed: its newest place in a chain stays the
-    /// one before, which who follows that alignment does not need.
+    /// The common part is linked without being hashed: its newest entry in a chain stays the
+    /// one before, which a search along that alignment does not need.
     pub(crate) fn append_like(&mut self, piece: &[u8], delta: usize) {
         let start = self.bytes.len();
         let before = &self.bytes[start - delta..];
@@ -87,7 +87,7 @@ impl Window {
         self.hash(self.bytes.len());
     }
 
-    /// Appends `piece`, found nowhere yet.
+    /// Appends `piece` without adding it to the chains.
     fn hold(&mut self, piece: &[u8]) {
         self.bytes.extend_from_slice(piece);
         debug_assert!(self.bytes.len() <= BYTES_MAX);
@@ -97,7 +97,7 @@ impl Window {
         self.links.resize(self.bytes.len(), u16::MAX);
     }
 
-    /// Puts positions into the chains up to the last one whose four bytes are before `end`.
+    /// Adds positions to the chains, up to the last one whose four bytes are before `end`.
     fn hash(&mut self, end: usize) {
         let shift = self.shift;
         let heads = &mut self.heads[..];
@@ -132,12 +132,12 @@ impl Window {
         self.bytes.capacity() + self.links.capacity() * 2 + self.heads.len() * 2
     }
 
-    /// What a window of `bytes` bytes takes, itself not included.
+    /// The memory of a window of `bytes` bytes, without the struct itself.
     pub(crate) fn memory_for(table_bits: u32, bytes: usize) -> usize {
         bytes * 3 + (2 << table_bits)
     }
 
-    /// Starts numbering anew: a pass over the table, once in the bytes that numbers are left for.
+    /// Starts the numbers again: one pass over the table, each time the numbers are used up.
     fn renumber(&mut self) {
         let shift = (self.base - 1) as u16;
         self.heads.iter_mut().for_each(|head| *head = head.saturating_sub(shift));
@@ -145,7 +145,7 @@ impl Window {
     }
 }
 
-/// Makes room for `more` elements, doubling what there is, but never for more than `most` in all.
+/// Reserves `more` elements, doubling the capacity, but never for more than `most` in all.
 pub(crate) fn grow<T>(list: &mut Vec<T>, more: usize, most: usize) {
     let len = list.len() + more;
     if len > list.capacity() {
@@ -154,21 +154,21 @@ pub(crate) fn grow<T>(list: &mut Vec<T>, more: usize, most: usize) {
     }
 }
 
-/// As many bytes as a link reaches back.
+/// The farthest distance of a link, in bytes.
 pub(crate) const BYTES_MAX: usize = u16::MAX as usize;
 
-/// The shortest copy that is looked for.
+/// The shortest copy that is searched for.
 pub(crate) const HASHED_BYTES: usize = 4;
 
-/// So many bytes at the end of what two pieces begin with are hashed nevertheless, because the rest
-/// of a message repeats them: of 3 or 12 bytes, publications with one source take 0.3 or 0.2 % more
+/// This many bytes at the end of the common part of two pieces are hashed nevertheless, because the rest
+/// of a message repeats them: with 3 or 12 bytes, publications with one source take 0.3 or 0.2 % more
 /// (example `encoder`).
 const HASHED_AGAIN: usize = 20;
 
 /// 2³² divided by the golden ratio, as a prime; mixes four bytes into the high bits.
 const MULTIPLIER: u32 = 2_654_435_761;
 
-/// How many there are, with 0, which means none.
+/// Number of position numbers, including 0, which means none.
 const NUMBERS: usize = 1 << 16;
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! The largest distance that a payload refers to (RFC 1951 §3.2.5), read without decompressing it.
 //! Payload with its flush tail → the distance, or nothing when it is corrupt.
 //! Pure; allocates nothing; made to be short and plain, not fast.
-//! Change here: only if RFC 1951 is found misread. What is too far is decided in `shadow`.
+//! Change here: only if it differs from RFC 1951. Which distance is too large is decided in `shadow`.
 
 use crate::header::ORDER;
 use crate::tables::{DISTANCES, END_OF_BLOCK, LITERALS};
 
-/// The largest distance of all copies, 0 if there are none; `None` when `payload` is no sequence of
+/// The largest distance of all copies, 0 if there are none; `None` if `payload` is not a sequence of
 /// whole blocks.
 pub(super) fn largest(payload: &[u8]) -> Option<usize> {
     let mut reader = BitReader { payload, bit: 0, largest: 0 };
@@ -83,7 +83,7 @@ impl BitReader<'_> {
         self.symbols(&Code::new(&of_literals), &Code::new(&of_distances))
     }
 
-    /// Up to the end of the block.
+    /// Reads symbols up to the end of the block.
     fn symbols(&mut self, literals: &Code<LITERALS>, distances: &Code<DISTANCES>) -> Option<()> {
         loop {
             let symbol = self.symbol(literals)?;
@@ -93,7 +93,7 @@ impl BitReader<'_> {
             if symbol == END_OF_BLOCK {
                 return Some(());
             }
-            // Four symbols for each number of extra bits, but for the first eight and the last.
+            // Four symbols for each number of extra bits, except the first eight and the last.
             let extra = match symbol - 257 {
                 0..8 | 28.. => 0,
                 length => length / 4 - 1,
@@ -106,7 +106,7 @@ impl BitReader<'_> {
 
     fn distance(&mut self, distances: &Code<DISTANCES>) -> Option<usize> {
         let symbol = self.symbol(distances)?;
-        // Two symbols for each number of extra bits, but for the first two.
+        // Two symbols for each number of extra bits, except the first two.
         let extra = (symbol / 2).saturating_sub(1);
         let base = if symbol < 2 { symbol } else { (2 + symbol % 2) << extra };
         Some(1 + base + self.bits(extra)?)
@@ -130,7 +130,7 @@ impl BitReader<'_> {
 
 /// A canonical code (§3.2.2).
 struct Code<const SYMBOLS: usize> {
-    /// By length, how many codes there are.
+    /// Number of codes by length.
     counts: [u16; 16],
     /// In the order of their codes.
     symbols: [u16; SYMBOLS],

@@ -82,7 +82,7 @@ proptest! {
             let mut payload = Vec::new();
             compressor.standalone(&message, &mut payload);
             prop_assert_eq!(inflate_with(&mut inflater, &[&payload]), Ok(message));
-            // What a failed message leaves behind must not window the next one.
+            // The state after a failed message must not affect the next one.
             let _ = inflate_with(&mut inflater, &[&payload[..payload.len() / 2]]);
         }
     }
@@ -133,7 +133,7 @@ proptest! {
 
 fn check_against_oracle(payload: &[u8]) -> Result<(), TestCaseError> {
     let expect = puff::inflate(&with_tail(payload)).or_else(|| {
-        // A finished stream without the zero byte, or nothing at all: then the tail has no place.
+        // A finished stream without the zero byte, or nothing at all: then no tail may follow.
         puff::inflate(payload).filter(|plain| plain.final_blocks > 0 || payload.is_empty())
     });
     prop_assert_eq!(inflate(&[payload]).ok(), expect.map(|plain| plain.bytes));

@@ -1,7 +1,7 @@
-//! A simulated channel: its history, what was published, and the frames for its clients.
+//! A simulated channel: its history, its messages, and the frames for its clients.
 //! Messages → publications, and for each distinct reference one frame.
 //! Uses the crate's gap coder and its standalone compressor as a shard does.
-//! Change here: how a shard turns references into frames. Who gets them is `clients` and `fan_out`.
+//! Change here: how a shard turns references into frames. `clients` and `fan_out` deliver them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use fanwire_deflate::gap::{Depth, EmbeddedPart, History, Publication, Reference}
 
 pub(crate) struct Channel {
     pub(crate) history: History,
-    /// All that are in the history or were, oldest first.
+    /// All messages that are or were in the history, oldest first.
     pub(crate) plaintexts: Vec<Vec<u8>>,
     resized: usize,
 }
@@ -21,12 +21,12 @@ impl Channel {
         Self { history, plaintexts: Vec::new(), resized: 0 }
     }
 
-    /// `None` for a message that must go standalone to everybody.
+    /// `None` for a message that must be sent standalone to all clients.
     pub(crate) fn publish(&mut self, message: &[u8]) -> Option<SharedFrames> {
         let publication = self.history.publish(message)?;
         self.plaintexts.push(message.to_vec());
         let (index, resized) = (self.plaintexts.len() - 1, self.resized);
-        // As publishers do, which know what their subscribers need.
+        // Publishers parse at the depths that their subscribers use.
         let is_ahead = index.is_multiple_of(2);
         if is_ahead {
             let offered = Depth::all().filter(|depth| publication.offers(*depth));
@@ -35,7 +35,7 @@ impl Channel {
         Some(SharedFrames { publication, index, resized, is_ahead, frames: HashMap::new() })
     }
 
-    /// A message that embeds the newest publication, and where; `None` without one.
+    /// A message that embeds a part of the newest publication, and the part's position; `None` without one.
     pub(crate) fn reply(&mut self) -> Option<(Vec<u8>, Range<usize>, EmbeddedPart)> {
         let newest = self.history.newest()?;
         assert_eq!(Some(newest), self.plaintexts.last().map(Vec::as_slice));
@@ -57,10 +57,10 @@ pub(crate) fn part(len: usize) -> Range<usize> {
     len / 8..len - len / 9
 }
 
-/// A publication on its way to clients, with the frames that they share.
+/// A publication with the frames that its clients share.
 pub(crate) struct SharedFrames {
     pub(crate) publication: Publication,
-    /// In the plaintexts of its channel.
+    /// Index in the plaintexts of its channel.
     pub(crate) index: usize,
     /// How often the history had been resized.
     resized: usize,
@@ -70,9 +70,9 @@ pub(crate) struct SharedFrames {
 }
 
 impl SharedFrames {
-    /// The one frame for everybody with this reference.
+    /// The one frame for all clients with this reference.
     ///
-    /// A history that has gone on too far has no parse any more; the message stands alone then.
+    /// If the history no longer holds the publication, there is no parse; the message then stands alone.
     pub(crate) fn frame(
         &mut self,
         reference: Reference,

@@ -1,7 +1,7 @@
-//! A simulated client of a gap coder, with every decoder at hand in the context it would have.
-//! References and frames for it → panics that name the invariant which is broken.
+//! A simulated client of a gap coder, with several decoders in the context it would have.
+//! References and frames for it → panics that name the broken invariant.
 //! Uses `puff`, zlib-rs, stock zlib and the crate's own `Shadow`, each with the agreed window.
-//! Change here: what a client knows and checks. What happens to it is `clients` and `fan_out`.
+//! Change here: the state and checks of a client. Its events are `clients` and `fan_out`.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -64,7 +64,7 @@ impl Client {
         self.subscriptions.remove(&channel);
     }
 
-    /// What a publication of the channel may refer to; `None` without a subscription.
+    /// The reference that a publication of the channel may use; `None` without a subscription.
     ///
     /// `plaintexts` are all of the channel up to the publication, oldest first.
     pub(crate) fn reference(
@@ -111,7 +111,7 @@ impl Client {
         self.receive(frame, message);
     }
 
-    /// The message that is queued next quotes the channel's newest publication at `at`.
+    /// The next queued message embeds the channel's newest publication at `at`.
     pub(crate) fn embed(&mut self, channel: usize, embedded_part: EmbeddedPart, at: Range<usize>) {
         let subscription = self.subscriptions.get_mut(&channel).expect("joined");
         subscription.window.embedded(embedded_part, at.start, self.counter);
@@ -129,7 +129,7 @@ impl Client {
         self.subscriptions.contains_key(&channel)
     }
 
-    /// Decodes the frame in a window in which all is overwritten but publications of the channel.
+    /// Decodes the frame in a window in which all bytes are overwritten except publications of the channel.
     fn check_sources(&self, channel: usize, frame: &[u8], message: &[u8]) {
         let first = self.stream.len().saturating_sub(1 << self.window_bits);
         let mut window = vec![0xee; self.stream.len() - first];

@@ -1,7 +1,7 @@
-//! A simulation of clients of a gap coder: whatever they are sent, their inflaters reproduce it.
+//! A simulation of clients of a gap coder: their inflaters reproduce every message.
 //! Random publications, joins, replies, losses, resized histories → the invariants of gap coding.
-//! Uses `channel` and `client`, which check what they are given.
-//! Change here: what may happen. What is checked is `client`; traffic as in real life is `fan_out`.
+//! Uses `channel` and `client`, which check their input.
+//! Change here: the possible events. The checks are `client`; realistic traffic is `fan_out`.
 
 use std::collections::VecDeque;
 
@@ -94,7 +94,7 @@ enum Step {
         channel: usize,
         bytes: Vec<u8>,
     },
-    /// As if two publications, which in no window need to be neighbours.
+    /// Two publications in one message, which need not be neighbours in any window.
     Twice {
         channel: usize,
         seed: u32,
@@ -108,7 +108,7 @@ enum Step {
         client: usize,
         channel: usize,
     },
-    /// The client subscribes anew, and the reply holds a part of the newest publication.
+    /// The client subscribes again, and the reply holds a part of the newest publication.
     Recover {
         client: usize,
         channel: usize,
@@ -122,11 +122,11 @@ enum Step {
         client: usize,
         channel: usize,
     },
-    /// The client's connection ends, and it comes back with a new one.
+    /// The client's connection ends, and it opens a new one.
     Reconnect {
         client: usize,
     },
-    /// The channel's history was freed and begins anew.
+    /// The channel's history was freed and begins again.
     Forget {
         channel: usize,
     },
@@ -169,7 +169,7 @@ fn bytes_max() -> impl Strategy<Value = usize> {
     prop_oneof![Just(600usize), Just(4_000), Just(8_192), Just(32_768)]
 }
 
-/// A channel's publication or a message that is none, which one queue delivers in their order.
+/// A channel's publication or another message, which one queue delivers in their order.
 type QueuedMessage = (usize, Vec<u8>, Option<SharedFrames>);
 
 struct Simulation {
@@ -178,7 +178,7 @@ struct Simulation {
     misses: Vec<(usize, usize)>,
     compressor: Compressor,
     new_history: Box<dyn Fn() -> History>,
-    /// What was published and not delivered yet, of which there may be so many.
+    /// Messages published and not delivered yet, at most `behind`.
     queue: VecDeque<QueuedMessage>,
     behind: usize,
 }
@@ -245,7 +245,7 @@ impl Simulation {
         self.deliver(self.behind);
     }
 
-    /// All but so many.
+    /// Delivers all messages but `behind`.
     fn deliver(&mut self, behind: usize) {
         while self.queue.len() > behind {
             let mut post = self.queue.pop_front().expect("more than none");

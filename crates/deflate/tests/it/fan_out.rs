@@ -2,7 +2,7 @@
 //! A seed → deliveries, each checked by its client, of which nearly all must be in context.
 //! Uses `channel` and `client`. Another seed: FANWIRE_SEED=… cargo test -p fanwire-deflate fan_out
 //! Change here: the traffic. Popularity, sizes of connections and lifetimes are those of the
-//! compression lab, a fiftieth of its size. Nasty cases are `clients`.
+//! compression lab, a fiftieth of its size. Rare cases are `clients`.
 
 use fanwire_deflate::Compressor;
 use fanwire_deflate::gap::{Depth, History};
@@ -83,7 +83,7 @@ impl Node {
         self.reply();
     }
 
-    /// Those whose time is over leave, and as many come.
+    /// Ends the connections whose time is over, and opens as many.
     fn renew_connections(&mut self) {
         for connection in &mut self.connections {
             if connection.ends <= self.now {
@@ -92,7 +92,7 @@ impl Node {
         }
     }
 
-    /// To one of the connections now and then, alone.
+    /// Sends a message to one connection alone, from time to time.
     fn reply(&mut self) {
         let index = self.random.below(CONNECTIONS * 2);
         let Some(connection) = self.connections.get_mut(index) else { return };
@@ -112,7 +112,7 @@ impl Connection {
     }
 }
 
-/// Of a kind that the channel decides: a state, a tick, or talk.
+/// A message of the channel's kind: a state, a tick, or chat.
 fn message(channel: usize, at: u32, random: &mut Random) -> Vec<u8> {
     let number = random.below(10_000);
     let body = match channel % 3 {

@@ -1,6 +1,6 @@
-//! Property tests: an `Inflater` never gives nor allocates more than it was allowed.
+//! Property tests: an `Inflater` never returns nor allocates more than its limit.
 //! Random messages and limits, and a bomb → the message or `TooLarge`, with the capacity in bounds.
-//! Uses the public face only.
+//! Uses the public items only.
 //! Change here: properties about size. Content is in `against_oracle`.
 
 use fanwire_deflate::{Compressor, InflateError, Inflater};

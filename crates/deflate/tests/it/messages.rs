@@ -1,7 +1,7 @@
-//! What the property tests of this crate compress: JSON-like and random messages.
+//! The messages that the property tests of this crate compress: JSON-like and random ones.
 //! proptest strategies → messages of up to some 100 KB.
 //! Uses proptest only.
-//! Change here: what a typical or a nasty message looks like.
+//! Change here: the form of typical and unusual messages.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

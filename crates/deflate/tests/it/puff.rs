@@ -1,16 +1,16 @@
 //! The oracle: an independent DEFLATE decoder, small and slow, after the text of RFC 1951.
-//! Bytes → plaintext, whether a final block was seen, and how far it read; or `None` when invalid.
+//! Bytes → plaintext, whether a final block was seen, and the bytes read; or `None` when invalid.
 //! Uses nothing.
-//! Change here: only if RFC 1951 is found misread.
+//! Change here: only if it differs from RFC 1951.
 
-/// Decodes a message payload whose flush tail has been put back.
+/// Decodes a message payload with its flush tail appended again.
 ///
 /// `None` when the data is invalid or ends inside a block.
 pub(crate) fn inflate(data: &[u8]) -> Option<Plain> {
     inflate_within(data, &[], 1 << 15)
 }
 
-/// The same behind the `window` of earlier messages, with distances of at most `distance_max`.
+/// As [`inflate`], after the `window` of earlier messages, with distances of at most `distance_max`.
 pub(crate) fn inflate_within(data: &[u8], window: &[u8], distance_max: usize) -> Option<Plain> {
     let mut puff = Puff { data, bit: 0, out: window.to_vec(), distance_max };
     let mut final_blocks = 0;
