@@ -201,9 +201,10 @@ impl Plan {
         let (codes, least) = (&dynamic.codes, Gaps::new(least));
         runs(sequences, message).all(|(literals, token)| {
             let (symbol, _, _) = distance_symbol(token.distance(&least));
-            let has_distance = match token.names_source() {
-                true => symbol >= dynamic.farther,
-                false => !token.is_copy() || codes.distances[symbol].count() > 0,
+            let has_distance = if token.names_source() {
+                symbol >= dynamic.farther
+            } else {
+                !token.is_copy() || codes.distances[symbol].count() > 0
             };
             has_distance
                 && codes.literals[token.entry() as usize & 0x1ff].count() > 0

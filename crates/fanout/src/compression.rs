@@ -80,8 +80,7 @@ impl Contexts {
     }
 
     /// Finds the newest publication of the channel's history in `reply`, which sends missed publications of `channel`
-    /// to a
-    /// subscriber in context. Returns its byte position; the next publication may then refer to it.
+    /// to a subscriber in context. Returns its byte position; the next publication may then refer to it.
     pub(crate) fn embedded_part(
         &self,
         channel: &str,

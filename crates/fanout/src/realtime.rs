@@ -227,7 +227,7 @@ impl Outbox for HubWriter<'_> {
         delta_mode: DeltaMode,
     ) {
         self.send_batch();
-        self.frames.deliver(connection, place, (broadcast, delta_mode), self.out);
+        self.frames.deliver(connection, place, broadcast, delta_mode, self.out);
     }
 
     fn deliver_to_all(

@@ -37,10 +37,8 @@ pub trait Application: 'static {
     fn turn(&mut self, _now: Instant) {}
     fn open(&mut self, key: SlotKey, hello: Self::Hello, now: Instant, out: &mut ConnectionWriter);
     /// Handles a message and returns the number of its commands. Each connection has a share of a turn; a message
-    /// without
-    /// commands counts as one. After a command the connection is [held](Self::held) if a shard lags; messages that
-    /// must not
-    /// be delayed, such as answers to pings, count as no command.
+    /// without commands counts as one. After a command the connection is [held](Self::held) if a shard lags; messages
+    /// that must not be delayed, such as answers to pings, count as no command.
     fn receive(
         &mut self,
         key: SlotKey,

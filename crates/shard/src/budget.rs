@@ -69,8 +69,7 @@ impl Reservation {
     }
 
     /// Changes the reservation to `bytes`. Fewer bytes are always granted; if more are refused, returns false and
-    /// changes
-    /// nothing.
+    /// changes nothing.
     pub fn resize(&mut self, bytes: usize) -> bool {
         if bytes > self.bytes && !self.budget.take(bytes - self.bytes) {
             return false;

@@ -36,8 +36,7 @@ pub(super) struct Connection {
     pub(super) progress: u32,
     pub(super) reader: Reader,
     /// Bytes read but not yet processed, because the connection was unread, held or waiting. Processed before the
-    /// socket is
-    /// read again.
+    /// socket is read again.
     pub(super) rest: Box<[u8]>,
     pub(super) queue: Queue,
     pub(super) phase: Phase,

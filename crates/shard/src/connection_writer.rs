@@ -44,9 +44,8 @@ pub struct ConnectionWriter {
     framer: Framer,
     lists: Lists,
     dirty: Vec<u32>,
-    /// The turn serves its last inbox message. No later message can add frames to the same write, so frames are
-    /// written at
-    /// once, while the state of the connection is in the cache.
+    /// The turn serves its last inbox message. No later message can add frames to the same write, so frames are written
+    /// at once, while the state of the connection is in the cache.
     pub(super) is_last: bool,
     /// Connections that left `Open` during this turn and are not yet reported to the application.
     pub(super) closed: Vec<(SlotKey, CloseCause)>,
@@ -82,16 +81,14 @@ impl ConnectionWriter {
     }
 
     /// Sends one message to one connection. A message that is small, huge or without agreed compression is sent raw;
-    /// others
-    /// are compressed alone, or in the connection's own context if it has one.
+    /// others are compressed alone, or in the connection's own context if it has one.
     pub fn send(&mut self, key: SlotKey, payload: &[u8]) {
         let is_binary = self.open(key).is_some_and(|connection| connection.is_binary);
         self.send_as(key, is_binary, payload);
     }
 
     /// As [`ConnectionWriter::send`], for a message that embeds publications. If it is sent compressed, the next
-    /// publications
-    /// may refer to the embedded ones.
+    /// publications may refer to the embedded ones.
     pub fn send_embedding(
         &mut self,
         key: SlotKey,
@@ -165,17 +162,15 @@ impl ConnectionWriter {
     }
 
     /// Queues a frame of `message` that is raw or refers to nothing, for the connection at `index`. It is written at
-    /// the end
-    /// of the turn, or at once behind the turn's last message. Above the queue limit the connection ends as slow
-    /// (3008).
+    /// the end of the turn, or at once behind the turn's last message. Above the queue limit the connection ends as
+    /// slow (3008).
     pub fn push(&mut self, index: u32, frame: &Frame, message: &[u8]) {
         let advance_window = |window: &mut PeerWindow| window.queued(message.len(), &[]);
         self.queue(index, frame, message, WritePolicy::Immediate, advance_window);
     }
 
     /// As [`ConnectionWriter::push`], if the peer has this `format` and needs no further checks. Returns whether the
-    /// frame was
-    /// queued.
+    /// frame was queued.
     #[inline]
     pub fn push_if_same_format(
         &mut self,
@@ -200,7 +195,8 @@ impl ConnectionWriter {
     /// [`ConnectionWriter::reference`] returned just before.
     pub fn push_publication(
         &mut self,
-        (index, place): (u32, u32),
+        index: u32,
+        place: u32,
         frame: &impl WireFrame,
         message: &[u8],
         publication: &Publication,
@@ -236,8 +232,7 @@ impl ConnectionWriter {
     }
 
     /// Puts the frame of a message into the queue. No other function does, so the peer's window advances here only.
-    /// After a
-    /// queued frame is dropped, no later message is written to its connection.
+    /// After a queued frame is dropped, no later message is written to its connection.
     #[inline]
     fn put(
         &mut self,
@@ -260,8 +255,7 @@ impl ConnectionWriter {
     }
 
     /// Returns the frame if the peer's inflater decodes it to `message`. Otherwise, which is a bug, it returns a raw
-    /// frame and
-    /// ends compression for this connection.
+    /// frame and ends compression for this connection.
     fn verified(&mut self, index: u32, frame: &impl WireFrame, message: &[u8]) -> Frame {
         let bytes = frame.bytes();
         let connection = &mut self.connections[index as usize];
@@ -279,8 +273,7 @@ impl ConnectionWriter {
     }
 
     /// The frame of a message in the connection's own context; the first such message allocates it. Without memory for
-    /// a
-    /// context, the connection's messages are compressed alone from now on.
+    /// a context, the connection's messages are compressed alone from now on.
     fn dedicated(&mut self, index: u32, window_bits: u8, opcode: Opcode, message: &[u8]) -> Frame {
         let connection = &mut self.connections[index as usize];
         if connection.dedicated.is_none() {

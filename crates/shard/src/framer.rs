@@ -32,15 +32,13 @@ impl Framer {
     }
 
     /// Whether a message to one connection is short enough to be compressed: the shard serves no other connection
-    /// during that
-    /// time.
+    /// during that time.
     pub(super) fn compresses_for_one(&self, message: &[u8]) -> bool {
         self.compresses(message) && message.len() <= FOR_ONE_BYTES_MAX
     }
 
     /// The frame of `message`, valid until the next call; compressed only if `may_compress`. A message that is small,
-    /// or does
-    /// not shrink, is sent raw, which every receiver accepts: compression is chosen per message (RFC 7692 §6).
+    /// or does not shrink, is sent raw, which every receiver accepts: compression is chosen per message (RFC 7692 §6).
     pub fn frame(&mut self, opcode: Opcode, may_compress: bool, message: &[u8]) -> &[u8] {
         if may_compress && self.compresses(message) {
             self.clear();
@@ -80,8 +78,7 @@ impl Framer {
 }
 
 /// The presence of 10,000 members is 1 MB and takes 15 ms to compress, more than twice as long as the rest of the
-/// reply;
-/// no delivery leaves the shard during that time. This limit is a quarter of it. Larger messages are sent raw.
+/// reply; no delivery leaves the shard during that time. This limit is a quarter of it. Larger messages are sent raw.
 const FOR_ONE_BYTES_MAX: usize = 256 * 1024;
 
 /// The buffer shrinks to this size after a rare huge message.

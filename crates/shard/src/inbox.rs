@@ -74,10 +74,8 @@ impl<N, H> Inbox<N, H> {
     }
 
     /// Adds a message that holds `bytes` of memory, and wakes the shard if the inbox was empty. It never refuses a
-    /// message:
-    /// publishers check [`INBOX_BYTES_MAX`] before. After the shard has ended the message is dropped, and the socket
-    /// of an
-    /// arrival closes.
+    /// message: publishers check [`INBOX_BYTES_MAX`] before. After the shard has ended the message is dropped, and the
+    /// socket of an arrival closes.
     pub fn push(&self, message: ShardMessage<N, H>, bytes: usize) {
         let mut messages = self.shared.messages.lock();
         let Some(waiting) = messages.as_mut() else { return };

@@ -156,10 +156,8 @@ impl<A: Application> Shards<A> {
     }
 
     /// Bytes waiting in the fullest inbox. Above [`INBOX_BYTES_MAX`] publishers wait: API requests before they are
-    /// served,
-    /// clients that send commands because they are not read, and publications of other nodes in the queues of the
-    /// broker's
-    /// connections.
+    /// served, clients that send commands because they are not read, and publications of other nodes in the queues of
+    /// the broker's connections.
     pub fn backlog_bytes(&self) -> usize {
         inbox::backlog_bytes(&self.inboxes)
     }

@@ -44,8 +44,7 @@ impl WireFrame for BorrowedFrame<'_> {
     }
 }
 
-/// Waiting frames, oldest first. An empty queue holds no heap block: a single frame is stored inline, further ones in
-/// a
+/// Waiting frames, oldest first. An empty queue holds no heap block: a single frame is stored inline, further ones in a
 /// list that is taken from the shard's [`Lists`] and returned when it is empty.
 #[derive(Default)]
 pub(super) struct Queue {
@@ -80,8 +79,7 @@ impl Queue {
     }
 
     /// Whether a frame of `frame_bytes` fits within `limit` bytes. An empty queue takes any frame, and a first frame
-    /// that is
-    /// larger than the limit does not count: the limit is for frames behind it.
+    /// that is larger than the limit does not count: the limit is for frames behind it.
     pub(super) fn takes(&self, frame_bytes: usize, limit: usize) -> bool {
         let Some(head) = &self.head else { return true };
         let is_oversized = head.len() > limit;

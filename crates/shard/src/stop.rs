@@ -30,8 +30,7 @@ impl Stopping {
     }
 
     /// The connections to close by now. After the last one it returns all open connections, including those that
-    /// arrived
-    /// during the stop.
+    /// arrived during the stop.
     pub(super) fn due(&mut self, out: &ConnectionWriter) -> Vec<SlotKey> {
         let elapsed = out.now.saturating_duration_since(self.started);
         let due = match elapsed.as_secs_f64() / self.spread.as_secs_f64() {

@@ -116,9 +116,10 @@ impl<A: Application> Turn<A> {
                 self.out.writable(index);
             }
             if event.is_readable() || event.is_read_closed() || event.is_error() {
-                match Instant::now() < read_until {
-                    true => self.read(index, event.is_read_closed() || event.is_error()),
-                    false => self.read_later(index),
+                if Instant::now() < read_until {
+                    self.read(index, event.is_read_closed() || event.is_error());
+                } else {
+                    self.read_later(index);
                 }
             }
         }
@@ -192,12 +193,10 @@ impl<A: Application> Turn<A> {
     }
 
     /// Serves the inbox for at most [`MESSAGES_TIME`], so that sockets and timers are served, too; the rest waits for
-    /// the
-    /// next turn.
+    /// the next turn.
     ///
-    /// It empties the inbox once, after the messages left by the last turn: the waker signals only the first message
-    /// of an
-    /// empty inbox, so none may stay there while the shard sleeps.
+    /// It empties the inbox once, after the messages left by the last turn: the waker signals only the first message of
+    /// an empty inbox, so none may stay there while the shard sleeps.
     fn take_messages(&mut self) {
         let started = Instant::now();
         let (mut is_taken, mut is_late, mut served) = (false, false, 0);
@@ -321,14 +320,12 @@ impl<A: Application> Turn<A> {
         false
     }
 
-    /// Passes bytes of the peer to its reader and every complete message to the application, within its share and
-    /// while the
-    /// application does not wait. The rest is kept.
+    /// Passes bytes of the peer to its reader and every complete message to the application, within its share and while
+    /// the application does not wait. The rest is kept.
     ///
     /// A connection that sent a command while some shard lags is held. Whether the command causes a broadcast is not
-    /// checked,
-    /// because a remote broker delivers it later and on another thread. Connections that only receive or answer pings
-    /// go on.
+    /// checked, because a remote broker delivers it later and on another thread. Connections that only receive or
+    /// answer pings go on.
     fn feed(&mut self, key: SlotKey, bytes: &mut [u8], share: &mut Share) {
         let Some(connection) = self.out.connections.get_mut(key.index as usize) else { return };
         if !matches!(connection.phase, Phase::Open | Phase::Closing) {
@@ -432,8 +429,7 @@ const MESSAGES_TIME: Duration = Duration::from_millis(20);
 /// The storage shrinks to this length after a burst of messages.
 const MESSAGES_KEPT: usize = 16 * 1024;
 
-/// Interval at which a shard with held connections checks whether the others still lag. A notification would cost
-/// every
+/// Interval at which a shard with held connections checks whether the others still lag. A notification would cost every
 /// turn.
 const HELD_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 

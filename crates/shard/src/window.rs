@@ -21,8 +21,7 @@ pub struct EmbeddedPublication {
 pub(super) struct PeerWindow {
     counter: Counter,
     /// By place of the subscription. An old entry of an ended subscription does no harm: sequence numbers of
-    /// publications are
-    /// unique, so it does not match another channel.
+    /// publications are unique, so it does not match another channel.
     subscriptions: SmallVec<[SubscriptionWindow; 1]>,
 }
 

@@ -26,9 +26,10 @@ impl Compression {
             None => Self::Raw,
             Some(Agreement { server_no_context_takeover, server_window_bits, .. }) => {
                 let window_bits = server_window_bits;
-                match server_no_context_takeover {
-                    true => Self::Standalone { window_bits },
-                    false => Self::Context { window_bits },
+                if server_no_context_takeover {
+                    Self::Standalone { window_bits }
+                } else {
+                    Self::Context { window_bits }
                 }
             }
         }

@@ -70,7 +70,10 @@ fn accept(offer: &str) -> Option<Agreement> {
     let mut parameters = Parameters::default();
     parts.try_for_each(|part| parameters.add(part))?;
     let server_window_bits = parameters.server_max_window_bits.unwrap_or(15);
-    (server_window_bits >= 9).then_some(Agreement {
+    if server_window_bits < 9 {
+        return None;
+    }
+    Some(Agreement {
         server_no_context_takeover: parameters.server_no_context_takeover,
         server_window_bits,
         window_bits_offered: parameters.server_max_window_bits.is_some(),
@@ -111,7 +114,7 @@ impl Parameters {
             }
             _ => return None,
         };
-        (!repeated).then_some(())
+        if repeated { None } else { Some(()) }
     }
 }
 

@@ -15,8 +15,8 @@ pub fn encode(opcode: Opcode, rsv1: bool, payload: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Writes the header of a payload that is in `out` already, from `payload_at` on, and returns where the frame begins.
-/// At
-/// least [`HEADER_BYTES_MAX`] bytes before the payload are free for it; the other parameters are those of [`encode`].
+/// At least [`HEADER_BYTES_MAX`] bytes before the payload are free for it; the other parameters are those of
+/// [`encode`].
 pub fn encode_before(opcode: Opcode, rsv1: bool, payload_at: usize, out: &mut [u8]) -> usize {
     let (header, header_bytes) = header(opcode, rsv1, out.len() - payload_at);
     let start = payload_at - header_bytes;

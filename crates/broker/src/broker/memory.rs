@@ -131,6 +131,8 @@ impl Broker for MemoryBroker {
         }
         publication.offset = position.offset;
         let (epoch, exclude) = (position.epoch, options.exclude_client);
+        // Under the lock, with the LZ parse inside: 1 to 3 µs, or 5 to 30 µs if the channel has a history. Publications must
+        // enter the history in the channel's order (docs/decisions/0004).
         self.deliver.deliver(channel, publication, epoch, delta, exclude, now);
         if let Some(key) = key {
             results.insert(key, position, now, IDEMPOTENCY_BYTES_MAX / STRIPES);

@@ -90,8 +90,8 @@ impl History {
             Depth::Embedded => self.parse_embedded(place, &publication.embedded),
             Depth::Far | Depth::Newest | Depth::Half | Depth::Most | Depth::Several => {
                 let count = publication.depth(depth);
-                let sources = (count, publication.shift_max(depth));
-                self.parse_several(place, sources, None).map(|(parse, ..)| parse)
+                let shift = publication.shift_max(depth);
+                self.parse_several(place, count, shift, None).map(|(parse, ..)| parse)
             }
         }
     }
@@ -109,7 +109,7 @@ impl History {
             publication.parse(depth, || {
                 let count = publication.depth(depth);
                 let shift = publication.shift_max(depth);
-                let (parse, _, found) = self.parse_several(place, (count, shift), deeper.take())?;
+                let (parse, _, found) = self.parse_several(place, count, shift, deeper.take())?;
                 deeper = Some(found);
                 Some(parse)
             });
@@ -223,14 +223,13 @@ impl History {
     }
 
     /// Refers to the `count` publications before it at any positions. Returns the parse, the smallest gaps that a peer
-    /// can
-    /// have, newest first, and the part that a parse against fewer publications may reuse. No copy begins more than
-    /// `shift`
-    /// bytes farther back than its publication's gap. `deeper` comes from a parse against more publications.
+    /// can have, newest first, and the part that a parse against fewer publications may reuse. No copy begins more than
+    /// `shift` bytes farther back than its publication's gap. `deeper` comes from a parse against more publications.
     pub(super) fn parse_several(
         &self,
         place: PublicationRange,
-        (count, shift): (usize, usize),
+        count: usize,
+        shift: usize,
         deeper: Option<ReusableParse>,
     ) -> Option<(Parse, [u32; DEPTH_MAX], ReusableParse)> {
         let mut sources = [0; DEPTH_MAX];
@@ -248,8 +247,7 @@ impl History {
             parser.parse_like(&known, place.end, &mut sequences);
             let sequences = sequences.into_list();
             // With fewer sources in the window they are farther away than codes made for these copies assume. The
-            // deeper
-            // parse's codes take no more bytes, and a third less time.
+            // deeper parse's codes take no more bytes, and a third less time.
             let does = plan.has_codes_for(&sequences, message, least);
             (sequences, does.then_some(plan))
         } else {
@@ -261,8 +259,7 @@ impl History {
     }
 
     /// Refers to the part of the publication before it that some peers got embedded. Gaps are measured to the start of
-    /// the
-    /// part.
+    /// the part.
     fn parse_embedded(&self, place: PublicationRange, part: &Range<u16>) -> Option<Parse> {
         let previous = self.sources(place, 1)?.next()?;
         let [start, end] = [part.start, part.end].map(|at| previous + usize::from(at));
@@ -282,8 +279,7 @@ impl History {
     }
 
     /// As [`held`](Self::held), for a publication that is about to be appended. It starts from the result for the one
-    /// before,
-    /// which is a step or two away.
+    /// before, which is a step or two away.
     fn held_by_next(&mut self, bytes: usize) -> usize {
         let from = self.window.len().saturating_sub(bytes);
         let is_before = |start: &&u16| usize::from(**start) < from;

@@ -107,8 +107,7 @@ impl Publication {
     /// The parse of this depth; the first call makes it with `make`.
     ///
     /// `make` uses the history, which may no longer hold the publication. Then this returns `None`, now and later, and
-    /// the
-    /// message must be sent standalone.
+    /// the message must be sent standalone.
     pub fn parse(&self, depth: Depth, make: impl FnOnce() -> Option<Parse>) -> Option<&Parse> {
         self.parses[depth.index()].get_or_init(make).as_ref()
     }
@@ -157,7 +156,6 @@ const WINDOWS: usize = 7;
 
 /// Lengths of runs that are offered: `RUN_DEPTHS`.
 pub(super) const RUN_LENGTHS: usize = 4;
-/// Largest number of publications in each offered run: all that the window holds, and three shorter ones for peers
-/// that
+/// Largest number of publications in each offered run: all that the window holds, and three shorter ones for peers that
 /// joined recently.
 pub const RUN_DEPTHS: [u16; RUN_LENGTHS] = [u16::MAX, 16, 4, 1];

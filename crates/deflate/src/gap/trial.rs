@@ -58,7 +58,7 @@ impl History {
         let mut deeper = None;
         for (at, depth) in DEPTHS[..trial.depths].iter().enumerate().rev() {
             let (parse, gaps, found) =
-                self.parse_several(place, (*depth, publication.bytes()), deeper.take())?;
+                self.parse_several(place, *depth, publication.bytes(), deeper.take())?;
             trial.several[at] = bytes(parse, &gaps[..*depth]);
             deeper = Some(found);
         }

@@ -33,8 +33,7 @@ pub struct EmbeddedPart {
 /// Positions of the last publications of one channel in the window of one connection.
 ///
 /// Starts empty, or with an embedded part, at every subscribe. Then every publication of the channel is either queued
-/// or
-/// leaves it unchanged; a gap in the sequence numbers shows a missing one.
+/// or leaves it unchanged; a gap in the sequence numbers shows a missing one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SubscriptionWindow {
     /// The counter at the start of the newest publication, or of its embedded part.

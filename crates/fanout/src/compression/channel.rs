@@ -33,9 +33,8 @@ pub(crate) struct EncodingHistory {
     /// Deliveries in context since the last sweep, and deliveries that a history would have made in context.
     deliveries: AtomicU64,
     missed: AtomicU64,
-    /// Deliveries since the last trial to subscribers that received other messages in between. `fewer`: at most half
-    /// of the
-    /// offered publications were in the subscriber's window; `several`: more than half.
+    /// Deliveries since the last trial to subscribers that received other messages in between. `fewer`: at most half of
+    /// the offered publications were in the subscriber's window; `several`: more than half.
     fewer: AtomicU64,
     several: AtomicU64,
     state: Mutex<HistoryState>,
@@ -163,9 +162,8 @@ impl EncodingHistory {
         Some((at, history.embed(part)?))
     }
 
-    /// Returns the publication parsed at one depth; the first call for a depth parses, unless the publisher did.
-    /// `None` if
-    /// the history no longer holds the publication; every later call then returns `None`, too.
+    /// Returns the publication parsed at one depth; the first call for a depth parses, unless the publisher did. `None`
+    /// if the history no longer holds the publication; every later call then returns `None`, too.
     pub(crate) fn parse<'a>(
         &self,
         publication: &'a Publication,
@@ -184,8 +182,8 @@ impl EncodingHistory {
 
 impl Tracking {
     /// Begins with the longest history while memory is plentiful: a trial shortens it when the older half saves
-    /// nothing, but a
-    /// short history cannot measure the savings of a long one. `None` if there is no memory for the shortest history.
+    /// nothing, but a short history cannot measure the savings of a long one. `None` if there is no memory for the
+    /// shortest history.
     fn begin(message_bytes: usize, settings: &ContextSettings) -> Option<Self> {
         let budget = &settings.memory;
         let is_plenty = budget.bytes() < budget.bytes_max() / PLENTY_SHARE;
@@ -209,10 +207,8 @@ impl Tracking {
     }
 
     /// Depths that the publisher parses, so that no shard waits for another shard and no parse comes too late: those
-    /// that
-    /// shards used for both of the last two publications. With five depths in occasional use a publication needs
-    /// three, and
-    /// each takes as long as the frames for 60 gaps.
+    /// that shards used for both of the last two publications. With five depths in occasional use a publication needs
+    /// three, and each takes as long as the frames for 60 gaps.
     fn usual_depths(&mut self, used_depths: u32) -> u32 {
         if used_depths != 0 {
             self.usual_depths = used_depths & self.used_depths;
@@ -234,8 +230,7 @@ impl Tracking {
     }
 
     /// Measures the worth of depth and length, and adjusts both. `several` deliveries had most of the offered
-    /// publications in
-    /// the window, `fewer` had less. Returns false if there was no memory for the new length.
+    /// publications in the window, `fewer` had less. Returns false if there was no memory for the new length.
     fn try_out(&mut self, publication: &Publication, [fewer, several]: [u64; 2]) -> bool {
         self.interval = (self.interval * 2).min(TRIAL_INTERVAL);
         self.trial_in = self.interval;

@@ -61,8 +61,7 @@ impl DeliveryKind {
     }
 
     /// The number of publications to which the frame refers, as a label. For a run it is the upper limit, or `all`
-    /// without a
-    /// limit.
+    /// without a limit.
     pub fn depth(self) -> String {
         match self {
             Self::Raw | Self::Standalone => "0".to_owned(),

@@ -46,10 +46,8 @@ impl Contexts {
     }
 
     /// Shortens histories, those of least worth first, until there is memory for all requests that are worth twice as
-    /// much.
-    /// Compressors of single connections come first, then requests by worth; the memory is reserved for them. One
-    /// sweep moves
-    /// only a part of the budget, because the worth of requests is an estimate.
+    /// much. Compressors of single connections come first, then requests by worth; the memory is reserved for them. One
+    /// sweep moves only a part of the budget, because the worth of requests is an estimate.
     fn make_room(&self, mut requests: Vec<Candidate>, mut held: BinaryHeap<Reverse<Candidate>>) {
         let memory = &self.settings.memory;
         let mut movable = memory.bytes_max() / ROOM_SHARE;
@@ -68,8 +66,7 @@ impl Contexts {
     }
 
     /// Shortens histories that are worth much less than `worth` until `bytes` are free, or `movable` is used up.
-    /// Returns
-    /// whether they are free.
+    /// Returns whether they are free.
     fn free(
         &self,
         bytes: usize,
@@ -129,8 +126,7 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 /// A request must be worth this many times the history that it replaces. Otherwise channels of equal worth would
-/// displace
-/// each other in every sweep.
+/// displace each other in every sweep.
 const TWICE: f64 = 2.0;
 
 /// The largest part of the budget (1/n) that one sweep moves.

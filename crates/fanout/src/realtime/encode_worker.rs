@@ -21,8 +21,7 @@ use fanwire_telemetry::LogThrottle;
 /// The queue of encode jobs. The default has no thread and runs each job at once.
 ///
 /// One thread for all shards: encode jobs are rare and large, and two at once would take two cores from the shards.
-/// Jobs
-/// whose session has ended take no time, and the jobs that wait hold at most [`QUEUE_BYTES_MAX`].
+/// Jobs whose session has ended take no time, and the jobs that wait hold at most [`QUEUE_BYTES_MAX`].
 #[derive(Clone, Debug, Default)]
 pub struct EncodeWorker(Option<Queue>);
 
@@ -66,8 +65,7 @@ impl EncodeWorker {
 
 impl Queue {
     /// Queues a job, or returns it if the worker's thread has ended. Above the limit the job is dropped, which answers
-    /// its
-    /// session with error 100; the client may try again later.
+    /// its session with error 100; the client may try again later.
     fn put(&self, encode_job: EncodeJob) -> Result<(), EncodeJob> {
         let bytes = encode_job.bytes();
         if self.bytes.fetch_add(bytes, Relaxed) + bytes > QUEUE_BYTES_MAX {
@@ -95,6 +93,5 @@ fn run(encode_job: EncodeJob) {
 }
 
 /// Memory of waiting jobs, without payloads. A presence of 10,000 members takes 80 KB and 7 ms, so this is 3,000 of
-/// them
-/// and 20 s.
+/// them and 20 s.
 const QUEUE_BYTES_MAX: usize = 256 << 20;

@@ -108,10 +108,10 @@ impl Frames {
                 && let Some(PeerFormat { is_binary, compression }) = out.format(connection)
                 && matches!(compression, Compression::Context { .. })
             {
-                let receiver = PendingReceiver::new((connection, place), compression);
+                let receiver = PendingReceiver::new(connection, place, compression);
                 self.deliver_later(receiver, encoding(is_binary), broadcast, out);
             } else {
-                self.deliver(connection, place, (broadcast, DeltaMode::Plain), out);
+                self.deliver(connection, place, broadcast, DeltaMode::Plain, out);
             }
         }
         for encoding in Encoding::ALL {
@@ -124,7 +124,8 @@ impl Frames {
         &mut self,
         connection: u32,
         place: u32,
-        (broadcast, delta_mode): (&Arc<Broadcast>, DeltaMode),
+        broadcast: &Arc<Broadcast>,
+        delta_mode: DeltaMode,
         out: &mut ConnectionWriter,
     ) {
         self.begin(broadcast);
@@ -137,8 +138,7 @@ impl Frames {
             Delivery { connection, place, encoding, delta_mode, compression, broadcast, message };
         match (compression, self.policy) {
             // A standalone frame must not enter the window of a peer whose own compressor does not see it: the
-            // compressor would
-            // then refer to wrong bytes.
+            // compressor would then refer to wrong bytes.
             (Compression::Raw, _)
             | (_, CompressionPolicy::Off)
             | (Compression::Dedicated { .. }, CompressionPolicy::Standalone) => {
@@ -151,16 +151,13 @@ impl Frames {
                 self.dedicated.frame_bytes += frame_bytes as u64;
             }
             // Subscribers that agreed to deltas get no frames in context. Two patches have little in common, so a
-            // history of
-            // patches would cost parses and memory and save little; and a client that gets patches has few
-            // publications of the
-            // channel in its window to which a full one could refer (docs/compression.md has figures). Frames that
-            // stand alone
-            // only advance the counter of the window.
+            // history of patches would cost parses and memory and save little; and a client that gets patches has few
+            // publications of the channel in its window to which a full one could refer (docs/compression.md has
+            // figures). Frames that stand alone only advance the counter of the window.
             (Compression::Context { .. }, CompressionPolicy::Context)
                 if delta_mode == DeltaMode::Plain =>
             {
-                let receiver = PendingReceiver::new((connection, place), compression);
+                let receiver = PendingReceiver::new(connection, place, compression);
                 self.deliver_later(receiver, encoding, broadcast, out);
                 self.deliver_pending(encoding, broadcast, out);
             }
@@ -199,8 +196,7 @@ impl Frames {
     }
 
     /// Records for a missing history how many deliveries it would have served. Approximate: receivers that did not
-    /// agree to
-    /// context get the same frame and are counted, too.
+    /// agree to context get the same frame and are counted, too.
     fn count_missed(&mut self, broadcast: &Broadcast) {
         let missed = std::mem::take(&mut self.missed);
         for (encoding, _) in Encoding::ALL.into_iter().zip(missed).filter(|(_, missed)| *missed) {
@@ -214,8 +210,7 @@ impl Frames {
     }
 
     /// Counts the deliveries, all frames of a kind at once, and drops the frames. Returns deliveries in context by
-    /// encoding
-    /// and depth.
+    /// encoding and depth.
     fn count(&mut self, broadcast: &Broadcast) -> [[u64; Depth::COUNT]; 2] {
         let counters = self.contexts.counters_of(broadcast);
         let mut kinds = [(0, 0, 0); DeliveryKind::COUNT];
@@ -237,8 +232,7 @@ impl Frames {
     }
 
     /// Delivers a frame that refers to nothing; raw unless it `may_compress`. `publication` is set if a history holds
-    /// the
-    /// message.
+    /// the message.
     fn deliver_alone(
         &mut self,
         delivery: &Delivery<'_>,
@@ -257,8 +251,7 @@ impl Frames {
         stats.deliveries += 1;
         match publication {
             Some(publication) => {
-                let to = (connection, place);
-                out.push_publication(to, frame, message, publication)
+                out.push_publication(connection, place, frame, message, publication);
             }
             None => out.push(connection, frame, message),
         }

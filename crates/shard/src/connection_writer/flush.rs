@@ -117,8 +117,7 @@ impl ConnectionWriter {
     }
 
     /// Aborts a connection that made no progress since `progress`, after one more attempt to write: after a long turn
-    /// the
-    /// poller may not have reported yet that the socket is writable. If it made progress, a later entry has its new
+    /// the poller may not have reported yet that the socket is writable. If it made progress, a later entry has its new
     /// deadline.
     fn check_write_deadline(&mut self, key: SlotKey, progress: u32) {
         let is_stuck = |c: &Connection| c.is_blocked && c.progress == progress;

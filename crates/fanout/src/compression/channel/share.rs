@@ -57,8 +57,7 @@ impl Tracking {
 
 impl EncodingHistory {
     /// Resets the counts and returns them as worth. `None` if the channel has no subscribers, or had none in context
-    /// for
-    /// long; the history has then ended.
+    /// for long; the history has then ended.
     pub(crate) fn take_use(&self, has_subscribers: bool) -> Option<HistoryUse> {
         let [deliveries, missed] =
             [&self.deliveries, &self.missed].map(|count| count.swap(0, Relaxed));
@@ -109,8 +108,7 @@ impl EncodingHistory {
     }
 
     /// Halves the history, or ends it if it is the shortest already; `share` is its worth. Returns the bytes given
-    /// back, and
-    /// the worth of the rest.
+    /// back, and the worth of the rest.
     pub(crate) fn shrink(&self, share: Share) -> (usize, Option<Share>) {
         let mut state = self.state.lock();
         let Some(tracking) = state.tracking.as_mut() else { return (0, None) };

@@ -28,8 +28,7 @@ pub(super) struct InContext {
     /// Indices in `frames`, by reference and encoding; `last` is the one found last and is compared first.
     indices: HashMap<(Reference, Encoding), usize>,
     last: Option<(Reference, Encoding, usize)>,
-    /// By encoding, at most [`TOGETHER`] and no connection twice. `connections` repeats their connections alone, in
-    /// one
+    /// By encoding, at most [`TOGETHER`] and no connection twice. `connections` repeats their connections alone, in one
     /// block of memory, because each further receiver is searched for among them.
     pending: [Vec<PendingReceiver>; 2],
     connections: [Vec<u32>; 2],
@@ -53,7 +52,7 @@ pub(super) struct PendingReceiver {
 }
 
 impl PendingReceiver {
-    pub(super) fn new((connection, place): (u32, u32), compression: Compression) -> Self {
+    pub(super) fn new(connection: u32, place: u32, compression: Compression) -> Self {
         Self { connection, place, compression, reference: Reference::ALONE, frame: None }
     }
 }
@@ -76,8 +75,7 @@ impl Frames {
     }
 
     /// Queues the broadcast for the pending receivers. It looks at all their windows, then makes all missing frames,
-    /// and
-    /// then writes, because a write evicts the data of the frames from the cache.
+    /// and then writes, because a write evicts the data of the frames from the cache.
     pub(super) fn deliver_pending(
         &mut self,
         encoding: Encoding,
@@ -86,15 +84,15 @@ impl Frames {
     ) {
         let mut pending = std::mem::take(&mut self.in_context.pending[encoding.index()]);
         match prepared_of(broadcast).publication(encoding) {
-            Some(source) => {
-                self.prepare(&mut pending, (broadcast, encoding), source, out);
+            Some((publication, history)) => {
+                self.prepare(&mut pending, broadcast, encoding, publication, history, out);
                 for receiver in &pending {
-                    self.push(receiver, (broadcast, encoding), source.0, out);
+                    self.push(receiver, broadcast, encoding, publication, out);
                 }
             }
             None => {
                 for receiver in &pending {
-                    let Some(delivery) = delivery(receiver, (broadcast, encoding)) else { break };
+                    let Some(delivery) = delivery(receiver, broadcast, encoding) else { break };
                     self.note_missed(&delivery, out);
                     self.deliver_alone(&delivery, true, None, out);
                 }
@@ -109,8 +107,10 @@ impl Frames {
     fn prepare(
         &mut self,
         pending: &mut [PendingReceiver],
-        (broadcast, encoding): (&Broadcast, Encoding),
-        (publication, history): (&Publication, &EncodingHistory),
+        broadcast: &Broadcast,
+        encoding: Encoding,
+        publication: &Publication,
+        history: &EncodingHistory,
         out: &ConnectionWriter,
     ) {
         for receiver in &mut *pending {
@@ -145,11 +145,12 @@ impl Frames {
     fn push(
         &mut self,
         receiver: &PendingReceiver,
-        (broadcast, encoding): (&Broadcast, Encoding),
+        broadcast: &Broadcast,
+        encoding: Encoding,
         publication: &Publication,
         out: &mut ConnectionWriter,
     ) {
-        let Some(delivery) = delivery(receiver, (broadcast, encoding)) else { return };
+        let Some(delivery) = delivery(receiver, broadcast, encoding) else { return };
         let Some(index) = receiver.frame else {
             // The history no longer holds the publication, so nothing can be parsed against it.
             return self.deliver_alone(&delivery, true, Some(publication), out);
@@ -158,8 +159,8 @@ impl Frames {
         let (EmittedFrame { at, copy }, stats) = &mut frames[index];
         stats.deliveries += 1;
         let frame = BorrowedFrame { bytes: &bytes[at.clone()], copy };
-        let to = (receiver.connection, receiver.place);
-        out.push_publication(to, &frame, delivery.message, publication);
+        let PendingReceiver { connection, place, .. } = *receiver;
+        out.push_publication(connection, place, &frame, delivery.message, publication);
     }
 }
 
@@ -235,7 +236,8 @@ fn kind(reference: &Reference) -> DeliveryKind {
 
 fn delivery<'a>(
     receiver: &PendingReceiver,
-    (broadcast, encoding): (&'a Broadcast, Encoding),
+    broadcast: &'a Broadcast,
+    encoding: Encoding,
 ) -> Option<Delivery<'a>> {
     let PendingReceiver { connection, place, compression, .. } = *receiver;
     let (delta_mode, message) =
@@ -243,14 +245,12 @@ fn delivery<'a>(
     Some(Delivery { connection, place, encoding, delta_mode, compression, broadcast, message })
 }
 
-/// Receivers whose frames are made before the first of them is written. With 16, game states to five channels each
-/// take
+/// Receivers whose frames are made before the first of them is written. With 16, game states to five channels each take
 /// 2 % and ticks 1 % more (`fanwire-bench fanout --compression --against`).
 const TOGETHER: usize = 64;
 
 /// The first of this many frames in context is timed, and its time counts for all of them: two reads of the clock take
-/// a
-/// sixth of the time of one frame.
+/// a sixth of the time of one frame.
 const TIMED: usize = 16;
 
 /// The buffer shrinks to this size after a rare broadcast with many large frames.

@@ -139,8 +139,7 @@ fn the_first_publication_after_a_recovered_subscribe_refers_to_the_reply() {
             world.publish(channel, 10 * round, 30);
             world.publish(channel, 10 * round + 1, 30);
             // A reply without missed publications gives nothing to refer to; one that is larger than its peer's window
-            // is sent
-            // raw.
+            // is sent raw.
             let in_context = match behind {
                 0 => 0,
                 5 if namespace == 3 => 2,

@@ -191,9 +191,10 @@ impl World {
             Step::Reply { client, bytes } => self.reply(client % self.clients.len(), *bytes),
             Step::Toggle { client, channel } => {
                 let (client, channel) = (client % self.clients.len(), name(*channel));
-                match self.clients[client].channels.contains(&channel) {
-                    true => self.unsubscribe(client, &channel),
-                    false => self.subscribe(client, &channel),
+                if self.clients[client].channels.contains(&channel) {
+                    self.unsubscribe(client, &channel);
+                } else {
+                    self.subscribe(client, &channel);
                 }
             }
             Step::Return { client, behind } => self.return_to(client % self.clients.len(), *behind),
@@ -247,8 +248,7 @@ impl World {
                 let message = broadcast.message(client.encoding).expect("JSON").to_vec();
                 client.expected.push(Some(message));
                 let frames = &mut self.realtime.frames;
-                let one = (broadcast, DeltaMode::Plain);
-                frames.deliver(client.key.index, 0, one, &mut self.out);
+                frames.deliver(client.key.index, 0, broadcast, DeltaMode::Plain, &mut self.out);
             }
         }
         self.realtime.frames.finish();
@@ -428,9 +428,10 @@ impl Client {
             }
             match expected.next().expect("nothing more than expected") {
                 Some(expected) => {
-                    let (message, is_delta) = match self.with_deltas {
-                        true => reader.read(self.encoding, message),
-                        false => (message, false),
+                    let (message, is_delta) = if self.with_deltas {
+                        reader.read(self.encoding, message)
+                    } else {
+                        (message, false)
                     };
                     deltas += usize::from(is_delta);
                     assert_eq!(String::from_utf8_lossy(&message), String::from_utf8_lossy(expected))
