@@ -137,3 +137,6 @@ pub(crate) const BASE64: &str =
 
 /// Pattern of a client id or an empty text.
 pub(crate) const CLIENT_ID: &str = "^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})?$";
+
+/// Pattern of a delivery class or an empty text.
+pub(crate) const DELIVERY: &str = "^(reliable|latest)?$";

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use fanwire_protocol::{ClientInfo, Publication};
 
-use crate::{Answer, Change, ClientId, Epoch, Position};
+use crate::{Answer, Change, ClientId, DeliveryClass, Epoch, Position};
 
 pub use memory::MemoryBroker;
 
@@ -44,7 +44,7 @@ pub use memory::MemoryBroker;
 /// for one channel take effect in their order. A read returns the effect of every call that was answered before the read
 /// began, on any thread; it may also return effects of calls that began after it.
 ///
-/// **Exclusion.** `exclude_client` reaches every `Deliver` with its publication, unchanged.
+/// **Exclusion, class.** `exclude_client` and `delivery` reach every `Deliver` with their publication, unchanged.
 ///
 /// **Deltas.** A publication with `delta` reaches every `Deliver` with the payload of the publication whose offset is one
 /// less, if the stream still had that one when it stored the new one; reading and storing are one atomic step. Otherwise,
@@ -205,4 +205,6 @@ pub struct PublishOptions {
     pub version_epoch: String,
     /// A connection that does not receive the publication live. History and recovery return it to every client.
     pub exclude_client: Option<ClientId>,
+    /// `None` = as the namespace of the channel says.
+    pub delivery: Option<DeliveryClass>,
 }

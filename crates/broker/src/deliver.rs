@@ -7,7 +7,29 @@ use std::time::Instant;
 
 use fanwire_protocol::{ClientInfo, Publication};
 
-use crate::{ClientId, Delta, Epoch};
+use crate::{ClientId, DeliveryClass, Delta, Epoch};
+
+/// What a broker adds to a publication for the nodes that deliver it.
+#[derive(Clone, Debug)]
+pub struct DeliverOptions {
+    /// [`Epoch::NONE`] when the publication was not stored.
+    pub epoch: Epoch,
+    /// The base for a delta.
+    pub delta: Delta,
+    /// A connection that must not receive the publication.
+    pub exclude: Option<ClientId>,
+    /// `None` = as the namespace of the channel says.
+    pub class: Option<DeliveryClass>,
+    /// The start of its latency.
+    pub accepted_at: Instant,
+}
+
+impl DeliverOptions {
+    /// For a publication that was not stored, without delta, exclusion and class.
+    pub fn new(accepted_at: Instant) -> Self {
+        Self { epoch: Epoch::NONE, delta: Delta::Off, exclude: None, class: None, accepted_at }
+    }
+}
 
 /// Receives publications from a broker.
 ///
@@ -16,18 +38,8 @@ use crate::{ClientId, Delta, Epoch};
 pub trait Deliver: Send + Sync {
     /// Sends `publication` to the subscribers of `channel` on this node.
     ///
-    /// The publication's `offset` counts in the stream named by `epoch`; 0 and [`Epoch::NONE`] when it was not stored.
-    /// `delta` is the base for a delta. `exclude` is a connection that must not receive the publication.
-    /// `accepted_at` is the start of its latency.
-    fn deliver(
-        &self,
-        channel: &str,
-        publication: Publication,
-        epoch: Epoch,
-        delta: Delta,
-        exclude: Option<ClientId>,
-        accepted_at: Instant,
-    );
+    /// The publication's `offset` counts in the stream named by `options.epoch`; 0 when it was not stored.
+    fn deliver(&self, channel: &str, publication: Publication, options: DeliverOptions);
 
     /// Sends a join or leave to those subscribers of `channel` that asked for them.
     fn deliver_join_leave(&self, channel: &str, change: Change, info: ClientInfo);

@@ -3,8 +3,11 @@
 //! Uses `node` for every decision and `ws` for frames; never a socket, never a rule of its own.
 //! Changed here: how the hub's effects become frames. What a session does lives in `node`, how frames leave in `shard`.
 
+mod backlog;
 mod encode_worker;
 mod frames;
+#[cfg(test)]
+mod testing;
 
 use std::{sync::Arc, time::Instant};
 
@@ -14,6 +17,8 @@ use fanwire_node::{
 };
 use fanwire_protocol::{Disconnect, Encoding, MESSAGES_PER_FRAME_MAX, join};
 
+pub use self::backlog::BacklogCounters;
+use self::backlog::{Backlogs, Waiting};
 pub use self::encode_worker::EncodeWorker;
 use self::frames::Frames;
 use crate::clock::unix_ms;
@@ -29,7 +34,18 @@ pub struct Realtime {
     hub: Hub,
     batch: MessageBatch,
     frames: Frames,
+    backlogs: Backlogs,
+    /// Receivers of the broadcast that is being delivered that need not wait; empty in between.
+    ready: Vec<(u32, u32)>,
     encode_worker: EncodeWorker,
+}
+
+/// The counters of one shard's application.
+#[derive(Clone, Debug)]
+pub struct RealtimeCounters {
+    pub hub: Arc<HubCounters>,
+    /// By namespace.
+    pub backlogs: Arc<[BacklogCounters]>,
 }
 
 /// The shards of a Fanwire server.
@@ -64,13 +80,15 @@ impl Realtime {
         contexts: Arc<Contexts>,
         encode_worker: EncodeWorker,
     ) -> Self {
+        let backlogs = Backlogs::new(contexts.counters().len());
         let frames = Frames::new(contexts);
         let hub = Hub::new(node.clone(), shard);
-        Self { node, hub, batch: MessageBatch::default(), frames, encode_worker }
+        let (batch, ready) = Default::default();
+        Self { node, hub, batch, frames, backlogs, ready, encode_worker }
     }
 
-    pub fn counters(&self) -> Arc<HubCounters> {
-        self.hub.counters().clone()
+    pub fn counters(&self) -> RealtimeCounters {
+        RealtimeCounters { hub: self.hub.counters().clone(), backlogs: self.backlogs.counters() }
     }
 
     /// Runs one step of the hub, then sends the messages that it left in the batch.
@@ -79,8 +97,9 @@ impl Realtime {
         out: &mut ConnectionWriter,
         step: impl FnOnce(&mut Hub, &mut HubWriter<'_>) -> T,
     ) -> T {
-        let Self { hub, batch, frames, encode_worker, .. } = self;
-        let mut connection_writer = HubWriter { out, batch, frames, encode_worker };
+        let Self { hub, batch, frames, backlogs, ready, encode_worker, .. } = self;
+        let mut connection_writer =
+            HubWriter { out, batch, frames, backlogs, ready, encode_worker };
         let result = step(hub, &mut connection_writer);
         connection_writer.send_batch();
         self.frames.finish();
@@ -131,6 +150,21 @@ impl Application for Realtime {
         self.hub.pong(connection(key));
     }
 
+    /// Encodes what waited for the window as it is now, until the socket blocks again.
+    fn drain(&mut self, key: SlotKey, now: Instant, out: &mut ConnectionWriter) {
+        while let Some(waiting) = self.backlogs.pop(key.index, now) {
+            let Waiting { broadcast, place, delta_mode } = &waiting;
+            self.frames.deliver(key.index, *place, broadcast, *delta_mode, out);
+            if out.queued_bytes(key.index) >= DRAIN_BYTES && !out.write(key.index) {
+                break;
+            }
+        }
+        self.frames.finish();
+        if self.backlogs.has_waiting(key.index) {
+            out.notify_drain(key.index);
+        }
+    }
+
     fn advance(&mut self, now: Instant, out: &mut ConnectionWriter) {
         self.step(out, |hub, out| hub.advance(now, out));
     }
@@ -140,6 +174,7 @@ impl Application for Realtime {
     }
 
     fn close(&mut self, key: SlotKey, end: CloseCause, now: Instant) {
+        self.backlogs.remove(key.index);
         let key = connection(key);
         match end {
             CloseCause::Slow if self.hub.disconnected(key, &Disconnect::SLOW) => {
@@ -171,6 +206,8 @@ struct HubWriter<'a> {
     out: &'a mut ConnectionWriter,
     batch: &'a mut MessageBatch,
     frames: &'a mut Frames,
+    backlogs: &'a mut Backlogs,
+    ready: &'a mut Vec<(u32, u32)>,
     encode_worker: &'a EncodeWorker,
 }
 
@@ -182,6 +219,36 @@ impl HubWriter<'_> {
             self.batch.bytes.clear();
             self.batch.bytes.shrink_to(BATCH_BYTES_KEPT);
             self.batch.messages = 0;
+        }
+    }
+}
+
+impl HubWriter<'_> {
+    /// Returns whether the broadcast needs no frame now: it waits until the socket drains, or too much waits and the
+    /// connection ended as slow.
+    fn waits(
+        &mut self,
+        connection: u32,
+        place: u32,
+        broadcast: &Arc<Broadcast>,
+        delta_mode: DeltaMode,
+    ) -> bool {
+        if !self.out.is_blocked(connection)
+            || !self.backlogs.hold(connection, place, broadcast, delta_mode)
+        {
+            return false;
+        }
+        if self.out.takes(connection, self.backlogs.reliable_bytes(connection)) {
+            self.out.notify_drain(connection);
+        } else {
+            self.out.close_as_slow(connection);
+        }
+        true
+    }
+
+    fn deliver_reliable(&mut self, connection: u32, waiting: Vec<Waiting>) {
+        for Waiting { broadcast, place, delta_mode } in waiting {
+            self.frames.deliver(connection, place, &broadcast, delta_mode, self.out);
         }
     }
 }
@@ -227,7 +294,9 @@ impl Outbox for HubWriter<'_> {
         delta_mode: DeltaMode,
     ) {
         self.send_batch();
-        self.frames.deliver(connection, place, broadcast, delta_mode, self.out);
+        if !self.waits(connection, place, broadcast, delta_mode) {
+            self.frames.deliver(connection, place, broadcast, delta_mode, self.out);
+        }
     }
 
     fn deliver_to_all(
@@ -236,17 +305,32 @@ impl Outbox for HubWriter<'_> {
         broadcast: &Arc<Broadcast>,
     ) {
         self.send_batch();
-        self.frames.deliver_to_all(receivers, broadcast, self.out);
+        if !self.backlogs.concern(broadcast) {
+            return self.frames.deliver_to_all(receivers, broadcast, self.out);
+        }
+        let mut ready = std::mem::take(self.ready);
+        ready.extend(receivers.filter(|(connection, place)| {
+            !self.waits(*connection, *place, broadcast, DeltaMode::Plain)
+        }));
+        self.frames.deliver_to_all(ready.drain(..), broadcast, self.out);
+        *self.ready = ready;
     }
 
-    fn moved(&mut self, connection: u32, from: u32, to: u32) {
+    fn ended(&mut self, connection: u32, place: u32, last: u32) {
         let MessageBatch { connection: batched, embedded, .. } = &mut *self.batch;
         if batched.is_some_and(|batched| batched.index == connection) {
-            embedded.retain(|publication| publication.place != to);
-            let moved = embedded.iter_mut().filter(|publication| publication.place == from);
-            moved.for_each(|publication| publication.place = to);
+            embedded.retain(|publication| publication.place != place);
+            let moved = embedded.iter_mut().filter(|publication| publication.place == last);
+            moved.for_each(|publication| publication.place = place);
         }
-        self.out.moved(connection, from, to);
+        let reliable = self.backlogs.ended(connection, place, last);
+        if !reliable.is_empty() {
+            self.send_batch();
+            self.deliver_reliable(connection, reliable);
+        }
+        if last != place {
+            self.out.moved(connection, last, place);
+        }
     }
 
     fn offload(&mut self, encode_job: EncodeJob) {
@@ -269,6 +353,8 @@ impl Outbox for HubWriter<'_> {
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
         log(disconnect);
         self.send_batch();
+        let reliable = self.backlogs.remove(connection.index);
+        self.deliver_reliable(connection.index, reliable);
         let key = key(connection);
         match disconnect.code {
             // This code is never sent: the peer's transport closes without a close frame (client protocol §5.9).
@@ -287,6 +373,9 @@ fn log(disconnect: &Disconnect) {
 
 /// The buffer shrinks to this size after a rare large reply.
 const BATCH_BYTES_KEPT: usize = 64 << 10;
+
+/// Bytes that a socket gets in one write after it drained.
+const DRAIN_BYTES: usize = 64 << 10;
 
 /// Answers to pings, as clients write them in either encoding (protocol §6).
 const PONGS: [&[u8]; 2] = [b"{}", b"\0"];

@@ -14,6 +14,7 @@ use fanwire_broker::{ClientId, Delta, Epoch, Position};
 use fanwire_protocol::{Encoding, Publication, encode_publication};
 
 use crate::channel::NamespaceId;
+use crate::options::DeliveryOptions;
 use deltas::Deltas;
 
 /// A publication shared by all its receivers. Immutable, except that each empty slot is filled once.
@@ -30,6 +31,8 @@ pub struct Broadcast {
     prepared: Option<Prepared>,
     excluded: Option<ClientId>,
     delta: Delta,
+    /// Set for [`DeliveryClass::Latest`](fanwire_broker::DeliveryClass::Latest).
+    latest: Option<Arc<DeliveryOptions>>,
     /// Allocated for the first subscriber that negotiated deltas.
     deltas: OnceLock<Box<Deltas>>,
 }
@@ -68,7 +71,7 @@ impl Broadcast {
     ) -> Self {
         let published_ms = std::mem::take(&mut publication.time);
         let messages = Default::default();
-        let (prepared, excluded, delta, deltas) = Default::default();
+        let (prepared, excluded, delta, latest, deltas) = Default::default();
         Self {
             channel,
             namespace,
@@ -80,6 +83,7 @@ impl Broadcast {
             prepared,
             excluded,
             delta,
+            latest,
             deltas,
         }
     }
@@ -191,6 +195,24 @@ impl Broadcast {
     /// Allows deltas. Call before the broadcast is shared.
     pub fn allow_delta(&mut self, delta: Delta) {
         self.delta = delta;
+    }
+
+    /// While it waits for a connection that takes no bytes, a newer publication of the channel may take its place. Call
+    /// before the broadcast is shared.
+    pub fn may_be_replaced(&mut self, delivery: Arc<DeliveryOptions>) {
+        self.latest = Some(delivery);
+    }
+
+    /// The delivery options of the namespace, if a newer publication may take its place.
+    pub fn latest(&self) -> Option<&DeliveryOptions> {
+        self.latest.as_deref()
+    }
+
+    /// The value of the tag `delivery_key_tag`: only a publication with the same value takes the place of this one. "" for
+    /// publications without the tag.
+    pub fn conflation_key(&self) -> &str {
+        let tag = self.latest().map_or("", |delivery| delivery.key_tag.as_str());
+        self.publication.tags.get(tag).map_or("", String::as_str)
     }
 
     /// Attaches the prepared state. Call before the broadcast is shared.

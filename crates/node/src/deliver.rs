@@ -4,15 +4,16 @@
 //! Change here: the way from broker to shards. The broker orders publications; the router keeps that order.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
-use fanwire_broker::{Change, ClientId, Deliver, Delta, Epoch};
+use fanwire_broker::{Change, Deliver, DeliverOptions, DeliveryClass};
 use fanwire_protocol::{ClientInfo, Publication};
 use parking_lot::RwLock;
 
 use crate::broadcast::{Broadcast, Prepare};
+use crate::channel::NamespaceId;
 use crate::join_leave::JoinLeave;
 use crate::notice::{Inbox, Notice};
+use crate::options::{ChannelOptions, DeliveryOptions};
 use crate::registry::ShardId;
 use crate::registry::{Listeners, Registry};
 
@@ -22,11 +23,19 @@ pub(crate) struct BroadcastRouter {
     /// By shard id.
     inboxes: RwLock<Vec<Arc<dyn Inbox>>>,
     prepare: OnceLock<Arc<dyn Prepare>>,
+    /// By namespace.
+    deliveries: Box<[Arc<DeliveryOptions>]>,
 }
 
 impl BroadcastRouter {
-    pub(crate) fn new(registry: Arc<Registry>) -> Self {
-        Self { registry, inboxes: RwLock::default(), prepare: OnceLock::new() }
+    pub(crate) fn new(registry: Arc<Registry>, options: &ChannelOptions) -> Self {
+        let deliveries = NamespaceId::all(options).map(|one| Arc::new(one.delivery.clone()));
+        Self {
+            registry,
+            inboxes: RwLock::default(),
+            prepare: OnceLock::new(),
+            deliveries: deliveries.collect(),
+        }
     }
 
     /// Adds the inbox of a further shard.
@@ -66,25 +75,22 @@ impl BroadcastRouter {
 impl Deliver for BroadcastRouter {
     /// The first publication of a stream carries its epoch, for clients that subscribed before there was one
     /// (protocol §10).
-    fn deliver(
-        &self,
-        channel: &str,
-        mut publication: Publication,
-        epoch: Epoch,
-        delta: Delta,
-        exclude: Option<ClientId>,
-        accepted_at: Instant,
-    ) {
+    fn deliver(&self, channel: &str, mut publication: Publication, options: DeliverOptions) {
         let Some(listeners) = self.registry.listeners(channel) else {
             return; // no subscriber here: nothing is encoded
         };
         let Listeners { channel, namespace, shards } = listeners;
+        let DeliverOptions { epoch, delta, exclude, class, accepted_at } = options;
         if publication.offset == 1 {
             publication.epoch = epoch.as_str().to_owned();
         }
         let mut broadcast = Broadcast::new(channel, namespace, publication, epoch, accepted_at);
         broadcast.exclude(exclude);
         broadcast.allow_delta(delta);
+        let delivery = &self.deliveries[usize::from(namespace.0)];
+        if class.unwrap_or(delivery.class) == DeliveryClass::Latest {
+            broadcast.may_be_replaced(Arc::clone(delivery));
+        }
         if let Some(prepare) = self.prepare.get() {
             broadcast.prepare(prepare.as_ref());
         }

@@ -207,10 +207,8 @@ impl Hub {
         let Some(encoding) = self.session_table.session(key).map(|session| session.encoding) else {
             return;
         };
-        let Left { channel, moved } = self.session_table.leave(&self.node, key.index, place);
-        if let Some((from, to)) = moved {
-            out.moved(key.index, from, to);
-        }
+        let Left { channel, last } = self.session_table.leave(&self.node, key.index, place);
+        out.ended(key.index, place as u32, last);
         self.counters().server_unsubscribes.add(1);
         self.scratch.clear();
         encode_unsubscribe_push(encoding, &channel, code.code, code.reason, &mut self.scratch);

@@ -104,7 +104,7 @@ impl Node {
         let skip_signature = client.insecure_skip_token_signature_verify;
         let verifier = |token, key| Verifier::new(token, key, skip_signature);
         let registry = Arc::new(Registry::new());
-        let router = Arc::new(BroadcastRouter::new(Arc::clone(&registry)));
+        let router = Arc::new(BroadcastRouter::new(Arc::clone(&registry), &options.channel));
         Ok(Arc::new(Self {
             channels: Channels::new(&options.channel)?
                 .with_personal(&client.subscribe_to_user_personal_channel),

@@ -4,6 +4,7 @@
 //! Defaults and limits are changed here; key names, types and help texts live in the server's config table.
 
 mod choice;
+mod delivery;
 mod namespace;
 
 use std::time::Duration;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use fanwire_auth::{OptionsError, TokenOptions};
 
 pub use choice::{CompressionPolicy, DataFormat, RecoveryMode, SubscriptionType};
+pub use delivery::DeliveryOptions;
 pub use namespace::Namespace;
 
 /// All options of a [`Node`](crate). Field names are the Centrifugo v6 key names.

@@ -49,8 +49,8 @@ pub trait Outbox {
         }
     }
 
-    /// The subscription of a connection at place `from` moved to `to`, where another one has ended.
-    fn moved(&mut self, _connection: u32, _from: u32, _to: u32) {}
+    /// The subscription of a connection at `place` ended, and the one at `last`, unless it is the same, moved there.
+    fn ended(&mut self, _connection: u32, _place: u32, _last: u32) {}
 
     /// Sends a native WebSocket ping frame, for sessions opened with [`crate::Hello::frame_ping`]; the shell reports
     /// the pong to

@@ -60,8 +60,8 @@ pub(crate) struct NewSubscription {
 /// The result of ending a subscription.
 pub(crate) struct Left {
     pub(crate) channel: Arc<str>,
-    /// Old and new place of another subscription of the session that moved.
-    pub(crate) moved: Option<(u32, u32)>,
+    /// The place of the subscription that moved to the place of the ended one; the same place if none moved.
+    pub(crate) last: u32,
 }
 
 impl SessionTable {
@@ -316,11 +316,9 @@ impl SessionTable {
         let encoding = session.encoding;
         let ended = session.subscriptions.swap_remove(place);
         let last = session.subscriptions.len() as u32;
-        let moved = session.subscriptions.get(place);
-        if let Some(moved) = moved {
+        if let Some(moved) = session.subscriptions.get(place) {
             self.subscribers.moved(moved.channel, moved.place, place as u32);
         }
-        let moved = moved.map(|_| (last, place as u32));
         let channel = Arc::clone(&self.subscribers.audience(ended.channel).channel);
         if ended.wants_join_leave {
             self.subscribers.audience_mut(ended.channel).join_leave_subscribers -= 1;
@@ -345,7 +343,7 @@ impl SessionTable {
             node.announce(&channel, Change::Leave, info);
         }
         self.counters.subscriptions.subtract(1);
-        Left { channel, moved }
+        Left { channel, last }
     }
 
     /// Removes a session from all tables. Idempotent; false when it was gone.

@@ -4,6 +4,7 @@
 //! Changed here: names, labels and help of metrics. The counters live in the code that increments them.
 
 mod compression;
+mod delivery;
 mod engine;
 mod writer;
 
@@ -24,7 +25,7 @@ use crate::{
     refusals::Refusals,
     shard::counters::{Histogram, ShardCounters, Traffic},
 };
-use fanwire_fanout::{Contexts, Shards};
+use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
 
 /// The sources of all metrics and the registry that encodes them.
 pub struct Metrics {
@@ -44,11 +45,23 @@ pub struct Sources {
     pub node: Arc<Node>,
     pub shards: Arc<Shards>,
     /// Each shard adds its own when it starts.
-    pub hubs: Arc<Mutex<Vec<Arc<HubCounters>>>>,
+    pub realtime_counters: Arc<Mutex<Vec<RealtimeCounters>>>,
     pub contexts: Arc<Contexts>,
     pub api: Arc<Api>,
     pub engine: Engine,
     pub refusals: Arc<Refusals>,
+}
+
+impl Sources {
+    /// Of each shard.
+    fn hubs(&self) -> Vec<Arc<HubCounters>> {
+        self.realtime_counters.lock().iter().map(|counters| counters.hub.clone()).collect()
+    }
+
+    /// Of each shard, by namespace.
+    fn backlogs(&self) -> Vec<Arc<[BacklogCounters]>> {
+        self.realtime_counters.lock().iter().map(|counters| counters.backlogs.clone()).collect()
+    }
 }
 
 impl Metrics {
@@ -84,7 +97,7 @@ impl Metrics {
 
     /// Publications handed to subscribers since the start.
     pub fn deliveries(&self) -> u64 {
-        self.sources.hubs.lock().iter().map(|counters| counters.deliveries.value()).sum()
+        self.sources.hubs().iter().map(|hub| hub.deliveries.value()).sum()
     }
 
     pub fn connections(&self) -> usize {
@@ -127,6 +140,7 @@ impl Scrape {
         self.hubs(writer)?;
         self.hubs_by_label(writer)?;
         compression::write(&self.0.contexts, self.0.node.options(), writer)?;
+        delivery::write(&self.0.backlogs(), self.0.node.options(), writer)?;
         engine::write(&self.0.engine, &self.0.node, writer)?;
         self.api(writer)
     }
@@ -283,7 +297,7 @@ impl Scrape {
                 |c| c.filtered_publications.value(),
             ),
         ];
-        let hubs = self.0.hubs.lock().clone();
+        let hubs = self.0.hubs();
         for (name, help, read) in rows {
             writer.counters(name, help, [([], hubs.iter().map(|hub| read(hub)).sum())])?;
         }
@@ -291,7 +305,7 @@ impl Scrape {
     }
 
     fn hubs_by_label(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
-        let hubs = self.0.hubs.lock().clone();
+        let hubs = self.0.hubs();
         let hubs = || hubs.iter();
         let recoveries = hubs().flat_map(|hub| {
             let (yes, no) = (hub.recoveries.value(), hub.failed_recoveries.value());

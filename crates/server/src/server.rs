@@ -32,7 +32,8 @@ use crate::{
     tls::TlsError,
 };
 use fanwire_fanout::{
-    ContextSettings, Contexts, EncodeWorker, GAPS_MAX, Policies, Realtime, ShardInbox, Shards,
+    ContextSettings, Contexts, EncodeWorker, GAPS_MAX, Policies, Realtime, RealtimeCounters,
+    ShardInbox, Shards,
 };
 
 /// A running server. Dropping it leaves its threads running; call [`Server::shutdown`].
@@ -84,15 +85,15 @@ impl Server {
         }
         let contexts = Arc::new(contexts(&config));
         node.prepare_with(contexts.clone());
-        let (hubs, decode_failures) = Default::default();
-        let shards = start_shards(&config, &node, &contexts, &decode_failures, &hubs)
+        let (realtime_counters, decode_failures) = Default::default();
+        let shards = start_shards(&config, &node, &contexts, &decode_failures, &realtime_counters)
             .map_err(StartError::Shards)?;
         let api = Arc::new(Api::new(node.clone(), config.http_api.api.clone()));
         let refusals = Arc::<Refusals>::default();
         let sources = Sources {
             node: node.clone(),
             shards: shards.clone(),
-            hubs,
+            realtime_counters,
             contexts: contexts.clone(),
             api: api.clone(),
             engine: engine.clone(),
@@ -225,9 +226,9 @@ fn start_shards(
     node: &Arc<Node>,
     contexts: &Arc<Contexts>,
     decode_failures: &Arc<DecodeFailures>,
-    hubs: &Arc<parking_lot::Mutex<Vec<Arc<fanwire_node::HubCounters>>>>,
+    realtime_counters: &Arc<parking_lot::Mutex<Vec<RealtimeCounters>>>,
 ) -> io::Result<Arc<Shards>> {
-    let (hub_node, hubs) = (node.clone(), hubs.clone());
+    let (hub_node, realtime_counters) = (node.clone(), realtime_counters.clone());
     let (settings, contexts) =
         (settings(config, contexts.memory(), decode_failures.clone()), contexts.clone());
     let encode_worker = EncodeWorker::start()?;
@@ -235,7 +236,7 @@ fn start_shards(
         let shard = ShardId(u16::try_from(number).expect("fewer than 65,536 shards"));
         let realtime =
             Realtime::new(hub_node.clone(), shard, contexts.clone(), encode_worker.clone());
-        hubs.lock().push(realtime.counters());
+        realtime_counters.lock().push(realtime.counters());
         realtime
     })?;
     for inbox in shards.inboxes() {

@@ -52,6 +52,8 @@ pub(super) struct Connection {
     pub(super) is_dirty: bool,
     /// The socket did not take all bytes: wait until it is writable.
     pub(super) is_blocked: bool,
+    /// The application waits until all queued bytes are written.
+    pub(super) awaits_drain: bool,
     /// In the list of connections to continue reading in the next turn.
     pub(super) is_unread: bool,
     /// It sent commands while a shard lagged: not read until no shard lags.
@@ -109,6 +111,7 @@ impl Connection {
             is_binary: false,
             is_dirty: false,
             is_blocked: false,
+            awaits_drain: false,
             is_unread: false,
             is_held: false,
             is_waiting: false,

@@ -58,6 +58,8 @@ pub struct ConnectionWriter {
     latencies: Vec<Instant>,
     /// Connections that the next turn reads again.
     pub(super) released: Vec<SlotKey>,
+    /// Connections with an empty queue whose application waits for that.
+    pub(super) drained: Vec<SlotKey>,
 }
 
 impl ConnectionWriter {
@@ -77,6 +79,7 @@ impl ConnectionWriter {
             write_deadlines: VecDeque::new(),
             latencies: Vec::new(),
             released: Vec::new(),
+            drained: Vec::new(),
         }
     }
 
@@ -310,6 +313,39 @@ impl ConnectionWriter {
         }
     }
 
+    /// Whether the socket of the connection at `index` takes no bytes at the moment, or its application waits for
+    /// [`drain`](super::Application::drain).
+    pub fn is_blocked(&self, index: u32) -> bool {
+        self.connections.get(index as usize).is_some_and(|connection| {
+            connection.phase == Phase::Open && (connection.is_blocked || connection.awaits_drain)
+        })
+    }
+
+    /// Calls [`drain`](super::Application::drain) once when all queued bytes of the connection at `index`, which is
+    /// [blocked](Self::is_blocked), are written. Until then `ShardSettings::write_timeout` does not end it.
+    pub fn notify_drain(&mut self, index: u32) {
+        if let Some(connection) = self.connections.get_mut(index as usize) {
+            connection.awaits_drain = true;
+        }
+    }
+
+    /// Whether `bytes` fit into the queue of the connection at `index`.
+    pub fn takes(&self, index: u32, bytes: usize) -> bool {
+        let queue = self.connections.get(index as usize).map(|connection| &connection.queue);
+        queue.is_some_and(|queue| queue.takes(bytes, self.settings.queue_bytes_max))
+    }
+
+    /// Queued bytes of the connection at `index`.
+    pub fn queued_bytes(&self, index: u32) -> usize {
+        self.connections.get(index as usize).map_or(0, |connection| connection.queue.bytes())
+    }
+
+    /// Writes the queue of the connection at `index` now. Returns whether its socket took all bytes.
+    pub fn write(&mut self, index: u32) -> bool {
+        self.flush_one(index);
+        self.queued_bytes(index) == 0
+    }
+
     /// Records that this turn delivers a publication that was accepted at `at`.
     pub fn note_latency(&mut self, at: Instant) {
         self.latencies.push(at);
@@ -363,8 +399,7 @@ impl ConnectionWriter {
         if connection.queue.takes(frame_bytes, self.settings.queue_bytes_max) {
             return true;
         }
-        self.counters.queue_overflows.add(1);
-        self.overflow(connection.key(index));
+        self.close_as_slow(index);
         false
     }
 

@@ -36,6 +36,7 @@ pub use application::{Application, ReceivedMessage};
 pub use budget::{Budget, Reservation};
 pub use connection::{CloseCause, PeerFormat, SlotKey};
 pub use connection_writer::ConnectionWriter;
+pub use counters::Histogram;
 use counters::ShardCounters;
 pub use decode_failures::{DecodeFailures, Peer};
 pub use dedicated::DedicatedSettings;

@@ -5,6 +5,7 @@
 
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mio::{Events, Poll, Waker};
 
@@ -40,13 +41,19 @@ impl<A: Application> TestShard<A> {
     ///
     /// # Panics
     /// If the socket is closed.
-    pub fn open(&mut self, socket: TcpStream, early: Vec<u8>, hello: A::Hello) {
+    pub fn open(
+        &mut self,
+        socket: TcpStream,
+        early: Vec<u8>,
+        compression: Compression,
+        hello: A::Hello,
+    ) {
         prepare(&socket).expect("an open socket");
         self.0.open(Arrival {
             socket,
             early,
             is_binary: false,
-            compression: Compression::Raw,
+            compression,
             may_inflate: false,
             peer: Peer::default(),
             hello,
@@ -62,6 +69,16 @@ impl<A: Application> TestShard<A> {
     /// Runs one turn without events of sockets.
     pub fn turn(&mut self) {
         self.0.turn(&Events::with_capacity(1));
+    }
+
+    /// Runs one turn with the next events of sockets, after `timeout` without.
+    pub fn turn_with_events(&mut self, timeout: Duration) {
+        self.0.turn_with_events(timeout);
+    }
+
+    /// Whether frames are still to be written.
+    pub fn is_busy(&self) -> bool {
+        self.0.is_busy()
     }
 
     /// The counters of the shard.

@@ -71,6 +71,20 @@ impl<A: Application> Turn<A> {
         &self.out.counters
     }
 
+    /// A turn with the next events, after `timeout` without.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn turn_with_events(&mut self, timeout: Duration) {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        self.poll.poll(&mut events, Some(timeout)).expect("a poller");
+        self.turn(&events);
+    }
+
+    /// Whether frames are still to be written.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn is_busy(&self) -> bool {
+        self.out.is_busy_for_test()
+    }
+
     /// Runs until a message asks to stop and every connection is gone. Blocks the thread while there is nothing to do.
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
@@ -126,6 +140,22 @@ impl<A: Application> Turn<A> {
         self.take_messages();
         self.advance();
         self.report_closed();
+        self.out.flush();
+        self.report_closed();
+        self.drain();
+    }
+
+    /// Tells the application which sockets took all bytes, and writes what it sends to them.
+    fn drain(&mut self) {
+        if self.out.drained.is_empty() {
+            return;
+        }
+        for key in std::mem::take(&mut self.out.drained) {
+            let Some(connection) = self.out.any(key) else { continue };
+            if std::mem::take(&mut connection.awaits_drain) && connection.phase == Phase::Open {
+                self.application.drain(key, self.out.now, &mut self.out);
+            }
+        }
         self.out.flush();
         self.report_closed();
     }

@@ -13,7 +13,7 @@ use fanwire_node::protocol::Publication;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::publish::{PublishResult, client_id};
+use super::publish::{PublishResult, client_id, delivery_class};
 use crate::json::{or_default, payload, raw, up_to};
 use crate::{Api, ApiError, Method, json};
 use publish_many::{PendingPublish, PublishMany};
@@ -60,6 +60,10 @@ pub struct BroadcastRequest {
     #[serde(deserialize_with = "or_default")]
     #[schemars(regex(pattern = json::CLIENT_ID))]
     pub exclude_client: String,
+    /// Fanwire only: `reliable` or `latest`, instead of the `delivery` of the namespace; "" for that.
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(regex(pattern = json::DELIVERY))]
+    pub delivery: String,
 }
 
 /// One response per channel.
@@ -84,7 +88,7 @@ impl Api {
     ///
     /// # Errors
     /// 107 without channels or with more than [`BROADCAST_CHANNELS_MAX`], with invalid base64
-    /// or an invalid `exclude_client`. An error of one channel is in its response only.
+    /// or an invalid `exclude_client` or `delivery`. An error of one channel is in its response only.
     pub async fn broadcast(&self, request: BroadcastRequest) -> Result<BroadcastResult, ApiError> {
         self.measure_async(Method::Broadcast, async |now| {
             if !(1..=BROADCAST_CHANNELS_MAX).contains(&request.channels.len()) {
@@ -102,6 +106,7 @@ impl Api {
                 version: request.version,
                 version_epoch: request.version_epoch,
                 exclude_client: client_id(&request.exclude_client)?,
+                delivery: delivery_class(&request.delivery)?,
             };
             // All publications are sent before the first result is awaited, so that a remote broker gets them together.
             let pending =

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use fanwire_broker::{ClientId, Position, PublishOptions};
+use fanwire_broker::{ClientId, DeliveryClass, Position, PublishOptions};
 use fanwire_node::protocol::Publication;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,10 @@ pub struct PublishRequest {
     #[serde(deserialize_with = "or_default")]
     #[schemars(regex(pattern = json::CLIENT_ID))]
     pub exclude_client: String,
+    /// Fanwire only: `reliable` or `latest`, instead of the `delivery` of the namespace; "" for that.
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(regex(pattern = json::DELIVERY))]
+    pub delivery: String,
 }
 
 /// The position of the publication; without history both fields are empty, and absent in JSON.
@@ -71,8 +75,8 @@ impl Api {
     /// Publishes to all subscribers of one channel.
     ///
     /// # Errors
-    /// 107 without a channel, with invalid base64, an invalid `exclude_client`, or data of a format that the channel does
-    /// not allow; 102 for an unknown namespace.
+    /// 107 without a channel, with invalid base64, an invalid `exclude_client` or `delivery`, data of a format that the
+    /// channel does not allow, or `latest` where subscribers rely on every publication; 102 for an unknown namespace.
     pub async fn publish(&self, request: PublishRequest) -> Result<PublishResult, ApiError> {
         self.measure_async(Method::Publish, async |now| {
             if request.channel.is_empty() {
@@ -90,6 +94,7 @@ impl Api {
                 version: request.version,
                 version_epoch: request.version_epoch,
                 exclude_client: client_id(&request.exclude_client)?,
+                delivery: delivery_class(&request.delivery)?,
             };
             Ok(self.node.publish(&request.channel, publication, options, now).await?.into())
         })
@@ -112,6 +117,17 @@ pub(super) fn client_id(text: &str) -> Result<Option<ClientId>, ApiError> {
         return Ok(None);
     }
     ClientId::parse(text).map(Some).ok_or(ApiError::BAD_REQUEST)
+}
+
+/// Parses a delivery class from a field that may be empty.
+///
+/// # Errors
+/// 107 for any other text.
+pub(super) fn delivery_class(text: &str) -> Result<Option<DeliveryClass>, ApiError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    DeliveryClass::parse(text).map(Some).ok_or(ApiError::BAD_REQUEST)
 }
 
 fn is_zero(offset: &u64) -> bool {

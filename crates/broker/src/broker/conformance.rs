@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use fanwire_protocol::{ClientInfo, Publication};
 
 use super::{Broker, PublishOptions, Retention, StreamSlice};
-use crate::{Change, ClientId, Deliver, Delta, Epoch, Position};
+use crate::{Change, ClientId, Deliver, DeliverOptions, DeliveryClass, Delta, Epoch, Position};
 
 /// Makes a broker that delivers to a recorder. Called for each promise.
 pub type MakeBroker<'a> = &'a dyn Fn(Arc<dyn Deliver>) -> Arc<dyn Broker>;
@@ -24,7 +24,7 @@ pub type MakeBroker<'a> = &'a dyn Fn(Arc<dyn Deliver>) -> Arc<dyn Broker>;
 /// When the broker breaks a promise.
 pub fn check(make: MakeBroker<'_>) {
     a_publication_arrives_complete(make);
-    an_exclusion_travels_with_its_publication_only(make);
+    exclusion_and_class_travel_with_their_publication_only(make);
     publications_of_one_thread_keep_their_order(make);
     publications_of_a_channel_never_overlap(make);
     an_idempotency_key_publishes_once(make);
@@ -50,19 +50,20 @@ fn a_publication_arrives_complete(make: MakeBroker<'_>) {
     assert_eq!(Publication { offset: 0, ..arrived[0].1.clone() }, publication, "arrives complete");
 }
 
-fn an_exclusion_travels_with_its_publication_only(make: MakeBroker<'_>) {
+fn exclusion_and_class_travel_with_their_publication_only(make: MakeBroker<'_>) {
     let (recorder, broker) = start(make, &["a"]);
     let client = ClientId::parse("5f1b0f4c-3a8e-4b52-9d1c-0c1f7d1f4a11");
-    for exclude_client in [None, client, None] {
-        let options = PublishOptions { exclude_client, ..PublishOptions::default() };
+    let classes = [Some(DeliveryClass::Latest), None, Some(DeliveryClass::Reliable)];
+    let addressed = Vec::from_iter([None, client, None].into_iter().zip(classes));
+    for (exclude_client, delivery) in addressed.clone() {
+        let options = PublishOptions { exclude_client, delivery, ..PublishOptions::default() };
         let none = Retention::default();
         let published = broker.publish("a", Publication::default(), &options, none, Instant::now());
         assert_eq!(published.wait(), Ok(Position::default()));
     }
     recorder.wait_for(3);
-    let excluded = &recorder.record.lock().expect("no panic inside").excluded;
     assert!(client.is_some());
-    assert_eq!(*excluded, [None, client, None], "the excluded client of each publication");
+    assert_eq!(recorder.record.lock().expect("no panic inside").addressed, addressed);
 }
 
 fn publications_of_one_thread_keep_their_order(make: MakeBroker<'_>) {
@@ -219,7 +220,7 @@ struct Record {
     /// One per entry of `arrived`, as are the next two.
     epochs: Vec<Epoch>,
     deltas: Vec<Delta>,
-    excluded: Vec<Option<ClientId>>,
+    addressed: Vec<(Option<ClientId>, Option<DeliveryClass>)>,
     /// Channels with a call in progress.
     busy: Vec<String>,
     has_overlapped: bool,
@@ -255,15 +256,7 @@ impl Recorder {
 }
 
 impl Deliver for Recorder {
-    fn deliver(
-        &self,
-        channel: &str,
-        publication: Publication,
-        epoch: Epoch,
-        delta: Delta,
-        exclude: Option<ClientId>,
-        _: Instant,
-    ) {
+    fn deliver(&self, channel: &str, publication: Publication, options: DeliverOptions) {
         let mut record = self.record.lock().expect("no panic inside");
         record.has_overlapped |= record.busy.iter().any(|busy| busy == channel);
         record.busy.push(channel.to_owned());
@@ -272,15 +265,15 @@ impl Deliver for Recorder {
         let mut record = self.record.lock().expect("no panic inside");
         record.busy.retain(|busy| busy != channel);
         record.arrived.push((channel.to_owned(), publication));
-        record.epochs.push(epoch);
-        record.deltas.push(delta);
-        record.excluded.push(exclude);
+        record.epochs.push(options.epoch);
+        record.deltas.push(options.delta);
+        record.addressed.push((options.exclude, options.class));
         self.grown.notify_all();
     }
 
     fn deliver_join_leave(&self, channel: &str, change: Change, info: ClientInfo) {
         let recorded = recorded(change, info);
-        self.deliver(channel, recorded, Epoch::NONE, Delta::Off, None, Instant::now());
+        self.deliver(channel, recorded, DeliverOptions::new(Instant::now()));
     }
 }
 

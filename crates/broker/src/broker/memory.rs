@@ -19,7 +19,7 @@ use hashbrown::DefaultHashBuilder;
 use parking_lot::Mutex;
 
 use super::{Broker, PublishOptions, Query, Retention, StreamSlice};
-use crate::{Answer, Change, Deliver, Delta, Position};
+use crate::{Answer, Change, Deliver, DeliverOptions, Delta, Position};
 use results::{IdempotencyKey, Results};
 use streams::Streams;
 
@@ -130,10 +130,16 @@ impl Broker for MemoryBroker {
             }
         }
         publication.offset = position.offset;
-        let (epoch, exclude) = (position.epoch, options.exclude_client);
+        let deliver_options = DeliverOptions {
+            epoch: position.epoch,
+            delta,
+            exclude: options.exclude_client,
+            class: options.delivery,
+            accepted_at: now,
+        };
         // Under the lock, with the LZ parse inside: 1 to 3 µs, or 5 to 30 µs if the channel has a history. Publications must
         // enter the history in the channel's order (docs/decisions/0004).
-        self.deliver.deliver(channel, publication, epoch, delta, exclude, now);
+        self.deliver.deliver(channel, publication, deliver_options);
         if let Some(key) = key {
             results.insert(key, position, now, IDEMPOTENCY_BYTES_MAX / STRIPES);
         }

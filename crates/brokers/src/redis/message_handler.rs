@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_broker::Deliver;
+use fanwire_broker::{Deliver, DeliverOptions};
 
 use super::health::Health;
 use super::keys::Keys;
@@ -76,8 +76,10 @@ impl MessageHandler {
     fn deliver(&self, channel: &str, name: &[u8], record: Bytes, now: Instant) {
         let Some(receiver) = self.receiver.get() else { return };
         match Record::read(record) {
-            Ok(Message::Publication { publication, epoch, delta, excluded }) => {
-                receiver.deliver(channel, publication, epoch, delta, excluded, now);
+            Ok(Message::Publication { publication, epoch, delta, excluded, class }) => {
+                let options =
+                    DeliverOptions { epoch, delta, exclude: excluded, class, accepted_at: now };
+                receiver.deliver(channel, publication, options);
             }
             Ok(Message::Change(change, client)) => {
                 receiver.deliver_join_leave(channel, change, client)

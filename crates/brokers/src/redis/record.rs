@@ -4,7 +4,7 @@
 //! Change here: the format of a record, and with it `VERSION`. `script/*.lua` append fields to records and read the user of one.
 
 use bytes::{Buf as _, BufMut, Bytes};
-use fanwire_broker::{Change, ClientId, Delta, Epoch, Position};
+use fanwire_broker::{Change, ClientId, DeliveryClass, Delta, Epoch, Position, PublishOptions};
 use fanwire_protocol::{ClientInfo, Publication, protobuf};
 use prost::Message as _;
 
@@ -26,6 +26,9 @@ pub(crate) struct Record {
     /// Whether subscribers with deltas may get a delta.
     #[prost(bool, tag = "5")]
     delta: bool,
+    /// The class of delivery: 0 as the channel's namespace says, 1 reliable, 2 latest.
+    #[prost(uint32, tag = "6")]
+    delivery: u32,
     /// The record of the previous publication; empty for none.
     #[prost(bytes = "bytes", tag = "14")]
     before: Bytes,
@@ -44,6 +47,7 @@ pub(crate) enum Message {
         epoch: Epoch,
         delta: Delta,
         excluded: Option<ClientId>,
+        class: Option<DeliveryClass>,
     },
     Change(Change, ClientInfo),
 }
@@ -59,19 +63,17 @@ pub(crate) enum Foreign {
 
 impl Record {
     /// A record without a position. Copies no payload.
-    pub(crate) fn of_publication(
-        mut publication: Publication,
-        excluded: Option<ClientId>,
-        delta: bool,
-    ) -> Self {
+    pub(crate) fn of_publication(mut publication: Publication, options: &PublishOptions) -> Self {
         publication.offset = 0;
         publication.epoch.clear();
         publication.prev_data.clear();
+        let excluded = options.exclude_client;
         let excluded = excluded.map(|client| Bytes::copy_from_slice(&client.to_bytes()));
         Self {
             publication: Some(publication),
             excluded: excluded.unwrap_or_default(),
-            delta,
+            delta: options.delta,
+            delivery: options.delivery.map_or(0, delivery_number),
             ..Self::default()
         }
     }
@@ -95,6 +97,7 @@ impl Record {
                 left: None,
                 excluded,
                 delta,
+                delivery,
                 before,
                 position,
             } => {
@@ -102,7 +105,8 @@ impl Record {
                 let publication = Publication { offset, ..publication };
                 let excluded = read_client(&excluded)?;
                 let delta = Delta::candidate(delta, data_of(before).as_ref());
-                Ok(Message::Publication { publication, epoch, delta, excluded })
+                let class = read_delivery(delivery);
+                Ok(Message::Publication { publication, epoch, delta, excluded, class })
             }
             Self { publication: None, joined: Some(client), left: None, .. } => {
                 Ok(Message::Change(Change::Join, client))
@@ -158,6 +162,7 @@ impl RecordBody for Record {
         1 + protobuf::field_length(protobuf::publication_length(publication))
             + protobuf::text_length(&self.excluded)
             + protobuf::number_length(self.delta.into())
+            + protobuf::number_length(self.delivery.into())
     }
 
     fn put(&self, out: &mut impl BufMut) {
@@ -169,6 +174,7 @@ impl RecordBody for Record {
         protobuf::put_publication(publication, out);
         protobuf::put_text(4, &self.excluded, out);
         protobuf::put_number(5, self.delta.into(), out);
+        protobuf::put_number(6, self.delivery.into(), out);
     }
 }
 
@@ -193,6 +199,22 @@ pub(crate) fn read_position(text: &[u8]) -> Result<Position, Foreign> {
     let offset = offset.parse().map_err(|_| Foreign::Malformed)?;
     let epoch = Epoch::parse(epoch).ok_or(Foreign::Malformed)?;
     Ok(Position { offset, epoch })
+}
+
+fn delivery_number(class: DeliveryClass) -> u32 {
+    match class {
+        DeliveryClass::Reliable => 1,
+        DeliveryClass::Latest => 2,
+    }
+}
+
+/// A number of a later version is read as none, because the publication itself is readable.
+fn read_delivery(number: u32) -> Option<DeliveryClass> {
+    match number {
+        1 => Some(DeliveryClass::Reliable),
+        2 => Some(DeliveryClass::Latest),
+        _ => None,
+    }
 }
 
 fn read_client(bytes: &[u8]) -> Result<Option<ClientId>, Foreign> {

@@ -25,7 +25,7 @@ pub(crate) fn publish(
     options: &PublishOptions,
     retention: Retention,
 ) -> RedisCommand {
-    let record = Record::of_publication(publication, options.exclude_client, options.delta);
+    let record = Record::of_publication(publication, options);
     let is_kept = retention.keeps_history() && !options.skip_history;
     if !is_kept && options.idempotency_key.is_empty() {
         return send(keys, channel, &record);

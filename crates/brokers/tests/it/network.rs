@@ -41,11 +41,14 @@ impl Seen {
         }
     }
 
-    /// Recovers by position after a reported gap, as a subscriber does.
+    /// Recovers by position after a reported gap, as a subscriber does: its position is the publication before the first
+    /// one that it did not get. Later ones may have arrived, because gaps and publications are recorded apart.
     fn recover(&mut self, node: &Node, channel: &str) {
         node.events_so_far().into_iter().for_each(|event| self.take(event));
-        let since = self.delivered.get(channel).and_then(|offsets| offsets.last().copied());
-        let query = Query { since: Some(since.unwrap_or(0)), ..Query::default() };
+        let delivered = self.delivered.get(channel).into_iter().flatten();
+        let position =
+            delivered.fold(0, |position, offset| position + u64::from(*offset == position + 1));
+        let query = Query { since: Some(position), ..Query::default() };
         let found = node.redis.follow(channel, Some(query), retention(), Instant::now());
         let found = found.wait().expect("it is well");
         let offsets = found.publications.iter().map(|publication| publication.offset);

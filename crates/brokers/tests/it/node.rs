@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fanwire_broker::{
-    Answer, Broker as _, BrokerError, Change, ClientId, Deliver, Delta, Epoch, Position,
-    PublishOptions, Query, Retention, StreamSlice,
+    Answer, Broker as _, BrokerError, Change, Deliver, DeliverOptions, Position, PublishOptions,
+    Query, Retention, StreamSlice,
 };
 use fanwire_brokers::redis::{Health, Redis, RedisOptions};
 use fanwire_protocol::{ClientInfo, Publication};
@@ -38,17 +38,9 @@ impl RecordingReceiver {
 }
 
 impl Deliver for RecordingReceiver {
-    fn deliver(
-        &self,
-        channel: &str,
-        publication: Publication,
-        epoch: Epoch,
-        _: Delta,
-        _: Option<ClientId>,
-        _: Instant,
-    ) {
+    fn deliver(&self, channel: &str, publication: Publication, options: DeliverOptions) {
         let data = String::from_utf8_lossy(&publication.data).into_owned();
-        let position = Position { offset: publication.offset, epoch };
+        let position = Position { offset: publication.offset, epoch: options.epoch };
         self.send((channel.to_owned(), data, position));
     }
 

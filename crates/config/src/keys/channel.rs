@@ -3,6 +3,7 @@
 //! Uses the kinds of `keys`. Never: lists of namespaces as such (`settings`).
 //! Change a default or a sentence here; the effects live in `fanwire_node::channel`.
 
+use fanwire_node::broker::DeliveryClass;
 use fanwire_node::options::{
     CompressionPolicy, DataFormat, Namespace, RecoveryMode, SubscriptionType,
 };
@@ -107,6 +108,12 @@ rows! { NAMESPACE: Namespace;
         "Only stream (or empty) is served; with map, map_clients, map_users or shared_poll clients get 108 for subscribe and publish, and publish and subscribe of the API 107.";
     "compression", COMPRESSION, "" => (|namespace, value| namespace.compression = compression(value)),
         "Fanwire only: context compresses publications against earlier ones of their channel, standalone each by itself, off not at all; empty is context, except standalone where clients that may not read may publish.";
+    "delivery", DELIVERY, "reliable" => (|namespace, value| namespace.delivery.class = delivery_class(value)),
+        "Fanwire only: reliable queues what a slow client does not take and disconnects it at client.queue_max_size; latest replaces what waits by newer publications, for states of which only the newest counts.";
+    "delivery_key_tag", TEXT, "" => [delivery.key_tag],
+        "Fanwire only: with latest delivery the newest publication for each value of this tag waits, as a price for each symbol; empty for one of the channel.";
+    "delivery_keys_max", COUNT_FROM_1, "4096" => [delivery.keys_max],
+        "Fanwire only: most values of delivery_key_tag that wait for one client in one channel; beyond it the one that changed longest ago is dropped.";
     "publication_data_format", DATA_FORMAT, "" => (|namespace, value| namespace.publication_data_format = data_format(value)),
         "What publications must hold: json, json_object or binary (anything); empty as channel.publication_data_format.";
 }
@@ -118,6 +125,12 @@ const SUBSCRIPTION_TYPE: Kind = Kind::Choice(&SubscriptionType::NAMES);
 const RECOVERY_MODE: Kind = Kind::Choice(&RecoveryMode::NAMES);
 
 const COMPRESSION: Kind = Kind::Choice(&CompressionPolicy::NAMES);
+
+const DELIVERY: Kind = Kind::Choice(&DeliveryClass::NAMES);
+
+fn delivery_class(value: Value) -> DeliveryClass {
+    DeliveryClass::parse(&String::land(value)).expect("the row's choices are the classes' names")
+}
 
 fn compression(value: Value) -> CompressionPolicy {
     CompressionPolicy::parse(&String::land(value))

@@ -16,6 +16,7 @@ use crate::compression::{ContextSettings, Policies};
 use fanwire_shard::{Budget, Compression, ShardSettings};
 
 mod disconnects;
+mod latest;
 mod server;
 mod wall_clock;
 

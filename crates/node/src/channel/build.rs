@@ -4,6 +4,7 @@
 //! Limits of names, patterns and boundaries are changed here; `channel.rs` applies them to a channel name.
 
 use fanwire_auth::{OptionsError, compile};
+use fanwire_broker::DeliveryClass;
 use hashbrown::{HashMap, HashSet};
 
 use super::{Channels, NamespaceId, Rules, history};
@@ -123,6 +124,7 @@ fn mistakes_of(
     let rate = |key: &str, rate: Rate| rate.check(&format!("{prefix_key}.{key}"));
     let checks = [
         check_delta_types(&namespace, prefix_key),
+        check_delivery(&namespace, prefix_key),
         rate("publish_rate_", namespace.publish_rate),
         rate("subscribe_rate_", namespace.subscribe_rate),
         compile(prefix_key, "channel_regex", &namespace.channel_regex).map(drop),
@@ -138,6 +140,21 @@ fn check_delta_types(namespace: &Namespace, prefix_key: &str) -> Result<(), Opti
         let key = format!("{prefix_key}.allowed_delta_types");
         Err(OptionsError::value(key, kind, format!("{} only", Namespace::FOSSIL)))
     })
+}
+
+/// A publication that is replaced would be a gap without a report.
+fn check_delivery(namespace: &Namespace, prefix_key: &str) -> Result<(), OptionsError> {
+    if namespace.delivery.keys_max == 0 {
+        let key = format!("{prefix_key}.delivery_keys_max");
+        return Err(OptionsError::value(key, 0, "at least 1"));
+    }
+    if namespace.delivery.class == DeliveryClass::Latest && namespace.promises_every_publication() {
+        let expected = "reliable where subscribers may recover a stream or have a position in it, \
+                        because a replaced publication would be a gap; \
+                        latest goes with force_recovery_mode cache";
+        return Err(OptionsError::value(format!("{prefix_key}.delivery"), "latest", expected));
+    }
+    Ok(())
 }
 
 fn check_name(index: usize, name: &str, boundary: &str) -> Result<(), OptionsError> {

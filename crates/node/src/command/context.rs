@@ -58,8 +58,8 @@ pub(crate) struct Backlog {
     pub(crate) deliveries: Vec<(usize, Arc<Broadcast>)>,
     /// Subscriptions that lost their position during the wait.
     pub(crate) lost: Vec<usize>,
-    /// Old and new place of a subscription that moved.
-    pub(crate) moved: Option<(u32, u32)>,
+    /// The place of a subscription that ended, and of the one that moved there.
+    pub(crate) ended: Option<(u32, u32)>,
     /// Bytes of payloads that were searched for patches.
     pub(crate) compared: usize,
 }

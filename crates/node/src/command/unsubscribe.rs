@@ -10,8 +10,8 @@ use super::{CommandContext, Done, named};
 pub(super) fn handle(context: &mut CommandContext<'_>, request: UnsubscribeRequest) -> Done {
     named(&request.channel)?;
     if let Some(place) = context.place_of(&request.channel) {
-        context.backlog.moved =
-            context.session_table.leave(context.node, context.key.index, place).moved;
+        let left = context.session_table.leave(context.node, context.key.index, place);
+        context.backlog.ended = Some((place as u32, left.last));
     }
     Ok(Reply { unsubscribe: Some(UnsubscribeResult {}), ..Reply::default() })
 }

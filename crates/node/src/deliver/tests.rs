@@ -3,12 +3,14 @@
 //! Uses: a registry and inboxes that keep.
 //! Order from many threads is tested in `tests/it/threads.rs`.
 
-use fanwire_broker::Position;
+use std::time::Instant;
+
+use fanwire_broker::{Epoch, Position};
 use parking_lot::Mutex;
 
 use super::*;
 use crate::broadcast::Prepared;
-use crate::channel::NamespaceId;
+use crate::options::{Namespace, Options};
 
 /// Congested by its first notice.
 #[derive(Default)]
@@ -26,7 +28,9 @@ impl Inbox for Letters {
 
 fn door_with_two_shards() -> (Arc<Registry>, BroadcastRouter, [Arc<Letters>; 2]) {
     let registry = Arc::new(Registry::new());
-    let router = BroadcastRouter::new(Arc::clone(&registry));
+    let namespaces = vec![Namespace::default(); 7];
+    let options = ChannelOptions { namespaces, ..Options::default().channel };
+    let router = BroadcastRouter::new(Arc::clone(&registry), &options);
     let notices = [Arc::new(Letters::default()), Arc::new(Letters::default())];
     for (number, inbox) in notices.iter().enumerate() {
         assert_eq!(usize::from(router.attach(Arc::clone(inbox) as _).0), number);
@@ -39,14 +43,7 @@ fn a_publication_goes_to_the_shards_that_listen_and_nowhere_else() {
     let (registry, router, [first, second]) = door_with_two_shards();
     registry.join("a", ShardId(1), NamespaceId::default, || ());
     for channel in ["a", "b"] {
-        router.deliver(
-            channel,
-            Publication::default(),
-            Epoch::NONE,
-            Delta::Off,
-            None,
-            Instant::now(),
-        );
+        router.deliver(channel, Publication::default(), DeliverOptions::new(Instant::now()));
     }
     assert!(first.0.lock().is_empty());
     let notices = second.0.lock();
@@ -87,7 +84,7 @@ fn a_broadcast_is_prepared_before_a_shard_sees_it_and_knows_its_namespace() {
     let (registry, router, [notices, _]) = door_with_two_shards();
     router.prepare_with(Arc::new(Name));
     registry.join("a", ShardId(0), || NamespaceId(7), || ());
-    router.deliver("a", Publication::default(), Epoch::NONE, Delta::Off, None, Instant::now());
+    router.deliver("a", Publication::default(), DeliverOptions::new(Instant::now()));
     let notices = notices.0.lock();
     let [Notice::Broadcast(broadcast)] = &notices[..] else { panic!("one broadcast") };
     assert_eq!(broadcast.prepared::<String>().expect("prepared"), "a");
@@ -101,7 +98,8 @@ fn the_first_publication_of_a_stream_carries_its_epoch_and_every_broadcast_its_p
     let epoch = Epoch::random();
     for offset in [1, 2] {
         let publication = Publication { offset, ..Publication::default() };
-        router.deliver("a", publication, epoch, Delta::Off, None, Instant::now());
+        let options = DeliverOptions { epoch, ..DeliverOptions::new(Instant::now()) };
+        router.deliver("a", publication, options);
     }
     let notices = notices.0.lock();
     let [Notice::Broadcast(first), Notice::Broadcast(second)] = &notices[..] else {

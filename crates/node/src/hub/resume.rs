@@ -58,8 +58,8 @@ impl Hub {
         out: &mut impl Outbox,
     ) -> usize {
         let mut bytes = backlog.compared;
-        if let Some((from, to)) = backlog.moved {
-            out.moved(key.index, from, to);
+        if let Some((place, last)) = backlog.ended {
+            out.ended(key.index, place, last);
         }
         match outcome {
             Ok(reply) => bytes += reply.map_or(0, |reply| self.send(key, &reply, out)),

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fanwire_broker::{Answer, Position, PresenceStats, PublishOptions, Retention, StreamSlice};
+use fanwire_broker::{
+    Answer, DeliveryClass, Position, PresenceStats, PublishOptions, Retention, StreamSlice,
+};
 use fanwire_protocol::{
     ClientInfo, Disconnect, ErrorCode, Publication, StreamPosition, UnsubscribeCode,
 };
@@ -63,6 +65,11 @@ impl Node {
             options.delta |= namespace.delta_publish;
             if !namespace.is_of_streams() {
                 return Err(ErrorCode::BAD_REQUEST); // server API §4
+            }
+            if options.delivery == Some(DeliveryClass::Latest)
+                && namespace.promises_every_publication()
+            {
+                return Err(ErrorCode::BAD_REQUEST);
             }
             check_data(namespace.publication_data_format, &publication.data)?;
             Ok(namespace.retention())

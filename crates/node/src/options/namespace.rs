@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fanwire_broker::Retention;
 
-use super::{CompressionPolicy, DataFormat, Rate, RecoveryMode, SubscriptionType};
+use super::{CompressionPolicy, DataFormat, DeliveryOptions, Rate, RecoveryMode, SubscriptionType};
 
 /// Rules for the channels of one namespace (`channel.namespaces[NAME].*`), everything off by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,6 +83,8 @@ pub struct Namespace {
     pub allow_user_limited_channels: bool,
     /// How publications are compressed; the node only stores it for its shell.
     pub compression: CompressionPolicy,
+    /// What happens to publications for connections that take no bytes.
+    pub delivery: DeliveryOptions,
 }
 
 impl Namespace {
@@ -97,6 +99,13 @@ impl Namespace {
     /// Whether its channels are streams, and not maps or shared polls (protocol §27, §28).
     pub fn is_of_streams(&self) -> bool {
         self.subscription_type == SubscriptionType::Stream
+    }
+
+    /// Whether subscribers may rely on every publication: they recover a stream, or are told about a gap in it.
+    pub fn promises_every_publication(&self) -> bool {
+        let recovers = self.force_recovery || self.allow_recovery;
+        let is_positioned = self.force_positioning || self.allow_positioning;
+        is_positioned || recovers && self.force_recovery_mode == RecoveryMode::Stream
     }
 
     /// How long publications are kept. Complete in a namespace from [`crate::channel::Channels::resolve`].

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{
-    Answer, Broker, Change, ClientId, Deliver, Delta, Epoch, MemoryBroker, Position,
-    PublishOptions, Query, Retention, StreamSlice,
+    Answer, Broker, Change, Deliver, DeliverOptions, MemoryBroker, Position, PublishOptions, Query,
+    Retention, StreamSlice,
 };
 use fanwire_node::options::{Namespace, RecoveryMode};
 use fanwire_node::{Node, Options, Page};
@@ -297,23 +297,15 @@ fn subscriptions_of_the_server_recover_at_connect() {
 pub(crate) struct Lossy(pub(crate) Arc<dyn Deliver>);
 
 impl Deliver for Lossy {
-    fn deliver(
-        &self,
-        channel: &str,
-        publication: Publication,
-        epoch: Epoch,
-        delta: Delta,
-        exclude: Option<ClientId>,
-        accepted_at: Instant,
-    ) {
+    fn deliver(&self, channel: &str, publication: Publication, options: DeliverOptions) {
         match &publication.data[..] {
             b"\"lost\"" => {}
             b"\"noticed\"" => self.0.report_possible_gap(channel),
             b"\"late\"" => {
                 let late = Publication { time: publication.time - 3_000, ..publication };
-                self.0.deliver(channel, late, epoch, delta, exclude, accepted_at);
+                self.0.deliver(channel, late, options);
             }
-            _ => self.0.deliver(channel, publication, epoch, delta, exclude, accepted_at),
+            _ => self.0.deliver(channel, publication, options),
         }
     }
 

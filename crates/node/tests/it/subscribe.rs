@@ -244,7 +244,7 @@ fn recovery_wishes_are_harmless_where_there_is_no_history() {
 }
 
 #[test]
-fn the_shell_is_told_where_a_subscription_moves_when_another_one_ends() {
+fn the_shell_learns_which_subscription_ended_and_which_one_moved_there() {
     let mut world = World::new(options(|_| {}));
     world.connected("ada", hello(""));
     for channel in ["a", "b", "c"] {
@@ -254,8 +254,8 @@ fn the_shell_is_told_where_a_subscription_moves_when_another_one_ends() {
     let mut record = Record::default();
     let unsubscribe = br#"{"id":3,"unsubscribe":{"channel":"a"}}"#;
     world.shard_of("ada").hub.receive(key, unsubscribe, now, &mut record);
-    assert_eq!(record.moved, [(key.index, 2, 0)], "by a command");
-    for (channel, moved) in [("c", vec![(key.index, 1, 0)]), ("b", vec![])] {
+    assert_eq!(record.ended, [(key.index, 0, 2)], "by a command");
+    for (channel, place, last) in [("c", 0, 1), ("b", 0, 0)] {
         world
             .node
             .unsubscribe(ConnectionSelector::default(), Some(channel))
@@ -265,6 +265,6 @@ fn the_shell_is_told_where_a_subscription_moves_when_another_one_ends() {
         for notice in world.shard_of("ada").mailbox.take() {
             world.shard_of("ada").hub.notice(notice, now, &mut record);
         }
-        assert_eq!(record.moved, moved, "by the server, from {channel}");
+        assert_eq!(record.ended, [(key.index, place, last)], "by the server, from {channel}");
     }
 }

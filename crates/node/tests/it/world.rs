@@ -334,8 +334,8 @@ pub(crate) struct Record {
     pub(crate) effects: Vec<(u32, Effect)>,
     /// Number of effects before, connection and channel.
     recovered: Vec<(usize, u32, String)>,
-    /// Connection, and from where to where a subscription of it moved.
-    pub(crate) moved: Vec<(u32, u32, u32)>,
+    /// Connection, place of its ended subscription, and place of the one that moved there.
+    pub(crate) ended: Vec<(u32, u32, u32)>,
     /// `None`: they are done at once.
     encode_jobs: Option<Vec<EncodeJob>>,
 }
@@ -376,8 +376,8 @@ impl Outbox for Record {
         self.recovered.push((self.effects.len(), connection.index, channel.to_owned()));
     }
 
-    fn moved(&mut self, connection: u32, from: u32, to: u32) {
-        self.moved.push((connection, from, to));
+    fn ended(&mut self, connection: u32, place: u32, last: u32) {
+        self.ended.push((connection, place, last));
     }
 
     fn deliver(

@@ -15,6 +15,13 @@ use prometheus_client::{
 pub(super) trait MetricsWriter {
     fn gauge(&mut self, name: &str, help: &str, value: usize) -> fmt::Result;
 
+    fn gauges<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: impl IntoIterator<Item = (Labels<N>, u64)>,
+    ) -> fmt::Result;
+
     fn counters<const N: usize>(
         &mut self,
         name: &str,
@@ -55,6 +62,20 @@ impl MetricsWriter for ScrapeWriter<'_, '_> {
     fn gauge(&mut self, name: &str, help: &str, value: usize) -> fmt::Result {
         let value = i64::try_from(value).unwrap_or(i64::MAX);
         self.0.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
+    }
+
+    fn gauges<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: impl IntoIterator<Item = (Labels<N>, u64)>,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (labels, value) in rows {
+            let value = i64::try_from(value).unwrap_or(i64::MAX);
+            metric.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
     }
 
     fn counters<const N: usize>(
@@ -114,6 +135,18 @@ impl MetricsWriter for ScrapeWriter<'_, '_> {
 impl MetricsWriter for Readings {
     fn gauge(&mut self, name: &str, _: &str, value: usize) -> fmt::Result {
         self.add(name, &[], ReadingKind::Level, value as f64);
+        Ok(())
+    }
+
+    fn gauges<const N: usize>(
+        &mut self,
+        name: &str,
+        _: &str,
+        rows: impl IntoIterator<Item = (Labels<N>, u64)>,
+    ) -> fmt::Result {
+        for (labels, value) in rows {
+            self.add(name, &labels, ReadingKind::Level, value as f64);
+        }
         Ok(())
     }
 

@@ -21,8 +21,16 @@ impl ConnectionWriter {
         self.drop_and_close(key, code, reason, CloseCause::Other);
     }
 
+    /// Closes the connection at `index` as slow (3008), because too much waits for it.
+    pub fn close_as_slow(&mut self, index: u32) {
+        if let Some(connection) = self.connections.get(index as usize) {
+            self.counters.queue_overflows.add(1);
+            self.overflow(connection.key(index));
+        }
+    }
+
     /// Closes a connection as slow because its queue is full.
-    pub(super) fn overflow(&mut self, key: SlotKey) {
+    fn overflow(&mut self, key: SlotKey) {
         let (code, reason) = self.settings.slow_close;
         self.drop_and_close(key, code, reason, CloseCause::Slow);
     }

@@ -71,6 +71,9 @@ impl ConnectionWriter {
             Ok(()) => {
                 self.counters.writes.add(1);
                 match (connection.queue.is_empty(), connection.phase) {
+                    (true, Phase::Open) if connection.awaits_drain => {
+                        self.drained.push(connection.key(index));
+                    }
                     (true, Phase::Open | Phase::Closing) => {}
                     (true, Phase::Failed) => {
                         // Half-closing lets the peer read the close frame before it sees the end of the stream.
@@ -126,7 +129,8 @@ impl ConnectionWriter {
             _ => return,
         }
         self.flush_one(key.index);
-        if self.any(key).is_some_and(|connection| is_stuck(connection)) {
+        if self.any(key).is_some_and(|connection| is_stuck(connection) && !connection.awaits_drain)
+        {
             self.counters.write_timeouts.add(1);
             self.abort(key);
         }

@@ -6,23 +6,14 @@
 use std::time::Duration;
 
 use super::*;
-use crate::ClientId;
-use crate::{Epoch, conformance};
+use crate::conformance;
 
 /// Counts deliveries.
 #[derive(Default)]
 struct DeliveryCounter(Mutex<usize>);
 
 impl Deliver for DeliveryCounter {
-    fn deliver(
-        &self,
-        _: &str,
-        _: Publication,
-        _: Epoch,
-        _: Delta,
-        _: Option<ClientId>,
-        _: Instant,
-    ) {
+    fn deliver(&self, _: &str, _: Publication, _: DeliverOptions) {
         *self.0.lock() += 1;
     }
 

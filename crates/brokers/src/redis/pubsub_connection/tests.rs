@@ -5,7 +5,7 @@
 
 use std::sync::{OnceLock, Weak};
 
-use fanwire_broker::{Change, ClientId, Deliver, Delta, Epoch};
+use fanwire_broker::{Change, Deliver, DeliverOptions};
 use fanwire_protocol::{ClientInfo, Publication};
 
 use super::*;
@@ -16,16 +16,7 @@ use crate::redis::keys::{KeyKind, Keys};
 struct UnsubscribingHandler(OnceLock<Weak<PubSubConnection>>);
 
 impl Deliver for UnsubscribingHandler {
-    fn deliver(
-        &self,
-        _: &str,
-        _: Publication,
-        _: Epoch,
-        _: Delta,
-        _: Option<ClientId>,
-        _: Instant,
-    ) {
-    }
+    fn deliver(&self, _: &str, _: Publication, _: DeliverOptions) {}
 
     fn deliver_join_leave(&self, _: &str, _: Change, _: ClientInfo) {}
 

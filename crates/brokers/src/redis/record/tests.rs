@@ -44,7 +44,12 @@ fn a_publication_comes_back_whole_with_its_position() {
         ..Publication::default()
     };
     let someone = ClientId::parse("5f1b0f4c-3a8e-4b52-9d1c-0c1f7d1f4a11");
-    let record = written(&Record::of_publication(publication.clone(), someone, false));
+    let options = PublishOptions {
+        exclude_client: someone,
+        delivery: Some(DeliveryClass::Latest),
+        ..PublishOptions::default()
+    };
+    let record = written(&Record::of_publication(publication.clone(), &options));
     let epoch = Epoch::parse("abcdEFGH").expect("eight letters");
     assert_eq!(
         Record::read(placed(record.clone(), "9007199254740991 abcdEFGH")),
@@ -53,6 +58,7 @@ fn a_publication_comes_back_whole_with_its_position() {
             epoch,
             delta: Delta::Off,
             excluded: someone,
+            class: Some(DeliveryClass::Latest),
         })
     );
     assert_eq!(Record::read_stored(record.into(), 7), Ok(Publication { offset: 7, ..publication }));
@@ -61,12 +67,13 @@ fn a_publication_comes_back_whole_with_its_position() {
 #[test]
 fn a_place_that_the_caller_gave_is_not_written() {
     let placed = Publication { offset: 5, epoch: "abcdEFGH".into(), ..Publication::default() };
-    let record = written(&Record::of_publication(placed, None, false));
+    let record = written(&Record::of_publication(placed, &PublishOptions::default()));
     let bare = Message::Publication {
         publication: Publication::default(),
         epoch: Epoch::NONE,
         delta: Delta::Off,
         excluded: None,
+        class: None,
     };
     assert_eq!(Record::read(record.into()), Ok(bare));
 }
@@ -83,8 +90,10 @@ fn with_before(record: &[u8], before: &[u8]) -> Bytes {
 #[test]
 fn a_delta_comes_with_the_data_of_the_record_before_it() {
     let data = |byte| Publication { data: vec![byte; 300].into(), ..Publication::default() };
-    let [before, delta] =
-        [false, true].map(|delta| written(&Record::of_publication(data(7), None, delta)));
+    let [before, delta] = [false, true].map(|delta| {
+        let options = PublishOptions { delta, ..PublishOptions::default() };
+        written(&Record::of_publication(data(7), &options))
+    });
     let read = |record: Bytes| match Record::read(record) {
         Ok(Message::Publication { delta, publication, .. }) => {
             assert_eq!(publication, data(7));
@@ -160,7 +169,7 @@ proptest! {
         let tags: BTreeMap<String, String> = tags;
         let info = user.map(|user| client(&user));
         let publication = Publication { data: data.into(), tags, info, time, ..Publication::default() };
-        let record = written(&Record::of_publication(publication.clone(), None, false));
+        let record = written(&Record::of_publication(publication.clone(), &PublishOptions::default()));
         prop_assert_eq!(Record::read_stored(record.into(), 0), Ok(publication));
     }
 
@@ -175,7 +184,7 @@ proptest! {
     #[test]
     fn a_spoiled_record_is_a_record_or_an_error(at in 0..60_usize, byte in any::<u8>(), cut in 0..60_usize) {
         let publication = Publication { info: Some(client("42")), ..Publication::default() };
-        let mut record = placed(written(&Record::of_publication(publication, None, false)), "5 abcdEFGH").to_vec();
+        let mut record = placed(written(&Record::of_publication(publication, &PublishOptions::default())), "5 abcdEFGH").to_vec();
         let length = record.len();
         record[at % length] = byte;
         let _ = Record::read(Bytes::copy_from_slice(&record));

@@ -3,22 +3,27 @@
 //! Uses Fanwire's application and real sockets; never a thread, a handshake or HTTP.
 //! Changed here: the environment of the turn. Expectations live in the tests.
 
+use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
 use fanwire_node::{Hello, HubCounters, Node};
 use fanwire_protocol::{Disconnect, Encoding};
 use fanwire_shard::testing::TestShard;
-use fanwire_shard::{Budget, ShardSettings};
+use fanwire_shard::{Budget, Compression, ShardSettings};
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 
 use crate::compression::{ContextSettings, Contexts, Policies};
-use crate::realtime::{EncodeWorker, Realtime, ShardInbox};
+use crate::realtime::{BacklogCounters, EncodeWorker, Realtime, RealtimeCounters, ShardInbox};
 
 /// One shard of a server, on the thread of the test.
 pub(super) struct Server {
     pub(super) node: Arc<Node>,
     pub(super) shard: TestShard<Realtime>,
     pub(super) counters: Arc<HubCounters>,
+    /// By namespace.
+    pub(super) backlogs: Arc<[BacklogCounters]>,
     pub(super) peers: Vec<TcpStream>,
 }
 
@@ -26,6 +31,7 @@ impl Server {
     pub(super) fn of(node: Arc<Node>) -> Self {
         let settings = ShardSettings {
             slow_close: (Disconnect::SLOW.code, "slow"),
+            compression_verify: true,
             ..ShardSettings::default()
         };
         let mut counters = None;
@@ -43,29 +49,57 @@ impl Server {
             counters = Some(realtime.counters());
             realtime
         });
-        let counters = counters.expect("the application was made");
-        Self { node, shard, counters, peers: Vec::new() }
+        let RealtimeCounters { hub, backlogs } = counters.expect("the application was made");
+        Self { node, shard, counters: hub, backlogs, peers: Vec::new() }
     }
 
     /// Opens a client with this first message.
     pub(super) fn open(&mut self, user: Option<String>, commands: &str) {
+        self.open_with(Compression::Raw, user, commands);
+    }
+
+    /// As [`open`](Self::open), with this compression.
+    pub(super) fn open_with(
+        &mut self,
+        compression: Compression,
+        user: Option<String>,
+        commands: &str,
+    ) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let peer = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
         let (socket, _) = listener.accept().expect("it has come");
-        let mut frame = match u16::try_from(commands.len()).expect("a small message") {
-            bytes @ 0..126 => vec![0x81, 0x80 | bytes as u8],
-            bytes => [[0x81, 0x80 | 126], bytes.to_be_bytes()].concat(),
-        };
-        frame.extend_from_slice(&[0; 4]);
-        frame.extend_from_slice(commands.as_bytes());
+        set_socket_send_buffer_size(&socket, SOCKET_BYTES).expect("a socket");
+        set_socket_recv_buffer_size(&peer, SOCKET_BYTES).expect("a socket");
+        let frame = frame(commands);
         let hello =
             Hello { encoding: Encoding::Json, frame_ping: false, transport: "websocket", user };
-        self.shard.open(socket, frame, hello);
+        self.shard.open(socket, frame, compression, hello);
         self.peers.push(peer);
         self.take_turn();
+    }
+
+    /// Sends a message of an open client.
+    pub(super) fn send(&mut self, client: usize, commands: &str) {
+        self.peers[client].write_all(&frame(commands)).expect("an open socket");
+        self.shard.turn_with_events(Duration::ZERO);
     }
 
     pub(super) fn take_turn(&mut self) {
         self.shard.turn();
     }
 }
+
+/// A masked text frame (RFC 6455 §5.2).
+fn frame(text: &str) -> Vec<u8> {
+    let mut frame = match u16::try_from(text.len()).expect("a small message") {
+        bytes @ 0..126 => vec![0x81, 0x80 | bytes as u8],
+        bytes => [[0x81, 0x80 | 126], bytes.to_be_bytes()].concat(),
+    };
+    frame.extend_from_slice(&[0; 4]);
+    frame.extend_from_slice(text.as_bytes());
+    frame
+}
+
+/// Buffers of the kernel that few publications fill. A loopback sends 64 KiB at once, and waits for a timer if a peer
+/// has less space.
+const SOCKET_BYTES: usize = 128 << 10;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fanwire_broker::{Broker, Deliver, Delta, Epoch, MemoryBroker, MemoryPresence};
+use fanwire_broker::{Broker, Deliver, DeliverOptions, Epoch, MemoryBroker, MemoryPresence};
 use fanwire_node::Node;
 use fanwire_node::protocol::Publication;
 
@@ -58,14 +58,8 @@ impl Distant {
     fn bring(&mut self, offset: u64) {
         let epoch = Epoch::parse(&self.slow.world.epochs[0]).expect("a peer was told");
         let publication = Publication { data: "0".into(), offset, ..Publication::default() };
-        self.router.deliver(
-            "news",
-            publication,
-            epoch,
-            Delta::default(),
-            None,
-            self.slow.world.now,
-        );
+        let options = DeliverOptions { epoch, ..DeliverOptions::new(self.slow.world.now) };
+        self.router.deliver("news", publication, options);
         self.slow.world.settle();
     }
 

@@ -18,13 +18,16 @@ use fanwire_node::{
     options::{CompressionPolicy, Namespace, RecoveryMode},
 };
 use fanwire_protocol::{Encoding, Publication, encode_publication};
-use flate2::{Decompress, FlushDecompress};
+use flate2::Decompress;
 use parking_lot::Mutex;
 
 use super::{CHANNELS, reader::Reader};
 use crate::{
     compression::{ContextSettings, Contexts, Policies},
-    realtime::{EncodeWorker, Realtime},
+    realtime::{
+        EncodeWorker, Realtime,
+        testing::{frames, inflate},
+    },
 };
 use fanwire_shard::{
     Application, Budget, Compression, ConnectionWriter, ReceivedMessage, ShardSettings, SlotKey,
@@ -442,39 +445,6 @@ impl Client {
         assert!(expected.next().is_none(), "everything that was expected");
         deltas
     }
-}
-
-/// First byte and payload of each whole frame (RFC 6455 §5.2).
-fn frames(mut stream: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
-    std::iter::from_fn(move || {
-        let (head, rest) = stream.split_first_chunk::<2>()?;
-        let (length, rest) = match head[1] {
-            126 => {
-                let (length, rest) = rest.split_first_chunk::<2>()?;
-                (u16::from_be_bytes(*length) as usize, rest)
-            }
-            127 => {
-                let (length, rest) = rest.split_first_chunk::<8>()?;
-                (u64::from_be_bytes(*length) as usize, rest)
-            }
-            length => (usize::from(length), rest),
-        };
-        let (payload, rest) = rest.split_at_checked(length)?;
-        stream = rest;
-        Some((head[0], payload))
-    })
-}
-
-fn inflate(zlib: &mut Decompress, payload: &[u8]) -> Vec<u8> {
-    let mut input = payload.to_vec();
-    input.extend_from_slice(&[0, 0, 0xff, 0xff]);
-    let (mut out, start) = (Vec::with_capacity(1 << 17), zlib.total_in());
-    while zlib.total_in() - start < input.len() as u64 {
-        let rest = &input[(zlib.total_in() - start) as usize..];
-        out.reserve(1 << 16);
-        zlib.decompress_vec(rest, &mut out, FlushDecompress::Sync).expect("a good payload");
-    }
-    out
 }
 
 /// A command with an id and one request: the channel and the encoded `rest` of its fields.

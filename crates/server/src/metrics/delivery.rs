@@ -1,0 +1,63 @@
+//! The metrics of publications that wait for connections that take no bytes, per namespace.
+//! In: the counters of all shards → out: rows for the writer.
+//! Uses the writer alone; no label names a channel, so the number of series stays bounded.
+//! Changed here: names, labels and help. The counters live in `fanout`.
+
+use std::{fmt, sync::Arc};
+
+use fanwire_fanout::BacklogCounters;
+use fanwire_node::{NamespaceId, Options};
+
+use super::writer::{Labels, MetricsWriter};
+use crate::shard::counters::Histogram;
+
+pub(super) fn write(
+    shards: &[Arc<[BacklogCounters]>],
+    options: &Options,
+    writer: &mut impl MetricsWriter,
+) -> fmt::Result {
+    let names: Vec<&str> =
+        NamespaceId::all(&options.channel).map(|one| one.name.as_str()).collect();
+    let labels = |number: usize| -> Labels<1> { [("namespace", names[number].to_owned())] };
+    let of = |number: usize| shards.iter().map(move |shard| &shard[number]);
+    for (name, help, read) in SUMS {
+        let sums = (0..names.len()).map(|n| (labels(n), of(n).map(read).sum()));
+        writer.counters(name, help, sums)?;
+    }
+    let waiting = |counters: &BacklogCounters| counters.subscriptions.value();
+    let waiting = (0..names.len()).map(|n| (labels(n), of(n).map(waiting).sum()));
+    let help = "Subscriptions whose connection takes no bytes and for which publications wait";
+    writer.gauges("delivery_waiting_subscriptions", help, waiting)?;
+    let ages: Vec<_> = (0..names.len()).map(|n| (labels(n), age(of(n)))).collect();
+    let rows: Vec<_> =
+        ages.iter().map(|(labels, (b, sum))| (labels.clone(), &b[..], *sum)).collect();
+    let bounds: Vec<u64> = (0..Histogram::BOUNDS).map(Histogram::bound_us).collect();
+    let help = "Age of publications that waited, when their connection took bytes again";
+    writer.histogram("delivery_waiting_age_seconds", help, &bounds, &rows)
+}
+
+/// The buckets of all shards and their sum in seconds.
+fn age<'a>(
+    shards: impl Iterator<Item = &'a BacklogCounters>,
+) -> ([u64; Histogram::BOUNDS + 1], f64) {
+    let (mut buckets, mut sum_us) = ([0; Histogram::BOUNDS + 1], 0);
+    for counters in shards {
+        let (counts, sum) = counters.age.snapshot();
+        buckets.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
+        sum_us += sum;
+    }
+    (buckets, sum_us as f64 / 1e6)
+}
+
+type Read = fn(&BacklogCounters) -> u64;
+
+const SUMS: [(&str, &str, Read); 2] = [
+    ("delivery_conflated", "Waiting publications whose place a newer one took", |counters| {
+        counters.conflated.value()
+    }),
+    (
+        "delivery_keys_dropped",
+        "Waiting publications dropped because of delivery_keys_max",
+        |counters| counters.keys_dropped.value(),
+    ),
+];
