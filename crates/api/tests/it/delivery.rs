@@ -132,3 +132,25 @@ async fn an_invalid_exclude_client_is_107_and_nothing_is_published() {
         check(request, &[]).await;
     }
 }
+
+#[tokio::test]
+async fn an_unknown_delivery_and_latest_in_a_stream_are_107_and_nothing_is_published() {
+    let mut harness = Harness::new();
+    harness.subscriber(0, "42", &["a", "stream:a"]);
+    for (path, request) in [
+        ("/api/publish", r#"{"channel":"a","data":1,"delivery":"newest"}"#),
+        ("/api/broadcast", r#"{"channels":["a"],"data":1,"delivery":"newest"}"#),
+        ("/api/publish", r#"{"channel":"stream:a","data":1,"delivery":"latest"}"#),
+    ] {
+        let answer = harness.post(path, request).await;
+        assert_eq!(answer, ok(r#"{"error":{"code":107,"message":"bad request"}}"#), "{request}");
+    }
+    assert!(harness.messages_of(0).is_empty());
+    for request in [
+        r#"{"channel":"a","data":1,"delivery":"latest"}"#,
+        r#"{"channel":"stream:a","data":1,"delivery":"reliable"}"#,
+    ] {
+        assert_eq!(harness.post("/api/publish", request).await.body, r#"{"result":{}}"#);
+    }
+    assert_eq!(harness.messages_of(0).len(), 2);
+}

@@ -206,6 +206,7 @@ pub(crate) fn node_options() -> Options {
             ..namespace("kept", DataFormat::Binary)
         },
         Namespace { presence: true, ..namespace("here", DataFormat::Unset) },
+        Namespace { allow_positioning: true, ..namespace("stream", DataFormat::Unset) },
     ];
     options
 }

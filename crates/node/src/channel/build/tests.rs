@@ -3,8 +3,12 @@
 //! May use: the public face of `options` and `channel`.
 //! How names are read is tested in `channel/tests.rs`.
 
+use std::time::Duration;
+
+use fanwire_broker::DeliveryClass;
+
 use crate::channel::Channels;
-use crate::options::{ChannelOptions, Namespace};
+use crate::options::{ChannelOptions, DeliveryOptions, Namespace, RecoveryMode};
 
 fn error(change: impl FnOnce(&mut ChannelOptions)) -> String {
     let mut options = ChannelOptions::default();
@@ -113,4 +117,47 @@ fn fossil_is_the_only_kind_of_deltas() {
     let mut options = ChannelOptions::default();
     options.without_namespace.allowed_delta_types = kinds(&["fossil"]);
     assert!(Channels::new(&options).is_ok());
+}
+
+#[test]
+fn latest_delivery_does_not_go_with_a_promise_of_every_publication() {
+    let latest = || {
+        let delivery = DeliveryOptions { class: DeliveryClass::Latest, ..Default::default() };
+        Namespace { delivery, ..named("game") }
+    };
+    let history = |namespace: Namespace| Namespace {
+        history_size: 1,
+        history_ttl: Duration::from_secs(60),
+        ..namespace
+    };
+    for promised in [
+        Namespace { allow_positioning: true, ..latest() },
+        Namespace { force_positioning: true, ..latest() },
+        Namespace { allow_recovery: true, ..latest() },
+        Namespace { force_recovery: true, ..history(latest()) },
+        Namespace {
+            force_recovery_mode: RecoveryMode::Cache,
+            allow_positioning: true,
+            ..history(latest())
+        },
+    ] {
+        let text = error(|options| options.namespaces = vec![promised.clone()]);
+        let expected = "channel.namespaces[game].delivery is \"latest\", expected reliable where subscribers may recover a stream or have a position";
+        assert!(text.starts_with(expected), "{text}");
+    }
+    let cache = Namespace {
+        force_recovery: true,
+        force_recovery_mode: RecoveryMode::Cache,
+        ..history(latest())
+    };
+    for fits in [latest(), history(latest()), cache] {
+        let options = ChannelOptions { namespaces: vec![fits], ..ChannelOptions::default() };
+        assert!(Channels::new(&options).is_ok());
+    }
+}
+
+#[test]
+fn at_least_one_key_may_wait() {
+    let text = error(|options| options.without_namespace.delivery.keys_max = 0);
+    assert_eq!(text, "channel.without_namespace.delivery_keys_max is \"0\", expected at least 1");
 }
