@@ -6,7 +6,7 @@
 use anyhow::{Context, Result, bail};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Registry, Token};
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use std::io::{ErrorKind, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -53,6 +53,8 @@ pub struct Generator {
     bytes_received: u64,
     /// Last byte of the loopback address that new connections come from; grows when its ports run out.
     source: u8,
+    /// The kernel's receive buffer of each connection; `None` = its default.
+    receive_buffer: Option<usize>,
 }
 
 impl Generator {
@@ -66,7 +68,16 @@ impl Generator {
             buffer: vec![0; READ_BYTES_MAX].into(),
             bytes_received: 0,
             source: 1,
+            receive_buffer: None,
         })
+    }
+
+    /// Inflates, and gives connections a receive buffer of so many bytes.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_receive_buffer(bytes: usize) -> Result<Self> {
+        Ok(Self { receive_buffer: Some(bytes), ..Self::new(true)? })
     }
 
     /// Where publishers register; their tokens are `PUBLISHER_TOKEN` and up.
@@ -128,10 +139,28 @@ impl Generator {
         Ok(publisher_ready)
     }
 
+    /// Reads at most `bytes` of each connection, once: subscribers that are slower than the server. Returns the sum.
+    ///
+    /// # Errors
+    /// The first subscriber that failed, by number.
+    pub fn read_each(&mut self, bytes: usize, audience: &mut impl Audience) -> Result<u64> {
+        let (mut total, most) = (0, bytes.min(self.buffer.len()));
+        for (index, connection) in self.connections.iter_mut().enumerate() {
+            let part = &mut self.buffer[..most];
+            let read = read_once(connection, index, part, &mut self.shared, audience);
+            total += read.with_context(|| format!("subscriber {index}"))?;
+        }
+        self.bytes_received += total;
+        Ok(total)
+    }
+
     fn connect(&mut self, address: SocketAddr, profile: &Profile) -> Result<()> {
         let mut stream = connect(&mut self.source, address).with_context(|| {
             format!("connecting subscriber {} to {address}", self.connections.len())
         })?;
+        if let Some(bytes) = self.receive_buffer {
+            SockRef::from(&stream).set_recv_buffer_size(bytes)?;
+        }
         let token = Token(self.connections.len());
         self.poll.registry().register(&mut stream, token, Interest::READABLE)?;
         self.connections.push(Connection::open(stream, profile, &mut self.shared)?);
@@ -188,6 +217,24 @@ fn read(
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error).context("reading"),
         }
+    }
+}
+
+fn read_once(
+    connection: &mut Connection,
+    index: usize,
+    buffer: &mut [u8],
+    shared: &mut Shared,
+    audience: &mut impl Audience,
+) -> Result<u64> {
+    match connection.stream.read(buffer) {
+        Ok(0) => bail!("the server closed without a close frame"),
+        Ok(length) => {
+            connection.receive(index, &buffer[..length], shared, audience)?;
+            Ok(length as u64)
+        }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
+        Err(error) => Err(error).context("reading"),
     }
 }
 

@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod names;
 pub mod presence;
 pub mod random;
+pub mod rate;
 pub mod redis;
 pub mod setup;
 pub mod stats;

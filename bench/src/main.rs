@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use clap::{Parser, Subcommand};
-use fanwire_bench::{awake, bare, broadcast, churn, corpus, fanout, idle, names, presence};
+use fanwire_bench::{awake, bare, broadcast, churn, corpus, fanout, idle, names, presence, rate};
 use std::process::ExitCode;
 
 /// Measures Fanwire as ratios against something measured in the same run, and checks it with real input.
@@ -24,6 +24,7 @@ enum Scenario {
     Churn(churn::Churn),
     Presence(presence::Presence),
     Broadcast(broadcast::Broadcast),
+    Rate(rate::Rate),
     Names(names::Names),
     Bare(bare::Bare),
     Spin(awake::Spin),
@@ -37,6 +38,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Churn(churn) => churn.run()?,
         Scenario::Presence(presence) => presence.run()?,
         Scenario::Broadcast(broadcast) => broadcast.run()?,
+        Scenario::Rate(rate) => rate.run()?,
         Scenario::Names(names) => names.run()?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
         Scenario::Spin(spin) => spin.run().map(|()| true)?,
