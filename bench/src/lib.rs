@@ -22,4 +22,5 @@ pub mod rate;
 pub mod redis;
 pub mod setup;
 pub mod stats;
+pub mod stream;
 pub mod target;

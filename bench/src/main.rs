@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 use clap::{Parser, Subcommand};
-use fanwire_bench::{awake, bare, broadcast, churn, corpus, fanout, idle, names, presence, rate};
+use fanwire_bench::{
+    awake, bare, broadcast, churn, corpus, fanout, idle, names, presence, rate, stream,
+};
 use std::process::ExitCode;
 
 /// Measures Fanwire as ratios against something measured in the same run, and checks it with real input.
@@ -25,6 +27,7 @@ enum Scenario {
     Presence(presence::Presence),
     Broadcast(broadcast::Broadcast),
     Rate(rate::Rate),
+    Stream(stream::Stream),
     Names(names::Names),
     Bare(bare::Bare),
     Spin(awake::Spin),
@@ -39,6 +42,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Presence(presence) => presence.run()?,
         Scenario::Broadcast(broadcast) => broadcast.run()?,
         Scenario::Rate(rate) => rate.run()?,
+        Scenario::Stream(stream) => stream.run()?,
         Scenario::Names(names) => names.run()?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
         Scenario::Spin(spin) => spin.run().map(|()| true)?,

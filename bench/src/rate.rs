@@ -52,9 +52,9 @@ pub struct Rate {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contender {
     Bare,
-    /// Nobody negotiates compression.
+    /// Without compression.
     Raw,
-    /// Everybody negotiates compression in context.
+    /// With compression in context.
     Context,
     /// As `Raw`, with the slow and the stopped subscribers.
     WithSlow,

@@ -66,8 +66,12 @@ impl Plan<'_> {
         let target = match contender {
             Contender::Bare => Target::bare(self.server_core)?,
             _ => {
-                let channel = serde_json::json!({ "delivery": "latest" });
-                Target::configured(self.binary, Some(self.server_core), channel)?
+                // Who reads nothing does not answer pings either, and would be closed with 3012 after half a minute.
+                let settings = serde_json::json!({
+                    "channel": { "without_namespace": { "delivery": "latest" } },
+                    "client": { "ping_interval": "600s" },
+                });
+                Target::with_settings(self.binary, Some(self.server_core), settings)?
             }
         };
         let mut run = self.connect(contender, &target)?;

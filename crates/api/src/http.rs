@@ -7,6 +7,7 @@ mod body_error;
 mod legacy;
 mod reply;
 mod request;
+mod stream;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use http::{HeaderMap, HeaderValue, Request, Response};
 use crate::{Api, Command, Method};
 use reply::Reply;
 use request::RequestError;
+pub use stream::{Line, Lines};
 
 /// The API over HTTP.
 pub struct HttpApi {
@@ -54,7 +56,28 @@ impl HttpApi {
     pub fn paths(&self) -> impl Iterator<Item = String> {
         let root = if self.prefix.is_empty() { "/" } else { &self.prefix };
         let methods = Method::ALL.map(|method| format!("{}/{}", self.prefix, method.name()));
-        methods.into_iter().chain([root.to_owned()])
+        methods.into_iter().chain([root.to_owned(), self.stream_path()])
+    }
+
+    /// The path of long requests whose body is a stream of commands.
+    pub fn stream_path(&self) -> String {
+        format!("{}/stream", self.prefix)
+    }
+
+    /// Authenticates a request to [`stream_path`](Self::stream_path). Returns the response to one without a valid key.
+    pub fn refuse_stream<B>(&self, request: &Request<B>) -> Option<Response<Bytes>> {
+        let authorized = request::authorize(&self.api, request.headers(), request.uri());
+        authorized.err().map(|error| self.refused(error))
+    }
+
+    /// A splitter for the body of such a request.
+    pub fn lines(&self) -> Lines {
+        Lines::new(self.api.options.body_bytes_max)
+    }
+
+    /// The methods behind the paths.
+    pub fn api(&self) -> &Arc<Api> {
+        &self.api
     }
 
     /// The route of a path, if it belongs to the API. The caller checks that the HTTP method is POST.

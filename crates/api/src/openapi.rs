@@ -22,6 +22,7 @@ pub fn openapi(prefix: &str) -> String {
         let path = format!("{prefix}/{}", description.method.name());
         paths.insert(path, json!({ "post": operation(description, &mut requests, &mut results) }));
     }
+    paths.insert(format!("{prefix}/stream"), json!({ "post": stream_operation() }));
     let error = results.subschema_for::<ApiError>();
     let mut schemas = requests.take_definitions(true);
     schemas.append(&mut results.take_definitions(true));
@@ -124,6 +125,22 @@ fn operation(
     })
 }
 
+/// The operation of the long request, whose body and response are lines of JSON.
+fn stream_operation() -> Value {
+    let lines = |text: &str| json!({ "application/x-ndjson": { "schema": { "type": "string", "description": text } } });
+    let reference = |status: u16| json!({ "$ref": format!("#/components/responses/{status}") });
+    json!({
+        "operationId": "stream",
+        "summary": "Fanwire only: runs commands line by line, in a request of any length.",
+        "requestBody": { "required": true, "content": lines(STREAM_LINE) },
+        "responses": {
+            "200": { "description": STREAM_ANSWERS, "content": lines(STREAM_ANSWER) },
+            "401": reference(401),
+            "503": reference(503),
+        },
+    })
+}
+
 /// Responses without a result: plain text errors of HTTP, and in transport mode the rows of `ApiError`.
 fn refusals(error: &Schema) -> Map<String, Value> {
     let mut responses = Map::new();
@@ -175,6 +192,15 @@ const PLAIN_TEXT: [(u16, &str); 5] = [
     (413, "The body is longer than http_api.max_request_body_size."),
     (503, "The server is shutting down, or overloaded for 30 s; the request was not executed."),
 ];
+
+const STREAM_LINE: &str = "A JSON object with one method, as in batch, and an optional `id`, which is a number or a \
+text: {\"id\":7,\"publish\":{\"channel\":\"a\",\"data\":1}}";
+
+const STREAM_ANSWERS: &str =
+    "One line for each line of the request, in the same order, as commands are done.";
+
+const STREAM_ANSWER: &str =
+    "{\"id\":7,\"publish\":{}} or {\"id\":7,\"error\":{\"code\":107,\"message\":\"bad request\"}}";
 
 const DONE: &str = "The result, or the error if transport mode is off.";
 

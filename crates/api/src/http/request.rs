@@ -38,13 +38,19 @@ pub(super) async fn receive<B>(
 where
     B: HttpBody<Data = Bytes>,
 {
+    authorize(api, headers, uri)?;
+    read(body, api.options.body_bytes_max).await
+}
+
+/// Checks the key of a request.
+pub(super) fn authorize(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<(), RequestError> {
     if api.is_closing() {
         return Err(RequestError::Closing);
     }
     if !api.options.insecure && !is_authorized(&api.options.key, headers, uri) {
         return Err(RequestError::Unauthorized);
     }
-    read(body, api.options.body_bytes_max).await
+    Ok(())
 }
 
 /// Reads a whole body. Refuses a too large `Content-Length` at once; does not copy a body that arrives in one piece.

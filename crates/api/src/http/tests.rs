@@ -36,6 +36,8 @@ fn every_path_of_the_api_has_a_route_and_no_other_path() {
             }
         }
         assert_eq!(http_api.route(&format!("{}/Publish", http_api.prefix)), None, "{prefix:?}");
+        assert_eq!(http_api.route(&http_api.stream_path()), None, "{prefix:?}");
+        assert!(http_api.paths().any(|path| path == http_api.stream_path()), "{prefix:?}");
         assert_eq!(http_api.route("/other"), None, "{prefix:?}");
     }
     assert_eq!(http_api("/api").route("/"), None);

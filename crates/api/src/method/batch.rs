@@ -146,18 +146,27 @@ impl<'de> Visitor<'de> for ItemVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Item, A::Error> {
-        let mut decoded = Err(ApiError::NOT_FOUND);
+        let mut command = Err(ApiError::NOT_FOUND);
         while let Some(name) = map.next_key::<String>()? {
-            let method = Method::of_name(&name).filter(|method| *method != Method::Batch);
-            let Some(method) = method else {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            if let Some(command) = map.next_value_seed(method)? {
-                let is_first = decoded == Err(ApiError::NOT_FOUND);
-                decoded = if is_first { Ok(command) } else { Err(ApiError::BAD_REQUEST) };
-            }
+            take_method(&name, &mut map, &mut command)?;
         }
-        Ok(Item(decoded))
+        Ok(Item(command))
     }
+}
+
+/// Decodes the value of the key `name`, which is a method or ignored. `command` is [`ApiError::NOT_FOUND`] before the first
+/// method, and [`ApiError::BAD_REQUEST`] from the second one on.
+pub(crate) fn take_method<'de, A: MapAccess<'de>>(
+    name: &str,
+    map: &mut A,
+    command: &mut Result<Command, ApiError>,
+) -> Result<(), A::Error> {
+    let Some(method) = Method::of_name(name).filter(|method| *method != Method::Batch) else {
+        return map.next_value::<IgnoredAny>().map(drop);
+    };
+    if let Some(decoded) = map.next_value_seed(method)? {
+        let is_first = *command == Err(ApiError::NOT_FOUND);
+        *command = if is_first { Ok(decoded) } else { Err(ApiError::BAD_REQUEST) };
+    }
+    Ok(())
 }

@@ -71,7 +71,8 @@ impl Harness {
             Shard { hub: Hub::new(Arc::clone(&node), shard), messages: Messages::default() };
         let api = Arc::new(Api::new(node, options));
         let http_api = Arc::new(HttpApi::new(Arc::clone(&api)));
-        let router = http_api.paths().fold(Router::new(), |router, path| {
+        let paths = http_api.paths().filter(|path| *path != http_api.stream_path());
+        let router = paths.fold(Router::new(), |router, path| {
             let route = http_api.route(&path).expect("a path of the API");
             let http_api = Arc::clone(&http_api);
             let answer = async move |request: Request<Body>| {

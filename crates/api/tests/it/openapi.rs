@@ -68,7 +68,8 @@ async fn every_path_is_served_and_accepts_its_required_fields() {
     let document = document();
     let paths = document["paths"].as_object().expect("paths");
     let harness = Harness::new();
-    for (path, item) in paths {
+    // The body of a stream has no fields; the tests of the server send it.
+    for (path, item) in paths.iter().filter(|(path, _)| *path != "/api/stream") {
         let schema = &item["post"]["requestBody"]["content"]["application/json"]["schema"];
         let schema = schema["$ref"].as_str().expect("requests are components");
         let schema = document.pointer(&schema[1..]).expect("checked above");
@@ -85,7 +86,7 @@ async fn every_path_is_served_and_accepts_its_required_fields() {
     }
     let described =
         Method::ALL.iter().filter(|method| paths.contains_key(&format!("/api/{}", method.name())));
-    assert_eq!(described.count(), paths.len());
+    assert_eq!(described.count(), paths.len() - 1, "and the stream");
 }
 
 /// All fields of requests with a limit in the document, each with its method.

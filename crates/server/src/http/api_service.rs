@@ -12,19 +12,22 @@ use std::{
 };
 
 use axum::{
-    body::{Bytes, HttpBody},
+    body::{Body, Bytes, HttpBody},
     http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE},
 };
 use fanwire_api::http::{ApiRoute, HttpApi};
 use fanwire_telemetry::LogThrottle;
 use tokio::time::{sleep, timeout};
 
+use super::command_stream::CommandStream;
 use crate::shard::INBOX_BYTES_MAX;
 use fanwire_fanout::Shards;
 
 /// The API, with back-pressure from the shards.
 pub struct ApiService {
     pub http_api: HttpApi,
+    /// [`HttpApi::stream_path`].
+    pub(super) stream_path: String,
     pub shards: Arc<Shards>,
     /// Limits log lines about refused requests.
     pub(super) log_throttle: LogThrottle,
@@ -60,7 +63,28 @@ impl ApiService {
         }
     }
 
-    async fn wait_for_shards(&self) {
+    /// Starts the answers to a long request, or refuses it.
+    pub(super) fn stream<B>(self: &Arc<Self>, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody<Data = Bytes> + Unpin + Send + 'static,
+    {
+        if let Some(refused) = self.http_api.refuse_stream(&request) {
+            return refused.map(Body::from);
+        }
+        let body = CommandStream::new(Arc::clone(self), request.into_body());
+        let mut response = Response::new(Body::new(body));
+        let content_type = HeaderValue::from_static("application/x-ndjson");
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+        response
+    }
+
+    /// Whether a request is a long one, whose body is a stream of commands.
+    pub(super) fn is_stream<B>(&self, request: &Request<B>) -> bool {
+        request.method() == Method::POST && request.uri().path() == self.stream_path
+    }
+
+    /// Returns when the shards have caught up.
+    pub(super) async fn wait_for_shards(&self) {
         while self.shards.backlog_bytes() > INBOX_BYTES_MAX {
             sleep(BACKLOG_PAUSE).await;
         }

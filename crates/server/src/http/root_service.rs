@@ -43,6 +43,11 @@ impl RootService {
             return refusal.into_response().map(Either::Right);
         }
         if let Some(api_service) = &self.api_service
+            && api_service.is_stream(&request)
+        {
+            return api_service.stream(request).map(Either::Right);
+        }
+        if let Some(api_service) = &self.api_service
             && let Some(route) = api_service.route(&request)
         {
             return api_service

@@ -69,8 +69,10 @@ pub fn services(config: &Config, parts: Parts) -> Services {
 }
 
 fn api_service(parts: &Parts) -> ApiService {
+    let http_api = HttpApi::new(parts.api.clone());
     ApiService {
-        http_api: HttpApi::new(parts.api.clone()),
+        stream_path: http_api.stream_path(),
+        http_api,
         shards: parts.endpoint.shards.clone(),
         log_throttle: LogThrottle::default(),
     }

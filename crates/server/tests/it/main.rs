@@ -16,4 +16,5 @@ mod limits;
 mod pressure;
 mod route;
 mod shutdown;
+mod stream;
 mod traffic;

@@ -1,0 +1,248 @@
+//! The commands of a long request (`POST /api/stream`): one JSON object a line, answered by one line each, in their order.
+//! In: pieces of a body → out: its lines; lines → their answers as JSON text.
+//! Uses the commands of `batch` with an `id`; never a socket, never waits for input.
+//! Changed here: the form of a line and of its answer. When a body is read is decided by the shell.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+use bytes::{Bytes, BytesMut};
+use fanwire_node::protocol::without_halves;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::method::batch::{Reply, take_method};
+use crate::{Api, ApiError, Command, Outcome};
+
+/// Splits a body into lines.
+pub struct Lines {
+    /// The beginning of a line whose end has not arrived.
+    rest: BytesMut,
+    /// Longest line in bytes.
+    bytes_max: usize,
+    /// The line is too long: everything up to its end is discarded.
+    is_too_long: bool,
+}
+
+/// A line without its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    Text(Bytes),
+    /// It was longer than allowed.
+    TooLong,
+}
+
+impl Lines {
+    /// For lines of at most `bytes_max` bytes.
+    pub fn new(bytes_max: usize) -> Self {
+        Self { rest: BytesMut::new(), bytes_max, is_too_long: false }
+    }
+
+    /// Takes the next piece of the body. Returns the lines that it completes, without those that are blank. A line within
+    /// the piece is not copied.
+    pub fn push(&mut self, mut piece: Bytes) -> Vec<Line> {
+        let mut lines = Vec::new();
+        while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
+            let part = piece.split_to(end + 1).slice(..end);
+            lines.extend(self.complete(part));
+        }
+        if self.rest.len() + piece.len() > self.bytes_max {
+            self.is_too_long = true;
+        }
+        if self.is_too_long {
+            self.rest.clear();
+        } else {
+            self.rest.extend_from_slice(&piece);
+        }
+        lines
+    }
+
+    /// The end of the body. Returns the last line, if it has no line feed.
+    pub fn end(&mut self) -> Option<Line> {
+        self.complete(Bytes::new())
+    }
+
+    fn complete(&mut self, part: Bytes) -> Option<Line> {
+        let bytes = self.rest.len() + part.len();
+        if std::mem::take(&mut self.is_too_long) || bytes > self.bytes_max {
+            self.rest.clear();
+            return Some(Line::TooLong);
+        }
+        let line = if self.rest.is_empty() {
+            part
+        } else {
+            self.rest.extend_from_slice(&part);
+            self.rest.split().freeze()
+        };
+        (!line.trim_ascii().is_empty()).then_some(Line::Text(line))
+    }
+}
+
+/// The command of a line.
+struct StreamCommand {
+    /// A JSON number or text, which the answer repeats.
+    id: Option<Box<RawValue>>,
+    command: Result<Command, ApiError>,
+}
+
+/// A command whose effects have begun.
+enum Started<'a> {
+    Done(Result<Outcome, ApiError>),
+    Pending(Pin<Box<dyn Future<Output = Result<Outcome, ApiError>> + Send + 'a>>),
+}
+
+impl Api {
+    /// Runs the commands of some lines and returns their answers, in the order of the lines, each with a line feed.
+    ///
+    /// A command is started after the one before it; at most [`IN_FLIGHT_MAX`] wait for a broker at the same time. A line
+    /// that cannot be executed is answered with its error.
+    pub async fn answer_lines(&self, lines: Vec<Line>) -> Vec<u8> {
+        let mut answers = Vec::new();
+        let mut in_flight = VecDeque::new();
+        for line in lines {
+            if in_flight.len() == IN_FLIGHT_MAX {
+                answer_first(&mut in_flight, &mut answers).await;
+            }
+            let StreamCommand { id, command } = decode(&line);
+            let started = match command {
+                Ok(command) => {
+                    let mut run = Box::pin(self.run(command));
+                    match poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await {
+                        Poll::Ready(outcome) => Started::Done(outcome),
+                        Poll::Pending => Started::Pending(run),
+                    }
+                }
+                Err(error) => Started::Done(Err(error)),
+            };
+            in_flight.push_back((id, started));
+            while matches!(in_flight.front(), Some((_, Started::Done(_)))) {
+                answer_first(&mut in_flight, &mut answers).await;
+            }
+        }
+        while !in_flight.is_empty() {
+            answer_first(&mut in_flight, &mut answers).await;
+        }
+        answers
+    }
+}
+
+/// Waits for the first command and writes its answer.
+async fn answer_first(
+    in_flight: &mut VecDeque<(Option<Box<RawValue>>, Started<'_>)>,
+    answers: &mut Vec<u8>,
+) {
+    let Some((id, started)) = in_flight.pop_front() else { return };
+    let outcome = match started {
+        Started::Done(outcome) => outcome,
+        Started::Pending(run) => run.await,
+    };
+    let reply = outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome);
+    let begin = match id {
+        Some(id) => {
+            answers.extend_from_slice(b"{\"id\":");
+            answers.extend_from_slice(id.get().as_bytes());
+            answers.push(b',');
+            Some(answers.len())
+        }
+        None => None,
+    };
+    serde_json::to_writer(&mut *answers, &reply).expect("replies have string keys");
+    if let Some(begin) = begin {
+        answers.remove(begin); // the opening brace of the reply
+    }
+    answers.push(b'\n');
+}
+
+/// Decodes a line. An error of a parameter is 107, like other bad lines; its answer has the `id` if the line is JSON.
+fn decode(line: &Line) -> StreamCommand {
+    let refused = |id| StreamCommand { id, command: Err(ApiError::BAD_REQUEST) };
+    let Line::Text(line) = line else { return refused(None) };
+    let Ok(text) = str::from_utf8(line) else { return refused(None) };
+    let read = |text: &str| serde_json::from_str::<StreamCommand>(text);
+    // Backends that cut a text inside a character send half a surrogate pair, which serde_json refuses.
+    let decoded =
+        read(text).or_else(|error| without_halves(text).map_or(Err(error), |whole| read(&whole)));
+    decoded.unwrap_or_else(|_| {
+        let only_id = serde_json::from_str::<OnlyId>(text);
+        refused(only_id.ok().and_then(|OnlyId(id)| id))
+    })
+}
+
+/// Whether an `id` is a number or a text.
+fn is_id(value: &RawValue) -> bool {
+    matches!(value.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'))
+}
+
+impl<'de> Deserialize<'de> for StreamCommand {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(StreamCommandVisitor)
+    }
+}
+
+struct StreamCommandVisitor;
+
+impl<'de> Visitor<'de> for StreamCommandVisitor {
+    type Value = StreamCommand;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object with one method")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StreamCommand, A::Error> {
+        let (mut id, mut command) = (None, Err(ApiError::NOT_FOUND));
+        let mut has_wrong_id = false;
+        while let Some(name) = map.next_key::<String>()? {
+            if name == "id" {
+                let value: Box<RawValue> = map.next_value()?;
+                has_wrong_id = !is_id(&value);
+                id = Some(value).filter(|_| !has_wrong_id);
+            } else {
+                take_method(&name, &mut map, &mut command)?;
+            }
+        }
+        if has_wrong_id {
+            command = Err(ApiError::BAD_REQUEST);
+        }
+        Ok(StreamCommand { id, command })
+    }
+}
+
+/// The `id` of a line whose command is wrong.
+struct OnlyId(Option<Box<RawValue>>);
+
+impl<'de> Deserialize<'de> for OnlyId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(OnlyIdVisitor)
+    }
+}
+
+struct OnlyIdVisitor;
+
+impl<'de> Visitor<'de> for OnlyIdVisitor {
+    type Value = OnlyId;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OnlyId, A::Error> {
+        let mut id = None;
+        while let Some(name) = map.next_key::<String>()? {
+            if name == "id" {
+                id = Some(map.next_value::<Box<RawValue>>()?).filter(|value| is_id(value));
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(OnlyId(id))
+    }
+}
+
+/// Commands of one stream that wait for a broker at the same time.
+const IN_FLIGHT_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! The response body of `POST /api/stream`: answers to the commands of the request body, as they are done.
+//! In: pieces of the request body → out: one piece of answers for each piece with complete lines.
+//! Uses the API and the shards; reads the next piece only after hyper took the last answers, so that nothing piles up.
+//! Changed here: when the request body is read, and when the response ends. Lines and answers live in `api::http::stream`.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use axum::body::{Bytes, HttpBody};
+use fanwire_api::http::{Line, Lines};
+use hyper::body::Frame;
+use tokio::time::{Interval, interval};
+
+use super::api_service::ApiService;
+
+/// The answers to the commands of a request body.
+pub(super) struct CommandStream<B> {
+    api_service: Arc<ApiService>,
+    body: B,
+    lines: Lines,
+    /// The answers to the last lines, while they are being made.
+    answers: Option<Pin<Box<dyn Future<Output = Vec<u8>> + Send>>>,
+    has_ended: bool,
+    /// Wakes an idle stream, so that it notices the stop of the server.
+    stop_check: Interval,
+}
+
+impl<B> CommandStream<B> {
+    pub(super) fn new(api_service: Arc<ApiService>, body: B) -> Self {
+        let lines = api_service.http_api.lines();
+        let stop_check = interval(STOP_CHECK_INTERVAL);
+        Self { api_service, body, lines, answers: None, has_ended: false, stop_check }
+    }
+
+    fn start(&mut self, lines: Vec<Line>) {
+        if lines.is_empty() {
+            return;
+        }
+        let api_service = Arc::clone(&self.api_service);
+        self.answers = Some(Box::pin(async move {
+            api_service.wait_for_shards().await;
+            api_service.http_api.api().answer_lines(lines).await
+        }));
+    }
+}
+
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for CommandStream<B> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(answers) = &mut this.answers {
+                let answers = ready!(answers.as_mut().poll(context));
+                this.answers = None;
+                return Poll::Ready(Some(Ok(Frame::data(answers.into()))));
+            }
+            if this.has_ended || this.api_service.http_api.api().is_closing() {
+                return Poll::Ready(None);
+            }
+            match Pin::new(&mut this.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(piece) = frame.into_data() {
+                        let lines = this.lines.push(piece);
+                        this.start(lines);
+                    }
+                }
+                Poll::Ready(None) => {
+                    this.has_ended = true;
+                    let last = this.lines.end();
+                    this.start(last.into_iter().collect());
+                }
+                // The connection was cut: the last line may not be whole, and no answer can be sent.
+                Poll::Ready(Some(Err(_))) => this.has_ended = true,
+                Poll::Pending => ready!(this.stop_check.poll_tick(context).map(drop)),
+            }
+        }
+    }
+}
+
+/// An idle stream ends this long after the server began to stop, at most.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(250);
