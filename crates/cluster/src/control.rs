@@ -28,8 +28,7 @@ pub struct ServerSubscription {
 }
 
 /// A server-side subscription on its way to connections. The caller is answered when the last copy is dropped: then
-/// every
-/// shard that received the command has executed it.
+/// every shard that received the command has executed it.
 #[derive(Debug)]
 pub struct ServerSubscribe {
     subscription: ServerSubscription,

@@ -117,8 +117,7 @@ impl Cluster {
     }
 
     /// Sends a control command to all other nodes; completes at once without a bus. It is sent again for a while to a
-    /// node that did
-    /// not receive it, for example while its connection is re-established.
+    /// node that did not receive it, for example while its connection is re-established.
     ///
     /// # Errors
     /// 100 when the bus did not accept it, or when some live node did not receive it.
@@ -292,8 +291,7 @@ impl Cluster {
     }
 
     /// Forgets nodes that were silent for too long, ends surveys that took too long, repeats unacknowledged commands,
-    /// and returns
-    /// whether the state of this node is due again.
+    /// and returns whether the state of this node is due again.
     pub fn tick(&self, now: Instant) -> bool {
         let mut table = self.table.lock();
         let mut failed = table.forget_silent(now);
@@ -352,17 +350,15 @@ impl NodeTable {
     }
 
     /// How many nodes sent something since then. All count if this node may not have received them: a node whose own
-    /// subscription is
-    /// down cannot tell dead nodes from silent ones.
+    /// subscription is down cannot tell dead nodes from silent ones.
     fn spoken_since(&self, since: Instant) -> usize {
         let is_unsure = self.is_untold || self.is_deaf || self.cut_at.is_some_and(|at| at >= since);
         self.peers.values().filter(|peer| is_unsure || peer.heard_at >= since).count()
     }
 
-    /// Forgets silent nodes and returns the surveys that wait for them, because their channels are unknown. While this
-    /// node cannot
-    /// send, or does not receive its own messages, no node counts as silent, and each has the full time again
-    /// afterwards.
+    /// Forgets silent nodes and returns the surveys that wait for them, because their channels are unknown. While
+    /// this node cannot send, or does not receive its own messages, no node counts as silent, and each has the full
+    /// time again afterwards.
     fn forget_silent(&mut self, now: Instant) -> Vec<Survey> {
         if self.is_untold {
             return Vec::new();

@@ -49,8 +49,7 @@ impl UnacknowledgedCommands {
     }
 
     /// A command reached `count` nodes, this one included if its subscription works, while `others` were alive. It
-    /// succeeds when that is
-    /// all of them, and fails when no node received it, or too many commands wait already.
+    /// succeeds when that is all of them, and fails when no node received it, or too many commands wait already.
     pub(super) fn reached(
         &mut self,
         number: u64,
@@ -71,8 +70,7 @@ impl UnacknowledgedCommands {
     }
 
     /// Commands to repeat, and those whose time is over: they succeed when all nodes have them that sent something
-    /// since, counted by
-    /// `spoken_since`, because the others are gone.
+    /// since, counted by `spoken_since`, because the others are gone.
     pub(super) fn due(
         &mut self,
         now: Instant,

@@ -187,8 +187,7 @@ const TAIL_AND_PROBE: [u8; 9] = {
 };
 
 /// Blocks with BFINAL=1 that one message may hold, and one more per number of bytes. Each costs a restart with a
-/// window of
-/// up to 32 KiB, some µs, for two bytes of input, and real senders make one per message or per flush.
+/// window of up to 32 KiB, some µs, for two bytes of input, and real senders make one per message or per flush.
 const FINAL_BLOCKS_FREE: u64 = 16;
 const FINAL_BLOCK_BYTES: u64 = 256;
 

@@ -188,8 +188,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Whether a better copy at `at` than the aligned one is unlikely: with one source, when that copy is long, or is
-    /// not
-    /// short and the bytes at `at` occurred last in it.
+    /// not short and the bytes at `at` occurred last in it.
     #[inline]
     fn goes_on(&self, at: usize, found: Match) -> bool {
         let is_nearest = usize::from(self.links[at]) == found.delta;

@@ -7,8 +7,8 @@ use crate::tables::{END_OF_BLOCK, LENGTH_MIN, LENGTHS};
 
 /// Either a copy of 3 to 258 bytes, or the end of the block.
 ///
-/// A copy has a distance, or a position in an earlier
-/// publication of the channel, whose distance from the message (the gap) differs by connection.
+/// A copy has a distance, or a position in an earlier publication of the channel, whose distance from the message
+/// (the gap) differs by connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token(u32);
 

@@ -127,9 +127,8 @@ impl Broadcast {
             .as_ref()
     }
 
-    /// [`message`](Self::message) in a delta mode. `None` also when there is no patch, and for `Full` in JSON when the
-    /// data is empty,
-    /// because an empty string is not a JSON document.
+    /// [`message`](Self::message) in a delta mode. `None` also when there is no patch, and for `Full` in JSON when
+    /// the data is empty, because an empty string is not a JSON document.
     pub fn message_in(&self, delta_mode: DeltaMode, encoding: Encoding) -> Option<&Bytes> {
         match (delta_mode, encoding) {
             (DeltaMode::Plain, _) | (DeltaMode::Full, Encoding::Protobuf) => self.message(encoding),

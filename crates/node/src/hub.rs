@@ -28,8 +28,8 @@ use crate::session_table::{Left, SessionTable};
 ///
 /// A subscribe reply precedes every publication of its channel: the session joins the registry *before* the reply is
 /// written, so it misses no publication accepted afterwards; it enters the subscriber list only with the reply, so no
-/// publication
-/// is written before. With a broker that answers at once nothing is buffered in between; else `pending.rs` buffers.
+/// publication is written before. With a broker that answers at once nothing is buffered in between; else
+/// `pending.rs` buffers.
 pub struct Hub {
     node: Arc<Node>,
     session_table: SessionTable,
@@ -49,8 +49,7 @@ impl Hub {
     }
 
     /// Processes one whole WebSocket message; ignored when the session is gone. Of many commands the first ones run
-    /// now, the others
-    /// after the messages that are in the shard's inbox now.
+    /// now, the others after the messages that are in the shard's inbox now.
     ///
     /// Returns how many commands ran, so that a shell can be fair to its connections.
     pub fn receive(
@@ -113,8 +112,7 @@ impl Hub {
     }
 
     /// Runs due timers: pings, presence updates, position checks, and the ends of stale, silent and expired
-    /// connections and
-    /// subscriptions. Call after the notices of the turn.
+    /// connections and subscriptions. Call after the notices of the turn.
     pub fn advance(&mut self, now: Instant, out: &mut impl Outbox) {
         let moment = self.node.clock().moment(now);
         while let Some(index) = self.session_table.pop_due(moment) {

@@ -170,17 +170,15 @@ impl Node {
     }
 
     /// Sets Unix time at `now`, by the system's clock. Tokens are checked with the time of the last call, so each
-    /// shard calls
-    /// this with every turn. After a step every shard sets the timers of its sessions again.
+    /// shard calls this with every turn. After a step every shard sets the timers of its sessions again.
     pub fn synchronise(&self, now: Instant, unix_ms: u64) {
         if self.clock.synchronise(now, unix_ms) {
             self.router.send_to_all_shards(&Notice::ClockStep);
         }
     }
 
-    /// Periodic work, once a second: broker and presence free what has expired, metrics are summed up, the other nodes
-    /// get this node's
-    /// state, and silent nodes are forgotten.
+    /// Periodic work, once a second: broker and presence free what has expired, metrics are summed up, the other
+    /// nodes get this node's state, and silent nodes are forgotten.
     pub fn tick(&self, now: Instant) {
         self.broker.sweep(now);
         self.presence.sweep(now);

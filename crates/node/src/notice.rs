@@ -16,8 +16,7 @@ use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe};
 /// The inbox of one shard, written by every thread and emptied by the shard.
 ///
 /// `push` must keep the order of the calls, must not block for longer than a short lock, and must wake the shard. The
-/// caller
-/// holds the lock of a channel, so `push` must never call the node.
+/// caller holds the lock of a channel, so `push` must never call the node.
 pub trait Inbox: Send + Sync {
     /// Appends `notice` and wakes the shard.
     fn push(&self, notice: Notice);

@@ -13,19 +13,16 @@ use crate::session::ConnectionKey;
 
 /// Effects of one turn of a hub. The order of the calls for one connection is the order on its wire.
 pub trait Outbox {
-    /// Sends one encoded reply, or a push that is no publication, unframed and not joined. Called once per receiver of
-    /// a join or
-    /// leave, so it should not allocate per call.
+    /// Sends one encoded reply, or a push that is no publication, unframed and not joined. Called once per receiver
+    /// of a join or leave, so it should not allocate per call.
     fn send(&mut self, connection: ConnectionKey, message: &[u8]);
 
-    /// The last message to `connection`, perhaps joined with earlier ones, contained the recovered publications of its
-    /// subscription at
-    /// `place` to `channel`, up to the newest one. For shells that compress in context.
+    /// The last message to `connection`, perhaps joined with earlier ones, contained the recovered publications of
+    /// its subscription at `place` to `channel`, up to the newest one. For shells that compress in context.
     fn recovered(&mut self, _connection: ConnectionKey, _place: u32, _channel: &str) {}
 
     /// Delivers a publication, in a delta mode that exists in the connection's encoding. Called once per subscriber,
-    /// so it must not
-    /// allocate per call.
+    /// so it must not allocate per call.
     ///
     /// `connection` is the dense index. `place` is the index of the subscription in its connection, below
     /// `client.channel_limit`; it changes only when another subscription of the connection ends.
@@ -53,8 +50,7 @@ pub trait Outbox {
     fn ended(&mut self, _connection: u32, _place: u32, _last: u32) {}
 
     /// Sends a native WebSocket ping frame, for sessions opened with [`crate::Hello::frame_ping`]; the shell reports
-    /// the pong to
-    /// [`crate::Hub::pong`].
+    /// the pong to [`crate::Hub::pong`].
     fn ping(&mut self, connection: ConnectionKey);
 
     /// Offloads the encoding of a large reply to another thread, if there is one. Its result comes through the inbox.
@@ -66,8 +62,7 @@ pub trait Outbox {
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect);
 
     /// A command of this connection waits: the shell should stop reading its socket until [`release`](Self::release).
-    /// The hub keeps what
-    /// still arrives, so a shell may ignore this.
+    /// The hub keeps what still arrives, so a shell may ignore this.
     fn hold(&mut self, _connection: ConnectionKey) {}
 
     /// The connection no longer waits. It may be gone.

@@ -344,9 +344,8 @@ impl Deferred {
     }
 }
 
-/// Bytes of deferred work per session; beyond it the session ends with 3013. The shell reads on only to the end of the
-/// bytes it has
-/// read, but those may have been compressed, and the server API may send any number of commands.
+/// Bytes of deferred work per session; beyond it the session ends with 3013. The shell reads on only to the end of
+/// the bytes it has read, but those may have been compressed, and the server API may send any number of commands.
 const PUT_OFF_BYTES_MAX: usize = 2 << 20;
 /// Bytes counted for each item, besides its contents.
 const PUT_OFF_BYTES: usize = 128;

@@ -72,8 +72,7 @@ fn recover_stream(
 }
 
 /// The newest publication, with a filter the newest one that matches, unless the subscriber has it. When none of the
-/// stored ones
-/// matches, an older one may have, unless all of them came after the claimed position.
+/// stored ones matches, an older one may have, unless all of them came after the claimed position.
 fn recover_cache(
     claimed: ClaimedPosition<'_>,
     read: StreamSlice,

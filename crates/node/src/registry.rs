@@ -68,8 +68,7 @@ impl Registry {
     /// Adds a subscriber of `channel` on `shard`. Returns the shared name.
     ///
     /// The first subscriber stores the channel's `namespace`. `first` runs under the lock when the node had no
-    /// subscriber before, so that
-    /// it and `last` of [`leave`](Self::leave) run in order.
+    /// subscriber before, so that it and `last` of [`leave`](Self::leave) run in order.
     pub(crate) fn join(
         &self,
         channel: &str,

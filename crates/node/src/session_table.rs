@@ -26,12 +26,9 @@ use crate::wheel::Wheel;
 ///
 /// Invariants, after every call: `sessions[i].subscriptions[p]` has (channel c, place q) exactly when
 /// `subscribers[c].list[q]` has (connection i, place p), with the same flags for filter and joins; a channel has a
-/// position tracker
-/// exactly as long as it has positioned subscribers, which it counts; a channel counts its subscribers that receive
-/// joins and leaves
-/// and those with a filter; a session is in the list of its user exactly when it is connected, and in `clients` then,
-/// once that table
-/// is in use; registry and counters count exactly these.
+/// position tracker exactly as long as it has positioned subscribers, which it counts; a channel counts its
+/// subscribers that receive joins and leaves and those with a filter; a session is in the list of its user exactly
+/// when it is connected, and in `clients` then, once that table is in use; registry and counters count exactly these.
 #[derive(Debug)]
 pub(crate) struct SessionTable {
     shard: ShardId,
@@ -129,8 +126,7 @@ impl SessionTable {
     }
 
     /// Subscribes a session to a channel that it is not subscribed to, and that it has joined in the registry. Later
-    /// publications are
-    /// delivered to it. Returns its place.
+    /// publications are delivered to it. Returns its place.
     pub(crate) fn add_subscription(
         &mut self,
         index: u32,
@@ -434,9 +430,8 @@ impl SessionTable {
         self.checks.pop(now)
     }
 
-    /// Time from a confirmed position to the next check; `None` = never. The shards check one after the other, so that
-    /// the notice of
-    /// the first one spares the others the read.
+    /// Time from a confirmed position to the next check; `None` = never. The shards check one after the other, so
+    /// that the notice of the first one spares the others the read.
     pub(crate) fn check_delay(&self, node: &Node) -> Option<Duration> {
         let delay = node.options().client.channel_position_check_delay;
         (!delay.is_zero()).then(|| delay + CHECK_DISTANCE * u32::from(self.shard.0))

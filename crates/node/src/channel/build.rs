@@ -89,8 +89,7 @@ fn key_of(index: usize, name: &str) -> String {
 }
 
 /// Compiles one namespace and fills in the defaults of the section; `number` is at most [`NAMESPACES_MAX`],
-/// `prefix_key` is
-/// the beginning of its keys.
+/// `prefix_key` is the beginning of its keys.
 fn rules(
     number: usize,
     prefix_key: &str,

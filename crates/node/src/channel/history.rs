@@ -10,8 +10,7 @@ use fanwire_auth::OptionsError;
 use crate::options::Namespace;
 
 /// Errors: size without time or time without size, recovery without history, fractions of a second, positions that
-/// expire
-/// before publications do.
+/// expire before publications do.
 pub(super) fn mistakes(namespace: &Namespace, prefix_key: &str) -> Vec<OptionsError> {
     let (size, ttl) = (namespace.history_size, namespace.history_ttl);
     let meta_ttl = namespace.history_meta_ttl;

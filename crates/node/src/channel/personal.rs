@@ -18,8 +18,7 @@ pub(super) struct Personal {
 }
 
 /// The user has no personal channel: the id contains `channel.user_boundary` or `channel.user_separator`, so the
-/// channel's name would
-/// list other users, who could subscribe to it.
+/// channel's name would list other users, who could subscribe to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamesOthers;
 

@@ -79,8 +79,7 @@ pub(super) fn finish(
 }
 
 /// The channels of the token and the personal channel, which must be valid, and those of `connect.subs` that the user
-/// may
-/// subscribe to.
+/// may subscribe to.
 fn server_side_channels(
     context: &CommandContext<'_>,
     user: &str,

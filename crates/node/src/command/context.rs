@@ -45,8 +45,7 @@ pub(crate) struct CommandContext<'a> {
 }
 
 /// Work that a command leaves besides its reply: publications buffered while the session subscribed, by the places of
-/// its
-/// subscriptions, and a job too long for a turn.
+/// its subscriptions, and a job too long for a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     /// The reply and the messages after it, when a worker encoded them.
@@ -134,8 +133,7 @@ impl<'a> CommandContext<'a> {
 
 impl<'a> CommandContext<'a> {
     /// Executes one command as far as possible now. `None` when it has no reply, or none yet. `bytes` are its
-    /// encoding, kept while
-    /// it waits.
+    /// encoding, kept while it waits.
     pub(crate) fn take(
         &mut self,
         command: Result<Command, DecodeError>,

@@ -11,8 +11,7 @@ use crate::options::Namespace;
 
 impl CommandContext<'_> {
     /// The rate of all commands of the connection. Commands that end something, and those without a reply, always
-    /// pass: after a
-    /// refused unsubscribe client and server would disagree.
+    /// pass: after a refused unsubscribe client and server would disagree.
     pub(super) fn limit(&mut self, request: &Request) -> Result<(), Refusal> {
         let passes = matches!(
             request,

@@ -18,16 +18,13 @@ use crate::subscribers::PositionCheck;
 use crate::subscribers::{PositionStep, PositionTracker, PossibleGap};
 
 impl Hub {
-    /// A channel that was active within `client.channel_position_check_delay` needs no check. Otherwise the node reads
-    /// the top of its
-    /// stream and sends it to every shard with subscribers: the notice arrives behind all publications up to that top,
-    /// so a subscriber
-    /// that lacks one of them then will never get it.
+    /// A channel that was active within `client.channel_position_check_delay` needs no check. Otherwise the node
+    /// reads the top of its stream and sends it to every shard with subscribers: the notice arrives behind all
+    /// publications up to that top, so a subscriber that lacks one of them then will never get it.
     ///
     /// The first shard whose check is due does this for the others, whose checks are postponed when the notice
-    /// arrives. The same
-    /// timer ends a possible gap: publications in flight had their time, and a subscriber that still lacks one lost
-    /// its position.
+    /// arrives. The same timer ends a possible gap: publications in flight had their time, and a subscriber that
+    /// still lacks one lost its position.
     pub(super) fn check_positions(&mut self, channel: u32, now: Instant, out: &mut impl Outbox) {
         let moment = self.node.clock().moment(now);
         let Some(delay) = self.session_table.check_delay(&self.node) else { return };
@@ -54,9 +51,9 @@ impl Hub {
         self.end_lost(&lost.unwrap_or_default(), out);
     }
 
-    /// A publication that took longer than `client.channel_position_max_time_lag` ends the positioned subscriptions of
-    /// its channel
-    /// that do not have it; they recover from the stream. Subscribers without a position receive it late.
+    /// A publication that took longer than `client.channel_position_max_time_lag` ends the positioned subscriptions
+    /// of its channel that do not have it; they recover from the stream. Subscribers without a position receive it
+    /// late.
     ///
     /// Subscriptions that have it recovered it just now; ending them as well would end them again for each late
     /// publication.
@@ -104,8 +101,7 @@ impl Hub {
     }
 
     /// Some subscribers lack publications that may be in flight. An earlier possible gap keeps its time as long as a
-    /// subscriber lacks
-    /// it; then the top is read again.
+    /// subscriber lacks it; then the top is read again.
     fn suspect(&mut self, channel: u32, top: Position, now: Moment) {
         let position_tracker =
             self.session_table.subscribers().audience(channel).position_tracker.as_deref();
@@ -160,8 +156,7 @@ impl Hub {
     }
 
     /// Ends subscriptions that lost their position: the client subscribes again and recovers (2500), or, for
-    /// server-side subscriptions,
-    /// reconnects (3010).
+    /// server-side subscriptions, reconnects (3010).
     pub(super) fn end_lost(&mut self, lost: &[(ConnectionKey, usize)], out: &mut impl Outbox) {
         for (key, place) in lost {
             self.counters().lost_positions.add(1);

@@ -28,8 +28,7 @@ impl Hub {
     }
 
     /// Closes the connections of a user except the newest. The newest is read from the registry, so that of two
-    /// simultaneous
-    /// connects exactly one stays.
+    /// simultaneous connects exactly one stays.
     pub(super) fn supersede(&mut self, user: &str, out: &mut impl Outbox) {
         let Some(newest) = self.node.newest_of(user) else { return };
         let target = ConnectionSelector { user: user.to_owned(), ..ConnectionSelector::default() };
@@ -181,8 +180,7 @@ impl Hub {
 
 impl Hub {
     /// Also sessions that are authenticated and wait for their first channels: a command for a user must include
-    /// connections
-    /// that authenticated a moment before.
+    /// connections that authenticated a moment before.
     fn matching_or_connecting(&self, target: &ConnectionSelector) -> Vec<ConnectionKey> {
         let mut keys = self.matching(target);
         keys.extend(self.session_table.pending().connecting().filter(|key| {

@@ -19,8 +19,7 @@ use crate::subscribers::{PositionStep, Subscriber};
 
 impl Hub {
     /// Delivers the broadcast to every subscriber of its channel on this shard: one walk over one dense list, no
-    /// lookup and no
-    /// allocation per subscriber, and one comparison for the positions of all of them.
+    /// lookup and no allocation per subscriber, and one comparison for the positions of all of them.
     ///
     /// The JSON form is made first when there are JSON subscribers (once for all shards), because it may not exist.
     pub(super) fn broadcast(
@@ -59,8 +58,7 @@ impl Hub {
     }
 
     /// The same for channels where subscribers have deltas or filters, or a connection of this shard is excluded: a
-    /// second dense list
-    /// has the delta state of each subscriber.
+    /// second dense list has the delta state of each subscriber.
     fn broadcast_by_delta_state(
         &mut self,
         index: u32,
@@ -101,13 +99,10 @@ impl Hub {
         }
     }
 
-    /// The rare case, one subscriber after the other: data that is not JSON reaches the Protobuf subscribers, the JSON
-    /// ones are
-    /// disconnected with 3506 (protocol §3); positioned subscribers do not get a publication that they have, and those
-    /// that missed
-    /// an earlier one lose their position (protocol §10). Excluded connections and those whose filter does not match
-    /// get
-    /// nothing, and their position advances.
+    /// The rare case, one subscriber after the other: data that is not JSON reaches the Protobuf subscribers, the
+    /// JSON ones are disconnected with 3506 (protocol §3); positioned subscribers do not get a publication that they
+    /// have, and those that missed an earlier one lose their position (protocol §10). Excluded connections and those
+    /// whose filter does not match get nothing, and their position advances.
     fn broadcast_one_by_one(
         &mut self,
         index: u32,
@@ -171,8 +166,7 @@ impl Hub {
     }
 
     /// Sends a join or leave to the subscribers that want it. Without such subscribers nothing is encoded and no list
-    /// is walked. A client
-    /// that left and returned before its leave arrived does not receive that leave.
+    /// is walked. A client that left and returned before its leave arrived does not receive that leave.
     pub(super) fn announce(&mut self, join_leave: &JoinLeave, out: &mut impl Outbox) {
         let subscribers = self.session_table.subscribers();
         let Some(index) = subscribers.find(join_leave.channel()) else { return };

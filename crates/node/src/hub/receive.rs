@@ -19,10 +19,9 @@ impl Hub {
     /// Processes one WebSocket message: its commands in order, each to completion.
     ///
     /// It ends early with the first disconnect, and after a refused `connect`, whose reply is the last one (protocol
-    /// §5.6). When
-    /// a command has to wait, the rest waits behind it (`pending.rs`), and the shell stops reading the connection. The
-    /// same happens after
-    /// [`COMMANDS_AT_ONCE`]: the rest waits for the other messages of the shard. `keep` copies the rest of `frame`.
+    /// §5.6). When a command has to wait, the rest waits behind it (`pending.rs`), and the shell stops reading the
+    /// connection. The same happens after [`COMMANDS_AT_ONCE`]: the rest waits for the other messages of the shard.
+    /// `keep` copies the rest of `frame`.
     ///
     /// Returns how many commands ran; one with a large reply counts as several.
     pub(super) fn receive_frame<'a>(

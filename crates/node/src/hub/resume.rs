@@ -126,9 +126,8 @@ impl Hub {
         bytes
     }
 
-    /// If the session has to wait, defers `what`; above the limit the session is disconnected, and the client recovers
-    /// when it
-    /// reconnects.
+    /// If the session has to wait, defers `what`; above the limit the session is disconnected, and the client
+    /// recovers when it reconnects.
     pub(crate) fn defer(
         &mut self,
         key: ConnectionKey,

@@ -14,8 +14,7 @@ pub struct TokenBucket {
 
 impl TokenBucket {
     /// Takes a token, if one is available. `now` is in nanoseconds since a fixed point and does not go backwards;
-    /// `rate` has a limit and
-    /// is the same in all calls.
+    /// `rate` has a limit and is the same in all calls.
     pub fn take(&mut self, rate: Rate, now: u64) -> bool {
         let limit = u64::from(rate.limit);
         let interval = u64::try_from(rate.interval.as_nanos()).unwrap_or(u64::MAX);

@@ -138,10 +138,9 @@ impl Node {
             .map(|read| read.map(without_times).map_err(temporary))
     }
 
-    /// Reads the top of a channel's stream, which was at `known` before, and sends it to every shard with subscribers:
-    /// behind
-    /// the publications up to it when the broker answers at once, else when the answer comes. Sends nothing when the
-    /// broker fails.
+    /// Reads the top of a channel's stream, which was at `known` before, and sends it to every shard with
+    /// subscribers: behind the publications up to it when the broker answers at once, else when the answer comes.
+    /// Sends nothing when the broker fails.
     pub(crate) fn send_position(&self, channel: &Arc<str>, known: Position, now: Instant) {
         let Ok(namespace) = self.channels.resolve_trusted(channel) else { return };
         let (router, name) = (Arc::clone(&self.router), Arc::clone(channel));

@@ -16,14 +16,12 @@ use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscribe, ServerSubscr
 
 impl Node {
     /// Subscribes the connections of `target`, on every node, that are not subscribed to the channel. Answers when
-    /// those of
-    /// this node are subscribed, so that they receive what is published then.
+    /// those of this node are subscribed, so that they receive what is published then.
     ///
     /// # Errors
     /// 102 unknown namespace; 107 invalid name, a namespace of maps or shared polls, or an end in the past; 100 when
-    /// broker
-    /// or presence failed for a connection of this node, which stays unsubscribed, or when the command did not reach
-    /// all nodes.
+    /// broker or presence failed for a connection of this node, which stays unsubscribed, or when the command did not
+    /// reach all nodes.
     pub fn subscribe(
         &self,
         target: ConnectionSelector,

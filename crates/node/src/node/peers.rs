@@ -28,8 +28,7 @@ impl Node {
     }
 
     /// Announces this node, so that each other node sends its state, and repeats that every few seconds. Call once
-    /// this node receives
-    /// messages; earlier it would miss the answers.
+    /// this node receives messages; earlier it would miss the answers.
     pub fn introduce(&self, now: Instant) {
         self.cluster.introduce(now, || self.state(now));
     }

@@ -117,9 +117,8 @@ impl Namespace {
     /// The effective policy; never `Unset`.
     ///
     /// A client that publishes into a channel and observes the sizes of other users' compressed publications can test
-    /// guesses
-    /// about earlier publications (CRIME). A client that may read the channel gains nothing by that, so context is
-    /// the default wherever publishing clients may read too, and where only the server API publishes.
+    /// guesses about earlier publications (CRIME). A client that may read the channel gains nothing by that, so
+    /// context is the default wherever publishing clients may read too, and where only the server API publishes.
     ///
     /// `is_private` is for channels with `channel.private_prefix`, which clients read only with a token.
     pub fn compression_policy(&self, is_private: bool) -> CompressionPolicy {

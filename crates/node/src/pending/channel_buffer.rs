@@ -10,13 +10,12 @@ use fanwire_protocol::ErrorCode;
 
 use crate::broadcast::Broadcast;
 
-/// Joins and leaves are not buffered: a client that needs the members requests the presence after its subscribe reply,
-/// and gets a
-/// state that includes them.
+/// Joins and leaves are not buffered: a client that needs the members requests the presence after its subscribe
+/// reply, and gets a state that includes them.
 ///
-/// Exists as long as a session waits for the channel. In a channel with continuous subscribes that is for ever, so the
-/// buffer
-/// keeps the latest publications only: sessions that have waited for too long are refused, later ones are not.
+/// Exists as long as a session waits for the channel. In a channel with continuous subscribes that is for ever, so
+/// the buffer keeps the latest publications only: sessions that have waited for too long are refused, later ones are
+/// not.
 #[derive(Debug, Default)]
 pub(super) struct ChannelBuffer {
     waiters: u32,

@@ -18,8 +18,7 @@ use crate::subscribers::DeltaState;
 use fanwire_cluster::ServerSubscribe;
 
 /// A session that subscribes to channels. It is in the registry, so the router sends it publications already, and all
-/// calls to broker and
-/// presence were made. It sends nothing before the last answer.
+/// calls to broker and presence were made. It sends nothing before the last answer.
 #[derive(Debug)]
 pub(crate) struct PendingSubscribe {
     pub(crate) channels: Vec<PendingChannel>,

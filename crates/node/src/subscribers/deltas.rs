@@ -98,8 +98,7 @@ impl Deltas {
     }
 
     /// As [`send`](Self::send), for a buffered broadcast that the shard has sent to others already: for subscribers
-    /// without a position
-    /// it may be the latest publication.
+    /// without a position it may be the latest publication.
     pub(crate) fn catch_up(&mut self, place: usize, broadcast: &Broadcast) -> DeltaMode {
         if !self.marks[place].is_unpositioned() {
             return self.send(place, broadcast);

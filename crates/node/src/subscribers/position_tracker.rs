@@ -22,8 +22,8 @@ pub struct PositionCheck {
 }
 
 /// One position for all subscribers, because all receive the same publications in the same order. Only a new
-/// subscriber is ahead of
-/// the others for a moment: publications that its subscribe reply covered are still in the shard's inbox.
+/// subscriber is ahead of the others for a moment: publications that its subscribe reply covered are still in the
+/// shard's inbox.
 ///
 /// It costs a positioned subscriber nothing, and a delivery one comparison.
 #[derive(Debug)]
@@ -31,8 +31,7 @@ pub(crate) struct PositionTracker {
     /// Of all subscribers that are not in `ahead`.
     position: Position,
     /// Connections that are ahead, until the others have caught up. Usually empty; after many simultaneous subscribes
-    /// it is read once
-    /// for every subscriber and publication.
+    /// it is read once for every subscriber and publication.
     ahead: HashMap<u32, Position>,
     /// Positioned subscribers.
     count: u32,
@@ -106,9 +105,8 @@ impl PositionTracker {
         self.count == 0
     }
 
-    /// Advances by a publication that is the next one for all, or has no position in the stream. False when it is not:
-    /// then
-    /// subscribers are visited one by one, and [`settle`](Self::settle) ends that.
+    /// Advances by a publication that is the next one for all, or has no position in the stream. False when it is
+    /// not: then subscribers are visited one by one, and [`settle`](Self::settle) ends that.
     pub(crate) fn take_for_all(&mut self, publication: Position, now: Moment) -> bool {
         if publication.offset == 0 {
             return true;
@@ -191,8 +189,7 @@ impl PositionTracker {
     }
 
     /// Confirms the position with the top of the stream; subscribers that lack a publication before it, or are ahead
-    /// of a stream that
-    /// lost its end, are about to be ended. False when a subscriber is ahead of that top.
+    /// of a stream that lost its end, are about to be ended. False when a subscriber is ahead of that top.
     pub(crate) fn confirm(&mut self, look: PositionCheck, now: Moment) -> bool {
         let top = look.top;
         let is_behind = self.position.epoch != top.epoch || self.position.offset < top.offset;

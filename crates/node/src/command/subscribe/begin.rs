@@ -12,8 +12,7 @@ use crate::pending::{BufferedMessages, OwnedPosition, Part, PendingChannel};
 use crate::recovery::{self, ClaimedPosition};
 
 /// Starts to subscribe: first the registry, so that everything published from now on reaches this shard; then the
-/// stream
-/// and the presence, concurrently. The session has its id by now.
+/// stream and the presence, concurrently. The session has its id by now.
 pub(in crate::command) fn begin(
     context: &mut CommandContext<'_>,
     namespace: &Namespace,
@@ -64,8 +63,7 @@ pub(in crate::command) fn begin(
 }
 
 /// The position that the client claims, or that the namespace sets. Only a stream subscription is refused for missing
-/// publications: an
-/// empty cache would be refused for ever.
+/// publications: an empty cache would be refused for ever.
 fn effective_claim(
     parameters: &SubscribeParameters<'_>,
     namespace: &Namespace,

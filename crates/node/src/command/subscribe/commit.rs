@@ -35,13 +35,11 @@ pub(in crate::command) enum Finished {
 }
 
 /// Subscribes to all channels, whose answers are all there. When their results are large, no subscription is made
-/// before the reply is
-/// `encoded`, and publications are buffered as behind a slow broker.
+/// before the reply is `encoded`, and publications are buffered as behind a slow broker.
 ///
 /// # Errors
 /// 100 when broker or presence failed, or the worker dropped the job; 112 when only a recovered subscription was
-/// wanted; the disconnect
-/// of a session whose encoding cannot hold a payload. No subscription is made then.
+/// wanted; the disconnect of a session whose encoding cannot hold a payload. No subscription is made then.
 pub(in crate::command) fn all(
     context: &mut CommandContext<'_>,
     mut channels: Vec<PendingChannel>,
@@ -126,8 +124,7 @@ fn commit(
 }
 
 /// Adds a subscription: later publications are delivered, after the buffered ones, which the context delivers. Its
-/// join comes through the
-/// inbox, so after the reply, which contains `missed` recovered publications.
+/// join comes through the inbox, so after the reply, which contains `missed` recovered publications.
 fn add_subscription(
     context: &mut CommandContext<'_>,
     pending_channel: PendingChannel,

@@ -61,8 +61,7 @@ impl Tracking {
 }
 
 /// The initial delta state, when the client requests deltas and the namespace allows them. Not with a filter: the
-/// publications it skips
-/// would be missing from the base of the next delta (protocol §11).
+/// publications it skips would be missing from the base of the next delta (protocol §11).
 pub(in crate::command) fn deltas(
     namespace: &Namespace,
     tracking: Tracking,
