@@ -45,16 +45,16 @@ struct NodeTable {
     /// When this node last sent its state to all; `None` before the first time.
     told_at: Option<Instant>,
     /// The last state was not delivered, as far as is known: silence of the others may be a fault of the bus.
-    is_untold: bool,
+    cannot_send: bool,
     /// This node did not receive its own last state: silence of the others may be its own fault.
-    is_deaf: bool,
+    cannot_receive: bool,
     /// Last time a state was not delivered, or this node did not receive its own.
     cut_at: Option<Instant>,
 }
 
 struct Peer {
     state: NodeState,
-    heard_at: Instant,
+    received_at: Instant,
     executed: ReceivedCommands,
 }
 
@@ -161,14 +161,14 @@ impl Cluster {
     /// each interval.
     pub fn introduce(&self, now: Instant, state: impl FnOnce() -> NodeState) {
         let mut table = self.table.lock();
-        if table.told_at.is_some() && table.is_deaf {
+        if table.told_at.is_some() && table.cannot_receive {
             table.cut_at = Some(now);
         }
-        (table.told_at, table.is_untold, table.is_deaf) = (Some(now), true, true);
+        (table.told_at, table.cannot_send, table.cannot_receive) = (Some(now), true, true);
         drop(table);
         let table = Arc::clone(&self.table);
         self.publish_state(None, state).then(move |told| match told {
-            Ok(_) => table.lock().is_untold = false,
+            Ok(_) => table.lock().cannot_send = false,
             Err(_) => table.lock().cut_at = Some(now),
         });
     }
@@ -208,17 +208,18 @@ impl Cluster {
         };
         let mut table = self.table.lock();
         if from == self.uid {
-            table.is_deaf &= !matches!(command, ControlCommand::State(_));
+            table.cannot_receive &= !matches!(command, ControlCommand::State(_));
             return Task::Nothing;
         }
         match command {
             ControlCommand::State(state) => {
                 let Some(peer) = table.peers.get_mut(&from) else {
-                    let peer = Peer { state, heard_at: now, executed: ReceivedCommands::default() };
+                    let peer =
+                        Peer { state, received_at: now, executed: ReceivedCommands::default() };
                     table.peers.insert(from.clone(), peer);
                     return Task::Introduce(from);
                 };
-                (peer.state, peer.heard_at) = (state, now);
+                (peer.state, peer.received_at) = (state, now);
                 Task::Nothing
             }
             ControlCommand::Leaving(_) => {
@@ -352,20 +353,21 @@ impl NodeTable {
     /// How many nodes sent something since then. All count if this node may not have received them: a node whose own
     /// subscription is down cannot tell dead nodes from silent ones.
     fn spoken_since(&self, since: Instant) -> usize {
-        let is_unsure = self.is_untold || self.is_deaf || self.cut_at.is_some_and(|at| at >= since);
-        self.peers.values().filter(|peer| is_unsure || peer.heard_at >= since).count()
+        let is_unsure =
+            self.cannot_send || self.cannot_receive || self.cut_at.is_some_and(|at| at >= since);
+        self.peers.values().filter(|peer| is_unsure || peer.received_at >= since).count()
     }
 
     /// Forgets silent nodes and returns the surveys that wait for them, because their channels are unknown. While
     /// this node cannot send, or does not receive its own messages, no node counts as silent, and each has the full
     /// time again afterwards.
     fn forget_silent(&mut self, now: Instant) -> Vec<Survey> {
-        if self.is_untold {
+        if self.cannot_send {
             return Vec::new();
         }
         let cut_at = self.cut_at;
         let is_silent = |peer: &Peer| {
-            let since = cut_at.map_or(peer.heard_at, |cut_at| cut_at.max(peer.heard_at));
+            let since = cut_at.map_or(peer.received_at, |cut_at| cut_at.max(peer.received_at));
             now.saturating_duration_since(since) >= SILENCE_MAX
         };
         let silent: Vec<_> = (self.peers.iter())

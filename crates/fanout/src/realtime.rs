@@ -360,7 +360,7 @@ impl Outbox for HubWriter<'_> {
             // This code is never sent: the peer's transport closes without a close frame (client protocol §5.9).
             code if code == Disconnect::CONNECTION_CLOSED.code => self.out.abort(key),
             code if code == Disconnect::SLOW.code => {
-                self.out.close_slow(key, code, &disconnect.reason)
+                self.out.close_and_drop_queue(key, code, &disconnect.reason)
             }
             code => self.out.close(key, code, &disconnect.reason),
         }

@@ -108,7 +108,7 @@ impl ReplySource {
     fn bytes(&self) -> usize {
         let publications = match self {
             Self::Members(members) => return size_of_val(&members[..]),
-            Self::StreamSlice(stretch) => stretch.publications.len(),
+            Self::StreamSlice(slice) => slice.publications.len(),
             Self::Missed(result, _) | Self::Ordered(_, result) => result.publications.len(),
             Self::Connect(result) => {
                 result.subs.values().map(|result| result.publications.len()).sum()
@@ -131,7 +131,7 @@ impl ReplySource {
             Self::Members(members) => {
                 members.iter().map(|info| info.conn_info.len() + info.chan_info.len()).sum()
             }
-            Self::StreamSlice(stretch) => payload_bytes(&stretch.publications),
+            Self::StreamSlice(slice) => payload_bytes(&slice.publications),
             Self::Missed(result, _) | Self::Ordered(_, result) => {
                 payload_bytes(&result.publications)
             }

@@ -159,8 +159,8 @@ impl Hub {
             Ok(()) => {
                 out.send(key, &self.scratch);
                 if has_recovered(reply) {
-                    let told = |place, channel: &str| out.recovered(key, place, channel);
-                    self.session_table.recovered(key.index, told);
+                    let record = |place, channel: &str| out.recovered(key, place, channel);
+                    self.session_table.recovered(key.index, record);
                 }
             }
             Err(_) => self.disconnect(key, &Disconnect::INAPPROPRIATE_PROTOCOL, out),

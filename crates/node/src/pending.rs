@@ -142,7 +142,7 @@ impl AwaitedResult {
             Part::Encoded(encoded) => {
                 encoded.iter().flat_map(|one| &one.messages).flatten().map(Bytes::len).sum()
             }
-            Part::StreamSlice(_, stretch) => stretch.as_ref().map_or(0, StreamSlice::payload_bytes),
+            Part::StreamSlice(_, slice) => slice.as_ref().map_or(0, StreamSlice::payload_bytes),
             Part::Key | Part::Turn | Part::Presence(..) => 0,
         }
     }

@@ -204,13 +204,13 @@ impl SessionTable {
         filter.is_none_or(|filter| filter.matches(tags))
     }
 
-    /// Calls `told` with place and channel of the subscriptions of a session whose recovered publications were just
+    /// Calls `see` with place and channel of the subscriptions of a session whose recovered publications were just
     /// sent.
-    pub(crate) fn recovered(&mut self, index: u32, mut told: impl FnMut(u32, &str)) {
+    pub(crate) fn recovered(&mut self, index: u32, mut see: impl FnMut(u32, &str)) {
         let Some(session) = self.sessions[index as usize].as_mut() else { return };
         for (place, subscription) in (0..).zip(&mut session.subscriptions) {
             if std::mem::take(&mut subscription.recovers) {
-                told(place, &self.subscribers.audience(subscription.channel).channel);
+                see(place, &self.subscribers.audience(subscription.channel).channel);
             }
         }
     }

@@ -84,7 +84,7 @@ impl Subscriber {
 
     /// It receives joins and leaves.
     pub(crate) fn wants_join_leave(self) -> bool {
-        self.marked_place & HEARS != 0
+        self.marked_place & WANTS_JOIN_LEAVE != 0
     }
 }
 
@@ -193,7 +193,7 @@ impl Audience {
     /// The subscriber at `place` receives joins and leaves from now on.
     pub(crate) fn want_join_leave(&mut self, place: u32) {
         self.join_leave_subscribers += 1;
-        self.list[place as usize].marked_place |= HEARS;
+        self.list[place as usize].marked_place |= WANTS_JOIN_LEAVE;
     }
 
     /// Whether the broadcast exists in the encoding of every subscriber here: data may not be JSON.
@@ -213,8 +213,8 @@ impl Audience {
 }
 
 const HAS_FILTER: u32 = 1 << 31;
-const HEARS: u32 = 1 << 30;
-const PLACE: u32 = HEARS - 1;
+const WANTS_JOIN_LEAVE: u32 = 1 << 30;
+const PLACE: u32 = WANTS_JOIN_LEAVE - 1;
 /// Lists below this length (8 bytes each) are not worth shrinking.
 const SHRINK_FROM: usize = 64;
 

@@ -70,7 +70,7 @@ pub(super) fn finish(
             let found = ReplySource::Connect(Box::new(welcome(context, results)));
             return Ok(Finished::Large(found, channels));
         }
-        Progress::Told(messages) => Finished::Told(messages),
+        Progress::Encoded(messages) => Finished::Encoded(messages),
     };
     admit(context, user, lifetime, grants_hash);
     context.session_table.schedule(context.node, context.key.index);

@@ -211,7 +211,7 @@ impl<'a> CommandContext<'a> {
             SubscribeOrigin::Connect { lifetime, grants_hash } => {
                 connect::finish(self, channels, encoded, (*lifetime, *grants_hash))
             }
-            SubscribeOrigin::Order(lifetime, command) => {
+            SubscribeOrigin::ControlCommand(lifetime, command) => {
                 match server_subscribe::finish(self, channels, encoded, *lifetime, command) {
                     Ok(Some(finished)) => Ok(finished),
                     Ok(None) => return Ok(None),
@@ -221,7 +221,7 @@ impl<'a> CommandContext<'a> {
         };
         match finished {
             Ok(Finished::Reply(reply)) => self.reply(id, Ok(reply)),
-            Ok(Finished::Told(messages)) => {
+            Ok(Finished::Encoded(messages)) => {
                 self.backlog.messages = messages;
                 Ok(None)
             }

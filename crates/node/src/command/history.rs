@@ -18,7 +18,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: HistoryRequest) 
     let limit = page_length(limit, context.node.options().client.history_max_publication_limit);
     let page = Page { limit, since, reverse };
     let read = context.node.read(&channel, &page, namespace.retention(), context.now);
-    CommandStep::of(read, |stretch| ReplySource::StreamSlice(stretch).into())
+    CommandStep::of(read, |slice| ReplySource::StreamSlice(slice).into())
 }
 
 /// Negative: all, up to `max`; `max` 0 is no limit.

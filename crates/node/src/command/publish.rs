@@ -29,8 +29,13 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     let delta = namespace.delta_publish;
     let options = PublishOptions { exclude_client, delta, ..PublishOptions::default() };
     let retention = namespace.retention();
-    let accepted =
-        context.node.accept(&request.channel, publication, &options, retention, context.now);
+    let accepted = context.node.publish_checked(
+        &request.channel,
+        publication,
+        &options,
+        retention,
+        context.now,
+    );
     CommandStep::of(accepted, |_| {
         Reply { publish: Some(PublishResult {}), ..Reply::default() }.into()
     })

@@ -33,7 +33,7 @@ pub(super) fn begin(
         return Err(Disconnect::CHANNEL_LIMIT);
     }
     Ok(pending_channel(context, subscription).ok().map(|(pending_channel, lifetime)| {
-        let then = SubscribeOrigin::Order(lifetime, Arc::clone(command));
+        let then = SubscribeOrigin::ControlCommand(lifetime, Arc::clone(command));
         CommandStep::Enter(Box::new(PendingSubscribe::new(vec![pending_channel], then)))
     }))
 }
@@ -84,7 +84,7 @@ pub(super) fn finish(
         Ok(Progress::Large(results, channels)) => {
             return Ok(Some(Finished::Large(ordered(results), channels)));
         }
-        Ok(Progress::Told(messages)) => Finished::Told(messages),
+        Ok(Progress::Encoded(messages)) => Finished::Encoded(messages),
         Err(Refusal::Error(error)) => {
             command.failed(error);
             return Ok(None);

@@ -84,7 +84,7 @@ pub(super) fn finish(
                 channels,
             ));
         }
-        Progress::Told(messages) => Finished::Told(messages),
+        Progress::Encoded(messages) => Finished::Encoded(messages),
     };
     if expires {
         context.session_table.schedule(context.node, context.key.index);

@@ -31,7 +31,7 @@ impl Hub {
         if self.session_table.subscribers().get(channel).is_none() {
             return;
         }
-        let Some(position_tracker) = self.watch_mut(channel) else { return };
+        let Some(position_tracker) = self.position_tracker_mut(channel) else { return };
         let over =
             position_tracker.possible_gap.take_if(|possible_gap| possible_gap.until <= moment);
         let mut due = match over {
@@ -57,7 +57,7 @@ impl Hub {
     ///
     /// Subscriptions that have it recovered it just now; ending them as well would end them again for each late
     /// publication.
-    pub(super) fn end_outrun(&mut self, late: &Broadcast, now: Instant, out: &mut impl Outbox) {
+    pub(super) fn end_lagging(&mut self, late: &Broadcast, now: Instant, out: &mut impl Outbox) {
         let lag_max = self.node.options().client.channel_position_max_time_lag;
         if lag_max.is_zero() || late.position().offset == 0 {
             return;
@@ -78,11 +78,11 @@ impl Hub {
     pub(super) fn compare_positions(
         &mut self,
         channel: &str,
-        look: PositionCheck,
+        check: PositionCheck,
         now: Moment,
         out: &mut impl Outbox,
     ) {
-        let PositionCheck { top, is_in_order, has_lost_end } = look;
+        let PositionCheck { top, is_in_order, has_lost_end } = check;
         let Some(channel) = self.session_table.subscribers().find(channel) else { return };
         // No publication in flight leads to another epoch, or backwards.
         let lost = self.positioned(channel, |position_tracker, connection| {
@@ -91,11 +91,11 @@ impl Hub {
                 || has_lost_end && position_tracker.is_beyond(connection, top)
         });
         let may_come = !is_in_order && !self.lacking(channel, top).is_empty();
-        let Some(position_tracker) = self.watch_mut(channel) else { return };
+        let Some(position_tracker) = self.position_tracker_mut(channel) else { return };
         if may_come {
             self.suspect(channel, top, now);
-        } else if !position_tracker.confirm(look, now) {
-            self.session_table.schedule_check(channel, now); // published since? Else the next look tells.
+        } else if !position_tracker.confirm(check, now) {
+            self.session_table.schedule_check(channel, now); // Something may have been published since: the next check shows it.
         }
         self.end_lost(&lost, out);
     }
@@ -107,7 +107,7 @@ impl Hub {
             self.session_table.subscribers().audience(channel).position_tracker.as_deref();
         let before = position_tracker.and_then(|position_tracker| position_tracker.possible_gap);
         let before = before.filter(|before| !self.lacking(channel, before.top).is_empty());
-        let Some(position_tracker) = self.watch_mut(channel) else { return };
+        let Some(position_tracker) = self.position_tracker_mut(channel) else { return };
         if let Some(before) = before {
             position_tracker.is_doubted |= before.top != top;
             return;
@@ -119,7 +119,7 @@ impl Hub {
         }
     }
 
-    fn watch_mut(&mut self, channel: u32) -> Option<&mut PositionTracker> {
+    fn position_tracker_mut(&mut self, channel: u32) -> Option<&mut PositionTracker> {
         self.session_table.subscribers_mut().audience_mut(channel).position_tracker.as_deref_mut()
     }
 

@@ -28,7 +28,7 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        self.end_outrun(broadcast, now, out);
+        self.end_lagging(broadcast, now, out);
         self.session_table.pending_mut().hold(broadcast);
         let subscribers = self.session_table.subscribers_mut();
         let Some(index) = subscribers.find(broadcast.channel()) else {

@@ -45,9 +45,9 @@ impl Hub {
             let own = &left[..left.len() - commands.rest().len()];
             left = commands.rest();
             let (node, session_table) = self.parts();
-            let mut turn = CommandContext::new(node, session_table, key, now);
-            let outcome = turn.take(command, || keep(own));
-            let backlog = turn.backlog;
+            let mut context = CommandContext::new(node, session_table, key, now);
+            let outcome = context.take(command, || keep(own));
+            let backlog = context.backlog;
             done += 1 + self.conclude(key, outcome, backlog, out);
             let (_, session_table) = self.parts();
             if session_table.session(key).is_none_or(|session| session.phase == Phase::Refused) {

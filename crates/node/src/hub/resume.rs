@@ -33,16 +33,16 @@ impl Hub {
             (_, part) => Some(part),
         };
         let Some((id, work)) = self.session_table.pending_mut().take_work(key) else { return };
-        let mut turn = CommandContext::new(&self.node, &mut self.session_table, key, now);
+        let mut context = CommandContext::new(&self.node, &mut self.session_table, key, now);
         let outcome = match (work, came) {
-            (Awaited::Enter(pending_subscribe), _) => turn.finish(id, *pending_subscribe),
-            (Awaited::Key(command), _) => turn.begin_kept(&command),
+            (Awaited::Enter(pending_subscribe), _) => context.finish(id, *pending_subscribe),
+            (Awaited::Key(command), _) => context.begin_kept(&command),
             (Awaited::Turn, _) => Ok(None),
-            (_, Some(Part::Outcome(outcome))) => turn.arrived(id, *outcome),
-            (_, Some(Part::Encoded(message))) => turn.encoded(id, message),
+            (_, Some(Part::Outcome(outcome))) => context.arrived(id, *outcome),
+            (_, Some(Part::Encoded(message))) => context.encoded(id, message),
             _ => unreachable!("only a pending subscribe waits for streams and presence"),
         };
-        let backlog = turn.backlog;
+        let backlog = context.backlog;
         let weight = self.conclude(key, outcome, backlog, out);
         self.resume(key, weight, now, out);
     }
@@ -121,8 +121,8 @@ impl Hub {
     /// bytes.
     fn replay(&mut self, key: ConnectionKey, pushes: &[Reply], out: &mut impl Outbox) -> usize {
         let bytes = pushes.iter().map(|push| self.send(key, push, out)).sum();
-        let told = |place, channel: &str| out.recovered(key, place, channel);
-        self.session_table.recovered(key.index, told);
+        let record = |place, channel: &str| out.recovered(key, place, channel);
+        self.session_table.recovered(key.index, record);
         bytes
     }
 
@@ -143,7 +143,7 @@ impl Hub {
     /// Runs deferred work until the session waits again, nothing is left, or the share of this turn is used up.
     fn resume(&mut self, key: ConnectionKey, mut done: usize, now: Instant, out: &mut impl Outbox) {
         while let Some(next) = self.session_table.pending_mut().next_deferred(key) {
-            done += self.do_put_off(key, next, now, out);
+            done += self.run_deferred(key, next, now, out);
             if done >= COMMANDS_AT_ONCE
                 && self.session_table.session(key).is_some()
                 && !self.session_table.pending().waits(key)
@@ -158,7 +158,7 @@ impl Hub {
     }
 
     /// Returns how many commands ran.
-    fn do_put_off(
+    fn run_deferred(
         &mut self,
         key: ConnectionKey,
         what: Deferred,

@@ -70,7 +70,7 @@ impl Node {
     ///
     /// # Errors
     /// 100 when the broker failed.
-    pub(crate) fn accept(
+    pub(crate) fn publish_checked(
         &self,
         channel: &str,
         publication: Publication,
@@ -110,15 +110,15 @@ impl Node {
             since.map_or_else(Default::default, |since| (since.offset, since.epoch.clone()));
         let reverse = page.reverse;
         self.broker.history(channel, query, retention, now).map(move |read| {
-            let mut stretch = without_times(read.map_err(temporary)?);
-            if !stretch.continues(from, &epoch) {
+            let mut slice = without_times(read.map_err(temporary)?);
+            if !slice.continues(from, &epoch) {
                 return Err(ErrorCode::UNRECOVERABLE_POSITION);
             }
             // A page backwards begins with the publication before `from`, which does not exist.
-            if reverse && from.saturating_sub(1) > stretch.top.offset {
-                stretch.publications.clear();
+            if reverse && from.saturating_sub(1) > slice.top.offset {
+                slice.publications.clear();
             }
-            Ok(stretch)
+            Ok(slice)
         })
     }
 
@@ -187,7 +187,7 @@ pub(super) fn temporary(_: BrokerError) -> ErrorCode {
 }
 
 /// Publication times are for the nodes, not for clients.
-fn without_times(mut stretch: StreamSlice) -> StreamSlice {
-    stretch.publications.iter_mut().for_each(|publication| publication.time = 0);
-    stretch
+fn without_times(mut slice: StreamSlice) -> StreamSlice {
+    slice.publications.iter_mut().for_each(|publication| publication.time = 0);
+    slice
 }

@@ -31,10 +31,10 @@ impl Node {
         if let Err(error) = self.check_subscription(&subscription, now) {
             return Answer::now(Err(error));
         }
-        let told = self.cluster.command(ControlCommand::subscribe(&target, &subscription));
+        let sent = self.cluster.command(ControlCommand::subscribe(&target, &subscription));
         let (promise, answer) = Answer::later();
         self.send_subscribe(target, ServerSubscribe::new(subscription, Some(promise)));
-        told.and(answer)
+        sent.and(answer)
     }
 
     fn check_subscription(
@@ -60,9 +60,9 @@ impl Node {
     /// # Errors
     /// 100 when the command did not reach all nodes; the connections of this node have it by then.
     pub fn refresh(&self, target: ConnectionSelector, renewal: Renewal) -> Answer<(), ErrorCode> {
-        let told = self.cluster.command(ControlCommand::refresh(&target, &renewal));
+        let sent = self.cluster.command(ControlCommand::refresh(&target, &renewal));
         self.router.send_to_all_shards(&Notice::Refresh { target, renewal });
-        told
+        sent
     }
 
     /// Makes a connection the only one of its user and closes the others, except a newer one on this node.
@@ -74,14 +74,14 @@ impl Node {
             whitelist: vec![newest.to_string()],
             ..ConnectionSelector::default()
         };
-        let told = self
+        let sent = self
             .cluster
             .command(ControlCommand::disconnect(&others, &Disconnect::CONNECTION_LIMIT));
         self.registry.supersede(user, newest);
         self.router.send_to_all_shards(&Notice::Supersede { user: Arc::clone(user) });
         let (router, user) = (Arc::clone(&self.router), Arc::clone(user));
-        told.then(move |told| {
-            if told.is_err() {
+        sent.then(move |sent| {
+            if sent.is_err() {
                 let (user, client) = (user.as_ref().to_owned(), newest.to_string());
                 let target = ConnectionSelector { user, client, ..ConnectionSelector::default() };
                 router.send_to_all_shards(&Notice::Disconnect {

@@ -75,7 +75,7 @@ impl Node {
             Ok(namespace.retention())
         });
         match checked {
-            Ok(retention) => self.accept(channel, publication, &options, retention, now),
+            Ok(retention) => self.publish_checked(channel, publication, &options, retention, now),
             Err(error) => Answer::now(Err(error)),
         }
     }
@@ -153,9 +153,9 @@ impl Node {
         target: ConnectionSelector,
         disconnect: Disconnect,
     ) -> Answer<(), ErrorCode> {
-        let told = self.cluster.command(ControlCommand::disconnect(&target, &disconnect));
+        let sent = self.cluster.command(ControlCommand::disconnect(&target, &disconnect));
         self.router.send_to_all_shards(&Notice::Disconnect { target, disconnect });
-        told
+        sent
     }
 
     /// Ends the subscriptions of `target` to `channel`, or to all channels (then no name is checked), on every node.
@@ -171,9 +171,9 @@ impl Node {
         if let Some(Err(error)) = channel.map(|channel| self.check_channel(channel)) {
             return Answer::now(Err(error));
         }
-        let told = self.cluster.command(ControlCommand::unsubscribe(&target, channel));
+        let sent = self.cluster.command(ControlCommand::unsubscribe(&target, channel));
         self.send_unsubscribe(target, channel);
-        told
+        sent
     }
 
     pub(super) fn send_unsubscribe(&self, target: ConnectionSelector, channel: Option<&str>) {

@@ -35,13 +35,13 @@ fn member() -> ClientInfo {
 #[test]
 fn an_answer_weighs_what_it_holds() {
     let found = |found: ReplySource| arrival(Part::Outcome(Box::new(Ok(found.into()))));
-    let stretch = StreamSlice { publications: publications(), ..StreamSlice::default() };
-    check(&found(ReplySource::StreamSlice(stretch)), 30_000);
+    let slice = StreamSlice { publications: publications(), ..StreamSlice::default() };
+    check(&found(ReplySource::StreamSlice(slice)), 30_000);
     check(&found(ReplySource::Members(vec![member().into(), member().into()])), 20_000);
     let messages = Some(vec![vec![b'1'; 10_000].into(); 2]);
     check(&arrival(Part::Encoded(Ok(Encoded { messages, ..Encoded::default() }))), 20_000);
-    let stretch = StreamSlice { publications: publications(), ..StreamSlice::default() };
-    check(&arrival(Part::StreamSlice(0, Ok(stretch))), 30_000);
+    let slice = StreamSlice { publications: publications(), ..StreamSlice::default() };
+    check(&arrival(Part::StreamSlice(0, Ok(slice))), 30_000);
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub(crate) struct PendingChannel {
     pub(crate) was_recovering: bool,
     /// Application data for the result.
     pub(crate) data: Bytes,
-    pub(crate) stretch: Option<Result<StreamSlice, ErrorCode>>,
+    pub(crate) slice: Option<Result<StreamSlice, ErrorCode>>,
     pub(crate) appeared: Option<Result<(), ErrorCode>>,
     /// Both answers arrived, and a worker encodes the result.
     pub(crate) large: Option<Large>,
@@ -109,7 +109,7 @@ pub(crate) enum SubscribeOrigin {
         grants_hash: u64,
     },
     /// A control command of the server.
-    Order(Lifetime, Arc<ServerSubscribe>),
+    ControlCommand(Lifetime, Arc<ServerSubscribe>),
 }
 
 impl OwnedPosition {
@@ -156,7 +156,7 @@ impl PendingSubscribe {
     /// Stores an answer.
     pub(crate) fn arrive(&mut self, part: Part) {
         match part {
-            Part::StreamSlice(number, result) => self.channels[number].stretch = Some(result),
+            Part::StreamSlice(number, result) => self.channels[number].slice = Some(result),
             Part::Presence(number, result) => self.channels[number].appeared = Some(result),
             Part::Encoded(result) => self.encoder = ReplyEncoder::Encoded(result),
             Part::Outcome(_) | Part::Key | Part::Turn => {
@@ -168,7 +168,7 @@ impl PendingSubscribe {
 
 impl PendingChannel {
     fn is_complete(&self) -> bool {
-        self.stretch.is_some() && self.appeared.is_some()
+        self.slice.is_some() && self.appeared.is_some()
     }
 
     pub(crate) fn gets_deltas(&self) -> bool {
@@ -194,6 +194,6 @@ impl PendingChannel {
 
     /// Fails the channel, whatever the answers contain.
     pub(crate) fn fail(&mut self, error: ErrorCode) {
-        self.stretch = Some(Err(error));
+        self.slice = Some(Err(error));
     }
 }

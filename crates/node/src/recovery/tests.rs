@@ -118,8 +118,8 @@ fn check_filtered(
     expect: Option<&[u64]>,
 ) {
     let claimed = ClaimedPosition { offset, epoch };
-    let mut stretch = read(query(mode, claimed, limit, true), 6);
-    for publication in &mut stretch.publications {
+    let mut slice = read(query(mode, claimed, limit, true), 6);
+    for publication in &mut slice.publications {
         publication.tags.insert("offset".into(), publication.offset.to_string());
     }
     let node = FilterNode {
@@ -129,7 +129,7 @@ fn check_filtered(
         ..FilterNode::default()
     };
     let filter = Filter::new(&node).expect("a good filter");
-    let recovered = recover(mode, claimed, stretch, Some(&filter));
+    let recovered = recover(mode, claimed, slice, Some(&filter));
     let offsets = recovered.map(|all| all.iter().map(|one| one.offset).collect::<Vec<_>>());
     assert_eq!(offsets.as_deref(), expect, "{mode:?} {claimed:?}");
 }

@@ -126,8 +126,8 @@ impl Real {
                 }
                 format!("error {}", code.code)
             }
-            Ok(stretch) => {
-                format!("{} {:?}", self.place(stretch.top), pairs(&stretch.publications))
+            Ok(slice) => {
+                format!("{} {:?}", self.place(slice.top), pairs(&slice.publications))
             }
         }
     }
@@ -135,9 +135,9 @@ impl Real {
     /// Error 112 does not tell the epoch of the stream it looked into, and may have begun.
     fn look(&mut self) {
         let page = Page { limit: Some(0), ..Page::default() };
-        let stretch =
+        let slice =
             self.node.history(&self.channel, &page, self.now).wait().expect("there is history");
-        self.place(stretch.top);
+        self.place(slice.top);
     }
 
     /// Time passes; what lies in the inboxes stays there, as if the shards were slow.

@@ -16,8 +16,8 @@ impl ConnectionWriter {
         self.send_close(key, code, reason, Phase::Closing, CloseCause::Other);
     }
 
-    /// As [`ConnectionWriter::close`] for a slow peer: drops queued frames of which nothing has been written.
-    pub fn close_slow(&mut self, key: SlotKey, code: u16, reason: &str) {
+    /// As [`ConnectionWriter::close`], but drops queued frames of which nothing has been written, as for a slow peer.
+    pub fn close_and_drop_queue(&mut self, key: SlotKey, code: u16, reason: &str) {
         self.drop_and_close(key, code, reason, CloseCause::Other);
     }
 

@@ -31,7 +31,7 @@ pub(in crate::command) fn begin(
         })
     });
     let follow = context.node.follow(&channel, query, namespace.retention(), context.now);
-    let stretch = context.soon(follow, move |result| Part::StreamSlice(number, result));
+    let slice = context.soon(follow, move |result| Part::StreamSlice(number, result));
     let appeared = match parameters.visibility.present {
         true => {
             let me = context.session().info_as(parameters.terms.as_deref());
@@ -54,7 +54,7 @@ pub(in crate::command) fn begin(
         claimed,
         was_recovering,
         data,
-        stretch,
+        slice,
         appeared,
         large: None,
         held_from,

@@ -21,7 +21,7 @@ pub(in crate::command) enum Progress {
     /// A worker must encode these results; the channels wait for it.
     Large(Vec<SubscribeResult>, Vec<PendingChannel>),
     /// Subscribed; these are the encoded results.
-    Told(Vec<Bytes>),
+    Encoded(Vec<Bytes>),
 }
 
 /// Outcome of a command that subscribes, when all answers are there.
@@ -31,7 +31,7 @@ pub(in crate::command) enum Finished {
     /// The reply is large, and a worker must encode it.
     Large(ReplySource, Vec<PendingChannel>),
     /// A worker has encoded it.
-    Told(Vec<Bytes>),
+    Encoded(Vec<Bytes>),
 }
 
 /// Subscribes to all channels, whose answers are all there. When their results are large, no subscription is made
@@ -46,7 +46,7 @@ pub(in crate::command) fn all(
     encoded: Option<Result<Encoded, ErrorCode>>,
 ) -> Result<Progress, Refusal> {
     if let Some(encoded) = encoded {
-        return commit_encoded(context, channels, encoded).map(Progress::Told);
+        return commit_encoded(context, channels, encoded).map(Progress::Encoded);
     }
     let decided: Result<Vec<_>, _> = channels.iter_mut().map(decide).collect();
     let decided = match decided {
@@ -78,7 +78,7 @@ fn commit_encoded(
     // A channel fails when more was published during the wait than its buffer holds.
     let failed = channels
         .iter_mut()
-        .find_map(|pending_channel| pending_channel.stretch.take().and_then(Result::err));
+        .find_map(|pending_channel| pending_channel.slice.take().and_then(Result::err));
     let messages = match failed.map_or(encoded, Err) {
         Ok(Encoded { messages: Some(messages), saved }) => {
             context.session_table.counters().count_deltas(saved);

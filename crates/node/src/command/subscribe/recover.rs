@@ -14,7 +14,7 @@ pub(super) fn decide(
     pending_channel: &mut PendingChannel,
 ) -> Result<(Position, SubscribeResult), ErrorCode> {
     pending_channel.appeared.take().expect(COMPLETE)?;
-    let read = pending_channel.stretch.take().expect(COMPLETE)?;
+    let read = pending_channel.slice.take().expect(COMPLETE)?;
     let Tracking { positioned, recoverable } = pending_channel.tracking;
     let (data, was_recovering) =
         (std::mem::take(&mut pending_channel.data), pending_channel.was_recovering);

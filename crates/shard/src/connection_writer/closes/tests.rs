@@ -24,7 +24,7 @@ fn a_connection_that_ends_while_it_waits_is_read_on() {
 fn a_close_frame_that_waits_is_not_dropped_by_a_second_end() {
     let (mut out, key, _peer) = opened();
     out.close(key, 3000, "over");
-    out.close_slow(key, 3008, "slow");
+    out.close_and_drop_queue(key, 3008, "slow");
     assert!(!out.any(key).expect("it waits for the peer's close").queue.is_empty());
 }
 
