@@ -32,9 +32,12 @@ pub struct Stream {
     /// Bytes of the data.
     #[arg(long, default_value_t = 100)]
     bytes: usize,
-    /// Publications under way at once: so many connections with one request each, or lines of one chunk.
+    /// Lines of one chunk of the stream, which are under way at once.
     #[arg(long, default_value_t = 64)]
     outstanding: usize,
+    /// Connections with one request each at a time; by default as many as lines.
+    #[arg(long)]
+    connections: Option<usize>,
     /// Publications of each measurement.
     #[arg(long, default_value_t = 100_000)]
     publications: usize,
@@ -62,13 +65,19 @@ impl Stream {
         machine::raise_descriptor_limit();
         self.setup.pin_generator()?;
         let binary = self.setup.binary()?;
-        ensure!(self.channels > 0 && self.outstanding > 0, "--channels, --outstanding: at least 1");
+        let connections = self.connections.unwrap_or(self.outstanding);
+        let all = [self.channels, self.outstanding, connections];
+        ensure!(
+            all.iter().all(|count| *count > 0),
+            "--channels, --outstanding, --connections: at least 1"
+        );
         println!(
-            "stream: {} channels of {} subscribers, {} B, {} under way, {} rounds of {} publications; server on core {}\n\n{HEADER}",
+            "stream: {} channels of {} subscribers, {} B, {} lines or {} requests under way, {} rounds of {} publications; server on core {}\n\n{HEADER}",
             self.channels,
             self.subscribers,
             self.bytes,
             self.outstanding,
+            connections,
             self.rounds,
             self.publications,
             self.setup.server_core,
@@ -114,18 +123,22 @@ impl Stream {
         }
         let data = &made_up_payloads(self.bytes)[0];
         let field = format!("\"data\":{data}");
-        let mut publisher = match by_stream {
-            true => By::Stream(StreamPublisher::open(target.address())?),
-            false => By::Requests(Publisher::http(
-                target.address(),
-                self.outstanding,
-                generator.registry(),
-            )?),
+        let (address, lanes) = (target.address(), self.connections.unwrap_or(self.outstanding));
+        let (mut publisher, group) = match by_stream {
+            true => (By::Stream(StreamPublisher::open(address)?), self.outstanding),
+            false => (By::Requests(Publisher::http(address, lanes, generator.registry())?), lanes),
         };
         let mut deliveries = Deliveries(0);
-        self.publish(WARM_UP, &field, &mut publisher, &mut generator, &mut deliveries)?;
+        self.publish(WARM_UP, group, &field, &mut publisher, &mut generator, &mut deliveries)?;
         let meter = Meter::start(target.pid(), self.setup.server_core)?;
-        self.publish(self.publications, &field, &mut publisher, &mut generator, &mut deliveries)?;
+        self.publish(
+            self.publications,
+            group,
+            &field,
+            &mut publisher,
+            &mut generator,
+            &mut deliveries,
+        )?;
         let usage = meter.stop()?;
         Ok(Outcome {
             us_per_publication: usage.cpu_seconds * 1e6 / self.publications as f64,
@@ -133,10 +146,11 @@ impl Stream {
         })
     }
 
-    /// Publishes in groups; the next one starts when all answers and deliveries of the last are there.
+    /// Publishes in groups of `group`; the next one starts when all answers and deliveries of the last are there.
     fn publish(
         &self,
         count: usize,
+        group: usize,
         field: &str,
         publisher: &mut By,
         generator: &mut Generator,
@@ -149,7 +163,7 @@ impl Stream {
             let is_group_done =
                 expected - deliveries.0 == ((count - begun) * self.subscribers) as u64;
             if begun < count && publisher.is_idle() && is_group_done {
-                let group = self.outstanding.min(count - begun);
+                let group = group.min(count - begun);
                 let channels = (begun..begun + group).map(|number| channel(number % self.channels));
                 publisher.publish(channels, field)?;
                 begun += group;
