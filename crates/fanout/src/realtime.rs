@@ -233,9 +233,14 @@ impl HubWriter<'_> {
         broadcast: &Arc<Broadcast>,
         delta_mode: DeltaMode,
     ) -> bool {
-        if !self.out.is_blocked(connection)
-            || !self.backlogs.hold(connection, place, broadcast, delta_mode)
-        {
+        let mut is_blocked = self.out.is_blocked(connection);
+        if broadcast.latest().is_some() {
+            self.out.limit_send_buffer(connection);
+            // A state that does not fit is no reason to end the connection.
+            is_blocked |= !self.out.takes(connection, message_bytes_max(broadcast))
+                && !self.out.write(connection);
+        }
+        if !is_blocked || !self.backlogs.hold(connection, place, broadcast, delta_mode) {
             return false;
         }
         if self.out.takes(connection, self.backlogs.reliable_bytes(connection)) {
@@ -370,6 +375,14 @@ impl Outbox for HubWriter<'_> {
 fn log(disconnect: &Disconnect) {
     tracing::debug!(code = disconnect.code, reason = %disconnect.reason, "disconnecting a client");
 }
+
+/// A limit for the bytes of a message, in any form: as a JSON text, quotes are escaped.
+fn message_bytes_max(broadcast: &Broadcast) -> usize {
+    2 * broadcast.publication().data.len() + ENVELOPE_BYTES_MAX
+}
+
+/// Channel, tags and keys of a push, for all but extreme tags.
+const ENVELOPE_BYTES_MAX: usize = 4 << 10;
 
 /// The buffer shrinks to this size after a rare large reply.
 const BATCH_BYTES_KEPT: usize = 64 << 10;

@@ -54,6 +54,8 @@ pub(super) struct Connection {
     pub(super) is_blocked: bool,
     /// The application waits until all queued bytes are written.
     pub(super) awaits_drain: bool,
+    /// The kernel's send buffer has a small limit.
+    pub(super) has_small_buffer: bool,
     /// In the list of connections to continue reading in the next turn.
     pub(super) is_unread: bool,
     /// It sent commands while a shard lagged: not read until no shard lags.
@@ -112,6 +114,7 @@ impl Connection {
             is_dirty: false,
             is_blocked: false,
             awaits_drain: false,
+            has_small_buffer: false,
             is_unread: false,
             is_held: false,
             is_waiting: false,

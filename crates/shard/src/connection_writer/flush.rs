@@ -15,12 +15,13 @@ use crate::{
 };
 
 impl ConnectionWriter {
-    /// Marks a blocked connection as writable.
+    /// Writes to a blocked connection that is writable again. It is not left to the end of the turn, so that the rest of the
+    /// turn sees whether the socket takes bytes.
     pub(crate) fn writable(&mut self, index: u32) {
         if let Some(connection) = self.connections.get_mut(index as usize)
             && std::mem::take(&mut connection.is_blocked)
         {
-            connection.mark_dirty(index, &mut self.dirty);
+            self.flush_one(index);
         }
     }
 

@@ -312,7 +312,8 @@ impl Client {
                 _ => inflate(&mut self.zlib, payload),
             };
             for line in message.split(|byte| *byte == b'\n') {
-                self.decode(&serde_json::from_slice(line).expect("JSON"));
+                let json = serde_json::from_slice(line);
+                self.decode(&json.unwrap_or_else(|_| panic!("{head:x} {}", line.escape_ascii())));
             }
         }
         self.stream = stream[decoded..].to_vec();
