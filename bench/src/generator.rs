@@ -21,6 +21,7 @@ pub mod inflate;
 pub mod messages;
 pub mod protobuf;
 pub mod publisher;
+pub mod stream_publisher;
 
 /// What a group of subscribers asks for.
 #[derive(Clone, Debug)]
@@ -41,6 +42,17 @@ pub trait Audience {
     /// # Errors
     /// Ends the run.
     fn publication(&mut self, subscriber: usize, message: &[u8]) -> Result<()>;
+}
+
+/// Counts deliveries.
+#[derive(Default)]
+pub struct Deliveries(pub u64);
+
+impl Audience for Deliveries {
+    fn publication(&mut self, _subscriber: usize, _message: &[u8]) -> Result<()> {
+        self.0 += 1;
+        Ok(())
+    }
 }
 
 /// The subscribers of one run; dropping it closes them all.

@@ -12,6 +12,7 @@ pub mod churn;
 pub mod corpus;
 pub mod fanout;
 pub mod generator;
+pub mod hot;
 pub mod idle;
 pub mod machine;
 pub mod metrics;

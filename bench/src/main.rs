@@ -6,7 +6,7 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    awake, bare, broadcast, churn, corpus, fanout, idle, names, presence, rate, stream,
+    awake, bare, broadcast, churn, corpus, fanout, hot, idle, names, presence, rate, stream,
 };
 use std::process::ExitCode;
 
@@ -27,6 +27,7 @@ enum Scenario {
     Presence(presence::Presence),
     Broadcast(broadcast::Broadcast),
     Rate(rate::Rate),
+    Hot(hot::Hot),
     Stream(stream::Stream),
     Names(names::Names),
     Bare(bare::Bare),
@@ -42,6 +43,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Presence(presence) => presence.run()?,
         Scenario::Broadcast(broadcast) => broadcast.run()?,
         Scenario::Rate(rate) => rate.run()?,
+        Scenario::Hot(hot) => hot.run()?,
         Scenario::Stream(stream) => stream.run()?,
         Scenario::Names(names) => names.run()?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,

@@ -3,10 +3,8 @@
 //! Uses `target` and `generator`; every answer and every delivery is waited for and counted.
 //! Change here what is compared and shown; how a request is written lives in `generator::publisher`.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,7 +12,8 @@ use crate::fanout::made_up_payloads;
 use crate::fanout::schedule::channel;
 use crate::generator::messages::Encoding;
 use crate::generator::publisher::{Publisher, publish_request};
-use crate::generator::{Audience, Generator, Profile, Progress};
+use crate::generator::stream_publisher::StreamPublisher;
+use crate::generator::{Deliveries, Generator, Profile, Progress};
 use crate::machine::{self, Meter};
 use crate::setup::Setup;
 use crate::stats::median;
@@ -189,7 +188,7 @@ impl By {
     fn is_idle(&self) -> bool {
         match self {
             Self::Requests(publisher) => publisher.is_idle(),
-            Self::Stream(publisher) => publisher.missing == 0,
+            Self::Stream(publisher) => publisher.missing() == 0,
         }
     }
 
@@ -216,73 +215,6 @@ impl By {
             Self::Requests(_) => Ok(()),
             Self::Stream(publisher) => publisher.receive(),
         }
-    }
-}
-
-/// One long request with chunks of lines.
-struct StreamPublisher {
-    socket: TcpStream,
-    /// Answers that have not arrived.
-    missing: usize,
-    next_id: u64,
-    /// The beginning of an answer.
-    partial: Vec<u8>,
-}
-
-impl StreamPublisher {
-    fn open(address: SocketAddr) -> Result<Self> {
-        let mut socket = TcpStream::connect(address).context("connecting the stream")?;
-        socket.set_nodelay(true)?;
-        let head = format!(
-            "POST /api/stream HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {API_KEY}\r\nTransfer-Encoding: chunked\r\n\r\n"
-        );
-        socket.write_all(head.as_bytes())?;
-        socket.set_nonblocking(true)?;
-        Ok(Self { socket, missing: 0, next_id: 0, partial: Vec::new() })
-    }
-
-    fn publish(&mut self, channels: impl Iterator<Item = String>, field: &str) -> Result<()> {
-        let mut lines = String::new();
-        for channel in channels {
-            let id = self.next_id;
-            lines +=
-                &format!("{{\"id\":{id},\"publish\":{{\"channel\":\"{channel}\",{field}}}}}\n");
-            (self.next_id, self.missing) = (id + 1, self.missing + 1);
-        }
-        let chunk = format!("{:x}\r\n{lines}\r\n", lines.len());
-        self.socket.write_all(chunk.as_bytes()).context("publishing")
-    }
-
-    /// Reads the answers that are there; between two of them may be the limits of chunks.
-    fn receive(&mut self) -> Result<()> {
-        let mut buffer = [0; 1 << 16];
-        match self.socket.read(&mut buffer) {
-            Ok(0) => anyhow::bail!("the server ended the stream"),
-            Ok(count) => self.partial.extend_from_slice(&buffer[..count]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-            Err(error) => return Err(error).context("reading answers"),
-        }
-        while let Some(end) = self.partial.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.partial.drain(..=end).collect();
-            if line.starts_with(b"{") {
-                let first = self.next_id - self.missing as u64;
-                let expected = format!("{{\"id\":{first},\"publish\":{{}}}}\n");
-                let text = String::from_utf8_lossy(&line);
-                ensure!(text == expected, "the answer {text} instead of {expected}");
-                self.missing -= 1;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Counts deliveries.
-struct Deliveries(u64);
-
-impl Audience for Deliveries {
-    fn publication(&mut self, _subscriber: usize, _message: &[u8]) -> Result<()> {
-        self.0 += 1;
-        Ok(())
     }
 }
 

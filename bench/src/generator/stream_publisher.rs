@@ -1,0 +1,80 @@
+//! The publisher of a stream: one long request to `POST /api/stream`.
+//! In: channels and data → out: chunks of lines; answers are checked, in their order, and counted.
+//! Uses one nonblocking socket, which its owner polls.
+//! Change here how a publication is written into a stream; what it contains is the scenario's business.
+
+use anyhow::{Context, Result, bail, ensure};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use crate::target::API_KEY;
+
+/// One long request with chunks of lines.
+pub struct StreamPublisher {
+    socket: TcpStream,
+    missing: usize,
+    next_id: u64,
+    /// The beginning of an answer.
+    partial: Vec<u8>,
+}
+
+impl StreamPublisher {
+    /// # Errors
+    /// No server listens.
+    pub fn open(address: SocketAddr) -> Result<Self> {
+        let mut socket = TcpStream::connect(address).context("connecting the stream")?;
+        socket.set_nodelay(true)?;
+        let head = format!(
+            "POST /api/stream HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {API_KEY}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        );
+        socket.write_all(head.as_bytes())?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, missing: 0, next_id: 0, partial: Vec::new() })
+    }
+
+    /// Sends a publication for each channel, in one chunk; `field` has the data.
+    ///
+    /// # Errors
+    /// The socket does not take the chunk.
+    pub fn publish(&mut self, channels: impl Iterator<Item = String>, field: &str) -> Result<()> {
+        let mut lines = String::new();
+        for channel in channels {
+            let id = self.next_id;
+            lines +=
+                &format!("{{\"id\":{id},\"publish\":{{\"channel\":\"{channel}\",{field}}}}}\n");
+            (self.next_id, self.missing) = (id + 1, self.missing + 1);
+        }
+        let chunk = format!("{:x}\r\n{lines}\r\n", lines.len());
+        self.socket.write_all(chunk.as_bytes()).context("publishing")
+    }
+
+    /// Answers that have not arrived.
+    pub fn missing(&self) -> usize {
+        self.missing
+    }
+
+    /// Reads the answers that are there; between two of them may be the limits of chunks.
+    ///
+    /// # Errors
+    /// An answer out of order, an error, or the end of the stream.
+    pub fn receive(&mut self) -> Result<()> {
+        let mut buffer = [0; 1 << 16];
+        match self.socket.read(&mut buffer) {
+            Ok(0) => bail!("the server ended the stream"),
+            Ok(count) => self.partial.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error).context("reading answers"),
+        }
+        while let Some(end) = self.partial.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.partial.drain(..=end).collect();
+            if line.starts_with(b"{") {
+                let first = self.next_id - self.missing as u64;
+                let expected = format!("{{\"id\":{first},\"publish\":{{}}}}\n");
+                let text = String::from_utf8_lossy(&line);
+                ensure!(text == expected, "the answer {text} instead of {expected}");
+                self.missing -= 1;
+            }
+        }
+        Ok(())
+    }
+}
