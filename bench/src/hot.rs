@@ -1,4 +1,4 @@
-//! Scenario `hot`: the latency of a quiet channel, alone and beside one with very many publications.
+//! Scenario `hot`: the latency of a quiet channel, alone and next to one with very many publications.
 //! In: rates and subscribers of both channels → out: p50 and p99 of the quiet one both times, and their ratio.
 //! Uses `target` and `generator`; the hot channel is published to through `POST /api/stream`, at planned times.
 //! Change here what is compared and shown; how a delivery is timed lives in `fanout::schedule`.
@@ -19,7 +19,7 @@ use crate::setup::Setup;
 use crate::stats::{grouped, median, percentile};
 use crate::target::{API_KEY, Target};
 
-/// The latency of a quiet channel beside a hot one, on one shard.
+/// The latency of a quiet channel next to a hot one, on one shard.
 #[derive(Args)]
 pub struct Hot {
     /// Publications per second in the hot channel.
@@ -67,7 +67,7 @@ impl Hot {
         self.setup.pin_generator()?;
         let binary = self.setup.binary()?;
         println!(
-            "hot: {} publications/s to {} subscribers beside {}/s to {}, {} B, {} rounds of {} s; server on core {}\n\n{HEADER}",
+            "hot: {} publications/s to {} subscribers, next to {}/s to {}, {} B, {} rounds of {} s; server on core {}\n\n{HEADER}",
             grouped(self.hot_rate.into()),
             self.hot_subscribers,
             self.quiet_rate,
@@ -79,10 +79,10 @@ impl Hot {
         );
         let mut ratios = Vec::new();
         for number in 1..=self.rounds {
-            let [alone, beside] =
+            let [alone, next_to] =
                 [0, self.hot_rate].map(|hot_rate| self.measure(&binary, hot_rate));
-            let (alone, beside) = (alone?, beside?);
-            for (name, outcome) in [("alone", &alone), ("beside the hot one", &beside)] {
+            let (alone, next_to) = (alone?, next_to?);
+            for (name, outcome) in [("alone", &alone), ("next to the hot one", &next_to)] {
                 println!(
                     "{number:>5}  {name:<20} {:>8.2} {:>8.2} {:>18}",
                     outcome.p50_ms,
@@ -90,7 +90,7 @@ impl Hot {
                     grouped(outcome.hot_deliveries)
                 );
             }
-            ratios.push(beside.p99_ms / alone.p99_ms);
+            ratios.push(next_to.p99_ms / alone.p99_ms);
         }
         let ratio = median(ratios);
         let passed = self.bar.is_none_or(|bar| ratio <= bar);
@@ -98,7 +98,7 @@ impl Hot {
             None => String::new(),
             Some(bar) => format!(", bar {bar}: {}", if passed { "met" } else { "MISSED" }),
         };
-        println!("\nratio of the quiet channel's p99, beside / alone: {ratio:.2}{verdict}");
+        println!("\nratio of the quiet channel's p99, next to / alone: {ratio:.2}{verdict}");
         Ok(passed)
     }
 

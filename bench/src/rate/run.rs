@@ -52,7 +52,7 @@ pub(super) struct Outcome {
     pub(super) bytes_per_delivery: f64,
     /// Growth of the server's resident memory while it was measured, in bytes.
     pub(super) resident_growth: f64,
-    /// The most publications that one stopped subscriber got in the end, of all that there were.
+    /// The fewest publications that one stopped subscriber got in the end, of all that there were.
     pub(super) received_by_stopped: u64,
     pub(super) received_by_slow: u64,
     /// Share of the server's core that others used.
@@ -92,8 +92,8 @@ impl Plan<'_> {
             latency_p99_ms: percentile(&run.ledger.latencies_ms, 0.99),
             bytes_per_delivery: bytes as f64 / deliveries as f64,
             resident_growth,
-            received_by_stopped: run.stopped.1.most(),
-            received_by_slow: run.slow.1.most(),
+            received_by_stopped: run.stopped.1.fewest(),
+            received_by_slow: run.slow.1.fewest(),
             others_share: usage.others_share(),
         })
     }
@@ -225,6 +225,10 @@ impl Newest {
 
     fn most(&self) -> u64 {
         self.received.iter().max().copied().unwrap_or(0)
+    }
+
+    fn fewest(&self) -> u64 {
+        self.received.iter().min().copied().unwrap_or(0)
     }
 }
 
