@@ -5,6 +5,7 @@
 
 mod closes;
 mod flush;
+mod joined;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 
@@ -26,6 +27,7 @@ use super::{
     queue::{Frame, Lists, WireFrame},
     window::{EmbeddedPublication, PeerWindow},
 };
+use joined::JoinedFrames;
 
 /// When a frame is written to a connection with an empty queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +46,7 @@ pub struct ConnectionWriter {
     settings: ShardSettings,
     framer: Framer,
     lists: Lists,
+    joined: JoinedFrames,
     dirty: Vec<u32>,
     /// The turn serves its last inbox message. No later message can add frames to the same write, so frames are written
     /// at once, while the state of the connection is in the cache.
@@ -72,6 +75,7 @@ impl ConnectionWriter {
             framer: Framer::new(settings.compression_level, settings.compression_min_bytes),
             settings,
             lists: Lists::default(),
+            joined: JoinedFrames::default(),
             dirty: Vec::new(),
             is_last: false,
             closed: Vec::new(),

@@ -108,6 +108,12 @@ impl Queue {
         slices
     }
 
+    /// The frames, if nothing of the first one is written yet.
+    pub(super) fn whole_frames(&self) -> Option<impl Iterator<Item = &Frame> + Clone> {
+        let rest = self.rest.iter().flat_map(|rest| rest.frames.iter());
+        (self.head_written == 0).then(|| self.head.iter().chain(rest))
+    }
+
     /// The one unwritten slice if there is exactly one, which a plain `send` can write.
     pub(super) fn single(&self) -> Option<&[u8]> {
         match (&self.head, &self.rest) {

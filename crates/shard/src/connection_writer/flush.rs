@@ -8,7 +8,7 @@ use std::{net::Shutdown, time::Instant};
 use mio::net::TcpStream;
 use rustix::{io::Errno, net::SendFlags};
 
-use super::{ConnectionWriter, closes::CLOSE_TIMEOUT};
+use super::{ConnectionWriter, closes::CLOSE_TIMEOUT, joined::JoinedFrames};
 use crate::{
     connection::{Connection, Phase, SlotKey},
     queue::{Lists, WireFrame},
@@ -32,6 +32,7 @@ impl ConnectionWriter {
             self.flush_one(index);
         }
         self.dirty = dirty;
+        self.joined.clear();
         let now = Instant::now();
         for accepted_at in self.latencies.drain(..) {
             self.counters.publish_latency.observe(now.saturating_duration_since(accepted_at));
@@ -66,7 +67,7 @@ impl ConnectionWriter {
     pub(super) fn flush_one(&mut self, index: u32) {
         let Some(connection) = self.connections.get_mut(index as usize) else { return };
         connection.is_dirty = false;
-        let (written, result) = write(connection, &mut self.lists);
+        let (written, result) = write(connection, &mut self.lists, &mut self.joined);
         self.counters.of(connection.is_binary).wire_bytes_out.add(written as u64);
         match result {
             Ok(()) => {
@@ -146,12 +147,19 @@ fn send(socket: &TcpStream, bytes: &[u8]) -> rustix::io::Result<usize> {
 
 /// Writes until the queue is empty or the socket blocks. Returns the bytes written, even if the socket failed after
 /// them.
-fn write(connection: &mut Connection, lists: &mut Lists) -> (usize, rustix::io::Result<()>) {
+fn write(
+    connection: &mut Connection,
+    lists: &mut Lists,
+    joined: &mut JoinedFrames,
+) -> (usize, rustix::io::Result<()>) {
     let mut total = 0;
     while !connection.queue.is_empty() {
         let result = match connection.queue.single() {
             Some(slice) => send(&connection.socket, slice),
-            None => rustix::io::writev(&connection.socket, &connection.queue.slices()),
+            None => match joined.bytes_of(&connection.queue) {
+                Some(bytes) => send(&connection.socket, bytes),
+                None => rustix::io::writev(&connection.socket, &connection.queue.slices()),
+            },
         };
         match result {
             Ok(0) => return (total, Err(Errno::PIPE)),
