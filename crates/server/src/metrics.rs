@@ -6,6 +6,8 @@
 mod compression;
 mod delivery;
 mod engine;
+mod process;
+mod shard;
 mod writer;
 
 use std::{
@@ -20,12 +22,9 @@ use parking_lot::Mutex;
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Registry};
 
 use self::writer::{Labels, MetricsWriter, Readings, ScrapeWriter};
-use crate::{
-    engine::Engine,
-    refusals::Refusals,
-    shard::counters::{Histogram, ShardCounters, Traffic},
-};
+use crate::{engine::Engine, refusals::Refusals};
 use fanwire_fanout::{BacklogCounters, Contexts, RealtimeCounters, Shards};
+use fanwire_shard::counters::Traffic;
 
 /// The sources of all metrics and the registry that encodes them.
 pub struct Metrics {
@@ -136,7 +135,8 @@ impl Scrape {
     fn write(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
         self.node(writer)?;
         self.traffic(writer)?;
-        self.shards(writer)?;
+        shard::write(&self.0.shards, writer)?;
+        process::write(writer)?;
         self.hubs(writer)?;
         self.hubs_by_label(writer)?;
         compression::write(&self.0.contexts, self.0.node.options(), writer)?;
@@ -206,60 +206,6 @@ impl Scrape {
             writer.counters(name, help, [(label("json"), sum(0)), (label("protobuf"), sum(1))])?;
         }
         Ok(())
-    }
-
-    fn shards(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
-        type Read = fn(&ShardCounters) -> u64;
-        let rows: [(&str, &str, Read); 9] = [
-            ("transport_connections_opened", "Connections opened", |c| c.opened.value()),
-            ("transport_connections_closed", "Connections closed", |c| c.closed.value()),
-            ("transport_writes", "Write system calls", |c| c.writes.value()),
-            ("transport_closes_sent", "Close frames sent", |c| c.closes_out.value()),
-            (
-                "transport_protocol_failures",
-                "Connections closed for a WebSocket protocol violation",
-                |c| c.protocol_failures.value(),
-            ),
-            ("transport_queue_overflows", "Clients closed as slow (3008)", |c| {
-                c.queue_overflows.value()
-            }),
-            (
-                "transport_write_timeouts",
-                "Clients closed because a write made no progress in time",
-                |c| c.write_timeouts.value(),
-            ),
-            (
-                "transport_verify_failures",
-                "Frames that websocket.compression_verify did not send",
-                |c| c.verify_failures.value(),
-            ),
-            ("shard_turns", "Turns of all shard loops", |c| c.turns.value()),
-        ];
-        for (name, help, read) in rows {
-            let sum = self.0.shards.counters().iter().map(|counters| read(counters)).sum();
-            writer.counters(name, help, [([], sum)])?;
-        }
-        let help = "Bytes in the longest shard inbox; publishers wait above 32 MiB";
-        writer.gauge("shard_backlog_bytes", help, self.0.shards.backlog_bytes())?;
-        self.publish_latency(writer)
-    }
-
-    fn publish_latency(&self, writer: &mut impl MetricsWriter) -> fmt::Result {
-        let mut buckets = [0; Histogram::BOUNDS + 1];
-        let mut sum_us = 0;
-        for counters in self.0.shards.counters() {
-            let (counts, sum) = counters.publish_latency.snapshot();
-            buckets.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
-            sum_us += sum;
-        }
-        let bounds: Vec<u64> = (0..Histogram::BOUNDS).map(Histogram::bound_us).collect();
-        let help = "From the acceptance of a publication to the end of the write, per shard";
-        writer.histogram(
-            "node_publish_latency_seconds",
-            help,
-            &bounds,
-            &[([], &buckets[..], sum_us as f64 / 1e6)],
-        )
     }
 
     fn hubs(&self, writer: &mut impl MetricsWriter) -> fmt::Result {

@@ -7,32 +7,42 @@ use std::time::Duration;
 
 use fanwire_telemetry::Counter;
 
-/// Durations in powers of two: bucket `i` counts durations up to `2^i` times 50 µs, the last one all longer ones.
+/// Durations in powers of two: bucket `i` counts durations up to `2^i` times `FIRST_US` µs, the last one all longer ones.
 #[derive(Default, Debug)]
-pub struct Histogram {
-    buckets: [Counter; Self::BOUNDS + 1],
-    sum_us: Counter,
+pub struct Histogram<const FIRST_US: u64 = 50> {
+    buckets: [Counter; BOUNDS + 1],
+    sum_ns: Counter,
 }
 
-impl Histogram {
-    pub const BOUNDS: usize = 16;
+/// Durations of single calls, from 1 µs to 33 ms.
+pub type CallHistogram = Histogram<1>;
 
+/// The bounds of a histogram; one more bucket has none.
+pub const BOUNDS: usize = 16;
+
+impl<const FIRST_US: u64> Histogram<FIRST_US> {
     pub fn observe(&self, duration: Duration) {
-        let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        let bucket = (0..Self::BOUNDS).find(|&i| us <= Self::bound_us(i)).unwrap_or(Self::BOUNDS);
+        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let bucket = (0..BOUNDS).find(|&i| ns <= Self::bound_us(i) * 1000).unwrap_or(BOUNDS);
         self.buckets[bucket].add(1);
-        self.sum_us.add(us);
+        self.sum_ns.add(ns);
     }
 
     /// Upper bound of a bucket, in µs.
     pub fn bound_us(bucket: usize) -> u64 {
-        50 << bucket
+        FIRST_US << bucket
     }
 
-    /// Counts per bucket, not cumulative, the unbounded one last; and the sum in µs.
-    pub fn snapshot(&self) -> ([u64; Self::BOUNDS + 1], u64) {
-        (std::array::from_fn(|i| self.buckets[i].value()), self.sum_us.value())
+    /// Counts per bucket, not cumulative, the unbounded one last; and the sum in ns.
+    pub fn snapshot(&self) -> ([u64; BOUNDS + 1], u64) {
+        (std::array::from_fn(|i| self.buckets[i].value()), self.sum_ns.value())
     }
+}
+
+/// Whether to time the call that comes after `calls` others: one of 64, because two readings of the clock take 40 to
+/// 50 ns, which is a tenth of the shortest calls.
+pub(super) fn is_sampled(calls: &Counter) -> bool {
+    calls.value().is_multiple_of(64)
 }
 
 /// One shard's numbers since its start.
@@ -50,6 +60,16 @@ pub struct ShardCounters {
     /// Compressed frames that a peer could not have decoded, found by `ShardSettings::compression_verify`.
     pub verify_failures: Counter,
     pub turns: Counter,
+    /// Of each turn, without the time that the thread slept.
+    pub turn_time: Histogram,
+    /// Of sampled messages of clients: parsing them and executing their commands.
+    pub message_time: CallHistogram,
+    /// Of sampled writes: the system calls for one connection.
+    pub write_time: CallHistogram,
+    /// A level, as of the end of the last turn: bytes in the queues of all connections.
+    pub queued_bytes: Counter,
+    /// A level: connections whose sockets take no bytes.
+    pub blocked: Counter,
     /// From a publication's acceptance to the end of the turn that wrote it.
     pub publish_latency: Histogram,
 }

@@ -60,10 +60,13 @@ pub(super) struct List {
     frames: VecDeque<Frame>,
 }
 
-/// Lists that no queue uses, kept for the next one.
+/// What the queues of a shard share: lists that no queue uses, kept for the next one, and the sum of their bytes.
 #[derive(Default)]
-#[expect(clippy::vec_box, reason = "the boxes themselves are what is kept for the next queue")]
-pub(super) struct Lists(Vec<Box<List>>);
+pub(super) struct Lists {
+    #[expect(clippy::vec_box, reason = "the boxes themselves are what is kept for the next queue")]
+    unused: Vec<Box<List>>,
+    queued_bytes: u64,
+}
 
 /// Largest number of slices in one `writev`; more than this in one call gains nothing (IOV_MAX is 1024).
 const SLICES_MAX: usize = 64;
@@ -90,6 +93,7 @@ impl Queue {
     /// Appends a frame. The caller has checked the limit; frames are at most 4 GiB in sum.
     pub(super) fn push(&mut self, frame: Frame, lists: &mut Lists) {
         self.bytes += u32::try_from(frame.len()).expect("a frame is far below 4 GiB");
+        lists.queued_bytes += frame.len() as u64;
         if self.head.is_none() {
             self.head = Some(frame);
         } else {
@@ -125,6 +129,7 @@ impl Queue {
     /// Removes `count` written bytes; frames written completely are released.
     pub(super) fn advance(&mut self, mut count: usize, lists: &mut Lists) {
         self.bytes -= u32::try_from(count).expect("no more than was queued");
+        lists.queued_bytes -= count as u64;
         if self.bytes == 0 && self.rest.is_none() {
             (self.head, self.head_written) = (None, 0);
             return;
@@ -152,7 +157,13 @@ impl Queue {
             lists.give_back(rest);
         }
         let left = self.head.as_ref().map_or(0, |head| head.len() - self.head_written as usize);
+        lists.queued_bytes -= (self.bytes() - left) as u64;
         self.bytes = u32::try_from(left).expect("within one frame");
+    }
+
+    /// Takes the bytes of a connection that is removed out of the sum.
+    pub(super) fn forget(&self, lists: &mut Lists) {
+        lists.queued_bytes -= self.bytes() as u64;
     }
 
     fn give_back_drained(&mut self, lists: &mut Lists) {
@@ -163,13 +174,18 @@ impl Queue {
 }
 
 impl Lists {
+    /// Unwritten bytes of all queues.
+    pub(super) fn queued_bytes(&self) -> u64 {
+        self.queued_bytes
+    }
+
     fn take(&mut self) -> Box<List> {
-        self.0.pop().unwrap_or_default()
+        self.unused.pop().unwrap_or_default()
     }
 
     fn give_back(&mut self, list: Box<List>) {
-        if self.0.len() < LISTS_KEPT && list.frames.capacity() <= LIST_CAPACITY_KEPT {
-            self.0.push(list);
+        if self.unused.len() < LISTS_KEPT && list.frames.capacity() <= LIST_CAPACITY_KEPT {
+            self.unused.push(list);
         }
     }
 }

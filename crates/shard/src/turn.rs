@@ -18,6 +18,7 @@ use super::{
     application::{Application, ReceivedMessage},
     connection::{Connection, Phase, SlotKey},
     connection_writer::ConnectionWriter,
+    counters::is_sampled,
     inbox::{Arrival, Inboxes, ShardMessage, Weighed},
     stop::Stopping,
 };
@@ -143,6 +144,7 @@ impl<A: Application> Turn<A> {
         self.out.flush();
         self.report_closed();
         self.drain();
+        self.out.counters.turn_time.observe(self.out.now.elapsed());
     }
 
     /// Tells the application which sockets took all bytes, and writes what it sends to them.
@@ -421,9 +423,13 @@ fn handle<A: Application>(
         return 0;
     }
     let traffic = out.counters.of(out.format(key.index).is_some_and(|peer| peer.is_binary));
+    let started = is_sampled(&traffic.messages_in).then(Instant::now);
     traffic.messages_in.add(1);
     traffic.payload_bytes_in.add(message.bytes().len() as u64);
     let commands = application.receive(key, message, out.now, out);
+    if let Some(started) = started {
+        out.counters.message_time.observe(started.elapsed());
+    }
     share.spend(commands.max(1), message.bytes().len());
     commands
 }

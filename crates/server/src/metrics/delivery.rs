@@ -8,8 +8,10 @@ use std::{fmt, sync::Arc};
 use fanwire_fanout::BacklogCounters;
 use fanwire_node::{NamespaceId, Options};
 
-use super::writer::{Labels, MetricsWriter};
-use crate::shard::counters::Histogram;
+use super::{
+    shard::{HistogramSum, histogram},
+    writer::{Labels, MetricsWriter},
+};
 
 pub(super) fn write(
     shards: &[Arc<[BacklogCounters]>],
@@ -28,25 +30,11 @@ pub(super) fn write(
     let waiting = (0..names.len()).map(|n| (labels(n), of(n).map(waiting).sum()));
     let help = "Subscriptions whose connection takes no bytes and for which publications wait";
     writer.gauges("delivery_waiting_subscriptions", help, waiting)?;
-    let ages: Vec<_> = (0..names.len()).map(|n| (labels(n), age(of(n)))).collect();
-    let rows: Vec<_> =
-        ages.iter().map(|(labels, (b, sum))| (labels.clone(), &b[..], *sum)).collect();
-    let bounds: Vec<u64> = (0..Histogram::BOUNDS).map(Histogram::bound_us).collect();
+    let ages = (0..names.len())
+        .map(|n| (labels(n), HistogramSum::of(of(n).map(|counters| &counters.age))))
+        .collect::<Vec<_>>();
     let help = "Age of publications that waited, when their connection took bytes again";
-    writer.histogram("delivery_waiting_age_seconds", help, &bounds, &rows)
-}
-
-/// The buckets of all shards and their sum in seconds.
-fn age<'a>(
-    shards: impl Iterator<Item = &'a BacklogCounters>,
-) -> ([u64; Histogram::BOUNDS + 1], f64) {
-    let (mut buckets, mut sum_us) = ([0; Histogram::BOUNDS + 1], 0);
-    for counters in shards {
-        let (counts, sum) = counters.age.snapshot();
-        buckets.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
-        sum_us += sum;
-    }
-    (buckets, sum_us as f64 / 1e6)
+    histogram(writer, "delivery_waiting_age_seconds", help, &ages)
 }
 
 type Read = fn(&BacklogCounters) -> u64;

@@ -11,6 +11,7 @@ use rustix::{io::Errno, net::SendFlags};
 use super::{ConnectionWriter, closes::CLOSE_TIMEOUT, joined::JoinedFrames};
 use crate::{
     connection::{Connection, Phase, SlotKey},
+    counters::is_sampled,
     queue::{Lists, WireFrame},
 };
 
@@ -21,6 +22,7 @@ impl ConnectionWriter {
         if let Some(connection) = self.connections.get_mut(index as usize)
             && std::mem::take(&mut connection.is_blocked)
         {
+            self.counters.blocked.subtract(1);
             self.flush_one(index);
         }
     }
@@ -38,8 +40,12 @@ impl ConnectionWriter {
             self.counters.publish_latency.observe(now.saturating_duration_since(accepted_at));
         }
         while let Some(index) = self.to_remove.pop() {
-            self.connections.try_remove(index as usize);
+            if let Some(connection) = self.connections.try_remove(index as usize) {
+                connection.queue.forget(&mut self.lists);
+                self.counters.blocked.subtract(connection.is_blocked.into());
+            }
         }
+        self.counters.queued_bytes.set(self.lists.queued_bytes());
     }
 
     /// Aborts connections whose peer did not close in time, and those whose socket made no progress.
@@ -67,7 +73,11 @@ impl ConnectionWriter {
     pub(super) fn flush_one(&mut self, index: u32) {
         let Some(connection) = self.connections.get_mut(index as usize) else { return };
         connection.is_dirty = false;
+        let started = is_sampled(&self.counters.writes).then(Instant::now);
         let (written, result) = write(connection, &mut self.lists, &mut self.joined);
+        if let Some(started) = started {
+            self.counters.write_time.observe(started.elapsed());
+        }
         self.counters.of(connection.is_binary).wire_bytes_out.add(written as u64);
         match result {
             Ok(()) => {
@@ -94,7 +104,11 @@ impl ConnectionWriter {
     pub(super) fn write_through(&mut self, index: u32, frame: &impl WireFrame) {
         let connection = &mut self.connections[index as usize];
         let bytes = frame.bytes();
+        let started = is_sampled(&self.counters.writes).then(Instant::now);
         let sent = send(&connection.socket, bytes).unwrap_or(0);
+        if let Some(started) = started {
+            self.counters.write_time.observe(started.elapsed());
+        }
         self.counters.of(connection.is_binary).wire_bytes_out.add(sent as u64);
         if sent == bytes.len() {
             self.counters.writes.add(1);
@@ -108,7 +122,9 @@ impl ConnectionWriter {
     /// Marks a connection whose socket did not take all bytes.
     fn blocked(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
-        connection.is_blocked = true;
+        if !std::mem::replace(&mut connection.is_blocked, true) {
+            self.counters.blocked.add(1);
+        }
         let key = connection.key(index);
         self.write_deadlines.push_back((
             self.now + self.settings.write_timeout,
@@ -130,6 +146,7 @@ impl ConnectionWriter {
             Some(connection) if is_stuck(connection) => connection.is_blocked = false,
             _ => return,
         }
+        self.counters.blocked.subtract(1);
         self.flush_one(key.index);
         if self.any(key).is_some_and(|connection| is_stuck(connection) && !connection.awaits_drain)
         {

@@ -60,6 +60,32 @@ fn what_the_socket_does_not_take_waits_and_nothing_overtakes_it() {
 }
 
 #[test]
+fn queued_bytes_and_blocked_connections_are_levels_that_fall_to_zero_when_a_connection_ends() {
+    let (mut out, key, _peer) = connected();
+    out.is_last = true;
+    publish(&mut out, key, &vec![b'x'; 16 << 20]);
+    out.flush();
+    let levels =
+        |out: &ConnectionWriter| (out.counters.queued_bytes.value(), out.counters.blocked.value());
+    assert_eq!(levels(&out), (out.queued_bytes(key.index) as u64, 1));
+    assert!(out.queued_bytes(key.index) > 0, "no socket holds so much");
+    out.abort(key);
+    out.flush();
+    assert_eq!(levels(&out), (0, 0));
+}
+
+#[test]
+fn one_write_in_64_is_timed() {
+    let (mut out, key, _peer) = connected();
+    for _ in 0..65 {
+        publish(&mut out, key, b"one");
+        out.flush();
+    }
+    let (buckets, _) = out.counters.write_time.snapshot();
+    assert_eq!(buckets.iter().sum::<u64>(), 2, "the first and the 65th");
+}
+
+#[test]
 fn a_peer_that_is_gone_is_noticed_while_it_is_written_to() {
     let (mut out, key, peer) = connected();
     out.is_last = true;

@@ -26,6 +26,7 @@ proptest! {
             queue.advance(out.len(), &mut lists);
             left.extend_from_slice(&out);
             prop_assert_eq!(queue.bytes(), pushed.len() - left.len());
+            prop_assert_eq!(lists.queued_bytes(), queue.bytes() as u64);
         }
         while !queue.is_empty() {
             let out = written(&queue, usize::MAX);
@@ -46,6 +47,9 @@ fn a_begun_frame_survives_and_unbegun_ones_go() {
     queue.advance(1, &mut lists);
     queue.drop_unwritten(&mut lists);
     assert_eq!((written(&queue, 9), queue.bytes()), (b"ne".to_vec(), 2));
+    assert_eq!(lists.queued_bytes(), 2);
+    queue.forget(&mut lists);
+    assert_eq!(lists.queued_bytes(), 0);
 }
 
 #[test]
@@ -71,7 +75,7 @@ fn an_empty_queue_is_small_and_holds_nothing() {
     queue.push(Rc::from(&b"y"[..]), &mut lists);
     queue.advance(2, &mut lists);
     assert!(queue.is_empty() && queue.rest.is_none() && queue.single().is_none());
-    assert_eq!(lists.0.len(), 1);
+    assert_eq!(lists.unused.len(), 1);
 }
 
 #[test]

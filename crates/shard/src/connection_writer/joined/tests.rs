@@ -7,8 +7,12 @@ use super::*;
 use crate::queue::Lists;
 
 fn queue(frames: &[Frame]) -> Queue {
-    let (mut queue, mut lists) = (Queue::default(), Lists::default());
-    frames.iter().for_each(|frame| queue.push(frame.clone(), &mut lists));
+    queue_with(frames, &mut Lists::default())
+}
+
+fn queue_with(frames: &[Frame], lists: &mut Lists) -> Queue {
+    let mut queue = Queue::default();
+    frames.iter().for_each(|frame| queue.push(frame.clone(), lists));
     queue
 }
 
@@ -38,7 +42,7 @@ fn queues_with_the_same_frames_share_a_copy_and_others_do_not() {
 #[test]
 fn partly_written_and_large_queues_are_not_copied() {
     let (mut joined, mut lists) = (JoinedFrames::default(), Lists::default());
-    let mut partly = queue(&[frame("aa"), frame("bb")]);
+    let mut partly = queue_with(&[frame("aa"), frame("bb")], &mut lists);
     partly.advance(1, &mut lists);
     assert_eq!(joined.bytes_of(&partly), None);
     partly.advance(1, &mut lists);
