@@ -31,6 +31,6 @@ pub struct TokenOptions {
     pub issuer: String,
     /// `iss` must match this.
     pub issuer_regex: String,
-    /// Claim that carries the user id instead of `sub`; notices and `_` only.
+    /// Claim that carries the user id instead of `sub`; letters and `_` only.
     pub user_id_claim: String,
 }

@@ -260,7 +260,7 @@ fn check_claim_name(prefix_key: &str, name: &str) -> Result<(), OptionsError> {
         return Ok(());
     }
     let key = format!("{prefix_key}.user_id_claim");
-    Err(OptionsError::value(key, name, "notices a-z A-Z and _ only"))
+    Err(OptionsError::value(key, name, "letters a-z A-Z and _ only"))
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The address for the values of the variables. `None` when one is missing, has characters other than notices, digits
+    /// The address for the values of the variables. `None` when one is missing, has characters other than letters, digits
     /// and `-._~` (RFC 3986 §2.3), or makes a step like `..` in the path.
     pub(super) fn url(&self, value: impl Fn(&str) -> Option<String>) -> Option<String> {
         let mut url = String::new();

@@ -69,9 +69,9 @@ impl CommandConnection {
     ) -> Self {
         health.connection_added();
         let (connection, UnroutedCalls { calls, shared }) = Self::unrouted(health);
-        let keeper =
+        let connection_task =
             ConnectionTask { dialer, calls, shared, redirects, backoff: Backoff::default() };
-        runtime.spawn(keeper.run());
+        runtime.spawn(connection_task.run());
         connection
     }
 

@@ -103,8 +103,9 @@ impl Dialer {
         first: impl Iterator<Item = RedisCommand>,
         pushed: impl Fn(PushInfo) + Send + Sync + 'static,
     ) -> Result<Connection, RedisError> {
-        let (address, left) = self.resolve_address().await?;
-        let mut connection = open(&address, self.tls.as_ref(), self.timeouts, pushed, left).await?;
+        let (address, master_replaced) = self.resolve_address().await?;
+        let mut connection =
+            open(&address, self.tls.as_ref(), self.timeouts, pushed, master_replaced).await?;
         let verified =
             timeout(self.io_timeout, self.verify(&address, &mut connection, first)).await;
         let late = |_| RedisError::late(&address, "its first reply", self.io_timeout);

@@ -326,7 +326,9 @@ impl fmt::Display for MasterAddress {
 
 impl fmt::Debug for MasterResolver {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Compass").field("sentinels", &self.sentinels).finish_non_exhaustive()
+        out.debug_struct("MasterResolver")
+            .field("sentinels", &self.sentinels)
+            .finish_non_exhaustive()
     }
 }
 

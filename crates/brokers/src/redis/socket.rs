@@ -56,7 +56,7 @@ pub(crate) struct Timeouts {
 }
 
 /// Opens a connection. `pushed` gets pushes and the end of the connection; it must not block. The connection ends when
-/// `left` completes.
+/// `master_replaced` completes.
 ///
 /// # Errors
 /// A [`RedisError`] with the address, after the limits at the latest.
@@ -65,7 +65,7 @@ pub(crate) async fn open(
     tls: Option<&Tls>,
     timeouts: Timeouts,
     pushed: impl Fn(PushInfo) + Send + Sync + 'static,
-    left: impl Future<Output = ()> + Send + 'static,
+    master_replaced: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Connection, RedisError> {
     let endpoint = (address.host.as_str(), address.port);
     let socket = timeout(timeouts.connect, TcpStream::connect(endpoint)).await;
@@ -73,14 +73,14 @@ pub(crate) async fn open(
     let socket = socket.map_err(|error| RedisError::unreachable(address, error))?;
     let _ = socket.set_nodelay(true); // only slower without
     if !address.is_tls {
-        return greet(address, socket, timeouts, pushed, left).await;
+        return greet(address, socket, timeouts, pushed, master_replaced).await;
     }
     let tls = tls.expect("options with a TLS address have TLS settings");
     let secure = timeout(timeouts.connect, tls.connect(address, socket)).await;
     let late =
         |_| RedisError::tls_suspected(address, format_args!("within {:?}", timeouts.connect));
     let secure = secure.map_err(late);
-    greet(address, secure??, timeouts, pushed, left).await
+    greet(address, secure??, timeouts, pushed, master_replaced).await
 }
 
 impl Tls {
@@ -109,7 +109,7 @@ async fn greet(
     socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     timeouts: Timeouts,
     pushed: impl Fn(PushInfo) + Send + Sync + 'static,
-    left: impl Future<Output = ()> + Send + 'static,
+    master_replaced: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Connection, RedisError> {
     let pushed = Arc::new(pushed);
     let push_handler = Arc::clone(&pushed);
@@ -134,7 +134,7 @@ async fn greet(
     let task = tokio::spawn(async move {
         tokio::select! {
             () = driver => {}
-            () = left => pushed(PushInfo { kind: PushKind::Disconnection, data: Vec::new() }),
+            () = master_replaced => pushed(PushInfo { kind: PushKind::Disconnection, data: Vec::new() }),
         }
     });
     Ok(Connection {

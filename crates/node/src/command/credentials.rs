@@ -1,7 +1,7 @@
 //! Authentication (protocol §7): token, trusted header, anonymous or insecure, in this order.
 //! In: the token of `connect` or `refresh` → out: credentials, or the error or disconnect of the failure mapping. The same for
 //! subscription tokens.
-//! Uses: `token::Verifier`. Never: changes a session.
+//! Uses: `fanwire_auth::Verifier`. Never: changes a session.
 //! Change here: the order of credentials, and the consequence of a bad token. `fanwire_auth` verifies tokens.
 
 use std::collections::BTreeMap;

@@ -67,7 +67,7 @@ fn claim_of_subscription_tokens_is_checked_under_its_own_key() {
     let token = TokenOptions { user_id_claim: "user-id".to_owned(), ..TokenOptions::default() };
     assert_eq!(
         error(|options| options.client.subscription_token = Some(token)),
-        "client.subscription_token.user_id_claim is \"user-id\", expected notices a-z A-Z and _ only"
+        "client.subscription_token.user_id_claim is \"user-id\", expected letters a-z A-Z and _ only"
     );
 }
 

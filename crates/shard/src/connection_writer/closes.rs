@@ -101,8 +101,8 @@ impl ConnectionWriter {
         self.note_closed(key, was, end);
     }
 
-    /// Resumes reading, because the application will not release the connection and the peer's close frame must be
-    /// read.
+    /// Records the end of a connection for the application. Resumes reading, because the application will not release
+    /// the connection and the peer's close frame must be read.
     fn note_closed(&mut self, key: SlotKey, was: Phase, end: CloseCause) {
         if was == Phase::Open {
             self.release(key);
