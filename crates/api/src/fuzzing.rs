@@ -3,12 +3,14 @@
 //! Uses the decoders of requests; never a node, never part of the server.
 //! A new transport gets its property here; the targets that call them live in the fuzz folder.
 
+use fanwire_node::protocol::without_halves;
 use serde::de::DeserializeSeed as _;
 use serde_json::value::RawValue;
 
+use crate::http::stream::{StreamCommand, decode_text};
 use crate::{ApiError, BatchRequest, Command, Method, openapi};
 
-/// Asserts that each method decodes a body in the same way alone and inside a batch. A body that starts with `/` is used as
+/// Asserts that each method decodes a body in the same way alone, inside a batch and in a line of a stream. A body that starts with `/` is used as
 /// a path prefix instead: the API document must be JSON for every prefix.
 pub fn body(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
@@ -41,7 +43,18 @@ pub fn body(bytes: &[u8]) {
                 None
             }
         };
+        let of_a_line = match &expect {
+            None => Err(ApiError::BAD_REQUEST),
+            Some(command) => command.clone(),
+        };
         assert_eq!(in_batch, expect, "{} is decoded differently in a batch", method.name());
+        let line = format!(r#"{{"id":7,"{}":{text}}}"#, method.name());
+        if without_halves(&line).is_some() {
+            continue; // replaced in a body by `http`, in a line by its decoder
+        }
+        let StreamCommand { id, command } = decode_text(&line);
+        assert_eq!(command, of_a_line, "{} is decoded differently in a stream", method.name());
+        assert_eq!(id.map(|id| id.get().to_owned()), Some("7".to_owned()), "the id of a line");
     }
 }
 

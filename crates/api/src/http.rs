@@ -7,7 +7,7 @@ mod body_error;
 mod legacy;
 mod reply;
 mod request;
-mod stream;
+pub(crate) mod stream;
 
 use std::sync::Arc;
 

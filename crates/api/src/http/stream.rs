@@ -82,10 +82,10 @@ impl Lines {
 }
 
 /// The command of a line.
-struct StreamCommand {
+pub(crate) struct StreamCommand {
     /// A JSON number or text, which the answer repeats.
-    id: Option<Box<RawValue>>,
-    command: Result<Command, ApiError>,
+    pub(crate) id: Option<Box<RawValue>>,
+    pub(crate) command: Result<Command, ApiError>,
 }
 
 /// A command whose effects have begun.
@@ -158,9 +158,16 @@ async fn answer_first(
 
 /// Decodes a line. An error of a parameter is 107, like other bad lines; its answer has the `id` if the line is JSON.
 fn decode(line: &Line) -> StreamCommand {
+    let text = match line {
+        Line::Text(line) => str::from_utf8(line).unwrap_or_default(),
+        Line::TooLong => "",
+    };
+    decode_text(text)
+}
+
+/// As [`decode`], of the text of a line.
+pub(crate) fn decode_text(text: &str) -> StreamCommand {
     let refused = |id| StreamCommand { id, command: Err(ApiError::BAD_REQUEST) };
-    let Line::Text(line) = line else { return refused(None) };
-    let Ok(text) = str::from_utf8(line) else { return refused(None) };
     let read = |text: &str| serde_json::from_str::<StreamCommand>(text);
     // Backends that cut a text inside a character send half a surrogate pair, which serde_json refuses.
     let decoded =

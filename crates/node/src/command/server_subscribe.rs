@@ -115,4 +115,4 @@ pub(super) fn refresh(
     Ok(Refresh { expires: lifetime.expires(), ttl: lifetime.ttl(context) })
 }
 
-const ONE: &str = "an command is about one channel";
+const ONE: &str = "a command is about one channel";
