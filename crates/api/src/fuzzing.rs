@@ -1,6 +1,6 @@
 //! Properties of every request body: called by a fuzz target, and as a property test by `tests/it/any_bytes.rs`.
 //! In: bytes from a fuzzer. Out: nothing, or a panic that names the broken property.
-//! Uses the decoders of requests; never a node, never part of the server.
+//! Uses the decoders of requests; never a connection, never part of the server.
 //! A new transport gets its property here; the targets that call them live in the fuzz folder.
 
 use fanwire_node::protocol::without_halves;
