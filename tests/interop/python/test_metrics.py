@@ -44,7 +44,14 @@ class Metrics(Sdk, unittest.IsolatedAsyncioTestCase):
         histograms = [family for family in families if family.type == "histogram"]
         self.assertEqual(
             {family.name for family in histograms},
-            {"fanwire_node_publish_latency_seconds", "fanwire_api_command_duration_seconds"},
+            {
+                "fanwire_node_publish_latency_seconds",
+                "fanwire_api_command_duration_seconds",
+                "fanwire_client_message_duration_seconds",
+                "fanwire_delivery_waiting_age_seconds",
+                "fanwire_shard_turn_duration_seconds",
+                "fanwire_transport_write_duration_seconds",
+            },
         )
         for family in histograms:
             ends = {}
