@@ -71,6 +71,8 @@ pub(crate) enum CliCommand {
     /// Check a token as the server does, and print why it is refused
     #[command(visible_alias = "checktoken", alias = "checksubtoken")]
     CheckToken(CheckToken),
+    /// Publish a message, or a file of messages, into a channel of a running server
+    Publish(Publish),
     /// Measure how typical messages compress, and recommend settings
     Tune(Tune),
     /// Print the version
@@ -173,6 +175,36 @@ pub(crate) enum Algorithm {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Publish {
+    pub(crate) channel: String,
+    /// The message: a JSON text
+    #[arg(value_name = "JSON", required_unless_present = "file")]
+    pub(crate) data: Option<String>,
+    /// Messages: one JSON text per line (.jsonl), or binary records, each preceded by its length in four bytes,
+    /// little-endian (.bin)
+    #[arg(short, long, value_name = "FILE", conflicts_with = "data")]
+    pub(crate) file: Option<PathBuf>,
+    /// Messages per second, above 0 and up to 1000000; without it, as fast as the server takes them
+    #[arg(short, long, value_name = "NUMBER", value_parser = rate, allow_negative_numbers = true)]
+    pub(crate) rate: Option<f64>,
+    /// A tag of each message; may be given several times
+    #[arg(short, long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
+    pub(crate) tags: Vec<(String, String)>,
+    /// `reliable` or `latest`, instead of the delivery of the channel's namespace
+    #[arg(long, value_name = "CLASS", value_parser = ["reliable", "latest"])]
+    pub(crate) delivery: Option<String>,
+    /// The server API, with its prefix; by default that of the configuration
+    #[arg(short, long)]
+    pub(crate) url: Option<String>,
+    /// The API key, instead of http_api.key
+    #[arg(short, long)]
+    pub(crate) key: Option<String>,
+    /// Configuration file with address and key
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Tune {
     /// Messages of one channel: one JSON text per line (.jsonl), or binary records, each preceded by its length in four
     /// bytes, little-endian (.bin)
@@ -203,6 +235,12 @@ pub(crate) struct Tune {
 
 fn price(text: &str) -> Result<f64, String> {
     within(text, |price| (0.0..=1_000.0).contains(&price), "a number from 0 to 1000")
+}
+
+fn tag(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = parts.ok_or("expected NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 fn rate(text: &str) -> Result<f64, String> {

@@ -15,6 +15,8 @@ mod check_token;
 mod document;
 mod environment;
 mod logs;
+mod progress;
+mod publish;
 mod serve;
 mod token;
 mod tune;
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         CliCommand::ApiDoc => document::api_page(),
         CliCommand::Token(token) => token::run(&token),
         CliCommand::CheckToken(check) => check_token::run(&check),
+        CliCommand::Publish(publish) => publish::run(&publish),
         CliCommand::Tune(tune) => tune::run(&tune),
         CliCommand::Version => document::version(),
     };

@@ -13,9 +13,7 @@ use fanwire_tune::{Advice, Clock, EXPECTED, Mode, Report, Sample, Scale, Setting
 
 use crate::arguments::Tune;
 use crate::document;
-use progress::Progress;
-
-mod progress;
+use crate::progress::Progress;
 
 pub(crate) fn run(arguments: &Tune) -> Result<()> {
     if let Some(html) = &arguments.html
@@ -74,7 +72,7 @@ fn write_page(path: &Path, file: &mut File, findings: &[(Report, Advice)]) -> Re
 }
 
 /// Reads at most `messages_max` messages of a file.
-fn read(path: &Path, messages_max: usize) -> Result<Sample> {
+pub(crate) fn read(path: &Path, messages_max: usize) -> Result<Sample> {
     let name = path.display();
     let file = File::open(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => anyhow!("{name}: there is no such file; give {EXPECTED}"),

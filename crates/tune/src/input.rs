@@ -26,6 +26,18 @@ pub struct Sample {
     pub(crate) has_more: bool,
 }
 
+impl Sample {
+    /// The messages, in the order of the file; two or more.
+    pub fn messages(&self) -> &[Vec<u8>] {
+        &self.payloads
+    }
+
+    /// The messages are no JSON.
+    pub fn is_binary(&self) -> bool {
+        self.encoding.is_binary()
+    }
+}
+
 /// What is wrong with a file; its text goes behind the file's name.
 #[derive(Debug, PartialEq, Eq)]
 pub enum InputError {

@@ -6,6 +6,7 @@
 
 mod commands;
 mod deploy;
+mod publish;
 mod serve;
 mod started;
 mod tune;

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use super::{fanwire, file, run};
 
 /// Starts on a port that the system chooses and reads the text at the start up to its last line, the command that publishes.
-fn start(flags: &[&str]) -> (Child, Vec<String>) {
+pub(crate) fn start(flags: &[&str]) -> (Child, Vec<String>) {
     start_with(flags, Stdio::null())
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn send(signal: &str, child: &Child) {
     assert!(kill.expect("kill runs").success());
 }
 
-fn stop(mut child: Child) -> Option<i32> {
+pub(crate) fn stop(mut child: Child) -> Option<i32> {
     send("-TERM", &child);
     child.wait().expect("the server ends").code()
 }

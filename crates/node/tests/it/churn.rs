@@ -88,13 +88,14 @@ impl Population {
         Self { shard, clients: (0..CLIENTS).map(|_| Client::default()).collect(), now }
     }
 
-    /// Comes and goes until the publishers are done, then subscribes everybody and takes the rest.
+    /// Comes and goes until the publishers are done, and every client has come back once, which fast publishers would not
+    /// wait for. Then subscribes all clients and takes the rest.
     fn live(&mut self, done: &AtomicBool) {
         for turn in 0.. {
             let was_done = done.load(Ordering::Acquire);
             self.drain();
             self.change(turn % CLIENTS);
-            if was_done {
+            if was_done && turn >= 3 * CLIENTS {
                 break;
             }
         }

@@ -1,0 +1,210 @@
+//! `fanwire publish`: one message or a file of them, into a channel of a running server.
+//! In: a channel, messages, a pace → out: one long request to `POST /api/stream`; how many were published, and what was refused.
+//! Uses hyper, and the configuration for address and key. Never: a server of its own.
+//! Options are changed in `arguments`; the form of a line is documented in docs/server-api.md, stream.
+
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use fanwire::config::load;
+use futures_util::stream::{self, Stream};
+use http::{Request, StatusCode, Uri, header::HOST};
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json, value::RawValue};
+use tokio::net::TcpStream;
+
+use crate::arguments::Publish;
+use crate::progress::Progress;
+use crate::{document, environment, tune};
+
+#[cfg(test)]
+mod tests;
+
+/// Where to publish.
+#[derive(Debug, PartialEq, Eq)]
+struct Target {
+    /// Host and port.
+    authority: String,
+    path: String,
+    key: String,
+}
+
+pub(crate) fn run(arguments: &Publish) -> Result<()> {
+    let target = target(arguments)?;
+    let lines = lines(arguments)?;
+    let count = lines.len();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let started = Instant::now();
+    let errors = runtime.block_on(publish(&target, lines, arguments.rate))?;
+    let published = count - errors.len();
+    let seconds = started.elapsed().as_secs_f64();
+    document::print(&format!("published {published} of {count} in {seconds:.1} s\n"))?;
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<&str> = errors.iter().take(ERRORS_SHOWN).map(String::as_str).collect();
+    let more = match errors.len() - shown.len() {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    bail!("{}{more}", shown.join("; "))
+}
+
+/// From `--url`, or the address of the configuration; the key alike.
+fn target(arguments: &Publish) -> Result<Target> {
+    let (config, _) = load(arguments.config.as_deref(), environment::variables()?, &[])?;
+    let (server, api) = (&config.http_server, &config.http_api.api);
+    let url = arguments.url.clone().unwrap_or_else(|| {
+        let host = if server.address.is_empty() { "127.0.0.1" } else { &server.address };
+        let port = server.internal_port.parse().unwrap_or(server.port);
+        format!("http://{host}:{port}/{}", api.handler_prefix.trim_matches('/'))
+    });
+    let uri: Uri = url.parse().with_context(|| format!("--url is {url:?}, expected an address"))?;
+    match uri.scheme_str() {
+        Some("http") => {}
+        _ => bail!("--url is {url:?}, expected http://HOST:PORT/PREFIX; TLS is not supported yet"),
+    }
+    let authority = uri.authority().with_context(|| format!("--url is {url:?}, without a host"))?;
+    let port = authority.port_u16().unwrap_or(80);
+    Ok(Target {
+        authority: format!("{}:{port}", authority.host()),
+        path: format!("{}/stream", uri.path().trim_end_matches('/')),
+        key: arguments.key.clone().unwrap_or_else(|| api.key.to_string()),
+    })
+}
+
+/// One command for each message; its id is its number, from 1.
+fn lines(arguments: &Publish) -> Result<Vec<String>> {
+    let (messages, is_binary) = match (&arguments.file, &arguments.data) {
+        (Some(file), _) => {
+            let sample = tune::read(file, usize::MAX)?;
+            (sample.messages().to_vec(), sample.is_binary())
+        }
+        (None, data) => {
+            let data = data.clone().unwrap_or_default();
+            if let Err(error) = serde_json::from_str::<&RawValue>(&data) {
+                bail!("the message is no JSON: {error}; a text needs quotes: '\"hello\"'");
+            }
+            (vec![data.into_bytes()], false)
+        }
+    };
+    let mut fields = format!("\"channel\":{}", json!(arguments.channel));
+    if !arguments.tags.is_empty() {
+        let tags: serde_json::Map<_, _> =
+            arguments.tags.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        fields += &format!(",\"tags\":{}", Value::Object(tags));
+    }
+    if let Some(delivery) = &arguments.delivery {
+        fields += &format!(",\"delivery\":{}", json!(delivery));
+    }
+    let line = |(number, message): (usize, &Vec<u8>)| {
+        let data = match is_binary {
+            true => format!("\"b64data\":\"{}\"", STANDARD.encode(message)),
+            // A line of the stream must not contain line feeds.
+            false => {
+                format!("\"data\":{}", String::from_utf8_lossy(message).replace(['\r', '\n'], " "))
+            }
+        };
+        format!("{{\"id\":{number},\"publish\":{{{fields},{data}}}}}\n")
+    };
+    Ok((1..).zip(&messages).map(line).collect())
+}
+
+/// Returns the errors of messages.
+async fn publish(target: &Target, lines: Vec<String>, rate: Option<f64>) -> Result<Vec<String>> {
+    let Target { authority, path, key } = target;
+    let socket = TcpStream::connect(authority).await;
+    let socket = socket.with_context(|| format!("no server answers at {authority}"))?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(socket)).await?;
+    tokio::spawn(connection);
+    let count = lines.len();
+    let request = Request::post(path)
+        .header(HOST, authority)
+        .header("X-API-Key", key)
+        .body(StreamBody::new(Box::pin(paced(lines, rate))))?;
+    let response = sender.send_request(request).await.context("the server ended the connection")?;
+    match response.status() {
+        StatusCode::OK => answers(response.into_body(), count).await,
+        StatusCode::UNAUTHORIZED => bail!(
+            "the server at {authority} refuses the API key: give --key, or --config with a file that sets http_api.key"
+        ),
+        StatusCode::NOT_FOUND => {
+            bail!(
+                "the server at {authority} has no {path}: check --url, or http_api.handler_prefix"
+            )
+        }
+        status => {
+            let text = response.into_body().collect().await?.to_bytes();
+            bail!("the server at {authority} answers {status}: {}", String::from_utf8_lossy(&text))
+        }
+    }
+}
+
+/// The lines in chunks. With a rate, each chunk has the lines that are due.
+fn paced(
+    lines: Vec<String>,
+    rate: Option<f64>,
+) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
+    let started = tokio::time::Instant::now();
+    stream::unfold((lines, 0), move |(lines, sent)| async move {
+        if sent == lines.len() {
+            return None;
+        }
+        let mut end = lines.len().min(sent + CHUNK_LINES);
+        if let Some(rate) = rate {
+            let due_at = |number: usize| started + Duration::from_secs_f64(number as f64 / rate);
+            tokio::time::sleep_until(due_at(sent)).await;
+            let due = (started.elapsed().as_secs_f64() * rate) as usize + 1;
+            end = end.min(due.max(sent + 1));
+        }
+        let chunk = Bytes::from(lines[sent..end].concat());
+        Some((Ok(Frame::data(chunk)), (lines, end)))
+    })
+}
+
+/// Reads an answer for each of `count` lines. Returns the errors.
+async fn answers(mut body: Incoming, count: usize) -> Result<Vec<String>> {
+    let mut progress = Progress::of_stderr(count);
+    let (mut rest, mut errors, mut answered) = (Vec::new(), Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.with_context(|| lost(answered, count))?;
+        rest.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            errors.extend(error_of(&line)?);
+            answered += 1;
+            progress.step("published");
+        }
+    }
+    progress.clear();
+    if answered < count { Err(anyhow!(lost(answered, count))) } else { Ok(errors) }
+}
+
+fn lost(answered: usize, count: usize) -> String {
+    format!(
+        "the connection ended after {answered} of {count} answers; the messages of answered lines were published"
+    )
+}
+
+/// The error of an answer, with the number of its message.
+fn error_of(line: &[u8]) -> Result<Option<String>> {
+    let answer: Value = serde_json::from_slice(line).context("an answer that is no JSON")?;
+    let error = &answer["error"];
+    let text = || {
+        let (code, message) = (&error["code"], error["message"].as_str().unwrap_or_default());
+        format!("message {}: error {code}, {message}", answer["id"])
+    };
+    Ok(error.is_object().then(text))
+}
+
+/// Lines of one chunk; the server executes and answers them together.
+const CHUNK_LINES: usize = 64;
+
+const ERRORS_SHOWN: usize = 10;

@@ -1,0 +1,66 @@
+//! Addresses, lines and the pace of `fanwire publish`.
+//! In: options → out: where to publish and what; when chunks are sent.
+//! Uses tokio's clock, which jumps to the next timer.
+//! Real servers are in `tests/it/publish.rs`.
+
+use clap::Parser as _;
+use futures_util::StreamExt as _;
+
+use super::*;
+use crate::arguments::{Arguments, CliCommand};
+
+fn parsed(arguments: &[&str]) -> Publish {
+    let all = ["fanwire", "publish"].iter().chain(arguments);
+    match Arguments::try_parse_from(all).expect("good options").command {
+        Some(CliCommand::Publish(publish)) => publish,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_url_has_a_port_and_a_prefix() {
+    let of = |url: &str| target(&parsed(&["a", "1", "--url", url, "--key", "k"]));
+    let expected = |authority: &str, path: &str| Target {
+        authority: authority.into(),
+        path: path.into(),
+        key: "k".into(),
+    };
+    assert_eq!(of("http://host:9000/api").expect("good"), expected("host:9000", "/api/stream"));
+    assert_eq!(of("http://host").expect("good"), expected("host:80", "/stream"));
+    for wrong in ["https://host/api", "host:9000", "/api", "http://", ""] {
+        assert!(of(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn lines_have_numbers_tags_and_delivery() {
+    let publish = parsed(&["a\"b", "{\"n\":\n1}", "--tag", "s=x=y", "--delivery", "latest"]);
+    let line = r#"{"id":1,"publish":{"channel":"a\"b","tags":{"s":"x=y"},"delivery":"latest","data":{"n": 1}}}"#;
+    assert_eq!(lines(&publish).expect("JSON"), [format!("{line}\n")]);
+    let error = lines(&parsed(&["a", "hello"])).expect_err("no JSON").to_string();
+    assert!(error.contains("a text needs quotes"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_are_sent_at_their_planned_times() {
+    let started = tokio::time::Instant::now();
+    let lines = (0..10).map(|number| number.to_string()).collect();
+    let mut chunks = Box::pin(paced(lines, Some(2.0)));
+    let mut sent = Vec::new();
+    while let Some(Ok(chunk)) = chunks.next().await {
+        sent.push((started.elapsed().as_millis(), chunk.into_data().expect("data")));
+    }
+    let times: Vec<u128> = sent.iter().map(|(at, _)| *at / 500).collect();
+    assert_eq!(times, Vec::from_iter(0..10));
+}
+
+#[test]
+fn an_error_names_its_message() {
+    let line = br#"{"id":7,"error":{"code":102,"message":"unknown channel"}}"#;
+    assert_eq!(
+        error_of(line).expect("JSON").as_deref(),
+        Some("message 7: error 102, unknown channel")
+    );
+    assert_eq!(error_of(br#"{"id":7,"publish":{}}"#).expect("JSON"), None);
+    assert!(error_of(b"<html>").is_err());
+}
