@@ -28,7 +28,7 @@ mod tests;
 
 /// Where to publish.
 #[derive(Debug, PartialEq, Eq)]
-struct Target {
+struct ApiAddress {
     /// Host and port.
     authority: String,
     path: String,
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Publish) -> Result<()> {
 }
 
 /// From `--url`, or the address of the configuration; the key alike.
-fn target(arguments: &Publish) -> Result<Target> {
+fn target(arguments: &Publish) -> Result<ApiAddress> {
     let (config, _) = load(arguments.config.as_deref(), environment::variables()?, &[])?;
     let (server, api) = (&config.http_server, &config.http_api.api);
     let url = arguments.url.clone().unwrap_or_else(|| {
@@ -72,7 +72,7 @@ fn target(arguments: &Publish) -> Result<Target> {
     }
     let authority = uri.authority().with_context(|| format!("--url is {url:?}, without a host"))?;
     let port = authority.port_u16().unwrap_or(80);
-    Ok(Target {
+    Ok(ApiAddress {
         authority: format!("{}:{port}", authority.host()),
         path: format!("{}/stream", uri.path().trim_end_matches('/')),
         key: arguments.key.clone().unwrap_or_else(|| api.key.to_string()),
@@ -117,8 +117,12 @@ fn lines(arguments: &Publish) -> Result<Vec<String>> {
 }
 
 /// Returns the errors of messages.
-async fn publish(target: &Target, lines: Vec<String>, rate: Option<f64>) -> Result<Vec<String>> {
-    let Target { authority, path, key } = target;
+async fn publish(
+    target: &ApiAddress,
+    lines: Vec<String>,
+    rate: Option<f64>,
+) -> Result<Vec<String>> {
+    let ApiAddress { authority, path, key } = target;
     let socket = TcpStream::connect(authority).await;
     let socket = socket.with_context(|| format!("no server answers at {authority}"))?;
     let (mut sender, connection) =

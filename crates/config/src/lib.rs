@@ -47,6 +47,8 @@ pub struct Config {
     pub health: EndpointOptions,
     pub prometheus: EndpointOptions,
     pub swagger: EndpointOptions,
+    /// Profiles of the running server.
+    pub debug: EndpointOptions,
     pub demo: EndpointOptions,
     /// How long a graceful shutdown may take.
     pub shutdown_timeout: Duration,
@@ -331,6 +333,7 @@ impl Config {
             health: EndpointOptions::default(),
             prometheus: EndpointOptions::default(),
             swagger: EndpointOptions::default(),
+            debug: EndpointOptions::default(),
             demo: EndpointOptions::default(),
             shutdown_timeout: Duration::ZERO,
             shards: 0,

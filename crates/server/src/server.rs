@@ -75,6 +75,9 @@ impl Server {
     /// # Errors
     /// See [`StartError`]; nothing keeps running after an error.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        if config.debug.enabled && !fanwire_profile::heap::enable() {
+            tracing::warn!("debug.enabled: this build has no heap profile, only a CPU profile");
+        }
         let descriptors = descriptors::raise();
         let (public, internal) = bind(&config).await?;
         let addresses = Addresses::of(&config, &public, internal.as_ref());

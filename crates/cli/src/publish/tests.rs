@@ -20,7 +20,7 @@ fn parsed(arguments: &[&str]) -> Publish {
 #[test]
 fn a_url_has_a_port_and_a_prefix() {
     let of = |url: &str| target(&parsed(&["a", "1", "--url", url, "--key", "k"]));
-    let expected = |authority: &str, path: &str| Target {
+    let expected = |authority: &str, path: &str| ApiAddress {
         authority: authority.into(),
         path: path.into(),
         key: "k".into(),

@@ -127,8 +127,6 @@ not_yet! { NOT_YET;
     "prometheus.instrument_http_handlers", SWITCH, "false", Tuning, "Metrics of HTTP requests.";
     "prometheus.recovered_publications_histogram", SWITCH, "false", Tuning, "Histogram of recovered publications.";
     "prometheus.native_histograms", SWITCH, "false", Tuning, "Native histograms.";
-    "debug.enabled", SWITCH, "false", Feature, "Profiling endpoints; they get 404.";
-    "debug.handler_prefix", TEXT, "/debug/pprof", Tuning, "Path of the profiling endpoints.";
     "dev.enabled", SWITCH, "false", Feature, "Centrifugo's page for development; see demo.enabled.";
     "graphite.enabled", SWITCH, "false", Feature, "Export of metrics to Graphite; they are where prometheus.enabled puts them.";
     "graphite.host", TEXT, "localhost", Tuning, "Host of Graphite.";

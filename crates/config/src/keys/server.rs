@@ -19,9 +19,9 @@ rows! { SERVER: Config;
     "http_server.port", PORT, "8000" => [http_server.port],
         "Port to listen on; 0 lets the system choose one.";
     "http_server.internal_address", TEXT, "" => [http_server.internal_address],
-        "Address of server API, health, metrics and swagger, where that is not http_server.address.";
+        "Address of server API, health, metrics, swagger and profiles, where that is not http_server.address.";
     "http_server.internal_port", PORT_TEXT, "" => [http_server.internal_port],
-        "Port of server API, health, metrics and swagger, where that is not http_server.port.";
+        "Port of server API, health, metrics, swagger and profiles, where that is not http_server.port.";
     "log.level", LOG_LEVEL, "info" => [log.level],
         "Least important log lines that are written.";
     "log.file", TEXT, "" => [log.file],
@@ -156,6 +156,10 @@ rows! { SERVER: Config;
         "Serves the description of the HTTP server API, an OpenAPI 3.1 document in JSON; the file docs/openapi.json is the same.";
     "swagger.handler_prefix", PATH, "/swagger" => [swagger.handler_prefix],
         "Path of that document.";
+    "debug.enabled", SWITCH, "false" => [debug.enabled],
+        "Serves CPU and heap profiles in the format of pprof, without authentication, and takes samples of allocations for the latter.";
+    "debug.handler_prefix", PATH, "/debug/pprof" => [debug.handler_prefix],
+        "Path above the profiles.";
     "demo.enabled", SWITCH, "false" => [demo.enabled],
         "Fanwire only: serves the demo page; on in development mode.";
     "demo.handler_prefix", PATH, "/" => [demo.handler_prefix],

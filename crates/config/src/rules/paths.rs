@@ -37,6 +37,7 @@ fn claims(config: &Config) -> Vec<(&'static str, String)> {
         ("health.handler_prefix", &config.health, [""].as_slice()),
         ("prometheus.handler_prefix", &config.prometheus, &[""]),
         ("swagger.handler_prefix", &config.swagger, &[""]),
+        ("debug.handler_prefix", &config.debug, &["", "profile", "heap"]),
         ("demo.handler_prefix", &config.demo, &["", "stats.json"]),
     ] {
         if endpoint.enabled {

@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use super::{
     api_service::ApiService,
+    debug,
     root_service::RootService,
     upgrade::{ConnectionSetup, Endpoint},
 };
@@ -119,6 +120,9 @@ fn pages(config: &Config, parts: &Parts) -> Router {
         let metrics = parts.metrics.clone();
         router =
             router.route(&config.prometheus.handler_prefix, get(prometheus).with_state(metrics));
+    }
+    if config.debug.enabled {
+        router = router.merge(debug::routes(&config.debug.handler_prefix));
     }
     if config.swagger.enabled {
         let document = Bytes::from(config.http_api.api.openapi());

@@ -91,7 +91,16 @@ async fn an_internal_port_in_use_is_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn disabled_endpoints_do_not_exist() {
     let server = start(|config| config.http_api.disabled = true).await;
-    for path in ["/swagger", "/metrics", "/health", "/", "/api", "/api/info"] {
+    for path in [
+        "/swagger",
+        "/metrics",
+        "/health",
+        "/",
+        "/api",
+        "/api/info",
+        "/debug/pprof/",
+        "/debug/pprof/heap",
+    ] {
         let request = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
         let client = Client::request(server.address(), &request).await;
         assert!(client.response.starts_with("HTTP/1.1 404 "), "{path}: {}", client.response);
@@ -172,5 +181,38 @@ async fn in_development_mode_every_path_refuses_a_foreign_host() {
             assert_eq!(&client.response[9..12], expect, "{address} {host}");
         }
     }
+    server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn profiles_are_served_on_the_internal_address_one_cpu_profile_at_a_time() {
+    let server = start(|config| {
+        config.http_server.internal_address = "127.0.0.2".to_owned();
+        config.debug.enabled = true;
+    })
+    .await;
+    let get = |path: &str| {
+        format!("GET /debug/pprof{path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    };
+    for path in ["", "/", "/profile", "/heap"] {
+        let client = Client::request(server.address(), &get(path)).await;
+        assert_eq!(&client.response[9..12], "404", "public: {path}");
+    }
+    let address = server.internal_address();
+    for seconds in ["0", "301", "-1", "1.5", "x", "", "1&seconds=2"] {
+        let client = Client::request(address, &get(&format!("/profile?seconds={seconds}"))).await;
+        assert_eq!(&client.response[9..12], "400", "{seconds}");
+    }
+    let index = Client::request(address, &get("/")).await.text_to_the_end().await;
+    assert!(index.contains("profile?seconds=30") && index.contains("\"heap\""), "{index}");
+    let request = get("/profile?seconds=1");
+    let (first, second) =
+        tokio::join!(Client::request(address, &request), Client::request(address, &request));
+    let mut statuses = [&first.response[9..12], &second.response[9..12]];
+    statuses.sort_unstable();
+    assert_eq!(statuses, ["200", "409"], "a process has one timer");
+    // The allocator of this test takes no samples.
+    let heap = Client::request(address, &get("/heap")).await;
+    assert_eq!(&heap.response[9..12], "501", "{}", heap.response);
     server.shutdown().await;
 }
