@@ -8,7 +8,6 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use arguments::{Arguments, CliCommand};
-use fanwire_profile::SamplingAllocator;
 
 mod arguments;
 mod check;
@@ -22,14 +21,20 @@ mod serve;
 mod token;
 mod tune;
 
-/// Resident memory varies less with mimalloc than with the system's allocator. Samples are for heap profiles.
-#[cfg(feature = "mimalloc")]
+/// Resident memory varies less than with the system's allocator.
+#[cfg(all(feature = "mimalloc", not(feature = "heap-profile")))]
 #[global_allocator]
-static ALLOCATOR: SamplingAllocator<mimalloc::MiMalloc> = SamplingAllocator(mimalloc::MiMalloc);
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[cfg(not(feature = "mimalloc"))]
+#[cfg(all(feature = "mimalloc", feature = "heap-profile"))]
 #[global_allocator]
-static ALLOCATOR: SamplingAllocator<std::alloc::System> = SamplingAllocator(std::alloc::System);
+static ALLOCATOR: fanwire_profile::SamplingAllocator<mimalloc::MiMalloc> =
+    fanwire_profile::SamplingAllocator(mimalloc::MiMalloc);
+
+#[cfg(all(not(feature = "mimalloc"), feature = "heap-profile"))]
+#[global_allocator]
+static ALLOCATOR: fanwire_profile::SamplingAllocator<std::alloc::System> =
+    fanwire_profile::SamplingAllocator(std::alloc::System);
 
 fn main() -> ExitCode {
     let arguments = Arguments::of_process();
