@@ -204,7 +204,7 @@ impl<'de> Visitor<'de> for StreamCommandVisitor {
         while let Some(name) = map.next_key::<String>()? {
             if name == "id" {
                 let value: Box<RawValue> = map.next_value()?;
-                has_wrong_id = !is_id(&value);
+                has_wrong_id |= !is_id(&value);
                 id = Some(value).filter(|_| !has_wrong_id);
             } else {
                 take_method(&name, &mut map, &mut command)?;

@@ -108,6 +108,7 @@ async fn a_bad_line_is_answered_and_the_next_one_executed() {
         (r#"{"id":1,"publish":{},"channels":{}}"#, bad("\"id\":1,")),
         (r#"{"id":[1],"publish":{"channel":"a","data":1}}"#, bad("")),
         (r#"{"id":null,"publish":{"channel":"a","data":1}}"#, bad("")),
+        (r#"{"id":{},"id":1,"publish":{"channel":"a","data":1}}"#, bad("")),
         (r#"{"id":2,"publish":{"data":1}}"#, bad("\"id\":2,")),
         (r#"{"id":3,"publishing":{"channel":"a"}}"#, missing("\"id\":3,")),
         (r#"{"id":4}"#, missing("\"id\":4,")),
