@@ -77,7 +77,7 @@ test('the page connects to a configured server that lists no origins', async (t)
   });
   t.after(() => server.stop());
   const page = await openPage(t, `${server.http}/`);
-  await page.until(`document.getElementById('state')?.dataset.state === 'connected'`, 30_000);
+  await page.until(`document.getElementById('notice')?.textContent === 'Subscribed to demo.'`, 30_000);
   await server.api('publish', { channel: 'demo', data: { text: 'to whoever reads' } });
   await page.until(shows('to whoever reads'));
   assert.deepEqual(page.faults, []);

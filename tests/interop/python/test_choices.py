@@ -68,7 +68,7 @@ class Choices(Sdk):
         """How many deltas were sent since; waits for so many, because the server counts after it has sent."""
         deadline = time.monotonic() + PATIENCE_S
         while (sent := await self.deltas_sent() - before) < count and time.monotonic() < deadline:
-            await asyncio.sleep(0.01)
+            pass
         return sent
 
     async def states(self, events, channel, first, last):
