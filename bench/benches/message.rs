@@ -5,8 +5,8 @@
 #![forbid(unsafe_code)]
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use fanwire_bench::generator::frame::{TEXT, encode_masked};
 use fanwire_deflate::{Compressor, Inflater};
+use fanwire_load::generator::frame::{TEXT, encode_masked};
 use fanwire_ws::{Input, Limits, Pool, Reader};
 use std::hint::black_box;
 

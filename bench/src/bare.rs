@@ -9,8 +9,8 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 use std::io::{self, ErrorKind, Read, Write};
 
-use crate::generator::frame;
-use crate::machine;
+use fanwire_load::generator::frame;
+use fanwire_load::machine;
 
 /// Run the bare send loop by itself (fanout starts it for you).
 #[derive(Args)]

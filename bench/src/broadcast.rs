@@ -11,11 +11,11 @@ use std::time::Instant;
 use crate::awake::Awake;
 use crate::caller::Caller;
 use crate::fanout::made_up_payloads;
-use crate::generator::publisher::{answer_length, http_request};
 use crate::redis::RedisServer;
 use crate::setup::Setup;
 use crate::stats::{grouped, median, percentile};
 use crate::target::{API_KEY, Target};
+use fanwire_load::generator::publisher::{answer_length, http_request};
 use yardstick::Yardstick;
 
 pub mod yardstick;

@@ -9,14 +9,14 @@ use mio::{Events, Interest, Poll, Token};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use crate::generator::publisher::{Publisher, publish_request};
-use crate::generator::{PUBLISHER_TOKEN, Progress, connect};
-use crate::machine;
-use crate::random::Random;
 use crate::setup::Setup;
 use crate::stats::{grouped, median, percentile};
 use crate::target::{API_KEY, Target};
 use client::{Attempt, Client, Stage, Tally};
+use fanwire_load::generator::publisher::{Publisher, publish_request};
+use fanwire_load::generator::{PUBLISHER_TOKEN, StallTimer, connect};
+use fanwire_load::machine;
+use fanwire_load::random::Random;
 use share::Deliveries;
 
 pub mod client;
@@ -204,7 +204,7 @@ impl<'a> Run<'a> {
             for client in start..end {
                 self.open(client, None)?;
             }
-            let mut progress = Progress::default();
+            let mut progress = StallTimer::default();
             while !self.clients[start..end].iter().all(Client::is_live) {
                 self.turn(events)?;
                 progress
@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
 
     /// Brings every client back until each has everything, or what is missing does not come any more.
     fn settle(&mut self, events: &mut Events) -> Result<()> {
-        let mut progress = Progress::default();
+        let mut progress = StallTimer::default();
         let end = Instant::now() + SETTLING_MAX;
         let has_all = |run: &Self| run.clients.iter().all(|client| client.has_all(&run.tops));
         while self.published != self.tops || !has_all(self) {

@@ -8,12 +8,12 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::generator::messages::Encoding;
-use crate::generator::publisher::Publisher;
-use crate::generator::{Generator, Profile, Progress};
-use crate::machine;
 use crate::stats::grouped;
 use crate::target::{Target, fanwire_binary};
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::publisher::Publisher;
+use fanwire_load::generator::{Generator, Profile, StallTimer};
+use fanwire_load::machine;
 use files::Source;
 use ledger::Ledger;
 
@@ -73,7 +73,7 @@ impl Corpus {
         self.subscribe(target, sources, &mut generator)?;
         let opening_bytes = generator.bytes_received();
         let ledger = Ledger::new(sources, self.subscribers, self.protobuf_subscribers);
-        let mut run = Run { generator, publisher, ledger, progress: Progress::default() };
+        let mut run = Run { generator, publisher, ledger, progress: StallTimer::default() };
         let started = Instant::now();
         for (source, request) in files::interleaved(sources) {
             while run.ledger.open() >= self.outstanding || !run.publisher.has_free_lane() {
@@ -134,7 +134,7 @@ struct Run<'a> {
     generator: Generator,
     publisher: Publisher,
     ledger: Ledger<'a>,
-    progress: Progress,
+    progress: StallTimer,
 }
 
 impl Run<'_> {

@@ -8,13 +8,14 @@ use clap::Args;
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::bare;
 use crate::corpus::files;
-use crate::generator::messages::Encoding;
-use crate::generator::publisher::publish_request;
 use crate::setup::Setup;
 use crate::stats::{grouped, median};
 use crate::target::API_KEY;
-use crate::{bare, machine};
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::publisher::publish_request;
+use fanwire_load::machine;
 use round::{Outcome, Round};
 use schedule::{Choice, channel};
 

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use crate::fanout::made_up_payloads;
 use crate::fanout::schedule::Ledger;
-use crate::generator::messages::Encoding;
-use crate::generator::publisher::{Publisher, publish_request};
-use crate::generator::stream_publisher::StreamPublisher;
-use crate::generator::{Deliveries, Generator, Profile, Progress};
-use crate::machine;
 use crate::setup::Setup;
 use crate::stats::{grouped, median, percentile};
 use crate::target::{API_KEY, Target};
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::publisher::{Publisher, publish_request};
+use fanwire_load::generator::stream_publisher::StreamPublisher;
+use fanwire_load::generator::{Deliveries, Generator, Profile, StallTimer};
+use fanwire_load::machine;
 
 /// The latency of a quiet channel next to a hot one, on one shard.
 #[derive(Args)]
@@ -121,7 +121,7 @@ impl Hot {
             hot: subscribers("hot", self.hot_subscribers)?,
             publisher: Publisher::http(target.address(), 1, quiet.registry())?,
             quiet,
-            stream: StreamPublisher::open(target.address())?,
+            stream: StreamPublisher::open(target.address(), API_KEY)?,
             ledger: Ledger::new(vec![vec![0]; self.quiet_subscribers]),
             hot_deliveries: Deliveries::default(),
             request: publish_request("quiet", &field, API_KEY),
@@ -159,7 +159,7 @@ impl Run {
         let started = Instant::now();
         let (mut quiet_at, mut hot_at) = (started, started);
         let hot_lines = (hot_rate / HOT_CHUNKS) as usize;
-        let mut progress = Progress::default();
+        let mut progress = StallTimer::default();
         loop {
             let now = Instant::now();
             let is_over = now >= started + stretch;

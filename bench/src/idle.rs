@@ -7,12 +7,12 @@ use anyhow::{Result, bail};
 use clap::Args;
 use std::time::{Duration, Instant};
 
-use crate::generator::messages::Encoding;
-use crate::generator::{Audience, Generator, Profile};
-use crate::machine::{self, Meter};
 use crate::setup::Setup;
 use crate::stats::{grouped, slope};
 use crate::target::Target;
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::{Generator, Profile, PublicationHandler};
+use fanwire_load::machine::{self, Meter};
 
 /// Server memory per idle connection (slope of resident memory) and CPU per connection with pings on.
 #[derive(Args)]
@@ -154,7 +154,7 @@ fn rest(generator: &mut Generator, stretch: Duration) -> Result<()> {
 /// Idle connections receive no publications.
 struct Silence;
 
-impl Audience for Silence {
+impl PublicationHandler for Silence {
     fn publication(&mut self, subscriber: usize, message: &[u8]) -> Result<()> {
         bail!("idle subscriber {subscriber} received {}", message.escape_ascii());
     }

@@ -1,6 +1,6 @@
 //! The scenarios of `fanwire-bench` and what they are made of (see README.md).
 //! In: a scenario with its flags → out: a table, and whether its bars and checks were met.
-//! Uses none of Fanwire's crates, so that nothing is measured or checked by itself.
+//! Uses `fanwire_load` and no other of Fanwire's crates, so that nothing is measured or checked by itself.
 //! Change here which scenarios exist; each lives in the module of its name.
 #![forbid(unsafe_code)]
 
@@ -11,14 +11,11 @@ pub mod caller;
 pub mod churn;
 pub mod corpus;
 pub mod fanout;
-pub mod generator;
 pub mod hot;
 pub mod idle;
-pub mod machine;
 pub mod metrics;
 pub mod names;
 pub mod presence;
-pub mod random;
 pub mod rate;
 pub mod redis;
 pub mod setup;

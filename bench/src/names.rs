@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use crate::broadcast::Engine;
 use crate::caller::Caller;
-use crate::generator::publisher::{answer_length, http_request, publish_request};
-use crate::machine;
 use crate::metrics;
 use crate::redis::RedisServer;
 use crate::setup::Setup;
 use crate::stats::grouped;
 use crate::target::{API_KEY, Target};
 use client::Client;
+use fanwire_load::generator::publisher::{answer_length, http_request, publish_request};
+use fanwire_load::machine;
 
 pub mod client;
 

@@ -7,14 +7,14 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use std::time::{Duration, Instant};
 
-use crate::generator::messages::Encoding;
-use crate::generator::publisher::{Publisher, publish_request};
-use crate::generator::{Audience, Generator, Profile, Progress};
-use crate::machine;
 use crate::setup::Setup;
 use crate::stats::{grouped, median, percentile};
 use crate::target::{API_KEY, Target};
 use asker::{Asker, Face};
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::publisher::{Publisher, publish_request};
+use fanwire_load::generator::{Generator, Profile, PublicationHandler, StallTimer};
+use fanwire_load::machine;
 
 pub mod asker;
 
@@ -164,7 +164,7 @@ impl Run {
         let started = Instant::now();
         let count = (stretch.as_secs_f64() * self.rate) as usize;
         let request = publish_request(NEWS, r#""data":{"text":"what happened"}"#, API_KEY);
-        let mut progress = Progress::default();
+        let mut progress = StallTimer::default();
         let mut sent = 0;
         while sent < count || !self.deliveries.is_complete() || !self.publisher.is_idle() {
             let due = started + Duration::from_secs_f64(sent as f64 / self.rate);
@@ -206,7 +206,7 @@ impl Deliveries {
     }
 }
 
-impl Audience for Deliveries {
+impl PublicationHandler for Deliveries {
     fn publication(&mut self, number: usize, message: &[u8]) -> Result<()> {
         let subscriber = number.checked_sub(self.members);
         let subscriber = subscriber.with_context(|| {

@@ -8,12 +8,12 @@ use clap::Args;
 use std::path::PathBuf;
 
 use crate::corpus::files;
-use crate::generator::messages::Encoding;
-use crate::generator::publisher::publish_request;
-use crate::machine;
 use crate::setup::Setup;
 use crate::stats::median;
 use crate::target::API_KEY;
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::publisher::publish_request;
+use fanwire_load::machine;
 use run::{Outcome, Plan, Publication};
 
 mod run;

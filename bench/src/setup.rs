@@ -7,8 +7,8 @@ use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
 
-use crate::machine;
 use crate::target::fanwire_binary;
+use fanwire_load::machine;
 
 #[derive(Args, Clone)]
 pub struct Setup {

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use crate::fanout::made_up_payloads;
 use crate::fanout::schedule::channel;
-use crate::generator::messages::Encoding;
-use crate::generator::publisher::{Publisher, publish_request};
-use crate::generator::stream_publisher::StreamPublisher;
-use crate::generator::{Deliveries, Generator, Profile, Progress};
-use crate::machine::{self, Meter};
 use crate::setup::Setup;
 use crate::stats::median;
 use crate::target::{API_KEY, Target};
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::publisher::{Publisher, publish_request};
+use fanwire_load::generator::stream_publisher::StreamPublisher;
+use fanwire_load::generator::{Deliveries, Generator, Profile, StallTimer};
+use fanwire_load::machine::{self, Meter};
 
 /// Publications through one long request, next to one request each.
 #[derive(Args)]
@@ -124,7 +124,7 @@ impl Stream {
         let field = format!("\"data\":{data}");
         let (address, lanes) = (target.address(), self.connections.unwrap_or(self.outstanding));
         let (mut publisher, group) = match by_stream {
-            true => (By::Stream(StreamPublisher::open(address)?), self.outstanding),
+            true => (By::Stream(StreamPublisher::open(address, API_KEY)?), self.outstanding),
             false => (By::Requests(Publisher::http(address, lanes, generator.registry())?), lanes),
         };
         let mut deliveries = Deliveries(0);
@@ -157,7 +157,7 @@ impl Stream {
     ) -> Result<()> {
         let expected = (count * self.subscribers) as u64 + deliveries.0;
         let mut begun = 0;
-        let mut progress = Progress::default();
+        let mut progress = StallTimer::default();
         while begun < count || !publisher.is_idle() || deliveries.0 < expected {
             let is_group_done =
                 expected - deliveries.0 == ((count - begun) * self.subscribers) as u64;

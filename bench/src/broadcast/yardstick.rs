@@ -11,9 +11,9 @@ use std::time::Instant;
 
 use super::name;
 use crate::caller::Caller;
-use crate::machine;
 use crate::redis::RedisServer;
 use crate::stats::median;
+use fanwire_load::machine;
 
 /// What is measured next to Fanwire.
 pub enum Yardstick<'a> {

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::messages::{self, Message};
 use super::stream::{Faults, Stream};
-use crate::generator::frame::{self, Frame};
-use crate::generator::handshake::{self, Agreement};
-use crate::generator::inflate::Inflater;
+use fanwire_load::generator::frame::{self, ServerFrame};
+use fanwire_load::generator::handshake::{self, Agreement};
+use fanwire_load::generator::inflate::Inflater;
 
 /// A client and all it remembers between connections.
 pub struct Client {
@@ -219,7 +219,7 @@ impl Client {
         Ok(())
     }
 
-    fn frame(&mut self, frame: Frame<'_>, tally: &mut Tally) -> Result<()> {
+    fn frame(&mut self, frame: ServerFrame<'_>, tally: &mut Tally) -> Result<()> {
         match frame.opcode {
             frame::CLOSE => {
                 self.ended(tally);

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use crate::metrics;
-use crate::random::Random;
+use fanwire_load::random::Random;
 
 /// Deliveries that the server has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::generator::messages::Encoding;
-use crate::generator::publisher::publish_request;
 use crate::target::API_KEY;
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::publisher::publish_request;
 
 /// The messages of one file and the channel they go to, which is named after the file.
 pub struct Source {

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::files::Source;
-use crate::generator::Audience;
-use crate::generator::messages::Encoding;
+use fanwire_load::generator::PublicationHandler;
+use fanwire_load::generator::messages::Encoding;
 
 pub struct Ledger<'a> {
     sources: &'a [Source],
@@ -112,7 +112,7 @@ impl<'a> Ledger<'a> {
     }
 }
 
-impl Audience for Ledger<'_> {
+impl PublicationHandler for Ledger<'_> {
     fn publication(&mut self, subscriber: usize, message: &[u8]) -> Result<()> {
         let encoding = self.encoding(subscriber);
         let channel = encoding.channel(message).unwrap_or_default();

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use super::schedule::{Choice, Ledger, Schedule, channel};
 use super::{Contender, Publication};
-use crate::generator::messages::Encoding;
-use crate::generator::publisher::Publisher;
-use crate::generator::{Generator, Profile, Progress};
-use crate::machine::{self, Meter, Usage};
 use crate::redis::RedisServer;
 use crate::stats::{median, percentile};
 use crate::target::Target;
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::publisher::Publisher;
+use fanwire_load::generator::{Generator, Profile, StallTimer};
+use fanwire_load::machine::{self, Meter, Usage};
 
 /// What all rounds of a run have in common.
 pub struct Round<'a> {
@@ -206,7 +206,7 @@ impl Run<'_> {
     /// Publishes for this long, then waits until everything has arrived.
     fn publish_for(&mut self, stretch: Duration) -> Result<()> {
         let started = Instant::now();
-        let mut progress = Progress::default();
+        let mut progress = StallTimer::default();
         self.publish(started)?;
         loop {
             let now = Instant::now();

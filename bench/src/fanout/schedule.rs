@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use crate::generator::Audience;
-use crate::random::Random;
+use fanwire_load::generator::PublicationHandler;
+use fanwire_load::random::Random;
 
 /// Each subscriber has `each` of `all` channels.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +126,7 @@ impl Ledger {
     }
 }
 
-impl Audience for Ledger {
+impl PublicationHandler for Ledger {
     fn publication(&mut self, number: usize, _message: &[u8]) -> Result<()> {
         let subscriber = &mut self.subscribers[number];
         let first = subscriber.passed.saturating_sub(self.completed) as usize;

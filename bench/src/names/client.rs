@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use std::net::SocketAddr;
 
 use crate::caller::Caller;
-use crate::generator::messages::Encoding;
-use crate::generator::{frame, handshake};
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::{frame, handshake};
 
 pub struct Client {
     caller: Caller,

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use super::CROWD;
 use crate::caller::Caller;
-use crate::generator::publisher::{answer_length, http_request};
-use crate::generator::{frame, handshake};
-use crate::random::Random;
 use crate::target::API_KEY;
+use fanwire_load::generator::publisher::{answer_length, http_request};
+use fanwire_load::generator::{frame, handshake};
+use fanwire_load::random::Random;
 
 /// By what is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use super::Contender;
 use crate::bare;
 use crate::fanout::schedule::Ledger;
-use crate::generator::messages::Encoding;
-use crate::generator::publisher::Publisher;
-use crate::generator::{Audience, Generator, Profile, Progress};
-use crate::machine::{Meter, resident_bytes};
 use crate::stats::percentile;
 use crate::target::Target;
+use fanwire_load::generator::messages::Encoding;
+use fanwire_load::generator::publisher::Publisher;
+use fanwire_load::generator::{Generator, Profile, PublicationHandler, StallTimer};
+use fanwire_load::machine::{Meter, resident_bytes};
 
 /// What all contenders have in common.
 pub(super) struct Plan<'a> {
@@ -154,7 +154,7 @@ impl Run<'_> {
         let period = Duration::from_secs_f64(1.0 / self.plan.hz);
         let started = Instant::now();
         let (mut planned, mut slow_read) = (started, started);
-        let mut progress = Progress::default();
+        let mut progress = StallTimer::default();
         loop {
             let now = Instant::now();
             if planned < started + stretch {
@@ -192,7 +192,7 @@ impl Run<'_> {
         let last = (self.published - 1) % self.plan.publications.len();
         let newest = &self.plan.publications[last].data;
         for (generator, read) in [&mut self.slow, &mut self.stopped] {
-            let mut progress = Progress::default();
+            let mut progress = StallTimer::default();
             while read.missing(newest) > 0 {
                 let bytes = generator.read_each(READ_BYTES, read)?;
                 let missing = || format!("{} without the newest publication", read.missing(newest));
@@ -232,7 +232,7 @@ impl Newest {
     }
 }
 
-impl Audience for Newest {
+impl PublicationHandler for Newest {
     fn publication(&mut self, number: usize, message: &[u8]) -> Result<()> {
         let publication = self.encoding.publication(message)?;
         self.last[number].clear();

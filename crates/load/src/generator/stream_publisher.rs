@@ -7,8 +7,6 @@ use anyhow::{Context, Result, bail, ensure};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::target::API_KEY;
-
 /// One long request with chunks of lines.
 pub struct StreamPublisher {
     socket: TcpStream,
@@ -21,11 +19,11 @@ pub struct StreamPublisher {
 impl StreamPublisher {
     /// # Errors
     /// No server listens.
-    pub fn open(address: SocketAddr) -> Result<Self> {
+    pub fn open(address: SocketAddr, key: &str) -> Result<Self> {
         let mut socket = TcpStream::connect(address).context("connecting the stream")?;
         socket.set_nodelay(true)?;
         let head = format!(
-            "POST /api/stream HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {API_KEY}\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "POST /api/stream HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
         );
         socket.write_all(head.as_bytes())?;
         socket.set_nonblocking(true)?;

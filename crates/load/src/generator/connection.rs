@@ -1,5 +1,5 @@
 //! One subscriber: upgrade, connect and subscribe, then publications and pings (RFC 6455, client protocol v2).
-//! In: bytes of its socket as they came → out: each message to the audience, pongs to the socket.
+//! In: bytes of its socket as they came → out: each message to the handler, pongs to the socket.
 //! Uses the other rooms of `generator`; the only write is a short one to its own socket.
 //! Change here the sequence of a connection; polling and opening many of them lives in `generator`.
 
@@ -7,23 +7,23 @@ use anyhow::{Context, Result, bail};
 use mio::net::TcpStream;
 use std::io::Write;
 
-use super::frame::{self, Frame};
+use super::frame::{self, ServerFrame};
 use super::handshake::{self, Agreement};
 use super::inflate::Inflater;
 use super::messages::Encoding;
-use super::{Audience, Profile};
+use super::{Profile, PublicationHandler};
 
-pub struct Connection {
+pub struct ClientConnection {
     pub stream: TcpStream,
     encoding: Encoding,
-    phase: Phase,
+    phase: ConnectionPhase,
     window: Window,
     /// The start of a frame whose end has not come yet; nearly always empty.
     partial: Vec<u8>,
 }
 
 /// What all connections of a generator share.
-pub struct Shared {
+pub struct GeneratorState {
     /// Inflate every publication; otherwise compressed ones are handed out as they came ("sealed").
     pub inflate: bool,
     pub subscribed: usize,
@@ -33,20 +33,20 @@ pub struct Shared {
     out: Vec<u8>,
 }
 
-impl Shared {
+impl GeneratorState {
     pub fn new(inflate: bool) -> Self {
         let (plain, out) = (Vec::new(), Vec::new());
         Self { inflate, subscribed: 0, pings: 0, inflater: Inflater::default(), plain, out }
     }
 }
 
-impl Connection {
+impl ClientConnection {
     /// Sends the upgrade request, and nothing to a plain target.
-    pub fn open(stream: TcpStream, profile: &Profile, shared: &mut Shared) -> Result<Self> {
+    pub fn open(stream: TcpStream, profile: &Profile, shared: &mut GeneratorState) -> Result<Self> {
         let mut connection = Self {
             stream,
             encoding: profile.encoding,
-            phase: Phase::Live,
+            phase: ConnectionPhase::Live,
             window: Window::Absent,
             partial: Vec::new(),
         };
@@ -58,11 +58,11 @@ impl Connection {
         let request = handshake::request("localhost", path, profile.compression);
         connection.stream.write_all(&request).context("sending the upgrade request")?;
         connection.phase =
-            Phase::Upgrading { commands: profile.encoding.commands(&profile.channels) };
+            ConnectionPhase::Upgrading { commands: profile.encoding.commands(&profile.channels) };
         Ok(connection)
     }
 
-    /// Takes the bytes of one read; `index` is this connection's number in front of the audience.
+    /// Takes the bytes of one read; `index` is this connection's number in front of the handler.
     ///
     /// # Errors
     /// Anything a right server would not send: the connection cannot go on.
@@ -70,17 +70,17 @@ impl Connection {
         &mut self,
         index: usize,
         bytes: &[u8],
-        shared: &mut Shared,
-        audience: &mut impl Audience,
+        shared: &mut GeneratorState,
+        handler: &mut impl PublicationHandler,
     ) -> Result<()> {
         if self.partial.is_empty() {
-            let taken = self.take_frames(index, bytes, shared, audience)?;
+            let taken = self.take_frames(index, bytes, shared, handler)?;
             self.partial.extend_from_slice(&bytes[taken..]);
             return Ok(());
         }
         let mut joined = std::mem::take(&mut self.partial);
         joined.extend_from_slice(bytes);
-        let taken = self.take_frames(index, &joined, shared, audience)?;
+        let taken = self.take_frames(index, &joined, shared, handler)?;
         joined.drain(..taken);
         self.partial = joined;
         Ok(())
@@ -90,11 +90,11 @@ impl Connection {
         &mut self,
         index: usize,
         bytes: &[u8],
-        shared: &mut Shared,
-        audience: &mut impl Audience,
+        shared: &mut GeneratorState,
+        handler: &mut impl PublicationHandler,
     ) -> Result<usize> {
         let mut rest = bytes;
-        if let Phase::Upgrading { .. } = self.phase {
+        if let ConnectionPhase::Upgrading { .. } = self.phase {
             let Some((agreement, length)) = handshake::answer(rest)? else { return Ok(0) };
             rest = &rest[length..];
             self.upgraded(agreement, shared)?;
@@ -102,7 +102,7 @@ impl Connection {
         while let Some((frame, length)) = frame::front(rest)? {
             rest = &rest[length..];
             match frame.opcode {
-                frame::TEXT | frame::BINARY => self.data(index, frame, shared, audience)?,
+                frame::TEXT | frame::BINARY => self.data(index, frame, shared, handler)?,
                 frame::PING => self.send(frame::PONG, frame.payload, shared)?,
                 frame::PONG => {}
                 frame::CLOSE => bail!("the server closed: {}", close_text(frame.payload)),
@@ -112,19 +112,22 @@ impl Connection {
         Ok(bytes.len() - rest.len())
     }
 
-    fn upgraded(&mut self, agreement: Agreement, shared: &mut Shared) -> Result<()> {
+    fn upgraded(&mut self, agreement: Agreement, shared: &mut GeneratorState) -> Result<()> {
         self.window = match agreement {
             Agreement::Raw => Window::Absent,
             Agreement::Standalone => Window::Reset,
             Agreement::Context => Window::Kept(Box::default()),
         };
-        let next = Phase::Replying { replied: 0, wanted: 0 };
-        let Phase::Upgrading { commands } = std::mem::replace(&mut self.phase, next) else {
+        let next = ConnectionPhase::Replying { replied: 0, wanted: 0 };
+        let ConnectionPhase::Upgrading { commands } = std::mem::replace(&mut self.phase, next)
+        else {
             unreachable!("only an upgrading connection is upgraded");
         };
         let mut rest = &commands[..];
         while self.encoding.next_message(&mut rest)?.is_some() {
-            let Phase::Replying { wanted, .. } = &mut self.phase else { unreachable!("just set") };
+            let ConnectionPhase::Replying { wanted, .. } = &mut self.phase else {
+                unreachable!("just set")
+            };
             *wanted += 1;
         }
         self.send(self.encoding.opcode(), &commands, shared)
@@ -133,25 +136,25 @@ impl Connection {
     fn data(
         &mut self,
         index: usize,
-        frame: Frame<'_>,
-        shared: &mut Shared,
-        audience: &mut impl Audience,
+        frame: ServerFrame<'_>,
+        shared: &mut GeneratorState,
+        handler: &mut impl PublicationHandler,
     ) -> Result<()> {
         if !frame.rsv1 {
-            return self.messages(index, frame.payload, shared, audience);
+            return self.messages(index, frame.payload, shared, handler);
         }
         let mut plain = std::mem::take(&mut shared.plain);
         plain.clear();
         match &mut self.window {
             Window::Absent => bail!("a compressed frame, though no compression was agreed"),
-            Window::Sealed => audience.publication(index, frame.payload)?,
+            Window::Sealed => handler.publication(index, frame.payload)?,
             Window::Reset => {
                 shared.inflater.reset();
                 shared.inflater.message(frame.payload, &mut plain)?;
             }
             Window::Kept(inflater) => inflater.message(frame.payload, &mut plain)?,
         }
-        self.messages(index, &plain, shared, audience)?;
+        self.messages(index, &plain, shared, handler)?;
         shared.plain = plain;
         Ok(())
     }
@@ -160,14 +163,14 @@ impl Connection {
         &mut self,
         index: usize,
         mut payload: &[u8],
-        shared: &mut Shared,
-        audience: &mut impl Audience,
+        shared: &mut GeneratorState,
+        handler: &mut impl PublicationHandler,
     ) -> Result<()> {
         while let Some(message) = self.encoding.next_message(&mut payload)? {
             if self.encoding.is_ping(message) {
                 self.pong(shared)?;
-            } else if let Phase::Live = self.phase {
-                audience.publication(index, message)?;
+            } else if let ConnectionPhase::Live = self.phase {
+                handler.publication(index, message)?;
             } else {
                 self.reply(message, shared)?;
             }
@@ -175,11 +178,11 @@ impl Connection {
         Ok(())
     }
 
-    fn reply(&mut self, message: &[u8], shared: &mut Shared) -> Result<()> {
-        let Phase::Replying { replied, wanted } = &mut self.phase else { return Ok(()) };
+    fn reply(&mut self, message: &[u8], shared: &mut GeneratorState) -> Result<()> {
+        let ConnectionPhase::Replying { replied, wanted } = &mut self.phase else { return Ok(()) };
         *replied += u32::from(self.encoding.reply_id(message)?.is_some());
         if replied == wanted {
-            self.phase = Phase::Live;
+            self.phase = ConnectionPhase::Live;
             shared.subscribed += 1;
             if !shared.inflate && !matches!(self.window, Window::Absent) {
                 self.window = Window::Sealed;
@@ -188,19 +191,19 @@ impl Connection {
         Ok(())
     }
 
-    fn pong(&mut self, shared: &mut Shared) -> Result<()> {
+    fn pong(&mut self, shared: &mut GeneratorState) -> Result<()> {
         shared.pings += 1;
         self.send(self.encoding.opcode(), self.encoding.pong(), shared)
     }
 
-    fn send(&mut self, opcode: u8, payload: &[u8], shared: &mut Shared) -> Result<()> {
+    fn send(&mut self, opcode: u8, payload: &[u8], shared: &mut GeneratorState) -> Result<()> {
         shared.out.clear();
         frame::encode_masked(opcode, payload, &mut shared.out);
         self.stream.write_all(&shared.out).context("sending to the server")
     }
 }
 
-enum Phase {
+enum ConnectionPhase {
     Upgrading { commands: Vec<u8> },
     Replying { replied: u32, wanted: u32 },
     Live,

@@ -1,5 +1,5 @@
 //! The generator: many subscribers and one publisher on one thread over one poller.
-//! In: an address and a profile of subscribers → out: their messages to an `Audience`, in the order of arrival.
+//! In: an address and a profile of subscribers → out: their messages to a `PublicationHandler`, in the order of arrival.
 //! Uses mio and socket2 for sockets; never starts processes and never measures (see `target`, `machine`).
 //! Change here how subscribers are opened and polled; what one of them says lives in `connection`.
 
@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use connection::{Connection, Shared};
+use connection::{ClientConnection, GeneratorState};
 use messages::Encoding;
 
 pub mod connection;
@@ -35,7 +35,7 @@ pub struct Profile {
 }
 
 /// Who looks at what subscribers receive.
-pub trait Audience {
+pub trait PublicationHandler {
     /// One message that is neither a reply nor a ping. A generator that does not inflate hands out a compressed
     /// payload as it came, and counts it as one message.
     ///
@@ -48,7 +48,7 @@ pub trait Audience {
 #[derive(Default)]
 pub struct Deliveries(pub u64);
 
-impl Audience for Deliveries {
+impl PublicationHandler for Deliveries {
     fn publication(&mut self, _subscriber: usize, _message: &[u8]) -> Result<()> {
         self.0 += 1;
         Ok(())
@@ -59,8 +59,8 @@ impl Audience for Deliveries {
 pub struct Generator {
     poll: Poll,
     events: Events,
-    connections: Vec<Connection>,
-    shared: Shared,
+    connections: Vec<ClientConnection>,
+    shared: GeneratorState,
     buffer: Box<[u8]>,
     bytes_received: u64,
     /// Last byte of the loopback address that new connections come from; grows when its ports run out.
@@ -76,7 +76,7 @@ impl Generator {
             poll: Poll::new()?,
             events: Events::with_capacity(1024),
             connections: Vec::new(),
-            shared: Shared::new(inflate),
+            shared: GeneratorState::new(inflate),
             buffer: vec![0; READ_BYTES_MAX].into(),
             bytes_received: 0,
             source: 1,
@@ -111,7 +111,7 @@ impl Generator {
     /// A refused connection, an error reply, or ten seconds without progress.
     pub fn open(&mut self, address: SocketAddr, count: usize, profile: &Profile) -> Result<()> {
         let goal = self.connections.len() + count;
-        let mut progress = Progress::default();
+        let mut progress = StallTimer::default();
         while self.shared.subscribed < goal {
             let opening = self.connections.len() - self.shared.subscribed;
             for _ in opening..OPENING_MAX.min(opening + goal - self.connections.len()) {
@@ -131,7 +131,7 @@ impl Generator {
     pub fn turn(
         &mut self,
         timeout: Option<Duration>,
-        audience: &mut impl Audience,
+        handler: &mut impl PublicationHandler,
     ) -> Result<bool> {
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(false),
@@ -145,7 +145,7 @@ impl Generator {
                 continue;
             }
             let connection = &mut self.connections[index];
-            let read = read(connection, index, &mut self.buffer, &mut self.shared, audience);
+            let read = read(connection, index, &mut self.buffer, &mut self.shared, handler);
             self.bytes_received += read.with_context(|| format!("subscriber {index}"))?;
         }
         Ok(publisher_ready)
@@ -155,11 +155,15 @@ impl Generator {
     ///
     /// # Errors
     /// The first subscriber that failed, by number.
-    pub fn read_each(&mut self, bytes: usize, audience: &mut impl Audience) -> Result<u64> {
+    pub fn read_each(
+        &mut self,
+        bytes: usize,
+        handler: &mut impl PublicationHandler,
+    ) -> Result<u64> {
         let (mut total, most) = (0, bytes.min(self.buffer.len()));
         for (index, connection) in self.connections.iter_mut().enumerate() {
             let part = &mut self.buffer[..most];
-            let read = read_once(connection, index, part, &mut self.shared, audience);
+            let read = read_once(connection, index, part, &mut self.shared, handler);
             total += read.with_context(|| format!("subscriber {index}"))?;
         }
         self.bytes_received += total;
@@ -175,24 +179,24 @@ impl Generator {
         }
         let token = Token(self.connections.len());
         self.poll.registry().register(&mut stream, token, Interest::READABLE)?;
-        self.connections.push(Connection::open(stream, profile, &mut self.shared)?);
+        self.connections.push(ClientConnection::open(stream, profile, &mut self.shared)?);
         Ok(())
     }
 }
 
 /// Ends a run that stands still, so that a lost message is an error and not a run without end.
-pub struct Progress {
+pub struct StallTimer {
     since: Instant,
     count: u64,
 }
 
-impl Default for Progress {
+impl Default for StallTimer {
     fn default() -> Self {
         Self { since: Instant::now(), count: 0 }
     }
 }
 
-impl Progress {
+impl StallTimer {
     /// # Errors
     /// The count has been the same for ten seconds; `state` says what is there and what is missing.
     pub fn check(&mut self, count: u64, state: impl FnOnce() -> String) -> Result<()> {
@@ -208,11 +212,11 @@ impl Progress {
 
 /// Reads until the socket is empty; a short read is the end, so most deliveries cost one system call.
 fn read(
-    connection: &mut Connection,
+    connection: &mut ClientConnection,
     index: usize,
     buffer: &mut [u8],
-    shared: &mut Shared,
-    audience: &mut impl Audience,
+    shared: &mut GeneratorState,
+    handler: &mut impl PublicationHandler,
 ) -> Result<u64> {
     let mut total = 0;
     loop {
@@ -220,7 +224,7 @@ fn read(
             Ok(0) => bail!("the server closed without a close frame"),
             Ok(length) => {
                 total += length as u64;
-                connection.receive(index, &buffer[..length], shared, audience)?;
+                connection.receive(index, &buffer[..length], shared, handler)?;
                 if length < buffer.len() {
                     return Ok(total);
                 }
@@ -233,16 +237,16 @@ fn read(
 }
 
 fn read_once(
-    connection: &mut Connection,
+    connection: &mut ClientConnection,
     index: usize,
     buffer: &mut [u8],
-    shared: &mut Shared,
-    audience: &mut impl Audience,
+    shared: &mut GeneratorState,
+    handler: &mut impl PublicationHandler,
 ) -> Result<u64> {
     match connection.stream.read(buffer) {
         Ok(0) => bail!("the server closed without a close frame"),
         Ok(length) => {
-            connection.receive(index, &buffer[..length], shared, audience)?;
+            connection.receive(index, &buffer[..length], shared, handler)?;
             Ok(length as u64)
         }
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
@@ -281,7 +285,7 @@ fn connect_from(source: u8, address: SocketAddr) -> std::io::Result<Socket> {
 /// The subscribers at the start: no publication yet.
 struct Nobody;
 
-impl Audience for Nobody {
+impl PublicationHandler for Nobody {
     fn publication(&mut self, subscriber: usize, message: &[u8]) -> Result<()> {
         bail!("subscriber {subscriber} got {} before any publication", message.escape_ascii());
     }

@@ -1,5 +1,5 @@
 //! Tests of subscribers against a tiny server that follows a script.
-//! In: what a server might send, whole and byte by byte → out: what the audience gets, what comes back, what fails.
+//! In: what a server might send, whole and byte by byte → out: what the handler gets, what comes back, what fails.
 //! Uses loopback sockets and one thread per server; waits for bytes, never for time.
 //! Sequences of a connection belong here; single frames and messages are tested in their own modules.
 
@@ -56,7 +56,7 @@ fn profile(compression: bool) -> Profile {
 #[derive(Default)]
 struct Messages(Vec<String>);
 
-impl Audience for Messages {
+impl PublicationHandler for Messages {
     fn publication(&mut self, _subscriber: usize, message: &[u8]) -> Result<()> {
         self.0.push(String::from_utf8_lossy(message).into_owned());
         Ok(())
@@ -86,7 +86,7 @@ fn publications_arrive_however_the_bytes_are_cut() {
         bytes.iter().for_each(|byte| stream.write_all(&[*byte]).expect("open"));
         stream.write_all(&text("{\"push\":4}")).expect("open");
     });
-    // The opening's audience accepts no publication, so it must end exactly with the replies.
+    // The opening's handler accepts no publication, so it must end exactly with the replies.
     let mut generator = Generator::new(true).expect("a poller");
     generator.connect(address, &profile(false)).expect("a listening server");
     let mut messages = Messages::default();

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 /// One whole frame from the server; the payload is borrowed from the read buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Frame<'a> {
+pub struct ServerFrame<'a> {
     pub opcode: u8,
     pub rsv1: bool,
     pub payload: &'a [u8],
@@ -23,7 +23,7 @@ pub const PONG: u8 = 10;
 ///
 /// # Errors
 /// A masked or fragmented frame, or a reserved bit: the server has no reason to send one.
-pub fn front(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>> {
+pub fn front(bytes: &[u8]) -> Result<Option<(ServerFrame<'_>, usize)>> {
     let [first, second, ..] = *bytes else { return Ok(None) };
     if first & 0x80 == 0 || first & 0x30 != 0 || second & 0x80 != 0 {
         bail!(
@@ -41,7 +41,7 @@ pub fn front(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>> {
         length => (2, usize::from(length)),
     };
     let Some(payload) = bytes.get(header..header.saturating_add(length)) else { return Ok(None) };
-    let frame = Frame { opcode: first & 0x0f, rsv1: first & 0x40 != 0, payload };
+    let frame = ServerFrame { opcode: first & 0x0f, rsv1: first & 0x40 != 0, payload };
     Ok(Some((frame, header + length)))
 }
 
