@@ -121,7 +121,7 @@ impl Hot {
             hot: subscribers("hot", self.hot_subscribers)?,
             publisher: Publisher::http(target.address(), 1, quiet.registry())?,
             quiet,
-            stream: StreamPublisher::open(target.address(), API_KEY)?,
+            stream: StreamPublisher::open(target.address(), "localhost", "/api/stream", API_KEY)?,
             ledger: Ledger::new(vec![vec![0]; self.quiet_subscribers]),
             hot_deliveries: Deliveries::default(),
             request: publish_request("quiet", &field, API_KEY),

@@ -124,7 +124,10 @@ impl Stream {
         let field = format!("\"data\":{data}");
         let (address, lanes) = (target.address(), self.connections.unwrap_or(self.outstanding));
         let (mut publisher, group) = match by_stream {
-            true => (By::Stream(StreamPublisher::open(address, API_KEY)?), self.outstanding),
+            true => (
+                By::Stream(StreamPublisher::open(address, "localhost", "/api/stream", API_KEY)?),
+                self.outstanding,
+            ),
             false => (By::Requests(Publisher::http(address, lanes, generator.registry())?), lanes),
         };
         let mut deliveries = Deliveries(0);

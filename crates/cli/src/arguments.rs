@@ -12,6 +12,10 @@ use clap::{
 };
 use fanwire::config::{Entry, Format, Kind, entries, renamed};
 
+pub(crate) use bench::{Bench, BenchCommand, BenchLoad, BenchMethod, BenchOutput, BenchServer};
+
+mod bench;
+
 #[cfg(test)]
 mod tests;
 
@@ -73,6 +77,8 @@ pub(crate) enum CliCommand {
     CheckToken(CheckToken),
     /// Publish a message, or a file of messages, into a channel of a running server
     Publish(Publish),
+    /// Load a server that speaks the Centrifugo protocol, and check what arrives
+    Bench(Bench),
     /// Measure how typical messages compress, and recommend settings
     Tune(Tune),
     /// Print the version

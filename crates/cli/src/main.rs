@@ -1,6 +1,6 @@
-//! The one binary, `fanwire`: serves, checks configurations, makes samples and tokens, and tunes compression.
+//! The one binary, `fanwire`: serves, checks configurations, makes samples and tokens, publishes, measures.
 //! In: the command line, the environment, signals → out: a running server, text on stdout, exit codes 0, 1 and 2.
-//! Uses the library `fanwire`, and `fanwire_tune` for `tune`. Never: server behaviour, keys of the configuration.
+//! Uses the library `fanwire`, `fanwire_tune` for `tune`, `fanwire_load` for `bench`. Never: server behaviour, keys of the configuration.
 //! Each command is one file of this folder; its options are in `arguments`.
 #![forbid(unsafe_code)]
 
@@ -10,10 +10,12 @@ use std::process::ExitCode;
 use arguments::{Arguments, CliCommand};
 
 mod arguments;
+mod bench;
 mod check;
 mod check_token;
 mod document;
 mod environment;
+mod local;
 mod logs;
 mod progress;
 mod publish;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         CliCommand::Token(token) => token::run(&token),
         CliCommand::CheckToken(check) => check_token::run(&check),
         CliCommand::Publish(publish) => publish::run(&publish),
+        CliCommand::Bench(bench) => return bench::run(&bench),
         CliCommand::Tune(tune) => tune::run(&tune),
         CliCommand::Version => document::version(),
     };

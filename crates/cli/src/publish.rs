@@ -10,7 +10,6 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use fanwire::config::load;
 use futures_util::stream::{self, Stream};
 use http::{Request, StatusCode, Uri, header::HOST};
 use http_body_util::{BodyExt as _, StreamBody};
@@ -20,8 +19,9 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::net::TcpStream;
 
 use crate::arguments::Publish;
+use crate::local::LocalServer;
 use crate::progress::Progress;
-use crate::{document, environment, tune};
+use crate::{document, tune};
 
 #[cfg(test)]
 mod tests;
@@ -58,13 +58,8 @@ pub(crate) fn run(arguments: &Publish) -> Result<()> {
 
 /// From `--url`, or the address of the configuration; the key alike.
 fn target(arguments: &Publish) -> Result<ApiAddress> {
-    let (config, _) = load(arguments.config.as_deref(), environment::variables()?, &[])?;
-    let (server, api) = (&config.http_server, &config.http_api.api);
-    let url = arguments.url.clone().unwrap_or_else(|| {
-        let host = if server.address.is_empty() { "127.0.0.1" } else { &server.address };
-        let port = server.internal_port.parse().unwrap_or(server.port);
-        format!("http://{host}:{port}/{}", api.handler_prefix.trim_matches('/'))
-    });
+    let local = LocalServer::load(arguments.config.as_deref())?;
+    let url = arguments.url.clone().unwrap_or_else(|| local.api_url());
     let uri: Uri = url.parse().with_context(|| format!("--url is {url:?}, expected an address"))?;
     match uri.scheme_str() {
         Some("http") => {}
@@ -75,7 +70,7 @@ fn target(arguments: &Publish) -> Result<ApiAddress> {
     Ok(ApiAddress {
         authority: format!("{}:{port}", authority.host()),
         path: format!("{}/stream", uri.path().trim_end_matches('/')),
-        key: arguments.key.clone().unwrap_or_else(|| api.key.to_string()),
+        key: arguments.key.clone().unwrap_or_else(|| local.api_key()),
     })
 }
 

@@ -34,7 +34,24 @@ pub struct Profile {
     pub channels: Vec<String>,
 }
 
-/// Who looks at what subscribers receive.
+/// Where subscribers connect, and as whom.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Value of the `Host` header.
+    pub host: String,
+    /// Path and query; `None` is Fanwire's own path for the encoding.
+    pub path: Option<String>,
+    /// The token of the connect command.
+    pub token: Option<String>,
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        Self { host: "localhost".to_owned(), path: None, token: None }
+    }
+}
+
+/// Takes what subscribers receive.
 pub trait PublicationHandler {
     /// One message that is neither a reply nor a ping. A generator that does not inflate hands out a compressed
     /// payload as it came, and counts it as one message.
@@ -42,6 +59,17 @@ pub trait PublicationHandler {
     /// # Errors
     /// Ends the run.
     fn publication(&mut self, subscriber: usize, message: &[u8]) -> Result<()>;
+
+    /// The subscriber has all its replies: it receives what is published from now on.
+    fn subscribed(&mut self, _subscriber: usize) {}
+
+    /// The connection of a subscriber has failed, for a `Closed` or another reason, and is not used again.
+    ///
+    /// # Errors
+    /// Ends the run. Without a method of its own, a handler ends it always.
+    fn failed(&mut self, _subscriber: usize, error: anyhow::Error) -> Result<()> {
+        Err(error)
+    }
 }
 
 /// Counts deliveries.
@@ -60,9 +88,10 @@ pub struct Generator {
     poll: Poll,
     events: Events,
     connections: Vec<ClientConnection>,
-    shared: GeneratorState,
+    state: GeneratorState,
     buffer: Box<[u8]>,
     bytes_received: u64,
+    idle: Duration,
     /// Last byte of the loopback address that new connections come from; grows when its ports run out.
     source: u8,
     /// The kernel's receive buffer of each connection; `None` = its default.
@@ -76,9 +105,10 @@ impl Generator {
             poll: Poll::new()?,
             events: Events::with_capacity(1024),
             connections: Vec::new(),
-            shared: GeneratorState::new(inflate),
+            state: GeneratorState::new(inflate),
             buffer: vec![0; READ_BYTES_MAX].into(),
             bytes_received: 0,
+            idle: Duration::ZERO,
             source: 1,
             receive_buffer: None,
         })
@@ -92,6 +122,11 @@ impl Generator {
         Ok(Self { receive_buffer: Some(bytes), ..Self::new(true)? })
     }
 
+    /// Connects its subscribers to `endpoint`.
+    pub fn set_endpoint(&mut self, endpoint: Endpoint) {
+        self.state.endpoint = endpoint;
+    }
+
     /// Where publishers register; their tokens are `PUBLISHER_TOKEN` and up.
     pub fn registry(&self) -> &Registry {
         self.poll.registry()
@@ -101,8 +136,23 @@ impl Generator {
         self.bytes_received
     }
 
+    /// How long the generator waited for events.
+    pub fn idle(&self) -> Duration {
+        self.idle
+    }
+
     pub fn pings(&self) -> u64 {
-        self.shared.pings
+        self.state.pings
+    }
+
+    /// Subscribers that have all their replies and did not fail.
+    pub fn subscribed(&self) -> usize {
+        self.state.subscribed
+    }
+
+    /// The version of the server, from its connect reply.
+    pub fn server_version(&self) -> Option<&str> {
+        self.state.server_version.as_deref()
     }
 
     /// Opens `count` more subscribers and returns when each has all its replies.
@@ -112,16 +162,60 @@ impl Generator {
     pub fn open(&mut self, address: SocketAddr, count: usize, profile: &Profile) -> Result<()> {
         let goal = self.connections.len() + count;
         let mut progress = StallTimer::default();
-        while self.shared.subscribed < goal {
-            let opening = self.connections.len() - self.shared.subscribed;
-            for _ in opening..OPENING_MAX.min(opening + goal - self.connections.len()) {
-                self.connect(address, profile)?;
-            }
+        while self.state.subscribed < goal {
+            self.open_some(address, goal, |_| profile.clone())?;
             self.turn(Some(Duration::from_millis(100)), &mut Nobody)?;
-            let subscribed = self.shared.subscribed;
+            let subscribed = self.state.subscribed;
             progress.check(subscribed as u64, || format!("{subscribed} of {goal} subscribers"))?;
         }
         Ok(())
+    }
+
+    /// Begins to open subscribers until there are `goal`, of which at most 100 are being opened at a time; `profile`
+    /// says what the subscriber of a number asks for.
+    ///
+    /// # Errors
+    /// A refused connection.
+    pub fn open_some(
+        &mut self,
+        address: SocketAddr,
+        goal: usize,
+        profile: impl Fn(usize) -> Profile,
+    ) -> Result<()> {
+        let opening = self.connections.len() - self.state.subscribed;
+        for _ in opening..OPENING_MAX.min(opening + goal - self.connections.len()) {
+            let number = self.connections.len();
+            let connection = self.connection(number, address, &profile(number))?;
+            self.connections.push(connection);
+        }
+        Ok(())
+    }
+
+    /// Closes the connection of a subscriber and opens another one for it.
+    ///
+    /// # Errors
+    /// A refused connection.
+    pub fn reopen(
+        &mut self,
+        subscriber: usize,
+        address: SocketAddr,
+        profile: &Profile,
+    ) -> Result<()> {
+        let connection = &mut self.connections[subscriber];
+        connection.close(&mut self.state);
+        // A connection that the server closed is deregistered already.
+        let _ = self.poll.registry().deregister(&mut connection.stream);
+        let connection = self.connection(subscriber, address, profile)?;
+        self.connections[subscriber] = connection;
+        Ok(())
+    }
+
+    /// Sends a message of a subscriber.
+    ///
+    /// # Errors
+    /// The socket does not take all of it.
+    pub fn send(&mut self, subscriber: usize, message: &[u8]) -> Result<()> {
+        self.connections[subscriber].send_message(message, &mut self.state)
     }
 
     /// Waits for events and handles them; `Duration::ZERO` only looks. True when a publisher has something to read.
@@ -133,9 +227,13 @@ impl Generator {
         timeout: Option<Duration>,
         handler: &mut impl PublicationHandler,
     ) -> Result<bool> {
+        let before = Instant::now();
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(false),
             polled => polled?,
+        }
+        if self.events.is_empty() || timeout != Some(Duration::ZERO) {
+            self.idle += before.elapsed();
         }
         let mut publisher_ready = false;
         for event in &self.events {
@@ -145,8 +243,14 @@ impl Generator {
                 continue;
             }
             let connection = &mut self.connections[index];
-            let read = read(connection, index, &mut self.buffer, &mut self.shared, handler);
-            self.bytes_received += read.with_context(|| format!("subscriber {index}"))?;
+            match read(connection, index, &mut self.buffer, &mut self.state, handler) {
+                Ok(bytes) => self.bytes_received += bytes,
+                Err(error) => {
+                    connection.fail(&mut self.state);
+                    self.poll.registry().deregister(&mut connection.stream)?;
+                    handler.failed(index, error.context(format!("subscriber {index}")))?;
+                }
+            }
         }
         Ok(publisher_ready)
     }
@@ -163,26 +267,58 @@ impl Generator {
         let (mut total, most) = (0, bytes.min(self.buffer.len()));
         for (index, connection) in self.connections.iter_mut().enumerate() {
             let part = &mut self.buffer[..most];
-            let read = read_once(connection, index, part, &mut self.shared, handler);
-            total += read.with_context(|| format!("subscriber {index}"))?;
+            match read_once(connection, index, part, &mut self.state, handler) {
+                Ok(bytes) => total += bytes,
+                Err(error) => {
+                    connection.fail(&mut self.state);
+                    handler.failed(index, error.context(format!("subscriber {index}")))?;
+                }
+            }
         }
         self.bytes_received += total;
         Ok(total)
     }
 
-    fn connect(&mut self, address: SocketAddr, profile: &Profile) -> Result<()> {
-        let mut stream = connect(&mut self.source, address).with_context(|| {
-            format!("connecting subscriber {} to {address}", self.connections.len())
-        })?;
+    fn connection(
+        &mut self,
+        subscriber: usize,
+        address: SocketAddr,
+        profile: &Profile,
+    ) -> Result<ClientConnection> {
+        let mut stream = connect(&mut self.source, address)
+            .with_context(|| format!("connecting subscriber {subscriber} to {address}"))?;
         if let Some(bytes) = self.receive_buffer {
             SockRef::from(&stream).set_recv_buffer_size(bytes)?;
         }
-        let token = Token(self.connections.len());
-        self.poll.registry().register(&mut stream, token, Interest::READABLE)?;
-        self.connections.push(ClientConnection::open(stream, profile, &mut self.shared)?);
-        Ok(())
+        self.poll.registry().register(&mut stream, Token(subscriber), Interest::READABLE)?;
+        ClientConnection::open(stream, profile, &mut self.state)
     }
 }
+
+/// A server closed a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Closed {
+    /// `None`: without a close frame, or the frame has no code; `reason` says which.
+    pub code: Option<u16>,
+    pub reason: String,
+}
+
+impl Closed {
+    fn without(what: &str) -> Self {
+        Self { code: None, reason: format!("without {what}") }
+    }
+}
+
+impl std::fmt::Display for Closed {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.code {
+            Some(code) => write!(formatter, "the server closed: {code} {}", self.reason),
+            None => write!(formatter, "the server closed {}", self.reason),
+        }
+    }
+}
+
+impl std::error::Error for Closed {}
 
 /// Ends a run that stands still, so that a lost message is an error and not a run without end.
 pub struct StallTimer {
@@ -215,16 +351,19 @@ fn read(
     connection: &mut ClientConnection,
     index: usize,
     buffer: &mut [u8],
-    shared: &mut GeneratorState,
+    state: &mut GeneratorState,
     handler: &mut impl PublicationHandler,
 ) -> Result<u64> {
     let mut total = 0;
+    if connection.has_failed() {
+        return Ok(0);
+    }
     loop {
         match connection.stream.read(buffer) {
-            Ok(0) => bail!("the server closed without a close frame"),
+            Ok(0) => return Err(Closed::without("a close frame").into()),
             Ok(length) => {
                 total += length as u64;
-                connection.receive(index, &buffer[..length], shared, handler)?;
+                connection.receive(index, &buffer[..length], state, handler)?;
                 if length < buffer.len() {
                     return Ok(total);
                 }
@@ -240,13 +379,16 @@ fn read_once(
     connection: &mut ClientConnection,
     index: usize,
     buffer: &mut [u8],
-    shared: &mut GeneratorState,
+    state: &mut GeneratorState,
     handler: &mut impl PublicationHandler,
 ) -> Result<u64> {
+    if connection.has_failed() {
+        return Ok(0);
+    }
     match connection.stream.read(buffer) {
-        Ok(0) => bail!("the server closed without a close frame"),
+        Ok(0) => return Err(Closed::without("a close frame").into()),
         Ok(length) => {
-            connection.receive(index, &buffer[..length], shared, handler)?;
+            connection.receive(index, &buffer[..length], state, handler)?;
             Ok(length as u64)
         }
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
@@ -254,14 +396,17 @@ fn read_once(
     }
 }
 
-/// Connects from the loopback address that ends with `source`, which grows when its ports have run out.
+/// Connects; to a loopback address, from the one that ends with `source`, which grows when its ports have run out.
 ///
 /// # Errors
 /// No server listens, or no descriptor or port is left.
 pub fn connect(source: &mut u8, address: SocketAddr) -> Result<TcpStream> {
+    let is_loopback = address.is_ipv4() && address.ip().is_loopback();
     loop {
         match connect_from(*source, address) {
-            Err(error) if error.kind() == ErrorKind::AddrNotAvailable && *source < 250 => {
+            Err(error)
+                if error.kind() == ErrorKind::AddrNotAvailable && is_loopback && *source < 250 =>
+            {
                 *source += 1;
             }
             connected => return Ok(TcpStream::from_std(connected?.into())),
@@ -271,12 +416,12 @@ pub fn connect(source: &mut u8, address: SocketAddr) -> Result<TcpStream> {
 
 /// A blocking connect (loopback answers at once), then a nonblocking socket.
 fn connect_from(source: u8, address: SocketAddr) -> std::io::Result<Socket> {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     if source > 1 {
         let from = SocketAddr::from((Ipv4Addr::new(127, 0, 0, source), 0));
         socket.bind(&SockAddr::from(from))?;
     }
-    socket.connect(&SockAddr::from(address))?;
+    socket.connect_timeout(&SockAddr::from(address), STALL)?;
     socket.set_tcp_nodelay(true)?;
     socket.set_nonblocking(true)?;
     Ok(socket)

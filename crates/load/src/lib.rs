@@ -4,6 +4,25 @@
 //! Change here what is public; the plan is in `plan`, one run of it in `run`.
 #![forbid(unsafe_code)]
 
+mod address;
+mod check;
+mod choice;
 pub mod generator;
+pub mod histogram_file;
 pub mod machine;
+mod payload;
+mod plan;
+mod publish;
 pub mod random;
+mod record;
+mod report;
+mod run;
+
+pub use address::ServerAddress;
+pub use check::{Group, GroupCounts};
+pub use choice::Popularity;
+pub use payload::Payloads;
+pub use plan::{ApiAddress, Pace, Plan, PublishMethod};
+pub use record::{Second, milliseconds};
+pub use report::{Ending, Percentiles, Report};
+pub use run::{RunStatus, run};

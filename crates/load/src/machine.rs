@@ -6,6 +6,7 @@
 use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::Serialize;
 use std::ops::AddAssign;
 use std::time::Instant;
 use std::{fs, io};
@@ -104,6 +105,36 @@ fn core_seconds(core: usize) -> Result<f64> {
     // user nice system idle iowait irq softirq steal; guest time is part of user.
     let busy = [0, 1, 2, 5, 6, 7].iter().filter_map(|column| ticks.get(*column)).sum::<u64>();
     Ok(busy as f64 / 100.0)
+}
+
+/// What a reader of figures needs to know of a machine.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct MachineFacts {
+    /// Name and release of the kernel, and the architecture.
+    pub kernel: String,
+    pub processor: Option<String>,
+    /// That this process may use.
+    pub cores: usize,
+    pub memory_bytes: Option<u64>,
+}
+
+/// The facts of this machine.
+pub fn facts() -> MachineFacts {
+    let system = rustix::system::uname();
+    let kernel = [system.sysname(), system.release(), system.machine()];
+    let value = |file: &str, name: &str| {
+        let text = fs::read_to_string(file).ok()?;
+        let line = text.lines().find(|line| line.starts_with(name))?.to_owned();
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let memory = value("/proc/meminfo", "MemTotal");
+    let kibibytes = memory.and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+    MachineFacts {
+        kernel: kernel.map(|part| part.to_string_lossy().into_owned()).join(" "),
+        processor: value("/proc/cpuinfo", "model name"),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        memory_bytes: kibibytes.map(|count| count << 10),
+    }
 }
 
 /// Raises this process's descriptor limit to the hard limit and returns it.

@@ -4,6 +4,7 @@
 //! Change here how numbers are made up; what they decide is the scenario's business.
 
 /// A linear congruential generator: enough to interleave.
+#[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {

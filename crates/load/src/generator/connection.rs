@@ -11,7 +11,7 @@ use super::frame::{self, ServerFrame};
 use super::handshake::{self, Agreement};
 use super::inflate::Inflater;
 use super::messages::Encoding;
-use super::{Profile, PublicationHandler};
+use super::{Closed, Endpoint, Profile, PublicationHandler};
 
 pub struct ClientConnection {
     pub stream: TcpStream,
@@ -28,6 +28,9 @@ pub struct GeneratorState {
     pub inflate: bool,
     pub subscribed: usize,
     pub pings: u64,
+    pub endpoint: Endpoint,
+    /// From the first connect reply.
+    pub server_version: Option<String>,
     inflater: Inflater,
     plain: Vec<u8>,
     out: Vec<u8>,
@@ -36,13 +39,16 @@ pub struct GeneratorState {
 impl GeneratorState {
     pub fn new(inflate: bool) -> Self {
         let (plain, out) = (Vec::new(), Vec::new());
-        Self { inflate, subscribed: 0, pings: 0, inflater: Inflater::default(), plain, out }
+        let inflater = Inflater::default();
+        let endpoint = Endpoint::default();
+        let server_version = None;
+        Self { inflate, subscribed: 0, pings: 0, endpoint, server_version, inflater, plain, out }
     }
 }
 
 impl ClientConnection {
     /// Sends the upgrade request, and nothing to a plain target.
-    pub fn open(stream: TcpStream, profile: &Profile, shared: &mut GeneratorState) -> Result<Self> {
+    pub fn open(stream: TcpStream, profile: &Profile, state: &mut GeneratorState) -> Result<Self> {
         let mut connection = Self {
             stream,
             encoding: profile.encoding,
@@ -51,14 +57,15 @@ impl ClientConnection {
             partial: Vec::new(),
         };
         if profile.plain {
-            shared.subscribed += 1;
+            state.subscribed += 1;
             return Ok(connection);
         }
-        let path = profile.encoding.path();
-        let request = handshake::request("localhost", path, profile.compression);
+        let Endpoint { host, path, token } = &state.endpoint;
+        let path = path.as_deref().unwrap_or(profile.encoding.path());
+        let request = handshake::request(host, path, profile.compression);
         connection.stream.write_all(&request).context("sending the upgrade request")?;
-        connection.phase =
-            ConnectionPhase::Upgrading { commands: profile.encoding.commands(&profile.channels) };
+        let commands = profile.encoding.commands(token.as_deref(), &profile.channels);
+        connection.phase = ConnectionPhase::Upgrading { commands };
         Ok(connection)
     }
 
@@ -70,17 +77,17 @@ impl ClientConnection {
         &mut self,
         index: usize,
         bytes: &[u8],
-        shared: &mut GeneratorState,
+        state: &mut GeneratorState,
         handler: &mut impl PublicationHandler,
     ) -> Result<()> {
         if self.partial.is_empty() {
-            let taken = self.take_frames(index, bytes, shared, handler)?;
+            let taken = self.take_frames(index, bytes, state, handler)?;
             self.partial.extend_from_slice(&bytes[taken..]);
             return Ok(());
         }
         let mut joined = std::mem::take(&mut self.partial);
         joined.extend_from_slice(bytes);
-        let taken = self.take_frames(index, &joined, shared, handler)?;
+        let taken = self.take_frames(index, &joined, state, handler)?;
         joined.drain(..taken);
         self.partial = joined;
         Ok(())
@@ -90,29 +97,29 @@ impl ClientConnection {
         &mut self,
         index: usize,
         bytes: &[u8],
-        shared: &mut GeneratorState,
+        state: &mut GeneratorState,
         handler: &mut impl PublicationHandler,
     ) -> Result<usize> {
         let mut rest = bytes;
         if let ConnectionPhase::Upgrading { .. } = self.phase {
             let Some((agreement, length)) = handshake::answer(rest)? else { return Ok(0) };
             rest = &rest[length..];
-            self.upgraded(agreement, shared)?;
+            self.upgraded(agreement, state)?;
         }
         while let Some((frame, length)) = frame::front(rest)? {
             rest = &rest[length..];
             match frame.opcode {
-                frame::TEXT | frame::BINARY => self.data(index, frame, shared, handler)?,
-                frame::PING => self.send(frame::PONG, frame.payload, shared)?,
+                frame::TEXT | frame::BINARY => self.data(index, frame, state, handler)?,
+                frame::PING => self.send(frame::PONG, frame.payload, state)?,
                 frame::PONG => {}
-                frame::CLOSE => bail!("the server closed: {}", close_text(frame.payload)),
+                frame::CLOSE => return Err(closed(frame.payload).into()),
                 other => bail!("a frame with opcode {other}"),
             }
         }
         Ok(bytes.len() - rest.len())
     }
 
-    fn upgraded(&mut self, agreement: Agreement, shared: &mut GeneratorState) -> Result<()> {
+    fn upgraded(&mut self, agreement: Agreement, state: &mut GeneratorState) -> Result<()> {
         self.window = match agreement {
             Agreement::Raw => Window::Absent,
             Agreement::Standalone => Window::Reset,
@@ -130,32 +137,32 @@ impl ClientConnection {
             };
             *wanted += 1;
         }
-        self.send(self.encoding.opcode(), &commands, shared)
+        self.send(self.encoding.opcode(), &commands, state)
     }
 
     fn data(
         &mut self,
         index: usize,
         frame: ServerFrame<'_>,
-        shared: &mut GeneratorState,
+        state: &mut GeneratorState,
         handler: &mut impl PublicationHandler,
     ) -> Result<()> {
         if !frame.rsv1 {
-            return self.messages(index, frame.payload, shared, handler);
+            return self.messages(index, frame.payload, state, handler);
         }
-        let mut plain = std::mem::take(&mut shared.plain);
+        let mut plain = std::mem::take(&mut state.plain);
         plain.clear();
         match &mut self.window {
             Window::Absent => bail!("a compressed frame, though no compression was agreed"),
             Window::Sealed => handler.publication(index, frame.payload)?,
             Window::Reset => {
-                shared.inflater.reset();
-                shared.inflater.message(frame.payload, &mut plain)?;
+                state.inflater.reset();
+                state.inflater.message(frame.payload, &mut plain)?;
             }
             Window::Kept(inflater) => inflater.message(frame.payload, &mut plain)?,
         }
-        self.messages(index, &plain, shared, handler)?;
-        shared.plain = plain;
+        self.messages(index, &plain, state, handler)?;
+        state.plain = plain;
         Ok(())
     }
 
@@ -163,43 +170,79 @@ impl ClientConnection {
         &mut self,
         index: usize,
         mut payload: &[u8],
-        shared: &mut GeneratorState,
+        state: &mut GeneratorState,
         handler: &mut impl PublicationHandler,
     ) -> Result<()> {
         while let Some(message) = self.encoding.next_message(&mut payload)? {
             if self.encoding.is_ping(message) {
-                self.pong(shared)?;
+                self.pong(state)?;
             } else if let ConnectionPhase::Live = self.phase {
                 handler.publication(index, message)?;
             } else {
-                self.reply(message, shared)?;
+                self.reply(index, message, state, handler)?;
             }
         }
         Ok(())
     }
 
-    fn reply(&mut self, message: &[u8], shared: &mut GeneratorState) -> Result<()> {
+    fn reply(
+        &mut self,
+        index: usize,
+        message: &[u8],
+        state: &mut GeneratorState,
+        handler: &mut impl PublicationHandler,
+    ) -> Result<()> {
         let ConnectionPhase::Replying { replied, wanted } = &mut self.phase else { return Ok(()) };
         *replied += u32::from(self.encoding.reply_id(message)?.is_some());
+        if state.server_version.is_none() {
+            state.server_version = self.encoding.server_version(message);
+        }
         if replied == wanted {
             self.phase = ConnectionPhase::Live;
-            shared.subscribed += 1;
-            if !shared.inflate && !matches!(self.window, Window::Absent) {
+            state.subscribed += 1;
+            handler.subscribed(index);
+            if !state.inflate && !matches!(self.window, Window::Absent) {
                 self.window = Window::Sealed;
             }
         }
         Ok(())
     }
 
-    fn pong(&mut self, shared: &mut GeneratorState) -> Result<()> {
-        shared.pings += 1;
-        self.send(self.encoding.opcode(), self.encoding.pong(), shared)
+    /// Ends the connection in order; an error of the socket changes nothing.
+    pub fn close(&mut self, state: &mut GeneratorState) {
+        if !self.has_failed() {
+            let _ = self.send(frame::CLOSE, &NORMAL_CLOSURE.to_be_bytes(), state);
+        }
+        self.fail(state);
     }
 
-    fn send(&mut self, opcode: u8, payload: &[u8], shared: &mut GeneratorState) -> Result<()> {
-        shared.out.clear();
-        frame::encode_masked(opcode, payload, &mut shared.out);
-        self.stream.write_all(&shared.out).context("sending to the server")
+    /// The connection is not used again.
+    pub fn fail(&mut self, state: &mut GeneratorState) {
+        state.subscribed -= usize::from(matches!(self.phase, ConnectionPhase::Live));
+        self.phase = ConnectionPhase::Failed;
+    }
+
+    pub fn has_failed(&self) -> bool {
+        matches!(self.phase, ConnectionPhase::Failed)
+    }
+
+    /// Sends a message of the client protocol.
+    ///
+    /// # Errors
+    /// The socket does not take all of it.
+    pub fn send_message(&mut self, message: &[u8], state: &mut GeneratorState) -> Result<()> {
+        self.send(self.encoding.opcode(), message, state)
+    }
+
+    fn pong(&mut self, state: &mut GeneratorState) -> Result<()> {
+        state.pings += 1;
+        self.send(self.encoding.opcode(), self.encoding.pong(), state)
+    }
+
+    fn send(&mut self, opcode: u8, payload: &[u8], state: &mut GeneratorState) -> Result<()> {
+        state.out.clear();
+        frame::encode_masked(opcode, payload, &mut state.out);
+        self.stream.write_all(&state.out).context("sending to the server")
     }
 }
 
@@ -207,6 +250,7 @@ enum ConnectionPhase {
     Upgrading { commands: Vec<u8> },
     Replying { replied: u32, wanted: u32 },
     Live,
+    Failed,
 }
 
 /// Where the plaintext of a compressed frame comes from.
@@ -223,12 +267,15 @@ enum Window {
     Sealed,
 }
 
-fn close_text(payload: &[u8]) -> String {
+fn closed(payload: &[u8]) -> Closed {
     match payload {
-        [high, low, reason @ ..] => {
-            let code = u16::from_be_bytes([*high, *low]);
-            format!("{code} {}", String::from_utf8_lossy(reason))
-        }
-        _ => "without a code".to_owned(),
+        [high, low, reason @ ..] => Closed {
+            code: Some(u16::from_be_bytes([*high, *low])),
+            reason: String::from_utf8_lossy(reason).into_owned(),
+        },
+        _ => Closed::without("a code"),
     }
 }
+
+/// RFC 6455 §7.4.1.
+const NORMAL_CLOSURE: u16 = 1000;

@@ -72,11 +72,48 @@ impl Encoding {
     }
 
     /// One payload with the connect command (id 1) and a subscribe command per channel (ids 2 and up).
-    pub fn commands(self, channels: &[String]) -> Vec<u8> {
+    pub fn commands(self, token: Option<&str>, channels: &[String]) -> Vec<u8> {
         match self {
-            Encoding::Json => json_commands(channels),
-            Encoding::Protobuf => protobuf_commands(channels),
+            Encoding::Json => json_commands(token, channels),
+            Encoding::Protobuf => protobuf_commands(token, channels),
         }
+    }
+
+    /// A publish command; `data` is JSON for `Json`.
+    pub fn publish_command(self, id: u32, channel: &str, data: &[u8]) -> Vec<u8> {
+        match self {
+            Encoding::Json => {
+                let name = serde_json::Value::from(channel);
+                let data = String::from_utf8_lossy(data);
+                format!("{{\"id\":{id},\"publish\":{{\"channel\":{name},\"data\":{data}}}}}")
+                    .into_bytes()
+            }
+            Encoding::Protobuf => {
+                let (mut request, mut command, mut message) = (Vec::new(), Vec::new(), Vec::new());
+                protobuf::push_bytes(PUBLISH_CHANNEL, channel.as_bytes(), &mut request);
+                protobuf::push_bytes(PUBLISH_DATA, data, &mut request);
+                protobuf::push_number(COMMAND_ID, u64::from(id), &mut command);
+                protobuf::push_bytes(COMMAND_PUBLISH, &request, &mut command);
+                protobuf::push_delimited(&command, &mut message);
+                message
+            }
+        }
+    }
+
+    /// The server's version, if the message is a connect reply that has one.
+    pub fn server_version(self, message: &[u8]) -> Option<String> {
+        let version = match self {
+            Encoding::Json => {
+                let reply: serde_json::Value = serde_json::from_slice(message).ok()?;
+                reply["connect"]["version"].as_str()?.to_owned()
+            }
+            Encoding::Protobuf => {
+                let connect = protobuf::bytes_of(message, REPLY_CONNECT).ok()??;
+                let version = protobuf::bytes_of(connect, CONNECT_VERSION).ok()??;
+                String::from_utf8_lossy(version).into_owned()
+            }
+        };
+        Some(version).filter(|version| !version.is_empty())
     }
 
     /// The id of a reply without error; `None` for a push or a ping.
@@ -152,8 +189,10 @@ struct JsonPublication<'a> {
     data: &'a RawValue,
 }
 
-fn json_commands(channels: &[String]) -> Vec<u8> {
-    let mut commands = r#"{"id":1,"connect":{"name":"bench"}}"#.to_owned();
+fn json_commands(token: Option<&str>, channels: &[String]) -> Vec<u8> {
+    let token = token.map(|token| format!(",\"token\":{}", serde_json::Value::from(token)));
+    let token = token.unwrap_or_default();
+    let mut commands = format!(r#"{{"id":1,"connect":{{"name":"bench"{token}}}}}"#);
     for (channel, id) in channels.iter().zip(2..) {
         let name = serde_json::Value::from(channel.as_str());
         commands.push_str(&format!("\n{{\"id\":{id},\"subscribe\":{{\"channel\":{name}}}}}"));
@@ -169,10 +208,13 @@ fn json_reply_id(message: &[u8]) -> Result<Option<u32>> {
     Ok(Some(reply.id).filter(|id| *id > 0))
 }
 
-fn protobuf_commands(channels: &[String]) -> Vec<u8> {
+fn protobuf_commands(token: Option<&str>, channels: &[String]) -> Vec<u8> {
     let (mut commands, mut command, mut request) = (Vec::new(), Vec::new(), Vec::new());
     protobuf::push_number(COMMAND_ID, 1, &mut command);
-    protobuf::push_bytes(COMMAND_CONNECT, &[], &mut command);
+    if let Some(token) = token {
+        protobuf::push_bytes(CONNECT_TOKEN, token.as_bytes(), &mut request);
+    }
+    protobuf::push_bytes(COMMAND_CONNECT, &request, &mut command);
     protobuf::push_delimited(&command, &mut commands);
     for (channel, id) in channels.iter().zip(2..) {
         command.clear();
@@ -201,10 +243,16 @@ fn protobuf_reply_id(mut message: &[u8]) -> Result<Option<u32>> {
 const COMMAND_ID: u64 = 1;
 const COMMAND_CONNECT: u64 = 4;
 const COMMAND_SUBSCRIBE: u64 = 5;
+const COMMAND_PUBLISH: u64 = 7;
+const CONNECT_TOKEN: u64 = 1;
 const SUBSCRIBE_CHANNEL: u64 = 1;
+const PUBLISH_CHANNEL: u64 = 1;
+const PUBLISH_DATA: u64 = 2;
 const REPLY_ID: u64 = 1;
 const REPLY_ERROR: u64 = 2;
 const REPLY_PUSH: u64 = 4;
+const REPLY_CONNECT: u64 = 5;
+const CONNECT_VERSION: u64 = 2;
 const ERROR_MESSAGE: u64 = 2;
 const PUSH_CHANNEL: u64 = 2;
 const PUSH_PUBLICATION: u64 = 4;

@@ -6,12 +6,14 @@
 use anyhow::{Context, Result, bail};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 
 use super::PUBLISHER_TOKEN;
 
 pub struct Publisher {
+    address: SocketAddr,
+    registry: Registry,
     lanes: Vec<Lane>,
     /// The bare loop does not answer.
     answered: bool,
@@ -30,13 +32,21 @@ impl Publisher {
         lanes: usize,
         registry: &Registry,
     ) -> Result<Self> {
-        let lanes = (first..first + lanes).map(|lane| Lane::connect(address, lane, registry));
-        Ok(Self { lanes: lanes.collect::<Result<_>>()?, answered: true })
+        let registry = registry.try_clone()?;
+        let lanes = (first..first + lanes).map(|lane| Lane::connect(address, lane, &registry));
+        let lanes = lanes.collect::<Result<_>>()?;
+        Ok(Self { address, registry, lanes, answered: true })
     }
 
     /// The control connection of the bare loop: must be its first connection.
     pub fn bare(address: SocketAddr, registry: &Registry) -> Result<Self> {
-        Ok(Self { lanes: vec![Lane::connect(address, 0, registry)?], answered: false })
+        let lanes = vec![Lane::connect(address, 0, registry)?];
+        Ok(Self { address, registry: registry.try_clone()?, lanes, answered: false })
+    }
+
+    /// Whether the lane with this number can take a request.
+    pub fn is_free(&self, lane: usize) -> bool {
+        !self.lanes[lane].busy
     }
 
     pub fn has_free_lane(&self) -> bool {
@@ -50,12 +60,32 @@ impl Publisher {
     /// Sends one request on a free lane.
     ///
     /// # Errors
-    /// No free lane, or a socket that does not take the whole request.
+    /// No free lane, or a socket that has failed.
     pub fn publish(&mut self, request: &[u8]) -> Result<()> {
-        let lane = self.lanes.iter_mut().find(|lane| !lane.busy).context("every lane is busy")?;
-        lane.stream.write_all(request).context("publishing")?;
+        let lane = self.lanes.iter().position(|lane| !lane.busy).context("every lane is busy")?;
+        self.publish_on(lane, request)
+    }
+
+    /// Sends one request on a lane that is free; what the socket does not take is sent by `flush`.
+    ///
+    /// # Errors
+    /// A socket that has failed.
+    pub fn publish_on(&mut self, lane: usize, request: &[u8]) -> Result<()> {
+        let lane = &mut self.lanes[lane];
+        if lane.is_closed {
+            *lane = Lane::connect(self.address, lane.number, &self.registry)?;
+        }
+        lane.pending.extend_from_slice(request);
         lane.busy = self.answered;
-        Ok(())
+        lane.flush()
+    }
+
+    /// Sends what the sockets did not take before.
+    ///
+    /// # Errors
+    /// A socket that has failed.
+    pub fn flush(&mut self) -> Result<()> {
+        self.lanes.iter_mut().try_for_each(Lane::flush)
     }
 
     /// Reads the answers that are there.
@@ -74,8 +104,13 @@ pub fn publish_request(channel: &str, payload: &str, key: &str) -> Vec<u8> {
 
 /// A request to a method of the server API.
 pub fn http_request(method: &str, body: &str, key: &str) -> Vec<u8> {
+    post("localhost", &format!("/api/{method}"), body, key)
+}
+
+/// A POST request with a JSON body.
+pub fn post(host: &str, path: &str, body: &str, key: &str) -> Vec<u8> {
     let head = format!(
-        "POST /api/{method} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nX-API-Key: {key}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
@@ -84,7 +119,12 @@ pub fn http_request(method: &str, body: &str, key: &str) -> Vec<u8> {
 
 struct Lane {
     stream: TcpStream,
+    number: usize,
     busy: bool,
+    /// The server ends connections that are idle for long.
+    is_closed: bool,
+    /// Of the request, not sent yet.
+    pending: Vec<u8>,
     answer: Vec<u8>,
 }
 
@@ -96,14 +136,29 @@ impl Lane {
         stream.set_nonblocking(true)?;
         let mut stream = TcpStream::from_std(stream);
         registry.register(&mut stream, Token(PUBLISHER_TOKEN + lane), Interest::READABLE)?;
-        Ok(Self { stream, busy: false, answer: Vec::new() })
+        Ok(Self {
+            stream,
+            number: lane,
+            busy: false,
+            is_closed: false,
+            pending: Vec::new(),
+            answer: Vec::new(),
+        })
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        send(&mut self.stream, &mut self.pending).context("publishing")
     }
 
     fn receive(&mut self) -> Result<()> {
         let mut buffer = [0; 4096];
         loop {
             match self.stream.read(&mut buffer) {
-                Ok(0) => bail!("the server closed the publisher's connection"),
+                Ok(0) if self.busy => bail!("the server closed the publisher's connection"),
+                Ok(0) => {
+                    self.is_closed = true;
+                    return Ok(());
+                }
                 Ok(length) => self.answer.extend_from_slice(&buffer[..length]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error).context("reading an answer"),
@@ -115,6 +170,23 @@ impl Lane {
         }
         Ok(())
     }
+}
+
+/// Writes what the socket takes of `pending`, and removes it there.
+///
+/// # Errors
+/// The socket has failed.
+pub(super) fn send(stream: &mut impl Write, pending: &mut Vec<u8>) -> io::Result<()> {
+    while !pending.is_empty() {
+        match stream.write(pending) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => drop(pending.drain(..count)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The length of a complete good answer at the front, `None` when more bytes are needed.
@@ -132,11 +204,23 @@ pub fn answer_length(bytes: &[u8]) -> Result<Option<usize>> {
         length.with_context(|| format!("an answer without content-length: {head}"))?;
     let length: usize = length.trim().parse().context("content-length")?;
     let Some(body) = bytes.get(end + 4..end + 4 + length) else { return Ok(None) };
-    if !head.starts_with("HTTP/1.1 200 ") || !body.starts_with(b"{\"result\":") {
-        bail!("the API said {}", String::from_utf8_lossy(bytes));
+    let is_good = match body.starts_with(b"{\"replies\":") {
+        true => !String::from_utf8_lossy(body).contains("\"error\""),
+        false => body.starts_with(b"{\"result\":"),
+    };
+    if !head.starts_with("HTTP/1.1 200 ") || !is_good {
+        let status = head.lines().next().unwrap_or_default();
+        let text = String::from_utf8_lossy(body);
+        bail!(
+            "the API answers {status}: {}",
+            text.chars().take(ANSWER_CHARS_MAX).collect::<String>()
+        );
     }
     Ok(Some(end + 4 + length))
 }
+
+/// So much of a bad answer is shown.
+const ANSWER_CHARS_MAX: usize = 300;
 
 #[cfg(test)]
 mod tests;

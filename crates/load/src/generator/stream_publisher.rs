@@ -7,9 +7,13 @@ use anyhow::{Context, Result, bail, ensure};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
+use super::publisher::send;
+
 /// One long request with chunks of lines.
 pub struct StreamPublisher {
     socket: TcpStream,
+    /// Not sent yet.
+    pending: Vec<u8>,
     missing: usize,
     next_id: u64,
     /// The beginning of an answer.
@@ -19,31 +23,47 @@ pub struct StreamPublisher {
 impl StreamPublisher {
     /// # Errors
     /// No server listens.
-    pub fn open(address: SocketAddr, key: &str) -> Result<Self> {
+    pub fn open(address: SocketAddr, host: &str, path: &str, key: &str) -> Result<Self> {
         let mut socket = TcpStream::connect(address).context("connecting the stream")?;
         socket.set_nodelay(true)?;
         let head = format!(
-            "POST /api/stream HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nX-API-Key: {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
         );
         socket.write_all(head.as_bytes())?;
         socket.set_nonblocking(true)?;
-        Ok(Self { socket, missing: 0, next_id: 0, partial: Vec::new() })
+        Ok(Self { socket, pending: Vec::new(), missing: 0, next_id: 0, partial: Vec::new() })
     }
 
     /// Sends a publication for each channel, in one chunk; `field` has the data.
     ///
     /// # Errors
-    /// The socket does not take the chunk.
+    /// The socket has failed.
     pub fn publish(&mut self, channels: impl Iterator<Item = String>, field: &str) -> Result<()> {
+        let request = |channel| format!("{{\"channel\":\"{channel}\",{field}}}");
+        self.publish_all(channels.map(request))
+    }
+
+    /// Sends publish requests (JSON objects) in one chunk; what the socket does not take is sent by `flush`.
+    ///
+    /// # Errors
+    /// The socket has failed.
+    pub fn publish_all(&mut self, requests: impl Iterator<Item = String>) -> Result<()> {
         let mut lines = String::new();
-        for channel in channels {
+        for request in requests {
             let id = self.next_id;
-            lines +=
-                &format!("{{\"id\":{id},\"publish\":{{\"channel\":\"{channel}\",{field}}}}}\n");
+            lines += &format!("{{\"id\":{id},\"publish\":{request}}}\n");
             (self.next_id, self.missing) = (id + 1, self.missing + 1);
         }
-        let chunk = format!("{:x}\r\n{lines}\r\n", lines.len());
-        self.socket.write_all(chunk.as_bytes()).context("publishing")
+        self.pending.extend(format!("{:x}\r\n{lines}\r\n", lines.len()).into_bytes());
+        self.flush()
+    }
+
+    /// Sends what the socket did not take before.
+    ///
+    /// # Errors
+    /// The socket has failed.
+    pub fn flush(&mut self) -> Result<()> {
+        send(&mut self.socket, &mut self.pending).context("publishing")
     }
 
     /// Answers that have not arrived.
@@ -65,11 +85,14 @@ impl StreamPublisher {
         }
         while let Some(end) = self.partial.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.partial.drain(..=end).collect();
+            if line.starts_with(b"HTTP/1.1 ") && !line.starts_with(b"HTTP/1.1 200 ") {
+                bail!("the API answers {}", String::from_utf8_lossy(&line).trim_end());
+            }
             if line.starts_with(b"{") {
                 let first = self.next_id - self.missing as u64;
-                let expected = format!("{{\"id\":{first},\"publish\":{{}}}}\n");
+                let expected = format!("{{\"id\":{first},\"publish\":{{");
                 let text = String::from_utf8_lossy(&line);
-                ensure!(text == expected, "the answer {text} instead of {expected}");
+                ensure!(text.starts_with(&expected), "the answer {text} instead of {expected}");
                 self.missing -= 1;
             }
         }

@@ -28,7 +28,7 @@ fn server(
         let upgrade = "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: ";
         stream.write_all(format!("{upgrade}{accept}\r\n{extension}\r\n").as_bytes()).expect("open");
         let commands = receive(&mut stream);
-        assert_eq!(commands, Encoding::Json.commands(&["a".to_owned()]));
+        assert_eq!(commands, Encoding::Json.commands(None, &["a".to_owned()]));
         script(&mut stream);
     });
     (address, thread)
@@ -88,7 +88,7 @@ fn publications_arrive_however_the_bytes_are_cut() {
     });
     // The opening's handler accepts no publication, so it must end exactly with the replies.
     let mut generator = Generator::new(true).expect("a poller");
-    generator.connect(address, &profile(false)).expect("a listening server");
+    generator.open_some(address, 1, |_| profile(false)).expect("a listening server");
     let mut messages = Messages::default();
     while messages.0.len() < 4 {
         generator.turn(Some(STALL), &mut messages).expect("right frames");
