@@ -78,7 +78,7 @@ pub(crate) enum CliCommand {
     /// Publish a message, or a file of messages, into a channel of a running server
     Publish(Publish),
     /// Load a server that speaks the Centrifugo protocol, and check what arrives
-    Bench(Bench),
+    Bench(Box<Bench>),
     /// Measure how typical messages compress, and recommend settings
     Tune(Tune),
     /// Print the version

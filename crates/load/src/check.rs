@@ -55,11 +55,11 @@ struct Subscriber {
     encoding: Encoding,
     is_open: bool,
     /// Ascending by channel.
-    subscriptions: Vec<Subscription>,
+    subscriptions: Vec<SubscriberChannel>,
 }
 
 #[derive(Debug)]
-struct Subscription {
+struct SubscriberChannel {
     channel: u32,
     /// Publications before this number were published before the subscription.
     since: u64,
@@ -96,7 +96,7 @@ impl Checker {
 
     /// Adds a subscriber, not connected yet; the first has number 0. `channels` must ascend.
     pub(crate) fn add_subscriber(&mut self, group: Group, encoding: Encoding, channels: &[u32]) {
-        let subscription = |channel: &u32| Subscription {
+        let subscription = |channel: &u32| SubscriberChannel {
             channel: *channel,
             since: 0,
             next: 0,
@@ -188,28 +188,13 @@ impl Checker {
         };
         let subscription = &mut subscriber.subscriptions[place];
         let channel = &mut self.channels[subscription.channel as usize];
-        let due = channel.recent(subscription.next);
-        let is_due = due
-            .is_some_and(|recent| recent.messages[encoding as usize].as_deref() == Some(message));
-        let found = match is_due {
-            true => subscription.next,
-            false => match read(&self.payloads, encoding, message, subscription.channel) {
-                Err(reason) => {
-                    counts.broken(|| format!("{reason}: {}", shown(message)));
-                    return;
-                }
-                Ok(None) => return,
-                Ok(Some(number)) if number >= channel.published => {
-                    counts.broken(|| format!("publication {number} was not published"));
-                    return;
-                }
-                Ok(Some(number)) => {
-                    if let Some(recent) = channel.recent(number) {
-                        recent.messages[encoding as usize].get_or_insert_with(|| message.into());
-                    }
-                    number
-                }
-            },
+        let found = match channel.number(subscription, &self.payloads, encoding, message) {
+            Ok(Some(number)) => number,
+            Ok(None) => return,
+            Err(reason) => {
+                counts.broken(|| format!("{reason}: {}", shown(message)));
+                return;
+            }
         };
         if found < subscription.next && (subscription.has_received || found >= subscription.since) {
             match subscription.fill(found) {
@@ -252,7 +237,7 @@ impl Checker {
     pub(crate) fn has_newest(&self, group: Group) -> bool {
         let mut open = self.subscribers.iter().filter(|one| one.group == group && one.is_open);
         open.all(|subscriber| {
-            let newest = |one: &Subscription| self.channels[one.channel as usize].published;
+            let newest = |one: &SubscriberChannel| self.channels[one.channel as usize].published;
             subscriber.subscriptions.iter().all(|one| one.next == newest(one))
         })
     }
@@ -281,6 +266,30 @@ impl Checker {
 }
 
 impl CheckedChannel {
+    /// The number of the publication in a message; `None` for another push. A message equal to one that was read before
+    /// is not read again.
+    fn number(
+        &mut self,
+        subscription: &SubscriberChannel,
+        payloads: &Payloads,
+        encoding: Encoding,
+        message: &[u8],
+    ) -> Result<Option<u64>, &'static str> {
+        let due = self.recent(subscription.next);
+        let known = due.and_then(|recent| recent.messages[encoding as usize].as_deref());
+        if known == Some(message) {
+            return Ok(Some(subscription.next));
+        }
+        let number = read(payloads, encoding, message, subscription.channel)?;
+        if number.is_some_and(|number| number >= self.published) {
+            return Err("a publication that was not published");
+        }
+        if let Some(recent) = number.and_then(|number| self.recent(number)) {
+            recent.messages[encoding as usize].get_or_insert_with(|| message.into());
+        }
+        Ok(number)
+    }
+
     fn recent(&mut self, number: u64) -> Option<&mut Recent> {
         let place = number.checked_sub(self.first)?;
         self.recent.get_mut(place as usize)
@@ -307,7 +316,7 @@ impl CheckedChannel {
     }
 }
 
-impl Subscription {
+impl SubscriberChannel {
     fn leave_out(&mut self, numbers: Range<u64>) {
         if self.left_out.len() < RANGES_MAX {
             self.left_out.push(numbers);

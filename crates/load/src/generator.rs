@@ -36,7 +36,7 @@ pub struct Profile {
 
 /// Where subscribers connect, and as whom.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub struct ConnectTarget {
     /// Value of the `Host` header.
     pub host: String,
     /// Path and query; `None` is Fanwire's own path for the encoding.
@@ -45,7 +45,7 @@ pub struct Endpoint {
     pub token: Option<String>,
 }
 
-impl Default for Endpoint {
+impl Default for ConnectTarget {
     fn default() -> Self {
         Self { host: "localhost".to_owned(), path: None, token: None }
     }
@@ -123,7 +123,7 @@ impl Generator {
     }
 
     /// Connects its subscribers to `endpoint`.
-    pub fn set_endpoint(&mut self, endpoint: Endpoint) {
+    pub fn set_endpoint(&mut self, endpoint: ConnectTarget) {
         self.state.endpoint = endpoint;
     }
 
@@ -386,7 +386,7 @@ fn read_once(
         return Ok(0);
     }
     match connection.stream.read(buffer) {
-        Ok(0) => return Err(Closed::without("a close frame").into()),
+        Ok(0) => Err(Closed::without("a close frame").into()),
         Ok(length) => {
             connection.receive(index, &buffer[..length], state, handler)?;
             Ok(length as u64)

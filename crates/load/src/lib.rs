@@ -17,6 +17,7 @@ pub mod random;
 mod record;
 mod report;
 mod run;
+mod usage;
 
 pub use address::ServerAddress;
 pub use check::{Group, GroupCounts};

@@ -94,7 +94,10 @@ impl Plan {
         ensure!(!self.duration.is_zero(), "--duration 0: the measured time must not be empty");
         match self.pace {
             Pace::Open { rate } => {
-                ensure!(rate > 0.0 && rate <= RATE_MAX, "--rate {rate}: expected 0 to {RATE_MAX}");
+                ensure!(
+                    rate > 0.0 && rate <= RATE_MAX,
+                    "--rate {rate}: expected above 0 and up to {RATE_MAX}"
+                );
             }
             Pace::Closed { outstanding } => {
                 ensure!(outstanding > 0, "--closed 0: at least one");
@@ -102,7 +105,7 @@ impl Plan {
             }
         }
         let churn = self.churn;
-        ensure!(churn >= 0.0 && churn <= RATE_MAX, "--churn {churn}: expected 0 to {RATE_MAX}");
+        ensure!((0.0..=RATE_MAX).contains(&churn), "--churn {churn}: expected 0 to {RATE_MAX}");
         ensure!(
             self.encoding == Encoding::Protobuf || !self.payloads.is_binary(),
             "{}: no JSON, for --protobuf only",

@@ -14,7 +14,7 @@ use crate::check::Checker;
 use crate::generator::messages::Encoding;
 use crate::generator::publisher::{Publisher, post};
 use crate::generator::stream_publisher::StreamPublisher;
-use crate::generator::{Endpoint, Generator, Profile, PublicationHandler};
+use crate::generator::{ConnectTarget, Generator, Profile, PublicationHandler};
 use crate::plan::{ApiAddress, Plan, PublishMethod};
 
 /// Publishes, on one or several connections.
@@ -44,7 +44,7 @@ impl Publishing {
     ///
     /// # Errors
     /// No server listens, or it refuses the client.
-    pub(crate) fn open(plan: &Plan, endpoint: &Endpoint, readers: &Generator) -> Result<Self> {
+    pub(crate) fn open(plan: &Plan, endpoint: &ConnectTarget, readers: &Generator) -> Result<Self> {
         let lanes = |connections: usize| connections.clamp(1, plan.channels as usize);
         let (way, queues) = match &plan.publish {
             PublishMethod::Api { api, connections } | PublishMethod::Batch { api, connections } => {

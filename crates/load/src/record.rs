@@ -12,7 +12,7 @@ pub(crate) struct Recorder {
     /// Nanoseconds since the start.
     begin: u64,
     part: u64,
-    parts: Vec<Part>,
+    parts: Vec<RunPart>,
     /// From the planned time until the generator noticed that it was due.
     pub lag: Histogram<u64>,
     second: Histogram<u64>,
@@ -22,7 +22,7 @@ pub(crate) struct Recorder {
 
 /// A part of the measured time.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct RunPart {
     pub published: u64,
     /// From the planned time of a publication to each arrival.
     pub latency: Histogram<u64>,
@@ -45,7 +45,7 @@ pub struct Second {
 impl Recorder {
     /// The measured time begins at `begin` and has `parts` parts of the length `part`.
     pub(crate) fn new(begin: u64, part: u64, parts: usize) -> Self {
-        let one = || Part { published: 0, latency: histogram(), last: histogram() };
+        let one = || RunPart { published: 0, latency: histogram(), last: histogram() };
         Self {
             begin,
             part: part.max(1),
@@ -60,6 +60,10 @@ impl Recorder {
     /// Sets when the measured time begins.
     pub(crate) fn begin_at(&mut self, begin: u64) {
         self.begin = begin;
+    }
+
+    pub(crate) fn is_warm_up(&self, now: u64) -> bool {
+        now < self.begin
     }
 
     /// A publication that was due then.
@@ -102,7 +106,7 @@ impl Recorder {
         &self.seconds[self.seconds.len() - 1]
     }
 
-    pub(crate) fn parts(&self) -> &[Part] {
+    pub(crate) fn parts(&self) -> &[RunPart] {
         &self.parts
     }
 
@@ -110,7 +114,7 @@ impl Recorder {
         &self.seconds
     }
 
-    fn part(&mut self, planned: u64) -> Option<&mut Part> {
+    fn part(&mut self, planned: u64) -> Option<&mut RunPart> {
         let since = planned.checked_sub(self.begin)?;
         self.parts.get_mut((since / self.part) as usize)
     }

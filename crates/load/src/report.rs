@@ -12,8 +12,8 @@ use crate::choice::Popularity;
 use crate::generator::messages::Encoding;
 use crate::machine::{self, MachineFacts};
 use crate::plan::{Pace, Plan, PublishMethod};
-use crate::record::{Part, Recorder, Second, histogram, milliseconds};
-use crate::run::usage::Usage;
+use crate::record::{Recorder, RunPart, Second, histogram, milliseconds};
+use crate::usage::Usage;
 
 mod page;
 mod plot;
@@ -261,7 +261,8 @@ impl Report {
                     faults.push(format!("{count} publications {what} ({name} connections)"));
                 }
             };
-            add(counts.lost, "lost");
+            let has_failed = matches!(self.ending, Ending::Failed { .. });
+            add(counts.lost, if has_failed { "lost, or never accepted" } else { "lost" });
             add(counts.duplicates, "received twice");
             add(counts.reordered, "received after a later one");
             add(counts.broken, "broken");
@@ -335,13 +336,13 @@ impl Configuration {
     }
 }
 
-impl From<&Part> for PartFigures {
-    fn from(part: &Part) -> Self {
+impl From<&RunPart> for PartFigures {
+    fn from(part: &RunPart) -> Self {
         Self { published: part.published, latency: Percentiles::from(&part.latency) }
     }
 }
 
-fn sum(parts: &[Part], of: impl Fn(&Part) -> &Histogram<u64>) -> Histogram<u64> {
+fn sum(parts: &[RunPart], of: impl Fn(&RunPart) -> &Histogram<u64>) -> Histogram<u64> {
     let mut all = histogram();
     parts.iter().for_each(|part| all.add(of(part)).expect("the same bounds"));
     all

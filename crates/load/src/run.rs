@@ -10,15 +10,13 @@ use std::time::{Duration, Instant};
 
 use crate::check::{Checker, Group};
 use crate::choice::Choice;
-use crate::generator::{Closed, Endpoint, Generator, Profile, PublicationHandler, StallTimer};
+use crate::generator::{Closed, ConnectTarget, Generator, Profile, PublicationHandler, StallTimer};
 use crate::machine;
 use crate::plan::{Pace, Plan};
 use crate::publish::Publishing;
 use crate::record::{Recorder, Second};
 use crate::report::{Ending, Report};
-use usage::{Usage, UsageMeter};
-
-pub(crate) mod usage;
+use crate::usage::{Usage, UsageMeter};
 
 /// What a run is doing.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +82,8 @@ struct Load<'a> {
     choice: Choice,
     /// Of the measured time.
     usage: Usage,
+    /// CPU seconds of the server a second ago.
+    cpu_before: Option<f64>,
     unsent: u64,
     /// The regular subscriber that is closed next.
     churned: usize,
@@ -95,7 +95,7 @@ impl<'a> Load<'a> {
         stop: &AtomicBool,
         progress: &mut impl FnMut(RunStatus<'_>),
     ) -> Result<Self> {
-        let endpoint = Endpoint {
+        let endpoint = ConnectTarget {
             host: plan.server.host.clone(),
             path: Some(plan.server.path.clone()),
             token: plan.token.clone(),
@@ -125,6 +125,7 @@ impl<'a> Load<'a> {
             publishing,
             choice: Choice::new(plan.popularity, plan.channels, SEED),
             usage: Usage::default(),
+            cpu_before: plan.pid.and_then(|pid| machine::cpu_seconds(pid).ok()),
             unsent: 0,
             churned: 0,
         };
@@ -206,20 +207,35 @@ impl<'a> Load<'a> {
     ) -> Result<()> {
         let begin = self.now();
         let measured = begin + self.plan.warm_up.as_nanos() as u64;
-        let end = measured + self.plan.duration.as_nanos() as u64;
         self.checker.recorder.begin_at(measured);
         let mut schedule = Schedule::new(begin, self.plan);
         let mut meter = None;
-        let mut cpu_before = self.server_cpu();
+        let mut outcome = self.publish_until(measured, &mut schedule, stop, progress);
+        if outcome.is_ok() && !stop.load(Ordering::Relaxed) {
+            meter = Some(self.meter()?);
+            let end = measured + self.plan.duration.as_nanos() as u64;
+            outcome = self.publish_until(end, &mut schedule, stop, progress);
+        }
+        if let Some(meter) = meter {
+            self.usage = meter.stop(self.received(), self.bytes(), self.idle());
+        }
+        let drained = self.drain(outcome.is_ok());
+        outcome.and(drained)
+    }
+
+    fn publish_until(
+        &mut self,
+        end: u64,
+        schedule: &mut Schedule,
+        stop: &AtomicBool,
+        progress: &mut impl FnMut(RunStatus<'_>),
+    ) -> Result<()> {
         while !stop.load(Ordering::Relaxed) {
             let now = self.now();
             if now >= end {
                 break;
             }
-            if now >= measured && meter.is_none() {
-                meter = Some(self.meter()?);
-            }
-            self.make_due(&mut schedule, now);
+            self.make_due(schedule, now);
             let sent = self.publishing.turn(&mut self.checker)?;
             if schedule.slow.is_due(now) {
                 self.read_each(Group::Slow, self.plan.slow_bytes / SLOW_READS as usize)?;
@@ -228,22 +244,23 @@ impl<'a> Load<'a> {
                 self.churn()?;
             }
             if schedule.second.is_due(now) {
-                let cpu = self.server_cpu();
-                let used = cpu.zip(cpu_before).map(|(now, before)| now - before);
-                cpu_before = cpu;
-                let resident = self.plan.pid.and_then(|pid| machine::resident_bytes(pid).ok());
-                let second = self.checker.recorder.end_second(used, resident).clone();
-                let is_warm_up = now < measured;
-                let lost = self.checker.counts(Group::Regular).lost;
-                progress(RunStatus::Second { second: &second, is_warm_up, lost });
+                self.end_second(progress);
             }
-            let wait = self.wait(&schedule, sent);
+            let wait = self.wait(schedule, sent);
             self.read(Group::Regular, Some(wait), false)?;
         }
-        if let Some(meter) = meter {
-            self.usage = meter.stop(self.received(), self.bytes(), self.idle());
-        }
-        self.drain()
+        Ok(())
+    }
+
+    fn end_second(&mut self, progress: &mut impl FnMut(RunStatus<'_>)) {
+        let cpu = self.server_cpu();
+        let used = cpu.zip(self.cpu_before).map(|(now, before)| now - before);
+        self.cpu_before = cpu;
+        let resident = self.plan.pid.and_then(|pid| machine::resident_bytes(pid).ok());
+        let lost = self.checker.counts(Group::Regular).lost;
+        let is_warm_up = self.checker.recorder.is_warm_up(self.now());
+        let second = self.checker.recorder.end_second(used, resident);
+        progress(RunStatus::Second { second, is_warm_up, lost });
     }
 
     /// Moves what is due into the publisher's queues.
@@ -277,11 +294,13 @@ impl<'a> Load<'a> {
         schedule.wait(self.now())
     }
 
-    /// Waits for what is on its way, for a bounded time.
-    fn drain(&mut self) -> Result<()> {
+    /// Waits for what is on its way, for a bounded time. `can_publish`: publications that wait may still be sent.
+    fn drain(&mut self, can_publish: bool) -> Result<()> {
         let (mut last, mut since) = (self.received(), Instant::now());
-        while self.checker.outstanding() > 0 || !self.publishing.is_idle() {
-            self.publishing.turn(&mut self.checker)?;
+        while self.checker.outstanding() > 0 || can_publish && !self.publishing.is_idle() {
+            if can_publish {
+                self.publishing.turn(&mut self.checker)?;
+            }
             self.read(Group::Regular, Some(ANSWER_WAIT), false)?;
             if self.received() != last {
                 (last, since) = (self.received(), Instant::now());

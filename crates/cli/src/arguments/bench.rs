@@ -77,7 +77,7 @@ pub(crate) struct BenchLoad {
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(crate) stopped: usize,
     /// Connections per second that are closed and opened again
-    #[arg(long, value_name = "NUMBER", default_value_t = 0.0)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) churn: f64,
     /// Speak Protobuf instead of JSON
     #[arg(long)]
@@ -98,7 +98,13 @@ pub(crate) struct BenchLoad {
     #[arg(long, value_name = "EXPONENT", num_args = 0..=1, default_missing_value = "1")]
     pub(crate) zipf: Option<f64>,
     /// Publications per second in all channels (open loop)
-    #[arg(short, long, value_name = "NUMBER", default_value_t = 100.0)]
+    #[arg(
+        short,
+        long,
+        value_name = "NUMBER",
+        default_value_t = 100.0,
+        allow_negative_numbers = true
+    )]
     pub(crate) rate: f64,
     /// Closed loop: so many publications wait for their last receiver; hides delays of the server
     #[arg(long, value_name = "NUMBER", conflicts_with = "rate")]
@@ -116,7 +122,7 @@ pub(crate) struct BenchLoad {
     #[arg(short = 's', long, value_name = "BYTES", default_value_t = 200)]
     pub(crate) size: usize,
     /// Share of random characters in the payload, 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.3)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3, allow_negative_numbers = true)]
     pub(crate) random: f64,
     /// Messages to publish instead: JSON texts by lines (.jsonl), or records with a length prefix (.bin, needs --protobuf)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["size", "random"])]

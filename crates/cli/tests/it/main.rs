@@ -4,6 +4,7 @@
 //! The promises of one command are one file here.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod commands;
 mod deploy;
 mod publish;

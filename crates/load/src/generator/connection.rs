@@ -11,7 +11,7 @@ use super::frame::{self, ServerFrame};
 use super::handshake::{self, Agreement};
 use super::inflate::Inflater;
 use super::messages::Encoding;
-use super::{Closed, Endpoint, Profile, PublicationHandler};
+use super::{Closed, ConnectTarget, Profile, PublicationHandler};
 
 pub struct ClientConnection {
     pub stream: TcpStream,
@@ -28,7 +28,7 @@ pub struct GeneratorState {
     pub inflate: bool,
     pub subscribed: usize,
     pub pings: u64,
-    pub endpoint: Endpoint,
+    pub endpoint: ConnectTarget,
     /// From the first connect reply.
     pub server_version: Option<String>,
     inflater: Inflater,
@@ -40,7 +40,7 @@ impl GeneratorState {
     pub fn new(inflate: bool) -> Self {
         let (plain, out) = (Vec::new(), Vec::new());
         let inflater = Inflater::default();
-        let endpoint = Endpoint::default();
+        let endpoint = ConnectTarget::default();
         let server_version = None;
         Self { inflate, subscribed: 0, pings: 0, endpoint, server_version, inflater, plain, out }
     }
@@ -60,7 +60,7 @@ impl ClientConnection {
             state.subscribed += 1;
             return Ok(connection);
         }
-        let Endpoint { host, path, token } = &state.endpoint;
+        let ConnectTarget { host, path, token } = &state.endpoint;
         let path = path.as_deref().unwrap_or(profile.encoding.path());
         let request = handshake::request(host, path, profile.compression);
         connection.stream.write_all(&request).context("sending the upgrade request")?;

@@ -3,7 +3,7 @@
 //! Pure. Never touches a socket and never looks into a payload.
 //! Change here what a frame looks like on the wire; what frames mean lives in `connection`.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 /// One whole frame from the server; the payload is borrowed from the read buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +22,7 @@ pub const PONG: u8 = 10;
 /// The frame at the front of `bytes` and its whole length, `None` when more bytes are needed.
 ///
 /// # Errors
-/// A masked or fragmented frame, or a reserved bit: the server has no reason to send one.
+/// A masked or fragmented frame, a reserved bit, or more than 64 MiB: the server has no reason to send one.
 pub fn front(bytes: &[u8]) -> Result<Option<(ServerFrame<'_>, usize)>> {
     let [first, second, ..] = *bytes else { return Ok(None) };
     if first & 0x80 == 0 || first & 0x30 != 0 || second & 0x80 != 0 {
@@ -40,6 +40,7 @@ pub fn front(bytes: &[u8]) -> Result<Option<(ServerFrame<'_>, usize)>> {
         }
         length => (2, usize::from(length)),
     };
+    ensure!(length <= PAYLOAD_BYTES_MAX, "a frame of {length} bytes");
     let Some(payload) = bytes.get(header..header.saturating_add(length)) else { return Ok(None) };
     let frame = ServerFrame { opcode: first & 0x0f, rsv1: first & 0x40 != 0, payload };
     Ok(Some((frame, header + length)))
@@ -74,6 +75,8 @@ fn push_length(mask_bit: u8, length: usize, out: &mut Vec<u8>) {
     }
 }
 
+/// Larger frames and messages are an error: a server must not fill the generator's memory.
+pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
 #[cfg(test)]

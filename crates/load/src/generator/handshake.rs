@@ -3,7 +3,7 @@
 //! Pure. Never touches a socket.
 //! Change here what is offered and accepted; what follows from it lives in `connection`.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 /// What the server's answer settled about permessage-deflate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +34,7 @@ pub fn request(host: &str, path: &str, compression: bool) -> Vec<u8> {
 /// Any answer but 101 with the right `Sec-WebSocket-Accept`; the message carries the answer.
 pub fn answer(bytes: &[u8]) -> Result<Option<(Agreement, usize)>> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
+        ensure!(bytes.len() < HEAD_BYTES_MAX, "the upgrade was refused: {}", first_line(bytes));
         return Ok(None);
     };
     let head = std::str::from_utf8(&bytes[..end])?;
@@ -42,7 +43,8 @@ pub fn answer(bytes: &[u8]) -> Result<Option<(Agreement, usize)>> {
         fields.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     };
     if !head.starts_with("HTTP/1.1 101 ") || value("Sec-WebSocket-Accept") != Some(ACCEPT) {
-        bail!("the upgrade was refused: {}", String::from_utf8_lossy(bytes));
+        let body = first_line(&bytes[end + 4..]);
+        bail!("the upgrade was refused: {} {body}", first_line(bytes));
     }
     let agreement = match value("Sec-WebSocket-Extensions") {
         None => Agreement::Raw,
@@ -51,6 +53,15 @@ pub fn answer(bytes: &[u8]) -> Result<Option<(Agreement, usize)>> {
     };
     Ok(Some((agreement, end + 4)))
 }
+
+fn first_line(bytes: &[u8]) -> String {
+    let line = bytes.split(|byte| *byte == b'\r' || *byte == b'\n').next().unwrap_or_default();
+    line[..line.len().min(LINE_BYTES_SHOWN)].escape_ascii().to_string()
+}
+
+/// A longer head is none.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+const LINE_BYTES_SHOWN: usize = 200;
 
 /// The key of the example in RFC 6455 §1.3, so that its accept value is known without SHA-1.
 pub const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";

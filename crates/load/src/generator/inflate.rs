@@ -3,8 +3,10 @@
 //! Uses zlib-rs only, never Fanwire's own codec: a checker must not share the code it checks.
 //! Change here how a message is inflated; whether a connection has a window at all is decided in `connection`.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use zlib_rs::{Inflate, InflateFlush, Status};
+
+use super::frame::PAYLOAD_BYTES_MAX;
 
 /// The inflate state of one connection: it keeps the window between messages, as a client with context takeover must.
 pub struct Inflater {
@@ -44,6 +46,10 @@ impl Inflater {
             input = &input[(self.state.total_in() - taken) as usize..];
             let made = (self.state.total_out() - made) as usize;
             out.extend_from_slice(&self.output[..made]);
+            ensure!(
+                out.len() <= PAYLOAD_BYTES_MAX,
+                "a compressed payload of over {PAYLOAD_BYTES_MAX} bytes"
+            );
             if made < self.output.len() {
                 if !input.is_empty() {
                     bail!("{} bytes of compressed payload left over", input.len());

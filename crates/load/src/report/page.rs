@@ -30,7 +30,7 @@ impl Report {
             body += &self.plots();
         }
         let _ = writeln!(body, "<h2>All figures</h2>\n<pre>{}</pre>", escaped(&self.to_string()));
-        let json = self.json().unwrap_or_default().replace("</", "<\\/");
+        let json = self.json().unwrap_or_default().replace('<', "\\u003c");
         format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
              <meta name=\"viewport\" content=\"width=device-width\"><title>fanwire bench: {}</title>\

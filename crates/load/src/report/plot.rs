@@ -42,10 +42,10 @@ pub(super) fn by_percentile(unit: &str, points: &[(f64, f64)]) -> String {
     draw(unit, &labels, &[("arrival", "one", points)])
 }
 
-type Line<'a> = (&'a str, &'a str, Vec<(f64, f64)>);
+type PlotLine<'a> = (&'a str, &'a str, Vec<(f64, f64)>);
 
 /// Points have x from 0 to 1.
-fn draw(unit: &str, labels: &[(f64, String)], lines: &[Line<'_>]) -> String {
+fn draw(unit: &str, labels: &[(f64, String)], lines: &[PlotLine<'_>]) -> String {
     let values = lines.iter().flat_map(|(.., points)| points.iter().map(|(_, y)| *y));
     let top = round_up(values.filter(|value| value.is_finite()).fold(0.0, f64::max));
     let x = |at: f64| LEFT + at * (RIGHT - LEFT);

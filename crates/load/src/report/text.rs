@@ -164,7 +164,7 @@ impl Report {
         for fault in &self.faults {
             writeln!(out, "FAULT: {fault}")?;
         }
-        if self.faults.is_empty() {
+        if self.faults.is_empty() && self.deliveries > 0 {
             writeln!(out, "every publication arrived once, in order, intact")?;
         }
         Ok(())
