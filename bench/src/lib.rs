@@ -13,6 +13,7 @@ pub mod corpus;
 pub mod fanout;
 pub mod hot;
 pub mod idle;
+pub mod keys;
 pub mod metrics;
 pub mod names;
 pub mod presence;

@@ -6,7 +6,7 @@
 
 use clap::{Parser, Subcommand};
 use fanwire_bench::{
-    awake, bare, broadcast, churn, corpus, fanout, hot, idle, names, presence, rate, stream,
+    awake, bare, broadcast, churn, corpus, fanout, hot, idle, keys, names, presence, rate, stream,
 };
 use std::process::ExitCode;
 
@@ -30,6 +30,7 @@ enum Scenario {
     Hot(hot::Hot),
     Stream(stream::Stream),
     Names(names::Names),
+    Keys(keys::Keys),
     Bare(bare::Bare),
     Spin(awake::Spin),
 }
@@ -46,6 +47,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Scenario::Hot(hot) => hot.run()?,
         Scenario::Stream(stream) => stream.run()?,
         Scenario::Names(names) => names.run()?,
+        Scenario::Keys(keys) => keys.run()?,
         Scenario::Bare(bare) => bare.run().map(|()| true)?,
         Scenario::Spin(spin) => spin.run().map(|()| true)?,
     };
