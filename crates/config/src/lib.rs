@@ -162,6 +162,10 @@ pub struct ClientShellOptions {
     pub connection_limit: usize,
     /// New connections per second; 0 = unlimited. More get 503.
     pub connection_rate_limit: usize,
+    /// Messages of a connection wait so long for others; zero = until the end of a turn.
+    pub write_delay: Duration,
+    /// Replies do not wait.
+    pub reply_without_queue: bool,
     /// Header of a trusted proxy that carries the user id; "" = none.
     pub user_id_http_header: String,
     /// To `client.token.jwks_public_endpoint`.

@@ -14,7 +14,7 @@ use fanwire_broker::{ClientId, Delta, Epoch, Position};
 use fanwire_protocol::{Encoding, Publication, encode_publication};
 
 use crate::channel::NamespaceId;
-use crate::options::DeliveryOptions;
+use crate::options::{BatchOptions, DeliveryOptions};
 use deltas::Deltas;
 
 /// A publication shared by all its receivers. Immutable, except that each empty slot is filled once.
@@ -33,6 +33,7 @@ pub struct Broadcast {
     delta: Delta,
     /// Set for [`DeliveryClass::Latest`](fanwire_broker::DeliveryClass::Latest).
     latest: Option<Arc<DeliveryOptions>>,
+    batch: Option<BatchOptions>,
     /// Allocated for the first subscriber that negotiated deltas.
     deltas: OnceLock<Box<Deltas>>,
 }
@@ -71,7 +72,7 @@ impl Broadcast {
     ) -> Self {
         let published_ms = std::mem::take(&mut publication.time);
         let messages = Default::default();
-        let (prepared, excluded, delta, latest, deltas) = Default::default();
+        let (prepared, excluded, delta, latest, batch, deltas) = Default::default();
         Self {
             channel,
             namespace,
@@ -84,6 +85,7 @@ impl Broadcast {
             excluded,
             delta,
             latest,
+            batch,
             deltas,
         }
     }
@@ -205,6 +207,16 @@ impl Broadcast {
     /// The delivery options of the namespace, if a newer publication may take its place.
     pub fn latest(&self) -> Option<&DeliveryOptions> {
         self.latest.as_deref()
+    }
+
+    /// Shards deliver it with others of its channel. Call before the broadcast is shared.
+    pub fn batch(&mut self, options: BatchOptions) {
+        self.batch = Some(options).filter(BatchOptions::is_on);
+    }
+
+    /// When a shard delivers it, if not at once.
+    pub fn batch_options(&self) -> Option<BatchOptions> {
+        self.batch
     }
 
     /// The value of the tag `delivery_key_tag`: only a publication with the same value takes the place of this one. "" for

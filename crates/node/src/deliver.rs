@@ -91,6 +91,7 @@ impl Deliver for BroadcastRouter {
         if class.unwrap_or(delivery.class) == DeliveryClass::Latest {
             broadcast.may_be_replaced(Arc::clone(delivery));
         }
+        broadcast.batch(delivery.batch);
         if let Some(prepare) = self.prepare.get() {
             broadcast.prepare(prepare.as_ref());
         }

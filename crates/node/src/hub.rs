@@ -3,6 +3,7 @@
 //! Uses: `session_table` for state, `command` for client commands. Never: sockets, clocks, locks of its own.
 //! Change here: the interface for a shard. Notices: `hub/notices.rs`, `hub/control_commands.rs`; timers: `hub/timers.rs`.
 
+mod batches;
 mod checks;
 mod control_commands;
 mod notices;
@@ -23,6 +24,7 @@ use crate::outbox::Outbox;
 use crate::registry::ShardId;
 use crate::session::{ConnectionKey, Hello};
 use crate::session_table::{Left, SessionTable};
+use batches::Batches;
 
 /// The sessions and subscriber lists of one shard.
 ///
@@ -33,6 +35,7 @@ use crate::session_table::{Left, SessionTable};
 pub struct Hub {
     node: Arc<Node>,
     session_table: SessionTable,
+    batches: Batches,
     /// Buffer for encoding one message; its capacity stays between turns up to `SCRATCH_BYTES_MAX`.
     scratch: Vec<u8>,
 }
@@ -40,7 +43,8 @@ pub struct Hub {
 impl Hub {
     /// The hub of the attached shard `shard`.
     pub fn new(node: Arc<Node>, shard: ShardId) -> Self {
-        Self { node, session_table: SessionTable::new(shard), scratch: Vec::new() }
+        let session_table = SessionTable::new(shard);
+        Self { node, session_table, batches: Batches::default(), scratch: Vec::new() }
     }
 
     /// A connection opened. It is closed if it does not connect within `client.stale_close_delay`.
@@ -86,8 +90,14 @@ impl Hub {
     /// Handles a notice: a publication, or a command of the server API.
     pub fn notice(&mut self, notice: Notice, now: Instant, out: &mut impl Outbox) {
         match notice {
-            Notice::Broadcast(broadcast) => self.broadcast(&broadcast, now, out),
+            Notice::Broadcast(broadcast) => match broadcast.batch_options() {
+                Some(options) => self.batches.push(&broadcast, options, now),
+                None => self.broadcast(&broadcast, now, out),
+            },
             Notice::Position { channel, look } => {
+                // The top was read after the publications that wait here.
+                let batch = self.batches.take(&channel);
+                self.broadcast_all(&batch, now, out);
                 self.compare_positions(&channel, look, self.node.clock().moment(now), out);
             }
             Notice::PossibleGap(channel) => {
@@ -114,6 +124,9 @@ impl Hub {
     /// Runs due timers: pings, presence updates, position checks, and the ends of stale, silent and expired
     /// connections and subscriptions. Call after the notices of the turn.
     pub fn advance(&mut self, now: Instant, out: &mut impl Outbox) {
+        while let Some(batch) = self.batches.pop_due(now) {
+            self.broadcast_all(&batch, now, out);
+        }
         let moment = self.node.clock().moment(now);
         while let Some(index) = self.session_table.pop_due(moment) {
             self.fire(index, moment, out);
@@ -128,7 +141,9 @@ impl Hub {
 
     /// When to call [`advance`](Self::advance) next. It may find nothing due then.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.session_table.next_deadline().and_then(|moment| self.node.clock().instant(moment))
+        let moment = self.session_table.next_deadline();
+        let timer = moment.and_then(|moment| self.node.clock().instant(moment));
+        timer.into_iter().chain(self.batches.next_deadline()).min()
     }
 
     /// The socket is gone or closing: removes the session from all channels. Idempotent.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use fanwire_auth::{OptionsError, TokenOptions};
 
 pub use choice::{CompressionPolicy, DataFormat, RecoveryMode, SubscriptionType};
-pub use delivery::DeliveryOptions;
+pub use delivery::{BatchOptions, DeliveryOptions};
 pub use namespace::Namespace;
 
 /// All options of a [`Node`](crate). Field names are the Centrifugo v6 key names.

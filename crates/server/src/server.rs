@@ -272,6 +272,8 @@ fn settings(
         queue_bytes_max: config.node.client.queue_max_size,
         slow_close: (Disconnect::SLOW.code, "slow"),
         write_timeout: websocket.write_timeout,
+        write_delay: config.client.write_delay,
+        reply_without_queue: config.client.reply_without_queue,
         compression_min_bytes: websocket.compression_min_size,
         compression_level: websocket.compression_level,
         compression_verify: websocket.compression_verify,

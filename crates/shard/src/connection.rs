@@ -50,6 +50,8 @@ pub(super) struct Connection {
     pub(super) is_binary: bool,
     /// In the list of connections to flush at the end of this turn.
     pub(super) is_dirty: bool,
+    /// In the list of connections to flush after `ShardSettings::write_delay`.
+    pub(super) is_delayed: bool,
     /// The socket did not take all bytes: wait until it is writable.
     pub(super) is_blocked: bool,
     /// The application waits until all queued bytes are written.
@@ -112,6 +114,7 @@ impl Connection {
             shadow: None,
             is_binary: false,
             is_dirty: false,
+            is_delayed: false,
             is_blocked: false,
             awaits_drain: false,
             has_small_buffer: false,
@@ -127,6 +130,13 @@ impl Connection {
 
     pub(super) fn format(&self) -> PeerFormat {
         PeerFormat { is_binary: self.is_binary, compression: self.compression }
+    }
+
+    /// Adds the connection, at `index`, to the list of those to flush later, unless it is flushed before that.
+    pub(super) fn mark_delayed(&mut self, index: u32, delayed: &mut Vec<u32>) {
+        if !self.is_blocked && !self.is_dirty && !std::mem::replace(&mut self.is_delayed, true) {
+            delayed.push(index);
+        }
     }
 
     /// Adds the connection, at `index`, to the list of those to flush, unless its socket is blocked.

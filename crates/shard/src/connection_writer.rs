@@ -48,6 +48,9 @@ pub struct ConnectionWriter {
     lists: Lists,
     joined: JoinedFrames,
     dirty: Vec<u32>,
+    /// Connections with messages that wait for `ShardSettings::write_delay`, and when it is over for the first of them.
+    delayed: Vec<u32>,
+    flush_at: Option<Instant>,
     /// The turn serves its last inbox message. No later message can add frames to the same write, so frames are written
     /// at once, while the state of the connection is in the cache.
     pub(super) is_last: bool,
@@ -77,6 +80,8 @@ impl ConnectionWriter {
             lists: Lists::default(),
             joined: JoinedFrames::default(),
             dirty: Vec::new(),
+            delayed: Vec::new(),
+            flush_at: None,
             is_last: false,
             closed: Vec::new(),
             to_remove: Vec::new(),
@@ -255,11 +260,19 @@ impl ConnectionWriter {
             advance_window(&mut connection.window);
         }
         self.counters.of(connection.is_binary).message_out(message_bytes);
-        if write_policy == WritePolicy::Immediate && self.is_last && connection.queue.is_empty() {
+        let is_delayed = !self.settings.write_delay.is_zero()
+            && (write_policy == WritePolicy::Immediate || !self.settings.reply_without_queue);
+        let is_immediate = write_policy == WritePolicy::Immediate && self.is_last && !is_delayed;
+        if is_immediate && connection.queue.is_empty() {
             return self.write_through(index, frame);
         }
         connection.queue.push(frame.shared(), &mut self.lists);
-        connection.mark_dirty(index, &mut self.dirty);
+        if is_delayed {
+            connection.mark_delayed(index, &mut self.delayed);
+            self.flush_at.get_or_insert_with(|| self.now + self.settings.write_delay);
+        } else {
+            connection.mark_dirty(index, &mut self.dirty);
+        }
     }
 
     /// Returns the frame if the peer's inflater decodes it to `message`. Otherwise, which is a bug, it returns a raw

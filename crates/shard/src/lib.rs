@@ -58,6 +58,10 @@ pub struct ShardSettings {
     pub slow_close: (u16, &'static str),
     /// The longest time that a blocked socket may take no bytes.
     pub write_timeout: Duration,
+    /// Messages of a connection wait so long for others that are written with them; zero writes at the end of a turn.
+    pub write_delay: Duration,
+    /// Replies are written at the end of the turn, whatever `write_delay` says.
+    pub reply_without_queue: bool,
     /// Messages below this size are sent raw.
     pub compression_min_bytes: usize,
     /// 1–9, as in zlib.
@@ -81,6 +85,8 @@ impl Default for ShardSettings {
             queue_bytes_max: 1 << 20,
             slow_close: (1008, "slow"),
             write_timeout: Duration::from_secs(1),
+            write_delay: Duration::ZERO,
+            reply_without_queue: false,
             compression_min_bytes: 128,
             compression_level: 6,
             dedicated: DedicatedSettings::default(),

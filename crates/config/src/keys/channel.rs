@@ -3,13 +3,15 @@
 //! Uses the kinds of `keys`. Never: lists of namespaces as such (`settings`).
 //! Change a default or a sentence here; the effects live in `fanwire_node::channel`.
 
+use std::time::Duration;
+
 use fanwire_node::broker::DeliveryClass;
 use fanwire_node::options::{
     CompressionPolicy, DataFormat, Namespace, RecoveryMode, SubscriptionType,
 };
 
 use super::{
-    COUNT, COUNT_FROM_1, LIFETIME, LIST, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT, integer,
+    COUNT, COUNT_FROM_1, LIFETIME, LIST, RATE_INTERVAL, RATE_LIMIT, SWITCH, TEXT, duration, integer,
 };
 use crate::Config;
 use crate::key::{Kind, Land, Value, rows};
@@ -114,6 +116,12 @@ rows! { NAMESPACE: Namespace;
         "Fanwire only: with latest delivery the newest publication for each value of this tag waits, as a price for each symbol; empty for one of the channel.";
     "delivery_keys_max", COUNT_FROM_1, "4096" => [delivery.keys_max],
         "Fanwire only: most values of delivery_key_tag that wait for one client in one channel; beyond it the one that changed longest ago is dropped.";
+    "batch_max_size", COUNT, "0" => [delivery.batch.max_size],
+        "Delivers publications of a channel together as soon as there are so many, 0 for no such number; needs batch_max_delay.";
+    "batch_max_delay", duration(Duration::ZERO, Duration::from_secs(10)), "0s" => [delivery.batch.max_delay],
+        "Delivers publications of a channel together when the first has waited so long; 0s delivers each at once.";
+    "batch_flush_latest", SWITCH, "false" => [delivery.batch.flush_latest],
+        "Of the publications that would be delivered together, delivers only the newest; not where subscribers recover a stream or have a position.";
     "publication_data_format", DATA_FORMAT, "" => (|namespace, value| namespace.publication_data_format = data_format(value)),
         "What publications must hold: json, json_object or binary (anything); empty as channel.publication_data_format.";
 }

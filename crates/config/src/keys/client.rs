@@ -43,6 +43,10 @@ rows! { CLIENT: Config;
         "Most channels of one connection.";
     "client.queue_max_size", COUNT_FROM_1, "1048576" => [node.client.queue_max_size],
         "Most bytes that wait for one slow connection, besides one larger message on its way; more close it with 3008.";
+    "client.write_delay", duration(Duration::ZERO, Duration::from_secs(1)), "0s" => [client.write_delay],
+        "How long messages of a connection wait for others, so that one system call and one packet carry several; 0s writes at the end of a turn.";
+    "client.reply_without_queue", SWITCH, "false" => [client.reply_without_queue],
+        "Writes replies to commands, and what waits before them, without client.write_delay.";
     "client.connection_limit", COUNT, "0" => [client.connection_limit],
         "Most connections of this server, 0 for no limit; further ones get 503.";
     "client.user_connection_limit", COUNT, "0" => [node.client.user_connection_limit],

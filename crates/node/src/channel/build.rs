@@ -147,11 +147,30 @@ fn check_delivery(namespace: &Namespace, prefix_key: &str) -> Result<(), Options
         let key = format!("{prefix_key}.delivery_keys_max");
         return Err(OptionsError::value(key, 0, "at least 1"));
     }
+    check_batch(namespace, prefix_key)?;
     if namespace.delivery.class == DeliveryClass::Latest && namespace.promises_every_publication() {
         let expected = "reliable where subscribers may recover a stream or have a position in it, \
                         because a replaced publication would be a gap; \
                         latest goes with force_recovery_mode cache";
         return Err(OptionsError::value(format!("{prefix_key}.delivery"), "latest", expected));
+    }
+    Ok(())
+}
+
+fn check_batch(namespace: &Namespace, prefix_key: &str) -> Result<(), OptionsError> {
+    let batch = namespace.delivery.batch;
+    let wrong = |name: &str, value: &str, expected: &str| {
+        Err(OptionsError::value(format!("{prefix_key}.{name}"), value, expected))
+    };
+    if batch.flush_latest && namespace.promises_every_publication() {
+        let expected = "false where subscribers may recover a stream or have a position in it, \
+                        because a publication that is left out would be a gap";
+        return wrong("batch_flush_latest", "true", expected);
+    }
+    if (batch.flush_latest || batch.max_size > 0) && !batch.is_on() {
+        let expected = "above 0s with batch_max_size or batch_flush_latest, \
+                        because the last publications would wait without end";
+        return wrong("batch_max_delay", "0s", expected);
     }
     Ok(())
 }

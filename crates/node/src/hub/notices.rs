@@ -57,6 +57,16 @@ impl Hub {
         out.deliver_to_all(receivers, broadcast);
     }
 
+    /// Delivers the broadcasts of a batch.
+    pub(super) fn broadcast_all(
+        &mut self,
+        batch: &[Arc<Broadcast>],
+        now: Instant,
+        out: &mut impl Outbox,
+    ) {
+        batch.iter().for_each(|broadcast| self.broadcast(broadcast, now, out));
+    }
+
     /// The same for channels where subscribers have deltas or filters, or a connection of this shard is excluded: a
     /// second dense list has the delta state of each subscriber.
     fn broadcast_by_delta_state(

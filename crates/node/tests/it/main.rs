@@ -6,6 +6,7 @@
 
 mod any_bytes;
 mod api;
+mod batches;
 mod churn;
 mod cluster;
 mod connect;

@@ -35,9 +35,11 @@ impl ConnectionWriter {
         }
         self.dirty = dirty;
         self.joined.clear();
-        let now = Instant::now();
-        for accepted_at in self.latencies.drain(..) {
-            self.counters.publish_latency.observe(now.saturating_duration_since(accepted_at));
+        if self.delayed.is_empty() {
+            let now = Instant::now();
+            for accepted_at in self.latencies.drain(..) {
+                self.counters.publish_latency.observe(now.saturating_duration_since(accepted_at));
+            }
         }
         while let Some(index) = self.to_remove.pop() {
             if let Some(connection) = self.connections.try_remove(index as usize) {
@@ -48,8 +50,19 @@ impl ConnectionWriter {
         self.counters.queued_bytes.set(self.lists.queued_bytes());
     }
 
-    /// Aborts connections whose peer did not close in time, and those whose socket made no progress.
+    /// Aborts connections whose peer did not close in time, and those whose socket made no progress. Lets the turn write
+    /// what was delayed.
     pub(crate) fn advance(&mut self) {
+        if self.flush_at.is_some_and(|flush_at| flush_at <= self.now) {
+            self.flush_at = None;
+            for index in self.delayed.drain(..) {
+                if let Some(connection) = self.connections.get_mut(index as usize)
+                    && std::mem::take(&mut connection.is_delayed)
+                {
+                    connection.mark_dirty(index, &mut self.dirty);
+                }
+            }
+        }
         while let Some((deadline, key)) = self.close_deadlines.front().copied()
             && deadline <= self.now
         {
@@ -67,12 +80,12 @@ impl ConnectionWriter {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let close_deadline = self.close_deadlines.front().map(|(deadline, _)| *deadline);
         let write_deadline = self.write_deadlines.front().map(|(deadline, ..)| *deadline);
-        close_deadline.into_iter().chain(write_deadline).min()
+        close_deadline.into_iter().chain(write_deadline).chain(self.flush_at).min()
     }
 
     pub(super) fn flush_one(&mut self, index: u32) {
         let Some(connection) = self.connections.get_mut(index as usize) else { return };
-        connection.is_dirty = false;
+        (connection.is_dirty, connection.is_delayed) = (false, false);
         let started = is_sampled(&self.counters.writes).then(Instant::now);
         let (written, result) = write(connection, &mut self.lists, &mut self.joined);
         if let Some(started) = started {

@@ -6,6 +6,7 @@
 use std::{
     io::{ErrorKind, Read},
     net::{TcpListener, TcpStream},
+    time::Duration,
 };
 
 use super::*;
@@ -130,4 +131,60 @@ fn read(peer: &mut TcpStream) -> Vec<u8> {
         Err(error) if error.kind() == ErrorKind::WouldBlock => received,
         ended => panic!("the connection is still open: {ended:?}"),
     }
+}
+
+#[test]
+fn delayed_messages_are_written_together_when_the_first_has_waited_long_enough() {
+    let (mut out, key, mut peer) = connected();
+    out.settings.write_delay = Duration::from_millis(10);
+    out.is_last = true;
+    publish(&mut out, key, b"one");
+    out.send(key, b"a reply");
+    out.flush();
+    publish(&mut out, key, b"two");
+    out.flush();
+    out.now += Duration::from_millis(9);
+    out.advance();
+    out.flush();
+    assert_eq!(read(&mut peer), b"", "not yet");
+    assert_eq!(out.next_deadline(), Some(out.now + Duration::from_millis(1)));
+    out.now += Duration::from_millis(1);
+    out.advance();
+    out.flush();
+    let bytes = read(&mut peer);
+    assert_eq!(bytes, b"\x81\x03one\x81\x07a reply\x81\x03two");
+    assert_eq!((out.counters.writes.value(), out.next_deadline()), (1, None));
+}
+
+#[test]
+fn replies_take_what_was_delayed_before_them_along() {
+    let (mut out, key, mut peer) = connected();
+    out.settings.write_delay = Duration::from_millis(10);
+    out.settings.reply_without_queue = true;
+    publish(&mut out, key, b"one");
+    out.flush();
+    assert_eq!(read(&mut peer), b"");
+    out.send(key, b"reply");
+    out.flush();
+    assert_eq!(read(&mut peer), b"\x81\x03one\x81\x05reply");
+    // Nothing is left to be written when the time of the first is over.
+    out.now += Duration::from_millis(10);
+    out.advance();
+    out.flush();
+    assert_eq!(out.counters.writes.value(), 1);
+    publish(&mut out, key, b"two");
+    assert_eq!(out.next_deadline(), Some(out.now + Duration::from_millis(10)));
+}
+
+#[test]
+fn a_full_queue_and_an_end_do_not_wait() {
+    let (mut out, key, mut peer) = connected();
+    out.settings.write_delay = Duration::from_secs(1);
+    out.settings.queue_bytes_max = 12;
+    publish(&mut out, key, b"first one");
+    publish(&mut out, key, b"two");
+    assert_eq!(read(&mut peer), b"\x81\x09first one", "it made room");
+    out.close(key, 3000, "end");
+    out.flush();
+    assert_eq!(read(&mut peer), b"\x81\x03two\x88\x05\x0b\xb8end");
 }

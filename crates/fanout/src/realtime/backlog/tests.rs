@@ -54,6 +54,7 @@ proptest! {
             class: DeliveryClass::Latest,
             key_tag: "key".into(),
             keys_max: KEYS_MAX,
+        ..DeliveryOptions::default()
         });
         for (number, step) in (1..).zip(steps) {
             match step {

@@ -178,6 +178,7 @@ impl World {
                 class: DeliveryClass::Latest,
                 key_tag: key_tag.into(),
                 keys_max: 8,
+                ..DeliveryOptions::default()
             },
             ..Namespace::default()
         };

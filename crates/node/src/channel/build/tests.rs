@@ -8,7 +8,7 @@ use std::time::Duration;
 use fanwire_broker::DeliveryClass;
 
 use crate::channel::Channels;
-use crate::options::{ChannelOptions, DeliveryOptions, Namespace, RecoveryMode};
+use crate::options::{BatchOptions, ChannelOptions, DeliveryOptions, Namespace, RecoveryMode};
 
 fn error(change: impl FnOnce(&mut ChannelOptions)) -> String {
     let mut options = ChannelOptions::default();
@@ -160,4 +160,25 @@ fn latest_delivery_does_not_go_with_a_promise_of_every_publication() {
 fn at_least_one_key_may_wait() {
     let text = error(|options| options.without_namespace.delivery.keys_max = 0);
     assert_eq!(text, "channel.without_namespace.delivery_keys_max is \"0\", expected at least 1");
+}
+
+#[test]
+fn a_batch_has_an_end_and_promises_no_every_publication_when_it_leaves_some_out() {
+    let wrong = |change: fn(&mut BatchOptions), is_positioned: bool| {
+        error(|options| {
+            change(&mut options.without_namespace.delivery.batch);
+            options.without_namespace.allow_positioning = is_positioned;
+        })
+    };
+    let text = wrong(|batch| batch.max_size = 9, false);
+    let expected = "channel.without_namespace.batch_max_delay is \"0s\", expected above 0s with batch_max_size";
+    assert!(text.starts_with(expected), "{text}");
+    assert!(wrong(|batch| batch.flush_latest = true, false).contains("batch_max_delay"));
+    let latest = |batch: &mut BatchOptions| {
+        batch.flush_latest = true;
+        batch.max_delay = Duration::from_millis(1);
+    };
+    let text = wrong(latest, true);
+    let expected = "channel.without_namespace.batch_flush_latest is \"true\", expected false where subscribers may recover";
+    assert!(text.starts_with(expected), "{text}");
 }
