@@ -197,6 +197,7 @@ Fanwire reads the configuration of Centrifugo v6: the same keys, in JSON, YAML o
 extension.
 
 ```
+fanwire init --for chat                # a first file, with random secrets; --for scores, game or dashboard
 fanwire --config fanwire.yaml          # start with a file
 fanwire check-config fanwire.yaml      # what is wrong with it, and what is not supported yet
 fanwire sample-config --format yaml    # a file with every key at its default

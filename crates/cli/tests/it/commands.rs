@@ -144,7 +144,7 @@ fn check_config_finds_invalid_certificates() {
 
 #[test]
 fn the_names_of_centrifugos_commands_are_aliases() {
-    for name in ["genconfig", "defaultconfig", "configdoc"] {
+    for name in ["defaultconfig", "configdoc"] {
         assert_eq!(run(&[name]).0, 0, "{name}");
     }
     let path = file("centrifugo.yaml", "client: {token: {hmac_secret_key: secret}}\n");
