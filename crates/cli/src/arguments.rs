@@ -58,7 +58,7 @@ pub(crate) enum CliCommand {
     Init(Init),
     /// The same under Centrifugo's name; the default file is config.json
     Genconfig(Init),
-    /// Check a configuration file for errors and for keys that are not supported yet
+    /// Check a configuration file, with the environment, for errors and for keys that are not supported yet
     #[command(visible_alias = "checkconfig")]
     CheckConfig(CheckConfig),
     /// Print a configuration file with every key at its default
@@ -135,6 +135,12 @@ pub(crate) struct CheckConfig {
     /// The same, with the flag of `serve`
     #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
+    /// Fail on unknown keys and variables, too
+    #[arg(short, long)]
+    pub(crate) strict: bool,
+    /// File of variables, as a unit or a container gets it, instead of .env; a variable of the environment wins
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Option<PathBuf>,
 }
 
 impl CheckConfig {
