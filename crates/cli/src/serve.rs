@@ -29,6 +29,9 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
         load(arguments.config.as_deref(), environment, &arguments.keys.0).map_err(report)?;
     let log_file = logs::start(&config.log)?;
     log(&findings);
+    if let Some(line) = without_development(&config) {
+        tracing::info!("{line}");
+    }
     if arguments.config.is_none() {
         for file in UNREAD.into_iter().filter(|file| Path::new(file).is_file()) {
             tracing::warn!(
@@ -108,6 +111,17 @@ impl Signals {
             }
         }
     }
+}
+
+/// The log line for users that come from development mode: what a configuration has switched off.
+fn without_development(config: &Config) -> Option<String> {
+    let keys = config.without_development_defaults();
+    (!config.development && !keys.is_empty()).then(|| {
+        format!(
+            "development mode is off, and with it its values of {}; `fanwire config-doc` lists them",
+            keys.join(", ")
+        )
+    })
 }
 
 /// The text at the start: addresses, and a command that publishes.

@@ -26,7 +26,7 @@ struct FirstServer {
 
 impl FirstServer {
     fn start(job: &str, file: &str) -> Self {
-        let folder = Folder::new(&format!("init {job}"));
+        let folder = Folder::new(&format!("init {job} {file}"));
         let path = format!("{}/{file}", folder.path());
         let (code, out, error) = run(&["init", &path, "--for", job]);
         assert_eq!((code, error.as_str()), (0, ""));
