@@ -29,8 +29,9 @@ pub(crate) fn run(arguments: &Init, default_file: &str) -> Result<()> {
     let text = converted(path, yaml)?;
     let variables = environment::variables()?;
     write(path, &text, arguments.force)?;
-    let (config, _) = load(Some(path), variables, &[])
-        .with_context(|| format!("{} was written, but does not start", path.display()))?;
+    let (config, _) = load(Some(path), variables, &[]).with_context(|| {
+        format!("{} was written, but the server does not start with it", path.display())
+    })?;
     document::print(&instructions(arguments.job, path, &config)?)
 }
 

@@ -113,12 +113,12 @@ impl Signals {
     }
 }
 
-/// The log line for users that come from development mode: what a configuration has switched off.
+/// The log line that names the defaults of development mode which a configuration switches off.
 fn without_development(config: &Config) -> Option<String> {
     let keys = config.without_development_defaults();
     (!config.development && !keys.is_empty()).then(|| {
         format!(
-            "development mode is off, and with it its values of {}; `fanwire config-doc` lists them",
+            "development mode is off, so its values of {} do not apply; `fanwire config-doc` lists them",
             keys.join(", ")
         )
     })

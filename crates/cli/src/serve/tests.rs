@@ -58,7 +58,7 @@ fn an_api_without_keys_or_none_at_all_gets_no_key() {
 }
 
 #[test]
-fn a_configuration_logs_what_it_switches_off_and_development_mode_nothing() {
+fn a_configuration_logs_the_defaults_that_it_switches_off_and_development_mode_does_not() {
     assert_eq!(without_development(&development()), None);
     let mut config = Config::default();
     config.demo.enabled = true;
@@ -66,8 +66,8 @@ fn a_configuration_logs_what_it_switches_off_and_development_mode_nothing() {
     assert_eq!(
         without_development(&config).as_deref(),
         Some(
-            "development mode is off, and with it its values of http_server.address, client.insecure, \
-             client.allowed_origins, prometheus.enabled; `fanwire config-doc` lists them"
+            "development mode is off, so its values of http_server.address, client.insecure, \
+             client.allowed_origins, prometheus.enabled do not apply; `fanwire config-doc` lists them"
         )
     );
 }

@@ -1,7 +1,7 @@
-//! Options of namespaces that contradict each other: what is switched on, and what no client may use.
+//! Options of namespaces that no client can use, for example presence without a permission to ask for it.
 //! In: a filled `Config` → out: a severity, the full key and a sentence for each.
 //! Uses the permissions of namespaces. Never: a channel, a client.
-//! `node::channel::permission` decides for a client; a combination that no client profits from is added here.
+//! `node::channel::permission` checks a command; a combination of options without effect is added here.
 
 use fanwire_node::options::Namespace;
 
@@ -9,7 +9,7 @@ use super::{Config, Severity};
 use crate::EngineKind;
 use crate::keys::{NAMESPACES, WITHOUT_NAMESPACE};
 
-/// Notes where a token or the server API may still do what clients may not; warnings where nothing can.
+/// Notes where a token or the server API can still use the option, warnings where nothing can.
 pub(super) fn contradict(config: &Config) -> Vec<(Severity, String, String)> {
     // Every permission passes.
     if config.node.client.insecure {
@@ -32,7 +32,7 @@ fn subscribe(config: &Config, at: &str, namespace: &Namespace) -> Found {
     let personal = &config.node.client.subscribe_to_user_personal_channel;
     let is_personal = personal.enabled && personal.personal_channel_namespace == namespace.name;
     let is_open = namespace.allow_subscribe_for_client || namespace.allow_user_limited_channels;
-    // The type of its channels is what is found about another one.
+    // Channels of other types are not served, and `apply` reports that.
     if is_open || is_personal || !namespace.is_of_streams() {
         return None;
     }

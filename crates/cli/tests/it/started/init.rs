@@ -194,6 +194,21 @@ fn what_cannot_be_a_file_is_one_line_and_a_code() {
 }
 
 #[test]
+fn an_environment_that_stops_the_start_is_named() {
+    let folder = Folder::new("environment");
+    let path = format!("{}/fanwire.yaml", folder.path());
+    let mut command = fanwire();
+    command.args(["init", &path]).env("FANWIRE_HTTP_SERVER_PORT", "http");
+    let output = command.output().expect("the binary runs");
+    assert_eq!((output.status.code(), output.stdout), (Some(1), Vec::new()));
+    let error = String::from_utf8(output.stderr).expect("text");
+    let expected = format!(
+        "fanwire: {path} was written, but the server does not start with it: environment FANWIRE_HTTP_SERVER_PORT: "
+    );
+    assert!(error.starts_with(&expected) && error.lines().count() == 1, "{error}");
+}
+
+#[test]
 fn a_job_that_is_none_is_a_usage_error_with_the_list() {
     let (code, _, error) = run(&["init", "--for", "blog"]);
     assert_eq!(code, 2);
