@@ -3,7 +3,7 @@
 //! Uses clap and the catalog of keys. Never: runs a command.
 //! A command's options are changed here; flags of keys come from the keys' rows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::error::{ContextKind, ErrorKind};
@@ -58,11 +58,15 @@ fn with_new_name(error: clap::Error) -> clap::Error {
 pub(crate) enum CliCommand {
     /// Run the server (the default command)
     Serve(Serve),
-    /// Check a configuration file for errors and for keys that are not supported yet
+    /// Write a first configuration with random secrets, and print a client, a token and a request for it
+    Init(Init),
+    /// The same under Centrifugo's name; the default file is config.json
+    Genconfig(Init),
+    /// Check a configuration file, with the environment, for errors and for keys that are not supported yet
     #[command(visible_alias = "checkconfig")]
     CheckConfig(CheckConfig),
     /// Print a configuration file with every key at its default
-    #[command(visible_alias = "genconfig", alias = "defaultconfig")]
+    #[command(alias = "defaultconfig")]
     SampleConfig(SampleConfig),
     /// Print the documentation of every key, as Markdown
     #[command(visible_alias = "configdoc")]
@@ -95,6 +99,41 @@ pub(crate) struct Serve {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// File to write; its name ends in .json, .yaml, .yml or .toml; without one, fanwire.yaml
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The same, with the flag of `serve`
+    #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
+    config: Option<PathBuf>,
+    /// What the namespace of the file is for
+    #[arg(long = "for", value_name = "JOB", value_enum, default_value_t = Job::Chat)]
+    pub(crate) job: Job,
+    /// Replace a file that exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+impl Init {
+    pub(crate) fn path<'a>(&'a self, default: &'a str) -> &'a Path {
+        let given = self.file.as_deref().or(self.config.as_deref());
+        given.unwrap_or(Path::new(default))
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Job {
+    /// Rooms whose members write, scroll back, and see each other
+    Chat,
+    /// Publications of a backend; a client that comes late gets the newest one
+    Scores,
+    /// Snapshots many times a second; a slow client skips some
+    Game,
+    /// Values of which only the newest one counts
+    Dashboard,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct CheckConfig {
     /// Configuration file; its name ends in .json, .yaml, .yml or .toml
     #[arg(value_name = "FILE", required_unless_present = "config")]
@@ -102,6 +141,12 @@ pub(crate) struct CheckConfig {
     /// The same, with the flag of `serve`
     #[arg(short, long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
+    /// Fail on unknown keys and variables, too
+    #[arg(short, long)]
+    pub(crate) strict: bool,
+    /// File of variables, as a unit or a container gets it, instead of .env; a variable of the environment wins
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Option<PathBuf>,
 }
 
 impl CheckConfig {

@@ -1,24 +1,32 @@
-//! `fanwire check-config`: reports all findings about a configuration file.
-//! In: a file → out: findings on stdout; an error when the server would not start with it.
-//! Uses `fanwire::config`, and the files that the configuration names. Never: the environment, so that the result depends on the file alone.
+//! `fanwire check-config`: reports all findings about a configuration, as the server would load it.
+//! In: a file and the environment → out: findings on stdout; an error when the server would not start with them.
+//! Uses `fanwire::config`, `environment`, and the files that the configuration names. Never: a server.
 //! The wording of findings lives in `fanwire::config`; this file selects the printed ones.
 
 use std::io::Write;
 
 use anyhow::{Result, bail};
 use fanwire::Server;
-use fanwire::config::{ConfigError, Finding, Severity, load};
+use fanwire::config::{ConfigError, Finding, Problem, Severity, load};
 
 use crate::arguments::CheckConfig;
-use crate::document;
+use crate::{document, environment};
 
 pub(crate) fn run(arguments: &CheckConfig) -> Result<()> {
     let path = arguments.path();
-    let (findings, unusable) = match load(Some(path), std::iter::empty(), &[]) {
+    let loaded = match &arguments.env_file {
+        Some(file) => load(Some(path), environment::variables_of(file)?, &[]),
+        None => load(Some(path), environment::variables()?, &[]),
+    };
+    let (mut findings, unusable) = match loaded {
         Ok((config, findings)) => (findings, Server::check(&config)),
         Err(ConfigError::Findings(findings)) => (findings, Vec::new()),
         Err(other) => return Err(other.into()),
     };
+    let stops = count(&findings, Severity::Error) + unusable.len();
+    if arguments.strict {
+        refuse_unknown(&mut findings);
+    }
     let mut out = Vec::new();
     for error in &unusable {
         writeln!(out, "{}: {}: {error}", Severity::Error, path.display())?;
@@ -29,11 +37,23 @@ pub(crate) fn run(arguments: &CheckConfig) -> Result<()> {
         writeln!(out, "{}: {}", path.display(), verdict(&findings))?;
     }
     document::print(&String::from_utf8_lossy(&out))?;
-    match errors {
-        0 => Ok(()),
-        1 => bail!("{}: 1 error stops the start", path.display()),
-        errors => bail!("{}: {errors} errors stop the start", path.display()),
+    match (stops, errors) {
+        (0, 0) => Ok(()),
+        (0, 1) => bail!("{}: 1 unknown key, which --strict refuses", path.display()),
+        (0, unknown) => bail!("{}: {unknown} unknown keys, which --strict refuses", path.display()),
+        (1, _) => bail!("{}: 1 error stops the start", path.display()),
+        (stops, _) => bail!("{}: {stops} errors stop the start", path.display()),
     }
+}
+
+/// Makes errors of unknown keys, and puts them first.
+fn refuse_unknown(findings: &mut [Finding]) {
+    for finding in findings.iter_mut() {
+        if matches!(finding.problem, Problem::Unknown { .. }) {
+            finding.severity = Severity::Error;
+        }
+    }
+    findings.sort_by_key(|finding| finding.severity);
 }
 
 /// One line per finding, the most severe first.

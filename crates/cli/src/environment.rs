@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
@@ -13,17 +14,30 @@ mod tests;
 
 /// All variables, in the form that `fanwire::config::load` accepts.
 pub(crate) fn variables() -> Result<impl Iterator<Item = (String, String)>> {
-    let mut variables = match std::fs::read_to_string(FILE) {
-        Ok(text) => parse(&text),
-        Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
-        Err(error) => return Err(error).context("the file .env cannot be read"),
-    };
+    match std::fs::read_to_string(FILE) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(with_process(BTreeMap::new())),
+        read => {
+            let text = read.with_context(|| format!("the file {FILE} cannot be read"))?;
+            Ok(with_process(parse(&text)))
+        }
+    }
+}
+
+/// The same with another file than `.env`, which must exist.
+pub(crate) fn variables_of(file: &Path) -> Result<impl Iterator<Item = (String, String)>> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("the file {} cannot be read", file.display()))?;
+    Ok(with_process(parse(&text)))
+}
+
+/// Adds the variables of the process, which have priority.
+fn with_process(mut variables: BTreeMap<String, String>) -> impl Iterator<Item = (String, String)> {
     for (name, value) in std::env::vars_os() {
         if let Ok(name) = name.into_string() {
             variables.insert(name, value.to_string_lossy().into_owned());
         }
     }
-    Ok(variables.into_iter())
+    variables.into_iter()
 }
 
 /// Parses lines `NAME=value`, with optional `export` and quotes. Ignores other lines.

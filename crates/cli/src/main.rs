@@ -1,4 +1,4 @@
-//! The one binary, `fanwire`: serves, checks configurations, makes samples and tokens, publishes, measures.
+//! The one binary, `fanwire`: serves, makes and checks configurations, makes tokens, publishes, measures.
 //! In: the command line, the environment, signals → out: a running server, text on stdout, exit codes 0, 1 and 2.
 //! Uses the library `fanwire`, `fanwire_tune` for `tune`, `fanwire_load` for `bench`. Never: server behaviour, keys of the configuration.
 //! Each command is one file of this folder; its options are in `arguments`.
@@ -15,6 +15,7 @@ mod check;
 mod check_token;
 mod document;
 mod environment;
+mod init;
 mod local;
 mod logs;
 mod progress;
@@ -43,6 +44,8 @@ fn main() -> ExitCode {
     let command = arguments.command.unwrap_or(CliCommand::Serve(arguments.serve));
     let result = match command {
         CliCommand::Serve(serve) => serve::run(&serve),
+        CliCommand::Init(init) => init::run(&init, init::FILE),
+        CliCommand::Genconfig(init) => init::run(&init, init::FILE_OF_CENTRIFUGO),
         CliCommand::CheckConfig(check) => check::run(&check),
         CliCommand::SampleConfig(sample) => document::sample(&sample),
         CliCommand::ConfigDoc => document::page(),

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use fanwire::Server;
 use fanwire::config::{Config, ConfigError, Finding, Severity, load};
-use fanwire::example::{curl, reachable};
+use fanwire::example::{self, reachable};
 use rand::distr::{Alphanumeric, SampleString};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Serve;
-use crate::{check, environment, logs, logs::LogFile};
+use crate::{check, environment, init, logs, logs::LogFile};
 use pid_file::PidFile;
 
 mod pid_file;
@@ -29,10 +29,15 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
         load(arguments.config.as_deref(), environment, &arguments.keys.0).map_err(report)?;
     let log_file = logs::start(&config.log)?;
     log(&findings);
-    if arguments.config.is_none() && Path::new(UNREAD).is_file() {
-        tracing::warn!(
-            "{UNREAD} of this folder is not read without --config; use --config {UNREAD} to read it"
-        );
+    if let Some(line) = without_development(&config) {
+        tracing::info!("{line}");
+    }
+    if arguments.config.is_none() {
+        for file in UNREAD.into_iter().filter(|file| Path::new(file).is_file()) {
+            tracing::warn!(
+                "{file} of this folder is not read without --config; use --config {file} to read it"
+            );
+        }
     }
     let generated = generate_key(&mut config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -108,6 +113,17 @@ impl Signals {
     }
 }
 
+/// The log line that names the defaults of development mode which a configuration switches off.
+fn without_development(config: &Config) -> Option<String> {
+    let keys = config.without_development_defaults();
+    (!config.development && !keys.is_empty()).then(|| {
+        format!(
+            "development mode is off, so its values of {} do not apply; `fanwire config-doc` lists them",
+            keys.join(", ")
+        )
+    })
+}
+
 /// The text at the start: addresses, and a command that publishes.
 fn greeting(
     config: &Config,
@@ -137,7 +153,8 @@ fn greeting(
         lines.push(format!("  API key    {key} (random, until http_api.key is set)"));
     }
     if !api.disabled && (generated || api.api.insecure) {
-        lines.push(format!("\nPublish to the channel `demo`:\n\n  {}", curl(config, api_address)));
+        let curl = example::curl(config, api_address, example::DEMO);
+        lines.push(format!("\nPublish to the channel `demo`:\n\n  {curl}"));
     }
     lines.join("\n") + "\n"
 }
@@ -170,12 +187,12 @@ fn log(findings: &[Finding]) {
     }
 }
 
-/// The file that Centrifugo reads by default.
-const UNREAD: &str = "config.json";
+/// What `init` writes by default, and what Centrifugo reads by default.
+const UNREAD: [&str; 2] = [init::FILE, init::FILE_OF_CENTRIFUGO];
 
 /// 190 bits of randomness.
 const KEY_CHARS: usize = 32;
 
 const DEVELOPMENT: &str = "
   Development mode: nothing was configured, so only this machine can connect, no credentials
-  are required, and every channel is open. `fanwire sample-config` prints a configuration.";
+  are required, and every channel is open. `fanwire init` writes a configuration.";

@@ -20,9 +20,14 @@ use crate::{document, environment};
 mod tests;
 
 pub(crate) fn run(arguments: &Token) -> Result<()> {
+    document::print(&format!("{}\n", signed_now(arguments, &options(arguments)?)?))
+}
+
+/// The token, issued at the time of the system clock.
+pub(crate) fn signed_now(arguments: &Token, options: &TokenOptions) -> Result<String> {
     let now =
         SystemTime::now().duration_since(UNIX_EPOCH).context("the system clock is before 1970")?;
-    document::print(&format!("{}\n", make(arguments, &options(arguments)?, now.as_secs())?))
+    make(arguments, options, now.as_secs())
 }
 
 fn make(arguments: &Token, options: &TokenOptions, issued_at: u64) -> Result<String> {

@@ -197,6 +197,7 @@ Fanwire reads the configuration of Centrifugo v6: the same keys, in JSON, YAML o
 extension.
 
 ```
+fanwire init --for chat                # a first file, with random secrets; --for scores, game or dashboard
 fanwire --config fanwire.yaml          # start with a file
 fanwire check-config fanwire.yaml      # what is wrong with it, and what is not supported yet
 fanwire sample-config --format yaml    # a file with every key at its default
@@ -210,7 +211,7 @@ Flags win over the environment, the environment over the file, the file over the
   Fanwire's wins. Lists are separated by spaces or JSON, lists of sections are JSON. The file `.env` of the working
   directory is read, too: lines of `NAME=value`, and a variable of the process wins.
 - **Durations** are texts such as `300ms`, `25s` or `1m30s`. Numbers, `true` and `false` may stand in quotes, too.
-- **Unknown keys** are warned about and ignored; wrong types and values stop the start.
+- **Unknown keys** are warned about and ignored (`check-config --strict` fails on them); wrong types and values stop the start.
 - **Keys of Centrifugo before v6**, which had no sections (`token_hmac_secret_key`, `admin: true`), are named with what they are
   called today, and not obeyed. A file that has nothing else stops the start;
   [Centrifugo's migration page](https://centrifugal.dev/docs/getting-started/migration_v6) converts it, and variables.

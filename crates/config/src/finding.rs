@@ -25,7 +25,7 @@ pub enum Severity {
     Error,
     /// The start goes on without something that was asked for.
     Warning,
-    /// Nothing that users of the server would notice.
+    /// Works as configured; perhaps not what was meant.
     Note,
 }
 

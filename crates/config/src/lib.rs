@@ -11,6 +11,7 @@ use fanwire_auth::Secret;
 
 mod apply;
 mod catalog;
+mod development;
 pub mod document;
 mod duration;
 mod engine;

@@ -9,9 +9,11 @@ use super::Config;
 use super::finding::{Finding, Problem, Severity};
 use super::settings::Settings;
 
+mod namespaces;
 mod origins;
 mod paths;
 mod redis;
+mod secrets;
 
 #[cfg(test)]
 mod tests;
@@ -33,12 +35,14 @@ pub(crate) fn check(config: &Config, settings: &Settings, findings: &mut Vec<Fin
         open_api(config).into_iter().collect(),
         personal_channels_of_others(config).into_iter().collect(),
         origins::are_origins(config),
+        secrets::are_long(config),
         redis::addresses(config),
         redis::wait(config).into_iter().collect(),
     ];
     let relations = relations.into_iter().flatten();
     let relations = relations.map(|(severity, key, reason)| (severity, key.to_owned(), reason));
-    let found = mistakes.chain(relations).filter(|(_, key, reason)| {
+    let found = mistakes.chain(relations).chain(namespaces::contradict(config));
+    let found = found.filter(|(_, key, reason)| {
         // After a wrong value its default stands there, and what is said about that would mislead.
         !broken.iter().any(|broken| is_about(key, reason, broken))
     });

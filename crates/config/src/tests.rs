@@ -48,11 +48,12 @@ http_server: {port: 9000}
 client:
   allowed_origins: [https://example.com]
   ping_interval: 1m30s
-  token: {hmac_secret_key: secret}
+  token: {hmac_secret_key: 0123456789abcdef-0123456789abcdef}
 channel:
   without_namespace: {allow_subscribe_for_client: true}
   namespaces:
     - name: chat
+      allow_subscribe_for_client: true
       allow_publish_for_subscriber: true
       publication_data_format: json_object
 ";
@@ -61,12 +62,13 @@ channel:
         "client": {
             "allowed_origins": ["https://example.com"],
             "ping_interval": "1m30s",
-            "token": {"hmac_secret_key": "secret"},
+            "token": {"hmac_secret_key": "0123456789abcdef-0123456789abcdef"},
         },
         "channel": {
             "without_namespace": {"allow_subscribe_for_client": true},
             "namespaces": [{
                 "name": "chat",
+                "allow_subscribe_for_client": true,
                 "allow_publish_for_subscriber": true,
                 "publication_data_format": "json_object",
             }],
@@ -78,11 +80,12 @@ port = 9000
 [client]
 allowed_origins = ["https://example.com"]
 ping_interval = "1m30s"
-token.hmac_secret_key = "secret"
+token.hmac_secret_key = "0123456789abcdef-0123456789abcdef"
 [channel.without_namespace]
 allow_subscribe_for_client = true
 [[channel.namespaces]]
 name = "chat"
+allow_subscribe_for_client = true
 allow_publish_for_subscriber = true
 publication_data_format = "json_object"
 "#;
@@ -90,10 +93,11 @@ publication_data_format = "json_object"
     expected.http_server.port = 9000;
     expected.client.allowed_origins = vec!["https://example.com".to_owned()];
     expected.node.client.ping_interval = std::time::Duration::from_secs(90);
-    expected.node.client.token.hmac_secret_key = "secret".into();
+    expected.node.client.token.hmac_secret_key = "0123456789abcdef-0123456789abcdef".into();
     expected.node.channel.without_namespace.allow_subscribe_for_client = true;
     expected.node.channel.namespaces = vec![fanwire_node::options::Namespace {
         name: "chat".to_owned(),
+        allow_subscribe_for_client: true,
         allow_publish_for_subscriber: true,
         publication_data_format: fanwire_node::options::DataFormat::JsonObject,
         ..Default::default()
@@ -215,6 +219,7 @@ clinet: {insecure: true}
 channel:
   namespaces:
     - name: chat
+      allow_subscribe_for_client: true
       histori_size: 10
 ";
     check(
@@ -240,8 +245,8 @@ sse: {enabled: true}
 channel:
   without_namespace: {sub_refresh_proxy_enabled: true}
   namespaces:
-    - {name: chat, sub_refresh_proxy_enabled: true}
-    - {name: asked, subscribe_proxy_enabled: true}
+    - {name: chat, allow_subscribe_for_client: true, sub_refresh_proxy_enabled: true}
+    - {name: asked, allow_subscribe_for_client: true, subscribe_proxy_enabled: true}
 ";
     check(
         Format::Yaml,

@@ -3,17 +3,22 @@
 //! Uses `setrlimit`. Never: counts open descriptors.
 //! Changed here: the reserve of the server itself. `http::admission` refuses clients above their share; `http::listener` lets connections wait.
 
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the soft limit to the hard limit, because every connection takes a descriptor. Returns the new limit.
 pub(crate) fn raise() -> usize {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
+    let limit = raised(getrlimit(Resource::Nofile));
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::warn!(%error, "cannot raise the limit of open files");
     }
     let limit = getrlimit(Resource::Nofile).current;
     limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
+/// The hard limit, if there is one. macOS has none, and refuses an infinite soft limit (setrlimit(2) there).
+fn raised(limit: Rlimit) -> Rlimit {
+    let unlimited = limit.current.map(|current| current.max(OPEN_MAX));
+    Rlimit { current: limit.maximum.or(unlimited), ..limit }
 }
 
 /// The share of WebSocket connections. The rest is for accepting, for the API, health and metrics, and for new connections
@@ -31,6 +36,9 @@ pub(crate) fn for_http(limit: usize, listeners: usize) -> usize {
 /// The open descriptors of a server with a few shards and one Redis, and some for requests.
 const RESERVE_MIN: usize = 64;
 
+/// The soft limit that macOS permits where the hard limit is infinite: OPEN_MAX of its sys/syslimits.h.
+const OPEN_MAX: u64 = 10_240;
+
 /// Enough for a connection pool of every backend and a burst of handshakes.
 const RESERVE_MAX: usize = 512;
 
@@ -47,6 +55,20 @@ mod tests {
         check(100, 50);
         check(1, 1);
         check(usize::MAX, usize::MAX - 512);
+    }
+
+    #[test]
+    fn the_soft_limit_becomes_the_hard_one_or_what_macos_permits() {
+        for (current, maximum, raised_to) in [
+            (Some(1024), Some(4096), Some(4096)),
+            (Some(4096), Some(4096), Some(4096)),
+            (Some(256), None, Some(10_240)),
+            (Some(65_536), None, Some(65_536)),
+            (None, None, None),
+        ] {
+            let limit = raised(Rlimit { current, maximum });
+            assert_eq!(limit, Rlimit { current: raised_to, maximum }, "{current:?} {maximum:?}");
+        }
     }
 
     #[test]

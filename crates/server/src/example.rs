@@ -1,5 +1,5 @@
-//! The command line that publishes a first message; the log shows it at the start, the demo page too.
-//! In: a configuration and the bound address → out: text to paste into a shell.
+//! The command line that publishes a first message; the text at the start, the demo page and `fanwire init` show it.
+//! In: a configuration, an address, a body → out: text to paste into a shell.
 //! Uses the configuration alone.
 //! Changed here: its text. The callers decide whether the API key may be shown.
 
@@ -7,11 +7,11 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::config::Config;
 
-/// A line that publishes to the channel `demo` through the server API, with the configured key.
-pub fn curl(config: &Config, address: SocketAddr) -> String {
+/// A line that publishes through the server API, with the configured key; `body` is JSON without `'`.
+pub fn curl(config: &Config, address: SocketAddr, body: &str) -> String {
     let api = &config.http_api.api;
     let key = if api.insecure { String::new() } else { format!("-H 'X-API-Key: {}' ", &*api.key) };
-    format!("curl {key}-d '{PUBLISH}' http://{}{}/publish", reachable(address), api.handler_prefix)
+    format!("curl {key}-d '{body}' http://{}{}/publish", reachable(address), api.handler_prefix)
 }
 
 /// An address that a program on this machine can connect to: loopback if the server listens on all addresses.
@@ -23,4 +23,5 @@ pub fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-const PUBLISH: &str = r#"{"channel":"demo","data":{"text":"hello"}}"#;
+/// Publishes to the channel of the demo page.
+pub const DEMO: &str = r#"{"channel":"demo","data":{"text":"hello"}}"#;

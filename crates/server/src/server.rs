@@ -217,7 +217,7 @@ fn fetchers(config: &Config) -> Result<Option<[Arc<Fetcher>; 2]>, StartError> {
 
 /// The command line on the demo page. That page is public, so it contains the API key in development mode only.
 fn demo_curl(config: &Config, address: SocketAddr) -> String {
-    let line = example::curl(config, address);
+    let line = example::curl(config, address, example::DEMO);
     match &*config.http_api.api.key {
         key if config.development || key.is_empty() => line,
         key => line.replace(key, "<http_api.key>"),

@@ -5,7 +5,7 @@
 
 use fanwire::config::{Config, load};
 
-use super::{generate_key, greeting};
+use super::{generate_key, greeting, without_development};
 
 fn development() -> Config {
     load(None, std::iter::empty(), &[]).expect("no configuration is a configuration").0
@@ -55,4 +55,19 @@ fn an_api_without_keys_or_none_at_all_gets_no_key() {
     config.http_api.disabled = true;
     assert!(!generate_key(&mut config));
     assert!(!words(&config, false).contains("/api"));
+}
+
+#[test]
+fn a_configuration_logs_the_defaults_that_it_switches_off_and_development_mode_does_not() {
+    assert_eq!(without_development(&development()), None);
+    let mut config = Config::default();
+    config.demo.enabled = true;
+    config.health.enabled = true;
+    assert_eq!(
+        without_development(&config).as_deref(),
+        Some(
+            "development mode is off, so its values of http_server.address, client.insecure, \
+             client.allowed_origins, prometheus.enabled do not apply; `fanwire config-doc` lists them"
+        )
+    );
 }

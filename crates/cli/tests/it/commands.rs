@@ -7,7 +7,10 @@ use super::{fanwire, file, run};
 
 #[test]
 fn check_config_reports_a_good_file_as_fine() {
-    let path = file("good.yaml", "client: {token: {hmac_secret_key: secret}}\n");
+    let path = file(
+        "good.yaml",
+        "client: {token: {hmac_secret_key: 0123456789abcdef-0123456789abcdef}}\n",
+    );
     let (code, out, error) = run(&["check-config", &path]);
     assert_eq!((code, error.as_str()), (0, ""));
     assert_eq!(out, format!("{path}: fine\n"));
@@ -40,6 +43,100 @@ fn check_config_fails_on_errors_and_names_file_and_key() {
 }
 
 #[test]
+fn check_config_with_strict_fails_on_unknown_keys_and_variables() {
+    let text = "client: {insecur: true, allow_anonymous_connect_without_token: true}\n";
+    let path = file("strict.yaml", text);
+    for flag in ["--strict", "-s"] {
+        let (code, out, error) = run(&["check-config", &path, flag]);
+        assert_eq!(code, 1);
+        assert_eq!(out.lines().count(), 1, "{out}");
+        assert!(out.starts_with(&format!("error: {path}: client.insecur is not a known")), "{out}");
+        assert_eq!(error, format!("fanwire: {path}: 1 unknown key, which --strict refuses\n"));
+    }
+    let good = file("strict-good.yaml", "client: {allow_anonymous_connect_without_token: true}\n");
+    assert_eq!(run(&["check-config", &good, "--strict"]).0, 0);
+    let mut command = fanwire();
+    command.args(["check-config", &good, "--strict"]).env("FANWIRE_CLIENT_INSECUR", "1");
+    let output = command.output().expect("the binary runs");
+    assert_eq!(output.status.code(), Some(1));
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        out.starts_with("error: environment FANWIRE_CLIENT_INSECUR is not a known key"),
+        "{out}"
+    );
+    let wrong = file("strict-wrong.yaml", "client: {insecur: true}\nhttp_server: {port: -1}\n");
+    let error = run(&["check-config", &wrong, "--strict"]).2;
+    assert_eq!(error, format!("fanwire: {wrong}: 1 error stops the start\n"));
+}
+
+#[test]
+fn check_config_reads_the_environment_as_the_server_does() {
+    let path = file("env.yaml", "http_server: {port: 8000}\n");
+    let check = |arguments: &[&str], variable: Option<(&str, &str)>| {
+        let mut command = fanwire();
+        command.args(["check-config", &path]).args(arguments).envs(variable);
+        let output = command.output().expect("the binary runs");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    assert!(check(&[], None).1.starts_with("warning: client.token has no key"));
+    let secret = "FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY";
+    let fine = (Some(0), format!("{path}: fine\n"), String::new());
+    assert_eq!(check(&[], Some((secret, "0123456789abcdef-0123456789abcdef"))), fine);
+
+    let variables = file("check.env", &format!("{secret}=0123456789abcdef-0123456789abcdef\n"));
+    assert_eq!(check(&["--env-file", &variables], None), fine);
+    let (code, out, _) = check(&["--env-file", &variables], Some((secret, "${SECRET}")));
+    assert_eq!(code, Some(1), "a variable of the environment wins");
+    assert!(out.starts_with(&format!("error: environment {secret}: ")), "{out}");
+    let wrong = file("wrong.env", "FANWIRE_HTTP_SERVER_PORT=http\n");
+    assert!(check(&["--env-file", &wrong], None).1.contains("http_server.port is \"http\""));
+}
+
+#[test]
+fn a_file_of_variables_that_cannot_be_read_is_named() {
+    let path = file("unread.yaml", "client: {insecure: true}\n");
+    let binary = format!("{}/binary.env", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(&binary, b"A=\xff\n").expect("the folder for tests is writable");
+    for (variables, reason) in [
+        ("nowhere.env", "No such file"),
+        (env!("CARGO_TARGET_TMPDIR"), "Is a directory"),
+        (binary.as_str(), "stream did not contain valid UTF-8"),
+    ] {
+        let (code, out, error) = run(&["check-config", &path, "--env-file", variables]);
+        assert_eq!((code, out.as_str()), (1, ""));
+        let expected = format!("fanwire: the file {variables} cannot be read: {reason}");
+        assert!(error.starts_with(&expected) && error.lines().count() == 1, "{error}");
+    }
+    let folder = format!("{}/with-unreadable-env", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::create_dir_all(format!("{folder}/.env")).expect("the folder for tests is writable");
+    for arguments in [&["check-config", path.as_str()][..], &["serve", "--config", &path]] {
+        let output = fanwire().args(arguments).current_dir(&folder).output();
+        let output = output.expect("the binary runs");
+        assert_eq!(output.status.code(), Some(1));
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            error.starts_with("fanwire: the file .env cannot be read: Is a directory"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn check_config_refuses_placeholders_and_warns_of_short_secrets() {
+    let text = "client: {token: {hmac_secret_key: s}}\nhttp_api: {key: '${API_KEY}'}\n";
+    let path = file("secrets.yaml", text);
+    let (code, out, _) = run(&["check-config", &path]);
+    assert_eq!(code, 1);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 2, "{out}");
+    let expected = format!("error: {path}: http_api.key is \"${{API_KEY}}\" as it stands there");
+    assert!(lines[0].starts_with(&expected), "{out}");
+    let expected = format!("warning: {path}: client.token.hmac_secret_key has 1 byte, ");
+    assert!(lines[1].starts_with(&expected), "{out}");
+}
+
+#[test]
 fn a_file_that_cannot_be_parsed_is_reported_with_the_line() {
     let path = file("broken.json", "{\n\"client\": }");
     let (code, _, error) = run(&["check-config", &path]);
@@ -60,7 +157,10 @@ fn the_sample_passes_the_check_in_every_format() {
 
 #[test]
 fn token_uses_the_secret_of_the_configuration() {
-    let path = file("token.yaml", "client: {token: {hmac_secret_key: secret}}\n");
+    let path = file(
+        "token.yaml",
+        "client: {token: {hmac_secret_key: 0123456789abcdef-0123456789abcdef}}\n",
+    );
     let (code, token, _) = run(&["token", "--user", "42", "--config", &path]);
     assert_eq!(code, 0);
     assert_eq!(token.trim_end().split('.').count(), 3, "{token}");
@@ -144,10 +244,13 @@ fn check_config_finds_invalid_certificates() {
 
 #[test]
 fn the_names_of_centrifugos_commands_are_aliases() {
-    for name in ["genconfig", "defaultconfig", "configdoc"] {
+    for name in ["defaultconfig", "configdoc"] {
         assert_eq!(run(&[name]).0, 0, "{name}");
     }
-    let path = file("centrifugo.yaml", "client: {token: {hmac_secret_key: secret}}\n");
+    let path = file(
+        "centrifugo.yaml",
+        "client: {token: {hmac_secret_key: 0123456789abcdef-0123456789abcdef}}\n",
+    );
     let (code, token, _) = run(&["gentoken", "-u", "42", "-t", "3600", "-c", &path]);
     assert_eq!((code, run(&["checktoken", token.trim_end(), "-c", &path]).0), (0, 0));
     let (code, token, _) = run(&["gensubtoken", "-u", "42", "-s", "$news", "-c", &path]);
@@ -157,7 +260,10 @@ fn the_names_of_centrifugos_commands_are_aliases() {
 
 #[test]
 fn a_full_device_is_an_error_and_a_closed_pipe_is_none() {
-    let path = file("printed.yaml", "client: {token: {hmac_secret_key: secret}}\n");
+    let path = file(
+        "printed.yaml",
+        "client: {token: {hmac_secret_key: 0123456789abcdef-0123456789abcdef}}\n",
+    );
     let token = run(&["token", "--config", &path]).1;
     let commands = [
         &["check-config", &path][..],

@@ -36,7 +36,7 @@ fn every_node_of_the_compose_file_starts_without_a_remark() {
         let variables = variables.map(|(name, value)| {
             let value = value.as_str().expect("text");
             // `${NAME:?why}` is what whoever starts it sets.
-            let value = if value.starts_with("${") { "secret" } else { value };
+            let value = if value.starts_with("${") { SECRET } else { value };
             (name.clone(), value.to_owned())
         });
         let (config, findings) =
@@ -53,7 +53,7 @@ fn every_node_of_the_compose_file_starts_without_a_remark() {
 /// Centrifugo's rules: whoever is subscribed may do what a chat needs, and hears of joins and leaves without asking.
 #[test]
 fn the_rooms_of_the_example_are_a_chat() {
-    let key = ("FANWIRE_HTTP_API_KEY".to_owned(), "secret".to_owned());
+    let key = ("FANWIRE_HTTP_API_KEY".to_owned(), SECRET.to_owned());
     let (config, _) = fanwire::config::load(Some(&path("fanwire.yaml")), [key].into_iter(), &[])
         .expect("it starts");
     let rooms = config.node.channel.namespaces.iter().find(|namespace| namespace.name == "room");
@@ -136,3 +136,6 @@ pub(crate) fn setting<'a>(unit: &'a str, key: &str) -> &'a str {
 fn seconds(duration: &str) -> u64 {
     duration.strip_suffix('s').and_then(|number| number.parse().ok()).expect("seconds")
 }
+
+/// As long as a secret has to be.
+const SECRET: &str = "0123456789abcdef0123456789abcdef";

@@ -137,6 +137,37 @@ fn an_unreachable_redis_at_the_start_is_logged_once() {
 }
 
 /// As on a full disk, or when the reader of the log has exited.
+/// The first line of the log with this text.
+fn logged(child: &mut Child, text: &str) -> String {
+    let log = BufReader::new(child.stderr.take().expect("stderr is a pipe"));
+    let mut lines = log.lines().map(|line| line.expect("a line of text"));
+    lines.find(|line| line.contains(text)).unwrap_or_else(|| panic!("{text} is not logged"))
+}
+
+#[test]
+fn a_start_with_a_configuration_names_the_defaults_of_development_that_are_off() {
+    let path = file("first.yaml", "client: {allow_anonymous_connect_without_token: true}\n");
+    let (mut child, _) = start_with(&["--config", &path], Stdio::piped());
+    let line = logged(&mut child, "development mode is off");
+    assert!(line.contains("client.insecure") && line.contains("demo.enabled"), "{line}");
+    assert_eq!(stop(child), Some(0));
+}
+
+#[test]
+fn a_configuration_that_is_not_read_is_named() {
+    let folder = format!("{}/unread", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::create_dir_all(&folder).expect("the folder for tests is writable");
+    std::fs::write(format!("{folder}/fanwire.yaml"), "").expect("the folder is writable");
+    let mut command = fanwire();
+    command.args(["--http_server.port=0", "--shards=1", "--shutdown.timeout=1s"]);
+    command.current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary runs");
+    let line = logged(&mut child, "is not read without --config");
+    assert!(line.contains("use --config fanwire.yaml to read it"), "{line}");
+    // Logged before the signals are handled.
+    child.kill().and_then(|()| child.wait()).expect("it runs");
+}
+
 #[test]
 fn an_error_of_the_log_does_not_stop_the_server() {
     let full = || File::options().write(true).open("/dev/full").expect("Linux has it");

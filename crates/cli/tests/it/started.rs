@@ -4,6 +4,7 @@
 //! What the files say without being started is tested in `deploy.rs`.
 
 mod chat_client;
+mod init;
 mod process;
 
 use std::collections::BTreeMap;

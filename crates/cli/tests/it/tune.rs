@@ -65,6 +65,9 @@ fn the_lines_to_paste_are_a_configuration_without_findings() {
     for path in [alike, noise] {
         let (_, out, _) = run(&["tune", &path]);
         let (_, lines) = out.rsplit_once("\n\n    websocket:").expect("lines to paste");
+        let name = "- name: pasted\n";
+        let permission = format!("{name}          allow_subscribe_for_client: true\n");
+        let lines = lines.replacen(name, &permission, 1);
         let config = file("pasted.yaml", &format!("{clients}    websocket:{lines}"));
         let (code, out, error) = run(&["check-config", &config]);
         assert_eq!((code, error.as_str()), (0, ""));

@@ -62,7 +62,7 @@ fn a_server_nobody_can_connect_to_is_warned_about() {
     let flags = [("channel.max_length", "100")];
     assert!(found(&flags)[0].starts_with("warning: client.token has no key"));
     for open in [
-        ("client.token.hmac_secret_key", "secret"),
+        ("client.token.hmac_secret_key", LONG),
         ("client.allow_anonymous_connect_without_token", "true"),
         ("client.user_id_http_header", "X-User-Id"),
     ] {
@@ -76,7 +76,7 @@ fn doors_left_open_are_warned_about() {
         let found = found(&[
             (key, "true"),
             ("client.channel_limit", "10"),
-            ("client.token.hmac_secret_key", "secret"),
+            ("client.token.hmac_secret_key", LONG),
         ]);
         assert!(
             found[0].starts_with(&format!("warning: flag --{key}: {key} is true")),
@@ -201,8 +201,8 @@ fn a_secret_that_was_to_be_put_in_and_was_not_stops_the_start() {
           \"${TOKEN_SECRET}\" as it stands there, as variables are not put in; set \
           FANWIRE_CLIENT_TOKEN_HMAC_SECRET_KEY instead"]
     );
-    for fine in ["${", "$ecret", "a${b}", "s"] {
-        assert_eq!(found(&[("client.token.hmac_secret_key", fine)]).len(), 0, "{fine}");
+    for fine in ["${", "$ecret", "a${b}"].map(|text| format!("{text}{LONG}")) {
+        assert_eq!(found(&[("client.token.hmac_secret_key", &fine)]).len(), 0, "{fine}");
     }
 }
 
@@ -210,7 +210,7 @@ fn a_secret_that_was_to_be_put_in_and_was_not_stops_the_start() {
 fn personal_channels_that_every_client_may_subscribe_to_are_a_warning() {
     let personal = ("client.subscribe_to_user_personal_channel.enabled", "true");
     let open = ("channel.without_namespace.allow_subscribe_for_client", "true");
-    let base = [personal, ("client.token.hmac_secret_key", "0123456789abcdef0123456789abcdef")];
+    let base = [personal, ("client.token.hmac_secret_key", LONG)];
     assert_eq!(found(&base), Vec::<String>::new());
     assert_eq!(
         found(&[&base[..], &[open]].concat()),
@@ -226,3 +226,143 @@ fn personal_channels_that_every_client_may_subscribe_to_are_a_warning() {
     let named = found(&[&base[..], &[name, ("channel.namespaces", namespaces)]].concat());
     assert!(named[0].contains("channel.namespaces[own].allow_subscribe_for_client"), "{named:?}");
 }
+
+#[test]
+fn a_short_secret_is_a_warning_that_does_not_show_it() {
+    for (key, secret, expected) in [
+        ("client.token.hmac_secret_key", "s", "has 1 byte, and a program that guesses it can sign"),
+        ("client.subscription_token.hmac_secret_key", &LONG[1..], "has 31 bytes, and a program"),
+        ("http_api.key", "hunter2", "has 7 bytes, and a program that guesses it may publish"),
+    ] {
+        let others = [("client.insecure", "false"), ("client.token.hmac_secret_key", LONG)];
+        let enabled = ("client.subscription_token.enabled", "true");
+        let found = found(&[&others[..], &[enabled, (key, secret)]].concat());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with(&format!("warning: flag --{key}: {key} {expected}"))
+                && found[0].ends_with(
+                    "; expected at least 32 random bytes, as `openssl rand -hex 32` prints them"
+                )
+                && !found[0].contains("hunter2"),
+            "{found:?}"
+        );
+    }
+    let without_api = [
+        ("http_api.disabled", "true"),
+        ("http_api.key", "s"),
+        ("client.token.hmac_secret_key", LONG),
+    ];
+    assert_eq!(found(&without_api), Vec::<String>::new());
+}
+
+/// What is found about one namespace `chat` with these keys, where clients connect with tokens.
+fn found_in_chat(keys: &str, flags: &[(&str, &str)]) -> Vec<String> {
+    let namespaces = format!(r#"[{{"name": "chat", {keys}}}]"#);
+    let token = ("client.token.hmac_secret_key", LONG);
+    found(&[&[("channel.namespaces", namespaces.as_str()), token], flags].concat())
+}
+
+#[test]
+fn a_chat_of_which_clients_use_every_part_is_not_remarked_upon() {
+    let keys = r#""allow_subscribe_for_client": true, "allow_publish_for_subscriber": true, "presence": true,
+        "allow_presence_for_subscriber": true, "join_leave": true, "force_push_join_leave": true"#;
+    assert_eq!(found_in_chat(keys, &[("http_api.disabled", "true")]), Vec::<String>::new());
+    let asked = r#""allow_user_limited_channels": true, "allow_presence_for_client": true, "join_leave": true"#;
+    assert_eq!(found_in_chat(asked, &[]), Vec::<String>::new());
+    let personal = [
+        ("client.subscribe_to_user_personal_channel.enabled", "true"),
+        ("client.subscribe_to_user_personal_channel.personal_channel_namespace", "chat"),
+    ];
+    assert_eq!(found_in_chat(r#""history_size": 0"#, &personal), Vec::<String>::new());
+    let insecure = r#""presence": true, "join_leave": true"#;
+    let found = found_in_chat(insecure, &[("client.insecure", "true")]);
+    assert_eq!(found.len(), 1, "client.insecure alone: {found:?}");
+}
+
+#[test]
+fn presence_that_clients_may_not_ask_for_is_a_note_or_without_an_api_a_warning() {
+    let keys =
+        r#""allow_subscribe_for_client": true, "allow_publish_for_client": true, "presence": true"#;
+    let expected = |severity: &str, readers: &str| {
+        format!(
+            "{severity}: flag --channel.namespaces: channel.namespaces[chat].presence is true, but clients may not ask for \
+             it, and {readers}; set channel.namespaces[chat].allow_presence_for_subscriber or \
+             channel.namespaces[chat].allow_presence_for_client to true, or presence to false"
+        )
+    };
+    assert_eq!(found_in_chat(keys, &[]), [expected("note", "only the server API can read it")]);
+    assert_eq!(
+        found_in_chat(keys, &[("http_api.disabled", "true")]),
+        [expected("warning", "there is no server API, so nothing can read it")]
+    );
+    let without_namespace = ("channel.without_namespace.presence", "true");
+    let found = found(&[without_namespace, ("client.token.hmac_secret_key", LONG)]);
+    assert!(
+        found[0].starts_with("note: flag --channel.without_namespace.presence: channel.without_namespace.presence is true"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_namespace_that_no_client_may_subscribe_to_is_a_note_or_without_tokens_and_api_a_warning() {
+    let key = "channel.namespaces[chat].allow_subscribe_for_client";
+    assert_eq!(
+        found_in_chat(r#""history_size": 0"#, &[]),
+        [format!(
+            "note: flag --channel.namespaces: {key} is false, so clients are refused with 103, except with a subscription \
+             token; connection tokens and the server API can subscribe them, too. Set it to true if clients may subscribe \
+             without that"
+        )]
+    );
+    let closed = [
+        ("client.token.hmac_secret_key", ""),
+        ("client.allow_anonymous_connect_without_token", "true"),
+        ("http_api.disabled", "true"),
+    ];
+    let keys = r#""allow_publish_for_client": true"#;
+    assert_eq!(
+        found_in_chat(keys, &closed),
+        [format!(
+            "warning: flag --channel.namespaces: {key} is false, and there are neither tokens, personal channels nor a \
+             server API that subscribe clients, so no client can be in such a channel; set it to true, or leave out the \
+             namespace"
+        )]
+    );
+    let redis = [&closed[..], &[("engine.type", "redis")]].concat();
+    assert!(found_in_chat(keys, &redis)[0].starts_with("note"), "another node may have the API");
+}
+
+#[test]
+fn a_namespace_that_nothing_can_publish_in_is_a_warning() {
+    assert_eq!(
+        found_in_chat(r#""allow_subscribe_for_client": true"#, &[("http_api.disabled", "true")]),
+        [
+            "warning: flag --channel.namespaces: channel.namespaces[chat].allow_publish_for_subscriber is false, as is \
+             allow_publish_for_client, and http_api.disabled is true, so nothing can publish there; set one of the \
+             permissions to true, or http_api.disabled to false"
+        ]
+    );
+}
+
+#[test]
+fn joins_that_no_client_receives_are_a_warning() {
+    let at = "channel.namespaces[chat]";
+    assert_eq!(
+        found_in_chat(r#""allow_subscribe_for_client": true, "join_leave": true"#, &[]),
+        [format!(
+            "warning: flag --channel.namespaces: {at}.join_leave is true, but no client receives joins and leaves, because \
+             they are for subscribers that ask for them and may see presence; set {at}.force_push_join_leave or \
+             {at}.allow_presence_for_subscriber to true"
+        )]
+    );
+    assert_eq!(
+        found_in_chat(r#""allow_subscribe_for_client": true, "force_push_join_leave": true"#, &[]),
+        [format!(
+            "warning: flag --channel.namespaces: {at}.force_push_join_leave is true, but without {at}.join_leave there are \
+             no joins and leaves to send; set {at}.join_leave to true"
+        )]
+    );
+}
+
+/// As long as a secret has to be.
+const LONG: &str = "0123456789abcdef0123456789abcdef";

@@ -168,3 +168,14 @@ fn a_mistyped_variable_is_no_reason_to_open_every_channel() {
     assert!(found[0].ends_with(expected), "{found:?}");
     assert!(config(None, &[("FANWIRE_OF_SOMEBODY_ELSE", "1")], &[]).development);
 }
+
+#[test]
+fn a_configuration_lists_the_defaults_of_development_mode_that_it_does_not_have() {
+    let all: Vec<&str> = crate::settings::DEVELOPMENT.iter().map(|(key, _)| *key).collect();
+    assert_eq!(config(Some(json!({})), &[], &[]).without_development_defaults(), all);
+    assert_eq!(config(None, &[], &[]).without_development_defaults(), [""; 0]);
+    for (key, value) in crate::settings::DEVELOPMENT {
+        let others = config(Some(json!({})), &[], &[(key, value)]).without_development_defaults();
+        assert!(others.len() == all.len() - 1 && !others.contains(&key), "{key}: {others:?}");
+    }
+}

@@ -1,0 +1,168 @@
+//! `fanwire init` and `genconfig`: a first configuration for one job, and how to use it.
+//! In: a job, a file name → out: the file with random secrets; a client, a token and a request on stdout.
+//! Uses `fanwire::config` to read the file back, `token` to sign. Never: an existing file without `--force`.
+//! The namespaces and clients of the jobs are in `init/job.rs`; how to write a file is changed here.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use fanwire::config::{Config, FileError, Format, load};
+use fanwire::example;
+use rand::distr::{Alphanumeric, SampleString};
+
+use crate::arguments::{Algorithm, Init, Job, Token};
+use crate::{document, environment, token};
+
+mod job;
+#[cfg(test)]
+mod tests;
+
+/// `default_file` is written when the arguments name none.
+pub(crate) fn run(arguments: &Init, default_file: &str) -> Result<()> {
+    let path = arguments.path(default_file);
+    let secret = |chars| Alphanumeric.sample_string(&mut rand::rng(), chars);
+    let yaml = yaml(arguments.job, &secret(TOKEN_SECRET_CHARS), &secret(API_KEY_CHARS));
+    let text = converted(path, yaml)?;
+    let variables = environment::variables()?;
+    write(path, &text, arguments.force)?;
+    let (config, _) = load(Some(path), variables, &[]).with_context(|| {
+        format!("{} was written, but the server does not start with it", path.display())
+    })?;
+    document::print(&instructions(arguments.job, path, &config)?)
+}
+
+/// The configuration in YAML, which has comments.
+fn yaml(job: Job, token_secret: &str, api_key: &str) -> String {
+    let namespace: String = job.namespace().lines().map(|line| format!("      {line}\n")).collect();
+    format!(
+        "client:
+  # The pages that may connect, here those of this machine; add https://your.site
+  allowed_origins: [\"http://localhost:*\", \"http://127.0.0.1:*\"]
+  token:
+    hmac_secret_key: \"{token_secret}\" # your backend signs the tokens of users with it
+http_api:
+  key: \"{api_key}\" # your backend publishes with it
+health: {{ enabled: true }}
+prometheus: {{ enabled: true }}
+channel:
+  namespaces:
+    - name: {}
+{namespace}",
+        job.name()
+    )
+}
+
+/// The YAML in the format that the file's name asks for.
+fn converted(path: &Path, yaml: String) -> Result<String> {
+    let tree = || serde_saphyr::from_str::<serde_json::Value>(&yaml);
+    match Format::of(path) {
+        Some(Format::Yaml) => Ok(yaml),
+        Some(Format::Json) => Ok(serde_json::to_string_pretty(&tree()?)? + "\n"),
+        Some(Format::Toml) => Ok(toml::to_string_pretty(&tree()?)?),
+        None if path.is_dir() => Err(is_a_folder(path)),
+        None => Err(FileError::UnknownFormat { path: path.to_owned() }.into()),
+    }
+}
+
+/// Writes a file that only its owner can read.
+fn write(path: &Path, text: &str, force: bool) -> Result<()> {
+    let mut file = open(path, force)?;
+    // The mode of a file that existed is another one.
+    let restricted = file.set_permissions(Permissions::from_mode(OWNER_ONLY));
+    restricted
+        .and_then(|()| file.write_all(text.as_bytes()))
+        .with_context(|| format!("{} cannot be written", path.display()))
+}
+
+fn open(path: &Path, force: bool) -> Result<File> {
+    if path.is_dir() {
+        return Err(is_a_folder(path));
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).mode(OWNER_ONLY);
+    if force {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    match options.open(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            bail!("{} exists; name another file, or replace it with --force", path.display())
+        }
+        opened => opened.with_context(|| format!("{} cannot be written", path.display())),
+    }
+}
+
+fn is_a_folder(path: &Path) -> anyhow::Error {
+    let file = path.join(FILE);
+    anyhow!("{} is a folder; name a file, such as {}", path.display(), file.display())
+}
+
+/// What to do next, as lines that work as pasted.
+fn instructions(job: Job, path: &Path, config: &Config) -> Result<String> {
+    let file = quoted(&path.display().to_string());
+    let ip = config.http_server.address.parse().unwrap_or(IpAddr::from(Ipv4Addr::LOCALHOST));
+    let address = example::reachable(SocketAddr::from((ip, config.http_server.port)));
+    let token = Token {
+        user: USER.to_owned(),
+        channel: None,
+        ttl: TTL.to_owned(),
+        info: String::new(),
+        secret: None,
+        config: None,
+        alg: Algorithm::Hs256,
+    };
+    let token = token::signed_now(&token, &config.node.client.token)?;
+    let websocket = format!("ws://{address}{}", config.websocket.handler_prefix);
+    let client = job.client(&websocket, &token);
+    let curl = example::curl(config, address, &job.body());
+    Ok(format!(
+        "{file} is written, with random secrets.
+
+Start the server:
+
+  fanwire --config {file}
+
+A client, for a page or for Node.js 22 (npm install centrifuge). Its token is for the user `{USER}` and valid for {TTL};
+`fanwire token --user {USER} --ttl {TTL} --config {file}` prints another one:
+
+{client}
+Publish to it as your backend does:
+
+  {curl}
+"
+    ))
+}
+
+/// The path as one word of a shell.
+fn quoted(path: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-._~/".contains(c);
+    if path.chars().all(is_plain) {
+        return path.to_owned();
+    }
+    format!("'{}'", path.replace('\'', r"'\''"))
+}
+
+/// The name in our documentation.
+pub(crate) const FILE: &str = "fanwire.yaml";
+
+/// What Centrifugo's `genconfig` writes without `--config`.
+pub(crate) const FILE_OF_CENTRIFUGO: &str = "config.json";
+
+/// 256 bits of randomness, as HS256 requires (RFC 7518 §3.2).
+const TOKEN_SECRET_CHARS: usize = 43;
+
+/// 190 bits of randomness.
+const API_KEY_CHARS: usize = 32;
+
+const OWNER_ONLY: u32 = 0o600;
+
+/// The user of the printed client.
+const USER: &str = "alice";
+
+/// How long its token is valid.
+const TTL: &str = "24h";

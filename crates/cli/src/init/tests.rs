@@ -1,0 +1,57 @@
+//! Tests of the first configuration.
+//! In: jobs, formats → out: a configuration without findings, words for a shell.
+//! Uses `fanwire::config`. Never: a server, which is in `tests/it/init.rs`.
+//! A promise about the text of a file is a test here.
+
+use std::path::Path;
+
+use clap::ValueEnum as _;
+use fanwire::config::load;
+
+use super::{converted, quoted, yaml};
+use crate::arguments::Job;
+
+#[test]
+fn a_file_of_each_job_and_format_is_the_same_configuration_without_findings() {
+    for job in Job::value_variants() {
+        let [first, rest @ ..] = ["yaml", "json", "toml"].map(|extension| {
+            let path = std::env::temp_dir()
+                .join(format!("fanwire-init-{job:?}-{}.{extension}", std::process::id()));
+            let text = converted(&path, yaml(*job, &"s".repeat(43), &"k".repeat(32)));
+            std::fs::write(&path, text.expect("a format")).expect("the folder is writable");
+            let loaded = load(Some(&path), std::iter::empty(), &[]);
+            std::fs::remove_file(&path).expect("it was written");
+            loaded.unwrap_or_else(|error| panic!("{job:?}, {extension}: {error}"))
+        });
+        assert_eq!(first.1, [], "{job:?}");
+        assert!(rest.iter().all(|other| *other == first), "{job:?}");
+        assert_eq!(first.0.node.channel.namespaces[0].name, job.name());
+    }
+}
+
+#[test]
+fn a_file_is_short() {
+    for job in Job::value_variants() {
+        let text = yaml(*job, "secret", "key");
+        assert!(text.lines().count() <= 24, "{text}");
+    }
+}
+
+#[test]
+fn a_path_is_one_word_of_a_shell() {
+    for (path, word) in [
+        ("fanwire.yaml", "fanwire.yaml"),
+        ("/tmp/x-1_2/~a.json", "/tmp/x-1_2/~a.json"),
+        ("my server.yaml", "'my server.yaml'"),
+        ("it's.yaml", r"'it'\''s.yaml'"),
+        ("$(reboot).toml", "'$(reboot).toml'"),
+    ] {
+        assert_eq!(quoted(path), word);
+    }
+}
+
+#[test]
+fn a_name_without_a_known_format_is_refused() {
+    let error = converted(Path::new("fanwire.txt"), String::new()).expect_err("no format");
+    assert!(error.to_string().contains("ends in .json, .yaml, .yml or .toml"), "{error}");
+}

@@ -1,0 +1,118 @@
+//! Options of namespaces that no client can use, for example presence without a permission to ask for it.
+//! In: a filled `Config` → out: a severity, the full key and a sentence for each.
+//! Uses the permissions of namespaces. Never: a channel, a client.
+//! `node::channel::permission` checks a command; a combination of options without effect is added here.
+
+use fanwire_node::options::Namespace;
+
+use super::{Config, Severity};
+use crate::EngineKind;
+use crate::keys::{NAMESPACES, WITHOUT_NAMESPACE};
+
+/// Notes where a token or the server API can still use the option, warnings where nothing can.
+pub(super) fn contradict(config: &Config) -> Vec<(Severity, String, String)> {
+    // Every permission passes.
+    if config.node.client.insecure {
+        return Vec::new();
+    }
+    let channel = &config.node.channel;
+    let mut found = members(config, WITHOUT_NAMESPACE, &channel.without_namespace);
+    for namespace in &channel.namespaces {
+        let at = format!("{NAMESPACES}[{}]", namespace.name);
+        found.extend(subscribe(config, &at, namespace));
+        found.extend(publish(config, &at, namespace));
+        found.extend(members(config, &at, namespace));
+    }
+    found
+}
+
+type Found = Option<(Severity, String, String)>;
+
+fn subscribe(config: &Config, at: &str, namespace: &Namespace) -> Found {
+    let personal = &config.node.client.subscribe_to_user_personal_channel;
+    let is_personal = personal.enabled && personal.personal_channel_namespace == namespace.name;
+    let is_open = namespace.allow_subscribe_for_client || namespace.allow_user_limited_channels;
+    // Channels of other types are not served, and `apply` reports that.
+    if is_open || is_personal || !namespace.is_of_streams() {
+        return None;
+    }
+    let key = format!("{at}.allow_subscribe_for_client");
+    if has_token_keys(config) || has_api(config) {
+        let reason = format!(
+            "{key} is false, so clients are refused with 103, except with a subscription token; connection tokens and the \
+             server API can subscribe them, too. Set it to true if clients may subscribe without that"
+        );
+        return Some((Severity::Note, key, reason));
+    }
+    let reason = format!(
+        "{key} is false, and there are neither tokens, personal channels nor a server API that subscribe clients, so no \
+         client can be in such a channel; set it to true, or leave out the namespace"
+    );
+    Some((Severity::Warning, key, reason))
+}
+
+fn publish(config: &Config, at: &str, namespace: &Namespace) -> Found {
+    let is_open = namespace.allow_publish_for_client || namespace.allow_publish_for_subscriber;
+    if is_open || has_api(config) {
+        return None;
+    }
+    let key = format!("{at}.allow_publish_for_subscriber");
+    let reason = format!(
+        "{key} is false, as is allow_publish_for_client, and http_api.disabled is true, so nothing can publish there; set \
+         one of the permissions to true, or http_api.disabled to false"
+    );
+    Some((Severity::Warning, key, reason))
+}
+
+/// Presence, joins and leaves.
+fn members(config: &Config, at: &str, namespace: &Namespace) -> Vec<(Severity, String, String)> {
+    let is_visible = namespace.allow_presence_for_client || namespace.allow_presence_for_subscriber;
+    let mut found = Vec::new();
+    if namespace.presence && !is_visible {
+        let (severity, readers) = if has_api(config) {
+            (Severity::Note, "only the server API can read it")
+        } else {
+            (Severity::Warning, "there is no server API, so nothing can read it")
+        };
+        let reason = format!(
+            "{at}.presence is true, but clients may not ask for it, and {readers}; set {at}.allow_presence_for_subscriber or \
+             {at}.allow_presence_for_client to true, or presence to false"
+        );
+        found.push((severity, format!("{at}.presence"), reason));
+    }
+    if namespace.join_leave && !namespace.force_push_join_leave && !is_visible {
+        let reason = format!(
+            "{at}.join_leave is true, but no client receives joins and leaves, because they are for subscribers that ask for \
+             them and may see presence; set {at}.force_push_join_leave or {at}.allow_presence_for_subscriber to true"
+        );
+        found.push((Severity::Warning, format!("{at}.join_leave"), reason));
+    }
+    if namespace.force_push_join_leave && !namespace.join_leave {
+        let reason = format!(
+            "{at}.force_push_join_leave is true, but without {at}.join_leave there are no joins and leaves to send; set \
+             {at}.join_leave to true"
+        );
+        found.push((Severity::Warning, format!("{at}.force_push_join_leave"), reason));
+    }
+    found
+}
+
+/// Whether a backend can reach clients of this server; with Redis it may do so through another node.
+fn has_api(config: &Config) -> bool {
+    !config.http_api.disabled || config.engine.kind == EngineKind::Redis
+}
+
+/// Whether a backend can sign tokens, which subscribe clients whatever the namespace permits.
+fn has_token_keys(config: &Config) -> bool {
+    let client = &config.node.client;
+    let verifiers = [Some(&client.token), client.subscription_token.as_ref()];
+    let keys = verifiers.into_iter().flatten().flat_map(|token| {
+        [
+            &*token.hmac_secret_key,
+            &token.rsa_public_key,
+            &token.ecdsa_public_key,
+            &token.jwks_public_endpoint,
+        ]
+    });
+    client.insecure_skip_token_signature_verify || keys.into_iter().any(|key| !key.is_empty())
+}

@@ -1,0 +1,39 @@
+//! Secrets that are short enough to be guessed.
+//! In: a filled `Config` → out: a remark for each.
+//! Uses their lengths alone. Never: shows a secret.
+//! Which secrets are checked is changed here; a secret that is a placeholder is found in `apply`.
+
+use super::{Config, Remark, Severity};
+
+pub(super) fn are_long(config: &Config) -> Vec<Remark> {
+    let client = &config.node.client;
+    let api = &config.http_api;
+    let subscription = client.subscription_token.as_ref();
+    let secrets = [
+        ("client.token.hmac_secret_key", &*client.token.hmac_secret_key, SIGNS),
+        (
+            "client.subscription_token.hmac_secret_key",
+            subscription.map_or("", |token| &*token.hmac_secret_key),
+            SIGNS,
+        ),
+        ("http_api.key", if api.disabled { "" } else { &*api.api.key }, "may publish"),
+    ];
+    let short = secrets.into_iter().filter(|(_, secret, _)| (1..BYTES_MIN).contains(&secret.len()));
+    short.map(|(key, secret, power)| (Severity::Warning, key, reason(key, secret, power))).collect()
+}
+
+fn reason(key: &str, secret: &str, power: &str) -> String {
+    let bytes = match secret.len() {
+        1 => "1 byte".to_owned(),
+        bytes => format!("{bytes} bytes"),
+    };
+    format!(
+        "{key} has {bytes}, and a program that guesses it {power}; expected at least {BYTES_MIN} random bytes, \
+         as `openssl rand -hex {BYTES_MIN}` prints them"
+    )
+}
+
+const SIGNS: &str = "can sign tokens for any user";
+
+/// RFC 7518 §3.2: a key for HS256 has at least the size of the hash.
+const BYTES_MIN: usize = 32;
