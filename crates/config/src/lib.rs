@@ -53,6 +53,8 @@ pub struct Config {
     pub demo: EndpointOptions,
     /// How long a graceful shutdown may take.
     pub shutdown_timeout: Duration,
+    /// Before it, connections are closed evenly over this time; zero = not.
+    pub drain_interval: Duration,
     /// Threads that own connections; 0 = one per core.
     pub shards: usize,
     /// Where the process id stands while the server runs; "" = nowhere.
@@ -341,6 +343,7 @@ impl Config {
             debug: EndpointOptions::default(),
             demo: EndpointOptions::default(),
             shutdown_timeout: Duration::ZERO,
+            drain_interval: Duration::ZERO,
             shards: 0,
             pid_file: String::new(),
             development: false,

@@ -20,6 +20,7 @@ pub mod example;
 pub mod http;
 mod jwks;
 mod metrics;
+mod readiness;
 mod refusals;
 mod server;
 mod tls;

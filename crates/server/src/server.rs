@@ -26,6 +26,7 @@ use crate::{
     http::{admission::Admission, listener, rate::ConnectionRate, routes, upgrade::Endpoint},
     jwks::Fetcher,
     metrics::{Metrics, Sources},
+    readiness::Readiness,
     refusals::Refusals,
     shard::Budget,
     shard::{self, DecodeFailures},
@@ -46,9 +47,11 @@ pub struct Server {
     shards: Arc<Shards>,
     api: Arc<Api>,
     http: JoinHandle<()>,
-    background_tasks: [JoinHandle<()>; 2],
+    background_tasks: [JoinHandle<()>; 3],
     stop: watch::Sender<bool>,
+    readiness: Arc<Readiness>,
     shutdown_timeout: Duration,
+    drain_interval: Duration,
 }
 
 /// Why a server did not start.
@@ -103,9 +106,11 @@ impl Server {
             refusals: refusals.clone(),
         };
         let metrics = Arc::new(Metrics::new(sources));
+        let readiness = Arc::<Readiness>::default();
         let background_tasks = [
             tokio::spawn(sweep_contexts(node.clone(), contexts)),
             tokio::spawn(tick(node.clone(), metrics.clone())),
+            tokio::spawn(observe(shards.clone(), readiness.clone())),
         ];
         let parts = routes::Parts {
             endpoint: endpoint(
@@ -117,6 +122,7 @@ impl Server {
             api: api.clone(),
             metrics,
             engine,
+            readiness: readiness.clone(),
             demo_curl: demo_curl(&config, addresses.api),
         };
         let (stop, stopped) = watch::channel(false);
@@ -127,8 +133,18 @@ impl Server {
             descriptors,
             stopped,
         ));
-        let shutdown_timeout = config.shutdown_timeout;
-        Ok(Self { addresses, node, shards, api, http, background_tasks, stop, shutdown_timeout })
+        Ok(Self {
+            addresses,
+            node,
+            shards,
+            api,
+            http,
+            background_tasks,
+            stop,
+            readiness,
+            shutdown_timeout: config.shutdown_timeout,
+            drain_interval: config.drain_interval,
+        })
     }
 
     /// The errors of [`start`](Self::start) that can be found without a socket: invalid certificates.
@@ -154,13 +170,28 @@ impl Server {
 
     /// Stops accepting and closes every connection with 3001. The closes are spread over time, so that clients do not
     /// reconnect all at once. Returns when all connections are closed, or shortly after `shutdown.timeout`.
+    ///
+    /// With `shutdown.drain_interval`, connections are closed evenly over that time first. Until then the server
+    /// delivers, answers the server API, and reports that it is not ready; handshakes get 503.
     pub async fn shutdown(self) {
+        self.readiness.drain();
+        if !self.drain_interval.is_zero() {
+            let stop = shard::Stop {
+                spread: self.drain_interval,
+                is_exact: true,
+                timeout: self.drain_interval + self.shutdown_timeout,
+            };
+            let shards = self.shards.clone();
+            // A panic there aborts the process.
+            let _ = tokio::task::spawn_blocking(move || shards.stop(stop)).await;
+        }
         self.api.close();
         self.node.leave_cluster();
         self.background_tasks.iter().for_each(JoinHandle::abort);
         let _ = self.stop.send(true);
         let stop = shard::Stop {
             spread: self.shutdown_timeout.mul_f64(SPREAD_SHARE),
+            is_exact: false,
             timeout: self.shutdown_timeout,
         };
         let shards = self.shards.clone();
@@ -195,6 +226,17 @@ async fn tick(node: Arc<Node>, metrics: Arc<Metrics>) {
         node.synchronise(Instant::now(), fanwire_fanout::unix_ms());
         let node = node.clone();
         let _ = tokio::task::spawn_blocking(move || node.tick(Instant::now())).await;
+    }
+}
+
+/// Observes once a second whether the shards turn.
+async fn observe(shards: Arc<Shards>, readiness: Arc<Readiness>) {
+    let mut ticks = tokio::time::interval(TICK_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let turns = shards.counters().iter().map(|counters| counters.turns.value());
+        readiness.observe(turns.zip(shards.inboxes().iter().map(|inbox| inbox.bytes() > 0)));
     }
 }
 

@@ -49,6 +49,8 @@ pub(super) type Weighed<N, H> = (ShardMessage<N, H>, usize);
 pub struct Stop {
     /// Closes are spread evenly over at most this time.
     pub spread: Duration,
+    /// Also for few connections; otherwise they take less time.
+    pub is_exact: bool,
     /// Connections that still exist after this time, from the start of the stop, are dropped.
     pub timeout: Duration,
 }

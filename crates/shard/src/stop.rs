@@ -20,12 +20,12 @@ pub(super) struct Stopping {
 }
 
 impl Stopping {
-    /// A shard with few connections does not use all of the time.
+    /// A shard with few connections does not use all of the time, unless it is to be exact.
     pub(super) fn new(out: &ConnectionWriter, stop: Stop) -> Self {
         let keys: Vec<SlotKey> =
             out.connections.iter().map(|(index, c)| c.key(index as u32)).collect();
-        let spread =
-            stop.spread.min(Duration::from_secs_f64(keys.len() as f64 / CLOSES_PER_SECOND));
+        let short = Duration::from_secs_f64(keys.len() as f64 / CLOSES_PER_SECOND);
+        let spread = if stop.is_exact { stop.spread } else { stop.spread.min(short) };
         Self { total: keys.len(), keys, started: out.now, spread, timeout: stop.timeout }
     }
 

@@ -96,6 +96,8 @@ rows! { SERVER: Config;
         "File that holds the process id while the server runs; empty for none.";
     "shards", integer(0, 1024), "0" => [shards],
         "Fanwire only: threads that own connections; 0 means one per core.";
+    "shutdown.drain_interval", duration(Duration::ZERO, DAY), "0s" => [drain_interval],
+        "Fanwire only: clients are disconnected evenly over this time before shutdown.timeout begins, while the server still delivers and is not ready; 0s for none.";
     "shutdown.timeout", duration(Duration::from_secs(1), DAY), "30s" => [shutdown_timeout],
         "Time in which connections are closed, spread over it, after SIGTERM or SIGINT.";
     "websocket.disabled", SWITCH, "false" => [websocket.disabled],

@@ -3,6 +3,7 @@
 //! Uses axum; never contains behaviour of an endpoint beyond a few lines.
 //! Changed here: paths and their handlers. The handshake lives in `upgrade`, API methods in `api`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::{
@@ -25,7 +26,7 @@ use super::{
     root_service::RootService,
     upgrade::{ConnectionSetup, Endpoint},
 };
-use crate::{config::Config, engine::Engine, metrics::Metrics};
+use crate::{config::Config, engine::Engine, metrics::Metrics, readiness::Readiness};
 use fanwire_fanout::Realtime;
 
 /// Supported subprotocols (client protocol §1).
@@ -38,6 +39,7 @@ pub struct Parts {
     pub api: Arc<Api>,
     pub metrics: Arc<Metrics>,
     pub engine: Engine,
+    pub(crate) readiness: Arc<Readiness>,
     /// A command line that publishes to the demo page's channel.
     pub demo_curl: String,
 }
@@ -113,8 +115,12 @@ fn clients(config: &Config, parts: Parts) -> Router {
 fn pages(config: &Config, parts: &Parts) -> Router {
     let mut router = Router::new();
     if config.health.enabled {
-        let health = get(health).with_state(parts.engine.clone());
-        router = router.route(&config.health.handler_prefix, health);
+        let prefix = config.health.handler_prefix.trim_end_matches('/');
+        let ready = (parts.readiness.clone(), parts.engine.clone());
+        router = router
+            .route(&config.health.handler_prefix, get(health).with_state(parts.engine.clone()))
+            .route(&format!("{prefix}/ready"), get(ready_health).with_state(ready))
+            .route(&format!("{prefix}/live"), get(live_health).with_state(parts.readiness.clone()));
     }
     if config.prometheus.enabled {
         let metrics = parts.metrics.clone();
@@ -180,13 +186,23 @@ fn user_of(request: &Request<Body>, header: &str) -> Option<String> {
 
 /// 200, or 503 with the reason while calls of the engine fail.
 async fn health(State(engine): State<Engine>) -> Response {
-    match engine.failure() {
-        None => Json(serde_json::json!({})).into_response(),
-        Some(reason) => {
-            let body = Json(serde_json::json!({ "engine": reason }));
-            (StatusCode::SERVICE_UNAVAILABLE, body).into_response()
-        }
-    }
+    health_response(engine.failure().map(|reason| ("engine", reason)).into_iter().collect())
+}
+
+/// 200, or 503 with what keeps new clients away: a shutdown, the engine, a shard that does not turn.
+async fn ready_health(State((readiness, engine)): State<(Arc<Readiness>, Engine)>) -> Response {
+    health_response(readiness.not_ready(engine.failure()))
+}
+
+/// 200, or 503 when only a restart helps.
+async fn live_health(State(readiness): State<Arc<Readiness>>) -> Response {
+    health_response(readiness.not_live())
+}
+
+fn health_response(reasons: BTreeMap<&'static str, String>) -> Response {
+    let is_healthy = reasons.is_empty();
+    let status = if is_healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(reasons)).into_response()
 }
 
 async fn prometheus(State(metrics): State<Arc<Metrics>>) -> impl IntoResponse {
