@@ -47,11 +47,11 @@ impl Report {
             () if self.deliveries == 0 => {
                 ("warn", "Nothing was delivered: there is nothing to conclude.")
             }
-            () if !self.invalid.is_empty() => {
-                ("warn", "Invalid: the generator was the bottleneck.")
-            }
             () if self.ending == Ending::Interrupted => {
                 ("warn", "Interrupted: figures until then.")
+            }
+            () if !self.invalid.is_empty() => {
+                ("warn", "Invalid: the generator was the bottleneck.")
             }
             () => ("good", "Every publication arrived once, in order, intact."),
         }
