@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { start, startBare } from '../server.js';
+import { start, startBare, token } from '../server.js';
 import { openPage } from './chromium.js';
 
 test('a newcomer publishes from the page and from the API and sees both arrive', async (t) => {
@@ -51,6 +51,40 @@ test('a newcomer publishes from the page and from the API and sees both arrive',
     await page.until(`Number(document.getElementById('deliveries').dataset.value) === 3`, 30_000);
   });
 
+  await t.test('another channel begins with an empty list, and text that looks like JSON is told from JSON', async () => {
+    await page.type('channel', 'third');
+    await page.evaluate(`document.getElementById('channel-form').requestSubmit()`);
+    await page.until(`document.querySelectorAll('#publications li').length === 0`);
+    await page.until(`document.getElementById('notice').textContent === 'Subscribed to third.'`);
+    await page.type('message', '{"price": 92.63');
+    await page.press('publish');
+    await page.until(shows('{"price": 92.63'));
+    await page.until(`document.getElementById('notice').textContent.startsWith('That was not JSON')`);
+  });
+
+  await t.test('a row has its size, and what of it was on the wire', async () => {
+    await page.until(`/^\\d+ B → \\d+ B$/.test(document.querySelector('#publications .size').textContent)`, 30_000);
+  });
+
+  await t.test('links lead to pages that are there', async () => {
+    const paths = await page.evaluate(`[...document.querySelectorAll('footer a')].map((a) => a.getAttribute('href'))`);
+    assert.ok(paths.includes('/metrics') && paths.includes('/health'), `${paths}`);
+    for (const link of paths.filter((one) => one.startsWith('/'))) {
+      assert.equal((await fetch(`${server.http}${link}`)).status, 200, link);
+    }
+  });
+
+  await t.test('nothing is wider than the window at any width', async () => {
+    for (const width of [320, 768, 1440]) {
+      await page.call('Emulation.setDeviceMetricsOverride', { width, height: 900, deviceScaleFactor: 1, mobile: false });
+      const [wide, inner] = await page.evaluate(`[document.documentElement.scrollWidth, innerWidth]`);
+      assert.ok(wide <= inner, `${wide} of ${inner}`);
+      const rights = await page.evaluate(`[...document.querySelectorAll('button, input')].map((one) => one.getBoundingClientRect().right)`);
+      assert.ok(Math.max(...rights) <= inner, `${rights} of ${inner}`);
+    }
+    await page.call('Emulation.clearDeviceMetricsOverride');
+  });
+
   await t.test('a burst shows that fewer bytes were sent than published', async () => {
     await page.press('burst');
     await page.until(`document.querySelectorAll('#publications li').length >= 50`, 30_000);
@@ -62,6 +96,27 @@ test('a newcomer publishes from the page and from the API and sees both arrive',
   });
 
   assert.deepEqual(page.faults, []);
+});
+
+test('a server that wants a token gets one from the page', async (t) => {
+  const server = await start({
+    demo: { enabled: true },
+    channel: { without_namespace: { allow_subscribe_for_client: true, allow_publish_for_subscriber: true } },
+  });
+  t.after(() => server.stop());
+  const page = await openPage(t, `${server.http}/`);
+  await page.until(`document.getElementById('state')?.dataset.state === 'disconnected'`, 30_000);
+  assert.equal(await page.evaluate(`document.getElementById('token-form').hidden`), false);
+  await page.type('token', 'forged');
+  await page.evaluate(`document.getElementById('token-form').requestSubmit()`);
+  await page.until(`document.getElementById('state').textContent.includes('3500')`);
+  await page.type('token', token({ sub: '42' }));
+  await page.evaluate(`document.getElementById('token-form').requestSubmit()`);
+  await page.until(`document.getElementById('notice').textContent === 'Subscribed to demo.'`);
+  assert.equal(await page.evaluate(`document.getElementById('token-form').hidden`), true);
+  await page.type('message', 'with a token');
+  await page.press('publish');
+  await page.until(shows('with a token'));
 });
 
 test('the page connects to a configured server that lists no origins', async (t) => {

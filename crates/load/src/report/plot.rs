@@ -90,13 +90,13 @@ fn draw(unit: &str, labels: &[(f64, String)], lines: &[PlotLine<'_>]) -> String 
     )
 }
 
-/// The next of 1, 2, 4, 5, 10 times a power of ten; 1 for nothing.
+/// The next round number; 1 for nothing.
 fn round_up(value: f64) -> f64 {
     if value <= 0.0 {
         return 1.0;
     }
     let power = 10f64.powf(value.log10().floor());
-    let steps = [1.0, 2.0, 4.0, 5.0, 10.0];
+    let steps = [1.0, 1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 5.0, 6.0, 8.0, 10.0];
     steps.into_iter().map(|step| step * power).find(|top| *top >= value).unwrap_or(10.0 * power)
 }
 
@@ -109,6 +109,6 @@ fn number(value: f64) -> String {
 }
 
 const LEFT: f64 = 70.0;
-const RIGHT: f64 = 740.0;
+const RIGHT: f64 = 720.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 210.0;

@@ -217,12 +217,29 @@ fn demo(config: &Config, metrics: Arc<Metrics>, curl: &str) -> Router {
         curl.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
     let page = include_str!("../../assets/demo.html")
         .replace("{{websocket}}", &config.websocket.handler_prefix)
+        .replace("{{links}}", &demo_links(config))
         .replace("{{curl}}", &escaped);
     let stats = format!("{}/stats.json", prefix.trim_end_matches('/'));
     Router::new()
         .route(prefix, get(|| async move { Html(page) }))
         .route(&stats, get(demo_stats).with_state(metrics))
 }
+
+/// Links to the other pages of the same listener, and to the documentation.
+fn demo_links(config: &Config) -> String {
+    let is_here = !config.http_server.is_split();
+    let pages = [
+        (config.prometheus.enabled && is_here, &config.prometheus.handler_prefix, "Metrics"),
+        (config.health.enabled && is_here, &config.health.handler_prefix, "Health"),
+        (config.swagger.enabled && is_here, &config.swagger.handler_prefix, "Server API"),
+    ];
+    let pages = pages.iter().filter(|(is_served, ..)| *is_served);
+    let pages = pages.map(|(_, path, name)| format!("<a href=\"{path}\">{name}</a>"));
+    let docs = format!("<a href=\"{DOCS}\">Documentation</a>");
+    std::iter::once(docs).chain(pages).collect::<Vec<_>>().join(" ")
+}
+
+const DOCS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/docs");
 
 #[derive(Serialize)]
 struct DemoStats {
