@@ -7,6 +7,7 @@ mod checks;
 mod control_commands;
 mod notices;
 mod receive;
+mod refusals;
 mod resume;
 mod timers;
 
@@ -35,12 +36,14 @@ pub struct Hub {
     session_table: SessionTable,
     /// Buffer for encoding one message; its capacity stays between turns up to `SCRATCH_BYTES_MAX`.
     scratch: Vec<u8>,
+    /// The time of the last input, for the log.
+    now: Option<Instant>,
 }
 
 impl Hub {
     /// The hub of the attached shard `shard`.
     pub fn new(node: Arc<Node>, shard: ShardId) -> Self {
-        Self { node, session_table: SessionTable::new(shard), scratch: Vec::new() }
+        Self { node, session_table: SessionTable::new(shard), scratch: Vec::new(), now: None }
     }
 
     /// A connection opened. It is closed if it does not connect within `client.stale_close_delay`.
@@ -59,6 +62,7 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) -> usize {
+        self.now = Some(now);
         self.receive_frame(key, frame, Bytes::copy_from_slice, now, out)
     }
 
@@ -85,6 +89,7 @@ impl Hub {
 
     /// Handles a notice: a publication, or a command of the server API.
     pub fn notice(&mut self, notice: Notice, now: Instant, out: &mut impl Outbox) {
+        self.now = Some(now);
         match notice {
             Notice::Broadcast(broadcast) => self.broadcast(&broadcast, now, out),
             Notice::Position { channel, look } => {
@@ -114,6 +119,7 @@ impl Hub {
     /// Runs due timers: pings, presence updates, position checks, and the ends of stale, silent and expired
     /// connections and subscriptions. Call after the notices of the turn.
     pub fn advance(&mut self, now: Instant, out: &mut impl Outbox) {
+        self.now = Some(now);
         let moment = self.node.clock().moment(now);
         while let Some(index) = self.session_table.pop_due(moment) {
             self.fire(index, moment, out);
@@ -178,14 +184,26 @@ impl Hub {
         disconnect: &Disconnect,
         out: &mut impl Outbox,
     ) {
-        if self.disconnected(key, disconnect) {
+        self.log_disconnect(key, disconnect);
+        self.end(key, disconnect, out);
+    }
+
+    /// As [`close`](Self::close), for a client whose connection the shell ended with a code of the server. Returns
+    /// whether the session existed.
+    pub fn disconnected(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
+        self.log_disconnect(key, disconnect);
+        self.remove(key, disconnect)
+    }
+
+    /// As [`disconnect`](Self::disconnect), when the cause is logged already.
+    fn end(&mut self, key: ConnectionKey, disconnect: &Disconnect, out: &mut impl Outbox) {
+        if self.remove(key, disconnect) {
             out.disconnect(key, disconnect);
         }
     }
 
-    /// As [`close`](Self::close), for a client that the server disconnected, and counts it. Returns whether the
-    /// session existed.
-    pub fn disconnected(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
+    /// Removes the session of a client that the server disconnected, and counts it. Returns whether it existed.
+    fn remove(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
         let was_there = self.session_table.forget(&self.node, key);
         if was_there {
             self.counters().count_disconnect(disconnect.code);
