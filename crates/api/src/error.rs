@@ -7,18 +7,21 @@ use std::fmt;
 
 use fanwire_node::protocol::ErrorCode;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 /// One row of the table of application errors; codes 104 and 113 have other messages in the client protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, JsonSchema)]
 pub struct ApiError {
     /// The error code, which client libraries compare.
     pub code: u32,
-    /// The fixed text of the code.
+    /// The fixed text of the code; in replies the cause may follow after a colon.
     pub message: &'static str,
     /// The HTTP status in transport error mode.
-    #[serde(skip)]
+    #[schemars(skip)]
     pub http_status: u16,
+    /// What to change; "" if it is not known here.
+    #[schemars(skip)]
+    pub cause: &'static str,
 }
 
 impl ApiError {
@@ -52,10 +55,58 @@ impl ApiError {
     ];
 }
 
+/// Errors of the same code are equal: causes are for people.
+impl PartialEq for ApiError {
+    fn eq(&self, other: &Self) -> bool {
+        self.code == other.code
+    }
+}
+
+impl Eq for ApiError {}
+
+impl ApiError {
+    /// The same error with a cause.
+    pub(crate) const fn because(self, cause: &'static str) -> Self {
+        Self { cause, ..self }
+    }
+}
+
+/// The error of an item or a line that names no method.
+pub(crate) const NO_METHOD: ApiError =
+    ApiError::NOT_FOUND.because("the command names no method of the API");
+
+/// The error of a command whose field `channel` is missing or empty.
+pub(crate) const NO_CHANNEL: ApiError =
+    ApiError::BAD_REQUEST.because("channel is missing or empty, expected its name");
+
 impl From<ErrorCode> for ApiError {
     /// The row with the same code; 100 for codes that exist only in the client protocol.
     fn from(error: ErrorCode) -> Self {
-        Self::TABLE.into_iter().find(|row| row.code == error.code).unwrap_or(Self::INTERNAL)
+        let row = Self::TABLE.into_iter().find(|row| row.code == error.code);
+        let row = row.unwrap_or(Self::INTERNAL);
+        row.because(match row.code {
+            100 => "the broker or presence was not available",
+            102 => "channel: channel.namespaces has no namespace with the name before the boundary",
+            107 => INVALID,
+            108 => {
+                "channel: its namespace has no history, no presence, or another subscription_type"
+            }
+            112 => "epoch: the stream of the channel has another one",
+            _ => "",
+        })
+    }
+}
+
+impl Serialize for ApiError {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut fields = to.serialize_struct("ApiError", 2)?;
+        fields.serialize_field("code", &self.code)?;
+        if self.cause.is_empty() {
+            fields.serialize_field("message", self.message)?;
+        } else {
+            fields.serialize_field("message", &format_args!("{}: {}", self.message, self.cause))?;
+        }
+        fields.end()
     }
 }
 
@@ -68,5 +119,7 @@ impl fmt::Display for ApiError {
 impl std::error::Error for ApiError {}
 
 const fn row(code: u32, message: &'static str, http_status: u16) -> ApiError {
-    ApiError { code, message, http_status }
+    ApiError { code, message, http_status, cause: "" }
 }
+
+const INVALID: &str = "channel or data is invalid: see channel.max_length, channel_regex, publication_data_format and delivery";

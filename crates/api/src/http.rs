@@ -8,7 +8,9 @@ mod legacy;
 mod reply;
 mod request;
 pub(crate) mod stream;
+mod unknown_path;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::HttpBody;
@@ -43,6 +45,16 @@ pub struct ApiRequest {
     route: ApiRoute,
     headers: HeaderMap,
     body: Bytes,
+    peer: SocketAddr,
+}
+
+impl ApiRoute {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Method(method) => method.name(),
+            Self::Legacy => "legacy",
+        }
+    }
 }
 
 impl HttpApi {
@@ -65,9 +77,13 @@ impl HttpApi {
     }
 
     /// Authenticates a request to [`stream_path`](Self::stream_path). Returns the response to one without a valid key.
-    pub fn refuse_stream<B>(&self, request: &Request<B>) -> Option<Response<Bytes>> {
+    pub fn refuse_stream<B>(
+        &self,
+        request: &Request<B>,
+        peer: SocketAddr,
+    ) -> Option<Response<Bytes>> {
         let authorized = request::authorize(&self.api, request.headers(), request.uri());
-        authorized.err().map(|error| self.refused(error))
+        authorized.err().map(|error| self.refused(error, "stream", peer))
     }
 
     /// A splitter for the body of such a request.
@@ -99,23 +115,24 @@ impl HttpApi {
         &self,
         route: ApiRoute,
         request: Request<B>,
+        peer: SocketAddr,
     ) -> Result<ApiRequest, Response<Bytes>>
     where
         B: HttpBody<Data = Bytes>,
     {
         let (Parts { headers, uri, .. }, body) = request.into_parts();
         match request::receive(&self.api, &headers, &uri, body).await {
-            Ok(body) => Ok(ApiRequest { route, headers, body }),
-            Err(error) => Err(self.refused(error)),
+            Ok(body) => Ok(ApiRequest { route, headers, body, peer }),
+            Err(error) => Err(self.refused(error, route.name(), peer)),
         }
     }
 
     /// Executes a request and returns its response.
     pub async fn answer(
         &self,
-        ApiRequest { route, mut headers, body }: ApiRequest,
+        ApiRequest { route, mut headers, body, peer }: ApiRequest,
     ) -> Response<Bytes> {
-        let answer = self.run(route, &body, &headers).await;
+        let answer = self.run(route, &body, &headers, peer).await;
         match answer {
             Ok(Reply { status, json }) => {
                 // Reuses the request's map: hyper also parses the next request of the connection into it.
@@ -125,12 +142,13 @@ impl HttpApi {
                 (*response.status_mut(), *response.headers_mut()) = (status, headers);
                 response
             }
-            Err(error) => self.refused(error),
+            Err(error) => self.refused(error, route.name(), peer),
         }
     }
 
-    fn refused(&self, error: RequestError) -> Response<Bytes> {
+    fn refused(&self, error: RequestError, method: &str, peer: SocketAddr) -> Response<Bytes> {
         error.record(self.api.counters());
+        self.log_refused(error.status(), method, &error.cause(), peer);
         error.response()
     }
 
@@ -139,6 +157,7 @@ impl HttpApi {
         route: ApiRoute,
         body: &Bytes,
         headers: &HeaderMap,
+        peer: SocketAddr,
     ) -> Result<Reply, RequestError> {
         // JSON is UTF-8 (RFC 8259 §8.1), also in the fields that are ignored.
         let text = str::from_utf8(body)
@@ -147,6 +166,9 @@ impl HttpApi {
             ApiRoute::Method(method) => {
                 let wrong = |error| RequestError::Malformed(body_error::describe(text, &error));
                 let outcome = self.api.run(decode(method, text).map_err(wrong)?).await;
+                if let Err(error) = &outcome {
+                    self.api.log_error(method.name(), error, text, Some(peer));
+                }
                 Ok(reply::reply(outcome, self.api.options.error_mode, headers))
             }
             ApiRoute::Legacy => legacy::run(&self.api, text).await,

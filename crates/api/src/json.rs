@@ -84,8 +84,10 @@ pub(crate) fn payload(data: Bytes, b64data: &str) -> Result<Bytes, ApiError> {
     if b64data.is_empty() {
         return Ok(data);
     }
-    STANDARD.decode(b64data).map(Bytes::from).map_err(|_| ApiError::BAD_REQUEST)
+    STANDARD.decode(b64data).map(Bytes::from).map_err(|_| ApiError::BAD_REQUEST.because(NOT_BASE64))
 }
+
+const NOT_BASE64: &str = "b64data is not standard base64 with padding";
 
 struct ObjectVisitor<T>(PhantomData<T>);
 

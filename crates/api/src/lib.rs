@@ -15,6 +15,7 @@ mod method;
 mod names;
 mod openapi;
 mod options;
+mod refusals;
 
 pub use api::Api;
 pub use counters::{Counters, LATENCY_BOUNDS_US, MethodCounts, RefusalCounts};

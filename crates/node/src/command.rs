@@ -26,8 +26,9 @@ use fanwire_protocol::{Disconnect, Refresh, Reply};
 
 use fanwire_cluster::{Renewal, ServerSubscribe};
 
+use crate::refusal::Refusal;
 pub(crate) use context::{Backlog, CommandContext};
-use context::{Begun, CommandStep, Done, Refusal};
+use context::{Begun, CommandStep, Done};
 
 /// Subscribes a connected session that does not wait, for the server API.
 ///
@@ -37,9 +38,10 @@ pub(crate) fn subscribe_by_server(
     context: &mut CommandContext<'_>,
     command: &Arc<ServerSubscribe>,
 ) -> Result<Option<Reply>, Disconnect> {
-    match server_subscribe::begin(context, command)? {
-        Some(step) => context.step(NO_COMMAND, step),
-        None => Ok(None),
+    match server_subscribe::begin(context, command) {
+        Ok(Some(step)) => context.step(NO_COMMAND, step),
+        Ok(None) => Ok(None),
+        Err(disconnect) => context.reply(NO_COMMAND, Err(disconnect.into())),
     }
 }
 
@@ -53,7 +55,10 @@ pub(crate) fn refresh_by_order(
 
 /// Every command on a channel must name one (protocol §5.5).
 fn named(channel: &str) -> Result<(), Refusal> {
-    if channel.is_empty() { Err(Disconnect::BAD_REQUEST.into()) } else { Ok(()) }
+    if channel.is_empty() {
+        return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "the command names no channel"));
+    }
+    Ok(())
 }
 
 /// The id of pushes, which answer no command.

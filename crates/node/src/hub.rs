@@ -8,6 +8,7 @@ mod checks;
 mod control_commands;
 mod notices;
 mod receive;
+mod refusals;
 mod resume;
 mod timers;
 
@@ -38,13 +39,16 @@ pub struct Hub {
     batches: Batches,
     /// Buffer for encoding one message; its capacity stays between turns up to `SCRATCH_BYTES_MAX`.
     scratch: Vec<u8>,
+    /// The time of the last input, for the log.
+    now: Option<Instant>,
 }
 
 impl Hub {
     /// The hub of the attached shard `shard`.
     pub fn new(node: Arc<Node>, shard: ShardId) -> Self {
         let session_table = SessionTable::new(shard);
-        Self { node, session_table, batches: Batches::default(), scratch: Vec::new() }
+        let batches = Batches::default();
+        Self { node, session_table, batches, scratch: Vec::new(), now: None }
     }
 
     /// A connection opened. It is closed if it does not connect within `client.stale_close_delay`.
@@ -63,6 +67,7 @@ impl Hub {
         now: Instant,
         out: &mut impl Outbox,
     ) -> usize {
+        self.now = Some(now);
         self.receive_frame(key, frame, Bytes::copy_from_slice, now, out)
     }
 
@@ -89,6 +94,7 @@ impl Hub {
 
     /// Handles a notice: a publication, or a command of the server API.
     pub fn notice(&mut self, notice: Notice, now: Instant, out: &mut impl Outbox) {
+        self.now = Some(now);
         match notice {
             Notice::Broadcast(broadcast) => match broadcast.batch_options() {
                 Some(options) => self.batches.push(&broadcast, options, now),
@@ -124,6 +130,7 @@ impl Hub {
     /// Runs due timers: pings, presence updates, position checks, and the ends of stale, silent and expired
     /// connections and subscriptions. Call after the notices of the turn.
     pub fn advance(&mut self, now: Instant, out: &mut impl Outbox) {
+        self.now = Some(now);
         while let Some(batch) = self.batches.pop_due(now) {
             self.broadcast_all(&batch, now, out);
         }
@@ -193,14 +200,26 @@ impl Hub {
         disconnect: &Disconnect,
         out: &mut impl Outbox,
     ) {
-        if self.disconnected(key, disconnect) {
+        self.log_disconnect(key, disconnect);
+        self.end(key, disconnect, out);
+    }
+
+    /// As [`close`](Self::close), for a client whose connection the shell ended with a code of the server. Returns
+    /// whether the session existed.
+    pub fn disconnected(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
+        self.log_disconnect(key, disconnect);
+        self.remove(key, disconnect)
+    }
+
+    /// As [`disconnect`](Self::disconnect), when the cause is logged already.
+    fn end(&mut self, key: ConnectionKey, disconnect: &Disconnect, out: &mut impl Outbox) {
+        if self.remove(key, disconnect) {
             out.disconnect(key, disconnect);
         }
     }
 
-    /// As [`close`](Self::close), for a client that the server disconnected, and counts it. Returns whether the
-    /// session existed.
-    pub fn disconnected(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
+    /// Removes the session of a client that the server disconnected, and counts it. Returns whether it existed.
+    fn remove(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
         let was_there = self.session_table.forget(&self.node, key);
         if was_there {
             self.counters().count_disconnect(disconnect.code);

@@ -47,6 +47,25 @@ pub struct Node {
     summaries: Summaries,
     started_at: Instant,
     log_throttle: LogThrottle,
+    refusal_throttle: LogThrottle,
+}
+
+/// The level at which a refusal is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalLevel {
+    /// One line for this many refusals of a kind.
+    Info(u64),
+    Debug,
+}
+
+impl RefusalLevel {
+    /// The number of refusals, at level info.
+    pub fn count(self) -> Option<u64> {
+        match self {
+            Self::Info(count) => Some(count),
+            Self::Debug => None,
+        }
+    }
 }
 
 impl Node {
@@ -122,8 +141,18 @@ impl Node {
             summaries: Summaries::default(),
             started_at: now,
             log_throttle: LogThrottle::default(),
+            refusal_throttle: LogThrottle::for_refusals(),
             options,
         }))
+    }
+
+    /// Counts a refusal of a kind, by a client command or the server API. `None` if it is not logged.
+    pub fn log_level(&self, kind: &str, now: Instant) -> Option<RefusalLevel> {
+        match self.refusal_throttle.record(kind, now) {
+            Some(repeats) => Some(RefusalLevel::Info(repeats.count())),
+            None if tracing::enabled!(tracing::Level::DEBUG) => Some(RefusalLevel::Debug),
+            None => None,
+        }
     }
 
     /// Warns once a minute that users connect who cannot have a personal channel.

@@ -16,6 +16,7 @@ use fanwire_protocol::{ErrorCode, Reply, UnsubscribeCode};
 use hashbrown::HashMap;
 
 use crate::broadcast::Broadcast;
+use crate::counters::CommandKind;
 use crate::encode_job::{Encoded, ReplySource};
 use crate::session::ConnectionKey;
 pub(crate) use channel_buffer::BufferedMessages;
@@ -56,8 +57,8 @@ pub(crate) struct PendingCommand {
 /// What a session waits for.
 #[derive(Debug)]
 pub(crate) enum Awaited {
-    /// The reply.
-    Reply,
+    /// The reply to a command.
+    Reply(Option<CommandKind>),
     /// The key of the token in a command. Holds the bytes of the command, because its decoded form may be many times
     /// larger.
     Key(Bytes),

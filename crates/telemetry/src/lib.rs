@@ -1,11 +1,13 @@
-//! Observability for every crate: counters for metrics, and a throttle for log lines.
-//! In: additions, events with the time → out: numbers, and whether a line is to be logged.
+//! Observability for every crate: counters for metrics, a throttle for log lines, and texts from outside in them.
+//! In: additions, events with the time, texts → out: numbers, whether a line is to be logged, short printable texts.
 //! Uses atomics and one small lock. Never: a clock of its own, names of metrics, the log itself.
 //! Change here: the list of parts. The numbers and log lines are defined where they occur.
 #![forbid(unsafe_code)]
 
 mod counter;
+mod excerpt;
 mod log_throttle;
 
 pub use counter::Counter;
+pub use excerpt::excerpt;
 pub use log_throttle::{LogThrottle, Repeats};

@@ -118,7 +118,7 @@ const HOUSE: &[Room] = &[
     Room {
         name: "fanwire-api",
         level: 4,
-        may_use: &["fanwire-auth", "fanwire-node", "fanwire-broker"],
+        may_use: &["fanwire-auth", "fanwire-node", "fanwire-broker", "fanwire-telemetry"],
     },
     Room {
         name: "fanwire-brokers",

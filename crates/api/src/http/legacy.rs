@@ -47,6 +47,10 @@ async fn run_all(api: &Api, commands: Vec<LegacyCommand>) -> Vec<u8> {
             Ok(known) => api.run(known).await,
             Err(error) => Err(error),
         };
+        if let Err(error) = &outcome {
+            let params = command.params.as_ref().map_or("", |raw| raw.get());
+            api.log_error("legacy", error, params, None);
+        }
         write_reply(command.id, &outcome, &mut out);
     }
     out
@@ -74,13 +78,15 @@ struct LegacyCommand {
 impl LegacyCommand {
     /// 104 for an unknown method, 107 for bad parameters.
     fn decoded(&self) -> Result<Command, ApiError> {
-        let method = self.method.ok_or(ApiError::NOT_FOUND)?;
+        let method =
+            self.method.ok_or(ApiError::NOT_FOUND.because("method is no method of the API"))?;
         let params = match self.params.as_ref().map_or("", |raw| raw.get()) {
             // The empty array that PHP libraries send for an empty map.
             "[]" if method.takes_empty_body() => "",
             params => params,
         };
-        decode(method, params).map_err(|_| ApiError::BAD_REQUEST)
+        decode(method, params)
+            .map_err(|_| ApiError::BAD_REQUEST.because("params is not JSON of the method's types"))
     }
 }
 

@@ -3,6 +3,7 @@
 //! Uses the configured key and limit; never parses the body.
 //! Keys are changed in the configuration (`http_api`); errors of methods live in `ApiError`.
 
+use std::borrow::Cow;
 use std::hint::black_box;
 use std::pin::pin;
 
@@ -22,7 +23,8 @@ use crate::counters::{Counters, RefusalReason};
 pub(super) enum RequestError {
     Closing,
     Unauthorized,
-    TooLarge,
+    /// Larger than so many bytes.
+    TooLarge(usize),
     /// The body is not JSON of the method's types, or incomplete, or has invalid chunks (RFC 9112 §7.1, §8). With a text for
     /// the sender.
     Malformed(String),
@@ -59,7 +61,7 @@ where
     B: HttpBody<Data = Bytes>,
 {
     if body.size_hint().lower() > bytes_max as u64 {
-        return Err(RequestError::TooLarge);
+        return Err(RequestError::TooLarge(bytes_max));
     }
     let mut body = pin!(body);
     let mut whole = Bytes::new();
@@ -73,7 +75,7 @@ where
             continue;
         };
         if piece.len() > bytes_max - whole.len() {
-            return Err(RequestError::TooLarge);
+            return Err(RequestError::TooLarge(bytes_max));
         }
         whole = joined(whole, piece);
     }
@@ -108,17 +110,29 @@ impl RequestError {
     pub(super) fn record(&self, counters: &Counters) {
         match self {
             Self::Unauthorized => counters.record_refusal(RefusalReason::Unauthorized),
-            Self::TooLarge => counters.record_refusal(RefusalReason::TooLarge),
+            Self::TooLarge(_) => counters.record_refusal(RefusalReason::TooLarge),
             Self::Malformed(_) => counters.record_refusal(RefusalReason::Malformed),
             Self::Closing => (),
         }
     }
 
-    fn status(&self) -> StatusCode {
+    /// What to change.
+    pub(super) fn cause(&self) -> Cow<'_, str> {
+        match self {
+            Self::Closing => "the server stops".into(),
+            Self::Unauthorized => UNAUTHORIZED.into(),
+            Self::TooLarge(bytes_max) => {
+                format!("http_api.max_request_body_size is {bytes_max} bytes").into()
+            }
+            Self::Malformed(why) => why.into(),
+        }
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::Closing => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Malformed(_) => StatusCode::BAD_REQUEST,
         }
     }
@@ -126,11 +140,7 @@ impl RequestError {
     pub(super) fn response(self) -> Response<Bytes> {
         let status = self.status();
         let name = status.canonical_reason().expect("every status above has a reason phrase");
-        let text = match &self {
-            Self::Malformed(why) => format!("{name}: {why}").into(),
-            _ => Bytes::from_static(name.as_bytes()),
-        };
-        let mut response = Response::new(text);
+        let mut response = Response::new(format!("{name}: {}", self.cause()).into());
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -138,7 +148,7 @@ impl RequestError {
             // The scheme of `authorization_key`; every 401 must name one (RFC 9110 §11.6.1).
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("apikey"));
         }
-        if self == Self::TooLarge {
+        if matches!(self, Self::TooLarge(_)) {
             // The rest of the body is not read, so no further request can come on this connection (RFC 9110 §15.5.14).
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
@@ -178,6 +188,9 @@ fn is_equal(key: &str, given: &str) -> bool {
     }
     black_box(difference) == 0
 }
+
+const UNAUTHORIZED: &str =
+    "send http_api.key of the server in the header X-API-Key, or as Authorization: apikey KEY";
 
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 

@@ -14,6 +14,7 @@ use fanwire_node::protocol::without_halves;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::error::NO_METHOD;
 use crate::method::batch::{Reply, take_method};
 use crate::{Api, ApiError, Command, Outcome};
 
@@ -104,7 +105,7 @@ impl Api {
         let mut in_flight = VecDeque::new();
         for line in lines {
             if in_flight.len() == IN_FLIGHT_MAX {
-                answer_first(&mut in_flight, &mut answers).await;
+                answer_first(self, &mut in_flight, &mut answers).await;
             }
             let StreamCommand { id, command } = decode(&line);
             let started = match command {
@@ -119,11 +120,11 @@ impl Api {
             };
             in_flight.push_back((id, started));
             while matches!(in_flight.front(), Some((_, Started::Done(_)))) {
-                answer_first(&mut in_flight, &mut answers).await;
+                answer_first(self, &mut in_flight, &mut answers).await;
             }
         }
         while !in_flight.is_empty() {
-            answer_first(&mut in_flight, &mut answers).await;
+            answer_first(self, &mut in_flight, &mut answers).await;
         }
         answers
     }
@@ -131,6 +132,7 @@ impl Api {
 
 /// Waits for the first command and writes its answer.
 async fn answer_first(
+    api: &Api,
     in_flight: &mut VecDeque<(Option<Box<RawValue>>, Started<'_>)>,
     answers: &mut Vec<u8>,
 ) {
@@ -139,6 +141,9 @@ async fn answer_first(
         Started::Done(outcome) => outcome,
         Started::Pending(run) => run.await,
     };
+    if let Err(error) = &outcome {
+        api.log_error("stream", error, "", None);
+    }
     let reply = outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome);
     let begin = match id {
         Some(id) => {
@@ -158,16 +163,16 @@ async fn answer_first(
 
 /// Decodes a line. An error of a parameter is 107, like other bad lines; its answer has the `id` if the line is JSON.
 fn decode(line: &Line) -> StreamCommand {
-    let text = match line {
-        Line::Text(line) => str::from_utf8(line).unwrap_or_default(),
-        Line::TooLong => "",
-    };
-    decode_text(text)
+    match line {
+        Line::Text(line) => decode_text(str::from_utf8(line).unwrap_or_default()),
+        Line::TooLong => StreamCommand { id: None, command: Err(TOO_LONG) },
+    }
 }
 
 /// As [`decode`], of the text of a line.
 pub(crate) fn decode_text(text: &str) -> StreamCommand {
-    let refused = |id| StreamCommand { id, command: Err(ApiError::BAD_REQUEST) };
+    let invalid = ApiError::BAD_REQUEST.because("the line is not a JSON object with one method");
+    let refused = |id| StreamCommand { id, command: Err(invalid) };
     let read = |text: &str| serde_json::from_str::<StreamCommand>(text);
     // Backends that cut a text inside a character send half a surrogate pair, which serde_json refuses.
     let decoded =
@@ -199,7 +204,7 @@ impl<'de> Visitor<'de> for StreamCommandVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StreamCommand, A::Error> {
-        let (mut id, mut command) = (None, Err(ApiError::NOT_FOUND));
+        let (mut id, mut command) = (None, Err(NO_METHOD));
         let mut has_wrong_id = false;
         while let Some(name) = map.next_key::<String>()? {
             if name == "id" {
@@ -211,7 +216,7 @@ impl<'de> Visitor<'de> for StreamCommandVisitor {
             }
         }
         if has_wrong_id {
-            command = Err(ApiError::BAD_REQUEST);
+            command = Err(ApiError::BAD_REQUEST.because("id is neither a number nor a text"));
         }
         Ok(StreamCommand { id, command })
     }
@@ -247,6 +252,9 @@ impl<'de> Visitor<'de> for OnlyIdVisitor {
         Ok(OnlyId(id))
     }
 }
+
+const TOO_LONG: ApiError =
+    ApiError::BAD_REQUEST.because("the line is longer than http_api.max_request_body_size");
 
 /// Commands of one stream that wait for a broker at the same time.
 const IN_FLIGHT_MAX: usize = 1024;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Command, DESCRIPTIONS, Description, Outcome};
+use crate::error::NO_METHOD;
 use crate::json::{or_default, up_to};
 use crate::{Api, ApiError, Method};
 
@@ -60,7 +61,7 @@ impl Api {
     pub async fn batch(&self, request: BatchRequest) -> Result<BatchReply, ApiError> {
         self.measure_async(Method::Batch, async |_| {
             if request.commands.len() > BATCH_COMMANDS_MAX {
-                return Err(ApiError::BAD_REQUEST);
+                return Err(ApiError::BAD_REQUEST.because("commands has too many items"));
             }
             let at_once = if request.parallel { PARALLEL_MAX } else { 1 };
             let replies = stream::iter(request.commands).map(|command| self.reply(command));
@@ -73,10 +74,15 @@ impl Api {
     fn reply(&self, command: Result<Command, ApiError>) -> BoxFuture<'_, Reply> {
         Box::pin(async move {
             let outcome = match command {
-                Ok(Command::Batch(_)) => Err(ApiError::NOT_FOUND),
+                Ok(Command::Batch(_)) => {
+                    Err(ApiError::NOT_FOUND.because("a batch cannot contain a batch"))
+                }
                 Ok(command) => self.run(command).await,
                 Err(error) => Err(error),
             };
+            if let Err(error) = &outcome {
+                self.log_error("batch", error, "", None);
+            }
             outcome.map_or_else(|error| Reply::Error { error }, Reply::Outcome)
         })
     }
@@ -86,7 +92,7 @@ fn items<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<Result<Command, ApiError>>, D::Error> {
     let items: Vec<Option<Item>> = up_to::<BATCH_COMMANDS_MAX, _, _>(deserializer)?;
-    let command = |item: Option<Item>| item.map_or(Err(ApiError::BAD_REQUEST), |item| item.0);
+    let command = |item: Option<Item>| item.map_or(Err(NO_OBJECT), |item| item.0);
     Ok(items.into_iter().map(command).collect())
 }
 
@@ -146,7 +152,7 @@ impl<'de> Visitor<'de> for ItemVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Item, A::Error> {
-        let mut command = Err(ApiError::NOT_FOUND);
+        let mut command = Err(NO_METHOD);
         while let Some(name) = map.next_key::<String>()? {
             take_method(&name, &mut map, &mut command)?;
         }
@@ -166,7 +172,10 @@ pub(crate) fn take_method<'de, A: MapAccess<'de>>(
     };
     if let Some(decoded) = map.next_value_seed(method)? {
         let is_first = *command == Err(ApiError::NOT_FOUND);
-        *command = if is_first { Ok(decoded) } else { Err(ApiError::BAD_REQUEST) };
+        *command = if is_first { Ok(decoded) } else { Err(TWO_METHODS) };
     }
     Ok(())
 }
+
+const TWO_METHODS: ApiError = ApiError::BAD_REQUEST.because("the command names two methods");
+const NO_OBJECT: ApiError = ApiError::BAD_REQUEST.because("null is no command");

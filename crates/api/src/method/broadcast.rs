@@ -92,7 +92,8 @@ impl Api {
     pub async fn broadcast(&self, request: BroadcastRequest) -> Result<BroadcastResult, ApiError> {
         self.measure_async(Method::Broadcast, async |now| {
             if !(1..=BROADCAST_CHANNELS_MAX).contains(&request.channels.len()) {
-                return Err(ApiError::BAD_REQUEST);
+                let cause = "channels is missing, empty or too long, expected 1 to 10,000 names";
+                return Err(ApiError::BAD_REQUEST.because(cause));
             }
             let publication = Publication {
                 data: payload(request.data, &request.b64data)?,

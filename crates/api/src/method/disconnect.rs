@@ -86,11 +86,15 @@ fn disconnect_of(reason: Option<DisconnectReason>) -> Result<Disconnect, ApiErro
     };
     match u16::try_from(code) {
         Ok(0) => Ok(Disconnect::FORCE_DISCONNECT),
-        Ok(1004..=1006 | 1015) => Err(ApiError::BAD_REQUEST),
+        Ok(1004..=1006 | 1015) => Err(INVALID_CODE),
         Ok(code @ 1000..=4999) if reason.is_empty() => {
             Ok(Disconnect { code, ..Disconnect::FORCE_DISCONNECT })
         }
         Ok(code @ 1000..=4999) => Ok(Disconnect { code, reason: reason.into() }),
-        _ => Err(ApiError::BAD_REQUEST),
+        _ => Err(INVALID_CODE),
     }
 }
+
+const INVALID_CODE: ApiError = ApiError::BAD_REQUEST.because(
+    "disconnect.code is no close code, expected 1000 to 4999 without 1004 to 1006 and 1015",
+);

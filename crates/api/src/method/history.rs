@@ -13,6 +13,7 @@ use fanwire_node::protocol::{ClientInfo, Publication, StreamPosition};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::NO_CHANNEL;
 use crate::json::{in_place, is_embeddable, object_or_none, or_default};
 use crate::{Api, ApiError, Method};
 
@@ -107,7 +108,7 @@ impl Api {
     pub async fn history(&self, request: HistoryRequest) -> Result<HistoryResult, ApiError> {
         self.measure_async(Method::History, async |now| {
             if request.channel.is_empty() {
-                return Err(ApiError::BAD_REQUEST);
+                return Err(NO_CHANNEL);
             }
             let since =
                 request.since.map(|Since { offset, epoch }| StreamPosition { offset, epoch });

@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::NO_CHANNEL;
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
@@ -35,7 +36,7 @@ impl Api {
     ) -> Result<HistoryRemoveResult, ApiError> {
         self.measure_async(Method::HistoryRemove, async |now| {
             if request.channel.is_empty() {
-                return Err(ApiError::BAD_REQUEST);
+                return Err(NO_CHANNEL);
             }
             self.node.remove_history(&request.channel, now).await?;
             Ok(HistoryRemoveResult {})

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::history::Client;
+use crate::error::NO_CHANNEL;
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
@@ -38,7 +39,7 @@ impl Api {
     pub async fn presence(&self, request: PresenceRequest) -> Result<PresenceResult, ApiError> {
         self.measure_async(Method::Presence, async |now| {
             if request.channel.is_empty() {
-                return Err(ApiError::BAD_REQUEST);
+                return Err(NO_CHANNEL);
             }
             let members = self.node.presence(&request.channel, now).await?;
             let presence = (members.iter())

@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::NO_CHANNEL;
 use crate::json::or_default;
 use crate::{Api, ApiError, Method};
 
@@ -40,7 +41,7 @@ impl Api {
     ) -> Result<PresenceStatsResult, ApiError> {
         self.measure_async(Method::PresenceStats, async |now| {
             if request.channel.is_empty() {
-                return Err(ApiError::BAD_REQUEST);
+                return Err(NO_CHANNEL);
             }
             let stats = self.node.presence_stats(&request.channel, now).await?;
             Ok(PresenceStatsResult { num_clients: stats.clients, num_users: stats.users })

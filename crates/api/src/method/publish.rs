@@ -11,6 +11,7 @@ use fanwire_node::protocol::Publication;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::NO_CHANNEL;
 use crate::json::{or_default, payload, raw};
 use crate::{Api, ApiError, Method, json};
 
@@ -80,7 +81,7 @@ impl Api {
     pub async fn publish(&self, request: PublishRequest) -> Result<PublishResult, ApiError> {
         self.measure_async(Method::Publish, async |now| {
             if request.channel.is_empty() {
-                return Err(ApiError::BAD_REQUEST);
+                return Err(NO_CHANNEL);
             }
             let publication = Publication {
                 data: payload(request.data, &request.b64data)?,
@@ -116,7 +117,8 @@ pub(super) fn client_id(text: &str) -> Result<Option<ClientId>, ApiError> {
     if text.is_empty() {
         return Ok(None);
     }
-    ClientId::parse(text).map(Some).ok_or(ApiError::BAD_REQUEST)
+    let cause = "exclude_client is not a client id, expected a UUID";
+    ClientId::parse(text).map(Some).ok_or(ApiError::BAD_REQUEST.because(cause))
 }
 
 /// Parses a delivery class from a field that may be empty.
@@ -127,7 +129,8 @@ pub(super) fn delivery_class(text: &str) -> Result<Option<DeliveryClass>, ApiErr
     if text.is_empty() {
         return Ok(None);
     }
-    DeliveryClass::parse(text).map(Some).ok_or(ApiError::BAD_REQUEST)
+    let cause = "delivery is neither reliable nor latest";
+    DeliveryClass::parse(text).map(Some).ok_or(ApiError::BAD_REQUEST.because(cause))
 }
 
 fn is_zero(offset: &u64) -> bool {

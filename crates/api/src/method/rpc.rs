@@ -53,7 +53,11 @@ impl Api {
     pub async fn rpc(&self, request: RpcRequest) -> Result<RpcResult, ApiError> {
         self.measure(Method::Rpc, |_| {
             let is_valid = !request.method.is_empty();
-            Err(if is_valid { ApiError::NOT_FOUND } else { ApiError::BAD_REQUEST })
+            Err(if is_valid {
+                ApiError::NOT_FOUND.because("method: the server has no RPC functions")
+            } else {
+                ApiError::BAD_REQUEST.because("method is missing or empty, expected its name")
+            })
         })
     }
 }

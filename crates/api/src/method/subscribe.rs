@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::history::Since;
+use crate::error::NO_CHANNEL;
 use crate::json::{object_or_none, or_default, payload, raw_or_none};
 use crate::{Api, ApiError, Method, json};
 
@@ -110,7 +111,7 @@ impl Api {
     pub async fn subscribe(&self, request: SubscribeRequest) -> Result<SubscribeResult, ApiError> {
         self.measure_async(Method::Subscribe, async |now| {
             if request.channel.is_empty() {
-                return Err(ApiError::BAD_REQUEST);
+                return Err(NO_CHANNEL);
             }
             let since = request.recover_since;
             let subscription = ServerSubscription {

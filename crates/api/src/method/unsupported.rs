@@ -33,7 +33,7 @@ impl Api {
             if !request.channel.is_empty() {
                 self.node.check_channel(&request.channel)?;
             }
-            Err(ApiError::BAD_REQUEST)
+            Err(ApiError::BAD_REQUEST.because("the server has no map and no shared poll channels"))
         })
     }
 }

@@ -34,6 +34,10 @@ impl HttpBody for PendingBody {
     }
 }
 
+const UNAUTHORIZED: &str = "Unauthorized: send http_api.key of the server in the header X-API-Key, or as Authorization: apikey KEY";
+
+const TOO_LARGE: &str = "Payload Too Large: http_api.max_request_body_size is 1000 bytes";
+
 const CHANNELS: &str = r#"{"result":{"channels":{}}}"#;
 
 fn with_key(key: &str) -> Harness {
@@ -46,7 +50,7 @@ async fn check(harness: &Harness, headers: &[(&str, &str)], query: &str, is_acce
         request = request.header(*name, *value);
     }
     let answer = harness.send(request.body(Body::from("{}")).expect("valid")).await;
-    let expect = if is_accepted { ok(CHANNELS) } else { plain(401, "Unauthorized") };
+    let expect = if is_accepted { ok(CHANNELS) } else { plain(401, UNAUTHORIZED) };
     assert_eq!(answer, expect, "{headers:?} {query}");
 }
 
@@ -140,8 +144,8 @@ async fn bodies_over_the_limit_get_413_and_those_at_the_limit_pass() {
     let options = ApiOptions { insecure: true, body_bytes_max: 1000, ..ApiOptions::default() };
     let harness = Harness::with(options);
     assert_eq!(harness.post("/api/publish", text(1000)).await, ok(r#"{"result":{}}"#));
-    assert_eq!(harness.post("/api/publish", text(1001)).await, plain(413, "Payload Too Large"));
-    assert_eq!(harness.post("/api", text(1_000_000)).await, plain(413, "Payload Too Large"));
+    assert_eq!(harness.post("/api/publish", text(1001)).await, plain(413, TOO_LARGE));
+    assert_eq!(harness.post("/api", text(1_000_000)).await, plain(413, TOO_LARGE));
     assert_eq!(harness.api.counters().refusals().too_large, 2);
 }
 
@@ -153,11 +157,11 @@ async fn a_too_large_content_length_gets_413_at_once() {
         |length| request("/api/publish").body(Body::new(PendingBody { length })).expect("valid");
     for length in [1001, 17_179_869_184, u64::MAX] {
         let answer = harness.send(announce(length)).await;
-        assert_eq!(answer, plain(413, "Payload Too Large"), "{length}");
+        assert_eq!(answer, plain(413, TOO_LARGE), "{length}");
     }
     assert_eq!(harness.api.counters().refusals().too_large, 3);
     let strangers = Harness::new().send(announce(1001)).await;
-    assert_eq!(strangers, plain(401, "Unauthorized"));
+    assert_eq!(strangers, plain(401, UNAUTHORIZED));
 }
 
 #[tokio::test]
@@ -175,7 +179,7 @@ async fn a_body_may_arrive_in_pieces() {
     for size in [1, 7, 400] {
         let pieces = vec![Ok::<_, Infallible>("x".repeat(size)); 1000 / size + 1];
         let body = Body::from_stream(futures_util::stream::iter(pieces));
-        assert_eq!(harness.post("/api/publish", body).await, plain(413, "Payload Too Large"));
+        assert_eq!(harness.post("/api/publish", body).await, plain(413, TOO_LARGE));
     }
 }
 
@@ -192,8 +196,14 @@ async fn an_incomplete_body_is_malformed() {
 async fn a_closing_server_answers_503() {
     let harness = Harness::new();
     harness.api.close();
-    assert_eq!(harness.post("/api/info", "{}").await, plain(503, "Service Unavailable"));
-    assert_eq!(harness.post("/api", "{}").await, plain(503, "Service Unavailable"));
+    assert_eq!(
+        harness.post("/api/info", "{}").await,
+        plain(503, "Service Unavailable: the server stops")
+    );
+    assert_eq!(
+        harness.post("/api", "{}").await,
+        plain(503, "Service Unavailable: the server stops")
+    );
 }
 
 #[tokio::test]
@@ -201,7 +211,7 @@ async fn a_request_without_a_key_is_refused_before_its_body_is_read() {
     let harness = Harness::new();
     let body = Body::from("x".repeat(64 * 1024 * 1024));
     let answer = harness.send(request("/api/publish").body(body).expect("valid")).await;
-    assert_eq!(answer, plain(401, "Unauthorized"));
+    assert_eq!(answer, plain(401, UNAUTHORIZED));
     let expect = RefusalCounts { unauthorized: 1, malformed: 0, too_large: 0 };
     assert_eq!(harness.api.counters().refusals(), expect);
 }

@@ -16,5 +16,6 @@ mod legacy;
 mod malformed;
 mod openapi;
 mod presence;
+mod refusals;
 mod replies;
 mod slow;

@@ -60,6 +60,19 @@ impl Channels {
         }
         SubscribeDecision::Denied(ErrorCode::PERMISSION_DENIED)
     }
+
+    /// Which rule denied a subscribe request without a token, for the log.
+    pub fn why_denied(&self, who: Who<'_>, channel: &str, namespace: &Namespace) -> &'static str {
+        if self.is_private(channel) {
+            "a channel with channel.private_prefix needs a subscription token"
+        } else if self.allowed_users(channel, namespace).is_some() {
+            "the name of the channel does not list the user"
+        } else if namespace.allow_subscribe_for_client && who.user.is_empty() {
+            "the user is anonymous, and allow_subscribe_for_anonymous of the namespace is off"
+        } else {
+            "allow_subscribe_for_client of the namespace is off, and the client sent no subscription token"
+        }
+    }
 }
 
 /// Whether a client may publish into a channel of this namespace; `subscribed` = it is subscribed to that channel.

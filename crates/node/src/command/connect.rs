@@ -16,10 +16,11 @@ use uuid::Builder;
 
 use super::credentials::{self, Credentials, Grants};
 use super::subscribe::{self, Finished, Progress, SubscribeParameters};
-use super::{Begun, CommandContext, CommandStep, Refusal};
+use super::{Begun, CommandContext, CommandStep};
 use crate::channel::{NamesOthers, SubscribeDecision, Who};
 use crate::encode_job::{Encoded, ReplySource};
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
+use crate::refusal::Refusal;
 use crate::session::Lifetime;
 use crate::session::{NO_EXPIRY, Terms};
 
@@ -49,7 +50,8 @@ pub(super) fn finish(
     let user = Arc::clone(&context.session().user);
     let Some(user) = context.node.enter(&user) else {
         context.session_table.abandon(context.node, context.key.index, channels);
-        return Err(Disconnect::CONNECTION_LIMIT.into());
+        let cause = "the user has as many connections as client.user_connection_limit allows";
+        return Err(Refusal::disconnect(Disconnect::CONNECTION_LIMIT, cause));
     };
     let names: Vec<_> = channels
         .iter()
@@ -107,7 +109,10 @@ fn server_side_channels(
         }
         let namespace = match rules.resolve(channel) {
             Ok(namespace) if namespace.is_of_streams() => namespace,
-            Err(ErrorCode::UNKNOWN_CHANNEL) => return Err(Disconnect::BAD_REQUEST.into()),
+            Err(ErrorCode::UNKNOWN_CHANNEL) => {
+                let cause = "a channel of connect.subs has no namespace in channel.namespaces";
+                return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause));
+            }
             Ok(_) | Err(_) => continue,
         };
         if rules.may_subscribe(who, channel, namespace, false) == SubscribeDecision::Allowed {

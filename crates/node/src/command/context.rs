@@ -26,6 +26,7 @@ use crate::options::Namespace;
 use crate::pending::{
     Awaited, AwaitedResult, Outcome, Part, PendingSubscribe, SubscribeOrigin, Ticket,
 };
+use crate::refusal::{Consequence, Refusal, Refused};
 use crate::session::{ConnectionKey, Phase, Session};
 use crate::session_table::SessionTable;
 use crate::subscribers::CatchUp;
@@ -40,6 +41,8 @@ pub(crate) struct CommandContext<'a> {
     ticket: Ticket,
     /// The result of the key lookup, if the token has a published key that was available without waiting.
     key_lookup: Option<KeyLookup>,
+    /// `None` for a command of the server API.
+    pub(crate) command: Option<CommandKind>,
     /// Work after the reply.
     pub(crate) backlog: Backlog,
 }
@@ -61,6 +64,8 @@ pub(crate) struct Backlog {
     pub(crate) ended: Option<(u32, u32)>,
     /// Bytes of payloads that were searched for patches.
     pub(crate) compared: usize,
+    /// The command was refused, and is to be logged.
+    pub(crate) refused: Option<Box<Refused>>,
 }
 
 impl Backlog {
@@ -87,15 +92,6 @@ pub(super) enum CommandStep {
     Later(Answer<Outcome, ErrorCode>),
     /// A subscribe waits for its channels.
     Enter(Box<PendingSubscribe>),
-}
-
-/// Why a command was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// An error reply.
-    Error(ErrorCode),
-    /// The connection must end.
-    Disconnect(Disconnect),
 }
 
 impl CommandStep {
@@ -126,6 +122,7 @@ impl<'a> CommandContext<'a> {
             now,
             ticket,
             key_lookup: None,
+            command: None,
             backlog: Backlog::default(),
         }
     }
@@ -139,11 +136,22 @@ impl<'a> CommandContext<'a> {
         command: Result<Command, DecodeError>,
         bytes: impl FnOnce() -> Bytes,
     ) -> Result<Option<Reply>, Disconnect> {
-        let (id, request) = command.map_err(|_| Disconnect::BAD_REQUEST)?.into_request();
-        self.session_table.counters().count_command(CommandKind::from(&request));
-        self.check_order(id, &request)?;
+        let Ok(command) = command else {
+            self.command = Some(CommandKind::Unknown);
+            return self.reply(0, Err(Refusal::disconnect(Disconnect::BAD_REQUEST, NO_COMMAND)));
+        };
+        let (id, request) = command.into_request();
+        let kind = CommandKind::from(&request);
+        self.command = Some(kind);
+        self.session_table.counters().count_command(kind);
+        if let Err(refusal) = self.check_order(id, &request) {
+            return self.reply(id, Err(refusal));
+        }
         if request == Request::Pong {
-            return self.pong().map(|()| None);
+            return match self.pong() {
+                Ok(()) => Ok(None),
+                Err(refusal) => self.reply(id, Err(refusal)),
+            };
         }
         if let Err(refusal) = self.limit(&request) {
             return self.reply(id, Err(refusal));
@@ -169,6 +177,7 @@ impl<'a> CommandContext<'a> {
     }
 
     fn begin(&mut self, id: u32, request: Request) -> Result<Option<Reply>, Disconnect> {
+        self.command = Some(CommandKind::from(&request));
         match self.dispatch(request) {
             Ok(step) => self.step(id, step),
             Err(refusal) => self.reply(id, Err(refusal)),
@@ -185,7 +194,7 @@ impl<'a> CommandContext<'a> {
             CommandStep::Later(answer) => {
                 match self.soon(answer, |outcome| Part::Outcome(Box::new(outcome))) {
                     Some(result) => return self.arrived(id, result), // it came between two looks
-                    None => Awaited::Reply,
+                    None => Awaited::Reply(self.command),
                 }
             }
         };
@@ -242,7 +251,7 @@ impl<'a> CommandContext<'a> {
     ) -> Result<Option<Reply>, Disconnect> {
         match outcome {
             Ok(Outcome::ReplySource(found)) if found.is_large() => {
-                self.offload(id, found, Awaited::Reply);
+                self.offload(id, found, Awaited::Reply(self.command));
                 Ok(None)
             }
             Ok(Outcome::ReplySource(found)) => self.reply(id, Ok(found.replies().0)),
@@ -270,7 +279,7 @@ impl<'a> CommandContext<'a> {
     ) -> Result<Option<Reply>, Disconnect> {
         match encoded.map(|encoded| encoded.messages) {
             Ok(Some(messages)) => self.backlog.messages = messages,
-            Ok(None) => return Err(Disconnect::INAPPROPRIATE_PROTOCOL),
+            Ok(None) => return self.reply(id, Err(Disconnect::INAPPROPRIATE_PROTOCOL.into())),
             Err(code) => return self.reply(id, Err(code.into())),
         }
         Ok(None)
@@ -278,22 +287,37 @@ impl<'a> CommandContext<'a> {
 
     /// Converts an outcome into the reply.
     pub(super) fn reply(&mut self, id: u32, done: Done) -> Result<Option<Reply>, Disconnect> {
-        match done {
+        let refusal = match done {
             Ok(mut reply) => {
                 reply.id = id; // in place: a reply is large
-                Ok(Some(reply))
+                return Ok(Some(reply));
             }
-            Err(Refusal::Disconnect(disconnect)) => Err(disconnect),
-            Err(Refusal::Error(code)) => {
+            Err(refusal) => refusal,
+        };
+        self.note_refusal(&refusal);
+        match refusal.into_consequence() {
+            Consequence::Disconnect(disconnect) => Err(disconnect),
+            Consequence::Error(code) => {
                 if self.session().phase == Phase::Open {
                     self.session_mut().phase = Phase::Refused; // only `connect` comes before that phase ends
                 }
                 self.session_table.counters().count_error(code.code);
-                if code == ErrorCode::TOO_MANY_REQUESTS {
-                    self.refused()?;
+                if code == ErrorCode::TOO_MANY_REQUESTS
+                    && let Err(disconnect) = self.refused()
+                {
+                    return self.reply(id, Err(disconnect.into()));
                 }
                 Ok(Some(Reply { id, error: Some(code.into()), ..Reply::default() }))
             }
+        }
+    }
+
+    /// Leaves a refusal in the backlog if it is to be logged.
+    fn note_refusal(&mut self, refusal: &Refusal) {
+        let name = self.command.map_or("", CommandKind::name);
+        let kind = format!("{name} {}", refusal.code());
+        if let Some(level) = self.node.log_level(&kind, self.now) {
+            self.backlog.refused = Some(Box::new(refusal.refused(self.command, level.count())));
         }
     }
 
@@ -320,22 +344,24 @@ impl<'a> CommandContext<'a> {
     }
 
     /// The life cycle of protocol §5.2–5.6: connect first, once, and nothing after a refused one; ids.
-    fn check_order(&self, id: u32, request: &Request) -> Result<(), Disconnect> {
+    fn check_order(&self, id: u32, request: &Request) -> Result<(), Refusal> {
         let is_connect = matches!(request, Request::Connect(_));
-        let in_order = match self.session().phase {
-            Phase::Open => is_connect,
-            Phase::Refused => false,
-            Phase::Connected => !is_connect,
-        };
         let may_lack_id = matches!(request, Request::Send(_) | Request::Pong);
-        if in_order && (id > 0 || may_lack_id) { Ok(()) } else { Err(Disconnect::BAD_REQUEST) }
+        let cause = match self.session().phase {
+            Phase::Open if !is_connect => "the first command must be connect",
+            Phase::Refused => "connect was refused",
+            Phase::Connected if is_connect => "the client is connected already",
+            Phase::Open | Phase::Connected if id == 0 && !may_lack_id => "the command has no id",
+            Phase::Open | Phase::Connected => return Ok(()),
+        };
+        Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause))
     }
 
     /// The answer to a ping; an unsolicited one is an error (protocol §6).
-    fn pong(&mut self) -> Result<(), Disconnect> {
+    fn pong(&mut self) -> Result<(), Refusal> {
         let session = self.session_mut();
         if session.frame_ping || !session.awaits_pong {
-            return Err(Disconnect::BAD_REQUEST);
+            return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "a pong without a ping"));
         }
         session.awaits_pong = false; // its timer stays: it fires once for nothing, which is cheaper than moving it now
         Ok(())
@@ -354,7 +380,9 @@ impl<'a> CommandContext<'a> {
             Request::Send(request) => send::handle(self, request),
             Request::Refresh(request) => refresh::handle(self, request),
             Request::SubRefresh(request) => sub_refresh::handle(self, request),
-            Request::Pong | Request::Unknown => Err(Disconnect::BAD_REQUEST.into()),
+            Request::Pong | Request::Unknown => {
+                Err(Refusal::disconnect(Disconnect::BAD_REQUEST, UNKNOWN_COMMAND))
+            }
         };
         done.map(|reply| CommandStep::Done(reply.into()))
     }
@@ -396,16 +424,7 @@ impl<'a> CommandContext<'a> {
     }
 }
 
-impl From<ErrorCode> for Refusal {
-    fn from(code: ErrorCode) -> Self {
-        Self::Error(code)
-    }
-}
-
-impl From<Disconnect> for Refusal {
-    fn from(disconnect: Disconnect) -> Self {
-        Self::Disconnect(disconnect)
-    }
-}
+const NO_COMMAND: &str = "the message is not a command in the JSON or Protobuf protocol";
+const UNKNOWN_COMMAND: &str = "the command has none of the known requests";
 
 const LIVES: &str = "a session lives as long as its context";

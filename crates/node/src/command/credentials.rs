@@ -12,8 +12,9 @@ use fanwire_auth::{ChannelGrant, ConnectionClaims, KeyLookup, SubscriptionClaims
 use fanwire_broker::Answer;
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
-use super::{CommandContext, Refusal};
+use super::CommandContext;
 use crate::counters::TokenRefusal;
+use crate::refusal::Refusal;
 
 /// Server-side channels by name.
 pub(super) type Grants = BTreeMap<String, ChannelGrant>;
@@ -39,7 +40,7 @@ pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credential
     if !token.is_empty() {
         let claims = claims(context, token)?;
         if claims.user.is_empty() && options.disallow_anonymous_connection_tokens {
-            return Err(Disconnect::PERMISSION_DENIED.into());
+            return Err(Refusal::disconnect(Disconnect::PERMISSION_DENIED, NO_USER));
         }
         return Ok(claims.into());
     }
@@ -49,7 +50,7 @@ pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credential
     if options.allow_anonymous_connect_without_token || options.insecure {
         return Ok(Credentials::default());
     }
-    Err(Disconnect::BAD_REQUEST.into())
+    Err(Refusal::disconnect(Disconnect::BAD_REQUEST, NO_TOKEN))
 }
 
 /// Looks up the published key of a command's token, if it has one.
@@ -100,10 +101,10 @@ pub(super) fn of_subscription(
     let claims = decided(context, verified, refusals)?;
     let session = context.session();
     let is_ours = claims.is_for(&session.user, channel, &session.client());
-    if is_ours { Ok(claims) } else { Err(foreign(context)) }
+    if is_ours { Ok(claims) } else { Err(foreign(context, FOREIGN_SUBSCRIPTION)) }
 }
 
-/// Converts the result of a verification. A refused token is counted with its cause, which is not sent to the client.
+/// Converts the result of a verification. A refused token is counted with its cause.
 ///
 /// # Errors
 /// 100 when the key is not available now, else the first of `refusals` for a token that is expired or not valid yet,
@@ -115,18 +116,19 @@ fn decided<T>(
 ) -> Result<T, Refusal> {
     verified.map_err(|error| {
         context.session_table.counters().count_token_refusal(error.into());
-        match error {
+        let refusal = match error {
             TokenError::Expired => expired,
             TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
             TokenError::Invalid(_) | TokenError::Disabled => invalid,
-        }
+        };
+        refusal.because(error.to_string())
     })
 }
 
 /// The refusal of a valid token of another user, client or channel.
-fn foreign(context: &CommandContext<'_>) -> Refusal {
+fn foreign(context: &CommandContext<'_>, cause: &'static str) -> Refusal {
     context.session_table.counters().count_token_refusal(TokenRefusal::Foreign);
-    Disconnect::INVALID_TOKEN.into()
+    Refusal::disconnect(Disconnect::INVALID_TOKEN, cause)
 }
 
 /// The credentials of a refresh: the same user and the same server-side channels, or a disconnect.
@@ -140,10 +142,10 @@ pub(super) fn renewed(context: &CommandContext<'_>, token: &str) -> Result<Crede
     let claims = decided(context, verified, refusals)?;
     let session = context.session();
     if claims.user != *session.user {
-        return Err(foreign(context));
+        return Err(foreign(context, FOREIGN_REFRESH));
     }
     if hash(&claims.channels) != session.grants_hash {
-        return Err(Disconnect::INSUFFICIENT_STATE.into());
+        return Err(Refusal::disconnect(Disconnect::INSUFFICIENT_STATE, OTHER_CHANNELS));
     }
     Ok(claims.into())
 }
@@ -162,3 +164,10 @@ impl From<ConnectionClaims> for Credentials {
         Self { user, info, expire_at, channels }
     }
 }
+
+const NO_TOKEN: &str = "no token, and client.allow_anonymous_connect_without_token is off";
+const NO_USER: &str =
+    "the token names no user, which client.disallow_anonymous_connection_tokens forbids";
+const FOREIGN_SUBSCRIPTION: &str = "the token is for another channel, user or client";
+const FOREIGN_REFRESH: &str = "the token is for another user than the connection";
+const OTHER_CHANNELS: &str = "the token has other channels than the connection";

@@ -5,9 +5,10 @@
 
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
-use super::context::{CommandContext, Refusal};
+use super::context::CommandContext;
 use crate::limits::InNamespace;
 use crate::options::Namespace;
+use crate::refusal::Refusal;
 
 impl CommandContext<'_> {
     /// The rate of all commands of the connection. Commands that end something, and those without a reply, always

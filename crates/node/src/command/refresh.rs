@@ -6,11 +6,12 @@
 use fanwire_protocol::{Disconnect, RefreshRequest, RefreshResult, Reply};
 
 use super::{CommandContext, Done, credentials};
+use crate::refusal::Refusal;
 use crate::session::{Lifetime, NO_EXPIRY};
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: RefreshRequest) -> Done {
     if request.token.is_empty() {
-        return Err(Disconnect::BAD_REQUEST.into());
+        return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "the command has no token"));
     }
     let renewed = credentials::renewed(context, &request.token)?;
     let lifetime = Lifetime::of(context, renewed.expire_at)?;

@@ -6,7 +6,11 @@
 use fanwire_protocol::{Disconnect, SendRequest};
 
 use super::{CommandContext, Done};
+use crate::refusal::Refusal;
 
 pub(super) fn handle(_turn: &mut CommandContext<'_>, _request: SendRequest) -> Done {
-    Err(Disconnect::NOT_AVAILABLE.into())
+    Err(Refusal::disconnect(Disconnect::NOT_AVAILABLE, NO_RECEIVER))
 }
+
+const NO_RECEIVER: &str =
+    "the server has no receiver for send; publish to a channel, or call your backend over HTTP";

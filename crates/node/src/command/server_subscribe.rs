@@ -8,11 +8,12 @@ use std::sync::Arc;
 use fanwire_protocol::{Disconnect, ErrorCode, Refresh, SubscribeResult};
 
 use super::subscribe::{self, Finished, Progress, SubscribeParameters};
-use super::{CommandContext, CommandStep, Refusal};
+use super::{CommandContext, CommandStep};
 use crate::encode_job::{Encoded, ReplySource};
 use crate::options::RecoveryMode;
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
 use crate::recovery::ClaimedPosition;
+use crate::refusal::{Consequence, Refusal};
 use crate::session::Lifetime;
 use crate::session::{NO_EXPIRY, Terms};
 use fanwire_cluster::{Renewal, ServerSubscribe, ServerSubscription};
@@ -85,11 +86,11 @@ pub(super) fn finish(
             return Ok(Some(Finished::Large(ordered(results), channels)));
         }
         Ok(Progress::Encoded(messages)) => Finished::Encoded(messages),
-        Err(Refusal::Error(error)) => {
+        Err(refusal) => {
+            let Consequence::Error(error) = refusal.consequence else { return Err(refusal) };
             command.failed(error);
             return Ok(None);
         }
-        Err(refusal) => return Err(refusal),
     };
     if lifetime.expires() {
         context.session_table.schedule(context.node, context.key.index);

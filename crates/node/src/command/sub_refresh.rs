@@ -5,7 +5,8 @@
 
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubRefreshRequest, SubRefreshResult};
 
-use super::{CommandContext, Done, Refusal, credentials, named};
+use super::{CommandContext, Done, credentials, named};
+use crate::refusal::Refusal;
 use crate::session::{Lifetime, Terms};
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshRequest) -> Done {
@@ -15,18 +16,21 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubRefreshReques
         return Err(ErrorCode::NOT_AVAILABLE.into()); // shared poll channels (protocol §28)
     }
     if context.session().subscriptions[place].server_side {
-        return Err(Disconnect::BAD_REQUEST.into()); // the server keeps these alive, not the client
+        // The server keeps these alive, not the client.
+        let cause = "the server made the subscription, so the client cannot refresh it";
+        return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, cause));
     }
     if request.token.is_empty() {
-        return Err(ErrorCode::BAD_REQUEST.into());
+        return Err(Refusal::error(ErrorCode::BAD_REQUEST, "the command has no token"));
     }
-    let expired = Refusal::Error(ErrorCode::TOKEN_EXPIRED);
-    let refusals = (expired.clone(), Disconnect::INVALID_TOKEN.into());
+    let refusals = (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
     let named = (request.channel.as_str(), request.token.as_str());
     let claims = match credentials::of_subscription(context, named, refusals) {
         // Nothing is renewed: the subscription ends at its own expiry, and the SDK then gets a new token. A disconnect
         // would end the other subscriptions too (as in centrifuge 0.40), and some SDKs give up after an error.
-        Err(refusal) if refusal == expired => return Ok(reply(SubRefreshResult::default())),
+        Err(refusal) if refusal.code() == ErrorCode::TOKEN_EXPIRED.code => {
+            return Ok(reply(SubRefreshResult::default()));
+        }
         claims => claims?,
     };
     let lifetime = Lifetime::of(context, claims.expire_at)?;

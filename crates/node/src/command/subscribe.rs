@@ -7,13 +7,14 @@ use bytes::Bytes;
 use fanwire_auth::{Overrides, SubscriptionClaims};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
-use super::{Begun, CommandContext, CommandStep, Refusal, credentials, named};
+use super::{Begun, CommandContext, CommandStep, credentials, named};
 use crate::channel::SubscribeDecision;
 use crate::encode_job::{Encoded, ReplySource};
 use crate::filter::Filter;
 use crate::limits::InNamespace;
 use crate::options::Namespace;
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
+use crate::refusal::Refusal;
 use crate::session::{Lifetime, Terms};
 
 mod begin;
@@ -35,9 +36,11 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
     let permit = permit(context, &request, namespace)?;
     let lifetime = Lifetime::of(context, permit.expire_at)?;
     if request.tf.is_some() && !namespace.allow_tags_filter {
-        return Err(ErrorCode::BAD_REQUEST.into());
+        let cause = "allow_tags_filter of the namespace is off";
+        return Err(Refusal::error(ErrorCode::BAD_REQUEST, cause));
     }
-    let filter = request.tf.as_ref().map(Filter::new).transpose()?.map(Box::new);
+    let invalid = |error| Refusal::error(error, "the tags filter is invalid or too large");
+    let filter = request.tf.as_ref().map(Filter::new).transpose().map_err(invalid)?.map(Box::new);
     let tracking = Tracking::of(context, namespace, permit.overrides, Some(&request));
     let parameters = SubscribeParameters {
         channel: &request.channel,
@@ -96,10 +99,10 @@ pub(super) fn finish(
 fn check_request(context: &CommandContext<'_>, request: &SubscribeRequest) -> Result<(), Refusal> {
     named(&request.channel)?;
     if !(STREAM..=TYPE_MAX).contains(&request.r#type) {
-        return Err(ErrorCode::BAD_REQUEST.into());
+        return Err(Refusal::error(ErrorCode::BAD_REQUEST, "type is no type of subscriptions"));
     }
     if !matches!(request.delta.as_str(), "" | Namespace::FOSSIL) {
-        return Err(Disconnect::BAD_REQUEST.into());
+        return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "delta is not fossil"));
     }
     let channel = &request.channel;
     if !context.node.rules().fits(channel) && context.resolve(channel).is_err() {
@@ -131,7 +134,10 @@ fn permit(
     let (channel, has_token) = (request.channel.as_str(), !request.token.is_empty());
     match context.node.rules().may_subscribe(context.who(), channel, namespace, has_token) {
         SubscribeDecision::Allowed => Ok(Permit::default()),
-        SubscribeDecision::Denied(code) => Err(code.into()),
+        SubscribeDecision::Denied(code) => {
+            let rules = context.node.rules();
+            Err(Refusal::error(code, rules.why_denied(context.who(), channel, namespace)))
+        }
         SubscribeDecision::VerifyToken => {
             let refusals = (ErrorCode::TOKEN_EXPIRED.into(), ErrorCode::PERMISSION_DENIED.into());
             let SubscriptionClaims { info, data, expire_at, overrides, .. } =

@@ -3,16 +3,18 @@
 //! Uses: `fanwire_protocol::Commands`, the commands, the pending ones. Never: rules of a single command.
 //! Change here: how many commands of a connection run at once. `resume.rs` continues after a wait.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_protocol::Commands;
+use fanwire_protocol::{Commands, Encoding};
 
 use super::Hub;
 use crate::command::{CommandContext, NO_COMMAND};
 use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::pending::{Awaited, AwaitedResult, Deferred, Part};
+use crate::refusal::channel_of;
 use crate::session::{ConnectionKey, Phase};
 
 impl Hub {
@@ -47,7 +49,10 @@ impl Hub {
             let (node, session_table) = self.parts();
             let mut context = CommandContext::new(node, session_table, key, now);
             let outcome = context.take(command, || keep(own));
-            let backlog = context.backlog;
+            let mut backlog = context.backlog;
+            if let Some(refused) = &mut backlog.refused {
+                refused.channel = channel_of_command(encoding, own);
+            }
             done += 1 + self.conclude(key, outcome, backlog, out);
             let (_, session_table) = self.parts();
             if session_table.session(key).is_none_or(|session| session.phase == Phase::Refused) {
@@ -77,6 +82,12 @@ impl Hub {
         let arrival = AwaitedResult { key, ticket, part: Part::Turn };
         node.inbox(session_table.shard()).push(Notice::AwaitedResult(Box::new(arrival)));
     }
+}
+
+/// The channel that a refused command names. Decodes it again, so that commands that succeed keep no copy of it.
+fn channel_of_command(encoding: Encoding, bytes: &[u8]) -> Option<Arc<str>> {
+    let (_, request) = Commands::new(encoding, bytes).next()?.ok()?.into_request();
+    channel_of(&request).map(Arc::from)
 }
 
 /// Small commands of one connection that run without interruption, some 0.2 ms.

@@ -33,7 +33,11 @@ impl Hub {
             (_, part) => Some(part),
         };
         let Some((id, work)) = self.session_table.pending_mut().take_work(key) else { return };
+        let channel = channel(&work);
         let mut context = CommandContext::new(&self.node, &mut self.session_table, key, now);
+        if let Awaited::Reply(command) = work {
+            context.command = command;
+        }
         let outcome = match (work, came) {
             (Awaited::Enter(pending_subscribe), _) => context.finish(id, *pending_subscribe),
             (Awaited::Key(command), _) => context.begin_kept(&command),
@@ -42,7 +46,10 @@ impl Hub {
             (_, Some(Part::Encoded(message))) => context.encoded(id, message),
             _ => unreachable!("only a pending subscribe waits for streams and presence"),
         };
-        let backlog = context.backlog;
+        let mut backlog = context.backlog;
+        if let Some(refused) = &mut backlog.refused {
+            refused.channel = channel;
+        }
         let weight = self.conclude(key, outcome, backlog, out);
         self.resume(key, weight, now, out);
     }
@@ -61,10 +68,13 @@ impl Hub {
         if let Some((place, last)) = backlog.ended {
             out.ended(key.index, place, last);
         }
+        if let Some(refused) = backlog.refused {
+            self.log_refused(key, &refused);
+        }
         match outcome {
             Ok(reply) => bytes += reply.map_or(0, |reply| self.send(key, &reply, out)),
             Err(disconnect) => {
-                self.disconnect(key, &disconnect, out);
+                self.end(key, &disconnect, out);
                 return 0;
             }
         }
@@ -179,5 +189,15 @@ impl Hub {
             Deferred::Refresh(renewal) => self.refresh_one(key, &renewal, now, out),
         }
         1
+    }
+}
+
+/// The channel of work that waits, for the log: the first one of a connect.
+fn channel(work: &Awaited) -> Option<Arc<str>> {
+    match work {
+        Awaited::Enter(pending_subscribe) => {
+            pending_subscribe.channels.first().map(|first| Arc::clone(&first.channel))
+        }
+        _ => None,
     }
 }

@@ -266,7 +266,7 @@ fn who_goes_or_fails_while_a_welcome_is_encoded_has_connected_to_nothing() {
     assert_eq!(json(world.heard("ada"))["error"]["code"], 100);
     assert_eq!(world.heard("ada"), None, "the rest of her message is dropped");
     world.say("ada", r#"{"id":3,"rpc":{}}"#);
-    assert_eq!(world.heard("ada").as_deref(), Some("x 3501 bad request"));
+    assert_eq!(world.heard("ada").as_deref(), Some("x 3501 bad request: connect was refused"));
     publish(&mut world, "a", "2");
     assert_eq!(world.heard("ada"), None);
     assert_eq!((world.node.counts().connections, world.node.counts().subscriptions), (1, 2), "bob");

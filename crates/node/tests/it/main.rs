@@ -28,6 +28,7 @@ mod publish;
 mod published_keys;
 mod rates;
 mod recovery;
+mod refusals;
 mod route;
 mod script;
 mod server_side;

@@ -5,6 +5,7 @@
 
 use std::{
     future::{Future, poll_fn},
+    net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
     task::Poll,
@@ -13,7 +14,11 @@ use std::{
 
 use axum::{
     body::{Body, Bytes, HttpBody},
-    http::{HeaderValue, Method, Request, Response, StatusCode, header::CONTENT_TYPE},
+    http::{
+        HeaderValue, Method, Request, Response, StatusCode,
+        header::{ALLOW, CONTENT_TYPE},
+    },
+    response::IntoResponse,
 };
 use fanwire_api::http::{ApiRoute, HttpApi};
 use fanwire_telemetry::LogThrottle;
@@ -48,14 +53,19 @@ impl ApiService {
     /// Waits until the shards have caught up before it reads the body, so that publishers do not fill their inboxes. The
     /// method itself has no time limit: a client may repeat a request that got 408 (RFC 9110 §15.5.9), which would publish
     /// twice.
-    pub(super) async fn answer<B>(&self, route: ApiRoute, request: Request<B>) -> Response<Bytes>
+    pub(super) async fn answer<B>(
+        &self,
+        route: ApiRoute,
+        request: Request<B>,
+        peer: SocketAddr,
+    ) -> Response<Bytes>
     where
         B: HttpBody<Data = Bytes>,
     {
         if with_timeout(pin!(self.wait_for_shards())).await.is_none() {
             return busy(&self.log_throttle, Instant::now());
         }
-        let result = with_timeout(pin!(self.http_api.read(route, request))).await;
+        let result = with_timeout(pin!(self.http_api.read(route, request, peer))).await;
         match result {
             Some(Ok(request)) => self.http_api.answer(request).await,
             Some(Err(refused)) => refused,
@@ -64,17 +74,45 @@ impl ApiService {
     }
 
     /// Starts the answers to a long request, or refuses it.
-    pub(super) fn stream<B>(self: &Arc<Self>, request: Request<B>) -> Response<Body>
+    pub(super) fn stream<B>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        peer: SocketAddr,
+    ) -> Response<Body>
     where
         B: HttpBody<Data = Bytes> + Unpin + Send + 'static,
     {
-        if let Some(refused) = self.http_api.refuse_stream(&request) {
+        if let Some(refused) = self.http_api.refuse_stream(&request, peer) {
             return refused.map(Body::from);
         }
         let body = CommandStream::new(Arc::clone(self), request.into_body());
         let mut response = Response::new(Body::new(body));
         let content_type = HeaderValue::from_static("application/x-ndjson");
         response.headers_mut().insert(CONTENT_TYPE, content_type);
+        response
+    }
+
+    /// The response to a request that no route serves: another HTTP method than POST, or a path that does not exist. Logs it
+    /// if its path is one of the API.
+    pub(super) fn refuse_route(
+        &self,
+        method: &Method,
+        path: &str,
+        peer: SocketAddr,
+    ) -> Response<Body> {
+        let (status, name, cause) = if self.http_api.paths().any(|known| known == path) {
+            let cause = format!("the API is called with POST, not {method}");
+            (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", cause)
+        } else if let Some(cause) = self.http_api.unknown_path(path) {
+            (StatusCode::NOT_FOUND, "Not Found", cause)
+        } else {
+            return StatusCode::NOT_FOUND.into_response();
+        };
+        self.http_api.log_refused(status, path, &cause, peer);
+        let mut response = (status, format!("{name}: {cause}\n")).into_response();
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        }
         response
     }
 

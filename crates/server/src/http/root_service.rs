@@ -45,13 +45,13 @@ impl RootService {
         if let Some(api_service) = &self.api_service
             && api_service.is_stream(&request)
         {
-            return api_service.stream(request).map(Either::Right);
+            return api_service.stream(request, peer).map(Either::Right);
         }
         if let Some(api_service) = &self.api_service
             && let Some(route) = api_service.route(&request)
         {
             return api_service
-                .answer(route, request)
+                .answer(route, request, peer)
                 .await
                 .map(|json| Either::Left(Full::new(json)));
         }

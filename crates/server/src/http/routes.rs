@@ -3,13 +3,12 @@
 //! Uses axum; never contains behaviour of an endpoint beyond a few lines.
 //! Changed here: paths and their handlers. The handshake lives in `upgrade`, API methods in `api`.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use axum::{
     Json, Router,
     body::{Body, Bytes},
-    extract::{Query, Request, State},
+    extract::{ConnectInfo, Query, Request, State},
     http::{StatusCode, header},
     response::{Html, IntoResponse, Response},
     routing::{any, get},
@@ -84,16 +83,24 @@ fn api_service(parts: &Parts) -> ApiService {
 /// A root_service with the API, if given. The API's paths are also routes of axum, so that no page can take one and other
 /// methods get 405.
 fn with_api(router: Router, api_service: Option<ApiService>) -> RootService {
-    let paths = api_service.iter().flat_map(|api_service| api_service.http_api.paths());
-    let router = paths.fold(router, |router, path| {
+    let Some(api_service) = api_service.map(Arc::new) else {
+        return RootService { api_service: None, router, local_hosts_only: false };
+    };
+    let refuse = any(refuse_route).with_state(api_service.clone());
+    let router = api_service.http_api.paths().fold(router, |router, path| {
         // axum needs braces doubled to match them literally.
-        router.route(&path.replace('{', "{{").replace('}', "}}"), any(only_post))
+        router.route(&path.replace('{', "{{").replace('}', "}}"), refuse.clone())
     });
-    RootService { api_service: api_service.map(Arc::new), router, local_hosts_only: false }
+    let router = router.fallback_service(refuse);
+    RootService { api_service: Some(api_service), router, local_hosts_only: false }
 }
 
-async fn only_post() -> impl IntoResponse {
-    (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")])
+async fn refuse_route(
+    State(api_service): State<Arc<ApiService>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
+    api_service.refuse_route(request.method(), request.uri().path(), peer)
 }
 
 fn clients(config: &Config, parts: Parts) -> Router {

@@ -131,6 +131,24 @@ async fn paths_of_the_api_are_exact_and_accept_post_only() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_path_or_method_of_the_api_is_answered_with_the_right_one() {
+    let server = start(|_| {}).await;
+    for (line, text) in [
+        (
+            "POST /api/publsh",
+            "Not Found: the server API has no method \"publsh\", the nearest are publish,",
+        ),
+        ("GET /api/publish", "Method Not Allowed: the API is called with POST, not GET\n"),
+    ] {
+        let request = format!("{line} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let client = Client::request(server.address(), &request).await;
+        let body = client.text_to_the_end().await;
+        assert!(body.starts_with(text), "{line}: {body}");
+    }
+    server.shutdown().await;
+}
+
 /// RFC 9112 §3.2.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_path_requires_exactly_one_host() {

@@ -23,3 +23,26 @@ fn frequent_events_are_logged_once_a_minute_by_kind() {
     let logged = (0..1000).filter_map(|kind| throttle.record(&format!("kind {kind}"), at(60)));
     assert_eq!(logged.count(), KINDS_MAX - 2 + 1, "the kinds are bounded");
 }
+
+#[test]
+fn ten_thousand_refusals_a_second_are_less_than_a_hundred_lines_a_minute() {
+    let (throttle, start) = (LogThrottle::for_refusals(), Instant::now());
+    let events = (0..600_000_u64).map(|event| {
+        let at = start + Duration::from_micros(100 * event);
+        (throttle.record(&format!("kind {}", event % 60), at), at)
+    });
+    let logged: Vec<_> = events.filter(|(repeats, _)| repeats.is_some()).collect();
+    assert_eq!(logged.len(), 6 * REFUSAL_LINES_MAX);
+    let counted: u64 = logged.iter().filter_map(|(repeats, _)| *repeats).map(Repeats::count).sum();
+    assert!(counted > 100_000, "suppressed refusals are in the next count: {counted}");
+}
+
+#[test]
+fn a_refusal_of_one_kind_is_logged_every_ten_seconds_with_the_count() {
+    let (throttle, start) = (LogThrottle::for_refusals(), Instant::now());
+    let counts = (0..25).map(|second| {
+        throttle.record("subscribe 103", start + Duration::from_secs(second)).map(Repeats::count)
+    });
+    let logged: Vec<_> = counts.enumerate().filter(|(_, count)| count.is_some()).collect();
+    assert_eq!(logged, [(0, Some(1)), (10, Some(10)), (20, Some(10))]);
+}

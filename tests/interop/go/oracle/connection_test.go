@@ -134,11 +134,13 @@ func (connection *connection) listen() {
 
 const noCloseFrame = "without a close frame"
 
-// ending is the code and reason of a close frame, or that there was none.
+// ending is the code and reason of a close frame, or that there was none. What follows a colon is the cause, which only
+// Fanwire sends.
 func ending(err error) string {
 	var closed *websocket.CloseError
 	if errors.As(err, &closed) && closed.Code != websocket.CloseAbnormalClosure {
-		return strings.TrimSpace(fmt.Sprintf("%d %s", closed.Code, closed.Text))
+		reason, _, _ := strings.Cut(closed.Text, ": ")
+		return strings.TrimSpace(fmt.Sprintf("%d %s", closed.Code, reason))
 	}
 	return noCloseFrame
 }

@@ -34,7 +34,7 @@ fn a_401_names_the_scheme() {
     let scheme = |error: RequestError| error.response().headers().get(WWW_AUTHENTICATE).cloned();
     assert_eq!(scheme(RequestError::Unauthorized), Some(HeaderValue::from_static("apikey")));
     for error in
-        [RequestError::Closing, RequestError::TooLarge, RequestError::Malformed(String::new())]
+        [RequestError::Closing, RequestError::TooLarge(1), RequestError::Malformed(String::new())]
     {
         assert_eq!(scheme(error), None);
     }

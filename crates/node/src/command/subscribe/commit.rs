@@ -8,10 +8,11 @@ use fanwire_broker::Position;
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeResult};
 
 use super::recover::decide;
-use crate::command::{CommandContext, Refusal};
+use crate::command::CommandContext;
 use crate::delta;
 use crate::encode_job::{self, Encoded, ReplySource};
 use crate::pending::{BufferedMessages, Large, PendingChannel};
+use crate::refusal::Refusal;
 use crate::session_table::NewSubscription;
 use crate::subscribers::{CatchUp, DeltaState};
 

@@ -1,0 +1,69 @@
+//! Log lines of a hub: refused commands and connections that the server ends, with client, user and cause.
+//! In: a refusal or a close code, before the session is gone → out: a line at level info or debug.
+//! Uses: the session, the throttle of the node. Never: a token, payloads, texts from outside that are not cut.
+//! Change here: the fields of these lines. Causes are in `refusal.rs`.
+
+use fanwire_protocol::Disconnect;
+use fanwire_telemetry::excerpt;
+
+use super::Hub;
+use crate::refusal::{Refused, cause_of_disconnect};
+use crate::session::ConnectionKey;
+
+/// Writes one event with the same fields at level info, with the count of its kind, or at level debug.
+macro_rules! at_level {
+    ($count:expr, $($fields:tt)+) => {
+        match $count {
+            Some(count) => tracing::info!(count, $($fields)+),
+            None => tracing::debug!($($fields)+),
+        }
+    };
+}
+
+impl Hub {
+    /// Logs a refused command. Call before the session ends.
+    pub(super) fn log_refused(&self, key: ConnectionKey, refused: &Refused) {
+        let (client, user) = self.names(key);
+        let channel = refused.channel.as_deref().map(excerpt);
+        let Refused { command, code, error, cause, .. } = refused;
+        at_level!(
+            refused.count,
+            command,
+            code,
+            error = excerpt(error),
+            cause = excerpt(cause),
+            client,
+            user,
+            channel,
+            "refused a command"
+        );
+    }
+
+    /// Logs the end of a connection by the server. A shutdown is logged once for all connections, by the server.
+    pub(super) fn log_disconnect(&self, key: ConnectionKey, disconnect: &Disconnect) {
+        let code = disconnect.code;
+        if code == Disconnect::SHUTDOWN.code || self.session_table.session(key).is_none() {
+            return;
+        }
+        let Some(now) = self.now else { return };
+        let Some(level) = self.node.log_level(&format!("disconnect {code}"), now) else { return };
+        let (client, user) = self.names(key);
+        at_level!(
+            level.count(),
+            code,
+            reason = excerpt(&disconnect.reason),
+            cause = cause_of_disconnect(code),
+            client,
+            user,
+            "disconnected a client"
+        );
+    }
+
+    /// Client and user of a session; `None` before its connect.
+    fn names(&self, key: ConnectionKey) -> (Option<String>, Option<String>) {
+        let session = self.session_table.session(key);
+        let client = session.filter(|session| !session.id.is_nil()).map(|one| one.client());
+        let user = session.filter(|session| !session.user.is_empty());
+        (client, user.map(|session| excerpt(&session.user)))
+    }
+}
