@@ -33,3 +33,8 @@ pub use sign::{
     sign_hmac_subscription,
 };
 pub use verifier::Verifier;
+
+/// The program in Rust of the page about tokens.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tokens.md")]
+struct TokensPage;

@@ -47,3 +47,20 @@ fn a_code_reads_as_its_text_and_number() {
     let error = message::Error { code: 108, message: "not available".into(), temporary: false };
     assert_eq!(message::Error::from(ErrorCode::NOT_AVAILABLE), error);
 }
+
+/// Who sees a code finds it with its text, a cause and a remedy.
+#[test]
+fn the_page_about_troubles_has_every_code() {
+    const PAGE: &str = include_str!("../../../../docs/troubleshooting.md");
+    let errors = ErrorCode::ALL.iter().map(|row| (row.code, row.message.to_owned()));
+    let disconnects =
+        Disconnect::ALL.iter().map(|row| (u32::from(row.code), row.reason.clone().into_owned()));
+    let ends = UnsubscribeCode::ALL.iter().map(|row| (row.code, row.reason.to_owned()));
+    for (code, text) in errors.chain(disconnects).chain(ends) {
+        let start = format!("| {code} | {text} | ");
+        let row = PAGE.lines().find(|line| line.starts_with(&start));
+        let cells =
+            row.map_or(0, |row| row.split('|').filter(|one| !one.trim().is_empty()).count());
+        assert_eq!(cells, 4, "{start}");
+    }
+}

@@ -1,0 +1,49 @@
+// Programs in the documentation, run as they stand there.
+// In: fenced blocks with the word `run` of docs/tokens.md → out: tokens that the server accepts.
+// May use Node, Python and Go; never a program of its own.
+// What a page promises besides its programs is tested in the other suites.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+
+import { TOKEN_SECRET, start } from '../server.js';
+import { ENCODINGS, connect, sdk } from './clients.js';
+
+/** How a block of a language is run: the name of its file, and the command. */
+const RUNNERS = {
+  js: ['program.mjs', (file) => [process.execPath, file]],
+  python: ['program.py', (file) => ['python3', file]],
+  go: ['main.go', (file) => ['go', 'run', file]],
+};
+
+function programs(page) {
+  const text = readFileSync(new URL(`../../../docs/${page}`, import.meta.url), 'utf8');
+  return [...text.matchAll(/^```(\w+) run\n(.*?)^```$/gms)].map(([, language, program]) => ({ language, program }));
+}
+
+test('each program of docs/tokens.md signs a token with which a client connects', async (t) => {
+  const server = await start({});
+  t.after(() => server.stop());
+  const found = programs('tokens.md');
+  assert.deepEqual(found.map(({ language }) => language), ['js', 'python', 'go']);
+  for (const { language, program } of found) {
+    await t.test(language, async (t) => {
+      const folder = mkdtempSync(path.join(tmpdir(), 'fanwire-docs-'));
+      t.after(() => rmSync(folder, { recursive: true }));
+      const [name, command] = RUNNERS[language];
+      const file = path.join(folder, name);
+      writeFileSync(file, program);
+      const [runner, ...rest] = command(file);
+      const environment = { ...process.env, SECRET: TOKEN_SECRET, GOFLAGS: '-mod=mod', GO111MODULE: 'off' };
+      const token = execFileSync(runner, rest, { env: environment, encoding: 'utf8' }).trim();
+      const client = sdk(t, server, ENCODINGS[0], { token });
+      await connect(client);
+      const { users } = await server.api('info').then(({ nodes }) => ({ users: nodes[0].num_users }));
+      assert.equal(users, 1);
+    });
+  }
+});
