@@ -49,6 +49,8 @@ pub struct Server {
     background_tasks: [JoinHandle<()>; 2],
     stop: watch::Sender<bool>,
     shutdown_timeout: Duration,
+    /// The limit of open files.
+    descriptors: usize,
 }
 
 /// Why a server did not start.
@@ -128,7 +130,17 @@ impl Server {
             stopped,
         ));
         let shutdown_timeout = config.shutdown_timeout;
-        Ok(Self { addresses, node, shards, api, http, background_tasks, stop, shutdown_timeout })
+        Ok(Self {
+            addresses,
+            node,
+            shards,
+            api,
+            http,
+            background_tasks,
+            stop,
+            shutdown_timeout,
+            descriptors,
+        })
     }
 
     /// The errors of [`start`](Self::start) that can be found without a socket: invalid certificates.
@@ -152,9 +164,20 @@ impl Server {
         self.addresses.api
     }
 
+    /// The number of shards.
+    pub fn shards(&self) -> usize {
+        self.shards.inboxes().len()
+    }
+
+    /// The limit of open files of this process.
+    pub fn descriptors(&self) -> usize {
+        self.descriptors
+    }
+
     /// Stops accepting and closes every connection with 3001. The closes are spread over time, so that clients do not
     /// reconnect all at once. Returns when all connections are closed, or shortly after `shutdown.timeout`.
     pub async fn shutdown(self) {
+        let (started, connections) = (Instant::now(), self.shards.connections());
         self.api.close();
         self.node.leave_cluster();
         self.background_tasks.iter().for_each(JoinHandle::abort);
@@ -169,6 +192,13 @@ impl Server {
         if tokio::time::timeout(self.shutdown_timeout + GRACE, all).await.is_err() {
             tracing::warn!("shutdown.timeout passed before every connection was closed");
         }
+        let left = self.shards.connections();
+        tracing::info!(
+            closed = connections.saturating_sub(left),
+            left,
+            took_ms = started.elapsed().as_millis() as u64,
+            "stopped"
+        );
     }
 }
 
