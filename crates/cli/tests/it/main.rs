@@ -6,6 +6,7 @@
 
 mod commands;
 mod deploy;
+mod mistakes;
 mod publish;
 mod serve;
 mod started;
