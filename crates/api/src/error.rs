@@ -86,12 +86,10 @@ impl From<ErrorCode> for ApiError {
         let row = row.unwrap_or(Self::INTERNAL);
         row.because(match row.code {
             100 => "the broker or presence was not available",
-            102 => "channel: channel.namespaces has no namespace with the name before the boundary",
+            102 => "channel.namespaces has no namespace with the name before the boundary",
             107 => INVALID,
-            108 => {
-                "channel: its namespace has no history, no presence, or another subscription_type"
-            }
-            112 => "epoch: the stream of the channel has another one",
+            108 => "the namespace has no history, no presence, or another subscription_type",
+            112 => "the stream of the channel has another epoch",
             _ => "",
         })
     }

@@ -1,5 +1,5 @@
 //! Structured logs: text lines on a terminal, JSON lines otherwise.
-//! In: `log.level` and `log.file` → out: a global tracing subscriber, and the log file, which can be reopened after rotation.
+//! In: `log.level`, `log.file` and `log.format` → out: a global tracing subscriber, and the log file, which can be reopened after rotation.
 //! Uses tracing-subscriber. Never: log messages, signals.
 //! Format and destination are changed here.
 
@@ -9,24 +9,40 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use fanwire::config::LogOptions;
+use json_lines::JsonLines;
 use tracing_subscriber::filter::LevelFilter;
+
+mod json_lines;
 
 /// Starts logging for the whole process; call it once. Returns the log file, if one is configured.
 pub(crate) fn start(options: &LogOptions) -> Result<Option<Arc<LogFile>>> {
     let logs = tracing_subscriber::fmt().with_max_level(level(&options.level));
     // tracing-subscriber would report write errors on stderr, and panic if that fails too.
-    let logs = logs.log_internal_errors(false);
-    if !options.file.is_empty() {
-        let file = Arc::new(LogFile::open(&options.file)?);
-        logs.json().with_writer(file.clone()).init();
-        return Ok(Some(file));
+    let logs = logs.log_internal_errors(false).with_target(false);
+    let is_terminal = options.file.is_empty() && std::io::stderr().is_terminal();
+    let is_text = match options.format.as_str() {
+        "text" => true,
+        "json" => false,
+        _ => is_terminal,
+    };
+    let logs = logs.with_ansi(is_terminal);
+    if options.file.is_empty() {
+        let logs = logs.with_writer(std::io::stderr);
+        if is_text {
+            logs.init()
+        } else {
+            logs.event_format(JsonLines).init()
+        }
+        return Ok(None);
     }
-    if std::io::stderr().is_terminal() {
-        logs.with_writer(std::io::stderr).with_target(false).init();
+    let file = Arc::new(LogFile::open(&options.file)?);
+    let logs = logs.with_writer(file.clone());
+    if is_text {
+        logs.init()
     } else {
-        logs.json().with_writer(std::io::stderr).init();
+        logs.event_format(JsonLines).init()
     }
-    Ok(None)
+    Ok(Some(file))
 }
 
 /// The file `log.file`. A line that cannot be written to it, for example on a full disk, goes to stderr.

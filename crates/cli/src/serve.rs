@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use fanwire::Server;
-use fanwire::config::{Config, ConfigError, Finding, Severity, load};
+use fanwire::config::{Config, ConfigError, EngineKind, Finding, Severity, load};
 use fanwire::example::{self, reachable};
 use rand::distr::{Alphanumeric, SampleString};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -45,28 +45,54 @@ pub(crate) fn run(arguments: &Serve) -> Result<()> {
         .enable_all()
         .build()
         .context("the threads for HTTP cannot be started")?;
-    let result = runtime.block_on(serve(config, generated, log_file));
+    let result = runtime.block_on(serve(config, arguments.config.as_deref(), generated, log_file));
     // Does not wait for tasks that a second signal or the end of shutdown.timeout has abandoned.
     runtime.shutdown_background();
     result
 }
 
-async fn serve(config: Config, generated: bool, log_file: Option<Arc<LogFile>>) -> Result<()> {
+async fn serve(
+    config: Config,
+    file: Option<&Path>,
+    generated: bool,
+    log_file: Option<Arc<LogFile>>,
+) -> Result<()> {
     let mut signals = Signals::listen(log_file).context("signal handlers cannot be installed")?;
     // Opened before the server starts, so that its errors are found before clients connect.
-    let mut file = PidFile::open(&config.pid_file)?;
+    let mut pid_file = PidFile::open(&config.pid_file)?;
     let server = Server::start(config.clone()).await?;
-    file.as_mut().map_or(Ok(()), PidFile::write)?;
+    pid_file.as_mut().map_or(Ok(()), PidFile::write)?;
     // An error of stdout must not stop the server.
     let greeting = greeting(&config, server.address(), server.api_address(), generated);
     let _ = std::io::stdout().write_all(greeting.as_bytes());
-    tracing::info!(address = %server.address(), version = env!("CARGO_PKG_VERSION"), "listening");
+    log_start(&config, file, &server);
     signals.next().await;
     tracing::info!("stopping; a second signal stops at once");
     tokio::select! {
         () = server.shutdown() => Ok(()),
         () = signals.next() => Err(anyhow!("stopped by a second signal before all clients were disconnected")),
     }
+}
+
+/// The parts of the configuration on which most questions to an operator depend, in one line.
+fn log_start(config: &Config, file: Option<&Path>, server: &Server) {
+    let engine = match config.engine.kind {
+        EngineKind::Memory => "memory",
+        EngineKind::Redis => "redis",
+    };
+    let internal = server.internal_address();
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        pid = std::process::id(),
+        config = file.map(|file| file.display().to_string()),
+        engine,
+        shards = server.shards(),
+        descriptors = server.descriptors(),
+        compression = config.websocket.compression,
+        address = %server.address(),
+        internal_address = (internal != server.address()).then(|| display(internal)),
+        "listening"
+    );
 }
 
 /// SIGINT and SIGTERM stop the server; SIGUSR1 and SIGHUP, which log rotation sends, reopen `log.file`.

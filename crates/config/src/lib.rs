@@ -95,6 +95,8 @@ pub struct LogOptions {
     pub level: String,
     /// Path of a file to append to; "" = stderr.
     pub file: String,
+    /// One of `auto`, `json`, `text`.
+    pub format: String,
 }
 
 /// `engine.*`

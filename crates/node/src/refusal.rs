@@ -129,7 +129,7 @@ fn usual_cause(command: Option<CommandKind>, code: u32) -> &'static str {
         (Some(CommandKind::Presence | CommandKind::PresenceStats), 108) => {
             "the namespace has no presence"
         }
-        (Some(CommandKind::Rpc), 104) => "this server has no RPC methods",
+        (Some(CommandKind::Rpc), 108) => "this server has no RPC methods",
         (_, 108) => TYPE,
         (Some(CommandKind::History), 103) => {
             "allow_history_for_client, _for_subscriber and _for_anonymous of the namespace do not allow it"
@@ -141,9 +141,6 @@ fn usual_cause(command: Option<CommandKind>, code: u32) -> &'static str {
             "allow_publish_for_client, _for_subscriber and _for_anonymous of the namespace do not allow it"
         }
         (Some(CommandKind::SubRefresh), 103) => "the client is not subscribed to the channel",
-        (Some(CommandKind::Publish), 107) => {
-            "the channel name is invalid, or the data has another format than publication_data_format"
-        }
         (_, 105) => "the client is subscribed to the channel already",
         (_, 106) => "the client has as many subscriptions as client.channel_limit allows",
         (_, 107) => {

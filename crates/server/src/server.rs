@@ -52,6 +52,8 @@ pub struct Server {
     readiness: Arc<Readiness>,
     shutdown_timeout: Duration,
     drain_interval: Duration,
+    /// The limit of open files.
+    descriptors: usize,
 }
 
 /// Why a server did not start.
@@ -144,6 +146,7 @@ impl Server {
             readiness,
             shutdown_timeout: config.shutdown_timeout,
             drain_interval: config.drain_interval,
+            descriptors,
         })
     }
 
@@ -168,12 +171,23 @@ impl Server {
         self.addresses.api
     }
 
+    /// The number of shards.
+    pub fn shards(&self) -> usize {
+        self.shards.inboxes().len()
+    }
+
+    /// The limit of open files of this process.
+    pub fn descriptors(&self) -> usize {
+        self.descriptors
+    }
+
     /// Stops accepting and closes every connection with 3001. The closes are spread over time, so that clients do not
     /// reconnect all at once. Returns when all connections are closed, or shortly after `shutdown.timeout`.
     ///
     /// With `shutdown.drain_interval`, connections are closed evenly over that time first. Until then the server
     /// delivers, answers the server API, and reports that it is not ready; handshakes get 503.
     pub async fn shutdown(self) {
+        let (started, connections) = (Instant::now(), self.shards.connections());
         self.readiness.drain();
         if !self.drain_interval.is_zero() {
             let stop = shard::Stop {
@@ -200,6 +214,13 @@ impl Server {
         if tokio::time::timeout(self.shutdown_timeout + GRACE, all).await.is_err() {
             tracing::warn!("shutdown.timeout passed before every connection was closed");
         }
+        let left = self.shards.connections();
+        tracing::info!(
+            closed = connections.saturating_sub(left),
+            left,
+            took_ms = started.elapsed().as_millis() as u64,
+            "stopped"
+        );
     }
 }
 

@@ -10,7 +10,7 @@ import { API_KEY, PATIENCE_MS, eventually, start } from '../server.js';
 import { raw } from './clients.js';
 
 /** The message of error 102, with its cause. */
-const NO_NAMESPACE = 'unknown channel: channel: channel.namespaces has no namespace with the name before the boundary';
+const NO_NAMESPACE = 'unknown channel: channel.namespaces has no namespace with the name before the boundary';
 
 let server;
 

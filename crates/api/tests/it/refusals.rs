@@ -73,7 +73,7 @@ async fn error_107_names_the_field() {
 async fn a_failed_call_is_logged_with_channel_user_address_and_cause() {
     let body = r#"{"channel":"nowhere:a\u001b[2J","user":"42","data":"private"}"#;
     let (_, lines) = sent(Level::INFO, &[("/api/subscribe", KEY, body)]).await;
-    let cause = "channel: channel.namespaces has no namespace with the name before the boundary";
+    let cause = "channel.namespaces has no namespace with the name before the boundary";
     check(
         &lines[0],
         &[("message", "an API call failed"), ("method", "subscribe"), ("code", "102")],

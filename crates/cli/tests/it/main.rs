@@ -7,6 +7,7 @@
 mod bench;
 mod commands;
 mod deploy;
+mod mistakes;
 mod publish;
 mod serve;
 mod started;

@@ -27,7 +27,11 @@ fn messages_are_published_and_mistakes_are_named() {
 
     let (code, out, error) = publish(&["nowhere:a", "--file", &path]);
     assert!(code == 1 && out.starts_with("published 0 of 500 in "), "{out}");
-    assert!(error.starts_with("fanwire: message 1: error 102, unknown channel: "), "{error}");
+    assert!(
+        error
+            .starts_with("fanwire: message 1: error 102, unknown channel: channel.namespaces has "),
+        "{error}"
+    );
     assert!(error.ends_with("; and 490 more\n"), "{error}");
 
     let (code, _, error) = publish(&["demo", "hello"]);

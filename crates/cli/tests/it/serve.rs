@@ -8,6 +8,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
+use serde_json::{Value, json};
+
 use super::{fanwire, file, run};
 
 /// Starts on a port that the system chooses and reads the text at the start up to its last line, the command that publishes.
@@ -231,6 +233,61 @@ fn a_log_file_that_cannot_be_opened_again_stays_open() {
     std::fs::remove_dir(&path).expect("it is there");
     assert_eq!(stop(child), Some(0));
     assert!(path_contains(&rotated, "stopping"));
+}
+
+#[test]
+fn a_log_file_that_is_a_folder_is_named_with_its_key() {
+    let (code, _, error) = run(&["--log.file", env!("CARGO_TARGET_TMPDIR")]);
+    assert_eq!(code, 1);
+    let expect =
+        format!("log.file is {:?}, expected the path of a file", env!("CARGO_TARGET_TMPDIR"));
+    assert!(error.contains(&expect), "{error}");
+}
+
+#[test]
+fn the_first_line_of_the_log_describes_the_server_and_the_last_one_its_end() {
+    let path = file("start-and-end.log", "");
+    let config = file("start-and-end.yaml", "websocket:\n  compression: false\n");
+    let (child, lines) =
+        start(&["--config", &config, "--http_api.insecure=true", "--log.file", &path]);
+    let pid = child.id();
+    let address = lines[0].rsplit(' ').next().expect("the address ends the line").to_owned();
+    assert_eq!(stop(child), Some(0));
+    let log = std::fs::read_to_string(&path).expect("text");
+    let parsed: Vec<Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let line = |message: &str| {
+        let found = parsed.iter().find(|line| line["message"] == message);
+        found.unwrap_or_else(|| panic!("{message}: {log}"))
+    };
+    let start = line("listening");
+    for (name, value) in [
+        ("level", json!("info")),
+        ("pid", json!(pid)),
+        ("config", json!(config)),
+        ("engine", json!("memory")),
+        ("shards", json!(1)),
+        ("compression", json!(false)),
+        ("address", json!(address)),
+    ] {
+        assert_eq!(start[name], value, "{name}: {log}");
+    }
+    assert!(start["descriptors"].as_u64().is_some_and(|limit| limit > 64), "{log}");
+    let end = line("stopped");
+    assert_eq!((&end["closed"], &end["left"]), (&json!(0), &json!(0)), "{log}");
+    assert!(end["took_ms"].is_u64(), "{log}");
+}
+
+#[test]
+fn the_format_of_log_lines_can_be_chosen() {
+    for (format, begin) in [("json", "{\"time\":\""), ("text", "20")] {
+        let path = file(&format!("format-{format}.log"), "");
+        let (child, _) = start(&["--log.format", format, "--log.file", &path]);
+        assert_eq!(stop(child), Some(0));
+        let log = std::fs::read_to_string(&path).expect("text");
+        assert!(log.contains("listening"), "{log}");
+        assert!(log.lines().all(|line| line.starts_with(begin)), "{log}");
+    }
 }
 
 fn path_contains(path: &str, text: &str) -> bool {

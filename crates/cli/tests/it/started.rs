@@ -3,9 +3,9 @@
 //! Uses the built `fanwire` and a Redis of its own. Never: containers, systemd, fixed ports.
 //! What the files say without being started is tested in `deploy.rs`.
 
-mod chat_client;
+pub(crate) mod chat_client;
 mod init;
-mod process;
+pub(crate) mod process;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -26,6 +26,8 @@ rows! { SERVER: Config;
         "Least important log lines that are written.";
     "log.file", TEXT, "" => [log.file],
         "File that log lines are appended to; empty means stderr.";
+    "log.format", Kind::Choice(&["auto", "json", "text"]), "auto" => [log.format],
+        "Form of log lines: JSON objects, or text; auto means text on a terminal and JSON otherwise.";
     "engine.type", Kind::Choice(&["memory", "redis"]), "memory" => (set_engine),
         "Where publications, history and presence meet: in memory for one server, in Redis for several that act as one.";
     "engine.redis.address", LIST, "redis://127.0.0.1:6379" => [engine.redis.address],

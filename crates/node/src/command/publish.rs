@@ -10,6 +10,7 @@ use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Re
 use super::{Begun, CommandContext, CommandStep, named};
 use crate::channel::{check_data, may_publish};
 use crate::limits::InNamespace;
+use crate::refusal::Refusal;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) -> Begun {
     named(&request.channel)?;
@@ -18,7 +19,8 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     if request.r#type == MAP || !namespace.is_of_streams() {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map channels (protocol §27)
     }
-    check_data(namespace.publication_data_format, &request.data)?;
+    check_data(namespace.publication_data_format, &request.data)
+        .map_err(|code| Refusal::error(code, WRONG_DATA))?;
     let place = context.place_of(&request.channel);
     may_publish(context.who(), namespace, place.is_some())?;
     let session = context.session();
@@ -43,3 +45,6 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
 
 /// `type` of a publication into a map channel.
 const MAP: i32 = 1;
+
+const WRONG_DATA: &str =
+    "data is missing, or has another format than publication_data_format of the namespace";

@@ -3,10 +3,11 @@
 //! Uses `origin`, `rate` and permits of the shards; never checks permissions of connected clients.
 //! Changed here: the checks, and the throttled log lines of refusals.
 
-use std::{sync::Arc, time::Instant};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use axum::http::{HeaderMap, StatusCode, header};
-use fanwire_telemetry::LogThrottle;
+use fanwire_telemetry::{LogThrottle, Repeats, excerpt};
+use tracing::field::display;
 
 use super::{origin, rate::ConnectionRate};
 use crate::refusals::{Cause, Refusals};
@@ -53,6 +54,7 @@ impl Admission {
     pub(super) fn admit<P>(
         &self,
         headers: &HeaderMap,
+        peer: Option<SocketAddr>,
         now: Instant,
         permit: impl FnOnce(usize) -> Option<P>,
     ) -> Result<P, Refusal> {
@@ -61,7 +63,7 @@ impl Admission {
             && !origin::is_allowed(origin, patterns)
             && !(self.allows_own_origin && is_own(origin, headers))
         {
-            self.refuse_origin(origin.unwrap_or_default(), now);
+            self.refuse_request(Cause::Origin, WRONG_ORIGIN, headers, peer, now);
             return Err((StatusCode::FORBIDDEN, WRONG_ORIGIN));
         }
         if !self.rate.allows(now) {
@@ -95,14 +97,28 @@ impl Admission {
         }
     }
 
-    /// Logged at level info, because most such pages are not the operator's.
-    fn refuse_origin(&self, origin: &str, now: Instant) {
-        self.refusals.count(Cause::Origin);
-        if let Some(repeats) = self.log_throttle.record(Cause::Origin.name(), now) {
-            let origin: String = origin.chars().take(ORIGIN_CHARS_MAX).collect();
-            tracing::info!(
-                "refusing pages of {origin:?} with 403: client.allowed_origins does not list them{repeats}"
-            );
+    /// Counts a handshake that is wrong in itself. Logged at level info, because most such clients and pages are not the
+    /// operator's: once a minute for each cause, at level debug each of them.
+    pub(super) fn refuse_request(
+        &self,
+        cause: Cause,
+        text: &str,
+        headers: &HeaderMap,
+        peer: Option<SocketAddr>,
+        now: Instant,
+    ) {
+        self.refusals.count(cause);
+        let repeats = self.log_throttle.record(cause.name(), now);
+        if repeats.is_none() && !tracing::enabled!(tracing::Level::DEBUG) {
+            return;
+        }
+        let origin = headers
+            .get(header::ORIGIN)
+            .map(|origin| excerpt(&String::from_utf8_lossy(origin.as_bytes())));
+        let (address, cause) = (peer.map(display), excerpt(text));
+        match repeats.map(Repeats::count) {
+            Some(count) => tracing::info!(count, cause, origin, address, "refused a handshake"),
+            None => tracing::debug!(cause, origin, address, "refused a handshake"),
         }
     }
 }
@@ -125,9 +141,6 @@ const FULL: &str = "client.connection_limit is reached; raise it, or add a node"
 
 const OUT_OF_DESCRIPTORS: &str = "the file descriptors for clients are used up, the rest is reserved for the server itself; raise \
                                   the limit of this process (ulimit -Hn, LimitNOFILE= of a unit), or add a node";
-
-/// Longer than any host name.
-const ORIGIN_CHARS_MAX: usize = 300;
 
 #[cfg(test)]
 mod tests;

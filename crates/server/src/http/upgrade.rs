@@ -54,7 +54,13 @@ impl<A: Application> Endpoint<A> {
         let accept = match check(&request) {
             Ok(accept) => accept,
             Err(error) => {
-                self.admission.refusals.count(Cause::Malformed);
+                self.admission.refuse_request(
+                    Cause::Malformed,
+                    &error.to_string(),
+                    request.headers(),
+                    address(&request),
+                    Instant::now(),
+                );
                 return refuse_handshake(&error);
             }
         };
@@ -62,7 +68,8 @@ impl<A: Application> Endpoint<A> {
             return refuse_and_close(StatusCode::SERVICE_UNAVAILABLE, STOPPING);
         }
         let permit = |max| self.shards.permit(max);
-        let permit = match self.admission.admit(request.headers(), Instant::now(), permit) {
+        let (headers, address) = (request.headers(), address(&request));
+        let permit = match self.admission.admit(headers, address, Instant::now(), permit) {
             Ok(permit) => permit,
             Err((status, text)) => return refuse_and_close(status, text),
         };
@@ -105,9 +112,13 @@ impl<A: Application> Endpoint<A> {
 
 /// Identifies a peer across connections: by address, user agent and forwarded address.
 fn peer(request: &Request<Body>) -> Peer {
-    let address = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    let address = address(request).map(|address| address.ip());
     let identifying = [header::USER_AGENT, FORWARDED_FOR].map(|name| request.headers().get(name));
     Peer::of(&(address, identifying))
+}
+
+fn address(request: &Request<Body>) -> Option<SocketAddr> {
+    request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0)
 }
 
 const FORWARDED_FOR: header::HeaderName = header::HeaderName::from_static("x-forwarded-for");

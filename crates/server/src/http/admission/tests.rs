@@ -13,7 +13,7 @@ fn admit(admission: &Admission, origin: Option<&str>, connections: usize) -> Res
         headers.insert(header::ORIGIN, origin.parse().expect("a header"));
     }
     let permit = |max| (max == 0 || connections < max).then_some(());
-    admission.admit(&headers, Instant::now(), permit).map_err(|(status, _)| status.as_u16())
+    admission.admit(&headers, None, Instant::now(), permit).map_err(|(status, _)| status.as_u16())
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_page_of_the_server_itself_is_let_in_where_the_demo_is_on() {
         let mut headers = HeaderMap::new();
         headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
         headers.insert(header::HOST, HeaderValue::from_static(host));
-        let admitted = admission.admit(&headers, now, |_| Some(()));
+        let admitted = admission.admit(&headers, None, now, |_| Some(()));
         assert_eq!(admitted.is_ok(), expect, "{origin} at {host}");
     };
     check(true, "http://localhost:8000", "localhost:8000", true);
