@@ -16,6 +16,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use fanwire_protocol::{Disconnect, Reply, UnsubscribeCode, encode_reply, encode_unsubscribe_push};
 
+use crate::command::CommandContext;
 use crate::counters::HubCounters;
 use crate::node::Node;
 use crate::notice::Notice;
@@ -23,6 +24,7 @@ use crate::outbox::Outbox;
 use crate::registry::ShardId;
 use crate::session::{ConnectionKey, Hello};
 use crate::session_table::{Left, SessionTable};
+use crate::settings::NodeSettings;
 
 /// The sessions and subscriber lists of one shard.
 ///
@@ -32,6 +34,8 @@ use crate::session_table::{Left, SessionTable};
 /// `pending.rs` buffers.
 pub struct Hub {
     node: Arc<Node>,
+    /// Those of the last command; a reload replaces them.
+    settings: Arc<NodeSettings>,
     session_table: SessionTable,
     /// Buffer for encoding one message; its capacity stays between turns up to `SCRATCH_BYTES_MAX`.
     scratch: Vec<u8>,
@@ -40,7 +44,8 @@ pub struct Hub {
 impl Hub {
     /// The hub of the attached shard `shard`.
     pub fn new(node: Arc<Node>, shard: ShardId) -> Self {
-        Self { node, session_table: SessionTable::new(shard), scratch: Vec::new() }
+        let settings = node.settings();
+        Self { node, settings, session_table: SessionTable::new(shard), scratch: Vec::new() }
     }
 
     /// A connection opened. It is closed if it does not connect within `client.stale_close_delay`.
@@ -144,6 +149,12 @@ impl Hub {
     /// The node and the tables, borrowed at once.
     pub(crate) fn parts(&mut self) -> (&Node, &mut SessionTable) {
         (&self.node, &mut self.session_table)
+    }
+
+    /// The context of a command that begins or continues now.
+    fn context(&mut self, key: ConnectionKey, now: Instant) -> CommandContext<'_> {
+        self.node.refresh_settings(&mut self.settings);
+        CommandContext::new(&self.node, &self.settings, &mut self.session_table, key, now)
     }
 
     /// Writes one reply and returns its bytes. A payload that is not JSON ends a JSON session with 3506.

@@ -93,6 +93,7 @@ mod recovery;
 mod registry;
 mod session;
 mod session_table;
+mod settings;
 mod subscribers;
 mod validate;
 mod wheel;

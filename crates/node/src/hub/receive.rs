@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fanwire_protocol::Commands;
 
 use super::Hub;
-use crate::command::{CommandContext, NO_COMMAND};
+use crate::command::NO_COMMAND;
 use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::pending::{Awaited, AwaitedResult, Deferred, Part};
@@ -44,8 +44,7 @@ impl Hub {
         while let Some(command) = commands.next() {
             let own = &left[..left.len() - commands.rest().len()];
             left = commands.rest();
-            let (node, session_table) = self.parts();
-            let mut context = CommandContext::new(node, session_table, key, now);
+            let mut context = self.context(key, now);
             let outcome = context.take(command, || keep(own));
             let backlog = context.backlog;
             done += 1 + self.conclude(key, outcome, backlog, out);

@@ -27,6 +27,7 @@ mod publish;
 mod published_keys;
 mod rates;
 mod recovery;
+mod reload;
 mod route;
 mod script;
 mod server_side;
