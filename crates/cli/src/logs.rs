@@ -1,5 +1,5 @@
 //! Structured logs: text lines on a terminal, JSON lines otherwise.
-//! In: `log.level` and `log.file` → out: a global tracing subscriber, and the log file, which can be reopened after rotation.
+//! In: `log.level` and `log.file` → out: a global tracing subscriber, whose file can be reopened and whose level can be changed.
 //! Uses tracing-subscriber. Never: log messages, signals.
 //! Format and destination are changed here.
 
@@ -10,27 +10,56 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, Result};
 use fanwire::config::LogOptions;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, reload};
 
-/// Starts logging for the whole process; call it once. Returns the log file, if one is configured.
-pub(crate) fn start(options: &LogOptions) -> Result<Option<Arc<LogFile>>> {
-    let logs = tracing_subscriber::fmt().with_max_level(level(&options.level));
+/// The running logs, to change while the process runs.
+pub(crate) struct Logs {
+    /// `None`: lines go to stderr.
+    file: Option<Arc<LogFile>>,
+    level: reload::Handle<LevelFilter, Registry>,
+}
+
+/// Starts logging for the whole process; call it once.
+pub(crate) fn start(options: &LogOptions) -> Result<Logs> {
+    let (filter, level) = reload::Layer::new(level(&options.level));
+    let registry = tracing_subscriber::registry().with(filter);
     // tracing-subscriber would report write errors on stderr, and panic if that fails too.
-    let logs = logs.log_internal_errors(false);
+    let layer = tracing_subscriber::fmt::layer().log_internal_errors(false);
+    let mut logs = Logs { file: None, level };
     if !options.file.is_empty() {
         let file = Arc::new(LogFile::open(&options.file)?);
-        logs.json().with_writer(file.clone()).init();
-        return Ok(Some(file));
-    }
-    if std::io::stderr().is_terminal() {
-        logs.with_writer(std::io::stderr).with_target(false).init();
+        registry.with(layer.json().with_writer(file.clone())).init();
+        logs.file = Some(file);
+    } else if std::io::stderr().is_terminal() {
+        registry.with(layer.with_writer(std::io::stderr).with_target(false)).init();
     } else {
-        logs.json().with_writer(std::io::stderr).init();
+        registry.with(layer.json().with_writer(std::io::stderr)).init();
     }
-    Ok(None)
+    Ok(logs)
+}
+
+impl Logs {
+    /// Opens `log.file` again, if one is configured, and logs the result.
+    pub(crate) fn reopen(&self) {
+        let Some(file) = &self.file else { return };
+        match file.reopen() {
+            Ok(()) => tracing::info!("log.file was reopened"),
+            Err(error) => {
+                tracing::error!("log.file cannot be reopened, the old file stays in use: {error:#}")
+            }
+        }
+    }
+
+    /// Writes lines of this `log.level` and above from now on.
+    pub(crate) fn set_level(&self, name: &str) -> Result<()> {
+        self.level.modify(|filter| *filter = level(name)).context("log.level cannot be changed")
+    }
 }
 
 /// The file `log.file`. A line that cannot be written to it, for example on a full disk, goes to stderr.
-pub(crate) struct LogFile {
+struct LogFile {
     path: String,
     file: Mutex<File>,
 }
@@ -44,7 +73,7 @@ impl LogFile {
     ///
     /// # Errors
     /// The path cannot be opened; lines still go to the old file.
-    pub(crate) fn reopen(&self) -> Result<()> {
+    fn reopen(&self) -> Result<()> {
         let file = append(&self.path)?;
         *self.lock() = file;
         Ok(())

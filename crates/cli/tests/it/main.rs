@@ -7,6 +7,7 @@
 mod commands;
 mod deploy;
 mod publish;
+mod reload;
 mod serve;
 mod started;
 mod tune;

@@ -3,8 +3,8 @@
 //! Uses the built `fanwire` and a Redis of its own. Never: containers, systemd, fixed ports.
 //! What the files say without being started is tested in `deploy.rs`.
 
-mod chat_client;
-mod process;
+pub(crate) mod chat_client;
+pub(crate) mod process;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -187,7 +187,7 @@ fn publish(address: &str, key: &str, channel: &str, data: &str) {
 }
 
 /// Status and body of a publish of the server API.
-fn api(address: &str, key: &str, channel: &str, data: &str) -> (u16, Value) {
+pub(crate) fn api(address: &str, key: &str, channel: &str, data: &str) -> (u16, Value) {
     let body = json!({ "channel": channel, "data": data }).to_string();
     let answer = request(
         address,
@@ -277,4 +277,4 @@ const ORIGIN: &str = "https://app.example.com";
 const ROOM: &str = "room:1";
 const NEWS: &str = "news:today";
 /// More than any of it takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::PATIENCE;
 
-pub(super) struct ChatClient {
+pub(crate) struct ChatClient {
     socket: BufReader<TcpStream>,
     id: u64,
     /// Longer than a conversation takes.
@@ -23,7 +23,7 @@ pub(super) struct ChatClient {
 }
 
 /// Asks for a WebSocket; the status of the answer, and the socket behind it.
-pub(super) fn handshake(address: &str, origin: &str) -> (u16, BufReader<TcpStream>) {
+pub(crate) fn handshake(address: &str, origin: &str) -> (u16, BufReader<TcpStream>) {
     let mut socket = TcpStream::connect(address).expect("the server listens");
     socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     write!(
@@ -43,7 +43,7 @@ pub(super) fn handshake(address: &str, origin: &str) -> (u16, BufReader<TcpStrea
 }
 
 impl ChatClient {
-    pub(super) fn open(address: &str, origin: &str) -> Self {
+    pub(crate) fn open(address: &str, origin: &str) -> Self {
         let (status, socket) = handshake(address, origin);
         assert_eq!(status, 101);
         let until = Instant::now() + PATIENCE;
@@ -51,14 +51,14 @@ impl ChatClient {
     }
 
     /// The result of a command, which must succeed.
-    pub(super) fn ask(&mut self, method: &str, parameters: &Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, parameters: &Value) -> Value {
         let mut reply = self.reply(method, parameters);
         assert!(reply["error"].is_null(), "{method}: {reply}");
         reply[method].take()
     }
 
     /// The whole reply to a command.
-    pub(super) fn reply(&mut self, method: &str, parameters: &Value) -> Value {
+    pub(crate) fn reply(&mut self, method: &str, parameters: &Value) -> Value {
         self.id += 1;
         self.send(&json!({ "id": self.id, method: parameters }).to_string());
         loop {
@@ -71,7 +71,7 @@ impl ChatClient {
     }
 
     /// Waits for a push to `channel` that is the expected one; those before it are dropped.
-    pub(super) fn pushed(&mut self, channel: &str, is_expected: impl Fn(&Value) -> bool) {
+    pub(crate) fn pushed(&mut self, channel: &str, is_expected: impl Fn(&Value) -> bool) {
         loop {
             let line = self.pushes.pop_front().unwrap_or_else(|| self.next());
             if line["push"]["channel"] == channel && is_expected(&line["push"]) {

@@ -13,16 +13,16 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use crate::serve::send;
 
 /// A server that listens.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
-    pub(super) address: String,
+    pub(crate) address: String,
     /// Stays open, as it does for a server in a container.
     _stdout: BufReader<ChildStdout>,
 }
 
 impl Process {
     /// Starts the server and reads its address from the greeting.
-    pub(super) fn serve(command: &mut Command) -> Self {
+    pub(crate) fn serve(command: &mut Command) -> Self {
         let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the binary runs");
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
@@ -33,9 +33,22 @@ impl Process {
         Self { child, address: address.to_owned(), _stdout: stdout }
     }
 
-    /// Sends a signal and waits for the exit code.
-    pub(super) fn stop(mut self, signal: &str) -> Option<i32> {
+    pub(crate) fn send(&self, signal: &str) {
         send(signal, &self.child);
+    }
+
+    /// Memory of the process, in bytes (`VmRSS` of proc(5)).
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("the process runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        kib * 1024
+    }
+
+    /// Sends a signal and waits for the exit code.
+    pub(crate) fn stop(mut self, signal: &str) -> Option<i32> {
+        self.send(signal);
         self.child.wait().expect("the server ends").code()
     }
 }
@@ -47,15 +60,15 @@ impl Drop for Process {
 }
 
 /// A Redis at a free port of the loopback.
-pub(super) struct Redis {
+pub(crate) struct Redis {
     child: Child,
-    pub(super) port: u16,
+    pub(crate) port: u16,
     _folder: Folder,
 }
 
 impl Redis {
     /// `None` when there is no `redis-server`.
-    pub(super) fn start(options: &[&str]) -> Option<Self> {
+    pub(crate) fn start(options: &[&str]) -> Option<Self> {
         let chosen = std::env::var_os(CHOICE).map(|program| vec![program]);
         let programs = chosen.unwrap_or_else(|| PROGRAMS.map(OsString::from).to_vec());
         for _ in 0..TRIES {
@@ -85,22 +98,22 @@ impl Drop for Redis {
 }
 
 /// A new folder, which goes with its value.
-pub(super) struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub(super) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("started-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&path).expect("the folder for tests is writable");
         Self(path)
     }
 
-    pub(super) fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.0.to_str().expect("a path in UTF-8")
     }
 
     /// Writes a file and returns its path.
-    pub(super) fn write(&self, name: &str, text: &str) -> String {
+    pub(crate) fn write(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);
         std::fs::write(&path, text).expect("the folder for tests is writable");
         path.into_os_string().into_string().expect("a path in UTF-8")
@@ -114,7 +127,7 @@ impl Drop for Folder {
 }
 
 /// Reports a test that needs a Redis, past what a test runner keeps to itself.
-pub(super) fn no_redis(what: &str) {
+pub(crate) fn no_redis(what: &str) {
     let _ = writeln!(
         std::io::stderr(),
         "NOT RUN: {what}: no redis-server; install the Debian package redis-tools, or name one in {CHOICE}"
