@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use fanwire_auth::Secret;
 use fanwire_node::Node;
+use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::{ApiError, ApiOptions, Counters, Method};
 
@@ -15,6 +17,8 @@ use crate::{ApiError, ApiOptions, Counters, Method};
 pub struct Api {
     pub(crate) node: Arc<Node>,
     pub(crate) options: ApiOptions,
+    /// That of `options` until it is replaced.
+    key: RwLock<Secret>,
     counters: Counters,
     closing: AtomicBool,
 }
@@ -22,12 +26,23 @@ pub struct Api {
 impl Api {
     /// An API that acts on `node`.
     pub fn new(node: Arc<Node>, options: ApiOptions) -> Self {
-        Self { node, options, counters: Counters::default(), closing: AtomicBool::new(false) }
+        let (key, closing) = (RwLock::new(options.key.clone()), AtomicBool::new(false));
+        Self { node, options, key, counters: Counters::default(), closing }
     }
 
     /// Calls, errors and latencies of each method.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Replaces the key; requests that come from now on need the new one.
+    pub fn set_key(&self, key: Secret) {
+        *self.key.write() = key;
+    }
+
+    /// The secret that requests must have.
+    pub(crate) fn key(&self) -> RwLockReadGuard<'_, Secret> {
+        self.key.read()
     }
 
     /// Makes `HttpApi` answer 503 from now on, because the process shuts down.

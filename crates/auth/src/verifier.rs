@@ -25,7 +25,7 @@ use crate::{Fault, OptionsError, TokenError, TokenOptions};
 pub struct Verifier {
     /// `None`: signatures are not looked at.
     keys: Option<Keys>,
-    jwks: Option<Jwks>,
+    jwks: Option<Arc<Jwks>>,
     audience: String,
     audience_regex: Option<Regex>,
     issuer: String,
@@ -50,13 +50,19 @@ impl Verifier {
         let keys = Keys::new(options, prefix_key)?;
         Ok(Self {
             keys: (!skip_signature).then_some(keys),
-            jwks: Jwks::new(options, prefix_key)?,
+            jwks: Jwks::new(options, prefix_key)?.map(Arc::new),
             audience: options.audience.clone(),
             audience_regex: compile(prefix_key, "audience_regex", &options.audience_regex)?,
             issuer: options.issuer.clone(),
             issuer_regex: compile(prefix_key, "issuer_regex", &options.issuer_regex)?,
             user_id_claim: options.user_id_claim.clone(),
         })
+    }
+
+    /// This verifier with the published keys that `other`, whose endpoint is the same, has fetched or is fetching.
+    #[must_use]
+    pub fn keeping_keys_of(self, other: &Self) -> Self {
+        Self { jwks: other.jwks.clone(), ..self }
     }
 
     /// Everything that keeps [`new`](Self::new) from making a verifier; `prefix_key` as there.

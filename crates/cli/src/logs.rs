@@ -1,5 +1,6 @@
 //! Structured logs: text lines on a terminal, JSON lines otherwise.
-//! In: `log.level`, `log.file` and `log.format` → out: a global tracing subscriber, and the log file, which can be reopened after rotation.
+//! In: `log.level`, `log.file` and `log.format` → out: a global tracing subscriber, whose file can be reopened and whose level can
+//! be changed.
 //! Uses tracing-subscriber. Never: log messages, signals.
 //! Format and destination are changed here.
 
@@ -11,42 +12,71 @@ use anyhow::{Context, Result};
 use fanwire::config::LogOptions;
 use json_lines::JsonLines;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, reload};
 
 mod json_lines;
 
-/// Starts logging for the whole process; call it once. Returns the log file, if one is configured.
-pub(crate) fn start(options: &LogOptions) -> Result<Option<Arc<LogFile>>> {
-    let logs = tracing_subscriber::fmt().with_max_level(level(&options.level));
-    // tracing-subscriber would report write errors on stderr, and panic if that fails too.
-    let logs = logs.log_internal_errors(false).with_target(false);
+/// The running logs, to change while the process runs.
+pub(crate) struct Logs {
+    /// `None`: lines go to stderr.
+    file: Option<Arc<LogFile>>,
+    level: reload::Handle<LevelFilter, Registry>,
+}
+
+/// Starts logging for the whole process; call it once.
+pub(crate) fn start(options: &LogOptions) -> Result<Logs> {
+    let (filter, level) = reload::Layer::new(level(&options.level));
+    let registry = tracing_subscriber::registry().with(filter);
     let is_terminal = options.file.is_empty() && std::io::stderr().is_terminal();
+    // tracing-subscriber would report write errors on stderr, and panic if that fails too.
+    let layer = tracing_subscriber::fmt::layer().log_internal_errors(false);
+    let layer = layer.with_target(false).with_ansi(is_terminal);
     let is_text = match options.format.as_str() {
         "text" => true,
         "json" => false,
         _ => is_terminal,
     };
-    let logs = logs.with_ansi(is_terminal);
     if options.file.is_empty() {
-        let logs = logs.with_writer(std::io::stderr);
+        let layer = layer.with_writer(std::io::stderr);
         if is_text {
-            logs.init()
+            registry.with(layer).init();
         } else {
-            logs.event_format(JsonLines).init()
+            registry.with(layer.event_format(JsonLines)).init();
         }
-        return Ok(None);
+        return Ok(Logs { file: None, level });
     }
     let file = Arc::new(LogFile::open(&options.file)?);
-    let logs = logs.with_writer(file.clone());
+    let layer = layer.with_writer(file.clone());
     if is_text {
-        logs.init()
+        registry.with(layer).init();
     } else {
-        logs.event_format(JsonLines).init()
+        registry.with(layer.event_format(JsonLines)).init();
     }
-    Ok(Some(file))
+    Ok(Logs { file: Some(file), level })
+}
+
+impl Logs {
+    /// Opens `log.file` again, if one is configured, and logs the result.
+    pub(crate) fn reopen(&self) {
+        let Some(file) = &self.file else { return };
+        match file.reopen() {
+            Ok(()) => tracing::info!("log.file was reopened"),
+            Err(error) => {
+                tracing::error!("log.file cannot be reopened, the old file stays in use: {error:#}")
+            }
+        }
+    }
+
+    /// Writes lines of this `log.level` and above from now on.
+    pub(crate) fn set_level(&self, name: &str) -> Result<()> {
+        self.level.modify(|filter| *filter = level(name)).context("log.level cannot be changed")
+    }
 }
 
 /// The file `log.file`. A line that cannot be written to it, for example on a full disk, goes to stderr.
-pub(crate) struct LogFile {
+struct LogFile {
     path: String,
     file: Mutex<File>,
 }
@@ -60,7 +90,7 @@ impl LogFile {
     ///
     /// # Errors
     /// The path cannot be opened; lines still go to the old file.
-    pub(crate) fn reopen(&self) -> Result<()> {
+    fn reopen(&self) -> Result<()> {
         let file = append(&self.path)?;
         *self.lock() = file;
         Ok(())

@@ -6,58 +6,59 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use fanwire::Server;
-use fanwire::config::{Config, ConfigError, EngineKind, Finding, Severity, load};
+use fanwire::config::{Config, ConfigError, EngineKind, Finding, LoadedConfig, Severity};
 use fanwire::example::{self, reachable};
 use rand::distr::{Alphanumeric, SampleString};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Serve;
-use crate::{check, environment, init, logs, logs::LogFile};
+use crate::{check, environment, init, logs, logs::Logs};
 use pid_file::PidFile;
 
 mod pid_file;
+mod reload;
 #[cfg(test)]
 mod tests;
 
 pub(crate) fn run(arguments: &Serve) -> Result<()> {
-    let environment = environment::variables()?;
-    let (mut config, findings) =
-        load(arguments.config.as_deref(), environment, &arguments.keys.0).map_err(report)?;
-    let log_file = logs::start(&config.log)?;
+    let path = arguments.config.as_deref();
+    let (mut loaded, findings) =
+        LoadedConfig::load(path, environment::variables()?, &arguments.keys.0).map_err(report)?;
+    let logs = logs::start(&loaded.config.log)?;
     log(&findings);
-    if let Some(line) = without_development(&config) {
+    if let Some(line) = without_development(&loaded.config) {
         tracing::info!("{line}");
     }
-    if arguments.config.is_none() {
+    if path.is_none() {
         for file in UNREAD.into_iter().filter(|file| Path::new(file).is_file()) {
             tracing::warn!(
                 "{file} of this folder is not read without --config; use --config {file} to read it"
             );
         }
     }
-    let generated = generate_key(&mut config);
+    let generated = generate_key(&mut loaded.config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("fanwire-http")
         .enable_all()
         .build()
         .context("the threads for HTTP cannot be started")?;
-    let result = runtime.block_on(serve(config, arguments.config.as_deref(), generated, log_file));
+    let result = runtime.block_on(serve(arguments, loaded, generated, logs));
     // Does not wait for tasks that a second signal or the end of shutdown.timeout has abandoned.
     runtime.shutdown_background();
     result
 }
 
 async fn serve(
-    config: Config,
-    file: Option<&Path>,
+    arguments: &Serve,
+    mut loaded: LoadedConfig,
     generated: bool,
-    log_file: Option<Arc<LogFile>>,
+    logs: Logs,
 ) -> Result<()> {
-    let mut signals = Signals::listen(log_file).context("signal handlers cannot be installed")?;
+    let mut signals = Signals::listen(logs).context("signal handlers cannot be installed")?;
+    let config = loaded.config.clone();
     // Opened before the server starts, so that its errors are found before clients connect.
     let mut pid_file = PidFile::open(&config.pid_file)?;
     let server = Server::start(config.clone()).await?;
@@ -65,12 +66,15 @@ async fn serve(
     // An error of stdout must not stop the server.
     let greeting = greeting(&config, server.address(), server.api_address(), generated);
     let _ = std::io::stdout().write_all(greeting.as_bytes());
-    log_start(&config, file, &server);
-    signals.next().await;
+    log_start(&config, arguments.config.as_deref(), &server);
+    while let Event::Hangup = signals.next().await {
+        reload::run(arguments, &mut loaded, &server, &signals.logs);
+    }
     tracing::info!("stopping; a second signal stops at once");
+    let second = async { while let Event::Hangup = signals.next().await {} };
     tokio::select! {
         () = server.shutdown() => Ok(()),
-        () = signals.next() => Err(anyhow!("stopped by a second signal before all clients were disconnected")),
+        () = second => Err(anyhow!("stopped by a second signal before all clients were disconnected")),
     }
 }
 
@@ -95,45 +99,42 @@ fn log_start(config: &Config, file: Option<&Path>, server: &Server) {
     );
 }
 
-/// SIGINT and SIGTERM stop the server; SIGUSR1 and SIGHUP, which log rotation sends, reopen `log.file`.
+/// SIGINT and SIGTERM stop the server, SIGHUP reloads the configuration; SIGUSR1 and SIGHUP, which log rotation sends,
+/// reopen `log.file`.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
     user: Signal,
-    log_file: Option<Arc<LogFile>>,
+    logs: Logs,
+}
+
+/// What a signal requests.
+enum Event {
+    Stop,
+    Hangup,
 }
 
 impl Signals {
-    fn listen(log_file: Option<Arc<LogFile>>) -> std::io::Result<Self> {
+    fn listen(logs: Logs) -> std::io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
         let terminate = signal(SignalKind::terminate())?;
         let hangup = signal(SignalKind::hangup())?;
         let user = signal(SignalKind::user_defined1())?;
-        Ok(Self { interrupt, terminate, hangup, user, log_file })
+        Ok(Self { interrupt, terminate, hangup, user, logs })
     }
 
-    /// Waits for the next signal that stops the server.
-    async fn next(&mut self) {
+    /// Waits for the next signal that requests more than to reopen the log.
+    async fn next(&mut self) -> Event {
         loop {
             tokio::select! {
-                _ = self.interrupt.recv() => return,
-                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return Event::Stop,
+                _ = self.terminate.recv() => return Event::Stop,
                 _ = self.hangup.recv() => {
-                    self.reopen_log();
-                    tracing::warn!("SIGHUP does not reload the configuration, restart to change it");
+                    self.logs.reopen();
+                    return Event::Hangup;
                 }
-                _ = self.user.recv() => self.reopen_log(),
-            }
-        }
-    }
-
-    fn reopen_log(&self) {
-        let Some(file) = &self.log_file else { return };
-        match file.reopen() {
-            Ok(()) => tracing::info!("log.file was reopened"),
-            Err(error) => {
-                tracing::error!("log.file cannot be reopened, the old file stays in use: {error:#}")
+                _ = self.user.recv() => self.logs.reopen(),
             }
         }
     }

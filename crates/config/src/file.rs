@@ -44,6 +44,17 @@ impl Format {
     }
 }
 
+/// A file's path and content.
+pub(crate) type FileTree<'a> = (&'a Path, serde_json::Map<String, Json>);
+
+/// Reads the file, if there is one.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn tree(path: Option<&Path>) -> Result<Option<FileTree<'_>>, FileError> {
+    path.map(|path| read(path).map(|tree| (path, tree))).transpose()
+}
+
 /// Reads and parses a file; the result is an object.
 ///
 /// # Errors

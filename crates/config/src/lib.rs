@@ -21,6 +21,7 @@ mod finding;
 mod key;
 mod keys;
 mod nearest;
+mod reload;
 mod renamed;
 mod rules;
 mod settings;
@@ -32,6 +33,7 @@ pub use catalog::{Entry, Section, entries, find, sections};
 pub use file::{FileError, Format};
 pub use finding::{Finding, Problem, Severity, Source};
 pub use key::{Key, Kind, Misfit, Support, Value, Weight};
+pub use reload::{LoadedConfig, Reload};
 pub use renamed::renamed;
 
 /// Everything a server is told at start. `Config::default()` is what an empty file gives.
@@ -267,16 +269,25 @@ pub fn load(
     environment: impl Iterator<Item = (String, String)>,
     flags: &[(String, String)],
 ) -> Result<(Config, Vec<Finding>), ConfigError> {
-    let tree = file.map(|path| file::read(path).map(|tree| (path, tree))).transpose()?;
-    assemble(tree, environment, flags)
+    assemble(file::tree(file)?, environment, flags)
 }
 
 /// `load` after the file was read.
 fn assemble(
-    file: Option<(&Path, serde_json::Map<String, serde_json::Value>)>,
+    file: Option<file::FileTree<'_>>,
     environment: impl Iterator<Item = (String, String)>,
     flags: &[(String, String)],
 ) -> Result<(Config, Vec<Finding>), ConfigError> {
+    let (settings, findings) = collect(file, environment, flags);
+    finish(&settings, findings)
+}
+
+/// The settings of all sources.
+fn collect(
+    file: Option<file::FileTree<'_>>,
+    environment: impl Iterator<Item = (String, String)>,
+    flags: &[(String, String)],
+) -> (settings::Settings, Vec<Finding>) {
     let mut findings = Vec::new();
     let mut settings = settings::Settings::default();
     let is_configured = file.is_some();
@@ -288,8 +299,16 @@ fn assemble(
     if !is_configured {
         settings.assume_development(&findings);
     }
-    let config = apply::apply(&settings, &mut findings);
-    rules::check(&config, &settings, &mut findings);
+    (settings, findings)
+}
+
+/// Makes the configuration of settings, with these and further findings.
+fn finish(
+    settings: &settings::Settings,
+    mut findings: Vec<Finding>,
+) -> Result<(Config, Vec<Finding>), ConfigError> {
+    let config = apply::apply(settings, &mut findings);
+    rules::check(&config, settings, &mut findings);
     findings.sort_by_key(|finding| finding.severity);
     match findings.first() {
         Some(worst) if worst.severity == Severity::Error => Err(ConfigError::Findings(findings)),

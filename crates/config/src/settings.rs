@@ -52,7 +52,7 @@ pub(crate) struct Settings {
     pub(crate) development: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NamespaceSettings {
     /// `channel.namespaces[chat]`, with the position where there is no name.
     pub(crate) path: String,

@@ -90,6 +90,11 @@ impl Contexts {
         self.find(channel)?.history(encoding).embedded_part(encoding, reply)
     }
 
+    /// The policies, which a reload changes.
+    pub fn policies(&self) -> &Policies {
+        &self.settings.policies
+    }
+
     /// Counters of each namespace.
     pub fn counters(&self) -> &[NamespaceCounters] {
         &self.counters

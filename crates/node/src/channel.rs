@@ -1,5 +1,5 @@
 //! Channel names: namespaces, private prefix, user lists and what a name may look like (Centrifugo v6 `channel.*`).
-//! In: `ChannelOptions` once, then names → out: the namespace with its rules, or the error code of the reply.
+//! In: `ChannelOptions`, then names → out: the namespace with its rules, or the error code of the reply.
 //! May use: regex, fanwire-protocol (codes). Never allocates per name, never knows connections or subscriptions.
 //! How names are read is changed here; who may do what is in `channel/permission.rs`, defaults are in `options.rs`.
 
@@ -15,6 +15,7 @@ use regex::Regex;
 use self::personal::Personal;
 use crate::options::{ChannelOptions, Namespace};
 
+pub(crate) use build::ids;
 pub use permission::{
     SubscribeDecision, Who, check_data, has_presence_access, may_publish, may_read_history,
     may_see_presence,
@@ -35,7 +36,8 @@ pub struct Channels {
     personal: Option<Personal>,
 }
 
-/// Identifies a namespace: 0 is for channels without one, then those of `ChannelOptions::namespaces` in order.
+/// Identifies a namespace while the node runs: 0 is for channels without one, then those of `ChannelOptions::namespaces` at
+/// the start, in order, then those that reloads added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NamespaceId(pub u16);
 
@@ -44,7 +46,15 @@ impl NamespaceId {
     pub fn all(options: &ChannelOptions) -> impl Iterator<Item = &Namespace> {
         std::iter::once(&options.without_namespace).chain(&options.namespaces)
     }
+
+    /// How many ids there are for a node that starts with these options, those of namespaces that reloads add included.
+    pub fn count(options: &ChannelOptions) -> usize {
+        (1 + options.namespaces.len() + ADDED_NAMESPACES_MAX).min(usize::from(u16::MAX))
+    }
 }
+
+/// Namespaces that reloads can add until the next restart. Tables by namespace have a row for each from the start.
+const ADDED_NAMESPACES_MAX: usize = 256;
 
 #[derive(Debug)]
 struct Rules {

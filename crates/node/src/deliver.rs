@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use fanwire_auth::OptionsError;
 use fanwire_broker::{Change, Deliver, DeliverOptions, DeliveryClass};
 use fanwire_protocol::{ClientInfo, Publication};
 use parking_lot::RwLock;
@@ -13,7 +14,7 @@ use crate::broadcast::{Broadcast, Prepare};
 use crate::channel::NamespaceId;
 use crate::join_leave::JoinLeave;
 use crate::notice::{Inbox, Notice};
-use crate::options::{ChannelOptions, DeliveryOptions};
+use crate::options::{ChannelOptions, DeliveryOptions, Namespace};
 use crate::registry::ShardId;
 use crate::registry::{Listeners, Registry};
 
@@ -23,19 +24,36 @@ pub(crate) struct BroadcastRouter {
     /// By shard id.
     inboxes: RwLock<Vec<Arc<dyn Inbox>>>,
     prepare: OnceLock<Arc<dyn Prepare>>,
-    /// By namespace.
-    deliveries: Box<[Arc<DeliveryOptions>]>,
+    /// By namespace; set before a namespace's id is used.
+    deliveries: Box<[OnceLock<Arc<DeliveryOptions>>]>,
 }
 
 impl BroadcastRouter {
     pub(crate) fn new(registry: Arc<Registry>, options: &ChannelOptions) -> Self {
-        let deliveries = NamespaceId::all(options).map(|one| Arc::new(one.delivery.clone()));
         Self {
             registry,
             inboxes: RwLock::default(),
             prepare: OnceLock::new(),
-            deliveries: deliveries.collect(),
+            deliveries: (0..NamespaceId::count(options)).map(|_| OnceLock::new()).collect(),
         }
+    }
+
+    /// Sets how publications of these namespaces are delivered; those that are set stay as they are.
+    ///
+    /// # Errors
+    /// There are more namespaces than [`NamespaceId::count`].
+    pub(crate) fn deliver_as<'a>(
+        &self,
+        namespaces: impl Iterator<Item = (NamespaceId, &'a Namespace)>,
+    ) -> Result<(), OptionsError> {
+        for (id, namespace) in namespaces {
+            let Some(delivery) = self.deliveries.get(usize::from(id.0)) else {
+                let expected = "fewer added namespaces, or a restart";
+                return Err(OptionsError::value("channel.namespaces", &namespace.name, expected));
+            };
+            delivery.get_or_init(|| Arc::new(namespace.delivery.clone()));
+        }
+        Ok(())
     }
 
     /// Adds the inbox of a further shard.
@@ -87,7 +105,8 @@ impl Deliver for BroadcastRouter {
         let mut broadcast = Broadcast::new(channel, namespace, publication, epoch, accepted_at);
         broadcast.exclude(exclude);
         broadcast.allow_delta(delta);
-        let delivery = &self.deliveries[usize::from(namespace.0)];
+        let delivery = self.deliveries[usize::from(namespace.0)].get();
+        let delivery = delivery.expect("a namespace is set before its id is used");
         if class.unwrap_or(delivery.class) == DeliveryClass::Latest {
             broadcast.may_be_replaced(Arc::clone(delivery));
         }

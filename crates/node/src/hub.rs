@@ -18,6 +18,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use fanwire_protocol::{Disconnect, Reply, UnsubscribeCode, encode_reply, encode_unsubscribe_push};
 
+use crate::command::CommandContext;
 use crate::counters::HubCounters;
 use crate::node::Node;
 use crate::notice::Notice;
@@ -25,6 +26,7 @@ use crate::outbox::Outbox;
 use crate::registry::ShardId;
 use crate::session::{ConnectionKey, Hello};
 use crate::session_table::{Left, SessionTable};
+use crate::settings::NodeSettings;
 use batches::Batches;
 
 /// The sessions and subscriber lists of one shard.
@@ -35,6 +37,8 @@ use batches::Batches;
 /// `pending.rs` buffers.
 pub struct Hub {
     node: Arc<Node>,
+    /// Those of the last command; a reload replaces them.
+    settings: Arc<NodeSettings>,
     session_table: SessionTable,
     batches: Batches,
     /// Buffer for encoding one message; its capacity stays between turns up to `SCRATCH_BYTES_MAX`.
@@ -46,9 +50,10 @@ pub struct Hub {
 impl Hub {
     /// The hub of the attached shard `shard`.
     pub fn new(node: Arc<Node>, shard: ShardId) -> Self {
+        let settings = node.settings();
         let session_table = SessionTable::new(shard);
         let batches = Batches::default();
-        Self { node, session_table, batches, scratch: Vec::new(), now: None }
+        Self { node, settings, session_table, batches, scratch: Vec::new(), now: None }
     }
 
     /// A connection opened. It is closed if it does not connect within `client.stale_close_delay`.
@@ -166,6 +171,12 @@ impl Hub {
     /// The node and the tables, borrowed at once.
     pub(crate) fn parts(&mut self) -> (&Node, &mut SessionTable) {
         (&self.node, &mut self.session_table)
+    }
+
+    /// The context of a command that begins or continues now.
+    fn context(&mut self, key: ConnectionKey, now: Instant) -> CommandContext<'_> {
+        self.node.refresh_settings(&mut self.settings);
+        CommandContext::new(&self.node, &self.settings, &mut self.session_table, key, now)
     }
 
     /// Writes one reply and returns its bytes. A payload that is not JSON ends a JSON session with 3506.

@@ -94,6 +94,7 @@ mod refusal;
 mod registry;
 mod session;
 mod session_table;
+mod settings;
 mod subscribers;
 mod validate;
 mod wheel;

@@ -17,14 +17,15 @@ use fanwire_telemetry::LogThrottle;
 use uuid::Uuid;
 
 use crate::broadcast::Prepare;
-use crate::channel::Channels;
+use crate::channel::NamespaceId;
 use crate::clock::Clock;
 use crate::deliver::BroadcastRouter;
 use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, Notice};
-use crate::options::Options;
+use crate::options::{Namespace, Options};
 use crate::registry::Registry;
 use crate::registry::ShardId;
+use crate::settings::{CurrentSettings, NodeSettings};
 use fanwire_cluster::Cluster;
 
 pub use verbs::{Counts, Page};
@@ -33,11 +34,9 @@ pub use verbs::{Counts, Page};
 ///
 /// The table in ARCHITECTURE.md lists the locks and their order.
 pub struct Node {
+    /// As at the start: what a reload does not change.
     options: Options,
-    channels: Channels,
-    connection_verifier: Verifier,
-    /// `None`: the same as for connections.
-    subscription_verifier: Option<Verifier>,
+    settings: CurrentSettings,
     clock: Clock,
     registry: Arc<Registry>,
     router: Arc<BroadcastRouter>,
@@ -118,20 +117,12 @@ impl Node {
         make: impl FnOnce(Arc<dyn Deliver>) -> Arc<dyn Broker>,
         presence: Arc<dyn Presence>,
     ) -> Result<Arc<Self>, OptionsError> {
-        options.validate()?;
-        let client = &options.client;
-        let skip_signature = client.insecure_skip_token_signature_verify;
-        let verifier = |token, key| Verifier::new(token, key, skip_signature);
+        let settings = NodeSettings::new(options.clone())?;
         let registry = Arc::new(Registry::new());
         let router = Arc::new(BroadcastRouter::new(Arc::clone(&registry), &options.channel));
+        router.deliver_as(settings.namespaces())?;
         Ok(Arc::new(Self {
-            channels: Channels::new(&options.channel)?
-                .with_personal(&client.subscribe_to_user_personal_channel),
-            connection_verifier: verifier(&client.token, "client.token")?,
-            subscription_verifier: match &client.subscription_token {
-                Some(token) => Some(verifier(token, "client.subscription_token")?),
-                None => None,
-            },
+            settings: CurrentSettings::new(settings),
             clock: Clock::new(now, unix_ms),
             broker: make(Arc::clone(&router) as _),
             registry,
@@ -194,8 +185,32 @@ impl Node {
         self.registry.has_listeners(channel)
     }
 
+    /// The options at the start.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Replaces the settings: keys of tokens, namespaces, limits and permissions. Commands and calls of the API that begin
+    /// from now on follow the new ones; subscriptions keep the options with which they began. `prepare` is called with
+    /// each namespace before that.
+    ///
+    /// # Errors
+    /// An invalid option, or more namespaces added since the start than [`NamespaceId::count`]. Then nothing has changed.
+    pub fn reload(
+        &self,
+        options: Options,
+        prepare: impl Fn(NamespaceId, &Namespace),
+    ) -> Result<(), OptionsError> {
+        self.settings.reload(options, |settings| {
+            self.router.deliver_as(settings.namespaces())?;
+            settings.namespaces().for_each(|(id, namespace)| prepare(id, namespace));
+            Ok(())
+        })
+    }
+
+    /// The names of namespaces by id, those that a reload removed included; "" for channels without one.
+    pub fn namespace_names(&self) -> Vec<String> {
+        self.settings().names().to_vec()
     }
 
     /// Sets Unix time at `now`, by the system's clock. Tokens are checked with the time of the last call, so each
@@ -229,28 +244,25 @@ impl Node {
         connection: Arc<dyn KeySource>,
         subscription: Arc<dyn KeySource>,
     ) {
-        self.connection_verifier.fetch_with(connection);
-        if let Some(verifier) = &self.subscription_verifier {
-            verifier.fetch_with(subscription);
+        let settings = self.settings();
+        for (verifier, source) in settings.verifiers().zip([connection, subscription]) {
+            verifier.fetch_with(source);
         }
     }
 
     /// Counters of JWKS fetches, for tokens of both kinds.
     pub fn key_counters(&self) -> KeyCounters {
-        let verifiers = [Some(&self.connection_verifier), self.subscription_verifier.as_ref()];
-        verifiers.into_iter().flatten().map(Verifier::key_counters).sum()
+        self.settings().verifiers().map(Verifier::key_counters).sum()
     }
 
-    pub(crate) fn rules(&self) -> &Channels {
-        &self.channels
+    /// The settings of now; a command keeps them until its end.
+    pub(crate) fn settings(&self) -> Arc<NodeSettings> {
+        self.settings.read()
     }
 
-    pub(crate) fn connection_verifier(&self) -> &Verifier {
-        &self.connection_verifier
-    }
-
-    pub(crate) fn subscription_verifier(&self) -> &Verifier {
-        self.subscription_verifier.as_ref().unwrap_or(&self.connection_verifier)
+    /// Replaces settings that a reload has made obsolete.
+    pub(crate) fn refresh_settings(&self, settings: &mut Arc<NodeSettings>) {
+        self.settings.refresh(settings);
     }
 
     pub(crate) fn clock(&self) -> &Clock {

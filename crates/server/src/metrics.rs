@@ -139,8 +139,9 @@ impl Scrape {
         process::write(writer)?;
         self.hubs(writer)?;
         self.hubs_by_label(writer)?;
-        compression::write(&self.0.contexts, self.0.node.options(), writer)?;
-        delivery::write(&self.0.backlogs(), self.0.node.options(), writer)?;
+        let names = self.0.node.namespace_names();
+        compression::write(&self.0.contexts, &names, writer)?;
+        delivery::write(&self.0.backlogs(), &names, writer)?;
         engine::write(&self.0.engine, &self.0.node, writer)?;
         self.api(writer)
     }

@@ -23,7 +23,13 @@ use crate::{
     descriptors,
     engine::{Engine, EngineError},
     example,
-    http::{admission::Admission, listener, rate::ConnectionRate, routes, upgrade::Endpoint},
+    http::{
+        admission::{Admission, AdmissionLimits, SharedLimits},
+        listener,
+        rate::ConnectionRate,
+        routes,
+        upgrade::Endpoint,
+    },
     jwks::Fetcher,
     metrics::{Metrics, Sources},
     readiness::Readiness,
@@ -46,6 +52,8 @@ pub struct Server {
     node: Arc<Node>,
     shards: Arc<Shards>,
     api: Arc<Api>,
+    contexts: Arc<Contexts>,
+    limits: SharedLimits,
     http: JoinHandle<()>,
     background_tasks: [JoinHandle<()>; 3],
     stop: watch::Sender<bool>,
@@ -110,17 +118,14 @@ impl Server {
         let metrics = Arc::new(Metrics::new(sources));
         let readiness = Arc::<Readiness>::default();
         let background_tasks = [
-            tokio::spawn(sweep_contexts(node.clone(), contexts)),
+            tokio::spawn(sweep_contexts(node.clone(), contexts.clone())),
             tokio::spawn(tick(node.clone(), metrics.clone())),
             tokio::spawn(observe(shards.clone(), readiness.clone())),
         ];
+        let limits = limits(&config, None).shared();
+        let admission = admission(&config, limits.clone(), descriptors, refusals);
         let parts = routes::Parts {
-            endpoint: endpoint(
-                &config,
-                shards.clone(),
-                decode_failures,
-                admission(&config, descriptors, refusals),
-            ),
+            endpoint: endpoint(&config, shards.clone(), decode_failures, admission),
             api: api.clone(),
             metrics,
             engine,
@@ -140,6 +145,8 @@ impl Server {
             node,
             shards,
             api,
+            contexts,
+            limits,
             http,
             background_tasks,
             stop,
@@ -148,6 +155,20 @@ impl Server {
             drain_interval: config.drain_interval,
             descriptors,
         })
+    }
+
+    /// Applies a configuration that differs from the running one in keys that can change
+    /// ([`Reload::loaded`](crate::config::Reload)). New connections, commands and calls of the API follow it.
+    ///
+    /// # Errors
+    /// An option that the node refuses; then nothing has changed.
+    pub fn reload(&self, config: &Config) -> Result<(), OptionsError> {
+        let policies = self.contexts.policies();
+        self.node.reload(config.node.clone(), |id, namespace| policies.set(id, namespace))?;
+        let limits = limits(config, Some(&self.limits.read()));
+        *self.limits.write() = Arc::new(limits);
+        self.api.set_key(config.http_api.api.key.clone());
+        Ok(())
     }
 
     /// The errors of [`start`](Self::start) that can be found without a socket: invalid certificates.
@@ -374,16 +395,30 @@ fn endpoint(
     }
 }
 
-fn admission(config: &Config, descriptors: usize, refusals: Arc<Refusals>) -> Admission {
-    let (client, now) = (&config.client, Instant::now());
+fn admission(
+    config: &Config,
+    limits: SharedLimits,
+    descriptors: usize,
+    refusals: Arc<Refusals>,
+) -> Admission {
     Admission {
-        allowed_origins: Some(client.allowed_origins.clone()),
+        limits,
         allows_own_origin: config.demo.enabled,
-        connection_limit: client.connection_limit,
         descriptor_limit: descriptors::for_clients(descriptors),
-        rate: ConnectionRate::new(client.connection_rate_limit, now),
         refusals,
-        ..Admission::open(now)
+        ..Admission::open(Instant::now())
+    }
+}
+
+/// A rate that does not change keeps what was taken from it.
+fn limits(config: &Config, current: Option<&AdmissionLimits>) -> AdmissionLimits {
+    let client = &config.client;
+    let rate = Arc::new(ConnectionRate::new(client.connection_rate_limit, Instant::now()));
+    let current = current.map(|current| &current.rate).filter(|current| current.is_same(&rate));
+    AdmissionLimits {
+        allowed_origins: Some(client.allowed_origins.clone()),
+        connection_limit: client.connection_limit,
+        rate: current.cloned().unwrap_or(rate),
     }
 }
 

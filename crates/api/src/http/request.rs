@@ -49,7 +49,7 @@ pub(super) fn authorize(api: &Api, headers: &HeaderMap, uri: &Uri) -> Result<(),
     if api.is_closing() {
         return Err(RequestError::Closing);
     }
-    if !api.options.insecure && !is_authorized(&api.options.key, headers, uri) {
+    if !api.options.insecure && !is_authorized(&api.key(), headers, uri) {
         return Err(RequestError::Unauthorized);
     }
     Ok(())

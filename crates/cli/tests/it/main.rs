@@ -9,6 +9,7 @@ mod commands;
 mod deploy;
 mod mistakes;
 mod publish;
+mod reload;
 mod serve;
 mod started;
 mod tune;

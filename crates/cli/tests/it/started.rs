@@ -188,7 +188,7 @@ fn publish(address: &str, key: &str, channel: &str, data: &str) {
 }
 
 /// Status and body of a publish of the server API.
-fn api(address: &str, key: &str, channel: &str, data: &str) -> (u16, Value) {
+pub(crate) fn api(address: &str, key: &str, channel: &str, data: &str) -> (u16, Value) {
     let body = json!({ "channel": channel, "data": data }).to_string();
     let answer = request(
         address,
@@ -278,4 +278,4 @@ const ORIGIN: &str = "https://app.example.com";
 const ROOM: &str = "room:1";
 const NEWS: &str = "news:today";
 /// More than any of it takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -17,6 +17,18 @@ impl Channels {
     /// Namespace names that are malformed or used twice, patterns that do not compile, prefixes and boundaries of more
     /// than one character or with the same character twice, a `max_length` of 0.
     pub fn new(options: &ChannelOptions) -> Result<Self, OptionsError> {
+        let names: Vec<_> = NamespaceId::all(options).map(|one| one.name.clone()).collect();
+        Self::with_ids(options, &names)
+    }
+
+    /// [`new`](Self::new) with the names of all namespaces by id.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn with_ids(
+        options: &ChannelOptions,
+        names: &[String],
+    ) -> Result<Self, OptionsError> {
         if let Some(first) = Self::mistakes(options).into_iter().next() {
             return Err(first);
         }
@@ -26,8 +38,13 @@ impl Channels {
             namespace_boundary: one_char(NAMESPACE_BOUNDARY, &options.namespace_boundary)?,
             user_boundary: one_char(USER_BOUNDARY, &options.user_boundary)?,
             user_separator: one_char(USER_SEPARATOR, &options.user_separator)?,
-            without_namespace: rules(0, WITHOUT_NAMESPACE, &options.without_namespace, options)?,
-            namespaces: namespaces(options)?,
+            without_namespace: rules(
+                NamespaceId(0),
+                WITHOUT_NAMESPACE,
+                &options.without_namespace,
+                options,
+            )?,
+            namespaces: namespaces(options, names)?,
             personal: None,
         })
     }
@@ -61,8 +78,8 @@ impl Channels {
     }
 }
 
-/// A namespace id has two bytes, and 0 stands for none.
-const NAMESPACES_MAX: usize = u16::MAX as usize;
+/// A namespace id has two bytes; 0 stands for none, and the last one for those beyond the tables.
+const NAMESPACES_MAX: usize = u16::MAX as usize - 2;
 
 const WITHOUT_NAMESPACE: &str = "channel.without_namespace";
 const PRIVATE_PREFIX: &str = "channel.private_prefix";
@@ -70,14 +87,25 @@ const NAMESPACE_BOUNDARY: &str = "channel.namespace_boundary";
 const USER_BOUNDARY: &str = "channel.user_boundary";
 const USER_SEPARATOR: &str = "channel.user_separator";
 
-fn namespaces(options: &ChannelOptions) -> Result<HashMap<String, Rules>, OptionsError> {
+fn namespaces(
+    options: &ChannelOptions,
+    names: &[String],
+) -> Result<HashMap<String, Rules>, OptionsError> {
+    let ids = ids(names);
     let numbered = options.namespaces.iter().enumerate();
     let named = numbered.map(|(index, namespace)| {
         let name = namespace.name.clone();
         let prefix_key = key_of(index, &name);
-        Ok((name, rules(index + 1, &prefix_key, namespace, options)?))
+        let rules = rules(ids[name.as_str()], &prefix_key, namespace, options)?;
+        Ok((name, rules))
     });
     named.collect()
+}
+
+/// The ids of namespaces, from their names in the order of the ids. Those after 65,536 share one, which no table has.
+pub(crate) fn ids(names: &[String]) -> HashMap<&str, NamespaceId> {
+    let id = |number| NamespaceId(u16::try_from(number).unwrap_or(u16::MAX));
+    names.iter().enumerate().map(|(number, name)| (name.as_str(), id(number))).collect()
 }
 
 /// The name of a namespace in error messages.
@@ -88,17 +116,15 @@ fn key_of(index: usize, name: &str) -> String {
     }
 }
 
-/// Compiles one namespace and fills in the defaults of the section; `number` is at most [`NAMESPACES_MAX`],
-/// `prefix_key` is the beginning of its keys.
+/// Compiles one namespace and fills in the defaults of the section; `prefix_key` is the beginning of its keys.
 fn rules(
-    number: usize,
+    id: NamespaceId,
     prefix_key: &str,
     namespace: &Namespace,
     section: &ChannelOptions,
 ) -> Result<Rules, OptionsError> {
     let namespace = completed(namespace, section);
     let channel_regex = compile(prefix_key, "channel_regex", &namespace.channel_regex)?;
-    let id = NamespaceId(u16::try_from(number).unwrap_or(u16::MAX));
     Ok(Rules { id, namespace, channel_regex })
 }
 

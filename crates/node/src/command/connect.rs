@@ -48,7 +48,8 @@ pub(super) fn finish(
     (lifetime, grants_hash): (Lifetime, u64),
 ) -> Result<Finished, Refusal> {
     let user = Arc::clone(&context.session().user);
-    let Some(user) = context.node.enter(&user) else {
+    let limit = context.settings.options.client.user_connection_limit;
+    let Some(user) = context.node.enter(&user, limit) else {
         context.session_table.abandon(context.node, context.key.index, channels);
         let cause = "the user has as many connections as client.user_connection_limit allows";
         return Err(Refusal::disconnect(Disconnect::CONNECTION_LIMIT, cause));
@@ -88,7 +89,7 @@ fn server_side_channels(
     mut channels: Grants,
     requested: &BTreeMap<String, SubscribeRequest>,
 ) -> Result<Grants, Refusal> {
-    let rules = context.node.rules();
+    let rules = &context.settings.channels;
     channels.remove(""); // of a token: Centrifugo passes it over
     match rules.personal_channel(user) {
         Ok(None) => {}
@@ -119,7 +120,7 @@ fn server_side_channels(
             channels.entry(channel.clone()).or_default();
         }
     }
-    if channels.len() > context.node.options().client.channel_limit {
+    if channels.len() > context.settings.options.client.channel_limit {
         return Err(Disconnect::CHANNEL_LIMIT.into());
     }
     Ok(channels)
@@ -127,7 +128,7 @@ fn server_side_channels(
 
 /// Closes the older connections of the user, where only one is allowed.
 fn supersede_others(context: &CommandContext<'_>) {
-    let personal = &context.node.options().client.subscribe_to_user_personal_channel;
+    let personal = &context.settings.options.client.subscribe_to_user_personal_channel;
     let session = context.session();
     if personal.enabled && personal.single_connection && !session.user.is_empty() {
         context.node.supersede(&session.user, session.client_id());
@@ -153,7 +154,7 @@ fn admit(context: &mut CommandContext<'_>, user: Arc<str>, lifetime: Lifetime, g
 
 /// A random moment in the second half of an interval, so that simultaneous connects do not ping at the same time.
 fn first_ping_after(context: &CommandContext<'_>) -> Duration {
-    let interval = context.node.options().client.ping_interval;
+    let interval = context.settings.options.client.ping_interval;
     interval.mul_f64(rand::random_range(0.5..1.0))
 }
 
@@ -186,7 +187,7 @@ fn result(
     lifetime: Lifetime,
     subs: BTreeMap<String, SubscribeResult>,
 ) -> ConnectResult {
-    let (options, session) = (context.node.options(), context.session());
+    let (options, session) = (&context.settings.options, context.session());
     let time = context.node.clock().unix_ms(context.now).try_into().unwrap_or(i64::MAX);
     ConnectResult {
         client: session.client(),

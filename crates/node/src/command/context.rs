@@ -29,11 +29,13 @@ use crate::pending::{
 use crate::refusal::{Consequence, Refusal, Refused};
 use crate::session::{ConnectionKey, Phase, Session};
 use crate::session_table::SessionTable;
+use crate::settings::NodeSettings;
 use crate::subscribers::CatchUp;
 
 /// The context of one command: its session, the node and the time. The session exists as long as the context.
 pub(crate) struct CommandContext<'a> {
     pub(crate) node: &'a Node,
+    pub(crate) settings: &'a NodeSettings,
     pub(crate) session_table: &'a mut SessionTable,
     pub(crate) key: ConnectionKey,
     pub(crate) now: Instant,
@@ -110,6 +112,7 @@ impl CommandStep {
 impl<'a> CommandContext<'a> {
     pub(crate) fn new(
         node: &'a Node,
+        settings: &'a NodeSettings,
         session_table: &'a mut SessionTable,
         key: ConnectionKey,
         now: Instant,
@@ -117,6 +120,7 @@ impl<'a> CommandContext<'a> {
         let ticket = session_table.pending_mut().ticket();
         Self {
             node,
+            settings,
             session_table,
             key,
             now,
@@ -405,12 +409,12 @@ impl<'a> CommandContext<'a> {
     }
 
     pub(super) fn insecure(&self) -> bool {
-        self.node.options().client.insecure
+        self.settings.options.client.insecure
     }
 
     /// The namespace of a channel name from this client.
     pub(super) fn resolve(&self, channel: &str) -> Result<&'a Namespace, ErrorCode> {
-        self.node.rules().resolve_for(&self.session().user, channel)
+        self.settings.channels.resolve_for(&self.session().user, channel)
     }
 
     /// The requesting user, for permission rules.

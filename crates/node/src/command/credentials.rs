@@ -36,7 +36,7 @@ pub(super) struct Credentials {
 /// Expired token 109, key not fetched yet 100, bad token 3500, anonymous token where not allowed 3507, no credentials
 /// 3501.
 pub(super) fn of(context: &CommandContext<'_>, token: &str) -> Result<Credentials, Refusal> {
-    let options = &context.node.options().client;
+    let options = &context.settings.options.client;
     if !token.is_empty() {
         let claims = claims(context, token)?;
         if claims.user.is_empty() && options.disallow_anonymous_connection_tokens {
@@ -62,10 +62,10 @@ pub(super) fn lookup_key(
     request: &Request,
 ) -> Result<Option<KeyLookup>, Answer<(), ErrorCode>> {
     let (verifier, token) = match request {
-        Request::Connect(request) => (context.node.connection_verifier(), &request.token),
-        Request::Refresh(request) => (context.node.connection_verifier(), &request.token),
-        Request::Subscribe(request) => (context.node.subscription_verifier(), &request.token),
-        Request::SubRefresh(request) => (context.node.subscription_verifier(), &request.token),
+        Request::Connect(request) => (context.settings.connection_verifier(), &request.token),
+        Request::Refresh(request) => (context.settings.connection_verifier(), &request.token),
+        Request::Subscribe(request) => (context.settings.subscription_verifier(), &request.token),
+        Request::SubRefresh(request) => (context.settings.subscription_verifier(), &request.token),
         _ => return Ok(None),
     };
     if token.is_empty() {
@@ -79,8 +79,11 @@ pub(super) fn lookup_key(
 }
 
 fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
-    let verified =
-        context.node.connection_verifier().connection(token, context.key_lookup(), context.unix());
+    let verified = context.settings.connection_verifier().connection(
+        token,
+        context.key_lookup(),
+        context.unix(),
+    );
     decided(context, verified, (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into()))
 }
 
@@ -93,7 +96,7 @@ pub(super) fn of_subscription(
     (channel, token): (&str, &str),
     refusals: (Refusal, Refusal),
 ) -> Result<SubscriptionClaims, Refusal> {
-    let verified = context.node.subscription_verifier().subscription(
+    let verified = context.settings.subscription_verifier().subscription(
         token,
         context.key_lookup(),
         context.unix(),
@@ -136,7 +139,7 @@ fn foreign(context: &CommandContext<'_>, cause: &'static str) -> Refusal {
 /// # Errors
 /// Expired token 3005, bad token or another user 3500, other channels 3010, key not fetched yet 100.
 pub(super) fn renewed(context: &CommandContext<'_>, token: &str) -> Result<Credentials, Refusal> {
-    let verifier = context.node.connection_verifier();
+    let verifier = context.settings.connection_verifier();
     let verified = verifier.connection(token, context.key_lookup(), context.unix());
     let refusals = (Disconnect::EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
     let claims = decided(context, verified, refusals)?;

@@ -15,7 +15,7 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: HistoryRequest) 
     named(&channel)?;
     let namespace = context.resolve(&channel)?;
     may_read_history(context.who(), namespace, context.place_of(&channel).is_some())?;
-    let limit = page_length(limit, context.node.options().client.history_max_publication_limit);
+    let limit = page_length(limit, context.settings.options.client.history_max_publication_limit);
     let page = Page { limit, since, reverse };
     let read = context.node.read(&channel, &page, namespace.retention(), context.now);
     CommandStep::of(read, |slice| ReplySource::StreamSlice(slice).into())

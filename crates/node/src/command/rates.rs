@@ -18,7 +18,7 @@ impl CommandContext<'_> {
             request,
             Request::Connect(_) | Request::Unsubscribe(_) | Request::Send(_) | Request::Unknown
         );
-        let rate = self.node.options().client.command_rate;
+        let rate = self.settings.options.client.command_rate;
         let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
         if passes || self.session_table.limits_mut().take_command(index, rate, now) {
             return Ok(());
@@ -41,7 +41,7 @@ impl CommandContext<'_> {
         if rate.limit == 0 {
             return Ok(());
         }
-        let place = (self.node.rules().namespace_id(channel), what);
+        let place = (self.settings.channels.namespace_id(channel), what);
         let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
         if self.session_table.limits_mut().take_in(index, place, rate, now) {
             return Ok(());
@@ -57,7 +57,7 @@ impl CommandContext<'_> {
     /// Counts a refusal. A client that ignores refusals is disconnected, with a code after which SDKs do not
     /// reconnect.
     pub(super) fn refused(&mut self) -> Result<(), Disconnect> {
-        let rate = self.node.options().client.refusal_rate;
+        let rate = self.settings.options.client.refusal_rate;
         let (index, now) = (self.key.index, self.node.clock().nanos(self.now));
         let may_stay = self.session_table.limits_mut().take_refusal(index, rate, now);
         if may_stay { Ok(()) } else { Err(Disconnect::TOO_MANY_ERRORS) }

@@ -8,7 +8,7 @@ use fanwire_protocol::{ErrorCode, Reply, RpcRequest, RpcResult};
 use super::{CommandContext, Done};
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> Done {
-    let options = &context.node.options().rpc;
+    let options = &context.settings.options.rpc;
     if !options.ping {
         return Err(ErrorCode::NOT_AVAILABLE.into());
     }

@@ -30,7 +30,7 @@ pub(super) fn begin(
     if context.place_of(&subscription.channel).is_some() {
         return Ok(None);
     }
-    if context.session().subscriptions.len() >= context.node.options().client.channel_limit {
+    if context.session().subscriptions.len() >= context.settings.options.client.channel_limit {
         return Err(Disconnect::CHANNEL_LIMIT);
     }
     Ok(pending_channel(context, subscription).ok().map(|(pending_channel, lifetime)| {
@@ -44,7 +44,7 @@ fn pending_channel(
     context: &mut CommandContext<'_>,
     command: &ServerSubscription,
 ) -> Result<(PendingChannel, Lifetime), ErrorCode> {
-    let namespace = context.node.rules().resolve_trusted(&command.channel)?;
+    let namespace = context.settings.channels.resolve_trusted(&command.channel)?;
     let lifetime = Lifetime::of(context, command.expire_at)?;
     let since = command.recover_since.as_ref();
     let parameters = SubscribeParameters {

@@ -105,13 +105,13 @@ fn check_request(context: &CommandContext<'_>, request: &SubscribeRequest) -> Re
         return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "delta is not fossil"));
     }
     let channel = &request.channel;
-    if !context.node.rules().fits(channel) && context.resolve(channel).is_err() {
+    if !context.settings.channels.fits(channel) && context.resolve(channel).is_err() {
         return Err(ErrorCode::BAD_REQUEST.into());
     }
     if context.place_of(&request.channel).is_some() {
         return Err(ErrorCode::ALREADY_SUBSCRIBED.into());
     }
-    if context.session().subscriptions.len() >= context.node.options().client.channel_limit {
+    if context.session().subscriptions.len() >= context.settings.options.client.channel_limit {
         return Err(ErrorCode::LIMIT_EXCEEDED.into());
     }
     Ok(())
@@ -132,10 +132,10 @@ fn permit(
     namespace: &Namespace,
 ) -> Result<Permit, Refusal> {
     let (channel, has_token) = (request.channel.as_str(), !request.token.is_empty());
-    match context.node.rules().may_subscribe(context.who(), channel, namespace, has_token) {
+    match context.settings.channels.may_subscribe(context.who(), channel, namespace, has_token) {
         SubscribeDecision::Allowed => Ok(Permit::default()),
         SubscribeDecision::Denied(code) => {
-            let rules = context.node.rules();
+            let rules = &context.settings.channels;
             Err(Refusal::error(code, rules.why_denied(context.who(), channel, namespace)))
         }
         SubscribeDecision::VerifyToken => {

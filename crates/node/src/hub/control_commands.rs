@@ -9,7 +9,7 @@ use std::time::Instant;
 use fanwire_protocol::{Disconnect, Refresh, UnsubscribeCode, encode_refresh_push};
 
 use super::{Hub, SCRATCH_BYTES_MAX};
-use crate::command::{self, CommandContext};
+use crate::command;
 use crate::outbox::Outbox;
 use crate::pending::Deferred;
 use crate::session::{ConnectionKey, Session};
@@ -111,7 +111,7 @@ impl Hub {
         if !self.is_connected(key) {
             return;
         }
-        let mut turn = CommandContext::new(&self.node, &mut self.session_table, key, now);
+        let mut turn = self.context(key, now);
         let outcome = command::subscribe_by_server(&mut turn, command);
         let backlog = turn.backlog;
         self.conclude(key, outcome, backlog, out);
@@ -148,7 +148,7 @@ impl Hub {
         if !self.is_connected(key) {
             return;
         }
-        let mut turn = CommandContext::new(&self.node, &mut self.session_table, key, now);
+        let mut turn = self.context(key, now);
         match command::refresh_by_order(&mut turn, renewal) {
             Some(refresh) => self.send_refresh_push(key, refresh, out),
             None => self.disconnect(key, &Disconnect::EXPIRED, out),

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use fanwire_protocol::{Commands, Encoding};
 
 use super::Hub;
-use crate::command::{CommandContext, NO_COMMAND};
+use crate::command::NO_COMMAND;
 use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::pending::{Awaited, AwaitedResult, Deferred, Part};
@@ -46,8 +46,7 @@ impl Hub {
         while let Some(command) = commands.next() {
             let own = &left[..left.len() - commands.rest().len()];
             left = commands.rest();
-            let (node, session_table) = self.parts();
-            let mut context = CommandContext::new(node, session_table, key, now);
+            let mut context = self.context(key, now);
             let outcome = context.take(command, || keep(own));
             let mut backlog = context.backlog;
             if let Some(refused) = &mut backlog.refused {

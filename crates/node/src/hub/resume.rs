@@ -12,7 +12,7 @@ use fanwire_protocol::{Disconnect, Reply};
 use super::Hub;
 use super::receive::{COMMAND_BYTES, COMMANDS_AT_ONCE};
 use crate::broadcast::{Broadcast, DeltaMode};
-use crate::command::{Backlog, CommandContext};
+use crate::command::Backlog;
 use crate::outbox::Outbox;
 use crate::pending::{Awaited, AwaitedResult, Deferred, Part, TooMuch};
 use crate::session::{ConnectionKey, Phase, Session};
@@ -34,7 +34,7 @@ impl Hub {
         };
         let Some((id, work)) = self.session_table.pending_mut().take_work(key) else { return };
         let channel = channel(&work);
-        let mut context = CommandContext::new(&self.node, &mut self.session_table, key, now);
+        let mut context = self.context(key, now);
         if let Awaited::Reply(command) = work {
             context.command = command;
         }

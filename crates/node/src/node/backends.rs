@@ -142,7 +142,8 @@ impl Node {
     /// subscribers: behind the publications up to it when the broker answers at once, else when the answer comes.
     /// Sends nothing when the broker fails.
     pub(crate) fn send_position(&self, channel: &Arc<str>, known: Position, now: Instant) {
-        let Ok(namespace) = self.channels.resolve_trusted(channel) else { return };
+        let settings = self.settings();
+        let Ok(namespace) = settings.channels.resolve_trusted(channel) else { return };
         let (router, name) = (Arc::clone(&self.router), Arc::clone(channel));
         let send = move |top: Position, is_in_order| {
             let has_lost_end = top.epoch == known.epoch && top.offset < known.offset;
@@ -159,7 +160,8 @@ impl Node {
 
     /// Adds a subscriber of `channel` on `shard`; returns the shared copy of the name.
     pub(crate) fn join(&self, channel: &str, shard: ShardId) -> Arc<str> {
-        let namespace = || self.channels.namespace_id(channel);
+        let settings = self.settings();
+        let namespace = || settings.channels.namespace_id(channel);
         self.registry.join(channel, shard, namespace, || self.broker.subscribe(channel))
     }
 
@@ -168,10 +170,9 @@ impl Node {
         self.registry.leave(channel, shard, || self.broker.unsubscribe(channel));
     }
 
-    /// Adds a connection of `user`; `None` at `client.user_connection_limit`, which does not count anonymous
-    /// connections.
-    pub(crate) fn enter(&self, user: &str) -> Option<Arc<str>> {
-        let limit = if user.is_empty() { 0 } else { self.options.client.user_connection_limit };
+    /// Adds a connection of `user`; `None` at `limit` (0 = none), which does not count anonymous connections.
+    pub(crate) fn enter(&self, user: &str, limit: usize) -> Option<Arc<str>> {
+        let limit = if user.is_empty() { 0 } else { limit };
         self.registry.enter(user, limit)
     }
 

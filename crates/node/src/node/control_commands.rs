@@ -42,7 +42,8 @@ impl Node {
         subscription: &ServerSubscription,
         now: Instant,
     ) -> Result<(), ErrorCode> {
-        let namespace = self.channels.resolve_trusted(&subscription.channel)?;
+        let settings = self.settings();
+        let namespace = settings.channels.resolve_trusted(&subscription.channel)?;
         let is_over = |end| end <= self.clock.unix(now);
         if subscription.expire_at.is_some_and(is_over) || !namespace.is_of_streams() {
             Err(ErrorCode::BAD_REQUEST)

@@ -61,7 +61,8 @@ impl Node {
         mut options: PublishOptions,
         now: Instant,
     ) -> Answer<Position, ErrorCode> {
-        let checked = self.channels.resolve_trusted(channel).and_then(|namespace| {
+        let settings = self.settings();
+        let checked = settings.channels.resolve_trusted(channel).and_then(|namespace| {
             options.delta |= namespace.delta_publish;
             if !namespace.is_of_streams() {
                 return Err(ErrorCode::BAD_REQUEST); // server API §4
@@ -110,7 +111,7 @@ impl Node {
 
     /// How long the publications of a channel are kept.
     fn stored(&self, channel: &str) -> Result<Retention, ErrorCode> {
-        let retention = self.channels.resolve_trusted(channel)?.retention();
+        let retention = self.settings().channels.resolve_trusted(channel)?.retention();
         if retention.keeps_history() { Ok(retention) } else { Err(ErrorCode::NOT_AVAILABLE) }
     }
 
@@ -137,7 +138,7 @@ impl Node {
     }
 
     fn keeps_presence(&self, channel: &str) -> Result<(), ErrorCode> {
-        if self.channels.resolve_trusted(channel)?.presence {
+        if self.settings().channels.resolve_trusted(channel)?.presence {
             Ok(())
         } else {
             Err(ErrorCode::NOT_AVAILABLE)
@@ -186,7 +187,7 @@ impl Node {
     /// # Errors
     /// 102 for an unknown namespace, 107 for an invalid name.
     pub fn check_channel(&self, channel: &str) -> Result<(), ErrorCode> {
-        self.channels.resolve_trusted(channel).map(drop)
+        self.settings().channels.resolve_trusted(channel).map(drop)
     }
 
     /// The channels that match a glob (`*`, `?`, `[a-z]`, `[!a]`, `{a,b}`; "" = all), each with its subscribers on all

@@ -29,6 +29,7 @@ mod published_keys;
 mod rates;
 mod recovery;
 mod refusals;
+mod reload;
 mod route;
 mod script;
 mod server_side;

@@ -7,6 +7,7 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use axum::http::{HeaderMap, StatusCode, header};
 use fanwire_telemetry::{LogThrottle, Repeats, excerpt};
+use parking_lot::RwLock;
 use tracing::field::display;
 
 use super::{origin, rate::ConnectionRate};
@@ -14,19 +15,33 @@ use crate::refusals::{Cause, Refusals};
 
 /// The limits of an endpoint.
 pub struct Admission {
-    /// Patterns of allowed origins; `None` checks nothing.
-    pub allowed_origins: Option<Vec<String>>,
+    pub limits: SharedLimits,
     /// Accept pages of the server itself too: the demo page.
     pub allows_own_origin: bool,
-    /// Maximum number of connections; 0 = no limit.
-    pub connection_limit: usize,
     /// Number of connections for which there are descriptors; 0 = no limit.
     pub descriptor_limit: usize,
-    pub rate: ConnectionRate,
     /// Counts refused handshakes.
     pub(crate) refusals: Arc<Refusals>,
     /// Limits log lines about refusals.
     pub(crate) log_throttle: LogThrottle,
+}
+
+/// The limits that a reload replaces.
+pub struct AdmissionLimits {
+    /// Patterns of allowed origins; `None` checks nothing.
+    pub allowed_origins: Option<Vec<String>>,
+    /// Maximum number of connections; 0 = no limit.
+    pub connection_limit: usize,
+    pub rate: Arc<ConnectionRate>,
+}
+
+/// The limits of now, which a handshake copies out of the lock.
+pub type SharedLimits = Arc<RwLock<Arc<AdmissionLimits>>>;
+
+impl AdmissionLimits {
+    pub fn shared(self) -> SharedLimits {
+        Arc::new(RwLock::new(Arc::new(self)))
+    }
 }
 
 /// Status and text of a response.
@@ -35,12 +50,12 @@ pub(super) type Refusal = (StatusCode, &'static str);
 impl Admission {
     /// Accepts every handshake.
     pub fn open(now: Instant) -> Self {
+        let rate = Arc::new(ConnectionRate::new(0, now));
+        let limits = AdmissionLimits { allowed_origins: None, connection_limit: 0, rate };
         Self {
-            allowed_origins: None,
+            limits: limits.shared(),
             allows_own_origin: false,
-            connection_limit: 0,
             descriptor_limit: 0,
-            rate: ConnectionRate::new(0, now),
             refusals: Arc::default(),
             log_throttle: LogThrottle::default(),
         }
@@ -58,22 +73,23 @@ impl Admission {
         now: Instant,
         permit: impl FnOnce(usize) -> Option<P>,
     ) -> Result<P, Refusal> {
+        let limits = Arc::clone(&self.limits.read());
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or("?"));
-        if let Some(patterns) = &self.allowed_origins
+        if let Some(patterns) = &limits.allowed_origins
             && !origin::is_allowed(origin, patterns)
             && !(self.allows_own_origin && is_own(origin, headers))
         {
             self.refuse_request(Cause::Origin, WRONG_ORIGIN, headers, peer, now);
             return Err((StatusCode::FORBIDDEN, WRONG_ORIGIN));
         }
-        if !self.rate.allows(now) {
+        if !limits.rate.allows(now) {
             self.refuse(Cause::Rate, now, TOO_MANY_AT_ONCE);
             return Err((
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many new connections, try again later",
             ));
         }
-        let (max, cause) = self.limit();
+        let (max, cause) = self.limit(limits.connection_limit);
         permit(max).ok_or_else(|| {
             let is_limit = cause == Cause::Limit;
             self.refuse(cause, now, if is_limit { FULL } else { OUT_OF_DESCRIPTORS });
@@ -82,8 +98,8 @@ impl Admission {
     }
 
     /// The maximum number of connections (0 = no limit), and the cause of refusals above it.
-    fn limit(&self) -> (usize, Cause) {
-        match (self.connection_limit, self.descriptor_limit) {
+    fn limit(&self, connection_limit: usize) -> (usize, Cause) {
+        match (connection_limit, self.descriptor_limit) {
             (0, max) => (max, Cause::Descriptors),
             (limit, max) if 0 < max && max < limit => (max, Cause::Descriptors),
             (limit, _) => (limit, Cause::Limit),

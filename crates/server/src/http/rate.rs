@@ -23,6 +23,11 @@ impl ConnectionRate {
         Self { limit, base: now, bucket: Mutex::default() }
     }
 
+    /// Whether `other` allows the same number of events.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.limit == other.limit
+    }
+
     pub fn allows(&self, now: Instant) -> bool {
         if self.limit.limit == 0 {
             return true;

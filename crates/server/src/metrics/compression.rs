@@ -5,19 +5,15 @@
 
 use std::fmt;
 
-use fanwire_node::{NamespaceId, Options};
-
 use super::writer::{Labels, MetricsWriter};
 use fanwire_fanout::{Contexts, DeliveryKind, NamespaceCounters};
 
 pub(super) fn write(
     contexts: &Contexts,
-    options: &Options,
+    names: &[String],
     writer: &mut impl MetricsWriter,
 ) -> fmt::Result {
-    let names: Vec<&str> =
-        NamespaceId::all(&options.channel).map(|one| one.name.as_str()).collect();
-    let rows = || names.iter().map(|name| (*name).to_owned()).zip(contexts.counters());
+    let rows = || names.iter().cloned().zip(contexts.counters());
     let kinds = rows().flat_map(|(namespace, counters)| {
         DeliveryKind::all().map(move |kind| {
             let kind_label = ("kind", kind.name().to_owned());

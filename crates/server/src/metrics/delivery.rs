@@ -6,7 +6,6 @@
 use std::{fmt, sync::Arc};
 
 use fanwire_fanout::BacklogCounters;
-use fanwire_node::{NamespaceId, Options};
 
 use super::{
     shard::{HistogramSum, histogram},
@@ -15,12 +14,10 @@ use super::{
 
 pub(super) fn write(
     shards: &[Arc<[BacklogCounters]>],
-    options: &Options,
+    names: &[String],
     writer: &mut impl MetricsWriter,
 ) -> fmt::Result {
-    let names: Vec<&str> =
-        NamespaceId::all(&options.channel).map(|one| one.name.as_str()).collect();
-    let labels = |number: usize| -> Labels<1> { [("namespace", names[number].to_owned())] };
+    let labels = |number: usize| -> Labels<1> { [("namespace", names[number].clone())] };
     let of = |number: usize| shards.iter().map(move |shard| &shard[number]);
     for (name, help, read) in SUMS {
         let sums = (0..names.len()).map(|n| (labels(n), of(n).map(read).sum()));

@@ -33,9 +33,22 @@ impl Process {
         Self { child, address: address.to_owned(), _stdout: stdout }
     }
 
+    pub(crate) fn send(&self, signal: &str) {
+        send(signal, &self.child);
+    }
+
+    /// Memory of the process, in bytes (`VmRSS` of proc(5)).
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("the process runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+        kib * 1024
+    }
+
     /// Sends a signal and waits for the exit code.
     pub(crate) fn stop(mut self, signal: &str) -> Option<i32> {
-        send(signal, &self.child);
+        self.send(signal);
         self.child.wait().expect("the server ends").code()
     }
 }

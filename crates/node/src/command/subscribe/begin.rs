@@ -23,7 +23,7 @@ pub(in crate::command) fn begin(
     let mode = parameters.mode;
     let claimed = effective_claim(&parameters, namespace);
     let was_recovering = parameters.recovers || claimed.is_some();
-    let limit = context.node.options().client.recovery_max_publication_limit;
+    let limit = context.settings.options.client.recovery_max_publication_limit;
     let query = parameters.tracking.positioned.then(|| {
         let is_filtered = parameters.terms.as_ref().is_some_and(|terms| terms.filter.is_some());
         claimed.as_ref().map_or(Query::TOP, |claimed| {

@@ -16,6 +16,14 @@ fn admit(admission: &Admission, origin: Option<&str>, connections: usize) -> Res
     admission.admit(&headers, None, Instant::now(), permit).map_err(|(status, _)| status.as_u16())
 }
 
+fn limits(
+    allowed_origins: Option<Vec<String>>,
+    connection_limit: usize,
+    rate: ConnectionRate,
+) -> SharedLimits {
+    AdmissionLimits { allowed_origins, connection_limit, rate: Arc::new(rate) }.shared()
+}
+
 #[test]
 fn without_limits_every_handshake_is_accepted() {
     let open = Admission::open(Instant::now());
@@ -25,9 +33,10 @@ fn without_limits_every_handshake_is_accepted() {
 #[test]
 fn the_smaller_of_both_limits_applies_and_is_the_cause() {
     let check = |connection_limit, descriptor_limit, max, why| {
-        let open = Admission::open(Instant::now());
-        let admission = Admission { connection_limit, descriptor_limit, ..open };
-        assert_eq!(admission.limit(), (max, why));
+        let now = Instant::now();
+        let limits = limits(None, connection_limit, ConnectionRate::new(0, now));
+        let admission = Admission { limits, descriptor_limit, ..Admission::open(now) };
+        assert_eq!(admission.limit(connection_limit), (max, why));
         assert_eq!(admit(&admission, None, max - 1), Ok(()));
         assert_eq!(admit(&admission, None, max), Err(503));
     };
@@ -42,8 +51,8 @@ fn the_smaller_of_both_limits_applies_and_is_the_cause() {
 fn an_origin_that_is_not_listed_is_refused_first() {
     let now = Instant::now();
     let allowed_origins = Some(vec!["https://a.example".to_owned()]);
-    let rate = ConnectionRate::new(1, now);
-    let admission = Admission { allowed_origins, rate, ..Admission::open(now) };
+    let limits = limits(allowed_origins, 0, ConnectionRate::new(1, now));
+    let admission = Admission { limits, ..Admission::open(now) };
     assert_eq!(admit(&admission, Some("https://b.example"), 0), Err(403));
     assert_eq!(admit(&admission, Some("https://a.example"), 0), Ok(()));
     assert_eq!(admit(&admission, None, 0), Err(503), "the second one in a second");
@@ -55,11 +64,8 @@ fn an_origin_that_is_not_listed_is_refused_first() {
 fn a_page_of_the_server_itself_is_let_in_where_the_demo_is_on() {
     let now = Instant::now();
     let check = |allows_own_origin, origin: &'static str, host: &'static str, expect| {
-        let admission = Admission {
-            allowed_origins: Some(Vec::new()),
-            allows_own_origin,
-            ..Admission::open(now)
-        };
+        let limits = limits(Some(Vec::new()), 0, ConnectionRate::new(0, now));
+        let admission = Admission { limits, allows_own_origin, ..Admission::open(now) };
         let mut headers = HeaderMap::new();
         headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
         headers.insert(header::HOST, HeaderValue::from_static(host));

@@ -1,0 +1,72 @@
+//! The reload of the configuration on SIGHUP.
+//! In: file, environment and flags, read again → out: a server with the new values, and log lines that name their keys.
+//! Uses `fanwire::config` and `fanwire::Server`. Never: signals, values in log lines.
+//! The log lines of a reload are changed here; which keys can change is decided in `fanwire::config`.
+
+use anyhow::{Result, bail};
+use fanwire::Server;
+use fanwire::config::{ConfigError, LoadedConfig, Reload};
+
+use super::log;
+use crate::arguments::Serve;
+use crate::logs::Logs;
+use crate::{check, environment};
+
+/// Reads the configuration again and applies what can change. With an error nothing changes.
+pub(super) fn run(arguments: &Serve, loaded: &mut LoadedConfig, server: &Server, logs: &Logs) {
+    match reload(arguments, loaded, server, logs) {
+        Ok(Reload { loaded: reloaded, changed, needs_restart, findings, .. }) => {
+            *loaded = reloaded;
+            log(&findings);
+            match changed.as_slice() {
+                [] => tracing::info!("configuration reloaded, no value has changed"),
+                changed => tracing::info!("configuration reloaded: {}", changed.join(", ")),
+            }
+            if !needs_restart.is_empty() {
+                tracing::warn!("new values that need a restart: {}", needs_restart.join(", "));
+            }
+        }
+        Err(error) => {
+            tracing::error!("the configuration was not reloaded, nothing has changed: {error:#}");
+        }
+    }
+}
+
+fn reload(
+    arguments: &Serve,
+    loaded: &LoadedConfig,
+    server: &Server,
+    logs: &Logs,
+) -> Result<Reload> {
+    let path = arguments.config.as_deref();
+    let reload = loaded.reload(path, environment::variables()?, &arguments.keys.0);
+    let mut reload = reload.map_err(described)?;
+    if let Some(error) = Server::check(&reload.written).into_iter().next() {
+        bail!(error);
+    }
+    keep_generated_key(loaded, &mut reload);
+    let config = &reload.loaded.config;
+    server.reload(config)?;
+    if config.log.level != loaded.config.log.level {
+        logs.set_level(&config.log.level)?;
+    }
+    Ok(reload)
+}
+
+/// The key that `serve` generated at the start, which is not in the sources, stays valid until one is configured.
+fn keep_generated_key(loaded: &LoadedConfig, reload: &mut Reload) {
+    let is_generated = !reload.changed.iter().any(|key| key == "http_api.key");
+    if is_generated {
+        reload.loaded.config.http_api.api.key = loaded.config.http_api.api.key.clone();
+    }
+}
+
+/// All findings in the words of `check-config`.
+fn described(error: ConfigError) -> anyhow::Error {
+    let ConfigError::Findings(findings) = error else { return error.into() };
+    let mut lines = Vec::new();
+    match check::print(&findings, &mut lines) {
+        Ok(()) => anyhow::anyhow!("{}", String::from_utf8_lossy(&lines).trim_end().to_owned()),
+        Err(error) => error.into(),
+    }
+}

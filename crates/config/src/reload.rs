@@ -1,0 +1,225 @@
+//! Loading a configuration again while the server runs: which keys take effect, and which ones need a restart.
+//! In: the sources read again → out: the configuration that runs from now on, and the names of the keys that differ.
+//! Uses `settings` and the checks of a start. Never: applies a value to a server.
+//! Change here: the list of keys that can change. What a server does with them lives in `fanwire_server`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::key::Key;
+use super::keys::{NAMESPACES, WITHOUT_NAMESPACE};
+use super::settings::{Raw, Setting, Settings, Values};
+use super::{Config, ConfigError, Finding, catalog, collect, file, find, finish};
+
+#[cfg(test)]
+mod tests;
+
+/// The configuration of a running server, with the values that its sources set.
+pub struct LoadedConfig {
+    pub config: Config,
+    settings: Settings,
+    /// The values of namespaces that need a restart, by path, those that a reload removed included.
+    fixed_values: BTreeMap<String, Values>,
+}
+
+/// A configuration that was read again.
+pub struct Reload {
+    /// As the running one, with the new values of the keys that can change.
+    pub loaded: LoadedConfig,
+    /// As the sources are, which is what a restart would use.
+    pub written: Config,
+    /// Keys whose new values are in `loaded`.
+    pub changed: Vec<String>,
+    /// Keys whose new values need a restart.
+    pub needs_restart: Vec<String>,
+    pub findings: Vec<Finding>,
+}
+
+impl LoadedConfig {
+    /// [`load`](super::load), for a configuration that is read again later.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+        flags: &[(String, String)],
+    ) -> Result<(Self, Vec<Finding>), ConfigError> {
+        Self::of(collect(file::tree(file)?, environment, flags))
+    }
+
+    fn of(
+        (settings, findings): (Settings, Vec<Finding>),
+    ) -> Result<(Self, Vec<Finding>), ConfigError> {
+        let (config, findings) = finish(&settings, findings)?;
+        let fixed_values = BTreeMap::new();
+        let mut loaded = Self { config, settings, fixed_values };
+        loaded.remember_fixed_values();
+        Ok((loaded, findings))
+    }
+
+    /// Reads the sources again.
+    ///
+    /// # Errors
+    /// As for a start. Also if the new values of the keys that can change contradict the old ones of the others.
+    pub fn reload(
+        &self,
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+        flags: &[(String, String)],
+    ) -> Result<Reload, ConfigError> {
+        self.reload_from(collect(file::tree(file)?, environment, flags))
+    }
+
+    fn reload_from(
+        &self,
+        (written, findings): (Settings, Vec<Finding>),
+    ) -> Result<Reload, ConfigError> {
+        let (written_config, findings) = finish(&written, findings)?;
+        let settings = self.merged(&written);
+        let (config, _) = finish(&settings, Vec::new())?;
+        let changed = differences(&self.settings, &settings);
+        let needs_restart = differences(&settings, &written);
+        let mut loaded = Self { config, settings, fixed_values: self.fixed_values.clone() };
+        loaded.remember_fixed_values();
+        Ok(Reload { loaded, written: written_config, changed, needs_restart, findings })
+    }
+
+    /// The running settings with those of `written` that can change.
+    fn merged(&self, written: &Settings) -> Settings {
+        let namespaces = written.namespaces.iter().map(|namespace| {
+            let mut namespace = namespace.clone();
+            if let Some(fixed_values) = self.fixed_values.get(&namespace.path) {
+                namespace.values = select(fixed_values, &namespace.values, is_fixed_in_namespace);
+            }
+            namespace
+        });
+        Settings {
+            values: select(&self.settings.values, &written.values, |name| !can_change(name)),
+            namespaces: namespaces.collect(),
+            development: self.settings.development,
+        }
+    }
+
+    fn remember_fixed_values(&mut self) {
+        for namespace in &self.settings.namespaces {
+            let fixed = namespace.values.iter().filter(|(name, _)| is_fixed_in_namespace(name));
+            let fixed = fixed.map(|(name, setting)| (name.clone(), setting.clone())).collect();
+            self.fixed_values.entry(namespace.path.clone()).or_insert(fixed);
+        }
+    }
+}
+
+/// The fixed values of the one, and the others of the other.
+fn select(fixed: &Values, other: &Values, is_fixed: impl Fn(&str) -> bool) -> Values {
+    let kept = fixed.iter().filter(|(name, _)| is_fixed(name));
+    let taken = other.iter().filter(|(name, _)| !is_fixed(name));
+    kept.chain(taken).map(|(name, setting)| (name.clone(), setting.clone())).collect()
+}
+
+/// The keys that have other values, and the namespaces that only one of both has.
+fn differences(one: &Settings, other: &Settings) -> Vec<String> {
+    let key = |name: &str| find(name).map(|entry| entry.key);
+    let mut found = different_keys(&one.values, &other.values, key, "");
+    let path_of = |settings: &Settings| -> BTreeSet<String> {
+        settings.namespaces.iter().map(|namespace| namespace.path.clone()).collect()
+    };
+    found.extend(path_of(one).symmetric_difference(&path_of(other)).cloned());
+    for namespace in &one.namespaces {
+        let same = other.namespaces.iter().find(|other| other.path == namespace.path);
+        let key = catalog::find_namespace_key;
+        let prefix = format!("{}.", namespace.path);
+        found.extend(
+            same.into_iter()
+                .flat_map(|other| different_keys(&namespace.values, &other.values, key, &prefix)),
+        );
+    }
+    found
+}
+
+/// A key without a setting has its default.
+fn different_keys(
+    one: &Values,
+    other: &Values,
+    key: impl Fn(&str) -> Option<&'static Key>,
+    prefix: &str,
+) -> Vec<String> {
+    let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let differs = |name: &str| match key(name) {
+        Some(key) => value(key, one.get(name)) != value(key, other.get(name)),
+        None => one.get(name) != other.get(name),
+    };
+    names.into_iter().filter(|name| differs(name)).map(|name| format!("{prefix}{name}")).collect()
+}
+
+/// The value of a key whose setting was found to be valid; `None` for a key that has no effect yet.
+fn value(key: &Key, setting: Option<&Setting>) -> Option<super::Value> {
+    match setting.map(|setting| &setting.raw) {
+        Some(Raw::Json(json)) => key.kind.read(json).ok(),
+        Some(Raw::Text(text)) => key.kind.read_text(text).ok(),
+        None => key.kind.read_text(key.default).ok(),
+    }
+}
+
+/// Whether a new value of a key takes effect without a restart.
+fn can_change(name: &str) -> bool {
+    let within = name.strip_prefix(WITHOUT_NAMESPACE).and_then(|rest| rest.strip_prefix('.'));
+    match within {
+        Some(key) => !is_fixed_in_namespace(key),
+        None => CAN_CHANGE.contains(&name) || name == NAMESPACES,
+    }
+}
+
+/// How publications wait for slow clients is stored with the channels that have subscribers.
+fn is_fixed_in_namespace(key: &str) -> bool {
+    key.starts_with("delivery")
+}
+
+/// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,
+/// listeners or the engine at the start.
+const CAN_CHANGE: [&str; 44] = [
+    "channel.history_meta_ttl",
+    "channel.max_length",
+    "channel.publication_data_format",
+    "client.allow_anonymous_connect_without_token",
+    "client.allowed_origins",
+    "client.channel_limit",
+    "client.connect_include_server_time",
+    "client.connection_limit",
+    "client.connection_rate_limit",
+    "client.disallow_anonymous_connection_tokens",
+    "client.history_max_publication_limit",
+    "client.rate_limit.client_command.interval",
+    "client.rate_limit.client_command.limit",
+    "client.rate_limit.refusal.interval",
+    "client.rate_limit.refusal.limit",
+    "client.recovery_max_publication_limit",
+    "client.subscribe_to_user_personal_channel.enabled",
+    "client.subscribe_to_user_personal_channel.personal_channel_namespace",
+    "client.subscribe_to_user_personal_channel.single_connection",
+    "client.subscription_token.audience",
+    "client.subscription_token.audience_regex",
+    "client.subscription_token.ecdsa_public_key",
+    "client.subscription_token.hmac_previous_secret_key",
+    "client.subscription_token.hmac_previous_secret_key_valid_until",
+    "client.subscription_token.hmac_secret_key",
+    "client.subscription_token.issuer",
+    "client.subscription_token.issuer_regex",
+    "client.subscription_token.rsa_public_key",
+    "client.subscription_token.user_id_claim",
+    "client.token.audience",
+    "client.token.audience_regex",
+    "client.token.ecdsa_public_key",
+    "client.token.hmac_previous_secret_key",
+    "client.token.hmac_previous_secret_key_valid_until",
+    "client.token.hmac_secret_key",
+    "client.token.issuer",
+    "client.token.issuer_regex",
+    "client.token.rsa_public_key",
+    "client.token.user_id_claim",
+    "client.user_connection_limit",
+    "http_api.key",
+    "log.level",
+    "rpc.ping.enabled",
+    "rpc.ping.method",
+];
