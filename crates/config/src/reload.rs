@@ -170,9 +170,9 @@ fn can_change(name: &str) -> bool {
     }
 }
 
-/// How publications wait for slow clients is stored with the channels that have subscribers.
+/// How publications wait, for slow clients or for others, is stored with the channels that have subscribers.
 fn is_fixed_in_namespace(key: &str) -> bool {
-    key.starts_with("delivery")
+    key.starts_with("delivery") || key.starts_with("batch_")
 }
 
 /// Keys that commands, handshakes and API requests read when they begin. All others are built into connections, shards,

@@ -31,6 +31,8 @@ fn door_with_two_shards() -> (Arc<Registry>, BroadcastRouter, [Arc<Letters>; 2])
     let namespaces = vec![Namespace::default(); 7];
     let options = ChannelOptions { namespaces, ..Options::default().channel };
     let router = BroadcastRouter::new(Arc::clone(&registry), &options);
+    let ids = (0..).map(NamespaceId);
+    router.deliver_as(ids.zip(NamespaceId::all(&options))).expect("as many as there are");
     let notices = [Arc::new(Letters::default()), Arc::new(Letters::default())];
     for (number, inbox) in notices.iter().enumerate() {
         assert_eq!(usize::from(router.attach(Arc::clone(inbox) as _).0), number);
