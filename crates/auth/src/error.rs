@@ -20,7 +20,7 @@ pub enum TokenError {
     Disabled,
 }
 
-/// What is wrong with an invalid token; for logs, clients only see the code.
+/// What is wrong with an invalid token, for the log and the reason of the close frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {

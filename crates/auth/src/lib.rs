@@ -17,6 +17,7 @@ mod keys;
 mod known_answers;
 mod options;
 mod options_error;
+mod refused_token;
 mod registered;
 mod secret;
 mod sign;

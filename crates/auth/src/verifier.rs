@@ -13,6 +13,7 @@ use crate::claims::{self, ConnectionClaims, SubscriptionClaims};
 use crate::jwks::{Jwks, KeyCounters, KeyFetching, KeyLookup, KeySource};
 use crate::keys::Keys;
 use crate::options_error::compile;
+use crate::refused_token::RefusedToken;
 use crate::registered::{self, Header, Registered};
 use crate::{Fault, OptionsError, TokenError, TokenOptions};
 
@@ -83,6 +84,22 @@ impl Verifier {
     /// Whether any key is configured (or signatures are skipped); otherwise every token is [`TokenError::Disabled`].
     pub fn is_enabled(&self) -> bool {
         self.jwks.is_some() || self.keys.as_ref().is_none_or(|keys| !keys.is_empty())
+    }
+
+    /// Why a token of some kind is refused, with the part of the token that caused it. Never quotes the signature.
+    pub fn explain(
+        &self,
+        error: TokenError,
+        token: &str,
+        is_subscription: bool,
+        now_unix: u64,
+    ) -> String {
+        let refused =
+            RefusedToken { token, is_subscription, user_claim: &self.user_id_claim, now_unix };
+        match refused.part_of(error) {
+            Some(part) => format!("{error}: {part}"),
+            None => error.to_string(),
+        }
     }
 
     /// Who fetches documents of keys; without one no published key is known.

@@ -1,4 +1,4 @@
-//! `fanwire check-token`: explains why the server accepts or refuses a token. Clients only receive "invalid" or "expired".
+//! `fanwire check-token`: explains why the server accepts or refuses a token, without a server.
 //! In: a token, optionally a channel, and a configuration → out: the granted user and lifetime on stdout, or the reason of the refusal.
 //! Uses the verifier of `fanwire::auth`. Never: a JWKS endpoint; never skips a signature check.
 //! The rules for tokens live in `auth`; this file selects the printed details.
@@ -12,9 +12,6 @@ use fanwire::node::options::ClientOptions;
 
 use crate::arguments::CheckToken;
 use crate::{document, environment};
-use refused_token::RefusedToken;
-
-mod refused_token;
 
 #[cfg(test)]
 mod tests;
@@ -32,13 +29,10 @@ fn verdict(arguments: &CheckToken, client: &ClientOptions, now_unix: u64) -> Res
     let section = if own.is_some() { "client.subscription_token" } else { "client.token" };
     let verifier = Verifier::new(own.unwrap_or(&client.token), section, false)?;
     let token = arguments.token.trim();
-    let parts = RefusedToken {
-        token,
-        is_subscription: arguments.channel.is_some(),
-        user_claim: &own.unwrap_or(&client.token).user_id_claim,
-        now_unix,
+    let refused = |error| {
+        let cause = verifier.explain(error, token, arguments.channel.is_some(), now_unix);
+        explained(error, section, &cause)
     };
-    let refused = |error| explained(error, section, &parts);
     let (user, expire_at) = match &arguments.channel {
         None => {
             let claims = verifier.verify_connection(token, now_unix).map_err(refused)?;
@@ -65,24 +59,18 @@ fn verdict(arguments: &CheckToken, client: &ClientOptions, now_unix: u64) -> Res
     Ok(format!("the token is valid for user {user:?} {until}"))
 }
 
-/// The error, the part of the token that caused it, and the section with the keys.
-fn explained(error: TokenError, section: &str, parts: &RefusedToken<'_>) -> anyhow::Error {
-    let detail = match error {
-        TokenError::Pending | TokenError::Unavailable => {
-            return anyhow!(
-                "the key of the token is published at {section}.jwks_public_endpoint, which only the server fetches"
-            );
-        }
-        TokenError::Disabled => {
-            return anyhow!(
-                "{section} has no key to check tokens with: give --config with the file of the server"
-            );
-        }
-        TokenError::Invalid(Fault::Claims) => parts.claim(),
-        TokenError::Invalid(Fault::Algorithm) => parts.algorithm(),
-        TokenError::Expired => parts.time(),
-        _ => None,
-    };
-    let detail = detail.map_or(String::new(), |detail| format!(": {detail}"));
-    anyhow!("{error}{detail}; it was checked with the keys and claims of {section}")
+/// The cause of an error, and the section with the keys.
+fn explained(error: TokenError, section: &str, cause: &str) -> anyhow::Error {
+    match error {
+        TokenError::Pending | TokenError::Unavailable => anyhow!(
+            "the key of the token is published at {section}.jwks_public_endpoint, which only the server fetches"
+        ),
+        TokenError::Disabled => anyhow!(
+            "{section} has no key to check tokens with: give --config with the file of the server"
+        ),
+        TokenError::Invalid(Fault::Claims) => anyhow!(
+            "{cause}; it was checked with the keys and claims of {section}: --channel is for subscription tokens only"
+        ),
+        _ => anyhow!("{cause}; it was checked with the keys and claims of {section}"),
+    }
 }

@@ -308,8 +308,14 @@ impl<'a> Load<'a> {
             }
         }
         self.unsent = self.publishing.queued() as u64;
-        // What comes now was not expected.
-        self.read(Group::Regular, Some(AFTERWARDS), false)
+        // What comes now was not expected, or tells why the server is gone.
+        loop {
+            let bytes = self.bytes();
+            self.read(Group::Regular, Some(AFTERWARDS), false)?;
+            if self.bytes() == bytes {
+                return Ok(());
+            }
+        }
     }
 
     /// Slow and stopped subscribers read what is left.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use fanwire_protocol::{Disconnect, ErrorCode, Request};
+use fanwire_telemetry::excerpt;
 
 use crate::counters::CommandKind;
 
@@ -77,12 +78,18 @@ impl Refusal {
         Refused { command, channel: None, code, error, cause, count }
     }
 
-    /// What the client gets. The cause is part of a close frame's reason if it fits; clients read the code only.
+    /// What the client gets. As much of the cause as fits is part of a close frame's reason; clients read the code only.
     pub(crate) fn into_consequence(self) -> Consequence {
         let Consequence::Disconnect(disconnect) = self.consequence else { return self.consequence };
-        let reason = format!("{}: {}", disconnect.reason, self.cause);
-        let fits = !self.cause.is_empty() && reason.len() <= REASON_BYTES_MAX;
-        let reason = if fits { reason.into() } else { disconnect.reason };
+        if self.cause.is_empty() {
+            return Consequence::Disconnect(disconnect);
+        }
+        let mut reason = format!("{}: {}", disconnect.reason, excerpt(&self.cause));
+        if reason.len() > REASON_BYTES_MAX {
+            reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX - CUT.len()));
+            reason.push_str(CUT);
+        }
+        let reason = reason.into();
         Consequence::Disconnect(Disconnect { reason, ..disconnect })
     }
 }
@@ -179,6 +186,9 @@ pub(crate) fn cause_of_disconnect(code: u16) -> &'static str {
 
 /// RFC 6455 §5.5: 125 bytes of payload, of which the code takes two.
 const REASON_BYTES_MAX: usize = 123;
+
+/// The end of a cause that is longer.
+const CUT: &str = "…";
 
 /// A subscription by the server API or a token, without a command.
 const BY_SERVER: &str = "server_subscribe";

@@ -11,7 +11,7 @@ use fanwire::auth::{
 };
 use fanwire::node::options::ClientOptions;
 
-use super::{RefusedToken, verdict};
+use super::verdict;
 use crate::arguments::{Arguments, CheckToken, CliCommand};
 
 const NOW: u64 = 1_700_000_000;
@@ -88,37 +88,6 @@ fn the_reason_of_a_refusal_is_printed() {
         let error = verdict(&arguments(&words), &client(secret), now).expect_err(reason);
         assert!(error.to_string().contains(reason), "{error}");
     }
-}
-
-/// A token with this payload and an empty signature.
-fn unsigned(payload: &str) -> String {
-    use base64::Engine;
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256"}"#);
-    format!("{header}.{}.", URL_SAFE_NO_PAD.encode(payload))
-}
-
-#[test]
-fn the_claim_that_a_token_is_refused_for_is_named() {
-    for (payload, reason) in [
-        (r#"{"sub":42}"#, "sub is 42, expected a text"),
-        (r#"{"sub":"1","exp":"tomorrow"}"#, "exp is \"tomorrow\", expected seconds since 1970"),
-        (r#"{"sub":"1","channels":"news"}"#, "channels is \"news\", expected a list of texts"),
-    ] {
-        let parts = RefusedToken {
-            token: &unsigned(payload),
-            is_subscription: false,
-            user_claim: "",
-            now_unix: NOW,
-        };
-        assert!(parts.claim().expect(payload).starts_with(reason), "{payload}");
-    }
-    let early = unsigned(r#"{"sub":"1","nbf":1700000009.5,"exp":1800000000}"#);
-    let parts =
-        RefusedToken { token: &early, is_subscription: false, user_claim: "", now_unix: NOW };
-    assert_eq!(parts.time().as_deref(), Some("it becomes valid in 9 s (nbf is 1700000009)"));
-    assert_eq!(parts.algorithm().as_deref(), Some("alg is \"HS256\""));
-    assert_eq!(parts.claim(), None);
 }
 
 #[test]

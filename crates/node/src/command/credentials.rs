@@ -79,12 +79,10 @@ pub(super) fn lookup_key(
 }
 
 fn claims(context: &CommandContext<'_>, token: &str) -> Result<ConnectionClaims, Refusal> {
-    let verified = context.settings.connection_verifier().connection(
-        token,
-        context.key_lookup(),
-        context.unix(),
-    );
-    decided(context, verified, (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into()))
+    let (verifier, unix) = (context.settings.connection_verifier(), context.unix());
+    let verified = verifier.connection(token, context.key_lookup(), unix);
+    let refusals = (ErrorCode::TOKEN_EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
+    decided(context, verified, refusals, |error| verifier.explain(error, token, false, unix))
 }
 
 /// Verifies a subscription token for this client and `channel`.
@@ -96,12 +94,10 @@ pub(super) fn of_subscription(
     (channel, token): (&str, &str),
     refusals: (Refusal, Refusal),
 ) -> Result<SubscriptionClaims, Refusal> {
-    let verified = context.settings.subscription_verifier().subscription(
-        token,
-        context.key_lookup(),
-        context.unix(),
-    );
-    let claims = decided(context, verified, refusals)?;
+    let (verifier, unix) = (context.settings.subscription_verifier(), context.unix());
+    let verified = verifier.subscription(token, context.key_lookup(), unix);
+    let explain = |error| verifier.explain(error, token, true, unix);
+    let claims = decided(context, verified, refusals, explain)?;
     let session = context.session();
     let is_ours = claims.is_for(&session.user, channel, &session.client());
     if is_ours { Ok(claims) } else { Err(foreign(context, FOREIGN_SUBSCRIPTION)) }
@@ -116,6 +112,7 @@ fn decided<T>(
     context: &CommandContext<'_>,
     verified: Result<T, TokenError>,
     (expired, invalid): (Refusal, Refusal),
+    explain: impl FnOnce(TokenError) -> String,
 ) -> Result<T, Refusal> {
     verified.map_err(|error| {
         context.session_table.counters().count_token_refusal(error.into());
@@ -124,7 +121,7 @@ fn decided<T>(
             TokenError::Pending | TokenError::Unavailable => ErrorCode::INTERNAL.into(),
             TokenError::Invalid(_) | TokenError::Disabled => invalid,
         };
-        refusal.because(error.to_string())
+        refusal.because(explain(error))
     })
 }
 
@@ -139,10 +136,11 @@ fn foreign(context: &CommandContext<'_>, cause: &'static str) -> Refusal {
 /// # Errors
 /// Expired token 3005, bad token or another user 3500, other channels 3010, key not fetched yet 100.
 pub(super) fn renewed(context: &CommandContext<'_>, token: &str) -> Result<Credentials, Refusal> {
-    let verifier = context.settings.connection_verifier();
-    let verified = verifier.connection(token, context.key_lookup(), context.unix());
+    let (verifier, unix) = (context.settings.connection_verifier(), context.unix());
+    let verified = verifier.connection(token, context.key_lookup(), unix);
     let refusals = (Disconnect::EXPIRED.into(), Disconnect::INVALID_TOKEN.into());
-    let claims = decided(context, verified, refusals)?;
+    let explain = |error| verifier.explain(error, token, false, unix);
+    let claims = decided(context, verified, refusals, explain)?;
     let session = context.session();
     if claims.user != *session.user {
         return Err(foreign(context, FOREIGN_REFRESH));

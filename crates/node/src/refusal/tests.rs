@@ -13,13 +13,18 @@ fn reason(refusal: Refusal) -> String {
 }
 
 #[test]
-fn a_cause_is_part_of_the_reason_if_it_fits_a_close_frame() {
+fn a_cause_is_part_of_the_reason_as_far_as_it_fits_a_close_frame() {
     let refused = |cause: String| reason(Refusal::disconnect(Disconnect::BAD_REQUEST, cause));
     assert_eq!(refused("no token".to_owned()), "bad request: no token (3501)");
     assert_eq!(refused(String::new()), "bad request (3501)");
     let longest = REASON_BYTES_MAX - "bad request: ".len();
     assert_eq!(refused("x".repeat(longest)).len(), REASON_BYTES_MAX + " (3501)".len());
-    assert_eq!(refused("x".repeat(longest + 1)), "bad request (3501)");
+    for text in ["x", "ä", "\u{1b}", "🦀"] {
+        let cut = refused(text.repeat(longest + 1));
+        let reason = cut.strip_suffix(" (3501)").expect("the code");
+        assert!(reason.ends_with('…') && reason.len() <= REASON_BYTES_MAX, "{cut}");
+        assert!(reason.starts_with("bad request: ") && !reason.contains('\u{1b}'), "{cut}");
+    }
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Finds the part of a refused token to correct: a claim, the time, or the algorithm.
 //! In: a token that the verifier refused, and the time → out: a text about the part that caused the refusal.
 //! Uses the token's JSON. Never: decides whether a token is valid.
-//! The rules for claims live in `auth`; this file only finds the claim to name.
+//! The rules for claims live in `claims.rs`; this file only finds the claim to name.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value as Json};
+
+use crate::{Fault, TokenError};
 
 pub(super) struct RefusedToken<'a> {
     pub(super) token: &'a str,
@@ -16,8 +18,18 @@ pub(super) struct RefusedToken<'a> {
 }
 
 impl RefusedToken<'_> {
+    /// The part that caused this error, if it is one of these.
+    pub(super) fn part_of(&self, error: TokenError) -> Option<String> {
+        match error {
+            TokenError::Invalid(Fault::Claims) => self.claim(),
+            TokenError::Invalid(Fault::Algorithm) => self.algorithm(),
+            TokenError::Expired => self.time(),
+            _ => None,
+        }
+    }
+
     /// The claim that is missing, forbidden or of a wrong type, with the expected type.
-    pub(super) fn claim(&self) -> Option<String> {
+    fn claim(&self) -> Option<String> {
         let claims = self.part(PAYLOAD)?;
         let user: (&str, &str, fn(&Json) -> bool) = (self.user_claim, "a text", Json::is_string);
         let wrong = CLAIMS.into_iter().chain([user]).find_map(|(name, expected, has_type)| {
@@ -26,25 +38,22 @@ impl RefusedToken<'_> {
         });
         let channel = claims.get("channel").and_then(Json::as_str).unwrap_or_default();
         wrong.or_else(|| match (self.is_subscription, channel) {
-            (true, "") => Some(
-                "channel is missing, as in a connection token; to check a connection token, omit --channel"
-                    .to_owned(),
-            ),
-            (false, channel) if !channel.is_empty() => Some(format!(
-                "channel is {channel:?}, as in a subscription token; to check a subscription token, give --channel"
-            )),
+            (true, "") => Some("channel is missing, as in a connection token".to_owned()),
+            (false, channel) if !channel.is_empty() => {
+                Some(format!("channel is {channel:?}, as in a subscription token"))
+            }
             _ => None,
         })
     }
 
     /// The algorithm of the header.
-    pub(super) fn algorithm(&self) -> Option<String> {
+    fn algorithm(&self) -> Option<String> {
         let header = self.part(HEADER)?;
         Some(format!("alg is {}", header.get("alg")?))
     }
 
     /// Whether the token is expired or not yet valid, and by how many seconds.
-    pub(super) fn time(&self) -> Option<String> {
+    fn time(&self) -> Option<String> {
         let claims = self.part(PAYLOAD)?;
         let time = |name: &str| claims.get(name)?.as_f64().map(|unix| unix as i64);
         let now = i64::try_from(self.now_unix).ok()?;
@@ -90,3 +99,6 @@ const CLAIMS: [ClaimType; 13] = [
     ("b64info", "a text in base64", Json::is_string),
     ("b64data", "a text in base64", Json::is_string),
 ];
+
+#[cfg(test)]
+mod tests;
