@@ -30,11 +30,14 @@ pub(crate) struct BroadcastRouter {
 
 impl BroadcastRouter {
     pub(crate) fn new(registry: Arc<Registry>, options: &ChannelOptions) -> Self {
+        let first = NamespaceId::all(options).map(|one| Arc::new(one.delivery.clone()).into());
+        let later = std::iter::repeat_with(OnceLock::new);
+        let deliveries = first.chain(later).take(NamespaceId::count(options));
         Self {
             registry,
             inboxes: RwLock::default(),
             prepare: OnceLock::new(),
-            deliveries: (0..NamespaceId::count(options)).map(|_| OnceLock::new()).collect(),
+            deliveries: deliveries.collect(),
         }
     }
 

@@ -120,7 +120,6 @@ impl Node {
         let settings = NodeSettings::new(options.clone())?;
         let registry = Arc::new(Registry::new());
         let router = Arc::new(BroadcastRouter::new(Arc::clone(&registry), &options.channel));
-        router.deliver_as(settings.namespaces())?;
         Ok(Arc::new(Self {
             settings: CurrentSettings::new(settings),
             clock: Clock::new(now, unix_ms),

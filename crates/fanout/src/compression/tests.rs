@@ -359,3 +359,17 @@ fn a_reply_without_the_newest_publication_of_a_history_quotes_nothing() {
     assert!(embedded_part(newest, "else").is_none());
     assert!(contexts.embedded_part("news", Encoding::Protobuf, b"a reply in Protobuf").is_none());
 }
+
+#[test]
+fn a_policy_changes_with_the_next_publication() {
+    let contexts = contexts(1 << 20);
+    let is_in_context = |seed| round(&contexts, "news", seed);
+    assert_eq!([0, 1, 2].map(is_in_context), [false, true, true]);
+    let mut namespace = Options::default().channel.without_namespace;
+    namespace.compression = CompressionPolicy::Standalone;
+    contexts.policies().set(NamespaceId::default(), &namespace);
+    assert!(!is_in_context(3));
+    namespace.compression = CompressionPolicy::Context;
+    contexts.policies().set(NamespaceId::default(), &namespace);
+    assert!(is_in_context(4));
+}

@@ -128,6 +128,25 @@ fn a_connect_waits_for_its_key_and_what_follows_waits_behind_it() {
 }
 
 #[test]
+fn a_reload_keeps_fetched_keys_and_connects_that_wait_for_one() {
+    let mut provider = Provider::new(|_| {});
+    provider.play(&format!("ada opens\n ada > {}\n ada receives nothing", connect("k1")));
+    let other = guarded(|options| {
+        options.client.token.jwks_public_endpoint = "https://id.example.com/keys".to_owned();
+        options.client.token.hmac_secret_key = "other".into();
+    });
+    provider.world.node.reload(other, |_, _| {}).expect("the options are valid");
+    provider.comes(&["k1"]);
+    provider.play(&format!(
+        "ada < {}\n bob opens\n bob > {}\n bob < {}",
+        connected("ada"),
+        connect("k1"),
+        connected("bob")
+    ));
+    assert_eq!(provider.world.node.key_counters().fetches, 1);
+}
+
+#[test]
 fn a_thousand_connections_with_unknown_keys_cause_one_fetch() {
     let mut provider = Provider::new(|_| {});
     for number in 0..1000 {
