@@ -9,9 +9,6 @@ import { after, before, test } from 'node:test';
 import { API_KEY, PATIENCE_MS, eventually, start } from '../server.js';
 import { raw } from './clients.js';
 
-/** The message of error 102, with its cause. */
-const NO_NAMESPACE = 'unknown channel: channel.namespaces has no namespace with the name before the boundary';
-
 let server;
 
 before(async () => {
@@ -41,10 +38,15 @@ test('a publication without history has an empty result', async () => {
   assert.equal(await answer.text(), '{"result":{}}');
 });
 
+const UNKNOWN_CHANNEL = {
+  code: 102,
+  message: 'unknown channel: channel.namespaces has no namespace with the name before the boundary',
+};
+
 test('errors stand in the body with status 200, or as a status where the request asks for it', async () => {
   const request = '{"channel":"nowhere:a","data":{}}';
   const inBody = await post('publish', request);
-  const error = { code: 102, message: NO_NAMESPACE };
+  const error = UNKNOWN_CHANNEL;
   assert.deepEqual([inBody.status, await inBody.json()], [200, { error }]);
   const headers = { 'X-API-Key': API_KEY, 'X-Centrifugo-Error-Mode': 'transport' };
   const asStatus = await post('publish', request, headers);
@@ -97,14 +99,14 @@ test('the old path takes what phpcent 4 and laravel-centrifugo send', async () =
   assert.equal(info.result.nodes.length, 1);
   assert.ok(channels.result.channels);
   const several = await send(['publish', { channel: 'nowhere:a', data: 1 }], ['disconnect', { user: '42' }]);
-  assert.deepEqual(several, [{ error: { code: 102, message: NO_NAMESPACE } }, { result: {} }]);
+  assert.deepEqual(several, [{ error: UNKNOWN_CHANNEL }, { result: {} }]);
 });
 
 test('broadcast answers per channel in request order', async (t) => {
   const listener = await subscriber(t, 'chat:one', 'chat:two');
   const channels = ['chat:one', 'nowhere:x', 'chat:two'];
   const { responses } = await server.api('broadcast', { channels, data: { n: 1 } });
-  const expected = [{ result: {} }, { error: { code: 102, message: NO_NAMESPACE } }, { result: {} }];
+  const expected = [{ result: {} }, { error: UNKNOWN_CHANNEL }, { result: {} }];
   assert.deepEqual(responses, expected);
   for (const channel of ['chat:one', 'chat:two']) {
     assert.deepEqual(await listener.publications(channel, 1), [{ n: 1 }]);

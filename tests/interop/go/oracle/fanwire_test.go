@@ -63,8 +63,11 @@ func (server *fanwire) call(method string, params json.RawMessage) (json.RawMess
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("status %d: %s", answer.StatusCode, body)
 	}
-	return body, err
+	return cause.ReplaceAll(body, []byte("$1\"")), err
 }
+
+// cause is the end of an error's message from the colon on, which only Fanwire sends.
+var cause = regexp.MustCompile(`("error":\{"code":\d+,"message":"[^":]*): (?:[^"\\]|\\.)*"`)
 
 var address = regexp.MustCompile(`\blistens on (127\.0\.0\.1:\d+)`)
 
