@@ -9,7 +9,7 @@ mod frames;
 #[cfg(test)]
 mod testing;
 
-use std::{sync::Arc, time::Instant};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use fanwire_node::{
     Broadcast, ConnectionKey, DeltaMode, EncodeJob, Hello, Hub, HubCounters, Inbox, Node, Notice,
@@ -173,16 +173,15 @@ impl Application for Realtime {
         self.hub.next_deadline()
     }
 
-    fn close(&mut self, key: SlotKey, end: CloseCause, now: Instant) {
+    fn close(&mut self, key: SlotKey, end: CloseCause, now: Instant, out: &ConnectionWriter) {
         self.backlogs.remove(key.index);
-        let key = connection(key);
-        match end {
-            CloseCause::Slow if self.hub.disconnected(key, &Disconnect::SLOW) => {
-                log(&Disconnect::SLOW)
-            }
-            CloseCause::Slow => {}
-            CloseCause::Other => self.hub.close(key, now),
-        }
+        let (index, key) = (key.index, connection(key));
+        let disconnect = match end {
+            CloseCause::Slow => Disconnect::SLOW,
+            CloseCause::WriteTimeout => Disconnect::WRITE_ERROR,
+            CloseCause::Other => return self.hub.close(key, now),
+        };
+        self.hub.disconnected(key, &disconnect, out.peer_address(index), now);
     }
 
     fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {
@@ -347,6 +346,10 @@ impl Outbox for HubWriter<'_> {
         self.out.ping(key(connection));
     }
 
+    fn address(&self, connection: ConnectionKey) -> Option<SocketAddr> {
+        self.out.peer_address(connection.index)
+    }
+
     fn hold(&mut self, connection: ConnectionKey) {
         self.out.hold(key(connection));
     }
@@ -356,7 +359,6 @@ impl Outbox for HubWriter<'_> {
     }
 
     fn disconnect(&mut self, connection: ConnectionKey, disconnect: &Disconnect) {
-        log(disconnect);
         self.send_batch();
         let reliable = self.backlogs.remove(connection.index);
         self.deliver_reliable(connection.index, reliable);
@@ -370,10 +372,6 @@ impl Outbox for HubWriter<'_> {
             code => self.out.close(key, code, &disconnect.reason),
         }
     }
-}
-
-fn log(disconnect: &Disconnect) {
-    tracing::debug!(code = disconnect.code, reason = %disconnect.reason, "disconnecting a client");
 }
 
 /// A limit for the bytes of a message, in any form: as a JSON text, quotes are escaped.

@@ -12,6 +12,7 @@ mod refusals;
 mod resume;
 mod timers;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -211,15 +212,21 @@ impl Hub {
         disconnect: &Disconnect,
         out: &mut impl Outbox,
     ) {
-        self.log_disconnect(key, disconnect);
+        self.log_disconnect(key, disconnect, || out.address(key));
         self.end(key, disconnect, out);
     }
 
-    /// As [`close`](Self::close), for a client whose connection the shell ended with a code of the server. Returns
-    /// whether the session existed.
-    pub fn disconnected(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
-        self.log_disconnect(key, disconnect);
-        self.remove(key, disconnect)
+    /// As [`close`](Self::close), for a client whose connection the shell ended with a code of the server.
+    pub fn disconnected(
+        &mut self,
+        key: ConnectionKey,
+        disconnect: &Disconnect,
+        address: Option<SocketAddr>,
+        now: Instant,
+    ) {
+        self.now = Some(now);
+        self.log_disconnect(key, disconnect, || address);
+        self.remove(key, disconnect);
     }
 
     /// As [`disconnect`](Self::disconnect), when the cause is logged already.

@@ -58,6 +58,11 @@ pub enum RefusalLevel {
 }
 
 impl RefusalLevel {
+    /// Level debug, if such lines are written.
+    pub(crate) fn of_debug() -> Option<Self> {
+        tracing::enabled!(tracing::Level::DEBUG).then_some(Self::Debug)
+    }
+
     /// The number of refusals, at level info.
     pub fn count(self) -> Option<u64> {
         match self {
@@ -140,8 +145,7 @@ impl Node {
     pub fn log_level(&self, kind: &str, now: Instant) -> Option<RefusalLevel> {
         match self.refusal_throttle.record(kind, now) {
             Some(repeats) => Some(RefusalLevel::Info(repeats.count())),
-            None if tracing::enabled!(tracing::Level::DEBUG) => Some(RefusalLevel::Debug),
-            None => None,
+            None => RefusalLevel::of_debug(),
         }
     }
 

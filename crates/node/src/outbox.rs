@@ -3,6 +3,7 @@
 //! Uses: connection keys, shared broadcasts, disconnect codes. Never: sockets.
 //! Change here: the effects of a hub. Their causes live in `hub/` and `command/`.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fanwire_protocol::Disconnect;
@@ -56,6 +57,11 @@ pub trait Outbox {
     /// Offloads the encoding of a large reply to another thread, if there is one. Its result comes through the inbox.
     fn offload(&mut self, encode_job: EncodeJob) {
         encode_job.run();
+    }
+
+    /// The address of the peer, for the log: called for a connection that was refused something.
+    fn address(&self, _connection: ConnectionKey) -> Option<SocketAddr> {
+        None
     }
 
     /// Closes with this code. The hub has removed the session; everything sent before is still flushed.

@@ -37,5 +37,5 @@ impl Application for Echo {
         None
     }
 
-    fn close(&mut self, _key: SlotKey, _end: CloseCause, _now: Instant) {}
+    fn close(&mut self, _: SlotKey, _: CloseCause, _: Instant, _: &ConnectionWriter) {}
 }

@@ -58,7 +58,8 @@ pub trait Application: 'static {
     /// The time of the next call of `advance`.
     fn next_deadline(&self) -> Option<Instant>;
     /// The connection has ended or is ending. Called exactly once per opened key, whatever the cause.
-    fn close(&mut self, key: SlotKey, end: CloseCause, now: Instant);
+    /// `out` still has its address.
+    fn close(&mut self, key: SlotKey, end: CloseCause, now: Instant, out: &ConnectionWriter);
     /// The server stops: closes an open connection.
     fn shut_down(&mut self, key: SlotKey, out: &mut ConnectionWriter) {
         out.close(key, 1001, "going away");

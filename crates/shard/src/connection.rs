@@ -23,6 +23,8 @@ pub struct SlotKey {
 pub enum CloseCause {
     /// The shard closed it with `ShardSettings::slow_close`: its queue was full.
     Slow,
+    /// The socket took no bytes for `ShardSettings::write_timeout`.
+    WriteTimeout,
     /// The application, the peer or an error ended it.
     Other,
 }

@@ -9,7 +9,7 @@ mod joined;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 
-use std::{collections::VecDeque, sync::Arc, time::Instant};
+use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Instant};
 
 use fanwire_deflate::{
     Shadow,
@@ -310,6 +310,11 @@ impl ConnectionWriter {
     /// The format of the peer of the connection at `index`.
     pub fn format(&self, index: u32) -> Option<PeerFormat> {
         self.connections.get(index as usize).map(Connection::format)
+    }
+
+    /// The address of the peer at `index`, by a system call.
+    pub fn peer_address(&self, index: u32) -> Option<SocketAddr> {
+        self.connections.get(index as usize)?.socket.peer_addr().ok()
     }
 
     /// Sends a native ping frame (RFC 6455 §5.5.2).

@@ -269,7 +269,7 @@ impl<A: Application> Turn<A> {
     /// Reports closed connections to the application.
     fn report_closed(&mut self) {
         while let Some((key, end)) = self.out.closed.pop() {
-            self.application.close(key, end, self.out.now);
+            self.application.close(key, end, self.out.now, &self.out);
             self.out.counters.closed.add(1);
         }
     }

@@ -1,12 +1,16 @@
-//! Log lines of a hub: refused commands and connections that the server ends, with client, user and cause.
+//! Log lines of a hub: refused commands and connections that the server ends, with client, user, address and cause.
 //! In: a refusal or a close code, before the session is gone → out: a line at level info or debug.
 //! Uses: the session, the throttle of the node. Never: a token, payloads, texts from outside that are not cut.
 //! Change here: the fields of these lines. Causes are in `refusal.rs`.
+
+use std::net::SocketAddr;
 
 use fanwire_protocol::Disconnect;
 use fanwire_telemetry::excerpt;
 
 use super::Hub;
+use crate::node::RefusalLevel;
+use crate::outbox::Outbox;
 use crate::refusal::{Refused, cause_of_disconnect};
 use crate::session::ConnectionKey;
 
@@ -22,7 +26,7 @@ macro_rules! at_level {
 
 impl Hub {
     /// Logs a refused command. Call before the session ends.
-    pub(super) fn log_refused(&self, key: ConnectionKey, refused: &Refused) {
+    pub(super) fn log_refused(&self, key: ConnectionKey, refused: &Refused, out: &impl Outbox) {
         let (client, user) = self.names(key);
         let channel = refused.channel.as_deref().map(excerpt);
         let Refused { command, code, error, cause, .. } = refused;
@@ -35,18 +39,28 @@ impl Hub {
             client,
             user,
             channel,
+            address = out.address(key).map(display),
             "refused a command"
         );
     }
 
-    /// Logs the end of a connection by the server. A shutdown is logged once for all connections, by the server.
-    pub(super) fn log_disconnect(&self, key: ConnectionKey, disconnect: &Disconnect) {
+    /// Logs the end of a connection by the server. At level info, the server logs a shutdown once for all connections.
+    pub(super) fn log_disconnect(
+        &self,
+        key: ConnectionKey,
+        disconnect: &Disconnect,
+        address: impl FnOnce() -> Option<SocketAddr>,
+    ) {
         let code = disconnect.code;
-        if code == Disconnect::SHUTDOWN.code || self.session_table.session(key).is_none() {
+        if self.session_table.session(key).is_none() {
             return;
         }
-        let Some(now) = self.now else { return };
-        let Some(level) = self.node.log_level(&format!("disconnect {code}"), now) else { return };
+        let level = if code == Disconnect::SHUTDOWN.code {
+            RefusalLevel::of_debug()
+        } else {
+            self.now.and_then(|now| self.node.log_level(&format!("disconnect {code}"), now))
+        };
+        let Some(level) = level else { return };
         let (client, user) = self.names(key);
         at_level!(
             level.count(),
@@ -55,6 +69,7 @@ impl Hub {
             cause = cause_of_disconnect(code),
             client,
             user,
+            address = address().map(display),
             "disconnected a client"
         );
     }

@@ -69,7 +69,7 @@ impl Hub {
             out.ended(key.index, place, last);
         }
         if let Some(refused) = backlog.refused {
-            self.log_refused(key, &refused);
+            self.log_refused(key, &refused, out);
         }
         match outcome {
             Ok(reply) => bytes += reply.map_or(0, |reply| self.send(key, &reply, out)),

@@ -116,5 +116,7 @@ async fn a_stuck_subscriber_is_dropped_after_the_write_timeout() {
         publish(address, "a", &payload).await;
     }
     let timed_out = "fanwire_transport_write_timeouts_total 1\n";
-    metrics_when(address, |metrics| metrics.contains(timed_out)).await;
+    let metrics = metrics_when(address, |metrics| metrics.contains(timed_out)).await;
+    let disconnects = "fanwire_client_num_server_disconnects_total{code=\"3009\"} 1\n";
+    assert!(metrics.contains(disconnects), "{metrics}");
 }

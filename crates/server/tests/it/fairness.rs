@@ -136,7 +136,7 @@ impl Application for Recorder {
         None
     }
 
-    fn close(&mut self, _key: SlotKey, _end: CloseCause, _now: Instant) {
+    fn close(&mut self, _: SlotKey, _: CloseCause, _: Instant, _: &ConnectionWriter) {
         let _ = self.seen.send(Call::Close);
     }
 }

@@ -180,7 +180,7 @@ impl Application for Poster {
         None
     }
 
-    fn close(&mut self, _key: SlotKey, _end: CloseCause, _now: Instant) {}
+    fn close(&mut self, _: SlotKey, _: CloseCause, _: Instant, _: &ConnectionWriter) {}
 }
 
 /// The shards, a signal that the second one is blocked, the sender that unblocks it, and whether a connection is held.

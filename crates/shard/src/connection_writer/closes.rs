@@ -45,11 +45,15 @@ impl ConnectionWriter {
 
     /// Ends a connection without a close frame; queued frames are dropped.
     pub fn abort(&mut self, key: SlotKey) {
+        self.abort_because(key, CloseCause::Other);
+    }
+
+    pub(super) fn abort_because(&mut self, key: SlotKey, end: CloseCause) {
         let Some(connection) = any(&mut self.connections, key) else { return };
         let was = std::mem::replace(&mut connection.phase, Phase::Done);
         connection.queue.drop_unwritten(&mut self.lists);
         self.to_remove.push(key.index);
-        self.note_closed(key, was, CloseCause::Other);
+        self.note_closed(key, was, end);
     }
 
     /// Answers the peer's close frame with the same code, once (RFC 6455 §5.5.1).

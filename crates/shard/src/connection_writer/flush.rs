@@ -10,7 +10,7 @@ use rustix::{io::Errno, net::SendFlags};
 
 use super::{ConnectionWriter, closes::CLOSE_TIMEOUT, joined::JoinedFrames};
 use crate::{
-    connection::{Connection, Phase, SlotKey},
+    connection::{CloseCause, Connection, Phase, SlotKey},
     counters::is_sampled,
     queue::{Lists, WireFrame},
 };
@@ -164,7 +164,7 @@ impl ConnectionWriter {
         if self.any(key).is_some_and(|connection| is_stuck(connection) && !connection.awaits_drain)
         {
             self.counters.write_timeouts.add(1);
-            self.abort(key);
+            self.abort_because(key, CloseCause::WriteTimeout);
         }
     }
 }

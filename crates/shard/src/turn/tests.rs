@@ -123,7 +123,7 @@ impl Application for HoldingApplication {
         None
     }
 
-    fn close(&mut self, _key: SlotKey, _end: CloseCause, _now: Instant) {}
+    fn close(&mut self, _: SlotKey, _: CloseCause, _: Instant, _: &ConnectionWriter) {}
 }
 
 /// "a", in a text frame with a mask of zeros.
