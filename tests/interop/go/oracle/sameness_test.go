@@ -84,10 +84,6 @@ func (names *names) renamed(key string, value any) any {
 		if key == "version" && value != "" {
 			return "<version>"
 		}
-		if key == "message" {
-			// Behind the library's text Fanwire says why: "bad request: channel: must not be empty".
-			value, _, _ = strings.Cut(value, ": ")
-		}
 		return shortened(names.named(value))
 	case json.Number:
 		if seconds, err := value.Int64(); key == "ttl" && err == nil {
