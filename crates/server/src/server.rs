@@ -210,6 +210,7 @@ impl Server {
     pub async fn shutdown(self) {
         let (started, connections) = (Instant::now(), self.shards.connections());
         self.readiness.drain();
+        self.shards.announce_stop();
         if !self.drain_interval.is_zero() {
             let stop = shard::Stop {
                 spread: self.drain_interval,

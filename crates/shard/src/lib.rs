@@ -185,9 +185,14 @@ impl<A: Application> Shards<A> {
         self.inboxes[shard].push(ShardMessage::Open(Box::new(arrival)), 0);
     }
 
+    /// From now on [`are_stopping`](Self::are_stopping), before [`stop`](Self::stop) is called where it may block.
+    pub fn announce_stop(&self) {
+        self.is_stopping.store(true, Relaxed);
+    }
+
     /// Closes every connection as `stop` says and waits for the threads. Blocks.
     pub fn stop(&self, stop: Stop) {
-        self.is_stopping.store(true, Relaxed);
+        self.announce_stop();
         for inbox in &self.inboxes {
             inbox.push(ShardMessage::Stop(stop), 0);
         }

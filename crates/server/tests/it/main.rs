@@ -7,6 +7,7 @@
 mod client;
 mod connections;
 mod context;
+mod drain;
 mod early;
 mod endpoints;
 mod fairness;

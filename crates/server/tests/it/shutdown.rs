@@ -11,7 +11,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::client::{Client, fetch, publish, start};
+use crate::client::{Client, start};
 
 #[tokio::test]
 async fn every_client_gets_3001_and_the_listener_is_closed() {
@@ -89,43 +89,4 @@ async fn a_port_in_use_is_an_error_that_names_key_and_remedy() {
     assert!(matches!(error, StartError::Bind { .. }));
     let text = error.to_string();
     assert!(text.contains("http_server.port") && text.contains("another port"), "{text}");
-}
-
-/// Who drains still delivers, answers the API and says that it is not ready; the clients leave evenly.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_drain_spreads_disconnects_while_the_server_works_and_is_not_ready() {
-    let server = start(|config| {
-        config.health.enabled = true;
-        config.shards = 1;
-        config.drain_interval = Duration::from_secs(1);
-    })
-    .await;
-    let address = server.address();
-    let mut clients = Vec::new();
-    for _ in 0..5 {
-        clients.push(Client::subscribed(address, "", "a").await);
-    }
-    assert_eq!(fetch(address, "/health/ready").await, "{}");
-    let started = std::time::Instant::now();
-    let shutdown = tokio::spawn(server.shutdown());
-    // One is closed every fifth of the interval: the last of the list comes first, and the others still receive.
-    let mut last = clients.remove(0);
-    let mut closed = 0;
-    for mut client in clients.into_iter().rev() {
-        assert_eq!(client.closed().await, (3001, "shutdown".to_owned()));
-        closed += 1;
-        let due = Duration::from_millis(200) * closed;
-        assert!(started.elapsed() >= due, "{closed} after {:?}", started.elapsed());
-        client.frame(0x88, &[0x0b, 0xb9]).await;
-        let draining = r#"{"draining":"the server is shutting down"}"#;
-        assert_eq!(fetch(address, "/health/ready").await, draining);
-        assert_eq!(fetch(address, "/health/live").await, "{}");
-        assert_eq!(fetch(address, "/health").await, "{}");
-        publish(address, "a", &closed.to_string()).await;
-        assert!(last.next_text().await.contains(&format!("\"data\":{closed}")));
-    }
-    assert_eq!(last.closed().await, (3001, "shutdown".to_owned()));
-    last.frame(0x88, &[0x0b, 0xb9]).await;
-    shutdown.await.expect("a clean end");
-    assert!(TcpStream::connect(address).await.is_err());
 }
