@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use fanwire_node::Options;
 use parking_lot::Mutex;
+use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber, field, span};
 
 use crate::tokens::{SECRET, connect, guarded, subscribe, token};
@@ -18,6 +19,8 @@ type Line = BTreeMap<String, String>;
 
 /// Plays a dialogue and returns the lines of the log, from this level on.
 fn logged(level: Level, options: Options, play: impl FnOnce(&mut World)) -> Vec<Line> {
+    // An event that another thread writes first, without a log, would be switched off for all threads now and then.
+    QUIET.call_once(|| tracing::subscriber::set_global_default(Quiet).expect("the only one"));
     let log = Log { level, lines: Arc::default() };
     let lines = Arc::clone(&log.lines);
     tracing::subscriber::with_default(log, || play(&mut World::new(options)));
@@ -181,6 +184,35 @@ fn what_the_protocol_forbids_has_a_cause() {
         world.connected("ada", crate::script::hello(""));
         world.play(&format!("ada > {command}\n ada x {reason}"));
     }
+}
+
+static QUIET: Once = Once::new();
+
+/// Keeps every event switched on, and stores none.
+struct Quiet;
+
+impl Subscriber for Quiet {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        false
+    }
+
+    fn event(&self, _: &Event<'_>) {}
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
 }
 
 /// Stores the events from a level on.
