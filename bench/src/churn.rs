@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use crate::setup::Setup;
-use crate::stats::{grouped, median, percentile};
+use crate::stats::{grouped, median, percentile, verdict};
 use crate::target::{API_KEY, Target};
 use client::{Attempt, Client, Stage, Tally};
 use fanwire_load::generator::publisher::{Publisher, publish_request};
@@ -108,10 +108,7 @@ impl Churn {
     /// Prints the share in context where there is compression; true unless the bar is missed.
     fn judge(&self, share: f64) -> bool {
         let passed = self.bar.is_none_or(|bar| share >= bar);
-        let verdict = match self.bar {
-            None => String::new(),
-            Some(bar) => format!(", bar {bar}: {}", if passed { "met" } else { "MISSED" }),
-        };
+        let verdict = verdict(self.bar, passed);
         if self.compression {
             println!("share of the live deliveries in context: {:.2} %{verdict}", share * 100.0);
         }

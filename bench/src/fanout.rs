@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use crate::bare;
 use crate::corpus::files;
 use crate::setup::Setup;
-use crate::stats::{grouped, median};
+use crate::stats::{grouped, median, verdict};
 use crate::target::API_KEY;
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::publish_request;
@@ -192,10 +192,7 @@ impl Fanout {
             outcomes.chunks_exact(2).map(|pair| pair[1].per_cpu_second / pair[0].per_cpu_second);
         let ratio = median(ratios);
         let passed = self.bar.is_none_or(|bar| ratio >= bar);
-        let verdict = match self.bar {
-            None => String::new(),
-            Some(bar) => format!(", bar {bar}: {}", if passed { "met" } else { "MISSED" }),
-        };
+        let verdict = verdict(self.bar, passed);
         println!(
             "\nratio of deliveries per CPU-second, {} / {}: {ratio:.3}{verdict}",
             contenders[1], contenders[0]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::fanout::made_up_payloads;
 use crate::fanout::schedule::Ledger;
 use crate::setup::Setup;
-use crate::stats::{grouped, median, percentile};
+use crate::stats::{grouped, median, percentile, verdict};
 use crate::target::{API_KEY, Target};
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::{Publisher, publish_request};
@@ -94,10 +94,7 @@ impl Hot {
         }
         let ratio = median(ratios);
         let passed = self.bar.is_none_or(|bar| ratio <= bar);
-        let verdict = match self.bar {
-            None => String::new(),
-            Some(bar) => format!(", bar {bar}: {}", if passed { "met" } else { "MISSED" }),
-        };
+        let verdict = verdict(self.bar, passed);
         println!("\nratio of the quiet channel's p99, next to / alone: {ratio:.2}{verdict}");
         Ok(passed)
     }

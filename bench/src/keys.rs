@@ -167,7 +167,7 @@ impl Readers {
                 return Ok(());
             }
             if self.read_each(READ_BYTES)? == 0 {
-                std::thread::sleep(Duration::from_millis(1));
+                self.generator.turn(Some(QUIET_TURN), &mut self.values)?;
             }
             let bytes = self.generator.bytes_received();
             stall.check(bytes, || format!("{missing} newest values are missing"))?;
@@ -215,5 +215,7 @@ const UNANSWERED_MAX: usize = 2_000;
 /// How often in a second a slow reader reads.
 const SLOW_READS: usize = 20;
 const READ_BYTES: usize = 64 << 10;
+/// How long to wait for bytes where no socket has any.
+const QUIET_TURN: Duration = Duration::from_millis(10);
 /// The kernel's buffer of a slow reader; without a limit a loopback holds megabytes.
 const BEHIND_BUFFER_BYTES: usize = 128 << 10;

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use std::time::{Duration, Instant};
 
 use crate::setup::Setup;
-use crate::stats::{grouped, median, percentile};
+use crate::stats::{grouped, median, percentile, verdict};
 use crate::target::{API_KEY, Target};
 use asker::{Asker, Face};
 use fanwire_load::generator::messages::Encoding;
@@ -142,10 +142,7 @@ impl Presence {
     fn judge(&self, ratios: Vec<f64>) -> bool {
         let ratio = median(ratios);
         let passed = self.bar.is_none_or(|bar| ratio <= bar);
-        let verdict = match self.bar {
-            None => String::new(),
-            Some(bar) => format!(", bar {bar}: {}", if passed { "met" } else { "MISSED" }),
-        };
+        let verdict = verdict(self.bar, passed);
         println!("\nratio of the p99 of deliveries, with questions / without: {ratio:.3}{verdict}");
         passed
     }

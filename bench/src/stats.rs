@@ -3,6 +3,8 @@
 //! Pure.
 //! Change here how numbers are summed up; which ones are shown is the scenario's business.
 
+pub use fanwire_load::grouped;
+
 /// The middle sample, or the mean of the two in the middle; 0 without samples.
 pub fn median(samples: impl IntoIterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = samples.into_iter().collect();
@@ -32,17 +34,12 @@ pub fn slope(points: &[(f64, f64)]) -> f64 {
     if variance > 0.0 { covariance / variance } else { 0.0 }
 }
 
-/// A whole number with commas: 1234567.8 → "1,234,568".
-pub fn grouped(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 && !text.ends_with('-') {
-            text.push(',');
-        }
-        text.push(digit);
+/// How the bar of a scenario was met, for the end of its last line; "" without a bar.
+pub fn verdict(bar: Option<f64>, passed: bool) -> String {
+    match bar {
+        None => String::new(),
+        Some(bar) => format!(", bar {bar}: {}", if passed { "met" } else { "MISSED" }),
     }
-    text
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::fanout::made_up_payloads;
 use crate::fanout::schedule::channel;
 use crate::setup::Setup;
-use crate::stats::median;
+use crate::stats::{median, verdict};
 use crate::target::{API_KEY, Target};
 use fanwire_load::generator::messages::Encoding;
 use fanwire_load::generator::publisher::{Publisher, publish_request};
@@ -97,10 +97,7 @@ impl Stream {
         }
         let ratio = median(ratios);
         let passed = self.bar.is_none_or(|bar| ratio <= bar);
-        let verdict = match self.bar {
-            None => String::new(),
-            Some(bar) => format!(", bar {bar}: {}", if passed { "met" } else { "MISSED" }),
-        };
+        let verdict = verdict(self.bar, passed);
         println!("\nratio of CPU per publication, stream / one request each: {ratio:.3}{verdict}");
         Ok(passed)
     }

@@ -19,6 +19,8 @@ mod page;
 mod plot;
 mod text;
 
+pub use text::grouped;
+
 /// A run and its figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {

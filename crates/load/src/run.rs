@@ -327,7 +327,7 @@ impl<'a> Load<'a> {
                 if bytes > 0 {
                     since = Instant::now();
                 } else {
-                    std::thread::sleep(ANSWER_WAIT);
+                    self.read(group, Some(ANSWER_WAIT), false)?;
                 }
             }
         }

@@ -51,7 +51,7 @@ test('a newcomer publishes from the page and from the API and sees both arrive',
     await page.until(`Number(document.getElementById('deliveries').dataset.value) === 3`, 30_000);
   });
 
-  await t.test('another channel begins with an empty list, and text that looks like JSON is told from JSON', async () => {
+  await t.test('another channel begins with an empty list, and broken JSON is published as text', async () => {
     await page.type('channel', 'third');
     await page.evaluate(`document.getElementById('channel-form').requestSubmit()`);
     await page.until(`document.querySelectorAll('#publications li').length === 0`);

@@ -53,10 +53,4 @@ impl GroupCounts {
         self.broken += 1;
         self.example.get_or_insert_with(example);
     }
-
-    /// Whether nothing is wrong for subscribers that read all the time.
-    pub fn is_whole(&self) -> bool {
-        let Self { lost, duplicates, reordered, broken, .. } = self;
-        lost + duplicates + reordered + broken == 0 && self.disconnects.is_empty()
-    }
 }

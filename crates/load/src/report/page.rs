@@ -6,8 +6,7 @@
 use std::fmt::Write as _;
 
 use super::plot::{Series, by_percentile, over_time};
-use super::text::grouped;
-use super::{Ending, Report};
+use super::{Ending, Report, grouped};
 use crate::record::{Second, milliseconds};
 
 impl Report {

@@ -182,7 +182,7 @@ fn mib(bytes: u64) -> f64 {
 }
 
 /// A whole number with commas: 1234567.8 → "1,234,568".
-pub(super) fn grouped(value: f64) -> String {
+pub fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
