@@ -87,6 +87,11 @@ impl Disconnect {
     pub const fn reconnects(&self) -> bool {
         !matches!(self.code, 3500..=3999 | 4500..=4999)
     }
+
+    /// Whether a server may send the code in a close frame (RFC 6455 §7.4).
+    pub const fn is_close_code(&self) -> bool {
+        matches!(self.code, 1000..=1003 | 1007..=1014 | 1016..=4999)
+    }
 }
 
 impl UnsubscribeCode {

@@ -11,12 +11,17 @@
 //! server.shutdown().await;
 //! # Ok(()) }
 //! ```
+//!
+//! A program without an async runtime starts an [`EmbeddedServer`]. Both have a [`Handle`], with which any thread
+//! publishes, reads history and presence, and subscribes or disconnects clients.
 #![forbid(unsafe_code)]
 
 mod descriptors;
 pub mod echo;
+mod embedded;
 mod engine;
 pub mod example;
+mod handle;
 pub mod http;
 mod jwks;
 mod metrics;
@@ -34,4 +39,11 @@ pub use fanwire_node as node;
 pub use fanwire_protocol as protocol;
 pub use fanwire_shard as shard;
 pub use fanwire_ws as ws;
+
+pub use embedded::EmbeddedServer;
+pub use fanwire_broker::{Answer, DeliveryClass, Position, PublishOptions};
+pub use fanwire_cluster::{ConnectionSelector, ServerSubscription};
+pub use fanwire_node::Page;
+pub use fanwire_protocol::{Disconnect, ErrorCode, Publication};
+pub use handle::Handle;
 pub use server::{Server, StartError};

@@ -5,7 +5,7 @@
 
 use std::{
     fmt, io,
-    net::SocketAddr,
+    net::{SocketAddr, TcpListener as StdListener},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -19,6 +19,7 @@ use fanwire_ws::extension;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{
+    Handle,
     config::{Config, TlsOptions},
     descriptors,
     engine::{Engine, EngineError},
@@ -80,6 +81,10 @@ pub enum StartError {
     Tls { key: &'static str, source: TlsError },
     /// Threads or pollers could not be created.
     Shards(io::Error),
+    /// The listener that the program passed cannot be used.
+    Listener(io::Error),
+    /// The threads of the HTTP side could not be created.
+    Runtime(io::Error),
 }
 
 impl Server {
@@ -88,11 +93,17 @@ impl Server {
     /// # Errors
     /// See [`StartError`]; nothing keeps running after an error.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        if config.debug.enabled && !fanwire_profile::heap::enable() {
-            tracing::warn!("debug.enabled: this build has no heap profile, only a CPU profile");
-        }
+        Self::start_with(config, None).await
+    }
+
+    /// Like [`start`](Self::start), with a listener for clients instead of `http_server.address` and `port`.
+    pub(crate) async fn start_with(
+        config: Config,
+        listener: Option<StdListener>,
+    ) -> Result<Self, StartError> {
+        enable_profiles(&config);
         let descriptors = descriptors::raise();
-        let (public, internal) = bind(&config).await?;
+        let (public, internal) = bind(&config, listener).await?;
         let addresses = Addresses::of(&config, &public, internal.as_ref());
         let fetchers = fetchers(&config)?;
         let (engine, node) = Engine::start(&config).await?;
@@ -192,6 +203,11 @@ impl Server {
         self.addresses.api
     }
 
+    /// The calls of the server for the program around it.
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.node.clone(), self.shards.clone())
+    }
+
     /// The number of shards.
     pub fn shards(&self) -> usize {
         self.shards.inboxes().len()
@@ -243,6 +259,12 @@ impl Server {
             took_ms = started.elapsed().as_millis() as u64,
             "stopped"
         );
+    }
+}
+
+fn enable_profiles(config: &Config) {
+    if config.debug.enabled && !fanwire_profile::heap::enable() {
+        tracing::warn!("debug.enabled: this build has no heap profile, only a CPU profile");
     }
 }
 
@@ -444,10 +466,18 @@ struct Bound {
 }
 
 /// The listener for clients, and the internal listener if one is configured.
-async fn bind(config: &Config) -> Result<(Bound, Option<Bound>), StartError> {
+async fn bind(
+    config: &Config,
+    listener: Option<StdListener>,
+) -> Result<(Bound, Option<Bound>), StartError> {
     let options = &config.http_server;
-    let public = resolve("http_server.address", &options.address, options.port).await?;
-    let public = Bound::at("http_server.", public)?;
+    let public = match listener {
+        Some(listener) => Bound::of(listener).map_err(StartError::Listener)?,
+        None => {
+            let address = resolve("http_server.address", &options.address, options.port).await?;
+            Bound::at("http_server.", address)?
+        }
+    };
     if !options.is_split() {
         return Ok((public, None));
     }
@@ -466,6 +496,12 @@ impl Bound {
         let listener = listener::bind(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self { listener, address })
+    }
+
+    fn of(listener: StdListener) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener: TcpListener::from_std(listener)?, address })
     }
 }
 
@@ -528,6 +564,8 @@ impl fmt::Display for StartError {
             ),
             StartError::Tls { key, source } => write!(f, "{key}.{source}"),
             StartError::Shards(error) => write!(f, "cannot start the shards: {error}"),
+            StartError::Listener(error) => write!(f, "cannot use the given listener: {error}"),
+            StartError::Runtime(error) => write!(f, "cannot start the threads for HTTP: {error}"),
         }
     }
 }

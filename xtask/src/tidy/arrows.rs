@@ -155,6 +155,7 @@ const HOUSE: &[Room] = &[
         level: 6,
         may_use: &[
             "fanwire-auth",
+            "fanwire-cluster",
             "fanwire-config",
             "fanwire-fanout",
             "fanwire-api",

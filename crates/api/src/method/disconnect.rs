@@ -84,15 +84,13 @@ fn disconnect_of(reason: Option<DisconnectReason>) -> Result<Disconnect, ApiErro
     let Some(DisconnectReason { code, reason }) = reason else {
         return Ok(Disconnect::FORCE_DISCONNECT);
     };
-    match u16::try_from(code) {
-        Ok(0) => Ok(Disconnect::FORCE_DISCONNECT),
-        Ok(1004..=1006 | 1015) => Err(INVALID_CODE),
-        Ok(code @ 1000..=4999) if reason.is_empty() => {
-            Ok(Disconnect { code, ..Disconnect::FORCE_DISCONNECT })
-        }
-        Ok(code @ 1000..=4999) => Ok(Disconnect { code, reason: reason.into() }),
-        _ => Err(INVALID_CODE),
-    }
+    let Ok(code) = u16::try_from(code) else { return Err(INVALID_CODE) };
+    let disconnect = match (code, reason.is_empty()) {
+        (0, _) => Disconnect::FORCE_DISCONNECT,
+        (code, true) => Disconnect { code, ..Disconnect::FORCE_DISCONNECT },
+        (code, false) => Disconnect { code, reason: reason.into() },
+    };
+    if disconnect.is_close_code() { Ok(disconnect) } else { Err(INVALID_CODE) }
 }
 
 const INVALID_CODE: ApiError = ApiError::BAD_REQUEST.because(

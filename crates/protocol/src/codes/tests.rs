@@ -34,6 +34,13 @@ fn clients_return_after_some_codes_and_not_after_others() {
 }
 
 #[test]
+fn codes_of_close_frames_are_those_of_rfc_6455() {
+    let is_close_code = |code| Disconnect { code, reason: "".into() }.is_close_code();
+    assert!([1000, 1003, 1007, 1014, 1016, 3000, 4999].into_iter().all(is_close_code));
+    assert!(![0, 999, 1004, 1005, 1006, 1015, 5000, u16::MAX].into_iter().any(is_close_code));
+}
+
+#[test]
 fn clients_subscribe_again_from_2500_on() {
     let codes = UnsubscribeCode::ALL.iter().map(|row| (row.code, row.resubscribes()));
     let expect = [(2000, false), (2500, true), (2501, true), (2502, true)];

@@ -9,6 +9,7 @@ mod connections;
 mod context;
 mod drain;
 mod early;
+mod embedded;
 mod endpoints;
 mod fairness;
 mod handshake;

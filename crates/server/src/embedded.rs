@@ -1,0 +1,101 @@
+//! A server inside a program that has no async runtime: it starts on threads of its own and stops with its value.
+//! In: a configuration, and optionally a listener → out: a running server and its calls.
+//! Uses `server`, one thread for the runtime. Contains no behaviour of the server.
+//! Changed here: how a program without a runtime starts and stops a server.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::mpsc,
+    thread::{self, JoinHandle},
+};
+
+use tokio::{runtime, sync::oneshot};
+
+use crate::{Handle, Server, StartError, config::Config};
+
+/// A server on threads of its own. Programs with a tokio runtime can use [`Server`] instead.
+///
+/// Dropping it begins a graceful shutdown and does not wait for its end.
+///
+/// ```
+/// let mut config = fanwire::config::Config::default();
+/// config.http_server.address = "127.0.0.1".to_owned();
+/// config.http_server.port = 0; // any free port
+/// config.node.client.insecure = true; // no tokens
+/// let server = fanwire::EmbeddedServer::start(config)?;
+/// println!("ws://{}/connection/websocket", server.address());
+///
+/// let handle = server.handle();
+/// let publisher = std::thread::spawn(move || handle.publish("news", r#"{"text":"hello"}"#).wait());
+/// publisher.join().expect("the thread ends")?;
+/// server.shutdown();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct EmbeddedServer {
+    address: SocketAddr,
+    handle: Handle,
+    /// Dropping it stops the server.
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl EmbeddedServer {
+    /// Starts a server at the addresses of its configuration. Blocks until it listens.
+    ///
+    /// # Errors
+    /// See [`StartError`]; nothing keeps running after an error.
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        Self::run(config, None)
+    }
+
+    /// Starts a server whose clients connect to `listener`; `http_server.address` and `port` are ignored.
+    ///
+    /// # Errors
+    /// See [`StartError`]; nothing keeps running after an error.
+    pub fn start_on(config: Config, listener: TcpListener) -> Result<Self, StartError> {
+        Self::run(config, Some(listener))
+    }
+
+    fn run(config: Config, listener: Option<TcpListener>) -> Result<Self, StartError> {
+        let runtime = runtime::Builder::new_multi_thread()
+            .thread_name("fanwire-http")
+            .enable_all()
+            .build()
+            .map_err(StartError::Runtime)?;
+        let (sender, started) = mpsc::sync_channel(1);
+        let (stop, stopped) = oneshot::channel();
+        let serve = async move {
+            let server = match Server::start_with(config, listener).await {
+                Ok(server) => server,
+                Err(error) => return drop(sender.send(Err(error))),
+            };
+            let _ = sender.send(Ok((server.address(), server.handle())));
+            // Either a message or a dropped sender.
+            let _ = stopped.await;
+            server.shutdown().await;
+        };
+        let thread = thread::Builder::new()
+            .name("fanwire".to_owned())
+            .spawn(move || runtime.block_on(serve))
+            .map_err(StartError::Runtime)?;
+        let (address, handle) = started.recv().expect("the thread sends one result")?;
+        Ok(Self { address, handle, stop, thread })
+    }
+
+    /// The bound address for clients.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The calls of the server, for any thread.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Closes every connection with 3001 as [`Server::shutdown`] does. Blocks until the server has ended.
+    pub fn shutdown(self) {
+        drop(self.stop);
+        // A panic of that thread was logged by the panic hook; there is nothing left to stop.
+        let _ = self.thread.join();
+    }
+}
