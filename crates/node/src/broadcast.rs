@@ -6,6 +6,7 @@
 mod deltas;
 
 use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ pub struct Broadcast {
     /// Unix time in milliseconds; 0 = unknown.
     published_ms: i64,
     messages: [OnceLock<Option<Bytes>>; 2],
+    /// Not yet taken by [`take_encode_time`](Self::take_encode_time).
+    encode_ns: AtomicU64,
     prepared: Option<Prepared>,
     excluded: Option<ClientId>,
     delta: Delta,
@@ -71,7 +74,7 @@ impl Broadcast {
         accepted_at: Instant,
     ) -> Self {
         let published_ms = std::mem::take(&mut publication.time);
-        let messages = Default::default();
+        let (messages, encode_ns) = Default::default();
         let (prepared, excluded, delta, latest, batch, deltas) = Default::default();
         Self {
             channel,
@@ -81,6 +84,7 @@ impl Broadcast {
             accepted_at,
             published_ms,
             messages,
+            encode_ns,
             prepared,
             excluded,
             delta,
@@ -125,8 +129,22 @@ impl Broadcast {
     /// `None` for JSON when the data is not JSON: the subscriber is disconnected with 3506 (protocol §3).
     pub fn message(&self, encoding: Encoding) -> Option<&Bytes> {
         self.messages[encoding.index()]
-            .get_or_init(|| encode_publication(encoding, &self.channel, &self.publication))
+            .get_or_init(|| self.encode(encoding, &self.publication))
             .as_ref()
+    }
+
+    /// Encodes a form of the push, and adds the time it took. For that metric the clock is read here; it decides nothing.
+    fn encode(&self, encoding: Encoding, publication: &Publication) -> Option<Bytes> {
+        let started = Instant::now();
+        let message = encode_publication(encoding, &self.channel, publication);
+        let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.encode_ns.fetch_add(ns, Relaxed);
+        message
+    }
+
+    /// The time that encoding took on any thread since the last call.
+    pub fn take_encode_time(&self) -> Duration {
+        Duration::from_nanos(self.encode_ns.swap(0, Relaxed))
     }
 
     /// [`message`](Self::message) in a delta mode. `None` also when there is no patch, and for `Full` in JSON when

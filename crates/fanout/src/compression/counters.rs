@@ -88,6 +88,7 @@ pub struct NamespaceCounters {
     /// Frames in context that were replaced by one that refers to nothing, because the broadcast had too many gaps.
     pub(crate) gaps_refused: SharedCounter,
     time_ns: SharedCounter,
+    encode_ns: SharedCounter,
 }
 
 /// A number that many threads increase, rarely.
@@ -124,6 +125,10 @@ impl NamespaceCounters {
         self.time_ns.add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
+    pub(crate) fn encoded(&self, time: Duration) {
+        self.encode_ns.add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
     pub fn deliveries(&self, kind: DeliveryKind) -> u64 {
         self.deliveries[kind.index()].value()
     }
@@ -157,6 +162,11 @@ impl NamespaceCounters {
     /// Time that parses and compressed frames took, on any thread.
     pub fn time(&self) -> Duration {
         Duration::from_nanos(self.time_ns.value())
+    }
+
+    /// Time that the encodings of publications took, on any thread.
+    pub fn encode_time(&self) -> Duration {
+        Duration::from_nanos(self.encode_ns.value())
     }
 }
 

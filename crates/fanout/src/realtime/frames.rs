@@ -184,6 +184,7 @@ impl Frames {
         let (emits, spent) = self.in_context.emits();
         self.spent += spent;
         counters.emits.add(u64::from(emits));
+        counters.encoded(broadcast.take_encode_time());
         if !self.spent.is_zero() {
             counters.spent(std::mem::take(&mut self.spent));
         }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use fanwire_broker::Delta;
-use fanwire_protocol::{Encoding, Publication, encode_publication, has_json};
+use fanwire_protocol::{Encoding, Publication, has_json};
 
 use super::Broadcast;
 use crate::delta::{self};
@@ -50,7 +50,8 @@ impl Deltas {
     pub(super) fn text(&self, of: &Broadcast) -> Option<&Bytes> {
         let encode = || {
             let publication = &of.publication;
-            self.is_json(of).then(|| of.encode(Encoding::Json, publication, &publication.data))?
+            let with_text = || delta::with_data(Encoding::Json, publication, &publication.data);
+            self.is_json(of).then(|| of.encode(Encoding::Json, &with_text()))?
         };
         self.text.get_or_init(encode).as_ref()
     }
@@ -61,16 +62,9 @@ impl Deltas {
         let encode = || {
             let exists = encoding == Encoding::Protobuf || self.is_json(of);
             let publication = || Publication { delta: true, ..of.publication.clone() };
-            exists.then(|| of.encode(encoding, &publication(), patch))?
+            let with_patch = || delta::with_data(encoding, &publication(), patch);
+            exists.then(|| of.encode(encoding, &with_patch()))?
         };
         self.patched[encoding.index()].get_or_init(encode).as_ref()
-    }
-}
-
-impl Broadcast {
-    /// The push of a publication with other data, in the form for subscribers with deltas.
-    fn encode(&self, encoding: Encoding, publication: &Publication, data: &Bytes) -> Option<Bytes> {
-        let publication = delta::with_data(encoding, publication, data);
-        encode_publication(encoding, &self.channel, &publication)
     }
 }

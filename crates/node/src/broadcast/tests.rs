@@ -22,6 +22,16 @@ fn a_message_is_encoded_at_the_first_call_and_shared_afterwards() {
 }
 
 #[test]
+fn the_time_to_encode_is_taken_once() {
+    let broadcast = broadcast("1");
+    assert_eq!(broadcast.take_encode_time(), Duration::ZERO, "nothing was encoded");
+    broadcast.message(Encoding::Json).expect("JSON");
+    assert!(broadcast.take_encode_time() > Duration::ZERO);
+    broadcast.message(Encoding::Json).expect("JSON");
+    assert_eq!(broadcast.take_encode_time(), Duration::ZERO, "the same message again");
+}
+
+#[test]
 fn data_that_is_not_json_has_no_json_message_but_a_protobuf_one() {
     let broadcast = broadcast("boom");
     assert!(broadcast.message(Encoding::Json).is_none());
@@ -34,7 +44,7 @@ struct Count(std::sync::atomic::AtomicU32);
 
 impl Prepare for Count {
     fn prepare(&self, _broadcast: &Broadcast) -> Prepared {
-        Box::new(self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+        Box::new(self.0.fetch_add(1, Relaxed))
     }
 }
 

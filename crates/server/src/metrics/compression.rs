@@ -32,6 +32,11 @@ pub(super) fn write(
     let time = rows()
         .map(|(namespace, counters)| ([("namespace", namespace)], counters.time().as_secs_f64()));
     writer.seconds("compression_time_seconds", "Time spent on compressing publications", time)?;
+    let encode_time = rows().map(|(namespace, counters)| {
+        ([("namespace", namespace)], counters.encode_time().as_secs_f64())
+    });
+    let help = "Time spent on encoding publications, each once per encoding for all receivers";
+    writer.seconds("publication_encode_time_seconds", help, encode_time)?;
     let memory = contexts.memory();
     let (with_history, waiting) = contexts.channels();
     let gauges = [

@@ -113,11 +113,19 @@ async fn metrics_and_health_report_traffic() {
     let address = server.address();
     assert!(fetch(address, "/metrics").await.contains("\nfanwire_shard_backlog_bytes 0\n"));
     let mut client = Client::subscribed(address, "", "news").await;
-    publish(address, "news", "1").await;
-    client.next_text().await;
     assert_eq!(fetch(address, "/health").await, "{}");
     let written = "fanwire_node_publish_latency_seconds_count 1\n";
-    let metrics = metrics_when(address, |metrics| metrics.contains(written)).await;
+    let name = "fanwire_publication_encode_time_seconds_total{namespace=\"\"} ";
+    let seconds = |metrics: &str| -> f64 {
+        let value = metrics.lines().find_map(|line| line.strip_prefix(name)).expect("a sum");
+        value.parse().expect("a number")
+    };
+    assert_eq!(seconds(&fetch(address, "/metrics").await), 0.0, "nothing was published");
+    publish(address, "news", "1").await;
+    client.next_text().await;
+    let is_counted = |metrics: &str| metrics.contains(written) && seconds(metrics) > 0.0;
+    let metrics = metrics_when(address, is_counted).await;
+    assert!(seconds(&metrics) < 1.0, "of one small publication");
     for line in [
         "fanwire_node_num_clients 1",
         "fanwire_node_num_subscriptions 1",
