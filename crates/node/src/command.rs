@@ -7,6 +7,7 @@ mod connect;
 mod context;
 mod credentials;
 mod history;
+mod hook;
 mod lifetime;
 mod presence;
 mod presence_stats;

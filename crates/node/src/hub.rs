@@ -161,7 +161,7 @@ impl Hub {
 
     /// The socket is gone or closing: removes the session from all channels. Idempotent.
     pub fn close(&mut self, key: ConnectionKey, _now: Instant) {
-        self.session_table.forget(&self.node, key);
+        self.session_table.forget(&self.node, key, &Disconnect::CONNECTION_CLOSED);
     }
 
     /// Counters, readable from any thread.
@@ -238,7 +238,7 @@ impl Hub {
 
     /// Removes the session of a client that the server disconnected, and counts it. Returns whether it existed.
     fn remove(&mut self, key: ConnectionKey, disconnect: &Disconnect) -> bool {
-        let was_there = self.session_table.forget(&self.node, key);
+        let was_there = self.session_table.forget(&self.node, key, disconnect);
         if was_there {
             self.counters().count_disconnect(disconnect.code);
         }

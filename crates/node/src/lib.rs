@@ -70,6 +70,7 @@
 pub mod channel;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod hooks;
 pub mod options;
 
 mod broadcast;

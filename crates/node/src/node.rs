@@ -8,8 +8,8 @@ mod control_commands;
 mod peers;
 mod verbs;
 
-use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fanwire_auth::{KeyCounters, KeySource, OptionsError, Verifier};
 use fanwire_broker::{Broker, Deliver, MemoryBroker, MemoryPresence, Presence};
@@ -20,6 +20,7 @@ use crate::broadcast::Prepare;
 use crate::channel::NamespaceId;
 use crate::clock::Clock;
 use crate::deliver::BroadcastRouter;
+use crate::hooks::Hooks;
 use crate::meters::{Meters, Summaries};
 use crate::notice::{Inbox, Notice};
 use crate::options::{Namespace, Options};
@@ -43,6 +44,7 @@ pub struct Node {
     broker: Arc<dyn Broker>,
     presence: Arc<dyn Presence>,
     cluster: Cluster,
+    hooks: OnceLock<Hooks>,
     summaries: Summaries,
     started_at: Instant,
     log_throttle: LogThrottle,
@@ -133,6 +135,7 @@ impl Node {
             router,
             presence,
             cluster: Cluster::new(Uuid::new_v4().to_string()),
+            hooks: OnceLock::new(),
             summaries: Summaries::default(),
             started_at: now,
             log_throttle: LogThrottle::default(),
@@ -173,6 +176,27 @@ impl Node {
     /// At the second call.
     pub fn prepare_with(&self, prepare: Arc<dyn Prepare>) {
         self.router.prepare_with(prepare);
+    }
+
+    /// Sets the functions that decide about client events; before the first connection, and once.
+    ///
+    /// # Panics
+    /// At the second call.
+    pub fn hook(&self, hooks: Hooks) {
+        assert!(self.hooks.set(hooks).is_ok(), "hooks are set once");
+    }
+
+    /// The functions that decide about client events; none by default.
+    pub(crate) fn hooks(&self) -> &Hooks {
+        self.hooks.get_or_init(Hooks::default)
+    }
+
+    /// How long a connection continues after its expiry time: until the client refreshes it, or no time with a refresh hook.
+    pub(crate) fn expired_close_delay(&self) -> Duration {
+        if self.hooks().refresh.is_some() {
+            return Duration::ZERO;
+        }
+        self.options.client.expired_close_delay
     }
 
     /// Sets the source of the metrics that `info` returns on every node; once.

@@ -1,4 +1,4 @@
-//! Sessions of a shard that wait for an answer of broker, presence or a key provider, with everything that arrives during the wait.
+//! Sessions of a shard that wait for an answer of broker, presence, a key provider or a hook, with everything that arrives during the wait.
 //! In: commands that cannot be answered yet, later frames and control commands of their sessions, broadcasts of channels that
 //! sessions subscribe to → out: the same, when the answers are there.
 //! Uses: values only. Never: sends. With the memory broker a session waits for its turn only, after many commands at once.
@@ -18,12 +18,14 @@ use hashbrown::HashMap;
 use crate::broadcast::Broadcast;
 use crate::counters::CommandKind;
 use crate::encode_job::{Encoded, ReplySource};
+use crate::hooks::{Decision, Rejection};
 use crate::session::ConnectionKey;
 pub(crate) use channel_buffer::BufferedMessages;
 use channel_buffer::ChannelBuffer;
 use fanwire_cluster::{Renewal, ServerSubscribe};
 pub(crate) use subscribe::{
-    Large, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
+    ConnectTerms, Large, OwnedPosition, PendingChannel, PendingSubscribe, SubscribeOrigin,
+    Tracking, Visibility,
 };
 
 /// The waiting sessions of one shard. A session waits for one command at most: later ones are deferred, so that each
@@ -62,6 +64,8 @@ pub(crate) enum Awaited {
     /// The key of the token in a command. Holds the bytes of the command, because its decoded form may be many times
     /// larger.
     Key(Bytes),
+    /// The decision of a hook about a command, which is kept for the same reason.
+    Decision(Bytes),
     /// All channels of a subscribe or a connect.
     Enter(Box<PendingSubscribe>),
     /// Its turn, after other connections: it ran many commands at once.
@@ -114,6 +118,7 @@ pub(crate) enum Part {
     Encoded(Result<Encoded, ErrorCode>),
     /// The key was fetched, or the fetch failed.
     Key,
+    Decision(Box<Result<Decision, Rejection>>),
     /// Other connections had their turn.
     Turn,
     StreamSlice(usize, Result<StreamSlice, ErrorCode>),
@@ -144,6 +149,7 @@ impl AwaitedResult {
                 encoded.iter().flat_map(|one| &one.messages).flatten().map(Bytes::len).sum()
             }
             Part::StreamSlice(_, slice) => slice.as_ref().map_or(0, StreamSlice::payload_bytes),
+            Part::Decision(decision) => decision.as_ref().as_ref().map_or(0, Decision::bytes),
             Part::Key | Part::Turn | Part::Presence(..) => 0,
         }
     }

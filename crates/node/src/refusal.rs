@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use fanwire_protocol::{Disconnect, ErrorCode, Request};
+use fanwire_protocol::{Disconnect, Error, ErrorCode, Request};
 use fanwire_telemetry::excerpt;
 
 use crate::counters::CommandKind;
+use crate::hooks::Rejection;
 
 /// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub(crate) struct Refusal {
 pub(crate) enum Consequence {
     /// An error reply.
     Error(ErrorCode),
+    /// An error reply with a code of the application.
+    Application(Box<Error>),
     /// The connection must end.
     Disconnect(Disconnect),
 }
@@ -59,6 +62,7 @@ impl Refusal {
     pub(crate) fn code(&self) -> u32 {
         match &self.consequence {
             Consequence::Error(error) => error.code,
+            Consequence::Application(error) => error.code,
             Consequence::Disconnect(disconnect) => disconnect.code.into(),
         }
     }
@@ -67,6 +71,7 @@ impl Refusal {
     pub(crate) fn refused(&self, command: Option<CommandKind>, count: Option<u64>) -> Refused {
         let error = match &self.consequence {
             Consequence::Error(error) => error.message.into(),
+            Consequence::Application(error) => error.message.clone().into(),
             Consequence::Disconnect(disconnect) => disconnect.reason.clone(),
         };
         let cause = if self.cause.is_empty() {
@@ -97,6 +102,24 @@ impl Refusal {
 impl From<ErrorCode> for Refusal {
     fn from(code: ErrorCode) -> Self {
         Self::error(code, "")
+    }
+}
+
+impl From<Rejection> for Refusal {
+    fn from(rejection: Rejection) -> Self {
+        let cause = match rejection {
+            Rejection::Error(error) if error.code == 0 => HOOK_ERROR_CODE.into(),
+            Rejection::Error(error) => {
+                let consequence = Consequence::Application(Box::new(error));
+                return Self { consequence, cause: HOOK.into() };
+            }
+            Rejection::Disconnect(disconnect) if !disconnect.is_close_code() => {
+                HOOK_CLOSE_CODE.into()
+            }
+            Rejection::Disconnect(disconnect) => return disconnect.into(),
+            Rejection::Failed(cause) => cause,
+        };
+        Self::disconnect(Disconnect::SERVER_ERROR, cause)
     }
 }
 
@@ -183,6 +206,10 @@ pub(crate) fn cause_of_disconnect(code: u16) -> &'static str {
         _ => "",
     }
 }
+
+const HOOK: &str = "a hook of the program refused it";
+const HOOK_ERROR_CODE: &str = "a hook returned an error with code 0";
+const HOOK_CLOSE_CODE: &str = "a hook returned a code that no close frame may have";
 
 /// RFC 6455 §5.5: 125 bytes of payload, of which the code takes two.
 const REASON_BYTES_MAX: usize = 123;

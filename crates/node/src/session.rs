@@ -5,6 +5,7 @@
 //! `session_table.rs`, `hub/` and `command/`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use fanwire_broker::ClientId;
@@ -174,12 +175,17 @@ impl Session {
     }
 
     /// The earliest deadline of this session.
-    pub(crate) fn deadline(&self, clock: &Clock, options: &ClientOptions) -> Moment {
+    pub(crate) fn deadline(
+        &self,
+        clock: &Clock,
+        options: &ClientOptions,
+        expired_close_delay: Duration,
+    ) -> Moment {
         if self.phase != Phase::Connected {
             return self.beat_at;
         }
         let beat = if self.awaits_pong { self.pong_by } else { self.beat_at };
-        let expiry = closing(clock, self.expire_at, options.expired_close_delay);
+        let expiry = closing(clock, self.expire_at, expired_close_delay);
         let subscriptions = self.subscriptions.iter().map(|subscription| {
             closing(clock, subscription.expire_at(), options.expired_sub_close_delay)
         });
@@ -222,7 +228,7 @@ impl Terms {
 }
 
 /// The end of a lifetime: its Unix second plus a grace in which the client may refresh.
-pub(crate) fn closing(clock: &Clock, expire_at: u64, delay: std::time::Duration) -> Moment {
+pub(crate) fn closing(clock: &Clock, expire_at: u64, delay: Duration) -> Moment {
     if expire_at == NO_EXPIRY {
         return Moment::NEVER;
     }

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fanwire_broker::{Change, ClientId, Position};
+use fanwire_protocol::Disconnect;
 
 use crate::broadcast::{Broadcast, DeltaMode};
 use crate::clock::Moment;
 use crate::counters::HubCounters;
+use crate::hooks::ClientReport;
 use crate::limits::Limits;
 use crate::node::Node;
 use crate::pending::{PendingChannel, PendingCommands};
@@ -82,7 +84,7 @@ impl SessionTable {
     /// Adds a session that waits for `connect`. An earlier session at its index is removed.
     pub(crate) fn open(&mut self, node: &Node, key: ConnectionKey, hello: Hello, now: Instant) {
         if let Some(old) = self.key_at(key.index) {
-            self.forget(node, old);
+            self.forget(node, old, &Disconnect::CONNECTION_CLOSED);
         }
         let index = key.index as usize;
         if self.sessions.len() <= index {
@@ -316,6 +318,11 @@ impl SessionTable {
             self.subscribers.moved(moved.channel, moved.place, place as u32);
         }
         let channel = Arc::clone(&self.subscribers.audience(ended.channel).channel);
+        if let Some(report) = &node.hooks().report {
+            let client =
+                self.sessions[index as usize].as_ref().expect(LIVES).client_info(Some(&ended));
+            report(ClientReport::Unsubscribed { client, channel: Arc::clone(&channel) });
+        }
         if ended.wants_join_leave {
             self.subscribers.audience_mut(ended.channel).join_leave_subscribers -= 1;
         }
@@ -342,8 +349,13 @@ impl SessionTable {
         Left { channel, last }
     }
 
-    /// Removes a session from all tables. Idempotent; false when it was gone.
-    pub(crate) fn forget(&mut self, node: &Node, key: ConnectionKey) -> bool {
+    /// Removes a session from all tables, because of `disconnect`. Idempotent; false when it was gone.
+    pub(crate) fn forget(
+        &mut self,
+        node: &Node,
+        key: ConnectionKey,
+        disconnect: &Disconnect,
+    ) -> bool {
         let Some(session) = self.session(key) else { return false };
         for place in (0..session.subscriptions.len()).rev() {
             self.leave(node, key.index, place);
@@ -361,6 +373,10 @@ impl SessionTable {
             self.clients.remove(key.index, session.client_id());
             node.exit(&session.user);
             self.counters.connections.subtract(1);
+            if let Some(report) = &node.hooks().report {
+                let (client, disconnect) = (session.client_info(None), disconnect.clone());
+                report(ClientReport::Disconnected { client, disconnect });
+            }
         }
         true
     }
@@ -407,7 +423,8 @@ impl SessionTable {
 
     fn deadline(&self, node: &Node, index: u32) -> Moment {
         let (clock, options) = (node.clock(), &node.options().client);
-        self.at(index).map_or(Moment::NEVER, |session| session.deadline(clock, options))
+        let delay = node.expired_close_delay();
+        self.at(index).map_or(Moment::NEVER, |session| session.deadline(clock, options, delay))
     }
 
     /// The next session whose timer is due.

@@ -1,19 +1,20 @@
 //! A server inside a program that has no async runtime: it starts on threads of its own and stops with its value.
-//! In: a configuration, and optionally a listener → out: a running server and its calls.
+//! In: a configuration, or a builder → out: a running server and its calls.
 //! Uses `server`, one thread for the runtime. Contains no behaviour of the server.
 //! Changed here: how a program without a runtime starts and stops a server.
 
 use std::{
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     sync::mpsc,
     thread::{self, JoinHandle},
 };
 
 use tokio::{runtime, sync::oneshot};
 
-use crate::{Handle, Server, StartError, config::Config};
+use crate::{Builder, Handle, StartError, config::Config};
 
-/// A server on threads of its own. Programs with a tokio runtime can use [`Server`] instead.
+/// A server on threads of its own. Programs with a tokio runtime can use [`Server`](crate::Server) instead, and [`Builder`]
+/// passes a listener and hooks.
 ///
 /// Dropping it begins a graceful shutdown and does not wait for its end.
 ///
@@ -39,24 +40,26 @@ pub struct EmbeddedServer {
     thread: JoinHandle<()>,
 }
 
+impl Builder {
+    /// Starts a server on threads of its own, which also run the hooks. Blocks until it listens.
+    ///
+    /// # Errors
+    /// See [`StartError`]; nothing keeps running after an error.
+    pub fn start_embedded(self) -> Result<EmbeddedServer, StartError> {
+        EmbeddedServer::run(self)
+    }
+}
+
 impl EmbeddedServer {
     /// Starts a server at the addresses of its configuration. Blocks until it listens.
     ///
     /// # Errors
     /// See [`StartError`]; nothing keeps running after an error.
     pub fn start(config: Config) -> Result<Self, StartError> {
-        Self::run(config, None)
+        Builder::new(config).start_embedded()
     }
 
-    /// Starts a server whose clients connect to `listener`; `http_server.address` and `port` are ignored.
-    ///
-    /// # Errors
-    /// See [`StartError`]; nothing keeps running after an error.
-    pub fn start_on(config: Config, listener: TcpListener) -> Result<Self, StartError> {
-        Self::run(config, Some(listener))
-    }
-
-    fn run(config: Config, listener: Option<TcpListener>) -> Result<Self, StartError> {
+    fn run(builder: Builder) -> Result<Self, StartError> {
         let runtime = runtime::Builder::new_multi_thread()
             .thread_name("fanwire-http")
             .enable_all()
@@ -65,7 +68,7 @@ impl EmbeddedServer {
         let (sender, started) = mpsc::sync_channel(1);
         let (stop, stopped) = oneshot::channel();
         let serve = async move {
-            let server = match Server::start_with(config, listener).await {
+            let server = match builder.start().await {
                 Ok(server) => server,
                 Err(error) => return drop(sender.send(Err(error))),
             };
@@ -92,7 +95,7 @@ impl EmbeddedServer {
         self.handle.clone()
     }
 
-    /// Closes every connection with 3001 as [`Server::shutdown`] does. Blocks until the server has ended.
+    /// Closes every connection with 3001 as [`Server::shutdown`](crate::Server::shutdown) does. Blocks until the server has ended.
     pub fn shutdown(self) {
         drop(self.stop);
         // A panic of that thread was logged by the panic hook; there is nothing left to stop.

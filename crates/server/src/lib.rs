@@ -13,15 +13,18 @@
 //! ```
 //!
 //! A program without an async runtime starts an [`EmbeddedServer`]. Both have a [`Handle`], with which any thread
-//! publishes, reads history and presence, and subscribes or disconnects clients.
+//! publishes, reads history and presence, and subscribes or disconnects clients; [`Hooks`] decide who may connect, subscribe,
+//! publish and call.
 #![forbid(unsafe_code)]
 
+mod builder;
 mod descriptors;
 pub mod echo;
 mod embedded;
 mod engine;
 pub mod example;
 mod handle;
+mod hooks;
 pub mod http;
 mod jwks;
 mod metrics;
@@ -40,10 +43,19 @@ pub use fanwire_protocol as protocol;
 pub use fanwire_shard as shard;
 pub use fanwire_ws as ws;
 
+pub use builder::Builder;
 pub use embedded::EmbeddedServer;
+pub use fanwire_auth::{ChannelGrant, Overrides};
 pub use fanwire_broker::{Answer, DeliveryClass, Position, PublishOptions};
-pub use fanwire_cluster::{ConnectionSelector, ServerSubscription};
-pub use fanwire_node::Page;
-pub use fanwire_protocol::{Disconnect, ErrorCode, Publication};
+pub use fanwire_cluster::{ConnectionSelector, Renewal, ServerSubscription};
+pub use fanwire_node::{
+    Page,
+    hooks::{
+        ConnectEvent, ConnectGrant, PublishEvent, PublishGrant, RefreshEvent, Rejection, RpcEvent,
+        SubscribeEvent, SubscribeGrant,
+    },
+};
+pub use fanwire_protocol::{ClientInfo, Disconnect, Error, ErrorCode, Publication};
 pub use handle::Handle;
+pub use hooks::{Decision, DisconnectEvent, Hook, Hooks};
 pub use server::{Server, StartError};

@@ -19,7 +19,7 @@ use fanwire_ws::extension;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::MissedTickBehavior};
 
 use crate::{
-    Handle,
+    Builder, Handle,
     config::{Config, TlsOptions},
     descriptors,
     engine::{Engine, EngineError},
@@ -87,26 +87,34 @@ pub enum StartError {
     Runtime(io::Error),
 }
 
+impl Builder {
+    /// Binds, starts the shards and serves. Must run inside a tokio runtime, which then runs the HTTP side and the hooks.
+    ///
+    /// # Errors
+    /// See [`StartError`]; nothing keeps running after an error.
+    pub async fn start(self) -> Result<Server, StartError> {
+        Server::start_with(self).await
+    }
+}
+
 impl Server {
     /// Binds, starts the shards and serves. Must run inside a tokio runtime, which then runs the HTTP side.
     ///
     /// # Errors
     /// See [`StartError`]; nothing keeps running after an error.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        Self::start_with(config, None).await
+        Builder::new(config).start().await
     }
 
-    /// Like [`start`](Self::start), with a listener for clients instead of `http_server.address` and `port`.
-    pub(crate) async fn start_with(
-        config: Config,
-        listener: Option<StdListener>,
-    ) -> Result<Self, StartError> {
+    async fn start_with(builder: Builder) -> Result<Self, StartError> {
+        let Builder { config, listener, hooks } = builder;
         enable_profiles(&config);
         let descriptors = descriptors::raise();
         let (public, internal) = bind(&config, listener).await?;
         let addresses = Addresses::of(&config, &public, internal.as_ref());
         let fetchers = fetchers(&config)?;
         let (engine, node) = Engine::start(&config).await?;
+        node.hook(hooks.into_node_hooks());
         if let Some([of_token, of_subscription]) = fetchers {
             node.fetch_keys_with(of_token, of_subscription);
         }

@@ -15,18 +15,27 @@ use fanwire_protocol::{
 use uuid::Builder;
 
 use super::credentials::{self, Credentials, Grants};
+use super::hook::Asked;
 use super::subscribe::{self, Finished, Progress, SubscribeParameters};
 use super::{Begun, CommandContext, CommandStep};
 use crate::channel::{NamesOthers, SubscribeDecision, Who};
 use crate::encode_job::{Encoded, ReplySource};
-use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
+use crate::hooks::{ConnectEvent, ConnectGrant, Decision};
+use crate::pending::{
+    ConnectTerms, PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility,
+};
 use crate::refusal::Refusal;
 use crate::session::Lifetime;
 use crate::session::{NO_EXPIRY, Terms};
 
 /// All checks run before the session is connected.
 pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) -> Begun {
-    let Credentials { user, info, expire_at, channels } = credentials::of(context, &request.token)?;
+    let credentials = match authenticate(context, &request)? {
+        Asked::Now(answer) => return Ok(CommandStep::Ask(answer)),
+        Asked::Before(Some(grant)) => grant.into(),
+        Asked::Before(None) => credentials::of(context, &request.token)?,
+    };
+    let Credentials { user, info, expire_at, data, channels } = credentials;
     let lifetime = Lifetime::of(context, expire_at)?;
     let grants_hash = credentials::hash(&channels);
     let channels = server_side_channels(context, &user, channels, &request.subs)?;
@@ -36,8 +45,28 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: ConnectRequest) 
         let requested = request.subs.get(&channel);
         pending_channels.push(begin(context, &channel, grant, requested, number));
     }
-    let then = SubscribeOrigin::Connect { lifetime, grants_hash };
+    let then = SubscribeOrigin::Connect(ConnectTerms { lifetime, grants_hash, data });
     Ok(CommandStep::Enter(Box::new(PendingSubscribe::new(pending_channels, then))))
+}
+
+/// Asks the hook, if there is one and no key verifies the token.
+fn authenticate(
+    context: &mut CommandContext<'_>,
+    request: &ConnectRequest,
+) -> Result<Asked<ConnectGrant>, Refusal> {
+    let verifies = !request.token.is_empty() && context.settings.connection_verifier().is_enabled();
+    let Some(hook) = context.node.hooks().connect.as_ref().filter(|_| !verifies) else {
+        return Ok(Asked::Before(None));
+    };
+    identify(context);
+    let event = |context: &CommandContext<'_>| ConnectEvent {
+        client: context.session().client(),
+        token: request.token.clone(),
+        data: request.data.clone(),
+        name: request.name.clone(),
+        version: request.version.clone(),
+    };
+    context.ask(Some(hook), event, Decision::Connect, Decision::into_connect)
 }
 
 /// All answers arrived: the session is connected and in all its channels, or in none.
@@ -45,7 +74,7 @@ pub(super) fn finish(
     context: &mut CommandContext<'_>,
     channels: Vec<PendingChannel>,
     encoded: Option<Result<Encoded, ErrorCode>>,
-    (lifetime, grants_hash): (Lifetime, u64),
+    terms: &ConnectTerms,
 ) -> Result<Finished, Refusal> {
     let user = Arc::clone(&context.session().user);
     let limit = context.settings.options.client.user_connection_limit;
@@ -59,7 +88,7 @@ pub(super) fn finish(
         .map(|pending_channel| pending_channel.channel.as_ref().to_owned())
         .collect();
     let welcome = |context: &CommandContext<'_>, results: Vec<_>| {
-        result(context, lifetime, names.into_iter().zip(results).collect())
+        result(context, terms, names.into_iter().zip(results).collect())
     };
     let finished = match subscribe::all(context, channels, encoded)
         .inspect_err(|_| context.node.exit(&user))?
@@ -75,7 +104,7 @@ pub(super) fn finish(
         }
         Progress::Encoded(messages) => Finished::Encoded(messages),
     };
-    admit(context, user, lifetime, grants_hash);
+    admit(context, user, terms);
     context.session_table.schedule(context.node, context.key.index);
     supersede_others(context);
     Ok(finished)
@@ -137,18 +166,26 @@ fn supersede_others(context: &CommandContext<'_>) {
 
 /// Sets id, user and info of the session, which presence needs.
 fn introduce(context: &mut CommandContext<'_>, user: &str, info: Bytes) {
+    identify(context);
     let session = context.session_mut();
-    session.id = Builder::from_random_bytes(rand::random()).into_uuid();
     session.info = info;
     session.user = user.into();
 }
 
-fn admit(context: &mut CommandContext<'_>, user: Arc<str>, lifetime: Lifetime, grants_hash: u64) {
+/// Sets the id of the session; a hook may have received it already.
+fn identify(context: &mut CommandContext<'_>) {
+    let session = context.session_mut();
+    if session.id.is_nil() {
+        session.id = Builder::from_random_bytes(rand::random()).into_uuid();
+    }
+}
+
+fn admit(context: &mut CommandContext<'_>, user: Arc<str>, terms: &ConnectTerms) {
     context.session_table.admit(context.key.index, user);
     let first_ping = context.node.clock().moment(context.now).after(first_ping_after(context));
     let session = context.session_mut();
-    session.expire_at = lifetime.expire_at.unwrap_or(NO_EXPIRY);
-    session.grants_hash = grants_hash;
+    session.expire_at = terms.lifetime.expire_at.unwrap_or(NO_EXPIRY);
+    session.grants_hash = terms.grants_hash;
     session.beat_at = first_ping;
 }
 
@@ -184,9 +221,10 @@ fn begin(
 
 fn result(
     context: &CommandContext<'_>,
-    lifetime: Lifetime,
+    terms: &ConnectTerms,
     subs: BTreeMap<String, SubscribeResult>,
 ) -> ConnectResult {
+    let lifetime = terms.lifetime.refreshed_by_client(context);
     let (options, session) = (&context.settings.options, context.session());
     let time = context.node.clock().unix_ms(context.now).try_into().unwrap_or(i64::MAX);
     ConnectResult {
@@ -195,6 +233,7 @@ fn result(
         expires: lifetime.expires(),
         ttl: lifetime.ttl(context),
         subs,
+        data: terms.data.clone(),
         ping: if session.frame_ping { 0 } else { whole_seconds(options.client.ping_interval) },
         pong: !session.frame_ping,
         time: if options.client.connect_include_server_time { time } else { 0 },

@@ -20,6 +20,7 @@ use crate::broadcast::Broadcast;
 use crate::channel::Who;
 use crate::counters::CommandKind;
 use crate::encode_job::{EncodeJob, Encoded, ReplySource};
+use crate::hooks::{Decision, Rejection};
 use crate::node::Node;
 use crate::notice::Notice;
 use crate::options::Namespace;
@@ -43,6 +44,8 @@ pub(crate) struct CommandContext<'a> {
     ticket: Ticket,
     /// The result of the key lookup, if the token has a published key that was available without waiting.
     key_lookup: Option<KeyLookup>,
+    /// The decision of a hook about this command, when it begins again.
+    pub(super) decision: Option<Result<Decision, Rejection>>,
     /// `None` for a command of the server API.
     pub(crate) command: Option<CommandKind>,
     /// Work after the reply.
@@ -94,6 +97,8 @@ pub(super) enum CommandStep {
     Later(Answer<Outcome, ErrorCode>),
     /// A subscribe waits for its channels.
     Enter(Box<PendingSubscribe>),
+    /// A hook decides; then the command begins again.
+    Ask(Answer<Decision, Rejection>),
 }
 
 impl CommandStep {
@@ -126,6 +131,7 @@ impl<'a> CommandContext<'a> {
             now,
             ticket,
             key_lookup: None,
+            decision: None,
             command: None,
             backlog: Backlog::default(),
         }
@@ -169,20 +175,44 @@ impl<'a> CommandContext<'a> {
                 }
             }
         }
-        self.begin(id, request)
+        self.begin(id, request, bytes)
     }
 
     /// Executes a kept command after the key of its token was fetched, or the fetch failed.
-    pub(crate) fn begin_kept(&mut self, bytes: &[u8]) -> Result<Option<Reply>, Disconnect> {
+    pub(crate) fn begin_kept(&mut self, bytes: &Bytes) -> Result<Option<Reply>, Disconnect> {
         let command = Commands::new(self.session().encoding, bytes).next();
         let Some(Ok(command)) = command else { return Err(Disconnect::BAD_REQUEST) };
         let (id, request) = command.into_request();
-        self.begin(id, request)
+        self.begin(id, request, || bytes.clone())
     }
 
-    fn begin(&mut self, id: u32, request: Request) -> Result<Option<Reply>, Disconnect> {
+    /// Executes a kept command about which a hook has decided.
+    pub(crate) fn begin_decided(
+        &mut self,
+        bytes: &Bytes,
+        decision: Result<Decision, Rejection>,
+    ) -> Result<Option<Reply>, Disconnect> {
+        self.decision = Some(decision);
+        self.begin_kept(bytes)
+    }
+
+    fn begin(
+        &mut self,
+        id: u32,
+        request: Request,
+        bytes: impl FnOnce() -> Bytes,
+    ) -> Result<Option<Reply>, Disconnect> {
         self.command = Some(CommandKind::from(&request));
         match self.dispatch(request) {
+            Ok(CommandStep::Ask(answer)) => {
+                let bytes = bytes();
+                let part = |decision| Part::Decision(Box::new(decision));
+                if let Some(decision) = self.soon(answer, part) {
+                    return self.begin_decided(&bytes, decision);
+                }
+                self.park(id, Awaited::Decision(bytes));
+                Ok(None)
+            }
             Ok(step) => self.step(id, step),
             Err(refusal) => self.reply(id, Err(refusal)),
         }
@@ -195,6 +225,7 @@ impl<'a> CommandContext<'a> {
                 return self.finish(id, *pending_subscribe);
             }
             CommandStep::Enter(pending_subscribe) => Awaited::Enter(pending_subscribe),
+            CommandStep::Ask(_) => unreachable!("only a command of a client asks a hook"),
             CommandStep::Later(answer) => {
                 match self.soon(answer, |outcome| Part::Outcome(Box::new(outcome))) {
                     Some(result) => return self.arrived(id, result), // it came between two looks
@@ -221,9 +252,7 @@ impl<'a> CommandContext<'a> {
             SubscribeOrigin::Subscribe(lifetime) => {
                 subscribe::finish(self, channels, encoded, *lifetime)
             }
-            SubscribeOrigin::Connect { lifetime, grants_hash } => {
-                connect::finish(self, channels, encoded, (*lifetime, *grants_hash))
-            }
+            SubscribeOrigin::Connect(terms) => connect::finish(self, channels, encoded, terms),
             SubscribeOrigin::ControlCommand(lifetime, command) => {
                 match server_subscribe::finish(self, channels, encoded, *lifetime, command) {
                     Ok(Some(finished)) => Ok(finished),
@@ -301,11 +330,12 @@ impl<'a> CommandContext<'a> {
         self.note_refusal(&refusal);
         match refusal.into_consequence() {
             Consequence::Disconnect(disconnect) => Err(disconnect),
+            Consequence::Application(error) => {
+                self.refuse(error.code);
+                Ok(Some(Reply { id, error: Some(*error), ..Reply::default() }))
+            }
             Consequence::Error(code) => {
-                if self.session().phase == Phase::Open {
-                    self.session_mut().phase = Phase::Refused; // only `connect` comes before that phase ends
-                }
-                self.session_table.counters().count_error(code.code);
+                self.refuse(code.code);
                 if code == ErrorCode::TOO_MANY_REQUESTS
                     && let Err(disconnect) = self.refused()
                 {
@@ -314,6 +344,14 @@ impl<'a> CommandContext<'a> {
                 Ok(Some(Reply { id, error: Some(code.into()), ..Reply::default() }))
             }
         }
+    }
+
+    /// Counts an error reply; the session of a refused connect runs nothing after it.
+    fn refuse(&mut self, code: u32) {
+        if self.session().phase == Phase::Open {
+            self.session_mut().phase = Phase::Refused; // only `connect` comes before that phase ends
+        }
+        self.session_table.counters().count_error(code);
     }
 
     /// Leaves a refusal in the backlog if it is to be logged.
@@ -326,11 +364,11 @@ impl<'a> CommandContext<'a> {
     }
 
     /// The result, if it is ready; a pending one will come through the shard's inbox.
-    pub(super) fn soon<T: Clone + Send + 'static>(
+    pub(super) fn soon<T: Clone + Send + 'static, E: Send + 'static>(
         &self,
-        answer: Answer<T, ErrorCode>,
-        part: impl FnOnce(Result<T, ErrorCode>) -> Part + Send + 'static,
-    ) -> Option<Result<T, ErrorCode>> {
+        answer: Answer<T, E>,
+        part: impl FnOnce(Result<T, E>) -> Part + Send + 'static,
+    ) -> Option<Result<T, E>> {
         let later = match answer.ready() {
             Ok(result) => return Some(result),
             Err(later) => later,
@@ -379,8 +417,8 @@ impl<'a> CommandContext<'a> {
             Request::Presence(request) => return presence::handle(self, request),
             Request::PresenceStats(request) => return presence_stats::handle(self, request),
             Request::History(request) => return history::handle(self, request),
+            Request::Rpc(request) => return rpc::handle(self, request),
             Request::Unsubscribe(request) => unsubscribe::handle(self, request),
-            Request::Rpc(request) => rpc::handle(self, request),
             Request::Send(request) => send::handle(self, request),
             Request::Refresh(request) => refresh::handle(self, request),
             Request::SubRefresh(request) => sub_refresh::handle(self, request),

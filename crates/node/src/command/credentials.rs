@@ -14,6 +14,7 @@ use fanwire_protocol::{Disconnect, ErrorCode, Request};
 
 use super::CommandContext;
 use crate::counters::TokenRefusal;
+use crate::hooks::ConnectGrant;
 use crate::refusal::Refusal;
 
 /// Server-side channels by name.
@@ -27,6 +28,8 @@ pub(super) struct Credentials {
     pub(super) info: Bytes,
     /// Unix second.
     pub(super) expire_at: Option<u64>,
+    /// Application data for the connect result.
+    pub(super) data: Bytes,
     pub(super) channels: Grants,
 }
 
@@ -162,7 +165,14 @@ pub(super) fn hash(channels: &Grants) -> u64 {
 impl From<ConnectionClaims> for Credentials {
     fn from(claims: ConnectionClaims) -> Self {
         let ConnectionClaims { user, info, expire_at, channels, .. } = claims;
-        Self { user, info, expire_at, channels }
+        Self { user, info, expire_at, channels, data: Bytes::new() }
+    }
+}
+
+impl From<ConnectGrant> for Credentials {
+    fn from(grant: ConnectGrant) -> Self {
+        let ConnectGrant { user, info, expire_at, data, channels } = grant;
+        Self { user, info, expire_at, data, channels }
     }
 }
 

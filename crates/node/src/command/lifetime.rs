@@ -26,6 +26,11 @@ impl Lifetime {
         Ok(Self { expire_at: Some(expire_at) })
     }
 
+    /// The lifetime for the client: none where a hook refreshes the connection.
+    pub(super) fn refreshed_by_client(self, context: &CommandContext<'_>) -> Self {
+        if context.node.hooks().refresh.is_some() { Self { expire_at: None } } else { self }
+    }
+
     /// Seconds until expiry for the client, from the moment of the reply; at least 1, also when it has passed, because
     /// 0 = never.
     pub(super) fn ttl(self, context: &CommandContext<'_>) -> u32 {

@@ -4,12 +4,17 @@
 //! Uses: channel rules, the broker through the node. Never: delivers by itself.
 //! Change here: order of the checks and the contents of a client's publication.
 
+use std::collections::BTreeMap;
+
 use fanwire_broker::PublishOptions;
 use fanwire_protocol::{ErrorCode, Publication, PublishRequest, PublishResult, Reply};
 
+use super::hook::Asked;
 use super::{Begun, CommandContext, CommandStep, named};
 use crate::channel::{check_data, may_publish};
+use crate::hooks::{Decision, PublishEvent, PublishGrant};
 use crate::limits::InNamespace;
+use crate::pending::Outcome;
 use crate::refusal::Refusal;
 
 pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) -> Begun {
@@ -22,12 +27,25 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
     check_data(namespace.publication_data_format, &request.data)
         .map_err(|code| Refusal::error(code, WRONG_DATA))?;
     let place = context.place_of(&request.channel);
-    may_publish(context.who(), namespace, place.is_some())?;
     let session = context.session();
     let info = session.client_info(place.map(|place| &session.subscriptions[place]));
-    let publication =
-        Publication { data: request.data, info: Some(info), ..Publication::default() };
-    let exclude_client = namespace.exclude_publisher.then(|| session.client_id());
+    let event = |_: &CommandContext<'_>| PublishEvent {
+        client: info.clone(),
+        channel: request.channel.clone(),
+        data: request.data.clone(),
+    };
+    let hook = context.node.hooks().publish.as_ref();
+    let (data, tags) = match context.ask(hook, event, Decision::Publish, Decision::into_publish)? {
+        Asked::Now(answer) => return Ok(CommandStep::Ask(answer)),
+        Asked::Before(Some(PublishGrant::Processed)) => return Ok(CommandStep::Done(result())),
+        Asked::Before(Some(PublishGrant::Publish { data, tags })) => (data, tags),
+        Asked::Before(None) => {
+            may_publish(context.who(), namespace, place.is_some())?;
+            (request.data, BTreeMap::new())
+        }
+    };
+    let publication = Publication { data, tags, info: Some(info), ..Publication::default() };
+    let exclude_client = namespace.exclude_publisher.then(|| context.session().client_id());
     let delta = namespace.delta_publish;
     let options = PublishOptions { exclude_client, delta, ..PublishOptions::default() };
     let retention = namespace.retention();
@@ -38,9 +56,11 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: PublishRequest) 
         retention,
         context.now,
     );
-    CommandStep::of(accepted, |_| {
-        Reply { publish: Some(PublishResult {}), ..Reply::default() }.into()
-    })
+    CommandStep::of(accepted, |_| result())
+}
+
+fn result() -> Outcome {
+    Reply { publish: Some(PublishResult {}), ..Reply::default() }.into()
 }
 
 /// `type` of a publication into a map channel.

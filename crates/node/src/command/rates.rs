@@ -38,8 +38,8 @@ impl CommandContext<'_> {
             InNamespace::Publish => namespace.publish_rate,
             InNamespace::Subscribe => namespace.subscribe_rate,
         };
-        if rate.limit == 0 {
-            return Ok(());
+        if rate.limit == 0 || self.decision.is_some() {
+            return Ok(()); // a command that begins again was counted
         }
         let place = (self.settings.channels.namespace_id(channel), what);
         let (index, now) = (self.key.index, self.node.clock().nanos(self.now));

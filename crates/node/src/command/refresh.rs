@@ -13,6 +13,9 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RefreshRequest) 
     if request.token.is_empty() {
         return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, "the command has no token"));
     }
+    if context.node.hooks().refresh.is_some() {
+        return Err(Refusal::disconnect(Disconnect::BAD_REQUEST, REFRESHED_BY_SERVER));
+    }
     let renewed = credentials::renewed(context, &request.token)?;
     let lifetime = Lifetime::of(context, renewed.expire_at)?;
     let session = context.session_mut();
@@ -26,3 +29,5 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: RefreshRequest) 
     let result = RefreshResult { expires, ttl, ..RefreshResult::default() };
     Ok(Reply { refresh: Some(result), ..Reply::default() })
 }
+
+const REFRESHED_BY_SERVER: &str = "the refresh hook of the server renews the connection";

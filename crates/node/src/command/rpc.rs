@@ -1,19 +1,35 @@
-//! The `rpc` command (protocol §20): only the built-in ping exists.
-//! In: an RpcRequest → out: an empty result for the ping, 104 for other methods, 108 when no method is configured.
-//! Uses: options. Never: calls a backend.
+//! The `rpc` command (protocol §20): the built-in ping, and the methods of the program around the node.
+//! In: an RpcRequest → out: an empty result for the ping, the data of the hook, 104 for other methods, 108 when there are none.
+//! Uses: options, the hook. Never: calls a backend.
 //! Change here: methods that the server answers itself.
 
 use fanwire_protocol::{ErrorCode, Reply, RpcRequest, RpcResult};
 
-use super::{CommandContext, Done};
+use super::hook::Asked;
+use super::{Begun, CommandContext, CommandStep};
+use crate::hooks::{Decision, RpcEvent};
 
-pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> Done {
+pub(super) fn handle(context: &mut CommandContext<'_>, request: RpcRequest) -> Begun {
     let options = &context.settings.options.rpc;
-    if !options.ping {
-        return Err(ErrorCode::NOT_AVAILABLE.into());
+    if options.ping && request.method == options.ping_method {
+        return Ok(result(RpcResult::default()));
     }
-    if request.method != options.ping_method {
-        return Err(ErrorCode::METHOD_NOT_FOUND.into());
+    let event = |context: &CommandContext<'_>| RpcEvent {
+        client: context.session().client_info(None),
+        method: request.method,
+        data: request.data,
+    };
+    let hook = context.node.hooks().rpc.as_ref();
+    match context.ask(hook, event, Decision::Rpc, Decision::into_rpc)? {
+        Asked::Now(answer) => Ok(CommandStep::Ask(answer)),
+        Asked::Before(Some(data)) => Ok(result(RpcResult { data })),
+        Asked::Before(None) if options.ping || hook.is_some() => {
+            Err(ErrorCode::METHOD_NOT_FOUND.into())
+        }
+        Asked::Before(None) => Err(ErrorCode::NOT_AVAILABLE.into()),
     }
-    Ok(Reply { rpc: Some(RpcResult::default()), ..Reply::default() })
+}
+
+fn result(result: RpcResult) -> CommandStep {
+    CommandStep::Done(Reply { rpc: Some(result), ..Reply::default() }.into())
 }

@@ -113,6 +113,7 @@ pub(super) fn refresh(
         session.info = renewal.info.clone();
     }
     context.session_table.schedule(context.node, context.key.index);
+    let lifetime = lifetime.refreshed_by_client(context);
     Ok(Refresh { expires: lifetime.expires(), ttl: lifetime.ttl(context) })
 }
 

@@ -7,10 +7,12 @@ use bytes::Bytes;
 use fanwire_auth::{Overrides, SubscriptionClaims};
 use fanwire_protocol::{Disconnect, ErrorCode, Reply, SubscribeRequest, SubscribeResult};
 
+use super::hook::Asked;
 use super::{Begun, CommandContext, CommandStep, credentials, named};
 use crate::channel::SubscribeDecision;
 use crate::encode_job::{Encoded, ReplySource};
 use crate::filter::Filter;
+use crate::hooks::{Decision, SubscribeEvent, SubscribeGrant};
 use crate::limits::InNamespace;
 use crate::options::Namespace;
 use crate::pending::{PendingChannel, PendingSubscribe, SubscribeOrigin, Tracking, Visibility};
@@ -33,7 +35,10 @@ pub(super) fn handle(context: &mut CommandContext<'_>, request: SubscribeRequest
     if request.r#type != STREAM || !namespace.is_of_streams() {
         return Err(ErrorCode::NOT_AVAILABLE.into()); // map and shared poll channels (protocol §27, §28)
     }
-    let permit = permit(context, &request, namespace)?;
+    let permit = match permit(context, &request, namespace)? {
+        Asked::Now(answer) => return Ok(CommandStep::Ask(answer)),
+        Asked::Before(permit) => permit.unwrap_or_default(),
+    };
     let lifetime = Lifetime::of(context, permit.expire_at)?;
     if request.tf.is_some() && !namespace.allow_tags_filter {
         let cause = "allow_tags_filter of the namespace is off";
@@ -117,7 +122,7 @@ fn check_request(context: &CommandContext<'_>, request: &SubscribeRequest) -> Re
     Ok(())
 }
 
-/// Attributes from the subscription token; empty without one.
+/// Attributes from the subscription token or a hook; empty without them.
 #[derive(Default)]
 struct Permit {
     info: Bytes,
@@ -127,6 +132,32 @@ struct Permit {
 }
 
 fn permit(
+    context: &mut CommandContext<'_>,
+    request: &SubscribeRequest,
+    namespace: &Namespace,
+) -> Result<Asked<Permit>, Refusal> {
+    let (channel, has_token) = (request.channel.as_str(), !request.token.is_empty());
+    let channels = &context.settings.channels;
+    let is_of_hook = !has_token
+        && !channels.is_private(channel)
+        && channels.allowed_users(channel, namespace).is_none();
+    let hook = context.node.hooks().subscribe.as_ref().filter(|_| is_of_hook);
+    let event = |context: &CommandContext<'_>| SubscribeEvent {
+        client: context.session().client_info(None),
+        channel: request.channel.clone(),
+        data: request.data.clone(),
+    };
+    match context.ask(hook, event, Decision::Subscribe, Decision::into_subscribe)? {
+        Asked::Now(answer) => Ok(Asked::Now(answer)),
+        Asked::Before(Some(SubscribeGrant { info, data, overrides })) => {
+            Ok(Asked::Before(Some(Permit { info, data, expire_at: None, overrides })))
+        }
+        Asked::Before(None) => by_rules(context, request, namespace).map(Some).map(Asked::Before),
+    }
+}
+
+/// Decides by the rules of the namespace, or the token.
+fn by_rules(
     context: &CommandContext<'_>,
     request: &SubscribeRequest,
     namespace: &Namespace,

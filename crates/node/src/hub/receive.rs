@@ -84,7 +84,7 @@ impl Hub {
 }
 
 /// The channel that a refused command names. Decodes it again, so that commands that succeed keep no copy of it.
-fn channel_of_command(encoding: Encoding, bytes: &[u8]) -> Option<Arc<str>> {
+pub(super) fn channel_of_command(encoding: Encoding, bytes: &[u8]) -> Option<Arc<str>> {
     let (_, request) = Commands::new(encoding, bytes).next()?.ok()?.into_request();
     channel_of(&request).map(Arc::from)
 }

@@ -1,5 +1,5 @@
 //! Continues a session after a wait: the command that waited, then the deferred ones, in order.
-//! In: answers of broker, presence and key providers, as notices → out: replies, buffered publications, later commands.
+//! In: answers of broker, presence, key providers and hooks, as notices → out: replies, buffered publications, later commands.
 //! Uses: `pending`, the commands. Never: broker or presence themselves.
 //! Change here: what follows a wait. `pending.rs` keeps the state during one.
 
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use fanwire_protocol::{Disconnect, Reply};
+use fanwire_protocol::{Disconnect, Encoding, Reply};
 
 use super::Hub;
-use super::receive::{COMMAND_BYTES, COMMANDS_AT_ONCE};
+use super::receive::{COMMAND_BYTES, COMMANDS_AT_ONCE, channel_of_command};
 use crate::broadcast::{Broadcast, DeltaMode};
 use crate::command::Backlog;
 use crate::outbox::Outbox;
@@ -33,7 +33,8 @@ impl Hub {
             (_, part) => Some(part),
         };
         let Some((id, work)) = self.session_table.pending_mut().take_work(key) else { return };
-        let channel = channel(&work);
+        let encoding = self.session_table.session(key).map(|session| session.encoding);
+        let channel = encoding.and_then(|encoding| channel(encoding, &work));
         let mut context = self.context(key, now);
         if let Awaited::Reply(command) = work {
             context.command = command;
@@ -41,6 +42,9 @@ impl Hub {
         let outcome = match (work, came) {
             (Awaited::Enter(pending_subscribe), _) => context.finish(id, *pending_subscribe),
             (Awaited::Key(command), _) => context.begin_kept(&command),
+            (Awaited::Decision(command), Some(Part::Decision(decision))) => {
+                context.begin_decided(&command, *decision)
+            }
             (Awaited::Turn, _) => Ok(None),
             (_, Some(Part::Outcome(outcome))) => context.arrived(id, *outcome),
             (_, Some(Part::Encoded(message))) => context.encoded(id, message),
@@ -193,11 +197,12 @@ impl Hub {
 }
 
 /// The channel of work that waits, for the log: the first one of a connect.
-fn channel(work: &Awaited) -> Option<Arc<str>> {
+fn channel(encoding: Encoding, work: &Awaited) -> Option<Arc<str>> {
     match work {
         Awaited::Enter(pending_subscribe) => {
             pending_subscribe.channels.first().map(|first| Arc::clone(&first.channel))
         }
-        _ => None,
+        Awaited::Key(command) | Awaited::Decision(command) => channel_of_command(encoding, command),
+        Awaited::Reply(_) | Awaited::Turn | Awaited::Resuming => None,
     }
 }

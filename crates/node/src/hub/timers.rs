@@ -5,16 +5,20 @@
 
 use std::time::Duration;
 
+use fanwire_cluster::ConnectionSelector;
 use fanwire_protocol::{Disconnect, UnsubscribeCode, ping};
 
 use super::Hub;
 use crate::clock::Moment;
+use crate::hooks::{RefreshEvent, Rejection};
+use crate::notice::Notice;
 use crate::outbox::Outbox;
 use crate::session::{ConnectionKey, Phase, closing};
 
 impl Hub {
     pub(super) fn fire(&mut self, index: u32, now: Moment, out: &mut impl Outbox) {
         let Some(key) = self.session_table.key_at(index) else { return };
+        self.refresh_if_expired(key, now);
         if let Some(disconnect) = self.verdict(key, now) {
             return self.disconnect(key, &disconnect, out);
         }
@@ -27,6 +31,38 @@ impl Hub {
         );
     }
 
+    /// Asks the refresh hook, if there is one, for the next expiry time of a connection whose last one has passed. The answer
+    /// comes as a notice; without one the hook is asked again after [`REFRESH_AGAIN`].
+    fn refresh_if_expired(&mut self, key: ConnectionKey, now: Moment) {
+        let Self { node, session_table, .. } = self;
+        let Some(hook) = &node.hooks().refresh else { return };
+        let inbox = node.inbox(session_table.shard());
+        let Some(session) = session_table.session_mut(key) else { return };
+        if !session.is_connected() || closing(node.clock(), session.expire_at, Duration::ZERO) > now
+        {
+            return;
+        }
+        session.expire_at += REFRESH_AGAIN.as_secs();
+        let event = RefreshEvent { client: session.client_info(None) };
+        let target = ConnectionSelector {
+            user: event.client.user.clone(),
+            client: event.client.client.clone(),
+            ..ConnectionSelector::default()
+        };
+        hook(event).then(move |answer| {
+            let disconnect = match answer {
+                Ok(Some(renewal)) => return inbox.push(Notice::Refresh { target, renewal }),
+                Ok(None) | Err(Rejection::Error(_)) => Disconnect::EXPIRED,
+                Err(Rejection::Disconnect(disconnect)) if disconnect.is_close_code() => disconnect,
+                Err(Rejection::Disconnect(_)) => Disconnect::SERVER_ERROR,
+                Err(Rejection::Failed(cause)) => {
+                    return tracing::warn!(%cause, "a refresh hook failed, and is called again in a minute");
+                }
+            };
+            inbox.push(Notice::Disconnect { target, disconnect });
+        });
+    }
+
     /// Why the connection must end now, if it must.
     fn verdict(&self, key: ConnectionKey, now: Moment) -> Option<Disconnect> {
         let session = self.session_table.session(key)?;
@@ -34,7 +70,7 @@ impl Hub {
             return (session.beat_at <= now).then_some(Disconnect::STALE);
         }
         let (clock, options) = (self.node.clock(), &self.node.options().client);
-        if closing(clock, session.expire_at, options.expired_close_delay) <= now {
+        if closing(clock, session.expire_at, self.node.expired_close_delay()) <= now {
             return Some(Disconnect::EXPIRED);
         }
         let mut server_side = session.subscriptions.iter().filter(|sub| sub.server_side);
@@ -103,6 +139,9 @@ impl Hub {
         session_table.counters().pings.add(1);
     }
 }
+
+/// When a refresh hook that did not answer is asked again.
+const REFRESH_AGAIN: Duration = Duration::from_secs(60);
 
 /// Least time until a waiting session is checked again.
 const PONG_LATER: Duration = Duration::from_secs(1);

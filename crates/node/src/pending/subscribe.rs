@@ -104,12 +104,18 @@ pub(crate) struct Visibility {
 #[derive(Clone, Debug)]
 pub(crate) enum SubscribeOrigin {
     Subscribe(Lifetime),
-    Connect {
-        lifetime: Lifetime,
-        grants_hash: u64,
-    },
+    Connect(ConnectTerms),
     /// A control command of the server.
     ControlCommand(Lifetime, Arc<ServerSubscribe>),
+}
+
+/// Attributes of a connection that its connect sets at the end.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnectTerms {
+    pub(crate) lifetime: Lifetime,
+    pub(crate) grants_hash: u64,
+    /// Application data for the result.
+    pub(crate) data: Bytes,
 }
 
 impl OwnedPosition {
@@ -150,7 +156,7 @@ impl PendingSubscribe {
 
     /// Whether it belongs to the connect of its session.
     pub(crate) fn is_of_connect(&self) -> bool {
-        matches!(self.then, SubscribeOrigin::Connect { .. })
+        matches!(self.then, SubscribeOrigin::Connect(_))
     }
 
     /// Stores an answer.
@@ -159,7 +165,7 @@ impl PendingSubscribe {
             Part::StreamSlice(number, result) => self.channels[number].slice = Some(result),
             Part::Presence(number, result) => self.channels[number].appeared = Some(result),
             Part::Encoded(result) => self.encoder = ReplyEncoder::Encoded(result),
-            Part::Outcome(_) | Part::Key | Part::Turn => {
+            Part::Outcome(_) | Part::Key | Part::Decision(_) | Part::Turn => {
                 unreachable!("a pending subscribe waits for none of these")
             }
         }

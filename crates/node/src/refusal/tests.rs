@@ -9,6 +9,7 @@ fn reason(refusal: Refusal) -> String {
     match refusal.into_consequence() {
         Consequence::Disconnect(disconnect) => disconnect.to_string(),
         Consequence::Error(error) => error.to_string(),
+        Consequence::Application(error) => format!("{} ({})", error.message, error.code),
     }
 }
 

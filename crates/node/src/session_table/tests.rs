@@ -94,9 +94,13 @@ fn a_session_is_found_by_its_own_key_only() {
     assert!(session_table.session(key(4)).is_some());
     assert!(session_table.session(key(3)).is_none());
     assert!(session_table.session(ConnectionKey { index: 4, generation: 2 }).is_none());
-    assert!(!session_table.forget(&node, ConnectionKey { index: 4, generation: 2 }));
-    assert!(session_table.forget(&node, key(4)));
-    assert!(!session_table.forget(&node, key(4)));
+    assert!(!session_table.forget(
+        &node,
+        ConnectionKey { index: 4, generation: 2 },
+        &Disconnect::STALE
+    ));
+    assert!(session_table.forget(&node, key(4), &Disconnect::STALE));
+    assert!(!session_table.forget(&node, key(4), &Disconnect::STALE));
 }
 
 #[test]
@@ -132,7 +136,7 @@ proptest! {
             let is_here = session_table.session(key(index)).is_some();
             match (what, session_table.place_of(index, &channel)) {
                 (0, _) if is_here => {
-                    session_table.forget(&node, key(index));
+                    session_table.forget(&node, key(index), &Disconnect::STALE);
                 }
                 _ if !is_here => connected(&node, &mut session_table, index),
                 (_, Some(place)) => {

@@ -16,6 +16,7 @@ mod exclusion;
 mod expiry;
 mod filters;
 mod history;
+mod hooks;
 mod hostile;
 mod join_leave;
 mod life;

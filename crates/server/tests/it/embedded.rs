@@ -6,8 +6,8 @@
 use std::{net::TcpListener, thread, time::Duration};
 
 use fanwire::{
-    ConnectionSelector, DeliveryClass, Disconnect, EmbeddedServer, ErrorCode, Page, Publication,
-    PublishOptions, ServerSubscription, StartError, config::Config,
+    Builder, ConnectionSelector, DeliveryClass, Disconnect, EmbeddedServer, ErrorCode, Page,
+    Publication, PublishOptions, ServerSubscription, StartError, config::Config,
 };
 use tokio::runtime::Runtime;
 
@@ -140,7 +140,8 @@ fn a_given_listener_is_used_and_closed_at_the_end() {
     let address = listener.local_addr().expect("an address");
     let mut config = config();
     config.http_server.address = "not an address".to_owned();
-    let server = EmbeddedServer::start_on(config, listener).expect("the listener is bound");
+    let server =
+        Builder::new(config).listener(listener).start_embedded().expect("the listener is bound");
     assert_eq!(server.address(), address);
     let clients = clients();
     let mut client = clients.block_on(Client::subscribed(address, "", "a"));

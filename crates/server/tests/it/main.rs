@@ -13,6 +13,7 @@ mod embedded;
 mod endpoints;
 mod fairness;
 mod handshake;
+mod hooks;
 mod jwks;
 mod limits;
 mod pressure;

@@ -11,6 +11,7 @@ use super::recover::decide;
 use crate::command::CommandContext;
 use crate::delta;
 use crate::encode_job::{self, Encoded, ReplySource};
+use crate::hooks::ClientReport;
 use crate::pending::{BufferedMessages, Large, PendingChannel};
 use crate::refusal::Refusal;
 use crate::session_table::NewSubscription;
@@ -172,6 +173,11 @@ fn add_subscription(
     }
     if visibility.announced {
         context.session_table.announce(node, index, place);
+    }
+    if let Some(report) = &node.hooks().report {
+        let session = context.session();
+        let client = session.client_info(Some(&session.subscriptions[place]));
+        report(ClientReport::Subscribed { client, channel });
     }
 }
 

@@ -1,0 +1,42 @@
+//! Commands that a hook decides: the question, and its answer when the command begins again.
+//! In: a request whose checks passed → out: the pending decision, or the decision that came.
+//! Uses: the node's hooks. Never: what a grant means; each command knows that.
+//! Change here: when a hook is asked again. `hooks.rs` has the values, `refusal.rs` the consequence of a rejection.
+
+use fanwire_broker::Answer;
+
+use super::CommandContext;
+use crate::hooks::{Decision, Hook, Rejection};
+use crate::refusal::Refusal;
+
+/// What is known of a hook's decision.
+pub(super) enum Asked<G> {
+    /// The hook was asked: return [`CommandStep::Ask`](super::CommandStep::Ask), and the command begins again with the answer.
+    Now(Answer<Decision, Rejection>),
+    /// It decided; `None` when it did not, or when there is no hook.
+    Before(Option<G>),
+}
+
+impl CommandContext<'_> {
+    /// Returns the decision about this command if there is one, else asks `hook` with `event`.
+    ///
+    /// # Errors
+    /// The rejection of the hook.
+    pub(super) fn ask<E, G: Clone + Send + 'static>(
+        &mut self,
+        hook: Option<&Hook<E, G>>,
+        event: impl FnOnce(&Self) -> E,
+        decision: fn(Option<G>) -> Decision,
+        granted: fn(Decision) -> Option<G>,
+    ) -> Result<Asked<G>, Refusal> {
+        let Some(hook) = hook else { return Ok(Asked::Before(None)) };
+        match self.decision.take() {
+            Some(Ok(decided)) => Ok(Asked::Before(granted(decided))),
+            Some(Err(rejection)) => Err(rejection.into()),
+            None => {
+                let answer = hook(event(self));
+                Ok(Asked::Now(answer.map(move |result| result.map(decision))))
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Options of a server that are no configuration: a listener of the program, and hooks.
+//! In: a configuration and these options → out: the same, for `server` and `embedded`, which start the server.
+//! Uses values only.
+//! Changed here: what a program may give a server besides its configuration.
+
+use std::net::TcpListener;
+
+use crate::{Hooks, config::Config};
+
+/// A server that is about to start.
+pub struct Builder {
+    pub(crate) config: Config,
+    pub(crate) listener: Option<TcpListener>,
+    pub(crate) hooks: Hooks,
+}
+
+impl Builder {
+    /// A server with this configuration.
+    pub fn new(config: Config) -> Self {
+        Self { config, listener: None, hooks: Hooks::new() }
+    }
+
+    /// Clients connect to `listener`; `http_server.address` and `port` are ignored.
+    pub fn listener(self, listener: TcpListener) -> Self {
+        Self { listener: Some(listener), ..self }
+    }
+
+    /// Sets the hooks.
+    pub fn hooks(self, hooks: Hooks) -> Self {
+        Self { hooks, ..self }
+    }
+}
